@@ -1,0 +1,112 @@
+package cloud
+
+import "time"
+
+// Business is one tenant.
+type Business struct {
+	ID           BusinessID
+	Code, Name   string
+	Timezone     string // IANA name
+	SupportPhone string
+	SupportEmail string
+}
+
+// AccountType says what a caller is.
+type AccountType string
+
+// Account types.
+const (
+	ClientAdmin    AccountType = "client_admin"
+	ClientEmployee AccountType = "client_employee"
+	Broker         AccountType = "broker"
+	DriverAccount  AccountType = "driver"
+	Customer       AccountType = "customer"
+	ProviderType   AccountType = "provider"
+	PlatformAdmin  AccountType = "platform_admin"
+)
+
+// Account is a person or system that can hold a token.
+type Account struct {
+	ID           AccountID
+	BusinessID   BusinessID
+	Type         AccountType
+	Email        string // lower case; empty for providers
+	Name         string
+	PasswordHash string // argon2id in PHC form; empty when none
+	ProviderID   ProviderID
+	Locale       string
+	Enabled      bool
+	CreatedAt    time.Time
+}
+
+// Token is an access token. Only its hash is kept.
+type Token struct {
+	Hash      [32]byte // SHA-256 of the token
+	AccountID AccountID
+	Name      string
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never
+	RevokedAt time.Time
+}
+
+// Caller is who asks: the account behind a token. The zero Caller is anonymous.
+type Caller struct {
+	Account  Account
+	Provider Provider // when Account.Type is ProviderType
+	Language string   // of messages, as in cloud/locale
+}
+
+// Anonymous reports whether nobody is behind the call.
+func (c Caller) Anonymous() bool { return c.Account.ID == 0 }
+
+// Provider is a carrier or delivery partner.
+type Provider struct {
+	ID              ProviderID
+	BusinessID      BusinessID
+	Code, Name      string
+	Services        []string // locker, third_party, otep
+	LivemodeAllowed bool
+	CreatedAt       time.Time
+}
+
+// Endpoint is a provider's webhook receiver.
+type Endpoint struct {
+	ID             EndpointID
+	BusinessID     BusinessID
+	ProviderID     ProviderID
+	Kind           string // locker_provider, third_party_delivery
+	URL            string
+	SandboxURL     string
+	SandboxEnabled bool
+	Events         []string // ["*"] or names
+	Secret         []byte   // encrypted at rest by the store's sealer
+	SecretNext     []byte   // during a rotation
+	NextUntil      time.Time
+	Enabled        bool
+	Status         string // healthy, degraded, paused, gone
+	StatusSince    time.Time
+	CreatedAt      time.Time
+}
+
+// Wants reports whether the endpoint subscribes to event.
+func (e Endpoint) Wants(event string) bool {
+	if !e.Enabled {
+		return false
+	}
+	for _, n := range e.Events {
+		if n == "*" || n == event {
+			return true
+		}
+	}
+	return false
+}
+
+// Audit is one line of who did what.
+type Audit struct {
+	BusinessID BusinessID
+	At         time.Time
+	Actor      string // account:12, device:FRONT-01, system
+	Action     string
+	Target     string
+	Detail     string // JSON without secrets
+}

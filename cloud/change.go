@@ -1,0 +1,148 @@
+package cloud
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// View reads the present inside one transaction. Values are copies. A missing
+// row is ErrNotFound. It must not be used after the decision returned, nor
+// from another goroutine.
+type View interface {
+	Business(BusinessID) (Business, error)
+	Provider(ProviderID) (Provider, error)
+	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
+
+	Device(DeviceID) (Device, error)
+	Session(DeviceID) (Session, error)
+	CurrentEpoch(DeviceID) (Epoch, error)
+	// FindEpoch finds an epoch whoever's it is.
+	FindEpoch(wire.Epoch) (Epoch, error)
+	Lane(DeviceID, wire.Epoch, wire.Lane) (LaneState, error)
+	// Gaps lists the stored gap ranges of a lane that end at or after from,
+	// by First.
+	Gaps(d DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]GapRange, error)
+	// Journal lists stored batches (not aside) of a lane that hold a record in
+	// [first, last], by First.
+	Journal(d DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]JournalBatch, error)
+
+	Compartments(DeviceID) ([]Compartment, error) // by door
+	Compartment(DeviceID, uint) (Compartment, error)
+	Delivery(DeliveryID) (Delivery, error)
+	DeliveryByNumber(string) (Delivery, error)
+	DeliveryByReference(ProviderID, string) (Delivery, error)
+	Opening(string) (Opening, error)
+	// RunningOpenings lists openings of a device that have no end yet.
+	RunningOpenings(DeviceID) ([]Opening, error)
+	// DeliveryOpenings lists a delivery's openings, oldest first.
+	DeliveryOpenings(DeliveryID) ([]Opening, error)
+	Command(string) (Command, error)
+	// OpenCommands lists a device's commands without an outcome, oldest first.
+	OpenCommands(DeviceID) ([]Command, error)
+	// CodeRows lists code list entries of a device with a number above from,
+	// by number; dropped ones too unless from is 0. At most limit.
+	CodeRows(d DeviceID, from uint64, limit int) ([]CodeRow, error)
+	DeliveryCodes(DeliveryID) ([]CodeRow, error)
+	DeviceOrders(DeliveryID) ([]DeviceOrder, error)
+	// OpenExceptions lists open exceptions of a device; ExceptionBySource finds
+	// one, open or closed, by what raised it.
+	OpenExceptions(DeviceID) ([]Exception, error)
+	ExceptionBySource(DeviceID, string) (Exception, error)
+
+	ShipmentByNumber(string) (Shipment, error)
+	// Timeline lists a shipment's events in no particular order.
+	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// HasEvent reports whether an event with this id is stored for the shipment.
+	HasEvent(ShipmentID, string) (bool, error)
+}
+
+// Changes is everything one decision writes. Entities with an id or key are
+// inserted when it is new and replaced as a whole when it is known, unless a
+// field says otherwise. The zero Changes writes nothing.
+type Changes struct {
+	// Conditions. If one does not hold, nothing is written: ErrStale.
+
+	// Generation, when not 0, is the session generation that Device must have.
+	Generation int64
+	// Lanes moves lanes: the stored Next must equal From (0: no row yet).
+	Lanes []LaneMove
+
+	Businesses []Business
+	Providers  []Provider
+	Accounts   []Account
+	Tokens     []Token
+	Endpoints  []Endpoint
+
+	Devices      []Device // all but the columns of DeviceSeen
+	Seen         []DeviceSeen
+	Sessions     []Session
+	Epochs       []Epoch
+	Batches      []JournalBatch // insert
+	Gaps         []GapRange
+	DeviceFaults []DeviceException // counts up the open one of its type, or opens it
+	Enrolments   []EnrolmentToken
+
+	Shelves      map[DeviceID][]Shelf
+	Compartments []Compartment
+	Doors        []DoorPresent // only the present of a compartment
+	Deliveries   []Delivery    // with packages
+	Openings     []Opening
+	Commands     []Command
+	Codes        []CodeRow
+	DeviceOrders []DeviceOrder
+	Exceptions   []Exception
+
+	Shipments []Shipment
+	Events    []TimelineEvent // insert; a known event id is left as it is
+
+	Outbox []OutboxWrite // insert
+	Audits []Audit       // insert
+}
+
+// LaneMove is a conditional update of one lane.
+type LaneMove struct {
+	From uint64
+	To   LaneState
+}
+
+// DeviceSeen is what a status or batch teaches about a device. Zero fields
+// leave the stored value.
+type DeviceSeen struct {
+	DeviceID    DeviceID
+	LastSeenAt  time.Time
+	LastPlaced  time.Time
+	Applied     uint64
+	CodesHeld   *uint64
+	Firmware    string
+	StatusAt    time.Time
+	StatusEnds  *[wire.Lanes]uint64
+	StatusEpoch wire.Epoch
+}
+
+// DoorPresent is the present of one compartment, as a status or record said.
+type DoorPresent struct {
+	DeviceID   DeviceID
+	Door       uint
+	DoorStatus string
+	Occupied   *bool
+	OpeningID  string
+}
+
+// OutboxWrite is an event and the deliveries that it leads to. With no
+// deliveries nothing is written.
+type OutboxWrite struct {
+	Event      OutboxEvent
+	Deliveries []OutboxDelivery
+}
+
+// Empty reports whether c writes nothing.
+func (c *Changes) Empty() bool {
+	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
+		len(c.Tokens) == 0 && len(c.Endpoints) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
+		len(c.Sessions) == 0 && len(c.Epochs) == 0 && len(c.Batches) == 0 && len(c.Gaps) == 0 &&
+		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
+		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
+		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
+		len(c.Events) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+}

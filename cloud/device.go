@@ -1,0 +1,192 @@
+package cloud
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Device is a cabinet, kiosk or smart drop.
+type Device struct {
+	ID              DeviceID
+	BusinessID      BusinessID
+	Code            string // [A-Za-z0-9_-]{1,32}, fixed once enrolled
+	Name            string
+	Type            string // smart_locker, kiosk, smart_drop
+	Address         string // one line
+	Latitude        float64
+	Longitude       float64
+	Timezone        string
+	Protocol        string // mqtt, http, mock
+	Disabled        bool
+	Livemode        bool
+	OwnerProviderID ProviderID
+	CreatedAt       time.Time
+
+	SecretMAC  []byte // HMAC-SHA256 of the device secret under the server key
+	SealedCode []byte // encrypted code_salt and code_key
+	EnrolledAt time.Time
+
+	Config        []byte // current configuration, encoded wire.Config
+	ConfigVersion uint64
+	CodeList      uint64 // number of the newest code list entry
+
+	// What the device last said.
+	Applied     uint64 // configuration version
+	CodesHeld   uint64 // code list number
+	Firmware    string
+	LastSeenAt  time.Time
+	LastPlaced  time.Time // occurred_at of the last placed record
+	StatusAt    time.Time
+	StatusEnds  [wire.Lanes]uint64 // last sequence number of each lane in the newest status
+	StatusEpoch wire.Epoch
+}
+
+// Session is the row that owns a device's connection. Generation grows with
+// every login; a batch or command of an older generation counts for nothing.
+type Session struct {
+	DeviceID    DeviceID
+	Generation  int64
+	Node        string
+	Online      bool
+	Instance    string // of the newest status, hex
+	Instances   []InstanceSeen
+	ConnectedAt time.Time
+	LastSeenAt  time.Time
+}
+
+// InstanceSeen remembers the last agents that connected under one identity, to
+// tell a reconnect from two agents that take turns. Oldest first, at most 4.
+type InstanceSeen struct {
+	Instance string
+	At       time.Time
+}
+
+// Epoch is one store of a device.
+type Epoch struct {
+	DeviceID DeviceID
+	Epoch    wire.Epoch
+	Prev     wire.Epoch // zero when unknown
+	Current  bool       // a device has one current epoch
+	OpenedAt time.Time
+	ClosedAt time.Time
+}
+
+// LaneState is where the cloud stands in one lane of one epoch. It is the lock
+// of that lane: Changes.Lanes are conditional on Next being what was read.
+type LaneState struct {
+	DeviceID DeviceID
+	Epoch    wire.Epoch
+	Lane     wire.Lane
+	Next     uint64 // everything below is stored or named by a gap
+	Head     wire.Head
+}
+
+// JournalBatch is one batch as it came: the evidence from which everything
+// derived can be made again.
+type JournalBatch struct {
+	DeviceID   DeviceID
+	Epoch      wire.Epoch
+	Lane       wire.Lane
+	First      uint64
+	Count      int
+	Bytes      []byte // the MQTT payload
+	Head       wire.Head
+	ReceivedAt time.Time
+	// Aside holds the reason when the batch was kept as evidence only (fork,
+	// epoch_conflict, bad_batch); such a row derives nothing.
+	Aside string
+}
+
+// GapRange is a range of one lane that a gap record named.
+type GapRange struct {
+	DeviceID DeviceID
+	Epoch    wire.Epoch // whose records are missing
+	Lane     wire.Lane
+	First    uint64
+	Last     uint64 // 0: unknown
+	Reason   string
+	Missing  uint64    // records of the range that the cloud lacks
+	Head     wire.Head // chain value after Last, zero when unknown
+}
+
+// DeviceException is a fault of the link or of a device's behaviour, for the
+// console and metrics. It sends no webhook. At most one of a type is open per
+// device; Count says how often it was seen.
+type DeviceException struct {
+	DeviceID DeviceID
+	Type     string // bad_batch, epoch_conflict, store_fork, foreign_reference, duplicate_identity
+	Detail   string
+	Count    int64
+	OpenedAt time.Time
+	SeenAt   time.Time
+	ClosedAt time.Time
+}
+
+// Types of device exceptions.
+const (
+	DevBadBatch          = "bad_batch"
+	DevEpochConflict     = "epoch_conflict"
+	DevStoreFork         = "store_fork"
+	DevForeignReference  = "foreign_reference"
+	DevDuplicateIdentity = "duplicate_identity"
+)
+
+// CommandState is where a command row stands.
+type CommandState string
+
+// Command states.
+const (
+	CommandQueued      CommandState = "queued"
+	CommandSent        CommandState = "sent"
+	CommandAccepted    CommandState = "accepted"
+	CommandDone        CommandState = "done"
+	CommandPartial     CommandState = "partial"
+	CommandFailed      CommandState = "failed"
+	CommandRefused     CommandState = "refused"
+	CommandExpired     CommandState = "expired"
+	CommandInterrupted CommandState = "interrupted"
+)
+
+// Ended reports whether the command has an outcome.
+func (s CommandState) Ended() bool {
+	switch s {
+	case CommandQueued, CommandSent, CommandAccepted:
+		return false
+	}
+	return true
+}
+
+// Command is one signed order to a device.
+type Command struct {
+	ID        string // UUIDv7
+	DeviceID  DeviceID
+	OpeningID string // when it is about one
+	Kind      wire.CommandKind
+	Body      []byte // encoded body of wire.Command
+	Versions  map[uint]uint64
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+	State     CommandState
+	Reason    string
+	Doors     map[uint]string // error codes
+	SentAt    time.Time       // last time it was handed to the broker
+	EndedAt   time.Time
+}
+
+// CodeRow is one entry of a device's numbered code list.
+type CodeRow struct {
+	DeviceID   DeviceID
+	DeliveryID DeliveryID
+	Entry      wire.CodeEntry
+	CreatedAt  time.Time
+	DroppedAt  time.Time // the delivery has ended; left out of whole lists
+}
+
+// EnrolmentToken lets one device enrol once.
+type EnrolmentToken struct {
+	Hash      [32]byte
+	DeviceID  DeviceID
+	ExpiresAt time.Time
+	UsedAt    time.Time
+}

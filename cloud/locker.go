@@ -1,0 +1,237 @@
+package cloud
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Shelf is one column block of a cabinet.
+type Shelf struct {
+	Code     string // A, B, …
+	Position int    // left to right
+}
+
+// Compartment is one cell of a cabinet (a grid in the public interface).
+type Compartment struct {
+	GridID        GridID
+	DeviceID      DeviceID
+	GridCode      string // A06
+	ShelfCode     string
+	Door          uint   // compartment_number
+	PickupNumber  int    // display sequence, 0 when none
+	Label         string // pickup_locker_code, "" when none
+	Column, Row   int
+	Size          string // S, M, L, XL
+	Width         float64
+	Height        float64
+	Depth         float64 // cm
+	PickupEnabled bool
+
+	DoorStatus  string // closed, open, jammed, unknown
+	Occupied    *bool
+	State       string // free, reserved, occupied, blocked, cleaning
+	BlockReason string
+	DeliveryID  DeliveryID // current, 0 when none
+	Version     uint64     // counts command rows for this compartment
+	OpeningID   string     // running on it, as the device last said
+}
+
+// Compartment states.
+const (
+	GridFree     = "free"
+	GridReserved = "reserved"
+	GridOccupied = "occupied"
+	GridBlocked  = "blocked"
+	GridCleaning = "cleaning"
+)
+
+// DeliveryStatus is the state of a locker delivery.
+type DeliveryStatus string
+
+// Delivery states.
+const (
+	DeliveryCreated     DeliveryStatus = "created"
+	DeliveryDoorsOpened DeliveryStatus = "doors_opened"
+	DeliveryDelivered   DeliveryStatus = "delivered"
+	DeliveryCorrecting  DeliveryStatus = "correcting"
+	DeliveryPickedUp    DeliveryStatus = "picked_up"
+	DeliveryFailed      DeliveryStatus = "failed"
+	DeliveryExpired     DeliveryStatus = "expired"
+	DeliveryCancelled   DeliveryStatus = "cancelled"
+)
+
+// Recipient is who may collect.
+type Recipient struct {
+	Name     string `json:"name"`
+	Phone    string `json:"phone,omitempty"`
+	Email    string `json:"email,omitempty"`
+	Language string `json:"language,omitempty"`
+}
+
+// Courier is who brings.
+type Courier struct {
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Phone string `json:"phone,omitempty"`
+}
+
+// Notify says by which ways the platform tells the recipient.
+type Notify struct {
+	SMS   bool `json:"sms"`
+	Email bool `json:"email"`
+	Push  bool `json:"push"`
+}
+
+// Delivery is one task: packages of one partner into one cabinet.
+type Delivery struct {
+	ID               DeliveryID
+	Number           string // LD-000064021, also the reference on the device link
+	BusinessID       BusinessID
+	ProviderID       ProviderID
+	DeviceID         DeviceID
+	Reference        string
+	RequestHash      []byte // of the creating body, for idempotency by reference
+	Status           DeliveryStatus
+	Recipient        Recipient
+	Courier          *Courier
+	Notify           Notify
+	DeliverBefore    time.Time
+	CollectWithin    time.Duration
+	DueAt            time.Time
+	SealedCodes      []byte // encrypted Codes
+	PickupAssigned   bool   // doors have opened once
+	PickupCodeActive bool
+	ConfirmedBy      wire.ConfirmedBy
+	ExpiredKind      string
+	CancelReason     string
+	CancelledBy      string
+	FailureCode      string
+	PickedUpBy       string // recipient, courier, staff
+	PickedUpMethod   string
+	Corrections      int
+	Livemode         bool
+	Metadata         []byte // JSON object as given, nil when none
+	Packages         []Package
+
+	CreatedAt, DoorsOpenedAt, DepositedAt, PickedUpAt, ExpiredAt, CancelledAt, FailedAt time.Time
+}
+
+// PackageStatus is the state of one package of a delivery.
+type PackageStatus string
+
+// Package states.
+const (
+	PackageCreated         PackageStatus = "created"
+	PackageAwaitingDeposit PackageStatus = "awaiting_deposit"
+	PackageInCompartment   PackageStatus = "in_compartment"
+	PackageCorrecting      PackageStatus = "correcting"
+	PackagePickedUp        PackageStatus = "picked_up"
+	PackageFailed          PackageStatus = "failed"
+	PackageReturned        PackageStatus = "returned"
+	PackageCancelled       PackageStatus = "cancelled"
+)
+
+// Package is one parcel of a delivery.
+type Package struct {
+	Position       int // from 0, the order given
+	TrackingNumber string
+	Reference      string
+	Size           string
+	Weight         float64
+	Length         float64
+	Width          float64
+	Height         float64
+	Description    string
+	GridID         GridID // 0 when none
+	Status         PackageStatus
+	FailureCode    string
+}
+
+// Opening is one unlocking of doors until they are closed again, as the cloud
+// knows it.
+type Opening struct {
+	ID          string
+	BusinessID  BusinessID
+	DeviceID    DeviceID
+	DeliveryID  DeliveryID // 0 for staff openings
+	Kind        wire.OpeningKind
+	Requester   Requester
+	Doors       []OpeningDoor
+	State       string // requested, running, settled, ended
+	EndReason   string
+	ConfirmedBy wire.ConfirmedBy
+	Told        bool // doors_opened was told
+	RequestedAt time.Time
+	OpenedAt    time.Time // a door was first seen open
+	EndsAt      time.Time // end of the door session
+	EndedAt     time.Time
+}
+
+// Opening states.
+const (
+	OpeningRequested = "requested"
+	OpeningRunning   = "running"
+	OpeningSettled   = "settled"
+	OpeningEnded     = "ended"
+)
+
+// Ended reports whether the opening has its one end.
+func (o Opening) Ended() bool { return o.State == OpeningSettled || o.State == OpeningEnded }
+
+// Requester is who asked for an opening.
+type Requester struct {
+	Type string `json:"type"` // partner_api, courier, recipient, staff, console
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// OpeningDoor is one door of an opening.
+type OpeningDoor struct {
+	Door     uint      `json:"door"`
+	GridID   GridID    `json:"grid_id"`
+	Packages []string  `json:"packages,omitempty"` // tracking numbers
+	Status   string    `json:"status"`             // closed, open, unknown
+	Error    string    `json:"error,omitempty"`
+	OpenedAt time.Time `json:"opened_at,omitzero"`
+	ClosedAt time.Time `json:"closed_at,omitzero"`
+}
+
+// DeviceOrder is a registry row for a package that rests in a device.
+type DeviceOrder struct {
+	ID            DeviceOrderID
+	BusinessID    BusinessID
+	DeviceID      DeviceID
+	GridCode      string
+	Kind          string // locker_delivery, …
+	Status        string // unverified, stored, overdue, picked_up, removed
+	NextActor     string // recipient, courier, staff, operator, "" is null
+	DeliveryID    DeliveryID
+	Tracking      string // package
+	Reference     string
+	RemovalReason string
+	DueAt         time.Time
+	OverdueAt     time.Time
+	StoredAt      time.Time
+	EndedAt       time.Time
+}
+
+// Exception is a device order exception: something at a compartment that a
+// person has to look at.
+type Exception struct {
+	ID            ExceptionID
+	BusinessID    BusinessID
+	DeviceID      DeviceID
+	DeviceOrderID DeviceOrderID // 0 for a door with no parcel
+	DeliveryID    DeliveryID
+	GridCode      string
+	Source        string // the device's exception id, or how the cloud found it
+	Type          string // door_left_open, deposit_unverified, item_missing, overdue
+	Severity      string
+	Status        string // open, resolved, dismissed
+	Resolution    string
+	Note          string
+	OpenedAt      time.Time
+	ClosedAt      time.Time
+	ClosedBy      string
+}

@@ -1,0 +1,77 @@
+package cloud
+
+import "time"
+
+// OutboxEvent is a fact to tell receivers: the body is serialised once, and its
+// bytes go out in every attempt.
+type OutboxEvent struct {
+	EventID       string // PLE-…, the same for ever
+	Event         string // locker_delivery.delivered
+	BusinessID    BusinessID
+	ProviderID    ProviderID // whose endpoint, for provider channels
+	Channel       string     // account, locker_provider, third_party
+	ReferenceType string     // locker_delivery
+	ReferenceID   string
+	OccurredAt    time.Time
+	CreatedAt     time.Time
+	Body          []byte // encrypted at rest for locker families
+	Test          bool   // sandbox
+}
+
+// Channels.
+const (
+	ChannelLocker = "locker_provider"
+)
+
+// OutboxState is where one delivery of an event to one receiver stands.
+type OutboxState string
+
+// States of an outbox delivery.
+const (
+	OutboxPending    OutboxState = "pending"
+	OutboxDelivering OutboxState = "delivering"
+	OutboxSuccess    OutboxState = "success"
+	OutboxRetrying   OutboxState = "retrying"
+	OutboxFailed     OutboxState = "failed"
+	OutboxDead       OutboxState = "dead"
+	OutboxPaused     OutboxState = "paused"
+)
+
+// OutboxDelivery is one event to one URL: the work item of the sender.
+type OutboxDelivery struct {
+	ID          OutboxID
+	EventID     string
+	EndpointID  EndpointID
+	BusinessID  BusinessID
+	WebhookID   string // X-Webhook-Id
+	State       OutboxState
+	Attempts    int // automatic attempts made
+	MaxAttempts int
+	NextAt      time.Time // zero when nothing is planned
+	Reason      string    // why it waits or was not sent
+	LeaseOwner  string
+	LeaseUntil  time.Time
+	Generation  int64 // of the lease
+	CreatedAt   time.Time
+	DeliveredAt time.Time
+	ReplayOf    OutboxID
+}
+
+// OutboxAttempt is one request.
+type OutboxAttempt struct {
+	DeliveryID  OutboxID
+	Attempt     int
+	At          time.Time
+	URL         string // query masked
+	DeliveryUID string // X-Webhook-Delivery-Id
+	HTTPStatus  int
+	Duration    time.Duration
+	ErrorCode   string // TIMEOUT, DNS, TLS, CONNECT, HTTP_STATUS, BLOCKED_URL, ""
+	Error       string
+	RequestHead string // headers as sent, signatures included, one a line
+	AnswerHead  string
+	AnswerBody  string // first 4 KiB
+	Reused      bool
+	Repeated    bool
+	RetryAfter  string
+}

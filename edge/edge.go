@@ -1,0 +1,78 @@
+// Package edge holds the nouns of a cabinet: doors, what boards report about
+// them, and what may be asked of a board. Rules live in edge/locker, drivers in
+// edge/board. The package does no I/O.
+package edge
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// DoorNumber is a compartment's number, from 1. It is configuration, never
+// computed from the number that people see.
+type DoorNumber uint
+
+// Place is where a door's lock is wired.
+type Place struct {
+	Board    string // name of the board in the configuration
+	Channel  uint   // lock output and switch input, from 1
+	Inverted bool   // hook switch reads the other way round
+}
+
+// Event is something that a cabinet's hardware reports to the locker loop:
+// DoorReading, BoardLost or PulseResult.
+type Event interface{ event() }
+
+// DoorReading is a debounced state of one door. It is sent when a state is
+// first known, when it was lost and is known again, and whenever hook or item
+// changes; never for bounce.
+type DoorReading struct {
+	Door DoorNumber
+	Open bool      // hook not engaged
+	Item wire.Item // ItemUnknown without a sensor
+	At   time.Time // the first of the equal polls, with monotonic reading
+	// Suspect is set while the sensor flaps: Open is then the last good state.
+	Suspect bool
+}
+
+// BoardLost says that a board fell silent: the states of its doors are unknown
+// until a new DoorReading comes for each.
+type BoardLost struct {
+	Board string
+	Doors []DoorNumber
+	At    time.Time
+}
+
+// PulseOutcome is what became of one Pulse.
+type PulseOutcome uint8
+
+// Pulse outcomes. Unanswered is not a failure: the lock may have opened.
+const (
+	PulseConfirmed  PulseOutcome = iota + 1 // sent, and the board said yes
+	PulseUnanswered                         // sent, no answer
+	PulseNotSent                            // the board could not be reached; nothing went out
+	PulseRefused                            // the board said no (coil cooling down, failed)
+)
+
+// PulseResult answers one Pulse. At is when the request had been written or
+// given up, with monotonic reading.
+type PulseResult struct {
+	Door    DoorNumber
+	Outcome PulseOutcome
+	At      time.Time
+}
+
+func (DoorReading) event() {}
+func (BoardLost) event()   {}
+func (PulseResult) event() {}
+
+// BoardHealth is one board's counters since start.
+type BoardHealth struct {
+	State  string // online, offline, noisy
+	Polls  uint64 // requests sent
+	Silent uint64 // without an answer
+	Bad    uint64 // answers with a wrong check or shape
+	Pulses uint64
+	Edges  map[uint]uint64 // raw switch changes per channel, for wear
+}

@@ -1,0 +1,172 @@
+package wire
+
+import "fmt"
+
+// DownType says what a down message is.
+type DownType uint
+
+// Down message types. 2, 3 and 4 are COSE_Sign1 envelopes.
+const (
+	DownAck     DownType = 1
+	DownCommand DownType = 2
+	DownTime    DownType = 3
+	DownCodes   DownType = 4
+)
+
+// Down is the outer map of every message on a device's down topic.
+type Down struct {
+	Type DownType `cbor:"1,keyasint"`
+	Body Raw      `cbor:"2,keyasint"`
+}
+
+// EncodeDown wraps body, an Ack or a signed envelope's bytes.
+func EncodeDown(t DownType, body []byte) []byte {
+	return MustEncode(Down{Type: t, Body: body})
+}
+
+// DecodeDown reads the outer map; the body is left as it came.
+func DecodeDown(p []byte) (Down, error) {
+	var d Down
+	if err := Decode(p, &d); err != nil {
+		return d, fmt.Errorf("decode down message: %w", err)
+	}
+	if len(d.Body) == 0 {
+		return d, fmt.Errorf("%w: down message without a body", ErrBad)
+	}
+	return d, nil
+}
+
+// Reasons in an Ack's Refused.
+const (
+	RefusedBadBatch      = "bad_batch"
+	RefusedFork          = "fork"
+	RefusedEpochConflict = "epoch_conflict"
+)
+
+// Ack is the cloud's receipt: everything of the lane below Next is durable.
+type Ack struct {
+	Epoch Epoch  `cbor:"1,keyasint"`
+	Lane  Lane   `cbor:"2,keyasint"`
+	Next  uint64 `cbor:"3,keyasint"`
+	Head  Head   `cbor:"4,keyasint"` // chain value at Next-1
+	// Credit is lane 1 records per second while there is a backlog; nil is no
+	// limit. It holds until the next ack.
+	Credit       *uint64 `cbor:"5,keyasint,omitempty"`
+	ResendFrom   uint64  `cbor:"6,keyasint,omitempty"` // set when a hole was found
+	Refused      string  `cbor:"7,keyasint,omitempty"`
+	RefusedFirst uint64  `cbor:"8,keyasint,omitempty"` // first of the batch that was refused
+}
+
+// CommandKind says what a command asks for.
+type CommandKind string
+
+// Command kinds.
+const (
+	CmdOpenDoors    CommandKind = "open_doors"
+	CmdCloseSession CommandKind = "close_session"
+	CmdSyncConfig   CommandKind = "sync_config"
+	CmdBlock        CommandKind = "block"
+	CmdUnblock      CommandKind = "unblock"
+	CmdClear        CommandKind = "clear"
+	CmdResetTries   CommandKind = "reset_tries"
+	CmdReboot       CommandKind = "reboot"
+	CmdBeep         CommandKind = "beep"
+	CmdShowMessage  CommandKind = "show_message"
+	CmdCapture      CommandKind = "capture"
+)
+
+// Command is the payload of a signed command.
+type Command struct {
+	CommandID  string          `cbor:"1,keyasint"` // UUIDv7
+	DeviceCode string          `cbor:"2,keyasint"`
+	IssuedAt   int64           `cbor:"3,keyasint"`           // unix ns
+	ExpiresAt  int64           `cbor:"4,keyasint"`           // unix ns
+	Versions   map[uint]uint64 `cbor:"5,keyasint,omitempty"` // door to compartment version
+	Kind       CommandKind     `cbor:"6,keyasint"`
+	Body       Raw             `cbor:"7,keyasint,omitempty"`
+}
+
+// OpenDoors is the body of CmdOpenDoors.
+type OpenDoors struct {
+	OpeningID      string            `cbor:"1,keyasint"`
+	Kind           OpeningKind       `cbor:"2,keyasint"`
+	Doors          []uint            `cbor:"3,keyasint"`
+	SessionSeconds uint              `cbor:"4,keyasint"` // from the intent
+	DeliveryRef    string            `cbor:"5,keyasint,omitempty"`
+	Packages       map[uint][]string `cbor:"6,keyasint,omitempty"` // door to package refs
+	Code           *CodeEntry        `cbor:"7,keyasint,omitempty"` // activated at settle
+	Light          bool              `cbor:"8,keyasint,omitempty"`
+	Replaces       string            `cbor:"9,keyasint,omitempty"` // opening id, for reassign
+}
+
+// Ways to close a session from the cloud.
+const (
+	CloseSettle = "settle"
+	CloseCancel = "cancel"
+)
+
+// CloseSession is the body of CmdCloseSession.
+type CloseSession struct {
+	OpeningID   string      `cbor:"1,keyasint"`
+	How         string      `cbor:"2,keyasint"`
+	ConfirmedBy ConfirmedBy `cbor:"3,keyasint,omitempty"`
+}
+
+// DoorReason is the body of block, unblock, clear and reset_tries.
+type DoorReason struct {
+	Door   uint   `cbor:"1,keyasint,omitempty"`
+	Reason string `cbor:"2,keyasint,omitempty"`
+}
+
+// SyncConfig is the body of CmdSyncConfig.
+type SyncConfig struct {
+	Version uint64 `cbor:"1,keyasint"`
+}
+
+// Time is the payload of a signed time answer.
+type Time struct {
+	DeviceCode string `cbor:"1,keyasint"`
+	Nonce      []byte `cbor:"2,keyasint"`
+	ServerTime int64  `cbor:"3,keyasint"` // unix ns
+}
+
+// Codes is the payload of a signed piece of the code list: the entries that
+// lead from list number From to To. From 0 is the whole list and replaces what
+// the device holds.
+type Codes struct {
+	DeviceCode string      `cbor:"1,keyasint"`
+	From       uint64      `cbor:"2,keyasint"`
+	To         uint64      `cbor:"3,keyasint"`
+	Entries    []CodeEntry `cbor:"4,keyasint"`
+}
+
+// Operations and kinds of code list entries, and when they become active.
+const (
+	CodeSet    = "set"
+	CodeRevoke = "revoke"
+
+	CodeDelivery = "delivery"
+	CodePickup   = "pickup"
+	CodeStaff    = "staff"
+	CodeHandover = "handover"
+
+	ActiveNow      = "now"
+	ActiveAtSettle = "at_settle"
+)
+
+// CodeEntry is one entry of a device's code list. It holds a verifier, never a
+// code. A revocation names the delivery and code kind it ends, or, without a
+// delivery, the verifier.
+type CodeEntry struct {
+	Number      uint64            `cbor:"1,keyasint"`
+	Op          string            `cbor:"2,keyasint"`
+	Kind        string            `cbor:"3,keyasint"`
+	Verifier    []byte            `cbor:"4,keyasint,omitempty"` // 32 bytes
+	DeliveryRef string            `cbor:"5,keyasint,omitempty"`
+	Doors       []uint            `cbor:"6,keyasint,omitempty"`
+	Sizes       []string          `cbor:"7,keyasint,omitempty"`
+	Packages    map[uint][]string `cbor:"8,keyasint,omitempty"` // door to package refs; key 0 when the door is chosen at the cabinet
+	NotBefore   int64             `cbor:"9,keyasint,omitempty"` // unix ns
+	NotAfter    int64             `cbor:"10,keyasint,omitempty"`
+	Active      string            `cbor:"11,keyasint,omitempty"`
+}

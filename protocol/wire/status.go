@@ -1,0 +1,68 @@
+package wire
+
+import "fmt"
+
+// Presence states.
+const (
+	Online  = "online"
+	Offline = "offline"
+)
+
+// Door states as a status shows them.
+const (
+	DoorUnknown  = "unknown"
+	DoorLocked   = "locked"
+	DoorOpening  = "opening"
+	DoorOpen     = "open"
+	DoorSettling = "closed_settling"
+)
+
+// Status is a device's present. It is sent on connect before any backlog,
+// every 10 minutes, and after door changes; its offline form is the last will.
+type Status struct {
+	State         string            `cbor:"1,keyasint"`
+	At            int64             `cbor:"2,keyasint"`
+	AgentVersion  string            `cbor:"3,keyasint,omitempty"`
+	Instance      []byte            `cbor:"4,keyasint,omitempty"` // random per start of the agent
+	Boot          uint64            `cbor:"5,keyasint,omitempty"`
+	Epoch         Epoch             `cbor:"6,keyasint"`
+	UptimeS       uint64            `cbor:"7,keyasint,omitempty"`
+	Boards        map[string]string `cbor:"8,keyasint,omitempty"`  // board name to online, offline, noisy
+	StoreUse      []uint64          `cbor:"9,keyasint,omitempty"`  // bytes per lane
+	Backlog       []uint64          `cbor:"10,keyasint,omitempty"` // records per lane not acknowledged
+	Ends          []LaneEnd         `cbor:"11,keyasint,omitempty"` // per lane
+	ConfigVersion uint64            `cbor:"12,keyasint,omitempty"`
+	CodeList      uint64            `cbor:"13,keyasint,omitempty"`
+	Nonce         []byte            `cbor:"14,keyasint,omitempty"`
+	Doors         []DoorStatus      `cbor:"15,keyasint,omitempty"`
+	Exceptions    []Exception       `cbor:"16,keyasint,omitempty"`
+}
+
+// LaneEnd is the end of one lane of the device's store.
+type LaneEnd struct {
+	_    struct{} `cbor:",toarray"`
+	Last uint64   // sequence number of the last record, 0 when there is none
+	Head Head     // chain value after it
+}
+
+// DoorStatus is one door in a snapshot.
+type DoorStatus struct {
+	_         struct{} `cbor:",toarray"`
+	Door      uint
+	State     string
+	Item      Item
+	OpeningID string // "" when none runs on it
+	Version   uint64 // highest compartment version stored
+}
+
+// DecodeStatus reads a status.
+func DecodeStatus(p []byte) (*Status, error) {
+	var s Status
+	if err := Decode(p, &s); err != nil {
+		return nil, fmt.Errorf("decode status: %w", err)
+	}
+	if s.State != Online && s.State != Offline {
+		return nil, fmt.Errorf("%w: status state %q", ErrBad, s.State)
+	}
+	return &s, nil
+}
