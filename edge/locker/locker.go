@@ -1,0 +1,386 @@
+// Package locker holds the rules of a cabinet: what a door's readings mean,
+// when an opening starts and how it ends, which codes open what.
+//
+// The rules are one pure function: Step takes the state, one input and the
+// time, and returns the next state, the records it caused and what is to be
+// done outside. Loop owns the state: it commits next state and records in one
+// transaction and only then acts, so an intent is durable before its lock is
+// pulsed and nothing is told that a power cut could take back.
+//
+// Every opening ends exactly once. A deposit settles when every door of its
+// opening has an outcome, at least one opened, and all opened ones are closed;
+// it never settles while a door is open or its state unknown.
+package locker
+
+import (
+	"maps"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Now is the time of one step. Times inside a boot are monotonic nanoseconds
+// since the agent's start.
+type Now struct {
+	Boot   uint64
+	Mono   int64
+	Offset int64 // wall clock = Mono + Offset, unix ns
+	Clock  wire.Clock
+	ErrMS  uint32
+	// Random feeds ids made in this step; fresh for every step.
+	Random [16]byte
+}
+
+// Wall is the wall clock at a monotonic time of this boot.
+func (n Now) Wall(mono int64) int64 { return mono + n.Offset }
+
+// Instant is a moment that can be compared across boots as far as the clocks
+// allow.
+type Instant struct {
+	Boot  uint64
+	Mono  int64
+	Wall  int64
+	Clock wire.Clock
+}
+
+func (n Now) instant(mono int64) Instant {
+	return Instant{Boot: n.Boot, Mono: mono, Wall: n.Wall(mono), Clock: n.Clock}
+}
+
+// State is everything the rules know. Its maps and slices are never changed in
+// place: Step returns a new State and leaves the old one as it was.
+type State struct {
+	Doors      map[edge.DoorNumber]Door
+	Openings   map[string]Opening // without an end
+	Ended      map[string]EndedOpening
+	Deliveries map[string]Delivery // by delivery ref: what lies where
+	Commands   map[string]int64    // seen command ids → expiry, unix ns
+	Exceptions map[string]Exception
+	Codes      map[uint64]wire.CodeEntry
+	Meta       Meta
+	Config     wire.Config
+	Fresh      bool // the store is new: open doors are found open, not forced
+}
+
+// Meta is what is kept once per cabinet.
+type Meta struct {
+	CodeList uint64 // number of the newest entry applied
+	Tries    Tries
+}
+
+// Door is one compartment's door.
+type Door struct {
+	Number edge.DoorNumber
+
+	// The present; not kept across starts.
+	Known   bool
+	Open    bool
+	Item    wire.Item
+	Since   int64 // mono of the last change of Open
+	Suspect bool
+	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
+
+	// Kept.
+	Counted      bool    // open for at least the minimum time, told, not told closed
+	OpenedAt     Instant // of the counted opening
+	Opening      string  // running on it, "" when none
+	Version      uint64  // highest compartment version stored
+	Delivery     string  // delivery ref that lies in it, "" when free
+	Blocked      string  // reason, "" when in service
+	Failures     int     // open_failed in a row; three take the door out of service
+	TamperAt     int64   // mono of the last forced record in this boot
+	TamperCount  uint64
+	MissedClosed bool // was open when its board or the agent was lost
+}
+
+// State is the door's state as a status shows it.
+func (d Door) State(s *State, minOpen int64, now int64) string {
+	switch {
+	case !d.Known:
+		return wire.DoorUnknown
+	case d.Open && !d.Counted:
+		return wire.DoorOpening
+	case d.Open:
+		return wire.DoorOpen
+	}
+	if o, ok := s.Openings[d.Opening]; ok {
+		switch od := o.door(d.Number); od.Phase {
+		case Queued, Pulsed:
+			return wire.DoorOpening
+		case Closed:
+			return wire.DoorSettling
+		}
+	}
+	return wire.DoorLocked
+}
+
+// Phase is where one door of an opening stands.
+type Phase uint8
+
+// Phases. Opened, Closed, OpenFailed and NotSeen are outcomes.
+const (
+	Queued     Phase = iota // a pulse was asked for
+	Pulsed                  // its result is known, the door has not opened yet
+	Opened                  // open and counted
+	Closed                  // closed again
+	OpenFailed              // did not open
+	NotSeen                 // may have opened; nobody saw
+)
+
+func (p Phase) outcome() bool { return p >= Opened }
+func (p Phase) opened() bool  { return p == Opened || p == Closed }
+
+// OpeningDoor is one door of an opening.
+type OpeningDoor struct {
+	Door     edge.DoorNumber
+	Phase    Phase
+	Pulses   int   // asked for by the running attempt
+	Waiting  bool  // for a PulseResult
+	Deadline int64 // mono by which it must be seen open, 0 when none runs
+	Swung    bool  // one extra pulse was spent on a door that did not swing
+	OpenedAt Instant
+	ClosedAt Instant
+	Item     wire.Item
+	Error    string
+	Packages []string
+}
+
+// Opening is one authorised unlocking of doors until they are closed again.
+type Opening struct {
+	ID          string
+	Kind        wire.OpeningKind
+	CommandID   string
+	Who         string
+	How         string // of a pickup
+	DeliveryRef string
+	Doors       []OpeningDoor
+	Code        *wire.CodeEntry
+	CodeNumber  uint64
+	ListNumber  uint64
+	Runs        []Run // commands without an outcome
+	Ends        Instant
+	Last        Instant // of its last durable record
+	Unsure      bool    // elapsed time unknown after a restart
+	Recheck     bool    // restarted: doors have to be read first
+	Cancelled   bool
+	Done        bool   // courier pressed done
+	Confirm     string // close_session: confirmed_by
+	LeftOpen    bool   // the session ended with a door open
+	Missed      bool   // the end waits for a door that was not seen closing
+}
+
+// Run is a command whose outcome is still open.
+type Run struct {
+	CommandID string
+	Doors     []edge.DoorNumber
+}
+
+func (o Opening) door(n edge.DoorNumber) OpeningDoor {
+	for _, d := range o.Doors {
+		if d.Door == n {
+			return d
+		}
+	}
+	return OpeningDoor{}
+}
+
+// EndedOpening remembers an end, so that what comes late is recognised.
+type EndedOpening struct {
+	ID      string
+	Settled bool
+	At      Instant
+	// Reopen lets a pickup be opened again without a code until this mono of
+	// boot At.Boot.
+	Delivery string
+	Doors    []edge.DoorNumber
+}
+
+// Delivery is what lies in the cabinet of one delivery.
+type Delivery struct {
+	Ref       string
+	Doors     map[edge.DoorNumber][]string // confirmed packages per door
+	Suspended bool                         // a correction is open: the pickup code does not work
+}
+
+// Exception is an open exception.
+type Exception struct {
+	wire.Exception
+	At     Instant
+	Told   int   // times written
+	ToldAt int64 // mono of the last time, in boot At.Boot
+}
+
+// Record is one record to be kept, before it is numbered and encoded. Mono is
+// the moment of the occurrence in this boot.
+type Record struct {
+	Kind wire.Kind
+	Mono int64
+	Body any
+}
+
+// Action is something to be done outside once the step is durable.
+type Action interface{ action() }
+
+// Actions.
+type (
+	// Pulse asks for one pulse of a door's lock; a PulseResult answers.
+	Pulse struct{ Door edge.DoorNumber }
+	// StatusChanged asks for a new status.
+	StatusChanged struct{}
+	// Show tells whoever stands at the cabinet.
+	Show struct {
+		What string // open, pull, close, left_open, sound, reboot, message
+		Door edge.DoorNumber
+		Text string
+	}
+)
+
+func (Pulse) action()         {}
+func (StatusChanged) action() {}
+func (Show) action()          {}
+
+// Out is what one step leads to.
+type Out struct {
+	Put     map[string][]byte // state to keep; nil deletes
+	Records []Record
+	Actions []Action
+	Urgent  bool // belongs to a session that is already open
+	Answer  Answer
+}
+
+// Answer is the reply to who asked: a code try, a kiosk action.
+type Answer struct {
+	Outcome   string // wire's code outcomes, or a refusal reason
+	OpeningID string
+	Doors     []edge.DoorNumber
+	Left      int   // tries left before the keypad locks
+	Until     int64 // mono until which it is locked
+}
+
+// Input is what a step is about.
+type Input interface{ input() }
+
+// Inputs.
+type (
+	// Started is the first input of a boot.
+	Started struct{ Fresh bool }
+	// Reading is a debounced reading of a door.
+	Reading struct {
+		Door    edge.DoorNumber
+		Open    bool
+		Item    wire.Item
+		Mono    int64
+		Suspect bool
+	}
+	// Lost says that the doors' states are unknown from now on.
+	Lost struct {
+		Doors []edge.DoorNumber
+		Mono  int64
+	}
+	// Pulsing answers a Pulse.
+	Pulsing struct {
+		Door    edge.DoorNumber
+		Outcome edge.PulseOutcome
+		Mono    int64
+	}
+	// Ordered is a command whose signature and device code were verified.
+	Ordered struct{ Command wire.Command }
+	// CodesCame is a verified piece of the code list.
+	CodesCame struct{ Codes wire.Codes }
+	// ConfigCame is a verified configuration. Problem is set when it cannot be
+	// applied for reasons outside these rules.
+	ConfigCame struct {
+		Config  wire.Config
+		Problem string
+	}
+	// CodeTried is a code someone entered, as its verifier.
+	CodeTried struct {
+		Verifier []byte
+		Input    string            // keypad, qr
+		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
+	}
+	// Reopen opens a pickup again without a code.
+	Reopen struct{ OpeningID string }
+	// PressedDone is the courier's "done".
+	PressedDone struct{ OpeningID string }
+	// Tampered is a tampering seen outside the doors.
+	Tampered struct {
+		What  string
+		Count uint64
+	}
+	// Tick lets time pass.
+	Tick struct{}
+)
+
+func (Started) input()     {}
+func (Reading) input()     {}
+func (Lost) input()        {}
+func (Pulsing) input()     {}
+func (Ordered) input()     {}
+func (CodesCame) input()   {}
+func (ConfigCame) input()  {}
+func (CodeTried) input()   {}
+func (Reopen) input()      {}
+func (PressedDone) input() {}
+func (Tampered) input()    {}
+func (Tick) input()        {}
+
+// New is the state of a cabinet that knows nothing but its configuration.
+func New(c wire.Config) State {
+	s := State{
+		Doors: map[edge.DoorNumber]Door{}, Openings: map[string]Opening{}, Ended: map[string]EndedOpening{},
+		Deliveries: map[string]Delivery{}, Commands: map[string]int64{}, Exceptions: map[string]Exception{},
+		Codes: map[uint64]wire.CodeEntry{}, Config: c,
+	}
+	s.layDoors()
+	return s
+}
+
+// layDoors adds the doors of the configuration that are missing.
+func (s *State) layDoors() {
+	for _, l := range s.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		if _, ok := s.Doors[n]; !ok {
+			s.Doors[n] = Door{Number: n}
+		}
+	}
+}
+
+func (s State) clone() State {
+	s.Doors, s.Openings, s.Ended = maps.Clone(s.Doors), maps.Clone(s.Openings), maps.Clone(s.Ended)
+	s.Deliveries, s.Commands = maps.Clone(s.Deliveries), maps.Clone(s.Commands)
+	s.Exceptions, s.Codes = maps.Clone(s.Exceptions), maps.Clone(s.Codes)
+	return s
+}
+
+// Step applies one input. It never fails: what cannot be done is a record that
+// says so.
+func Step(s State, in Input, now Now) (State, Out) {
+	d := draft{State: s.clone(), now: now, touched: map[string]bool{}, urgent: len(s.Openings) > 0}
+	switch in := in.(type) {
+	case Started:
+		d.start(in)
+	case Reading:
+		d.reading(in)
+	case Lost:
+		d.lost(in)
+	case Pulsing:
+		d.pulsed(in)
+	case Ordered:
+		d.order(in.Command)
+	case CodesCame:
+		d.codes(in.Codes)
+	case ConfigCame:
+		d.config(in)
+	case CodeTried:
+		d.tryCode(in)
+	case Reopen:
+		d.reopen(in)
+	case PressedDone:
+		d.pressedDone(in)
+	case Tampered:
+		d.record(wire.KindTamper, now.Mono, wire.Tamper{What: in.What, Count: in.Count})
+	}
+	d.pass()
+	return d.finish()
+}
