@@ -184,15 +184,16 @@ func (o Opening) door(n edge.DoorNumber) OpeningDoor {
 	return OpeningDoor{}
 }
 
-// EndedOpening remembers an end, so that what comes late is recognised.
+// EndedOpening remembers an end, so that what comes late is recognised: a
+// repeated command, a confirmation of what was left unverified, a reopening.
 type EndedOpening struct {
-	ID      string
-	Settled bool
-	At      Instant
-	// Reopen lets a pickup be opened again without a code until this mono of
-	// boot At.Boot.
+	ID       string
+	Kind     wire.OpeningKind
+	Settled  bool
+	At       Instant
 	Delivery string
 	Doors    []edge.DoorNumber
+	Packages map[edge.DoorNumber][]string
 }
 
 // Delivery is what lies in the cabinet of one delivery.
@@ -207,7 +208,7 @@ type Exception struct {
 	wire.Exception
 	At     Instant
 	Told   int   // times written
-	ToldAt int64 // mono of the last time, in boot At.Boot
+	ToldAt int64 // mono of the first time, or of the start after it
 }
 
 // Record is one record to be kept, before it is numbered and encoded. Mono is
@@ -285,6 +286,11 @@ type (
 	}
 	// Ordered is a command whose signature and device code were verified.
 	Ordered struct{ Command wire.Command }
+	// Refuse records that a command was not carried out.
+	Refuse struct {
+		Command wire.Command
+		Reason  string
+	}
 	// CodesCame is a verified piece of the code list.
 	CodesCame struct{ Codes wire.Codes }
 	// ConfigCame is a verified configuration. Problem is set when it cannot be
@@ -317,6 +323,7 @@ func (Reading) input()     {}
 func (Lost) input()        {}
 func (Pulsing) input()     {}
 func (Ordered) input()     {}
+func (Refuse) input()      {}
 func (CodesCame) input()   {}
 func (ConfigCame) input()  {}
 func (CodeTried) input()   {}
@@ -368,6 +375,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.pulsed(in)
 	case Ordered:
 		d.order(in.Command)
+	case Refuse:
+		d.refuse(in)
 	case CodesCame:
 		d.codes(in.Codes)
 	case ConfigCame:

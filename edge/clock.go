@@ -1,0 +1,80 @@
+package edge
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// driftPPM bounds how far the local oscillator may be off.
+const driftPPM = 100
+
+// Clock is a cabinet's time: a monotonic count since the agent's start, and the
+// best known wall clock for it. Only a signed time answer synchronises it; a
+// jump of the system clock changes nothing. Safe for concurrent use.
+type Clock struct {
+	boot  uint64
+	start time.Time // with monotonic reading
+	used  atomic.Uint64
+
+	mu       sync.Mutex
+	offset   int64 // wall = mono + offset
+	quality  wire.Clock
+	syncMono int64
+	syncErr  time.Duration
+}
+
+// NewClock starts the clock of a boot. system is the machine's idea of the wall
+// clock; it counts as carried over when it lies after known, the last wall
+// clock that the store remembers (unix ns, 0 when none), and as unset
+// otherwise.
+func NewClock(boot uint64, system time.Time, known int64) *Clock {
+	c := &Clock{boot: boot, start: time.Now()}
+	c.offset = system.UnixNano()
+	if known > 0 && c.offset >= known {
+		c.quality = wire.ClockCarried
+	}
+	return c
+}
+
+// Boot is the number of this start.
+func (c *Clock) Boot() uint64 { return c.boot }
+
+// Mono is t as nanoseconds since the start of the agent.
+func (c *Clock) Mono(t time.Time) int64 { return int64(t.Sub(c.start)) }
+
+// Sync takes a server's time that was true at local time at, give or take
+// bound.
+func (c *Clock) Sync(server int64, at time.Time, bound time.Duration) {
+	mono := c.Mono(at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset, c.quality, c.syncMono, c.syncErr = server-mono, wire.ClockSynced, mono, bound
+}
+
+// Sample is the clock at a moment.
+func (c *Clock) Sample(at time.Time) wire.Sample {
+	mono := c.Mono(at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := wire.Sample{Boot: c.boot, Mono: mono, Wall: mono + c.offset, Clock: c.quality}
+	if c.quality == wire.ClockSynced {
+		s.ErrMS = uint32((c.syncErr+time.Duration((mono-c.syncMono)*driftPPM/1_000_000))/time.Millisecond) + 1
+	}
+	return s
+}
+
+// Unique makes a monotonic time different from every other one that it made
+// in this boot, moving it by less than a microsecond.
+func (c *Clock) Unique(mono int64) int64 {
+	return mono - mono%1000 + int64(c.used.Add(1)%1000)
+}
+
+// Stamp is a record of this moment without kind and body.
+func (c *Clock) Stamp(at time.Time) wire.Record {
+	s := c.Sample(at)
+	mono := c.Unique(s.Mono)
+	return wire.Record{At: s.Wall, Boot: s.Boot, Mono: mono, Clock: s.Clock, ErrMS: s.ErrMS}
+}

@@ -1,0 +1,299 @@
+package locker
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Limits for wrong codes.
+const (
+	wrongWindow = int64(10 * time.Minute)
+	wrongLimit  = 5
+	wrongLock   = int64(5 * time.Minute)
+	wrongDay    = int64(24 * time.Hour)
+	wrongPerDay = 30
+)
+
+// Tries counts wrong codes. It survives a start; without a clock its windows
+// do not run on meanwhile.
+type Tries struct {
+	Wrong    []Instant // of the last ten minutes
+	Until    Instant   // locked until; zero when not
+	Day      Instant   // when the day's count began
+	DayCount int
+	Closed   bool // the day's limit was reached: staff or cloud resets it
+	Last     Instant
+}
+
+func (d *draft) setCode(e wire.CodeEntry) {
+	d.Codes[e.Number] = e
+	d.touch(keyCode + strconv.FormatUint(e.Number, 10))
+}
+
+// startTries moves the counters into this boot.
+func (d *draft) startTries() {
+	t := d.Meta.Tries
+	if t.Last == (Instant{}) {
+		return
+	}
+	move := func(x Instant) Instant {
+		if x == (Instant{}) {
+			return x
+		}
+		age := t.Last.Mono - x.Mono // the window does not run on without a clock
+		if x.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
+			age = d.now.Wall(d.now.Mono) - x.Wall
+		}
+		return d.now.instant(d.now.Mono - age)
+	}
+	wrong := make([]Instant, len(t.Wrong))
+	for i, x := range t.Wrong {
+		wrong[i] = move(x)
+	}
+	t.Wrong, t.Until, t.Day, t.Last = wrong, move(t.Until), move(t.Day), d.now.instant(d.now.Mono)
+	m := d.Meta
+	m.Tries = t
+	d.setMeta(m)
+}
+
+// Locked says until when the keypad is locked: 0 when it is not, -1 until
+// staff or the cloud reset it.
+func (t Tries) Locked(now Now) int64 {
+	switch {
+	case t.Closed:
+		return -1
+	case t.Until.Mono > now.Mono && t.Until != (Instant{}):
+		return t.Until.Mono
+	}
+	return 0
+}
+
+// wrong counts one wrong code.
+func (d *draft) wrong() {
+	m := d.Meta
+	t := &m.Tries
+	at := d.now.instant(d.now.Mono)
+	t.Wrong = slices.DeleteFunc(slices.Clone(t.Wrong), func(x Instant) bool { return d.now.Mono-x.Mono >= wrongWindow })
+	t.Wrong = append(t.Wrong, at)
+	if t.Day == (Instant{}) || d.now.Mono-t.Day.Mono >= wrongDay {
+		t.Day, t.DayCount = at, 0
+	}
+	t.DayCount++
+	if len(t.Wrong) >= wrongLimit {
+		t.Until, t.Wrong = d.now.instant(d.now.Mono+wrongLock), nil
+	}
+	t.Closed = t.Closed || t.DayCount >= wrongPerDay
+	t.Last = at
+	d.setMeta(m)
+	d.out.Answer.Left = max(0, wrongLimit-len(t.Wrong))
+}
+
+// tryCode decides on a code by the cabinet's own list alone.
+func (d *draft) tryCode(in CodeTried) {
+	outcome := wire.CodeLockedOut
+	if d.Meta.Tries.Locked(d.now) == 0 {
+		outcome = d.useCode(in)
+		if outcome == wire.CodeUnknown {
+			d.wrong()
+		}
+	}
+	d.out.Answer.Outcome, d.out.Answer.Until = outcome, d.Meta.Tries.Locked(d.now)
+	kept := outcome
+	switch outcome {
+	case wire.CodeOK, wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut:
+	default:
+		kept = wire.CodeNotActive // right code, but the doors cannot open now
+	}
+	d.record(wire.KindCodeAttempt, d.now.Mono, wire.CodeAttempt{Outcome: kept, Input: in.Input})
+}
+
+// useCode acts on the entry that a verifier belongs to.
+func (d *draft) useCode(in CodeTried) string {
+	var entry wire.CodeEntry
+	for _, n := range sorted(d.Codes) {
+		if e := d.Codes[n]; len(in.Verifier) == 32 && bytes.Equal(e.Verifier, in.Verifier) {
+			entry = e // the newest wins
+		}
+	}
+	if entry.Number == 0 {
+		return wire.CodeUnknown
+	}
+	wall, err := d.now.Wall(d.now.Mono), ms(d.now.ErrMS)
+	clock := d.now.Clock == wire.ClockSynced
+	if clock && entry.NotBefore != 0 && wall+err < entry.NotBefore {
+		return wire.CodeNotActive
+	}
+	late := clock && entry.NotAfter != 0 && wall-err > entry.NotAfter
+	switch entry.Kind {
+	case wire.CodePickup, wire.CodeHandover:
+		return d.pickUp(entry, in.Input) // an overdue parcel can still be collected
+	case wire.CodeDelivery:
+		if late {
+			return wire.CodeExpired
+		}
+		return d.dropOff(entry)
+	case wire.CodeStaff:
+		if late {
+			return wire.CodeExpired
+		}
+		return d.staff(in.Doors)
+	}
+	return wire.CodeUnknown
+}
+
+func (d *draft) pickUp(e wire.CodeEntry, how string) string {
+	dl, ok := d.Deliveries[e.DeliveryRef]
+	if !ok || dl.Suspended || len(dl.Doors) == 0 {
+		return wire.CodeNotActive
+	}
+	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, sorted(dl.Doors), dl.Doors)
+}
+
+// dropOff opens the compartments that a delivery was given, or the first free
+// ones of its sizes.
+func (d *draft) dropOff(e wire.CodeEntry) string {
+	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 {
+		return wire.CodeExpired // used
+	}
+	for _, id := range sorted(d.Openings) {
+		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
+			d.again(o, o.numbers(), "")
+			d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, o.numbers()
+			return wire.CodeOK
+		}
+	}
+	doors := numbers(e.Doors)
+	packages := map[edge.DoorNumber][]string{}
+	for n, refs := range e.Packages {
+		packages[edge.DoorNumber(n)] = refs
+	}
+	if len(doors) == 0 {
+		for i, size := range e.Sizes {
+			n := d.firstFree(size, doors)
+			if n == 0 {
+				return wire.ReasonOccupied
+			}
+			doors = append(doors, n)
+			if rest := packages[0]; i < len(rest) {
+				packages[n] = rest[i : i+1]
+			}
+		}
+	}
+	if len(doors) == 0 {
+		return wire.ReasonOccupied
+	}
+	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef}, doors, packages)
+}
+
+// firstFree finds a free compartment of a size, in the layout's order.
+func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
+	for _, l := range d.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		if l.Size == size && !slices.Contains(taken, n) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
+			return n
+		}
+	}
+	return 0
+}
+
+func (d *draft) staff(doors []edge.DoorNumber) string {
+	if len(doors) == 0 {
+		return wire.CodeOK // who it is; doors are chosen next
+	}
+	return d.local(Opening{Kind: wire.OpenStaff, Who: "staff"}, doors, nil)
+}
+
+// local starts an opening that the cabinet itself authorised.
+func (d *draft) local(o Opening, doors []edge.DoorNumber, packages map[edge.DoorNumber][]string) string {
+	if reason := d.free(doors, o.Kind, o.DeliveryRef, ""); reason != "" {
+		return reason
+	}
+	o.ID, o.CommandID = d.newID("op_"), wire.LocalCommand
+	o.Ends, o.ListNumber = d.now.instant(d.now.Mono+sec(d.times().SessionS)), d.Meta.CodeList
+	for _, n := range doors {
+		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: packages[n]})
+	}
+	d.begin(o)
+	d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, doors
+	return wire.CodeOK
+}
+
+// reopen opens a pickup once more without a code, while something is still
+// inside.
+func (d *draft) reopen(in Reopen) {
+	d.out.Answer.Outcome = wire.ReasonNoOpening
+	e, ok := d.Ended[in.OpeningID]
+	if !ok || e.At.Boot != d.now.Boot || d.now.Mono > e.At.Mono+sec(d.times().ReopenS) {
+		return
+	}
+	dl := d.Deliveries[e.Delivery]
+	var doors []edge.DoorNumber
+	for _, n := range e.Doors {
+		if _, has := dl.Doors[n]; has && d.Doors[n].Item == wire.ItemPresent {
+			doors = append(doors, n)
+		}
+	}
+	if len(doors) == 0 || dl.Suspended {
+		return
+	}
+	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, doors, dl.Doors)
+}
+
+// codes applies a piece of the code list that follows what is held; 0 replaces
+// the whole list.
+func (d *draft) codes(c wire.Codes) {
+	d.present = true // a status with the number confirms, or asks for the tail
+	if c.From != 0 && c.From != d.Meta.CodeList || c.To < c.From {
+		return
+	}
+	if c.From == 0 {
+		for _, n := range sorted(d.Codes) {
+			d.dropCode(n)
+		}
+	}
+	for _, e := range c.Entries {
+		switch e.Op {
+		case wire.CodeSet:
+			d.setCode(e)
+			d.activate(e)
+		case wire.CodeRevoke:
+			d.revoke(e)
+		}
+	}
+	m := d.Meta
+	m.CodeList = c.To
+	d.setMeta(m)
+}
+
+// activate takes a pickup code that is active now as word that its parcels lie
+// inside: the cabinet may have lost its own memory of them.
+func (d *draft) activate(e wire.CodeEntry) {
+	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || e.Kind != wire.CodePickup && e.Kind != wire.CodeHandover {
+		return
+	}
+	if _, ok := d.Deliveries[e.DeliveryRef]; ok {
+		return
+	}
+	dl := Delivery{Ref: e.DeliveryRef, Doors: map[edge.DoorNumber][]string{}}
+	for _, n := range numbers(e.Doors) {
+		if door, ok := d.Doors[n]; ok && (door.Delivery == "" || door.Delivery == e.DeliveryRef) {
+			dl.Doors[n] = e.Packages[uint(n)]
+			d.assign(n, e.DeliveryRef)
+		}
+	}
+	d.setDelivery(dl)
+}
+
+func (d *draft) revoke(e wire.CodeEntry) {
+	for _, n := range sorted(d.Codes) {
+		c := d.Codes[n]
+		if n < e.Number && c.Kind == e.Kind && (e.DeliveryRef != "" && c.DeliveryRef == e.DeliveryRef || e.DeliveryRef == "" && bytes.Equal(c.Verifier, e.Verifier)) {
+			d.dropCode(n)
+		}
+	}
+}

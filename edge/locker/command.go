@@ -1,0 +1,297 @@
+package locker
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// maxClockError is the clock error above which no command is obeyed.
+const maxClockErrMS = 5000
+
+// order carries out a command, in the order: seen, clock, expiry, version,
+// door, act. A repeated one writes nothing: its outcome is a record already.
+func (d *draft) order(c wire.Command) {
+	if _, seen := d.Commands[c.CommandID]; seen || c.CommandID == "" {
+		return
+	}
+	d.Commands[c.CommandID] = c.ExpiresAt
+	d.touch(keyCommand + c.CommandID)
+	answer := func(outcome, reason string) {
+		d.record(wire.KindCommandOutcome, d.now.Mono, wire.CommandOutcome{CommandID: c.CommandID, Outcome: outcome, Reason: reason})
+	}
+	if d.now.Clock != wire.ClockSynced || d.now.ErrMS > maxClockErrMS {
+		answer(wire.OutcomeRefused, wire.ReasonClock)
+		return
+	}
+	if d.now.Wall(d.now.Mono)+ms(d.now.ErrMS) > c.ExpiresAt {
+		answer(wire.OutcomeExpired, "")
+		return
+	}
+	for n, v := range c.Versions {
+		if door, ok := d.Doors[edge.DoorNumber(n)]; ok && door.Version >= v {
+			answer(wire.OutcomeRefused, wire.ReasonOvertaken)
+			return
+		}
+	}
+	reason := d.act(c)
+	switch {
+	case reason == waiting:
+	case reason == "":
+		answer(wire.OutcomeDone, "")
+	default:
+		answer(wire.OutcomeRefused, reason)
+	}
+	if reason == "" || reason == waiting {
+		for n, v := range c.Versions {
+			if door, ok := d.Doors[edge.DoorNumber(n)]; ok {
+				door.Version = v
+				d.setDoor(door)
+			}
+		}
+	}
+}
+
+// refuse answers a command that could not be looked at. The little room that
+// takes is taken from what is kept for open sessions.
+func (d *draft) refuse(in Refuse) {
+	if _, seen := d.Commands[in.Command.CommandID]; seen {
+		return
+	}
+	d.Commands[in.Command.CommandID] = in.Command.ExpiresAt
+	d.touch(keyCommand + in.Command.CommandID)
+	d.urgent = true
+	d.record(wire.KindCommandOutcome, d.now.Mono, wire.CommandOutcome{CommandID: in.Command.CommandID, Outcome: wire.OutcomeRefused, Reason: in.Reason})
+}
+
+// waiting stands for a command whose outcome comes later.
+const waiting = "…"
+
+// act does what a command asks; it returns the reason of a refusal.
+func (d *draft) act(c wire.Command) string {
+	switch c.Kind {
+	case wire.CmdOpenDoors:
+		var b wire.OpenDoors
+		if wire.Decode(c.Body, &b) != nil {
+			return wire.ReasonUnsupported
+		}
+		return d.openDoors(c, b)
+	case wire.CmdCloseSession:
+		var b wire.CloseSession
+		if wire.Decode(c.Body, &b) != nil {
+			return wire.ReasonUnsupported
+		}
+		return d.closeSession(b)
+	case wire.CmdSyncConfig:
+		d.present = true // the status that follows brings what is newer
+		return ""
+	case wire.CmdBeep:
+		d.do(Show{What: "sound"})
+		return ""
+	case wire.CmdReboot:
+		d.do(Show{What: "reboot"})
+		return ""
+	}
+	var b wire.DoorReason
+	if len(c.Body) > 0 && wire.Decode(c.Body, &b) != nil {
+		return wire.ReasonUnsupported
+	}
+	if c.Kind == wire.CmdResetTries {
+		m := d.Meta
+		m.Tries = Tries{}
+		d.setMeta(m)
+		return ""
+	}
+	if c.Kind == wire.CmdShowMessage {
+		d.do(Show{What: "message", Text: b.Reason})
+		return ""
+	}
+	door, ok := d.Doors[edge.DoorNumber(b.Door)]
+	if !ok {
+		return wire.ReasonUnknownDoor
+	}
+	switch c.Kind {
+	case wire.CmdBlock:
+		door.Blocked = b.Reason
+		if door.Blocked == "" {
+			door.Blocked = "blocked"
+		}
+		d.setDoor(door)
+	case wire.CmdUnblock:
+		door.Blocked, door.Failures = "", 0
+		d.setDoor(door)
+	case wire.CmdClear:
+		if door.Opening != "" {
+			return wire.ReasonBusy
+		}
+		d.freeDoor(door.Number)
+		d.closeException(wire.ExItemMissing, door.Number, "cleared", d.now.Mono)
+		d.closeException(wire.ExDepositUnverified, door.Number, "cleared", d.now.Mono)
+	default:
+		return wire.ReasonUnsupported
+	}
+	return ""
+}
+
+func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
+	if len(b.Doors) == 0 || len(b.Doors) > wire.MaxDoors || b.OpeningID == "" || len(b.OpeningID) > 40 {
+		return wire.ReasonUnsupported
+	}
+	doors := numbers(b.Doors)
+	if o, running := d.Openings[b.OpeningID]; running {
+		if o.Cancelled {
+			return wire.ReasonNoOpening
+		}
+		for _, n := range doors {
+			if o.door(n).Door == 0 {
+				return wire.ReasonUnknownDoor
+			}
+		}
+		d.again(o, doors, c.CommandID)
+		return waiting
+	}
+	if _, ended := d.Ended[b.OpeningID]; ended {
+		return wire.ReasonNoOpening
+	}
+	if reason := d.free(doors, b.Kind, b.DeliveryRef, b.Replaces); reason != "" {
+		return reason
+	}
+	if old, ok := d.Openings[b.Replaces]; ok {
+		old.Cancelled = true
+		d.setOpening(old)
+	}
+	who := "remote"
+	session := int64(b.SessionSeconds) * int64(time.Second)
+	if session == 0 {
+		session = sec(d.times().SessionS)
+	}
+	o := Opening{ID: b.OpeningID, Kind: b.Kind, CommandID: c.CommandID, Who: who, How: "remote", DeliveryRef: b.DeliveryRef, Code: b.Code,
+		Runs: []Run{{CommandID: c.CommandID, Doors: doors}}, Ends: d.now.instant(d.now.Mono + session), ListNumber: d.Meta.CodeList}
+	for _, n := range doors {
+		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: b.Packages[uint(n)]})
+	}
+	d.begin(o)
+	return waiting
+}
+
+// free says why doors cannot be opened, "" when they can.
+func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replaces string) string {
+	for _, n := range doors {
+		door, ok := d.Doors[n]
+		switch {
+		case !ok:
+			return wire.ReasonUnknownDoor
+		case !door.Known:
+			return wire.ReasonBoard
+		case door.Opening != "" && door.Opening != replaces:
+			return wire.ReasonBusy
+		case kind == wire.OpenStaff:
+		case door.Blocked != "":
+			return wire.ReasonSuspect
+		case door.Delivery != "" && door.Delivery != ref:
+			return wire.ReasonOccupied
+		}
+	}
+	return ""
+}
+
+// closeSession ends a running opening by word of the cloud. One that has ended
+// keeps its end, and the command is done.
+func (d *draft) closeSession(b wire.CloseSession) string {
+	o, ok := d.Openings[b.OpeningID]
+	if !ok {
+		e, ended := d.Ended[b.OpeningID]
+		if !ended {
+			return wire.ReasonNoOpening
+		}
+		if b.How == wire.CloseSettle {
+			d.confirmLate(e)
+		}
+		return ""
+	}
+	switch b.How {
+	case wire.CloseCancel:
+		o.Cancelled = true
+	case wire.CloseSettle:
+		if d.tally(o).open {
+			return wire.ReasonBusy
+		}
+		o.Confirm = string(b.ConfirmedBy)
+	default:
+		return wire.ReasonUnsupported
+	}
+	d.setOpening(o)
+	return ""
+}
+
+// confirmLate takes a person's word for compartments that an ended deposit left
+// unverified: the pickup code opens them from now on.
+func (d *draft) confirmLate(e EndedOpening) {
+	if !e.Kind.IsDeposit() {
+		return
+	}
+	dl := d.Deliveries[e.Delivery]
+	doors := map[edge.DoorNumber][]string{}
+	for n, refs := range dl.Doors {
+		doors[n] = refs
+	}
+	for _, n := range e.Doors {
+		if _, has := doors[n]; !has && e.Delivery != "" && d.Doors[n].Delivery == e.Delivery {
+			doors[n] = e.Packages[n]
+			d.closeException(wire.ExDepositUnverified, n, "deposit_confirmed", d.now.Mono)
+		}
+	}
+	if len(doors) > len(dl.Doors) {
+		d.setDelivery(Delivery{Ref: e.Delivery, Doors: doors, Suspended: dl.Suspended})
+	}
+}
+
+// config applies a configuration: version first, then whether the cabinet as
+// it stands allows the new layout.
+func (d *draft) config(in ConfigCame) {
+	c := in.Config
+	if c.Version <= d.Config.Version {
+		return
+	}
+	result := in.Problem
+	if result == "" {
+		if err := c.Check(); err != nil {
+			result = err.Error()
+		}
+	}
+	if result == "" {
+		result = d.layoutProblem(c.Layout)
+	}
+	if result == "" {
+		result = "ok"
+		d.Config = c
+		d.touch(keyConfig)
+		for _, l := range c.Layout {
+			n := edge.DoorNumber(l.Door)
+			if _, ok := d.Doors[n]; !ok {
+				d.setDoor(Door{Number: n})
+			}
+		}
+	}
+	d.record(wire.KindConfigApplied, d.now.Mono, wire.ConfigApplied{Version: c.Version, Result: result})
+	d.present = true
+}
+
+// layoutProblem refuses to move a compartment that is occupied or open.
+func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
+	places := map[uint]wire.LayoutDoor{}
+	for _, l := range next {
+		places[l.Door] = l
+	}
+	for _, l := range d.Config.Layout {
+		door := d.Doors[edge.DoorNumber(l.Door)]
+		if door.Delivery == "" && door.Opening == "" && !(door.Known && door.Open) {
+			continue
+		}
+		if n, ok := places[l.Door]; !ok || n.Board != l.Board || n.Channel != l.Channel || n.Inverted != l.Inverted {
+			return "door " + num(door.Number) + " is occupied or open and cannot be moved"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,332 @@
+package locker
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Waits that are not configuration.
+const (
+	forcedGrace   = int64(3 * time.Second) // an open this soon after a pulse belongs to it
+	repeatMuted   = int64(time.Minute)     // repeats of exceptions and tampering are counted, not written
+	outOfService  = 3                      // open_failed in a row
+	maxPulses     = 2                      // per attempt to open
+	keepCommands  = int64(24 * time.Hour)  // beyond their expiry
+	keepEnded     = int64(7 * 24 * time.Hour)
+	tickingEvents = 2 // repeats of door_left_open after the first
+)
+
+// leftOpenAgain are the times after the first at which an open door is told
+// again.
+var leftOpenAgain = [tickingEvents]int64{int64(15 * time.Minute), int64(time.Hour)}
+
+// start is the first step of a boot: the boards have not been read yet.
+func (d *draft) start(in Started) {
+	d.Fresh = in.Fresh
+	for _, id := range sorted(d.Openings) {
+		o := d.Openings[id]
+		o.Ends, o.Unsure = d.carry(o.Ends, o.Last)
+		o.Last = d.now.instant(d.now.Mono)
+		o.Recheck = true
+		for _, od := range o.Doors {
+			o = o.with(od.Door, func(x *OpeningDoor) { x.Waiting, x.Deadline = false, 0 })
+		}
+		d.setOpening(o)
+	}
+	for id, e := range d.Exceptions {
+		e.ToldAt = d.now.Mono
+		d.Exceptions[id] = e
+	}
+	d.startTries()
+	d.present = true
+}
+
+// carry moves an end into this boot: by the wall clock when both boots have
+// one, otherwise by what was left at last.
+func (d *draft) carry(ends, last Instant) (out Instant, unsure bool) {
+	left := ends.Mono - last.Mono
+	if ends.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
+		left = ends.Wall - d.now.Wall(d.now.Mono)
+	} else {
+		unsure = true
+	}
+	return d.now.instant(d.now.Mono + max(left, 0)), unsure
+}
+
+func (d *draft) reading(in Reading) {
+	door, ok := d.Doors[in.Door]
+	if !ok {
+		return
+	}
+	if door.Known && door.Open && !door.Counted && !door.Suspect && !in.Open && in.Mono >= door.Since+ms(d.times().MinOpenMS) {
+		d.opened(door) // it was open long enough, though no step fell in between
+		door = d.Doors[in.Door]
+	}
+	was := door
+	door.Known, door.Open, door.Item, door.Suspect = true, in.Open, in.Item, in.Suspect
+	if !was.Known || was.Open != in.Open {
+		door.Since = in.Mono
+	}
+	d.Doors[in.Door] = door
+	d.present = d.present || door != was
+	switch {
+	case in.Open && door.Counted && !was.Known:
+		// Open before and after the silence: the same opening goes on.
+		door.MissedClosed = false
+		d.Doors[in.Door] = door
+	case in.Open: // it counts once the minimum time is over
+	case door.Counted:
+		d.closed(door, in.Mono)
+	case was.Known && was.Open:
+		d.relatched(door)
+	default:
+		d.foundClosed(door)
+	}
+	if was.Known && !was.Open && !in.Open && was.Item == wire.ItemPresent && in.Item == wire.ItemAbsent {
+		d.itemGone(door)
+	}
+}
+
+// lost forgets the present of doors whose board fell silent.
+func (d *draft) lost(in Lost) {
+	for _, n := range in.Doors {
+		door, ok := d.Doors[n]
+		if !ok || !door.Known {
+			continue
+		}
+		door.Known = false
+		door.MissedClosed = door.MissedClosed || door.Counted
+		d.Doors[n] = door
+		d.present = true
+		o, ok := d.Openings[door.Opening]
+		if !ok {
+			continue
+		}
+		if od := o.door(n); od.Phase == Pulsed || od.Phase == Queued && !od.Waiting {
+			d.setOpening(o.with(n, func(x *OpeningDoor) { x.Phase, x.Deadline, x.Error = NotSeen, 0, wire.DoorNotSeen }))
+		}
+	}
+}
+
+// countOpen turns doors that stayed open for the minimum time into opened
+// ones.
+func (d *draft) countOpen() {
+	minOpen := ms(d.times().MinOpenMS)
+	for _, n := range sorted(d.Doors) {
+		door := d.Doors[n]
+		if door.Known && door.Open && !door.Counted && !door.Suspect && d.now.Mono >= door.Since+minOpen {
+			d.opened(door)
+		}
+	}
+}
+
+// opened is the moment a door counts as open; it opened at door.Since.
+func (d *draft) opened(door Door) {
+	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed = true, d.now.instant(door.Since), 0, false
+	d.setDoor(door)
+	d.present = true
+	o, ok := d.Openings[door.Opening]
+	var pulses uint
+	if ok {
+		pulses = uint(o.door(door.Number).Pulses)
+		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
+			x.Phase, x.OpenedAt, x.ClosedAt = Opened, door.OpenedAt, Instant{}
+			x.Waiting, x.Deadline, x.Error = false, 0, ""
+		}))
+	}
+	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
+	if ok {
+		d.do(Show{What: "open", Door: door.Number})
+		return
+	}
+	if d.Fresh || door.PulseAt != 0 && door.Since <= door.PulseAt+forcedGrace {
+		return
+	}
+	d.forced(door)
+}
+
+// forced raises a door that opened without a session and without a pulse.
+func (d *draft) forced(door Door) {
+	d.raise(wire.ExDoorLeftOpen, wire.SeverityHigh, door.Number, "forced")
+	if door.TamperAt != 0 && d.now.Mono < door.TamperAt+repeatMuted {
+		door.TamperCount++
+		d.setDoor(door)
+		return
+	}
+	d.record(wire.KindTamper, door.Since, wire.Tamper{What: wire.TamperDoorForced, Door: uint(door.Number), Count: door.TamperCount})
+	door.TamperAt, door.TamperCount = d.now.Mono, 0
+	d.setDoor(door)
+}
+
+// closed is a counted opening's end.
+func (d *draft) closed(door Door, mono int64) {
+	openMS := int64(-1) // unknown across a boot
+	if door.OpenedAt.Boot == d.now.Boot {
+		openMS = (mono - door.OpenedAt.Mono) / int64(time.Millisecond)
+	} else if door.OpenedAt.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
+		openMS = max(0, (d.now.Wall(mono)-door.OpenedAt.Wall)/int64(time.Millisecond))
+	}
+	missed := door.MissedClosed
+	door.Counted, door.MissedClosed = false, false
+	d.setDoor(door)
+	d.record(wire.KindDoorClosed, mono, wire.DoorClosed{OpeningID: door.Opening, Door: uint(door.Number), OpenMS: openMS, Item: door.Item})
+	d.present = true
+	if o, ok := d.Openings[door.Opening]; ok {
+		o.Missed = o.Missed || missed
+		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
+			x.Phase, x.ClosedAt, x.Item = Closed, d.now.instant(mono), door.Item
+		}))
+	}
+	d.closeException(wire.ExDoorLeftOpen, door.Number, "door_closed_on_site", mono)
+}
+
+// relatched is a door whose hook popped and fell back before the minimum time:
+// the door did not swing. It gets one more pulse.
+func (d *draft) relatched(door Door) {
+	o, ok := d.Openings[door.Opening]
+	if !ok {
+		return
+	}
+	od := o.door(door.Number)
+	if od.Phase.outcome() || od.Waiting {
+		return
+	}
+	if od.Swung {
+		d.openFailed(o, door)
+		return
+	}
+	d.do(Show{What: "pull", Door: door.Number})
+	d.do(Pulse{Door: door.Number})
+	d.setOpening(o.with(door.Number, func(x *OpeningDoor) { x.Swung, x.Waiting, x.Phase, x.Deadline = true, true, Queued, 0 }))
+}
+
+// foundClosed is the first read of a door after a start or a silent board. A
+// door that was to be opened and is found closed was not seen.
+func (d *draft) foundClosed(door Door) {
+	o, ok := d.Openings[door.Opening]
+	if !ok || !o.Recheck {
+		return
+	}
+	if od := o.door(door.Number); !od.Phase.outcome() {
+		d.setOpening(o.with(door.Number, func(x *OpeningDoor) { x.Phase, x.Error = NotSeen, wire.DoorNotSeen }))
+	}
+}
+
+// pulsed is the result of a pulse.
+func (d *draft) pulsed(in Pulsing) {
+	door, ok := d.Doors[in.Door]
+	if !ok {
+		return
+	}
+	if in.Outcome != edge.PulseNotSent {
+		door.PulseAt = in.Mono
+		d.Doors[in.Door] = door
+	}
+	o, ok := d.Openings[door.Opening]
+	if !ok {
+		return
+	}
+	od := o.door(in.Door)
+	if !od.Waiting || od.Phase.outcome() {
+		return
+	}
+	od.Waiting = false
+	switch in.Outcome {
+	case edge.PulseConfirmed, edge.PulseUnanswered:
+		// No answer is not failure: only the door itself tells.
+		od.Phase, od.Deadline = Pulsed, in.Mono+ms(d.times().OpenWaitMS)
+		if !door.Known {
+			od.Phase, od.Deadline, od.Error = NotSeen, 0, wire.DoorNotSeen
+		}
+	case edge.PulseRefused:
+		od.Phase, od.Deadline = Pulsed, in.Mono
+	case edge.PulseNotSent:
+		od.Phase, od.Deadline, od.Error = OpenFailed, 0, wire.ReasonBoard
+	}
+	d.setOpening(o.with(in.Door, func(x *OpeningDoor) { *x = od }))
+}
+
+// openWaits pulses again, or gives up, where a door was not seen open in time.
+func (d *draft) openWaits() {
+	for _, id := range sorted(d.Openings) {
+		for _, n := range d.Openings[id].numbers() {
+			o := d.Openings[id]
+			od, door := o.door(n), d.Doors[n]
+			if od.Phase != Pulsed || od.Waiting || d.now.Mono < od.Deadline || door.Open && door.Known {
+				continue
+			}
+			if od.Pulses >= maxPulses {
+				d.openFailed(o, door)
+				continue
+			}
+			d.do(Pulse{Door: n})
+			d.setOpening(o.with(n, func(x *OpeningDoor) { x.Pulses++; x.Waiting, x.Phase, x.Deadline = true, Queued, 0 }))
+		}
+	}
+}
+
+func (d *draft) openFailed(o Opening, door Door) {
+	door.Failures++
+	if door.Failures >= outOfService && door.Blocked == "" {
+		door.Blocked = wire.ReasonSuspect
+	}
+	d.setDoor(door)
+	d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
+		x.Phase, x.Error, x.Waiting, x.Deadline = OpenFailed, wire.DoorOpenFailed, false, 0
+	}))
+	d.present = true
+}
+
+// itemGone is an item that left a locked compartment with no session.
+func (d *draft) itemGone(door Door) {
+	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" {
+		return
+	}
+	d.raise(wire.ExItemMissing, wire.SeverityHigh, door.Number, "item sensor cleared while the door was locked")
+}
+
+// raise opens an exception for a door unless one of its type is open.
+func (d *draft) raise(typ, severity string, n edge.DoorNumber, evidence string) {
+	for _, id := range sorted(d.Exceptions) {
+		e := d.Exceptions[id]
+		if e.Type == typ && e.Door == uint(n) {
+			return
+		}
+	}
+	e := Exception{Exception: wire.Exception{ID: d.newID("ex_"), Type: typ, Severity: severity, Door: uint(n), Evidence: evidence},
+		At: d.now.instant(d.now.Mono), Told: 1, ToldAt: d.now.Mono}
+	d.setException(e)
+	d.record(wire.KindExceptionOpened, d.now.Mono, e.Exception)
+	d.present = true
+}
+
+// closeException closes what a door itself has put right.
+func (d *draft) closeException(typ string, n edge.DoorNumber, how string, mono int64) {
+	for _, id := range sorted(d.Exceptions) {
+		e := d.Exceptions[id]
+		if e.Type != typ || e.Door != uint(n) {
+			continue
+		}
+		body := e.Exception
+		body.Evidence = how
+		d.record(wire.KindExceptionClosed, mono, body)
+		d.dropException(id)
+	}
+}
+
+// tellAgain repeats the exception of a door that stays open.
+func (d *draft) tellAgain() {
+	for _, id := range sorted(d.Exceptions) {
+		e := d.Exceptions[id]
+		if e.Type != wire.ExDoorLeftOpen || e.Told > len(leftOpenAgain) || d.now.Mono < e.ToldAt+leftOpenAgain[e.Told-1] {
+			continue
+		}
+		e.Told++
+		body := e.Exception
+		body.Evidence = "still open"
+		d.setException(e)
+		d.record(wire.KindExceptionOpened, d.now.Mono, body)
+	}
+}

@@ -1,0 +1,259 @@
+package locker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Errors of Loop.
+var (
+	// ErrFull is returned by a Store that takes no new sessions: it is nearly
+	// full, and the rest is kept for sessions that are open already.
+	ErrFull = errors.New("the store takes no new sessions")
+	// ErrStore says that the store cannot be written now; nothing happened.
+	ErrStore = errors.New("the store cannot be written")
+	errDone  = errors.New("the loop has ended")
+)
+
+// Encoded is a record as it is kept.
+type Encoded struct {
+	Kind  wire.Kind
+	Bytes []byte
+}
+
+// Store keeps next state and records in one transaction. Urgent changes belong
+// to a session that is open and may use the last part of the store.
+type Store interface {
+	Keep(ctx context.Context, put map[string][]byte, records []Encoded, urgent bool) error
+}
+
+// Hardware pulses locks; its answers come back as edge events.
+type Hardware interface {
+	Pulse(edge.DoorNumber)
+	SetSession(active bool)
+}
+
+// LoopConfig is what a Loop needs. All fields but Log and Act are required.
+type LoopConfig struct {
+	State    State
+	Fresh    bool // the store is new
+	Clock    *edge.Clock
+	Store    Store
+	Hardware Hardware
+	// Act is told of actions other than pulses, once they are durable. It must
+	// not block.
+	Act func(Action)
+	Log *slog.Logger
+}
+
+// Loop owns the state of a cabinet. One goroutine steps it: commit first, act
+// afterwards. All methods are safe for concurrent use.
+type Loop struct {
+	cfg    LoopConfig
+	log    *slog.Logger
+	events chan edge.Event
+	asks   chan ask
+	ended  chan struct{}
+	state  atomic.Pointer[State]
+	active bool
+	broken atomic.Bool
+}
+
+type ask struct {
+	in    Input
+	reply chan reply
+}
+
+type reply struct {
+	answer Answer
+	err    error
+}
+
+// eventQueue bounds what boards may report while a commit is slow; a full
+// queue holds up the boards' polling.
+const eventQueue = 1024
+
+// NewLoop builds a loop; Run starts it.
+func NewLoop(cfg LoopConfig) *Loop {
+	l := &Loop{cfg: cfg, log: cfg.Log, events: make(chan edge.Event, eventQueue), asks: make(chan ask), ended: make(chan struct{})}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	if l.cfg.Act == nil {
+		l.cfg.Act = func(Action) {}
+	}
+	s := cfg.State
+	l.state.Store(&s)
+	return l
+}
+
+// Event hands over what the hardware reports. It blocks while the queue is
+// full.
+func (l *Loop) Event(e edge.Event) {
+	select {
+	case l.events <- e:
+	case <-l.ended:
+	}
+}
+
+// Do steps in and waits until the step is durable. The error is ErrFull,
+// ErrStore, or ctx's; nothing happened then, unless ctx ended.
+func (l *Loop) Do(ctx context.Context, in Input) (Answer, error) {
+	a := ask{in: in, reply: make(chan reply, 1)}
+	select {
+	case l.asks <- a:
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case <-l.ended:
+		return Answer{}, errDone
+	}
+	select {
+	case r := <-a.reply:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case <-l.ended:
+		return Answer{}, errDone
+	}
+}
+
+// State is the present state; it must not be changed.
+func (l *Loop) State() State { return *l.state.Load() }
+
+// Broken reports whether the last commit failed: new sessions are refused.
+func (l *Loop) Broken() bool { return l.broken.Load() }
+
+// Now is the time of a step made at t.
+func (l *Loop) now(t time.Time) Now {
+	s := l.cfg.Clock.Sample(t)
+	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+	_, _ = rand.Read(n.Random[:]) // never fails
+	return n
+}
+
+// Run steps until ctx ends. It returns ctx's error.
+func (l *Loop) Run(ctx context.Context) error {
+	defer close(l.ended)
+	l.must(ctx, Started{Fresh: l.cfg.Fresh})
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(l.wait())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e := <-l.events:
+			l.must(ctx, l.input(e))
+		case a := <-l.asks:
+			l.answer(ctx, a)
+		case <-timer.C:
+			l.must(ctx, Tick{})
+		}
+	}
+}
+
+// wait is how long nothing will happen by itself; at most a second, so that a
+// boot's last record is never far behind.
+func (l *Loop) wait() time.Duration {
+	n := l.now(time.Now())
+	next := l.state.Load().Next(n)
+	if next == 0 {
+		return time.Minute
+	}
+	return max(time.Millisecond, min(time.Duration(next-n.Mono), time.Minute))
+}
+
+func (l *Loop) input(e edge.Event) Input {
+	c := l.cfg.Clock
+	switch e := e.(type) {
+	case edge.DoorReading:
+		return Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect}
+	case edge.BoardLost:
+		return Lost{Doors: e.Doors, Mono: c.Mono(e.At)}
+	case edge.PulseResult:
+		return Pulsing{Door: e.Door, Outcome: e.Outcome, Mono: c.Mono(e.At)}
+	}
+	return Tick{}
+}
+
+// must steps what cannot be refused: the world has moved. It tries until the
+// store takes it, and answers everyone else meanwhile.
+func (l *Loop) must(ctx context.Context, in Input) {
+	for {
+		_, err := l.step(ctx, in)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		l.log.Error("store does not take the cabinet's state; trying again", "err", err)
+		retry := time.NewTimer(time.Second)
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				waiting = false
+			case a := <-l.asks:
+				a.reply <- reply{err: ErrStore}
+			case <-retry.C:
+				waiting = false
+			}
+		}
+		retry.Stop()
+	}
+}
+
+// answer steps what someone asked for. What a full store refuses is recorded
+// as refused, which takes little room.
+func (l *Loop) answer(ctx context.Context, a ask) {
+	answer, err := l.step(ctx, a.in)
+	if errors.Is(err, ErrFull) {
+		if o, ok := a.in.(Ordered); ok {
+			_, err = l.step(ctx, Refuse{Command: o.Command, Reason: wire.ReasonStore})
+		}
+	}
+	a.reply <- reply{answer, err}
+}
+
+func (l *Loop) step(ctx context.Context, in Input) (Answer, error) {
+	now := l.now(time.Now())
+	next, out := Step(*l.state.Load(), in, now)
+	if len(out.Put) > 0 || len(out.Records) > 0 {
+		err := l.cfg.Store.Keep(ctx, out.Put, l.encode(out.Records, now), out.Urgent)
+		l.broken.Store(err != nil && !errors.Is(err, ErrFull))
+		if errors.Is(err, ErrFull) {
+			return Answer{}, ErrFull
+		}
+		if err != nil {
+			return Answer{}, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+	}
+	l.state.Store(&next)
+	if active := len(next.Openings) > 0; active != l.active {
+		l.active = active
+		l.cfg.Hardware.SetSession(active)
+	}
+	for _, a := range out.Actions {
+		if p, ok := a.(Pulse); ok {
+			l.cfg.Hardware.Pulse(p.Door)
+			continue
+		}
+		l.cfg.Act(a)
+	}
+	return out.Answer, nil
+}
+
+func (l *Loop) encode(records []Record, now Now) []Encoded {
+	out := make([]Encoded, len(records))
+	for i, r := range records {
+		w := wire.Record{Kind: r.Kind, At: now.Wall(r.Mono), Boot: now.Boot, Mono: l.cfg.Clock.Unique(r.Mono), Clock: now.Clock, ErrMS: now.ErrMS,
+			Body: wire.MustEncode(r.Body)}
+		out[i] = Encoded{Kind: r.Kind, Bytes: wire.MustEncode(w)}
+	}
+	return out
+}

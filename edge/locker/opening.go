@@ -1,0 +1,475 @@
+package locker
+
+import (
+	"slices"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// pass lets time pass: it is the end of every step.
+func (d *draft) pass() {
+	d.countOpen()
+	d.openWaits()
+	for _, id := range sorted(d.Openings) {
+		d.outcomes(id)
+		d.progress(id)
+	}
+	d.tellAgain()
+	d.forget()
+}
+
+// Next is when time alone changes something, as mono of this boot; 0 when
+// nothing is due.
+func (s State) Next(now Now) int64 {
+	var next int64
+	at := func(t int64) {
+		if t > 0 && (next == 0 || t < next) {
+			next = t
+		}
+	}
+	t := s.Config.Times.WithDefaults()
+	for _, d := range s.Doors {
+		if d.Known && d.Open && !d.Counted && !d.Suspect {
+			at(d.Since + ms(t.MinOpenMS))
+		}
+	}
+	for _, o := range s.Openings {
+		if now.Mono < o.Ends.Mono {
+			at(o.Ends.Mono)
+		}
+		for _, od := range o.Doors {
+			if od.Phase == Pulsed && !od.Waiting && !(s.Doors[od.Door].Known && s.Doors[od.Door].Open) {
+				at(od.Deadline)
+			}
+			if od.Phase == Closed {
+				at(od.ClosedAt.Mono + ms(t.SettleMS))
+			}
+		}
+	}
+	for _, e := range s.Exceptions {
+		if e.Type == wire.ExDoorLeftOpen && e.Told <= len(leftOpenAgain) {
+			at(e.ToldAt + leftOpenAgain[e.Told-1])
+		}
+	}
+	return next
+}
+
+// begin starts an opening: intent first, pulses once it is durable.
+func (d *draft) begin(o Opening) {
+	o.Last = d.now.instant(d.now.Mono)
+	for i := range o.Doors {
+		n := o.Doors[i].Door
+		door := d.Doors[n]
+		door.Opening = o.ID
+		d.setDoor(door)
+		d.aim(&o.Doors[i], door)
+	}
+	if o.Kind == wire.OpenCorrection {
+		if dl, ok := d.Deliveries[o.DeliveryRef]; ok {
+			dl.Suspended = true
+			d.setDelivery(dl)
+		}
+	}
+	d.setOpening(o)
+	d.record(wire.KindOpeningStarted, d.now.Mono, wire.OpeningStarted{OpeningID: o.ID, Kind: o.Kind, Doors: uints(o.numbers()),
+		CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall})
+	d.present = true
+}
+
+// aim points an opening's door at being opened: a pulse, unless it is open
+// already, which counts as opened.
+func (d *draft) aim(od *OpeningDoor, door Door) {
+	od.Pulses, od.Swung, od.Error = 0, false, ""
+	switch {
+	case door.Known && door.Open && door.Counted:
+		od.Phase, od.OpenedAt, od.ClosedAt = Opened, door.OpenedAt, Instant{}
+	case door.Known && door.Open:
+		od.Phase, od.Waiting, od.Deadline = Pulsed, false, 0
+	default:
+		od.Phase, od.Waiting, od.Pulses, od.Deadline = Queued, true, 1, 0
+		d.do(Pulse{Door: door.Number})
+	}
+}
+
+// again pulses the closed doors of a running opening; its end stays.
+func (d *draft) again(o Opening, doors []edge.DoorNumber, command string) {
+	o.Doors = slices.Clone(o.Doors)
+	for i := range o.Doors {
+		od := &o.Doors[i]
+		door := d.Doors[od.Door]
+		if slices.Contains(doors, od.Door) && !od.Waiting && !(door.Known && door.Open) {
+			d.aim(od, door)
+		}
+	}
+	if command != "" {
+		o.Runs = append(slices.Clone(o.Runs), Run{CommandID: command, Doors: doors})
+	}
+	d.setOpening(o)
+}
+
+// outcomes answers commands whose doors all have an outcome.
+func (d *draft) outcomes(id string) {
+	o := d.Openings[id]
+	if len(o.Runs) == 0 {
+		return
+	}
+	var left []Run
+	for _, r := range o.Runs {
+		var opened, failed, unseen int
+		codes := map[uint]string{}
+		for _, n := range r.Doors {
+			od := o.door(n)
+			switch {
+			case od.Phase.opened():
+				opened++
+				continue
+			case od.Phase == OpenFailed:
+				failed++
+			case od.Phase == NotSeen:
+				unseen++
+			default:
+				continue
+			}
+			codes[uint(n)] = od.Error
+		}
+		if opened+failed+unseen < len(r.Doors) {
+			left = append(left, r)
+			continue
+		}
+		out := wire.CommandOutcome{CommandID: r.CommandID, Doors: codes, Outcome: wire.OutcomeDone}
+		switch {
+		case opened == len(r.Doors):
+			out.Doors = nil
+		case opened > 0:
+			out.Outcome = wire.OutcomePartial
+		case unseen > 0:
+			out.Outcome = wire.OutcomeInterrupted
+		default:
+			out.Outcome = wire.OutcomeFailed
+		}
+		d.record(wire.KindCommandOutcome, d.now.Mono, out)
+	}
+	if len(left) != len(o.Runs) {
+		o.Runs = left
+		d.setOpening(o)
+	}
+}
+
+// tally is what an opening's doors amount to.
+type tally struct {
+	pending, opened, failed, unseen int
+	open, unknown                   bool  // a door is open, or nobody knows
+	lastClosed                      int64 // mono
+}
+
+func (d *draft) tally(o Opening) tally {
+	var t tally
+	for _, od := range o.Doors {
+		door := d.Doors[od.Door]
+		t.open = t.open || door.Known && door.Open
+		t.unknown = t.unknown || !door.Known
+		switch od.Phase {
+		case Queued, Pulsed:
+			t.pending++
+		case Opened, Closed:
+			t.opened++
+			t.lastClosed = max(t.lastClosed, od.ClosedAt.Mono)
+		case OpenFailed:
+			t.failed++
+		case NotSeen:
+			t.unseen++
+		}
+	}
+	return t
+}
+
+// progress ends an opening when its time has come.
+func (d *draft) progress(id string) {
+	o := d.Openings[id]
+	t := d.tally(o)
+	over := d.now.Mono >= o.Ends.Mono
+	if o.Recheck && !t.unknown {
+		o.Recheck = false
+		d.setOpening(o)
+	}
+	if t.pending > 0 {
+		return
+	}
+	if t.opened == 0 && t.unseen == 0 {
+		d.end(o, wire.EndOpenFailed) // every door failed; state unknown or not, none was opened
+		return
+	}
+	if t.open {
+		if over {
+			d.leftOpen(o)
+		}
+		return
+	}
+	if t.unknown {
+		return // the first reliable read decides
+	}
+	closedFor := d.now.Mono >= t.lastClosed+ms(d.times().SettleMS)
+	switch {
+	case o.Cancelled:
+		d.endCancelled(o)
+	case t.unseen > 0 && !over && o.Confirm == "":
+		// Doors that nobody saw may still tell until the session is over.
+	case o.Kind == wire.OpenStaff && (closedFor || t.opened == 0):
+		d.end(o, wire.EndDone)
+	case o.Kind == wire.OpenPickup && t.opened == 0:
+		d.end(o, wire.EndNotCollected)
+	case o.Kind == wire.OpenPickup && (closedFor || over):
+		d.collected(o, false)
+	case !o.Kind.IsDeposit():
+	case o.Confirm != "":
+		d.settle(o, wire.ConfirmedBy(o.Confirm))
+	case t.opened == 0:
+		d.unverified(o)
+	case o.Done:
+		d.settle(o, wire.ByCourierTerminal)
+	case t.unseen > 0:
+		d.settle(o, wire.ByTimeoutDoorClosed)
+	case closedFor && o.Missed && (o.Unsure || t.lastClosed >= o.Ends.Mono):
+		d.settle(o, wire.ByTimeoutDoorClosed)
+	case closedFor:
+		d.settle(o, wire.ByDoorClose)
+	}
+}
+
+// leftOpen is the end of a session with a door open: a deposit waits, however
+// long; a parcel to be collected counts as taken.
+func (d *draft) leftOpen(o Opening) {
+	if !o.LeftOpen {
+		o.LeftOpen = true
+		d.setOpening(o)
+		for _, n := range o.numbers() {
+			if door := d.Doors[n]; door.Known && door.Open {
+				d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open at the end of the session")
+				d.do(Show{What: "left_open", Door: n})
+			}
+		}
+	}
+	if o.Kind == wire.OpenPickup && !o.Cancelled {
+		d.collected(o, true)
+	}
+}
+
+// end closes an opening that settles nothing.
+func (d *draft) end(o Opening, reason string) {
+	d.record(wire.KindOpeningEnded, d.now.Mono, wire.OpeningEnded{OpeningID: o.ID, Reason: reason})
+	d.drop(o, false)
+}
+
+// drop forgets a running opening, remembers its end and lets its doors go.
+func (d *draft) drop(o Opening, settled bool) {
+	for _, n := range o.numbers() {
+		if door := d.Doors[n]; door.Opening == o.ID {
+			door.Opening = ""
+			d.setDoor(door)
+		}
+	}
+	if dl, ok := d.Deliveries[o.DeliveryRef]; ok && o.Kind == wire.OpenCorrection && dl.Suspended {
+		dl.Suspended = false
+		d.setDelivery(dl)
+	}
+	delete(d.Openings, o.ID)
+	d.touch(keyOpening + o.ID)
+	packages := map[edge.DoorNumber][]string{}
+	for _, od := range o.Doors {
+		packages[od.Door] = od.Packages
+	}
+	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono),
+		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages}
+	d.touch(keyEnded + o.ID)
+	d.present = true
+}
+
+// endCancelled frees the compartments of a cancelled opening once its doors
+// are closed; where something lies inside they stay assigned.
+func (d *draft) endCancelled(o Opening) {
+	for _, od := range o.Doors {
+		if door := d.Doors[od.Door]; door.Item == wire.ItemPresent && od.Phase.opened() {
+			door.Delivery = o.DeliveryRef
+			d.setDoor(door)
+			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "cancelled with something inside")
+		}
+	}
+	d.end(o, wire.EndCancelled)
+}
+
+// unverified ends a deposit of which no door report came at all.
+func (d *draft) unverified(o Opening) {
+	for _, od := range o.Doors {
+		if od.Phase == NotSeen {
+			d.assign(od.Door, o.DeliveryRef)
+			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "no door report")
+		}
+	}
+	d.end(o, wire.EndDepositUnverified)
+}
+
+// assign keeps a compartment for a delivery.
+func (d *draft) assign(n edge.DoorNumber, ref string) {
+	door := d.Doors[n]
+	door.Delivery = ref
+	d.setDoor(door)
+}
+
+// settle confirms a deposit, once.
+func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
+	code := d.pickupCode(o)
+	body := wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: by}
+	dl, ok := d.Deliveries[o.DeliveryRef]
+	if !ok {
+		dl = Delivery{Ref: o.DeliveryRef}
+	}
+	dl.Suspended = false
+	doors := map[edge.DoorNumber][]string{}
+	for n, refs := range dl.Doors {
+		doors[n] = refs
+	}
+	for _, od := range o.Doors {
+		body.Doors = append(body.Doors, wire.SettledDoor{Door: uint(od.Door), OpenedAt: od.OpenedAt.Wall, ClosedAt: od.ClosedAt.Wall, Item: od.Item})
+		outcome, failure := d.verdict(od, by)
+		switch outcome {
+		case wire.Deposited:
+			doors[od.Door] = od.Packages
+			d.assign(od.Door, o.DeliveryRef)
+		case wire.Unverified:
+			delete(doors, od.Door)
+			d.assign(od.Door, o.DeliveryRef)
+			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "nothing seen inside")
+		}
+		for _, ref := range od.Packages {
+			p := wire.SettledPackage{Ref: ref, Door: uint(od.Door), Outcome: outcome, FailureCode: failure}
+			if outcome == wire.Deposited {
+				p.CodeNumber = code
+			}
+			body.Packages = append(body.Packages, p)
+		}
+	}
+	dl.Doors = doors
+	if o.DeliveryRef != "" {
+		d.setDelivery(dl)
+	}
+	d.record(wire.KindOpeningSettled, d.now.Mono, body)
+	d.drop(o, true)
+}
+
+// verdict is what became of the packages behind one door. A confirmation by a
+// person stands in for a door that nobody saw, never for a sensor.
+func (d *draft) verdict(od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
+	told := by == wire.ByPartnerAPI || by == wire.ByConsole
+	switch {
+	case od.Phase == OpenFailed:
+		return wire.Failed, "DOOR_NOT_OPENED"
+	case od.Phase == NotSeen && !told:
+		return wire.Unverified, ""
+	case od.Item == wire.ItemAbsent && !told:
+		return wire.Unverified, ""
+	}
+	return wire.Deposited, ""
+}
+
+// pickupCode is the number of the code entry that a settlement activates. An
+// entry that came with the opening joins the list.
+func (d *draft) pickupCode(o Opening) uint64 {
+	if o.Code != nil {
+		if _, ok := d.Codes[o.Code.Number]; !ok && o.Code.Number > 0 {
+			d.setCode(*o.Code)
+		}
+		return o.Code.Number
+	}
+	for _, n := range sorted(d.Codes) {
+		if c := d.Codes[n]; c.Kind == wire.CodePickup && c.DeliveryRef == o.DeliveryRef {
+			return n
+		}
+	}
+	return 0
+}
+
+// collected completes a pickup. Doors that did not open, and those with
+// something still inside, keep their packages and the code.
+func (d *draft) collected(o Opening, stillOpen bool) {
+	var taken, left []edge.DoorNumber
+	for _, od := range o.Doors {
+		if !od.Phase.opened() || od.Phase == Closed && d.Doors[od.Door].Item == wire.ItemPresent {
+			left = append(left, od.Door)
+			continue
+		}
+		taken = append(taken, od.Door)
+	}
+	if len(taken) == 0 {
+		d.end(o, wire.EndNotCollected)
+		return
+	}
+	d.record(wire.KindPickupCompleted, d.now.Mono, wire.PickupCompleted{DeliveryRef: o.DeliveryRef, OpeningID: o.ID, Doors: uints(taken),
+		StillOpen: stillOpen, How: o.How, CodeNumber: o.CodeNumber, ListNumber: o.ListNumber, Left: uints(left)})
+	d.drop(o, true)
+	for _, n := range taken {
+		d.freeDoor(n)
+	}
+}
+
+// freeDoor takes a delivery out of a compartment; a delivery with no
+// compartment left is gone, and its codes with it.
+func (d *draft) freeDoor(n edge.DoorNumber) {
+	door := d.Doors[n]
+	ref := door.Delivery
+	door.Delivery = ""
+	d.setDoor(door)
+	dl, ok := d.Deliveries[ref]
+	if !ok {
+		return
+	}
+	doors := map[edge.DoorNumber][]string{}
+	for k, v := range dl.Doors {
+		if k != n {
+			doors[k] = v
+		}
+	}
+	dl.Doors = doors
+	if len(doors) > 0 {
+		d.setDelivery(dl)
+		return
+	}
+	d.dropDelivery(ref)
+	for _, num := range sorted(d.Codes) {
+		if d.Codes[num].DeliveryRef == ref {
+			d.dropCode(num)
+		}
+	}
+}
+
+// pressedDone is the courier's "done" at the cabinet: it settles once all
+// doors are closed.
+func (d *draft) pressedDone(in PressedDone) {
+	o, ok := d.Openings[in.OpeningID]
+	if !ok {
+		d.out.Answer.Outcome = wire.ReasonNoOpening
+		return
+	}
+	o.Done = true
+	d.setOpening(o)
+	d.out.Answer = Answer{Outcome: wire.CodeOK, OpeningID: o.ID, Doors: o.numbers()}
+}
+
+// forget drops what is remembered only for a while.
+func (d *draft) forget() {
+	if d.now.Clock > wire.ClockUnset {
+		for id, expiry := range d.Commands {
+			if d.now.Wall(d.now.Mono) > expiry+keepCommands {
+				delete(d.Commands, id)
+				d.touch(keyCommand + id)
+			}
+		}
+	}
+	for id, e := range d.Ended {
+		if e.At.Boot != d.now.Boot && e.At.Clock > 0 && d.now.Clock > 0 && d.now.Wall(d.now.Mono)-e.At.Wall > keepEnded ||
+			e.At.Boot == d.now.Boot && d.now.Mono-e.At.Mono > keepEnded {
+			delete(d.Ended, id)
+			d.touch(keyEnded + id)
+		}
+	}
+}

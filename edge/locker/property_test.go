@@ -1,0 +1,129 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Whatever doors, boards, people, commands and restarts do, in any order: an
+// opening ends exactly once, nothing settles over an open door (world.judge),
+// a lock is pulsed only for a durable intent, and what was kept is enough to
+// go on after any step.
+func TestAnyOrderOfThings(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		const doors = 3
+		w := newWorld(t, doors)
+		w.list(wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle})
+		started, allowed := 0, 0
+		door := rapid.IntRange(1, doors)
+		lost := map[edge.DoorNumber]bool{}
+		read := func(n edge.DoorNumber) {
+			delete(lost, n)
+			w.setDoor(n, w.open[n])
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"open by command": func(rt *rapid.T) {
+				started++
+				set := []uint{uint(door.Draw(rt, "door"))}
+				if second := uint(door.Draw(rt, "second")); second != set[0] {
+					set = append(set, second)
+				}
+				kind := rapid.SampledFrom([]wire.OpeningKind{wire.OpenDeposit, wire.OpenStaff, wire.OpenCorrection, wire.OpenPickup}).Draw(rt, "kind")
+				w.order("op_"+string(rune('A'+started)), kind, set...)
+			},
+			"type the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}) },
+			"board answers": func(rt *rapid.T) {
+				for _, n := range w.takePulses() {
+					allowed++
+					require.NotEmpty(t, w.s.Doors[n].Opening, "pulse without an opening")
+					outcome := rapid.SampledFrom([]edge.PulseOutcome{edge.PulseConfirmed, edge.PulseUnanswered, edge.PulseNotSent, edge.PulseRefused}).Draw(rt, "outcome")
+					w.step(Pulsing{Door: n, Outcome: outcome, Mono: w.now.Mono})
+					if outcome == edge.PulseConfirmed && rapid.Bool().Draw(rt, "swings") && !lost[n] {
+						w.setDoor(n, true)
+					}
+				}
+			},
+			"door moves": func(rt *rapid.T) {
+				n := edge.DoorNumber(door.Draw(rt, "door"))
+				w.open[n] = rapid.Bool().Draw(rt, "open")
+				if !lost[n] {
+					read(n)
+				}
+			},
+			"board falls silent": func(rt *rapid.T) {
+				n := edge.DoorNumber(door.Draw(rt, "door"))
+				lost[n] = true
+				w.step(Lost{Doors: []edge.DoorNumber{n}, Mono: w.now.Mono})
+			},
+			"board is back": func(rt *rapid.T) { read(edge.DoorNumber(door.Draw(rt, "door"))) },
+			"close session": func(rt *rapid.T) {
+				for _, id := range sorted(w.s.Openings) {
+					how := rapid.SampledFrom([]string{wire.CloseCancel, wire.CloseSettle}).Draw(rt, "how")
+					w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: how, ConfirmedBy: wire.ByPartnerAPI})})
+					break
+				}
+			},
+			"time passes": func(rt *rapid.T) { w.wait(time.Duration(rapid.IntRange(1, 4000).Draw(rt, "ms")) * time.Millisecond) },
+			"session over": func(*rapid.T) {
+				w.now.Mono += 601 * second
+				w.step(Tick{})
+			},
+			"restart": func(rt *rapid.T) {
+				clock := rapid.SampledFrom([]wire.Clock{wire.ClockUnset, wire.ClockCarried}).Draw(rt, "clock")
+				w.restart(time.Duration(rapid.IntRange(1, 1000).Draw(rt, "off"))*time.Second, clock)
+				for n := range w.open {
+					lost[n] = true
+				}
+				w.now.Clock, w.now.Offset = wire.ClockSynced, 1_800_000_000*second
+			},
+			"": func(*rapid.T) { w.endsOnce() },
+		})
+		// In the end every door closes and everything ends.
+		for n := edge.DoorNumber(1); n <= doors; n++ {
+			w.open[n] = false
+			read(n)
+		}
+		for range 8 {
+			for _, n := range w.takePulses() {
+				w.step(Pulsing{Door: n, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+			}
+			w.wait(2 * time.Second)
+		}
+		w.now.Mono += 601 * second
+		w.step(Tick{})
+		w.wait(3 * time.Second)
+		require.Empty(t, w.s.Openings, "everything ends")
+		w.endsOnce()
+	})
+}
+
+func (w *world) endsOnce() {
+	ends := map[string]int{}
+	for _, r := range w.records {
+		switch b := r.Body.(type) {
+		case wire.OpeningStarted:
+			ends[b.OpeningID] += 0
+		case wire.OpeningSettled:
+			ends[b.OpeningID]++
+		case wire.OpeningEnded:
+			ends[b.OpeningID]++
+		case wire.PickupCompleted:
+			ends[b.OpeningID]++
+		}
+	}
+	for id, n := range ends {
+		_, running := w.s.Openings[id]
+		want := 1
+		if running {
+			want = 0
+		}
+		require.Equal(w.t, want, n, "ends of %s", id)
+	}
+}
