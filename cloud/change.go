@@ -10,6 +10,10 @@ import (
 // row is ErrNotFound. It must not be used after the decision returned, nor
 // from another goroutine.
 type View interface {
+	// NewID gives an id that was never given before. Ids of a decision that
+	// wrote nothing are lost.
+	NewID(IDKind) (int64, error)
+
 	Business(BusinessID) (Business, error)
 	Provider(ProviderID) (Provider, error)
 	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not

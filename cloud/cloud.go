@@ -8,8 +8,8 @@
 // none. The function may be run more than once (a serialisation failure, a
 // group commit that had to be split), so it has no side effects.
 //
-// Times are UTC; the zero time is null. Ids of records are integers taken from
-// Changes' store before the decision (NewID), so that they are known to it.
+// Times are UTC; the zero time is null. Ids of rows are integers that the View
+// gives out (NewID), so that a decision knows them.
 package cloud
 
 import (
@@ -30,6 +30,25 @@ type (
 	DeviceOrderID int64
 	ExceptionID   int64
 	OutboxID      int64 // one webhook delivery: a fact to one receiver
+)
+
+// IDKind is a sequence of ids; each starts at 1.
+type IDKind string
+
+// Sequences.
+const (
+	BusinessIDs    IDKind = "business"
+	AccountIDs     IDKind = "account"
+	ProviderIDs    IDKind = "provider"
+	EndpointIDs    IDKind = "endpoint"
+	DeviceIDs      IDKind = "device"
+	GridIDs        IDKind = "grid"
+	DeliveryIDs    IDKind = "delivery"
+	ShipmentIDs    IDKind = "shipment"
+	DeviceOrderIDs IDKind = "device_order"
+	ExceptionIDs   IDKind = "exception"
+	OutboxIDs      IDKind = "outbox"
+	EventIDs       IDKind = "event" // the number in an outbox event's id
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

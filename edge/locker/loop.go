@@ -64,6 +64,7 @@ type Loop struct {
 	ended  chan struct{}
 	state  atomic.Pointer[State]
 	active bool
+	last   Now // of the newest step; owned by Run
 	broken atomic.Bool
 }
 
@@ -160,15 +161,13 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// wait is how long nothing will happen by itself; at most a second, so that a
-// boot's last record is never far behind.
+// wait is how long nothing will happen by itself, at most a minute.
 func (l *Loop) wait() time.Duration {
-	n := l.now(time.Now())
-	next := l.state.Load().Next(n)
+	next := l.state.Load().Next(l.last)
 	if next == 0 {
 		return time.Minute
 	}
-	return max(time.Millisecond, min(time.Duration(next-n.Mono), time.Minute))
+	return max(time.Millisecond, min(time.Duration(next-l.now(time.Now()).Mono), time.Minute))
 }
 
 func (l *Loop) input(e edge.Event) Input {
@@ -223,6 +222,7 @@ func (l *Loop) answer(ctx context.Context, a ask) {
 func (l *Loop) step(ctx context.Context, in Input) (Answer, error) {
 	now := l.now(time.Now())
 	next, out := Step(*l.state.Load(), in, now)
+	l.last = now
 	if len(out.Put) > 0 || len(out.Records) > 0 {
 		err := l.cfg.Store.Keep(ctx, out.Put, l.encode(out.Records, now), out.Urgent)
 		l.broken.Store(err != nil && !errors.Is(err, ErrFull))

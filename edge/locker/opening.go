@@ -19,12 +19,12 @@ func (d *draft) pass() {
 	d.forget()
 }
 
-// Next is when time alone changes something, as mono of this boot; 0 when
-// nothing is due.
+// Next is when, after a step made at now, time alone changes something, as mono
+// of this boot; 0 when nothing is due.
 func (s State) Next(now Now) int64 {
 	var next int64
 	at := func(t int64) {
-		if t > 0 && (next == 0 || t < next) {
+		if t > now.Mono && (next == 0 || t < next) {
 			next = t
 		}
 	}
@@ -58,6 +58,7 @@ func (s State) Next(now Now) int64 {
 // begin starts an opening: intent first, pulses once it is durable.
 func (d *draft) begin(o Opening) {
 	o.Last = d.now.instant(d.now.Mono)
+	d.urgent = false // a new session
 	for i := range o.Doors {
 		n := o.Doors[i].Door
 		door := d.Doors[n]

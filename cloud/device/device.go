@@ -1,0 +1,343 @@
+// Package device is the cloud's side of the device link: logins and sessions,
+// intake of record batches, receipts, presence, and what goes down to a device
+// (time, configuration, codes, commands).
+//
+// MQTT only carries. A batch is stored, with everything derived from it, in one
+// transaction, and only then is its receipt sent. Nothing a device sends is
+// taken twice: (device, epoch, lane, sequence) and the hash chain decide, so
+// repeats, holes, copied and rolled-back stores are told apart. What a record
+// means is asked of Meaning, inside the same transaction.
+//
+// Batches of one device are taken in the order they came, those of different
+// devices side by side. All methods are safe for concurrent use.
+package device
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/topic"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+	FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error)
+}
+
+// Meaning tells what records lead to.
+type Meaning interface {
+	Begin(v cloud.View, d cloud.Device, received time.Time) Work
+}
+
+// Work is one transaction's worth of records. It collects what they lead to
+// and writes it into changes at the end. A problem is a fault of the record
+// (cloud.DevBadBatch, cloud.DevForeignReference), which then derives nothing;
+// an error is ours.
+type Work interface {
+	Record(r Record) (problem string, err error)
+	// StoreLost says that the device lost its state at the given time.
+	StoreLost(at time.Time) error
+	Finish(ch *cloud.Changes) error
+}
+
+// Record is one placed record.
+type Record struct {
+	wire.Record
+	Lane        wire.Lane
+	Seq         uint64
+	OccurredAt  time.Time // never after receipt
+	Approximate bool
+	// Present is set when no newer status has told the device's present.
+	Present bool
+}
+
+// Sender carries messages down. It must not block; what it loses is sent
+// again.
+type Sender interface {
+	Send(code string, leaf topic.Leaf, payload []byte, retain bool) error
+	// Kick closes the connection of a device.
+	Kick(code string)
+}
+
+// Config is what New needs.
+type Config struct {
+	Store     Store
+	Meaning   Meaning
+	Signer    *signature.Signer
+	ServerKey []byte // for the digests of device secrets
+	Node      string
+	Log       *slog.Logger
+}
+
+// Service is the device link's cloud side.
+type Service struct {
+	cfg Config
+	log *slog.Logger
+
+	mu       sync.Mutex
+	sender   Sender
+	sessions map[string]*session // by device code
+
+	work    chan *session // sessions with something to take
+	Metrics Metrics
+}
+
+// Limits of intake.
+const (
+	queuePerDevice = 24 // payloads; the agent keeps at most 8 batches a lane on the way
+	takeAtOnce     = 16 // payloads in one transaction
+	workers        = 64
+	ackDelay       = 20 * time.Millisecond
+	ackRecords     = 256
+	resendEvery    = 5 * time.Second
+	silentAfter    = 90 * time.Second
+)
+
+// New builds the service; Run starts it.
+func New(cfg Config) *Service {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, work: make(chan *session, 1<<16)}
+}
+
+// SetSender names who carries messages down. It is called once, before Run.
+func (s *Service) SetSender(x Sender) { s.sender = x }
+
+// session is a connected device on this node.
+type session struct {
+	code       string
+	id         cloud.DeviceID
+	generation int64
+
+	mu       sync.Mutex
+	queue    []incoming
+	busy     bool // in the work channel or being worked on
+	greeted  bool // a status was taken in this session
+	credit   *uint64
+	closed   bool
+	acks     [wire.Lanes]*wire.Ack
+	pending  int // records acknowledged by acks
+	timer    *time.Timer
+	codesAt  time.Time // last time codes were sent
+	codesTo  uint64
+	commands map[string]time.Time // sent, by id
+}
+
+type incoming struct {
+	leaf    topic.Leaf
+	payload []byte
+	at      time.Time
+}
+
+// SecretMAC is the digest of a device secret that the cloud keeps.
+func SecretMAC(serverKey []byte, code, secret string) []byte {
+	m := hmac.New(sha256.New, serverKey)
+	m.Write([]byte("postern/device-secret/1\n" + code + "\n" + secret))
+	return m.Sum(nil)
+}
+
+// ErrLogin says that code and secret do not belong together, or that the
+// device is disabled.
+var ErrLogin = errors.New("device login refused")
+
+// Login checks a device's secret and opens a session, which takes over an
+// older one. The generation names it in Disconnected and Receive.
+func (s *Service) Login(ctx context.Context, code, secret string) (generation int64, err error) {
+	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return 0, ErrLogin
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find device %s: %w", code, err)
+	}
+	if d.Disabled || len(d.SecretMAC) == 0 || !hmac.Equal(d.SecretMAC, SecretMAC(s.cfg.ServerKey, code, secret)) {
+		return 0, ErrLogin
+	}
+	return s.open(ctx, d)
+}
+
+// LoginCertificate opens a session for a device whose client certificate the
+// TLS layer has verified.
+func (s *Service) LoginCertificate(ctx context.Context, code string) (generation int64, err error) {
+	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
+	if err != nil || d.Disabled {
+		return 0, ErrLogin
+	}
+	return s.open(ctx, d)
+}
+
+func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
+	now := time.Now().UTC()
+	var generation int64
+	err := s.cfg.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
+		row, err := v.Session(d.ID)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return nil, err
+		}
+		row.DeviceID, row.Node, row.ConnectedAt, row.LastSeenAt = d.ID, s.cfg.Node, now, now
+		row.Generation++
+		generation = row.Generation
+		return &cloud.Changes{Sessions: []cloud.Session{row}}, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("open session of %s: %w", d.Code, err)
+	}
+	x := &session{code: d.Code, id: d.ID, generation: generation, commands: map[string]time.Time{}}
+	s.mu.Lock()
+	old := s.sessions[d.Code]
+	s.sessions[d.Code] = x
+	s.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+	s.Metrics.Logins.Add(1)
+	return generation, nil
+}
+
+func (x *session) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed, x.queue = true, nil
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+}
+
+func (s *Service) session(code string, generation int64) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.sessions[code]; x != nil && x.generation == generation {
+		return x
+	}
+	return nil
+}
+
+// Receive queues what a device published. It never blocks: a full queue drops
+// the payload, and since no receipt follows it comes again. The payload is
+// kept; the caller must not change it afterwards.
+func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
+	x := s.session(code, generation)
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return
+	}
+	if len(x.queue) >= queuePerDevice {
+		s.Metrics.Dropped.Add(1)
+		return
+	}
+	x.queue = append(x.queue, incoming{leaf, payload, time.Now().UTC()})
+	s.wake(x)
+}
+
+// wake puts a session to work once. The caller holds x.mu.
+func (s *Service) wake(x *session) {
+	if x.busy || len(x.queue) == 0 {
+		return
+	}
+	select {
+	case s.work <- x:
+		x.busy = true
+	default:
+		x.queue = nil // as a full queue: it comes again
+		s.Metrics.Dropped.Add(1)
+	}
+}
+
+// Disconnected says that a connection ended. A session that has been taken
+// over changes nothing.
+func (s *Service) Disconnected(ctx context.Context, code string, generation int64) {
+	x := s.session(code, generation)
+	if x == nil {
+		return
+	}
+	x.close()
+	s.mu.Lock()
+	if s.sessions[code] == x {
+		delete(s.sessions, code)
+	}
+	s.mu.Unlock()
+	s.offline(ctx, x.id, generation)
+}
+
+// offline marks a session's device as gone unless a newer session owns it.
+func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64) {
+	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		row, err := v.Session(id)
+		if err != nil || row.Generation != generation || !row.Online {
+			return &cloud.Changes{}, ignoreNotFound(err)
+		}
+		row.Online, row.LastSeenAt = false, time.Now().UTC()
+		return &cloud.Changes{Generation: generation, Seen: []cloud.DeviceSeen{{DeviceID: id}}, Sessions: []cloud.Session{row}}, nil
+	})
+	if err != nil && !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
+		s.log.Error("mark device offline", "device_id", id, "err", err)
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Run takes what devices send until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case x := <-s.work:
+					s.take(ctx, x)
+				}
+			}
+		})
+	}
+	wg.Go(func() { s.tend(ctx) })
+	wg.Wait()
+	return ctx.Err()
+}
+
+// take works on what one session has queued: runs of batches in one
+// transaction, statuses one by one, in the order they came.
+func (s *Service) take(ctx context.Context, x *session) {
+	x.mu.Lock()
+	n := 0
+	for n < len(x.queue) && n < takeAtOnce && (n == 0 || x.queue[n].leaf == topic.Up && x.queue[0].leaf == topic.Up) {
+		n++
+	}
+	run := x.queue[:n:n]
+	x.queue = append([]incoming(nil), x.queue[n:]...)
+	x.mu.Unlock()
+
+	if n > 0 {
+		if run[0].leaf == topic.Up {
+			s.batches(ctx, x, run)
+		} else {
+			s.status(ctx, x, run[0])
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.busy = false
+	s.wake(x)
+}

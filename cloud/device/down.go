@@ -1,0 +1,317 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/topic"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// answer sends what a status asks for: refusals, time, receipts for both lanes
+// (once a session), newer configuration, missing codes, waiting commands. Time
+// goes before commands, which cannot be judged without it.
+func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d cloud.Device, lanes [wire.Lanes]cloud.LaneState, forks []wire.Ack) {
+	x.mu.Lock()
+	first := !x.greeted
+	x.greeted = true
+	x.mu.Unlock()
+	for _, a := range forks {
+		s.sendAck(x, a)
+	}
+	if len(st.Nonce) > 0 {
+		s.signed(x, topic.Down, wire.DownTime, signature.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano()})
+	}
+	if first && len(forks) == 0 {
+		for _, l := range lanes {
+			s.sendAck(x, wire.Ack{Epoch: l.Epoch, Lane: l.Lane, Next: l.Next, Head: l.Head})
+		}
+	}
+	if d.ConfigVersion > st.ConfigVersion && len(d.Config) > 0 {
+		s.sendConfig(x, d)
+	}
+	s.sendCodes(ctx, x, d.CodeList, st.CodeList)
+	s.sendCommands(ctx, x)
+}
+
+// signed sends one signed down message.
+func (s *Service) signed(x *session, leaf topic.Leaf, t wire.DownType, p signature.Purpose, payload any) {
+	env, err := s.cfg.Signer.Sign(p, payload)
+	if err != nil {
+		s.log.Error("sign down message", "device", x.code, "purpose", p, "err", err)
+		return
+	}
+	s.send(x, leaf, wire.EncodeDown(t, env), false)
+}
+
+func (s *Service) send(x *session, leaf topic.Leaf, payload []byte, retain bool) {
+	if s.session(x.code, x.generation) != x {
+		return
+	}
+	if err := s.sender.Send(x.code, leaf, payload, retain); err != nil {
+		s.log.Debug("send to device", "device", x.code, "topic", leaf, "err", err)
+	}
+}
+
+// sendConfig sends the current configuration, signed. The retained copy is a
+// convenience.
+func (s *Service) sendConfig(x *session, d cloud.Device) {
+	var c wire.Config
+	if err := wire.Decode(d.Config, &c); err != nil {
+		s.log.Error("read configuration", "device", d.Code, "err", err)
+		return
+	}
+	env, err := s.cfg.Signer.Sign(signature.ForConfig, c)
+	if err != nil {
+		s.log.Error("sign configuration", "device", d.Code, "err", err)
+		return
+	}
+	s.send(x, topic.Config, env, true)
+}
+
+// sendCodes sends the tail of the code list, or all of it to a device that
+// holds none or more than there is. It goes again until a status confirms.
+func (s *Service) sendCodes(ctx context.Context, x *session, newest, held uint64) {
+	if held == newest {
+		x.mu.Lock()
+		x.codesTo = 0
+		x.mu.Unlock()
+		return
+	}
+	if held > newest {
+		held = 0
+	}
+	msg := wire.Codes{DeviceCode: x.code, From: held, To: newest}
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		rows, err := v.CodeRows(x.id, held, wire.MaxRecords)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			msg.Entries = append(msg.Entries, r.Entry)
+			if len(rows) == wire.MaxRecords {
+				msg.To = r.Entry.Number // the rest follows the next status
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.log.Error("read code list", "device", x.code, "err", err)
+		return
+	}
+	x.mu.Lock()
+	x.codesAt, x.codesTo = time.Now(), newest
+	x.mu.Unlock()
+	s.signed(x, topic.Down, wire.DownCodes, signature.ForCodes, msg)
+}
+
+// sendCommands sends what waits for a device: what was never sent in this
+// session at once, the rest again every five seconds until it is accepted.
+func (s *Service) sendCommands(ctx context.Context, x *session) {
+	var open []cloud.Command
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		open, err = v.OpenCommands(x.id)
+		return err
+	})
+	if err != nil {
+		s.log.Error("read commands", "device", x.code, "err", err)
+		return
+	}
+	now := time.Now()
+	var sent []cloud.Command
+	x.mu.Lock()
+	live := make(map[string]time.Time, len(open))
+	var due []cloud.Command
+	for _, c := range open {
+		last, was := x.commands[c.ID]
+		live[c.ID] = last
+		if c.State == cloud.CommandAccepted && was || !now.Before(c.ExpiresAt) {
+			continue
+		}
+		if !was || now.Sub(last) >= resendEvery {
+			live[c.ID] = now
+			due = append(due, c)
+		}
+	}
+	x.commands = live
+	x.mu.Unlock()
+	for _, c := range due {
+		s.signed(x, topic.Down, wire.DownCommand, signature.ForCommand, wire.Command{CommandID: c.ID, DeviceCode: x.code,
+			IssuedAt: c.IssuedAt.UnixNano(), ExpiresAt: c.ExpiresAt.UnixNano(), Versions: c.Versions, Kind: c.Kind, Body: c.Body})
+		if c.State == cloud.CommandQueued {
+			sent = append(sent, c)
+		}
+	}
+	if len(sent) > 0 {
+		s.markSent(ctx, x, sent, now.UTC())
+	}
+}
+
+// markSent moves queued commands to sent. Where that fails nothing is lost:
+// they are sent again.
+func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command, at time.Time) {
+	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
+		ch := &cloud.Changes{Generation: x.generation}
+		for _, c := range sent {
+			row, err := v.Command(c.ID)
+			if err != nil {
+				return nil, err
+			}
+			if row.State == cloud.CommandQueued {
+				row.State, row.SentAt = cloud.CommandSent, at
+				ch.Commands = append(ch.Commands, row)
+			}
+		}
+		return ch, nil
+	})
+	if err != nil && !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
+		s.log.Error("mark commands sent", "device", x.code, "err", err)
+	}
+}
+
+// Committed is told of every commit, so that commands, codes and configuration
+// leave at once. It does not block.
+func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
+	wake := map[cloud.DeviceID]bool{}
+	for _, c := range ch.Commands {
+		if c.State == cloud.CommandQueued {
+			wake[c.DeviceID] = true
+		}
+	}
+	for _, c := range ch.Codes {
+		wake[c.DeviceID] = true
+	}
+	if len(wake) == 0 {
+		return
+	}
+	for _, x := range s.connected() {
+		if wake[x.id] {
+			go s.push(ctx, x)
+		}
+	}
+}
+
+// push sends what a connected device lacks by now.
+func (s *Service) push(ctx context.Context, x *session) {
+	x.mu.Lock()
+	ready := x.greeted && !x.closed
+	x.mu.Unlock()
+	if !ready {
+		return // the status on connect brings it
+	}
+	var d cloud.Device
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		d, err = v.Device(x.id)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	s.sendCommands(ctx, x)
+	if d.CodeList > d.CodesHeld {
+		s.sendCodes(ctx, x, d.CodeList, d.CodesHeld)
+	}
+}
+
+func (s *Service) connected() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		out = append(out, x)
+	}
+	return out
+}
+
+// Online reports whether a device is connected to this node.
+func (s *Service) Online(code string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[code] != nil
+}
+
+// tend repeats what was not confirmed.
+func (s *Service) tend(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-t.C:
+			for _, x := range s.connected() {
+				if x.due(now) {
+					s.push(ctx, x)
+				}
+			}
+		}
+	}
+}
+
+// due reports whether anything sent to the device waits for confirmation.
+func (x *session) due(now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.codesTo != 0 && now.Sub(x.codesAt) >= resendEvery {
+		return true
+	}
+	for _, at := range x.commands {
+		if now.Sub(at) >= resendEvery {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *session) setCredit(c *uint64) {
+	x.mu.Lock()
+	x.credit = c
+	x.mu.Unlock()
+}
+
+// acknowledge sends a receipt, at once or together with those of the next
+// moments.
+func (s *Service) acknowledge(x *session, a wire.Ack, records int, now bool) {
+	if now {
+		s.sendAck(x, a)
+		return
+	}
+	x.mu.Lock()
+	x.acks[a.Lane] = &a
+	x.pending += records
+	if x.pending < ackRecords && !x.closed {
+		if x.timer == nil {
+			x.timer = time.AfterFunc(ackDelay, func() { s.flush(x) })
+		} else if x.pending == records {
+			x.timer.Reset(ackDelay)
+		}
+		x.mu.Unlock()
+		return
+	}
+	x.mu.Unlock()
+	s.flush(x)
+}
+
+func (s *Service) flush(x *session) {
+	x.mu.Lock()
+	acks := x.acks
+	x.acks, x.pending = [wire.Lanes]*wire.Ack{}, 0
+	x.mu.Unlock()
+	for _, a := range acks {
+		if a != nil {
+			s.sendAck(x, *a)
+		}
+	}
+}
+
+func (s *Service) sendAck(x *session, a wire.Ack) {
+	x.mu.Lock()
+	if a.Lane == wire.Telemetry {
+		a.Credit = x.credit
+	}
+	x.mu.Unlock()
+	s.send(x, topic.Down, wire.EncodeDown(wire.DownAck, wire.MustEncode(a)), false)
+}

@@ -1,0 +1,470 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// batches stores a run of batches of one device and answers them.
+func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
+	decoded := make([]parsed, len(run))
+	for i, in := range run {
+		decoded[i] = parse(in)
+	}
+	var t *intake
+	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
+		var err error
+		t, err = s.newIntake(v, x)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range decoded {
+			if err := t.take(p); err != nil {
+				return nil, err
+			}
+		}
+		return t.finish()
+	})
+	switch {
+	case errors.Is(err, cloud.ErrStale):
+		return // taken over, or stored by another node: no receipt, the agent asks again
+	case err != nil:
+		if ctx.Err() == nil {
+			s.log.Error("store batches", "device", x.code, "batches", len(run), "err", err)
+		}
+		return
+	}
+	s.Metrics.Batches.Add(uint64(t.stored))
+	s.Metrics.Records.Add(uint64(t.records))
+	s.Metrics.Repeats.Add(uint64(t.repeats))
+	s.Metrics.Holes.Add(uint64(t.holes))
+	s.Metrics.Refused.Add(uint64(t.refused))
+	s.Metrics.Unknown.Add(uint64(t.unknown))
+	s.Metrics.Problems.Add(uint64(t.problems))
+	if t.refused > 0 {
+		one := uint64(1)
+		x.setCredit(&one)
+	} else if t.stored > 0 {
+		x.setCredit(nil)
+	}
+	for _, a := range t.acks {
+		s.acknowledge(x, a.ack, a.records, a.now)
+	}
+}
+
+// parsed is a payload, read as far as that went.
+type parsed struct {
+	incoming
+	batch   *wire.Batch
+	records []wire.Record // nil body and zero kind where unreadable
+	err     error
+}
+
+func parse(in incoming) parsed {
+	p := parsed{incoming: in}
+	p.batch, p.err = wire.DecodeBatch(in.payload)
+	if p.err != nil {
+		return p
+	}
+	p.records = make([]wire.Record, len(p.batch.Records))
+	for i, raw := range p.batch.Records {
+		r, err := wire.DecodeRecord(raw)
+		if err != nil {
+			r = wire.Record{}
+		}
+		p.records[i] = r
+	}
+	return p
+}
+
+type pendingAck struct {
+	ack     wire.Ack
+	records int
+	now     bool // brought nothing new: answered at once
+}
+
+// intake is one transaction's worth of batches. It is built inside the
+// decision and thrown away when that is run again.
+type intake struct {
+	s      *Service
+	v      cloud.View
+	x      *session
+	device cloud.Device
+	work   Work
+	ch     cloud.Changes
+
+	epoch   cloud.Epoch // current; zero when none
+	lanes   map[laneKey]*lane
+	gaps    []cloud.GapRange // stored by this transaction
+	journal []cloud.JournalBatch
+	acks    []pendingAck
+
+	stored, records, repeats, holes, refused, unknown, problems int
+}
+
+type laneKey struct {
+	epoch wire.Epoch
+	lane  wire.Lane
+}
+
+type lane struct {
+	cloud.LaneState
+	from uint64 // stored next, 0 when there is no row
+}
+
+func (s *Service) newIntake(v cloud.View, x *session) (*intake, error) {
+	d, err := v.Device(x.id)
+	if err != nil {
+		return nil, fmt.Errorf("read device %s: %w", x.code, err)
+	}
+	t := &intake{s: s, v: v, x: x, device: d, lanes: map[laneKey]*lane{}}
+	t.ch.Generation = x.generation
+	if t.epoch, err = v.CurrentEpoch(x.id); ignoreNotFound(err) != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *intake) lane(e wire.Epoch, l wire.Lane) (*lane, error) {
+	k := laneKey{e, l}
+	if p, ok := t.lanes[k]; ok {
+		return p, nil
+	}
+	st, err := t.v.Lane(t.x.id, e, l)
+	p := &lane{LaneState: st, from: st.Next}
+	if errors.Is(err, cloud.ErrNotFound) {
+		p.LaneState = cloud.LaneState{DeviceID: t.x.id, Epoch: e, Lane: l, Next: 1, Head: wire.FirstHead(e, l)}
+	} else if err != nil {
+		return nil, err
+	}
+	t.lanes[k] = p
+	return p, nil
+}
+
+func (t *intake) fault(typ, detail string, at time.Time) {
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detail, OpenedAt: at, SeenAt: at})
+}
+
+// refuse keeps a batch aside as evidence and answers it.
+func (t *intake) refuse(p parsed, b wire.Batch, reason, fault, detail string) error {
+	t.refused++
+	t.fault(fault, detail, p.at)
+	t.ch.Batches = append(t.ch.Batches, cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First, Count: len(b.Records),
+		Bytes: p.payload, Head: b.Head, ReceivedAt: p.at, Aside: reason})
+	ack := wire.Ack{Epoch: b.Epoch, Lane: b.Lane, Next: 1, Refused: reason, RefusedFirst: b.First}
+	if b.Lane < wire.Lanes {
+		ack.Head = wire.FirstHead(b.Epoch, b.Lane)
+	}
+	if reason == wire.RefusedBadBatch && t.epoch.Epoch == b.Epoch && b.Lane < wire.Lanes {
+		l, err := t.lane(b.Epoch, b.Lane)
+		if err != nil {
+			return err
+		}
+		ack.Next, ack.Head = l.Next, l.Head
+	}
+	t.acks = append(t.acks, pendingAck{ack: ack, now: true})
+	return nil
+}
+
+// take decides what becomes of one batch.
+func (t *intake) take(p parsed) error {
+	if p.err != nil {
+		sum := sha256.Sum256(p.payload)
+		return t.refuse(p, peek(p.payload), wire.RefusedBadBatch, cloud.DevBadBatch,
+			fmt.Sprintf("%v (%d bytes, SHA-256 %x)", p.err, len(p.payload), sum))
+	}
+	b := p.batch
+	var known cloud.Epoch
+	var err error
+	if b.Epoch == t.epoch.Epoch {
+		known = t.epoch
+	} else {
+		known, err = t.v.FindEpoch(b.Epoch)
+	}
+	switch {
+	case err == nil && known.DeviceID != t.x.id:
+		return t.refuse(p, *b, wire.RefusedEpochConflict, cloud.DevEpochConflict, "an epoch of another device: "+b.Epoch.String())
+	case err == nil && b.Epoch != t.epoch.Epoch:
+		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, "a closed epoch goes on: "+b.Epoch.String())
+	case err != nil && !errors.Is(err, cloud.ErrNotFound):
+		return err
+	case err != nil && b.Epoch != t.epoch.Epoch:
+		if b.First != 1 {
+			return t.hole(b.Epoch, b.Lane)
+		}
+		t.begin(p)
+	}
+	l, err := t.lane(b.Epoch, b.Lane)
+	if err != nil {
+		return err
+	}
+	if b.First > l.Next {
+		ok, err := t.jump(l, b.First)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return t.hole(b.Epoch, b.Lane)
+		}
+	}
+	same, err := t.sameAsStored(l, b)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, fmt.Sprintf("lane %d: record %d and on differ from what was stored", b.Lane, b.First))
+	}
+	if b.Last() < l.Next {
+		t.repeats++
+		t.acks = append(t.acks, pendingAck{ack: wire.Ack{Epoch: b.Epoch, Lane: b.Lane, Next: l.Next, Head: l.Head}, now: true})
+		return nil
+	}
+	skip := int(l.Next - b.First)
+	head := l.Head
+	for _, raw := range b.Records[skip:] {
+		head = head.Next(raw)
+	}
+	if head != b.Head {
+		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, fmt.Sprintf("lane %d: the chain differs after record %d", b.Lane, b.Last()))
+	}
+	return t.store(p, l, skip, head)
+}
+
+// peek reads what it can of a batch that cannot be taken, so that the answer
+// names it.
+func peek(payload []byte) wire.Batch {
+	var b struct {
+		Epoch wire.Epoch `cbor:"2,keyasint"`
+		Lane  wire.Lane  `cbor:"3,keyasint"`
+		First uint64     `cbor:"4,keyasint"`
+	}
+	_ = wire.Decode(payload, &b) // what is missing stays zero
+	return wire.Batch{Epoch: b.Epoch, Lane: b.Lane, First: b.First}
+}
+
+// begin makes the batch's epoch the current one and closes the old.
+func (t *intake) begin(p parsed) {
+	b := p.batch
+	prev := wire.Epoch{}
+	if b.PrevEpoch != nil {
+		prev = *b.PrevEpoch
+	}
+	if old := t.epoch; !old.Epoch.IsZero() {
+		if !prev.IsZero() && prev != old.Epoch {
+			if e, err := t.v.FindEpoch(prev); err == nil && e.DeviceID == t.x.id {
+				t.fault(cloud.DevStoreFork, "a new epoch replaces one that was closed: "+prev.String(), p.at)
+			}
+		}
+		old.Current, old.ClosedAt = false, p.at
+		t.ch.Epochs = append(t.ch.Epochs, old)
+	}
+	t.epoch = cloud.Epoch{DeviceID: t.x.id, Epoch: b.Epoch, Prev: prev, Current: true, OpenedAt: p.at}
+	t.ch.Epochs = append(t.ch.Epochs, t.epoch)
+}
+
+// hole answers a batch that starts behind what is stored.
+func (t *intake) hole(e wire.Epoch, n wire.Lane) error {
+	t.holes++
+	ack := wire.Ack{Epoch: e, Lane: n, Next: 1, Head: wire.FirstHead(e, n), ResendFrom: 1}
+	if e == t.epoch.Epoch {
+		l, err := t.lane(e, n)
+		if err != nil {
+			return err
+		}
+		ack.Next, ack.Head, ack.ResendFrom = l.Next, l.Head, l.Next
+	}
+	t.acks = append(t.acks, pendingAck{ack: ack, now: true})
+	return nil
+}
+
+// jump moves lane 1 across gaps that cover everything up to first without a
+// hole, and goes on from the last gap's head.
+func (t *intake) jump(l *lane, first uint64) (bool, error) {
+	if l.Lane != wire.Telemetry {
+		return false, nil
+	}
+	stored, err := t.v.Gaps(t.x.id, l.Epoch, l.Lane, l.Next)
+	if err != nil {
+		return false, err
+	}
+	next, head := l.Next, l.Head
+	for range len(stored) + len(t.gaps) + 1 {
+		moved := false
+		for _, g := range append(stored, t.gaps...) {
+			if g.Epoch == l.Epoch && g.Lane == l.Lane && g.First <= next && g.Last >= next && g.Head != (wire.Head{}) {
+				next, head, moved = g.Last+1, g.Head, true
+			}
+		}
+		if !moved {
+			break
+		}
+	}
+	if next != first {
+		return false, nil
+	}
+	l.Next, l.Head = next, head
+	return true, nil
+}
+
+// sameAsStored compares the part of a batch that is stored already with the
+// journal. Records that a gap names are not there to compare.
+func (t *intake) sameAsStored(l *lane, b *wire.Batch) (same bool, err error) {
+	if b.First >= l.Next {
+		return true, nil
+	}
+	last := min(b.Last(), l.Next-1)
+	rows, err := t.v.Journal(t.x.id, b.Epoch, b.Lane, b.First, last)
+	if err != nil {
+		return false, err
+	}
+	for _, j := range append(rows, t.journal...) {
+		if j.Epoch != b.Epoch || j.Lane != b.Lane {
+			continue
+		}
+		records, err := JournalRecords(j)
+		if err != nil {
+			return false, err
+		}
+		for i, raw := range records {
+			n := j.First + uint64(i)
+			if n >= b.First && n <= last && !bytes.Equal(raw, b.Records[n-b.First]) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// JournalRecords are the records that a journal row stands for: those of its
+// payload from the row's First on.
+func JournalRecords(j cloud.JournalBatch) ([]wire.Raw, error) {
+	b, err := wire.DecodeBatch(j.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("read journal of device %d, lane %d, record %d: %w", j.DeviceID, j.Lane, j.First, err)
+	}
+	skip := int(j.First - b.First)
+	if j.First < b.First || skip+j.Count > len(b.Records) {
+		return nil, fmt.Errorf("journal of device %d, lane %d, record %d does not hold what it should", j.DeviceID, j.Lane, j.First)
+	}
+	return b.Records[skip : skip+j.Count], nil
+}
+
+// store takes the new records of a batch: journal row, lane position, and what
+// each of them means.
+func (t *intake) store(p parsed, l *lane, skip int, head wire.Head) error {
+	b := p.batch
+	row := cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First + uint64(skip), Count: len(b.Records) - skip,
+		Bytes: p.payload, Head: head, ReceivedAt: p.at}
+	t.ch.Batches = append(t.ch.Batches, row)
+	t.journal = append(t.journal, row)
+	for i := skip; i < len(b.Records); i++ {
+		if err := t.record(p, b.First+uint64(i), p.records[i], b.Records[i]); err != nil {
+			return err
+		}
+	}
+	l.Next, l.Head = b.Last()+1, head
+	t.stored++
+	t.records += row.Count
+	t.acks = append(t.acks, pendingAck{ack: wire.Ack{Epoch: b.Epoch, Lane: b.Lane, Next: l.Next, Head: l.Head}, records: row.Count})
+	return nil
+}
+
+// record asks what one stored record means. A record that cannot be read, or
+// refers to what is not the device's, is stored all the same.
+func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error {
+	if r.Kind == 0 {
+		t.problems++
+		t.fault(cloud.DevBadBatch, fmt.Sprintf("lane %d: record %d cannot be read (%d bytes)", p.batch.Lane, seq, len(raw)), p.at)
+		return nil
+	}
+	if r.Kind > wire.KindTamper {
+		t.unknown++
+		return nil
+	}
+	if r.Kind == wire.KindTelemetry || r.Kind == wire.KindHealth {
+		return nil // kept as batches
+	}
+	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
+	if at.After(t.device.LastPlaced) {
+		t.device.LastPlaced = at
+	}
+	if t.work == nil {
+		t.work = t.s.cfg.Meaning.Begin(t.v, t.device, p.at)
+	}
+	problem, err := "", error(nil)
+	switch r.Kind {
+	case wire.KindGap:
+		problem, err = t.gap(r, at)
+	case wire.KindConfigApplied:
+		var c wire.ConfigApplied
+		if wire.Decode(r.Body, &c) != nil {
+			problem = cloud.DevBadBatch
+		} else if c.Result == "ok" {
+			t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, Applied: c.Version})
+		}
+	default:
+		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate,
+			Present: t.device.StatusEpoch != p.batch.Epoch || seq > t.device.StatusEnds[p.batch.Lane]})
+	}
+	if problem != "" {
+		t.problems++
+		t.fault(problem, fmt.Sprintf("%s, lane %d: record %d", r.Kind, p.batch.Lane, seq), p.at)
+	}
+	return err
+}
+
+// gap stores a range that will never come. The cloud may hold part of it: what
+// is missing is what it lacks.
+func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
+	var g wire.Gap
+	if wire.Decode(r.Body, &g) != nil || g.Lane >= wire.Lanes {
+		return cloud.DevBadBatch, nil
+	}
+	if e, err := t.v.FindEpoch(g.Epoch); err == nil && e.DeviceID != t.x.id {
+		return cloud.DevForeignReference, nil
+	} else if ignoreNotFound(err) != nil {
+		return "", err
+	}
+	if g.First > 0 && !g.Epoch.IsZero() {
+		l, err := t.lane(g.Epoch, g.Lane)
+		if err != nil {
+			return "", err
+		}
+		row := cloud.GapRange{DeviceID: t.x.id, Epoch: g.Epoch, Lane: g.Lane, First: g.First, Last: g.Last, Reason: g.Reason}
+		if from := max(g.First, l.Next); g.Last >= from {
+			row.Missing = g.Last - from + 1
+		}
+		if g.HeadAfter != nil {
+			row.Head = *g.HeadAfter
+		}
+		t.gaps = append(t.gaps, row)
+		t.ch.Gaps = append(t.ch.Gaps, row)
+	}
+	if g.Reason == wire.GapStoreCreated || g.Reason == wire.GapStoreDamaged {
+		return "", t.work.StoreLost(at)
+	}
+	return "", nil
+}
+
+// finish collects the changes.
+func (t *intake) finish() (*cloud.Changes, error) {
+	for _, l := range t.lanes {
+		if l.Next != max(l.from, 1) || l.from == 0 && l.Epoch == t.epoch.Epoch {
+			t.ch.Lanes = append(t.ch.Lanes, cloud.LaneMove{From: l.from, To: l.LaneState})
+		}
+	}
+	if t.work != nil {
+		if err := t.work.Finish(&t.ch); err != nil {
+			return nil, err
+		}
+	}
+	t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, LastSeenAt: time.Now().UTC(), LastPlaced: t.device.LastPlaced})
+	return &t.ch, nil
+}

@@ -1,0 +1,31 @@
+package device
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// place computes when a record occurred, once: from its boot's sample where
+// there is one, else from the device's own clock if that was ever set, else
+// right after the last placed record. It is never later than receipt.
+func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time, approximate bool) {
+	switch s, ok := b.Boots[r.Boot]; {
+	case r.Boot == b.Sent.Boot && b.Sent.Clock == wire.ClockSynced:
+		at = time.Unix(0, b.Sent.Wall-(b.Sent.Mono-r.Mono))
+	case ok && r.Boot != b.Sent.Boot:
+		at = time.Unix(0, s.Wall+(r.Mono-s.Mono))
+	case r.Clock == wire.ClockSynced:
+		at = time.Unix(0, r.At)
+	case r.Clock == wire.ClockCarried:
+		at, approximate = time.Unix(0, r.At), true
+	case last.IsZero():
+		at, approximate = received, true
+	default:
+		at, approximate = last.Add(time.Millisecond), true
+	}
+	if at.After(received) {
+		at = received
+	}
+	return at.UTC(), approximate
+}

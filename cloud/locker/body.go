@@ -1,0 +1,371 @@
+package locker
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Shapes of the public interface. Nullable members are pointers and always
+// present.
+type (
+	// OpeningBody is the block "opening".
+	OpeningBody struct {
+		OpeningID    string            `json:"opening_id"`
+		Kind         wire.OpeningKind  `json:"kind"`
+		RequestedBy  cloud.Requester   `json:"requested_by"`
+		OpenedAt     *string           `json:"opened_at"`
+		Compartments []CompartmentBody `json:"compartments"`
+	}
+	// CompartmentBody is one compartment of an opening.
+	CompartmentBody struct {
+		GridID       cloud.GridID `json:"grid_id"`
+		Door         uint         `json:"compartment_number"`
+		PickupNumber *int         `json:"pickup_locker_number"`
+		PickupLabel  *string      `json:"pickup_locker_code"`
+		GridCode     string       `json:"grid_code"`
+		ShelfCode    string       `json:"shelf_code"`
+		Size         string       `json:"size"`
+		Packages     []string     `json:"package_tracking_numbers"`
+		DoorStatus   string       `json:"door_status"`
+	}
+	// PackageBody is one package of a delivery.
+	PackageBody struct {
+		TrackingNumber string              `json:"tracking_number"`
+		Reference      *string             `json:"reference"`
+		GridID         *cloud.GridID       `json:"grid_id"`
+		Status         cloud.PackageStatus `json:"status"`
+		FailureCode    string              `json:"failure_code,omitempty"`
+		Size           string              `json:"size,omitempty"`
+		Weight         float64             `json:"weight,omitempty"`
+		Length         float64             `json:"length,omitempty"`
+		Width          float64             `json:"width,omitempty"`
+		Height         float64             `json:"height,omitempty"`
+		Description    string              `json:"description,omitempty"`
+	}
+	recipientBody struct {
+		Name     string  `json:"name"`
+		Phone    *string `json:"phone"`
+		Email    *string `json:"email"`
+		Language string  `json:"language,omitempty"`
+	}
+	// DeliveryBody is a delivery as its partner sees it.
+	DeliveryBody struct {
+		DeliveryID       cloud.DeliveryID     `json:"delivery_id"`
+		DeliveryNumber   string               `json:"delivery_number"`
+		ReferenceNumber  string               `json:"reference_number"`
+		Status           cloud.DeliveryStatus `json:"status"`
+		DeviceID         cloud.DeviceID       `json:"device_id"`
+		OrderID          *int64               `json:"order_id"`
+		Packages         []PackageBody        `json:"packages"`
+		Recipient        recipientBody        `json:"recipient"`
+		Courier          *cloud.Courier       `json:"courier"`
+		DeliveryCode     *string              `json:"delivery_code"`
+		PickupCode       *string              `json:"pickup_code"`
+		PickupCodeActive bool                 `json:"pickup_code_active"`
+		Notify           cloud.Notify         `json:"notify"`
+		DeliverBefore    *string              `json:"deliver_before"`
+		CollectWithin    int                  `json:"collect_within_hours"`
+		DueAt            *string              `json:"due_at"`
+		ConfirmedBy      *wire.ConfirmedBy    `json:"confirmed_by"`
+		Livemode         bool                 `json:"livemode"`
+		Metadata         json.RawMessage      `json:"metadata"`
+		Opening          *OpeningBody         `json:"opening"`
+		Correction       *struct{}            `json:"correction"`
+		Rotation         *Rotation            `json:"rotation"`
+		CreatedAt        *string              `json:"created_at"`
+		DoorsOpenedAt    *string              `json:"doors_opened_at"`
+		DepositedAt      *string              `json:"deposited_at"`
+		PickedUpAt       *string              `json:"picked_up_at"`
+		ExpiredAt        *string              `json:"expired_at"`
+		CancelledAt      *string              `json:"cancelled_at"`
+		FailedAt         *string              `json:"failed_at"`
+	}
+	// Rotation is the block "rotation".
+	Rotation struct {
+		CodeKind           string  `json:"code_kind"`
+		Reason             string  `json:"reason"`
+		RotatedBy          string  `json:"rotated_by"`
+		RotatedAt          string  `json:"rotated_at"`
+		PreviousValidUntil *string `json:"previous_code_valid_until"`
+	}
+)
+
+// zone is the business's time zone, UTC when it has none that is known.
+func zone(b cloud.Business) *time.Location {
+	if l, err := time.LoadLocation(b.Timezone); err == nil {
+		return l
+	}
+	return time.UTC
+}
+
+// stamp is a time as answers and events show it: ISO 8601 with offset, in
+// seconds; null when it did not happen.
+func stamp(t time.Time, l *time.Location) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.In(l).Format(time.RFC3339)
+	return &s
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func openingBody(o cloud.Opening, cells map[uint]cloud.Compartment, l *time.Location) *OpeningBody {
+	b := &OpeningBody{OpeningID: o.ID, Kind: o.Kind, RequestedBy: o.Requester, OpenedAt: stamp(o.OpenedAt, l), Compartments: []CompartmentBody{}}
+	for _, d := range o.Doors {
+		c := cells[d.Door]
+		packages := d.Packages
+		if packages == nil {
+			packages = []string{}
+		}
+		b.Compartments = append(b.Compartments, CompartmentBody{GridID: d.GridID, Door: d.Door, PickupNumber: orNull(c.PickupNumber), PickupLabel: orNull(c.Label),
+			GridCode: c.GridCode, ShelfCode: c.ShelfCode, Size: c.Size, Packages: packages, DoorStatus: d.Status})
+	}
+	return b
+}
+
+func packageBody(p cloud.Package) PackageBody {
+	return PackageBody{TrackingNumber: p.TrackingNumber, Reference: orNull(p.Reference), GridID: orNull(p.GridID), Status: p.Status, FailureCode: p.FailureCode,
+		Size: p.Size, Weight: p.Weight, Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description}
+}
+
+func recipient(r cloud.Recipient) recipientBody {
+	return recipientBody{Name: r.Name, Phone: orNull(r.Phone), Email: orNull(r.Email), Language: r.Language}
+}
+
+// deliveryBody shows a delivery. The delivery code is shown while it can be
+// used, the pickup code once it counts as assigned, until the parcel is gone.
+func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, l *time.Location) DeliveryBody {
+	b := DeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, DeviceID: d.DeviceID,
+		Packages: []PackageBody{}, Recipient: recipient(d.Recipient), Courier: d.Courier, PickupCodeActive: d.PickupCodeActive, Notify: d.Notify,
+		DeliverBefore: stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: stamp(d.DueAt, l),
+		ConfirmedBy: orNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o,
+		CreatedAt: stamp(d.CreatedAt, l), DoorsOpenedAt: stamp(d.DoorsOpenedAt, l), DepositedAt: stamp(d.DepositedAt, l), PickedUpAt: stamp(d.PickedUpAt, l),
+		ExpiredAt: stamp(d.ExpiredAt, l), CancelledAt: stamp(d.CancelledAt, l), FailedAt: stamp(d.FailedAt, l)}
+	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
+	for _, p := range d.Packages {
+		b.Packages = append(b.Packages, packageBody(p))
+	}
+	return b
+}
+
+func shownCodes(d cloud.Delivery, c Codes) (delivery, pickup *string) {
+	switch d.Status {
+	case cloud.DeliveryCreated, cloud.DeliveryDoorsOpened:
+		delivery = &c.Delivery
+	}
+	switch d.Status {
+	case cloud.DeliveryPickedUp, cloud.DeliveryCancelled, cloud.DeliveryFailed:
+	default:
+		if d.PickupAssigned {
+			pickup = &c.Pickup
+		}
+	}
+	return delivery, pickup
+}
+
+// eventBody is the body of a locker provider's event.
+type eventBody struct {
+	EventID    string           `json:"event_id"`
+	Event      string           `json:"event"`
+	APIVersion string           `json:"api_version"`
+	OccurredAt string           `json:"occurred_at"`
+	BusinessID cloud.BusinessID `json:"business_id"`
+	Provider   providerBody     `json:"provider"`
+	Livemode   bool             `json:"livemode"`
+	Data       eventData        `json:"data"`
+}
+
+type providerBody struct {
+	ID   cloud.ProviderID `json:"id"`
+	Code string           `json:"code"`
+	Name string           `json:"name"`
+}
+
+type eventData struct {
+	Delivery         eventDelivery     `json:"delivery"`
+	Locker           eventLocker       `json:"locker"`
+	Packages         []eventPackage    `json:"packages"`
+	Opening          *OpeningBody      `json:"opening"`
+	PickupCode       *string           `json:"pickup_code"`
+	PickupCodeActive bool              `json:"pickup_code_active"`
+	DeliveryCode     *string           `json:"delivery_code"`
+	ConfirmedBy      *wire.ConfirmedBy `json:"confirmed_by"`
+	Correction       *struct{}         `json:"correction"`
+	Rotation         *Rotation         `json:"rotation"`
+	DueAt            *string           `json:"due_at"`
+	DepositedAt      *string           `json:"deposited_at,omitempty"`
+	PickedUpAt       *string           `json:"picked_up_at,omitempty"`
+	PickedUpBy       *pickedUpBy       `json:"picked_up_by,omitempty"`
+	ExpiredAt        *string           `json:"expired_at,omitempty"`
+	CancelledAt      *string           `json:"cancelled_at,omitempty"`
+	CancelReason     string            `json:"cancel_reason,omitempty"`
+	CancelledBy      string            `json:"cancelled_by,omitempty"`
+	FailureCode      string            `json:"failure_code,omitempty"`
+}
+
+type pickedUpBy struct {
+	Type   string `json:"type"`
+	Method string `json:"method"`
+}
+
+type eventDelivery struct {
+	DeliveryID      cloud.DeliveryID     `json:"delivery_id"`
+	DeliveryNumber  string               `json:"delivery_number"`
+	ReferenceNumber string               `json:"reference_number"`
+	Status          cloud.DeliveryStatus `json:"status"`
+	Courier         *cloud.Courier       `json:"courier"`
+	Recipient       recipientBody        `json:"recipient"`
+}
+
+type eventLocker struct {
+	DeviceID   cloud.DeviceID `json:"device_id"`
+	DeviceCode string         `json:"device_code"`
+	DeviceName string         `json:"device_name"`
+	DeviceType string         `json:"device_type"`
+	Address    string         `json:"address"`
+	Latitude   float64        `json:"latitude"`
+	Longitude  float64        `json:"longitude"`
+	Timezone   string         `json:"timezone"`
+}
+
+type eventPackage struct {
+	TrackingNumber string              `json:"tracking_number"`
+	Reference      *string             `json:"reference"`
+	GridID         *cloud.GridID       `json:"grid_id"`
+	Status         cloud.PackageStatus `json:"status"`
+	FailureCode    string              `json:"failure_code,omitempty"`
+}
+
+// Names of the events of a locker delivery.
+const (
+	EventDoorsOpened        = "locker_delivery.doors_opened"
+	EventDelivered          = "locker_delivery.delivered"
+	EventPickedUp           = "locker_delivery.picked_up"
+	EventDeliveryFailed     = "locker_delivery.delivery_failed"
+	EventCancelled          = "locker_delivery.cancelled"
+	EventCorrectionReopened = "locker_delivery.correction_reopened"
+	EventPickupCodeChanged  = "locker_delivery.pickup_code_changed"
+)
+
+// providerAttempts is the first attempt and seven more.
+const providerAttempts = 8
+
+// tell writes one event of a delivery for those of its provider's endpoints
+// that want it. Codes are in it: it goes to the partner that made the delivery
+// and to nobody else.
+func (s *Service) tell(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
+	endpoints, err := v.Endpoints(d.ProviderID)
+	if err != nil {
+		return err
+	}
+	var wanting []cloud.Endpoint
+	for _, e := range endpoints {
+		if e.Kind == "locker_provider" && e.Wants(event) {
+			wanting = append(wanting, e)
+		}
+	}
+	if len(wanting) == 0 {
+		return nil
+	}
+	body, err := s.eventBody(v, event, at, d, o, rot)
+	if err != nil {
+		return err
+	}
+	raw, err := encodeBody(body)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", event, err)
+	}
+	w := cloud.OutboxWrite{Event: cloud.OutboxEvent{EventID: body.EventID, Event: event, BusinessID: d.BusinessID, ProviderID: d.ProviderID,
+		Channel: cloud.ChannelLocker, ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, CreatedAt: time.Now().UTC(), Body: raw, Test: !d.Livemode}}
+	for i, e := range wanting {
+		id, err := v.NewID(cloud.OutboxIDs)
+		if err != nil {
+			return err
+		}
+		webhookID := body.EventID
+		if len(wanting) > 1 {
+			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
+		}
+		w.Deliveries = append(w.Deliveries, cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: e.ID, BusinessID: d.BusinessID,
+			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: providerAttempts, NextAt: w.Event.CreatedAt, CreatedAt: w.Event.CreatedAt})
+	}
+	ch.Outbox = append(ch.Outbox, w)
+	return nil
+}
+
+func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
+	id, err := v.NewID(cloud.EventIDs)
+	if err != nil {
+		return eventBody{}, err
+	}
+	p, err := v.Provider(d.ProviderID)
+	if err != nil {
+		return eventBody{}, err
+	}
+	biz, err := v.Business(d.BusinessID)
+	if err != nil {
+		return eventBody{}, err
+	}
+	dev, err := v.Device(d.DeviceID)
+	if err != nil {
+		return eventBody{}, err
+	}
+	codes, err := s.openCodes(d)
+	if err != nil {
+		return eventBody{}, err
+	}
+	l := zone(biz)
+	prefix := "PLE-"
+	if !d.Livemode {
+		prefix = "PLE-MOCK-"
+	}
+	b := eventBody{EventID: fmt.Sprintf("%s%d", prefix, id), Event: event, APIVersion: "1", OccurredAt: *stamp(at, l), BusinessID: d.BusinessID,
+		Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
+	b.Data = eventData{
+		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient)},
+		Locker: eventLocker{DeviceID: dev.ID, DeviceCode: dev.Code, DeviceName: dev.Name, DeviceType: dev.Type, Address: dev.Address,
+			Latitude: dev.Latitude, Longitude: dev.Longitude, Timezone: dev.Timezone},
+		Packages: []eventPackage{}, PickupCodeActive: d.PickupCodeActive, ConfirmedBy: orNull(d.ConfirmedBy), Rotation: rot, DueAt: stamp(d.DueAt, l),
+		DepositedAt: stamp(d.DepositedAt, l), PickedUpAt: stamp(d.PickedUpAt, l), ExpiredAt: stamp(d.ExpiredAt, l),
+		CancelledAt: stamp(d.CancelledAt, l), CancelReason: d.CancelReason, CancelledBy: d.CancelledBy, FailureCode: d.FailureCode,
+	}
+	b.Data.DeliveryCode, b.Data.PickupCode = shownCodes(d, codes)
+	if !d.PickedUpAt.IsZero() {
+		b.Data.DueAt, b.Data.ConfirmedBy = nil, nil
+		b.Data.PickedUpBy = &pickedUpBy{d.PickedUpBy, d.PickedUpMethod}
+	}
+	for _, p := range d.Packages {
+		b.Data.Packages = append(b.Data.Packages, eventPackage{p.TrackingNumber, orNull(p.Reference), orNull(p.GridID), p.Status, p.FailureCode})
+	}
+	if o != nil {
+		cells, err := cellsOf(v, d.DeviceID, *o)
+		if err != nil {
+			return eventBody{}, err
+		}
+		b.Data.Opening = openingBody(*o, cells, l)
+	}
+	return b, nil
+}
+
+func cellsOf(v cloud.View, d cloud.DeviceID, o cloud.Opening) (map[uint]cloud.Compartment, error) {
+	cells := make(map[uint]cloud.Compartment, len(o.Doors))
+	for _, od := range o.Doors {
+		c, err := v.Compartment(d, od.Door)
+		if err != nil {
+			return nil, fmt.Errorf("compartment %d of device %d: %w", od.Door, d, err)
+		}
+		cells[od.Door] = c
+	}
+	return cells, nil
+}

@@ -1,0 +1,173 @@
+// Package locker holds the rules of locker deliveries as the platform sees
+// them: partners' tasks, remote openings, codes, and what the records of a
+// cabinet mean for them.
+//
+// What happened at a cabinet stands: a record of an opening, deposit or pickup
+// is applied whatever was decided meanwhile, each once by its opening. The
+// cloud runs no settlement timer of its own. Every operation is one typed
+// function of a caller and an input, and every change is one transaction with
+// its tracking events and outbox events.
+package locker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+}
+
+// Sealer encrypts what is secret at rest.
+type Sealer interface {
+	Seal(purpose string, plain []byte) []byte
+	Open(purpose string, sealed []byte) ([]byte, error)
+}
+
+// Config is what New needs.
+type Config struct {
+	Store  Store
+	Sealer Sealer
+	// Session is how long a door session lasts; 0 is ten minutes.
+	Session time.Duration
+	Log     *slog.Logger
+}
+
+// Service is the feature. Safe for concurrent use.
+type Service struct {
+	cfg Config
+	log *slog.Logger
+
+	mu      sync.Mutex
+	waiters map[string][]chan struct{} // by opening id
+
+	hashing chan struct{} // one token a hash: they use much memory
+}
+
+// Waits and lives.
+const (
+	commandLife     = 20 * time.Second // remote openings
+	longCommandLife = 24 * time.Hour   // the rest
+	defaultSession  = 10 * time.Minute
+	defaultWait     = 10
+	maxWait         = 20
+)
+
+// New builds the service; it starts nothing.
+func New(cfg Config) *Service {
+	if cfg.Session == 0 {
+		cfg.Session = defaultSession
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, hashing: make(chan struct{}, 2)}
+}
+
+// Codes are a delivery's two secrets.
+type Codes struct {
+	Delivery string `json:"d"`
+	Pickup   string `json:"p"`
+}
+
+// CodeSecrets are what a cabinet's verifiers are made with.
+type CodeSecrets struct {
+	Salt   []byte          `json:"s"`
+	Key    []byte          `json:"k"`
+	Params wire.CodeParams `json:"p"`
+}
+
+const (
+	sealCodes   = "delivery-codes"
+	sealSecrets = "device-codes"
+)
+
+// SealSecrets encrypts a device's code secrets for its row.
+func SealSecrets(s Sealer, c CodeSecrets) []byte {
+	b, _ := json.Marshal(c) // plain fields always encode
+	return s.Seal(sealSecrets, b)
+}
+
+// OpenSecrets is the reverse of SealSecrets.
+func OpenSecrets(s Sealer, sealed []byte) (c CodeSecrets, err error) {
+	b, err := s.Open(sealSecrets, sealed)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("open code secrets: %w", err)
+	}
+	return c, nil
+}
+
+func (s *Service) sealCodes(c Codes) []byte {
+	b, _ := json.Marshal(c)
+	return s.cfg.Sealer.Seal(sealCodes, b)
+}
+
+func (s *Service) openCodes(d cloud.Delivery) (c Codes, err error) {
+	b, err := s.cfg.Sealer.Open(sealCodes, d.SealedCodes)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("open codes of delivery %d: %w", d.ID, err)
+	}
+	return c, nil
+}
+
+// Committed wakes those who wait for an opening. It does not block.
+func (s *Service) Committed(ch *cloud.Changes) {
+	if len(ch.Openings) == 0 && len(ch.Commands) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wake := func(id string) {
+		for _, c := range s.waiters[id] {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
+	for _, o := range ch.Openings {
+		wake(o.ID)
+	}
+	for _, c := range ch.Commands {
+		wake(c.OpeningID)
+	}
+}
+
+// watch tells of changes to an opening until stop is called.
+func (s *Service) watch(id string) (changed <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.waiters[id] = append(s.waiters[id], c)
+	s.mu.Unlock()
+	return c, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		list := s.waiters[id]
+		for i := range list {
+			if list[i] == c {
+				list = append(list[:i:i], list[i+1:]...)
+				break
+			}
+		}
+		if len(list) == 0 {
+			delete(s.waiters, id)
+		} else {
+			s.waiters[id] = list
+		}
+	}
+}

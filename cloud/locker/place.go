@@ -1,0 +1,30 @@
+package locker
+
+import (
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// sizes in growing order.
+var sizes = []string{"S", "M", "L", "XL"}
+
+// fits reports whether a parcel of size want goes into a compartment of size
+// have; a parcel without a size goes anywhere.
+func fits(want, have string) bool {
+	return want == "" || slices.Index(sizes, have) >= slices.Index(sizes, want)
+}
+
+// pick finds the smallest free compartment that fits and that ok allows.
+func pick(cells []*cloud.Compartment, size string, ok func(*cloud.Compartment) bool) *cloud.Compartment {
+	var best *cloud.Compartment
+	for _, c := range cells {
+		if c.State != cloud.GridFree || !c.PickupEnabled || c.OpeningID != "" || !fits(size, c.Size) || !ok(c) {
+			continue
+		}
+		if best == nil || slices.Index(sizes, c.Size) < slices.Index(sizes, best.Size) {
+			best = c
+		}
+	}
+	return best
+}

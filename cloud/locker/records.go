@@ -1,0 +1,914 @@
+package locker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// own finds an opening that a record speaks of, and its delivery (nil for
+// staff openings). An opening or delivery of another device is foreign.
+func (w *Work) own(id string) (o *cloud.Opening, d *cloud.Delivery, problem string, err error) {
+	o, err = w.opening(id)
+	if err != nil || o == nil {
+		return nil, nil, foreign, err
+	}
+	if o.DeviceID != w.device.ID {
+		return nil, nil, foreign, nil
+	}
+	if o.DeliveryID != 0 {
+		d, err = w.delivery(o.DeliveryID)
+	}
+	return o, d, "", err
+}
+
+// started: the intent is durable at the cabinet.
+func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
+	if b.OpeningID == "" || len(b.OpeningID) > 40 {
+		return badBody, nil
+	}
+	o, err := w.opening(b.OpeningID)
+	if err != nil {
+		return "", err
+	}
+	if o != nil && o.DeviceID != w.device.ID {
+		return foreign, nil
+	}
+	if o == nil {
+		var problem string
+		if o, problem, err = w.localOpening(r, b); problem != "" || err != nil {
+			return problem, err
+		}
+	}
+	if o.State == cloud.OpeningRequested {
+		o.State = cloud.OpeningRunning
+	}
+	if b.EndsAt != 0 {
+		o.EndsAt = r.OccurredAt.Add(time.Duration(b.EndsAt - r.At))
+	}
+	w.touch(o)
+	if r.Present {
+		for _, d := range o.Doors {
+			w.present(d.Door).OpeningID = o.ID
+		}
+	}
+	if b.CommandID == wire.LocalCommand {
+		return "", nil
+	}
+	c, err := w.command(b.CommandID)
+	if err != nil || c == nil || c.DeviceID != w.device.ID || c.State.Ended() && c.State != cloud.CommandExpired {
+		return "", err
+	}
+	c.State, c.Reason, c.EndedAt = cloud.CommandAccepted, "", time.Time{}
+	w.touch(c)
+	return "", nil
+}
+
+// localOpening is an opening that the cabinet authorised itself.
+func (w *Work) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Opening, string, error) {
+	o := &cloud.Opening{ID: b.OpeningID, BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Kind: b.Kind,
+		Requester: cloud.Requester{Type: b.Who}, State: cloud.OpeningRunning, RequestedAt: r.OccurredAt}
+	var d *cloud.Delivery
+	if b.DeliveryRef != "" {
+		var err error
+		if d, err = w.deliveryByNumber(b.DeliveryRef); err != nil {
+			return nil, "", err
+		}
+		if d == nil || d.DeviceID != w.device.ID {
+			return nil, foreign, nil
+		}
+		o.DeliveryID = d.ID
+	}
+	for _, n := range b.Doors {
+		c, err := w.cell(n)
+		if err != nil {
+			return nil, "", err
+		}
+		if c == nil {
+			return nil, foreign, nil
+		}
+		od := cloud.OpeningDoor{Door: n, GridID: c.GridID, Status: "unknown"}
+		if d != nil {
+			od.Packages = packagesIn(d, c.GridID)
+		}
+		o.Doors = append(o.Doors, od)
+	}
+	w.openings[o.ID] = o
+	return o, "", nil
+}
+
+func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
+	var out []string
+	for _, p := range d.Packages {
+		if p.GridID == g {
+			out = append(out, p.TrackingNumber)
+		}
+	}
+	return out
+}
+
+func (w *Work) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
+	if r.Present {
+		w.present(b.Door).DoorStatus = "open"
+	}
+	if b.OpeningID == "" {
+		return "", nil
+	}
+	o, d, problem, err := w.own(b.OpeningID)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	return "", w.opened(o, d, []uint{b.Door}, r.OccurredAt)
+}
+
+func (w *Work) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
+	if r.Present {
+		p := w.present(b.Door)
+		p.DoorStatus = "closed"
+		if b.Item != wire.ItemUnknown {
+			v := b.Item == wire.ItemPresent
+			p.Occupied = &v
+		}
+	}
+	if b.OpeningID == "" {
+		return "", nil
+	}
+	o, _, problem, err := w.own(b.OpeningID)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	for i := range o.Doors {
+		if od := &o.Doors[i]; od.Door == b.Door && r.OccurredAt.After(od.ClosedAt) {
+			od.Status, od.ClosedAt = "closed", r.OccurredAt
+			w.touch(o)
+		}
+	}
+	return "", nil
+}
+
+// opened: doors of an opening were seen open. State and event follow, once
+// per opening.
+func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time.Time) error {
+	for i := range o.Doors {
+		od := &o.Doors[i]
+		if slices.Contains(doors, od.Door) && (od.OpenedAt.IsZero() || at.Before(od.OpenedAt)) {
+			od.OpenedAt = at
+			if od.ClosedAt.IsZero() {
+				od.Status = "open"
+			}
+			w.touch(o)
+		}
+	}
+	if o.OpenedAt.IsZero() || at.Before(o.OpenedAt) {
+		o.OpenedAt = at
+		w.touch(o)
+	}
+	if o.Told || d == nil || !o.Kind.IsDeposit() {
+		return nil
+	}
+	o.Told = true
+	w.touch(o)
+	if o.Kind == wire.OpenCorrection {
+		if d.Status == cloud.DeliveryDelivered {
+			d.Status, d.PickupCodeActive = cloud.DeliveryCorrecting, false
+			w.touch(d)
+			return w.s.tell(w.v, &w.ch, EventCorrectionReopened, at, *d, o, nil)
+		}
+		return nil
+	}
+	switch d.Status {
+	case cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryFailed:
+	default:
+		return nil // decided otherwise meanwhile; a settlement would still stand
+	}
+	d.Status, d.PickupAssigned, d.FailureCode, d.FailedAt = cloud.DeliveryDoorsOpened, true, "", time.Time{}
+	if d.DoorsOpenedAt.IsZero() {
+		d.DoorsOpenedAt = at
+	}
+	for i := range d.Packages {
+		if p := &d.Packages[i]; holds(o, p.TrackingNumber) {
+			p.Status, p.FailureCode = cloud.PackageAwaitingDeposit, ""
+		}
+	}
+	w.touch(d)
+	return w.s.tell(w.v, &w.ch, EventDoorsOpened, at, *d, o, nil)
+}
+
+// settled: the cabinet confirmed a deposit. Its word is fact.
+func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
+	o, d, problem, err := w.own(b.OpeningID)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	if d == nil {
+		return badBody, nil
+	}
+	closedAt, openedAt := w.settleTimes(r, b)
+	if o.Ended() {
+		return "", w.settledAgain(r, o, d, b)
+	}
+	var seen []uint
+	for _, sd := range b.Doors {
+		if sd.OpenedAt != 0 {
+			seen = append(seen, sd.Door)
+		}
+	}
+	if len(seen) > 0 {
+		if err := w.opened(o, d, seen, openedAt); err != nil {
+			return "", err
+		}
+	}
+	for i := range o.Doors {
+		o.Doors[i].Status = "closed"
+		if o.Doors[i].ClosedAt.IsZero() && slices.Contains(seen, o.Doors[i].Door) {
+			o.Doors[i].ClosedAt = closedAt
+		}
+		if r.Present {
+			p := w.present(o.Doors[i].Door)
+			p.OpeningID = ""
+			p.DoorStatus = "closed"
+		}
+	}
+	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, b.ConfirmedBy, r.OccurredAt
+	w.touch(o)
+	return "", w.deposit(r, o, d, b, closedAt)
+}
+
+// settleTimes are the first opening and the last closing of a settlement, moved
+// from the device's clock to the placed one.
+func (w *Work) settleTimes(r Occurrence, b wire.OpeningSettled) (closedAt, openedAt time.Time) {
+	closedAt, openedAt = r.OccurredAt, r.OccurredAt
+	var last, first int64
+	for _, d := range b.Doors {
+		last = max(last, d.ClosedAt)
+		if d.OpenedAt != 0 && (first == 0 || d.OpenedAt < first) {
+			first = d.OpenedAt
+		}
+	}
+	if last != 0 && last <= r.At {
+		closedAt = r.OccurredAt.Add(-time.Duration(r.At - last))
+	}
+	if first != 0 && first <= r.At {
+		openedAt = r.OccurredAt.Add(-time.Duration(r.At - first))
+	}
+	return closedAt, openedAt
+}
+
+// settledAgain: the opening has its end already. A confirmation by partner or
+// staff keeps the cabinet's record as evidence; where the record says
+// otherwise, staff look.
+func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled) error {
+	doubtful := o.State != cloud.OpeningSettled
+	for _, p := range b.Packages {
+		doubtful = doubtful || p.Outcome != wire.Deposited
+	}
+	w.audit(r, "deposit_evidence", o.ID, fmt.Sprintf(`{"confirmed_by":%q,"kept":%q}`, b.ConfirmedBy, o.ConfirmedBy))
+	if !doubtful {
+		return nil
+	}
+	return w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet settled it differently afterwards")
+}
+
+// deposit applies a settlement's packages.
+func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, at time.Time) error {
+	first := d.DepositedAt.IsZero()
+	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && d.DepositedAt.IsZero() || d.Status == cloud.DeliveryFailed
+	taken := d.Status == cloud.DeliveryPickedUp
+	var deposited, failed []string
+	var failure string
+	for _, sp := range b.Packages {
+		p := findPackage(d, sp.Ref)
+		c, err := w.cell(sp.Door)
+		if err != nil {
+			return err
+		}
+		if p == nil || c == nil {
+			continue // a package the partner took back meanwhile
+		}
+		switch sp.Outcome {
+		case wire.Deposited:
+			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""
+			deposited = append(deposited, p.TrackingNumber)
+			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
+			if err := w.order(r, d, p, c, "stored", at); err != nil {
+				return err
+			}
+		case wire.Unverified:
+			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
+			p.GridID = c.GridID
+			if err := w.order(r, d, p, c, "unverified", time.Time{}); err != nil {
+				return err
+			}
+		default:
+			failure = sp.FailureCode
+			p.Status, p.FailureCode = cloud.PackageFailed, sp.FailureCode
+			p.GridID = 0
+			failed = append(failed, p.TrackingNumber)
+			w.blockCell(c, d.ID)
+		}
+		w.touch(c)
+	}
+	w.touch(d)
+	if len(deposited) == 0 {
+		return nil // stays as it is; the cabinet's exception tells the rest
+	}
+	if !taken {
+		d.Status, d.PickupCodeActive, d.ConfirmedBy = cloud.DeliveryDelivered, true, b.ConfirmedBy
+		d.CancelledAt, d.FailedAt, d.ExpiredAt, d.FailureCode, d.CancelReason, d.CancelledBy, d.ExpiredKind = time.Time{}, time.Time{}, time.Time{}, "", "", "", ""
+	}
+	d.PickupAssigned = true
+	if first {
+		d.DepositedAt, d.DueAt = at, at.Add(d.CollectWithin)
+	}
+	ro := r
+	ro.OccurredAt = at
+	for _, n := range deposited {
+		if first || !slices.ContainsFunc(failed, func(f string) bool { return f == n }) && o.Kind != wire.OpenCorrection {
+			if err := w.track(ro, n, otep.AvailableForPickup, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.s.tell(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
+		return err
+	}
+	if gaveUp {
+		if err := w.raise(r, "late:"+o.ID, wire.ExDepositUnverified, wire.SeverityLow, d, o.Doors[0].Door, "deposited after the delivery had been given up"); err != nil {
+			return err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	for _, n := range failed {
+		if err := w.trackFailure(r, n, failure); err != nil {
+			return err
+		}
+	}
+	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+}
+
+func findPackage(d *cloud.Delivery, number string) *cloud.Package {
+	for i := range d.Packages {
+		if d.Packages[i].TrackingNumber == number {
+			return &d.Packages[i]
+		}
+	}
+	return nil
+}
+
+// blockCell takes a compartment whose door did not open out of use.
+func (w *Work) blockCell(c *cloud.Compartment, d cloud.DeliveryID) {
+	if c.DeliveryID == d {
+		c.DeliveryID = 0
+	}
+	c.State, c.BlockReason = cloud.GridBlocked, wire.DoorOpenFailed
+	w.touch(c)
+}
+
+// order keeps the registry row of a package that rests in the device.
+func (w *Work) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *cloud.Compartment, status string, storedAt time.Time) error {
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	var row *cloud.DeviceOrder
+	for _, o := range rows {
+		if o.Tracking == p.TrackingNumber && o.EndedAt.IsZero() {
+			row = o
+		}
+	}
+	if row == nil {
+		id, err := w.v.NewID(cloud.DeviceOrderIDs)
+		if err != nil {
+			return err
+		}
+		row = &cloud.DeviceOrder{ID: cloud.DeviceOrderID(id), BusinessID: d.BusinessID, DeviceID: d.DeviceID, Kind: "locker_delivery", DeliveryID: d.ID,
+			Tracking: p.TrackingNumber, Reference: d.Reference}
+		w.orders[d.ID] = append(rows, row)
+	}
+	row.Status, row.GridCode, row.NextActor = status, c.GridCode, "operator"
+	if status == "stored" {
+		row.NextActor = "recipient"
+		if row.StoredAt.IsZero() {
+			row.StoredAt, row.DueAt = storedAt, storedAt.Add(d.CollectWithin)
+		}
+	}
+	w.touch(row)
+	return nil
+}
+
+// ended: an opening that settled nothing.
+func (w *Work) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
+	o, d, problem, err := w.own(b.OpeningID)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	if o.Ended() {
+		if o.State == cloud.OpeningSettled && d != nil {
+			return "", w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet ended it as "+b.Reason)
+		}
+		return "", nil
+	}
+	o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, b.Reason, r.OccurredAt
+	w.touch(o)
+	for i := range o.Doors {
+		if r.Present {
+			w.present(o.Doors[i].Door).OpeningID = ""
+		}
+	}
+	if d == nil || !o.Kind.IsDeposit() {
+		return "", nil
+	}
+	switch b.Reason {
+	case wire.EndOpenFailed:
+		return "", w.openFailed(r, o, d)
+	case wire.EndDepositUnverified:
+		return "", w.unverified(r, o, d)
+	case wire.EndCancelled:
+		return "", w.freeCells(o, d)
+	}
+	return "", nil
+}
+
+// openFailed: no door opened. The compartments are blocked; the delivery fails
+// only when no others fit.
+func (w *Work) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	for i := range o.Doors {
+		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
+		c, err := w.cell(o.Doors[i].Door)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			w.blockCell(c, d.ID)
+		}
+	}
+	if o.Kind == wire.OpenCorrection {
+		return nil
+	}
+	var moved []move
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if !holds(o, p.TrackingNumber) {
+			continue
+		}
+		c := pick(cells, p.Size, func(c *cloud.Compartment) bool {
+			return !slices.ContainsFunc(moved, func(m move) bool { return m.cell == c })
+		})
+		if c == nil {
+			return w.failed(r, o, d)
+		}
+		moved = append(moved, move{p, c})
+	}
+	for _, m := range moved {
+		m.pkg.GridID, m.pkg.Status = m.cell.GridID, cloud.PackageCreated
+		m.cell.State, m.cell.DeliveryID = cloud.GridReserved, d.ID
+		w.touch(m.cell)
+	}
+	w.touch(d)
+	return nil
+}
+
+type move struct {
+	pkg  *cloud.Package
+	cell *cloud.Compartment
+}
+
+// failed ends a delivery that the device cannot take.
+func (w *Work) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+		return nil
+	}
+	const code = "DOOR_NOT_OPENED"
+	d.Status, d.FailureCode, d.FailedAt, d.PickupCodeActive = cloud.DeliveryFailed, code, r.OccurredAt, false
+	w.touch(d)
+	if err := w.releaseCells(d); err != nil {
+		return err
+	}
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		p.Status, p.FailureCode, p.GridID = cloud.PackageFailed, code, 0
+		if err := w.trackFailure(r, p.TrackingNumber, code); err != nil {
+			return err
+		}
+	}
+	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+}
+
+// allCells are the device's compartments, as this decision has them.
+func (w *Work) allCells() ([]*cloud.Compartment, error) {
+	rows, err := w.v.Compartments(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*cloud.Compartment, 0, len(rows))
+	for _, row := range rows {
+		c, err := read(w.cells, row.Door, func() (cloud.Compartment, error) { return row, nil })
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// freeCells lets go of the compartments of a cancelled opening, but for those
+// where something lies inside.
+func (w *Work) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
+	for _, od := range o.Doors {
+		c, err := w.cell(od.Door)
+		if err != nil {
+			return err
+		}
+		if c != nil && c.DeliveryID == d.ID && (c.Occupied == nil || !*c.Occupied) {
+			c.State, c.DeliveryID = cloud.GridFree, 0
+			w.touch(c)
+		}
+	}
+	return nil
+}
+
+// releaseCells lets go of everything that is reserved for a delivery.
+func (w *Work) releaseCells(d *cloud.Delivery) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	for _, c := range cells {
+		if c.DeliveryID == d.ID && c.State != cloud.GridBlocked {
+			c.State, c.DeliveryID = cloud.GridFree, 0
+			w.touch(c)
+		}
+	}
+	return nil
+}
+
+// unverified: nobody saw whether anything was left inside.
+func (w *Work) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	for _, od := range o.Doors {
+		c, err := w.cell(od.Door)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			continue
+		}
+		c.State, c.DeliveryID = cloud.GridOccupied, d.ID
+		w.touch(c)
+		for _, n := range od.Packages {
+			if p := findPackage(d, n); p != nil {
+				p.GridID = c.GridID
+				w.touch(d)
+				if err := w.order(r, d, p, c, "unverified", time.Time{}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// pickedUp: the parcels left. Doors are physical: it stands whatever was
+// decided meanwhile.
+func (w *Work) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) {
+	d, err := w.deliveryByNumber(b.DeliveryRef)
+	if err != nil {
+		return "", err
+	}
+	if d == nil || d.DeviceID != w.device.ID {
+		return foreign, nil
+	}
+	o, err := w.opening(b.OpeningID)
+	if err != nil {
+		return "", err
+	}
+	if o != nil && (o.DeviceID != w.device.ID || o.DeliveryID != d.ID) {
+		return foreign, nil
+	}
+	if o != nil {
+		if o.Ended() {
+			return "", nil // applied already, under an earlier epoch
+		}
+		o.State, o.EndedAt = cloud.OpeningSettled, r.OccurredAt
+		for i := range o.Doors {
+			if !b.StillOpen {
+				o.Doors[i].Status = "closed"
+			}
+			if r.Present {
+				w.present(o.Doors[i].Door).OpeningID = ""
+			}
+		}
+		w.touch(o)
+	}
+	if d.Status == cloud.DeliveryPickedUp {
+		return "", w.raise(r, "pickup:"+b.OpeningID, wire.ExItemMissing, wire.SeverityHigh, d, first(b.Doors), "collected once more, by another opening")
+	}
+	return "", w.collect(r, o, d, b)
+}
+
+func first(doors []uint) uint {
+	if len(doors) == 0 {
+		return 0
+	}
+	return doors[0]
+}
+
+func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.PickupCompleted) error {
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, n := range b.Doors {
+		c, err := w.cell(n)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			continue
+		}
+		if c.DeliveryID == d.ID {
+			c.State, c.DeliveryID = cloud.GridFree, 0
+			w.touch(c)
+		}
+		for i := range d.Packages {
+			p := &d.Packages[i]
+			if p.GridID != c.GridID || p.Status == cloud.PackageFailed {
+				continue
+			}
+			p.Status = cloud.PackagePickedUp
+			if err := w.track(r, p.TrackingNumber, otep.Delivered, nil); err != nil {
+				return err
+			}
+			for _, row := range orders {
+				if row.Tracking == p.TrackingNumber && row.EndedAt.IsZero() {
+					row.Status, row.NextActor, row.EndedAt = "picked_up", "", r.OccurredAt
+					w.touch(row)
+				}
+			}
+		}
+	}
+	w.touch(d)
+	if len(b.Left) > 0 {
+		return nil // the rest waits, with its code
+	}
+	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, r.OccurredAt
+	d.PickedUpBy, d.PickedUpMethod = "recipient", "code"
+	if b.How == "remote" {
+		d.PickedUpMethod = "remote"
+	} else if b.How == "qr" {
+		d.PickedUpMethod = "qr"
+	}
+	codes, err := w.v.DeliveryCodes(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range codes {
+		if c.DroppedAt.IsZero() {
+			c.DroppedAt = w.received
+			w.ch.Codes = append(w.ch.Codes, c)
+		}
+		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind == wire.CodePickup && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
+			w.audit(r, "pickup_with_former_code", d.Number, fmt.Sprintf(`{"code_number":%d,"list_held":%d}`, b.CodeNumber, b.ListNumber))
+		}
+	}
+	return w.s.tell(w.v, &w.ch, EventPickedUp, r.OccurredAt, *d, o, nil)
+}
+
+// outcome: what became of a command.
+func (w *Work) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
+	c, err := w.command(b.CommandID)
+	if err != nil {
+		return "", err
+	}
+	if c == nil || c.DeviceID != w.device.ID {
+		return foreign, nil
+	}
+	if c.State.Ended() && c.State != cloud.CommandExpired {
+		return "", nil
+	}
+	c.State, c.Reason, c.Doors, c.EndedAt = cloud.CommandState(b.Outcome), b.Reason, b.Doors, r.OccurredAt
+	if !c.State.Ended() {
+		return badBody, nil
+	}
+	w.touch(c)
+	if c.OpeningID == "" {
+		return "", nil
+	}
+	o, d, problem, err := w.own(c.OpeningID)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	if c.Kind == wire.CmdCloseSession {
+		return "", w.closedByOrder(r, c, d)
+	}
+	return "", w.openOutcome(r, c, o, d)
+}
+
+func (w *Work) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d *cloud.Delivery) error {
+	var body wire.OpenDoors
+	if err := wire.Decode(c.Body, &body); err != nil {
+		return fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	var seen []uint
+	for i := range o.Doors {
+		od := &o.Doors[i]
+		if !slices.Contains(body.Doors, od.Door) {
+			continue
+		}
+		code, bad := c.Doors[od.Door]
+		if bad {
+			od.Error = code
+			w.touch(o)
+		} else if c.State == cloud.CommandDone || c.State == cloud.CommandPartial {
+			seen = append(seen, od.Door)
+		}
+	}
+	if len(seen) > 0 {
+		return w.opened(o, d, seen, r.OccurredAt)
+	}
+	if (c.State == cloud.CommandRefused || c.State == cloud.CommandExpired) && o.State == cloud.OpeningRequested {
+		o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, string(c.State), r.OccurredAt
+		w.touch(o)
+	}
+	return nil
+}
+
+// closedByOrder: the cabinet has answered close_session.
+func (w *Work) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) error {
+	var body wire.CloseSession
+	if err := wire.Decode(c.Body, &body); err != nil {
+		return fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	if body.How != wire.CloseCancel || c.State != cloud.CommandDone || d == nil || d.CancelledBy == "" {
+		return nil
+	}
+	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCreated {
+		return nil // the deposit came first
+	}
+	return w.cancelled(r.OccurredAt, d)
+}
+
+// cancelled ends a delivery by word of its partner.
+func (w *Work) cancelled(at time.Time, d *cloud.Delivery) error {
+	d.Status, d.CancelledAt, d.PickupCodeActive = cloud.DeliveryCancelled, at, false
+	for i := range d.Packages {
+		d.Packages[i].Status = cloud.PackageCancelled
+	}
+	w.touch(d)
+	return w.s.tell(w.v, &w.ch, EventCancelled, at, *d, nil, nil)
+}
+
+// raise opens an exception once per source.
+func (w *Work) raise(r Occurrence, source, typ, severity string, d *cloud.Delivery, door uint, note string) error {
+	e, err := w.exception(source)
+	if err != nil || e != nil {
+		return err
+	}
+	id, err := w.v.NewID(cloud.ExceptionIDs)
+	if err != nil {
+		return err
+	}
+	e = &cloud.Exception{ID: cloud.ExceptionID(id), BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Source: source, Type: typ, Severity: severity,
+		Status: "open", Note: note, OpenedAt: r.OccurredAt}
+	c, err := w.cell(door)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		e.GridCode = c.GridCode
+		if d == nil && c.DeliveryID != 0 {
+			if d, err = w.delivery(c.DeliveryID); err != nil {
+				return err
+			}
+		}
+	}
+	if d != nil {
+		e.DeliveryID = d.ID
+		orders, err := w.deviceOrders(d.ID)
+		if err != nil {
+			return err
+		}
+		for _, o := range orders {
+			if o.GridCode == e.GridCode {
+				e.DeviceOrderID = o.ID
+			}
+		}
+	}
+	w.exceptions[source] = e
+	w.touch(e)
+	return nil
+}
+
+func (w *Work) exceptionOpened(r Occurrence, b wire.Exception) (string, error) {
+	switch b.Type {
+	case wire.ExDoorLeftOpen, wire.ExDepositUnverified, wire.ExItemMissing:
+	default:
+		return badBody, nil
+	}
+	if b.ID == "" || len(b.ID) > 64 {
+		return badBody, nil
+	}
+	return "", w.raise(r, b.ID, b.Type, b.Severity, nil, b.Door, b.Evidence)
+}
+
+// exceptionClosed: whoever closes first wins.
+func (w *Work) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
+	e, err := w.exception(b.ID)
+	if err != nil {
+		return "", err
+	}
+	if e == nil {
+		return foreign, nil
+	}
+	if e.Status != "open" {
+		e.Note += "; at the device: " + b.Evidence
+	} else {
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", b.Evidence, r.OccurredAt, "device"
+	}
+	w.touch(e)
+	return "", nil
+}
+
+// trackingEvent is an event made at the device, for a parcel of its business.
+func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
+	s, err := w.shipment(b.Subject)
+	if err != nil {
+		return "", err
+	}
+	if s == nil || s.BusinessID != w.device.BusinessID {
+		return foreign, nil
+	}
+	if _, ok := otep.Lookup(otep.Code(b.StatusCode)); !ok {
+		return badBody, nil
+	}
+	return "", w.track(r, b.Subject, otep.Code(b.StatusCode), func(e *otep.Event) {
+		if b.Location != "" {
+			e.Location.Name = b.Location
+		}
+		for k, v := range b.Extensions {
+			if e.Extensions == nil {
+				e.Extensions = map[string]any{}
+			}
+			e.Extensions[k] = v
+		}
+	})
+}
+
+func (w *Work) tamper(r Occurrence, b wire.Tamper) (string, error) {
+	w.audit(r, "tamper", b.What, fmt.Sprintf(`{"door":%d,"count":%d}`, b.Door, b.Count))
+	return "", nil
+}
+
+func (w *Work) audit(r Occurrence, action, target, detail string) {
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.device.BusinessID, At: r.OccurredAt, Actor: "device:" + w.device.Code,
+		Action: action, Target: target, Detail: detail})
+}
+
+// StoreLost: the device begins anew without its old state. What ran on it ends
+// unverified, and people look.
+func (w *Work) StoreLost(at time.Time) error {
+	running, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range running {
+		o, err := read(w.openings, row.ID, func() (cloud.Opening, error) { return row, nil })
+		if err != nil {
+			return err
+		}
+		if o.State != cloud.OpeningRunning {
+			continue
+		}
+		o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, wire.EndDepositUnverified, at
+		w.touch(o)
+		if o.DeliveryID == 0 || !o.Kind.IsDeposit() || len(o.Doors) == 0 {
+			continue
+		}
+		d, err := w.delivery(o.DeliveryID)
+		if err != nil || d == nil {
+			return err
+		}
+		r := Occurrence{OccurredAt: at}
+		if err := w.unverified(r, o, d); err != nil {
+			return err
+		}
+		if err := w.raise(r, "store:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet lost its store during the opening"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds reports whether a package belongs to one of the opening's doors.
+func holds(o *cloud.Opening, number string) bool {
+	return slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return slices.Contains(d.Packages, number) })
+}

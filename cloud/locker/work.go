@@ -1,0 +1,348 @@
+package locker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Occurrence is one placed record of a device.
+type Occurrence struct {
+	wire.Record
+	OccurredAt  time.Time
+	Approximate bool
+	// Present is set when no newer status has told the device's present.
+	Present bool
+}
+
+// Work collects what records of one device lead to inside one decision. It
+// reads each row once and writes what it changed in Finish.
+type Work struct {
+	s        *Service
+	v        cloud.View
+	device   cloud.Device
+	received time.Time
+	ch       cloud.Changes
+
+	openings   map[string]*cloud.Opening
+	deliveries map[cloud.DeliveryID]*cloud.Delivery
+	byNumber   map[string]cloud.DeliveryID
+	cells      map[uint]*cloud.Compartment
+	commands   map[string]*cloud.Command
+	orders     map[cloud.DeliveryID][]*cloud.DeviceOrder
+	shipments  map[string]*shipment
+	exceptions map[string]*cloud.Exception // by source
+	presents   map[uint]*cloud.DoorPresent
+	changed    map[any]bool // rows to be written, by pointer
+}
+
+type shipment struct {
+	cloud.Shipment
+	events []otep.Event // loaded when needed, with those added
+	loaded bool
+}
+
+// Problems of a record.
+const (
+	badBody = cloud.DevBadBatch
+	foreign = cloud.DevForeignReference
+)
+
+// Begin starts a decision's work on one device.
+func (s *Service) Begin(v cloud.View, d cloud.Device, received time.Time) *Work {
+	return &Work{s: s, v: v, device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
+		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
+		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
+		presents: map[uint]*cloud.DoorPresent{}, changed: map[any]bool{}}
+}
+
+// Apply takes one record. A problem is a fault of the record, which then
+// derives nothing; an error is ours.
+func (w *Work) Apply(r Occurrence) (problem string, err error) {
+	switch r.Kind {
+	case wire.KindOpeningStarted:
+		return apply(w, r, w.started)
+	case wire.KindDoorOpened:
+		return apply(w, r, w.doorOpened)
+	case wire.KindDoorClosed:
+		return apply(w, r, w.doorClosed)
+	case wire.KindOpeningSettled:
+		return apply(w, r, w.settled)
+	case wire.KindOpeningEnded:
+		return apply(w, r, w.ended)
+	case wire.KindPickupCompleted:
+		return apply(w, r, w.pickedUp)
+	case wire.KindCommandOutcome:
+		return apply(w, r, w.outcome)
+	case wire.KindExceptionOpened:
+		return apply(w, r, w.exceptionOpened)
+	case wire.KindExceptionClosed:
+		return apply(w, r, w.exceptionClosed)
+	case wire.KindTrackingEvent:
+		return apply(w, r, w.trackingEvent)
+	case wire.KindTamper:
+		return apply(w, r, w.tamper)
+	}
+	return "", nil // kept in the journal, leads to nothing here
+}
+
+func apply[B any](w *Work, r Occurrence, f func(Occurrence, B) (string, error)) (string, error) {
+	var b B
+	if wire.Decode(r.Body, &b) != nil {
+		return badBody, nil
+	}
+	return f(r, b)
+}
+
+// Rows, read once.
+
+func read[K comparable, T any](m map[K]*T, k K, load func() (T, error)) (*T, error) {
+	if p, ok := m[k]; ok {
+		return p, nil
+	}
+	v, err := load()
+	if errors.Is(err, cloud.ErrNotFound) {
+		m[k] = nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m[k] = &v
+	return &v, nil
+}
+
+func (w *Work) opening(id string) (*cloud.Opening, error) {
+	return read(w.openings, id, func() (cloud.Opening, error) { return w.v.Opening(id) })
+}
+
+func (w *Work) delivery(id cloud.DeliveryID) (*cloud.Delivery, error) {
+	return read(w.deliveries, id, func() (cloud.Delivery, error) { return w.v.Delivery(id) })
+}
+
+func (w *Work) deliveryByNumber(ref string) (*cloud.Delivery, error) {
+	if id, ok := w.byNumber[ref]; ok {
+		return w.delivery(id)
+	}
+	d, err := w.v.DeliveryByNumber(ref)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.byNumber[ref] = d.ID
+	return read(w.deliveries, d.ID, func() (cloud.Delivery, error) { return d, nil })
+}
+
+func (w *Work) cell(door uint) (*cloud.Compartment, error) {
+	return read(w.cells, door, func() (cloud.Compartment, error) { return w.v.Compartment(w.device.ID, door) })
+}
+
+func (w *Work) command(id string) (*cloud.Command, error) {
+	return read(w.commands, id, func() (cloud.Command, error) { return w.v.Command(id) })
+}
+
+func (w *Work) deviceOrders(id cloud.DeliveryID) ([]*cloud.DeviceOrder, error) {
+	if o, ok := w.orders[id]; ok {
+		return o, nil
+	}
+	rows, err := w.v.DeviceOrders(id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*cloud.DeviceOrder, len(rows))
+	for i := range rows {
+		out[i] = &rows[i]
+	}
+	w.orders[id] = out
+	return out, nil
+}
+
+func (w *Work) exception(source string) (*cloud.Exception, error) {
+	return read(w.exceptions, source, func() (cloud.Exception, error) { return w.v.ExceptionBySource(w.device.ID, source) })
+}
+
+func (w *Work) touch(row any) { w.changed[row] = true }
+
+// present changes the present of a door, where records may.
+func (w *Work) present(door uint) *cloud.DoorPresent {
+	p := w.presents[door]
+	if p == nil {
+		p = &cloud.DoorPresent{DeviceID: w.device.ID, Door: door}
+		if c, err := w.cell(door); err == nil && c != nil {
+			p.DoorStatus, p.Occupied, p.OpeningID = c.DoorStatus, c.Occupied, c.OpeningID
+		}
+		w.presents[door] = p
+	}
+	return p
+}
+
+// Finish writes what was changed into ch.
+func (w *Work) Finish(ch *cloud.Changes) error {
+	for _, o := range inOrder(w.openings) {
+		if w.changed[o] {
+			ch.Openings = append(ch.Openings, *o)
+		}
+	}
+	for _, d := range inOrder(w.deliveries) {
+		if w.changed[d] {
+			ch.Deliveries = append(ch.Deliveries, *d)
+		}
+	}
+	for _, c := range inOrder(w.cells) {
+		if w.changed[c] {
+			ch.Compartments = append(ch.Compartments, *c)
+		}
+	}
+	for _, c := range inOrder(w.commands) {
+		if w.changed[c] {
+			ch.Commands = append(ch.Commands, *c)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.orders)) {
+		for _, o := range w.orders[id] {
+			if w.changed[o] {
+				ch.DeviceOrders = append(ch.DeviceOrders, *o)
+			}
+		}
+	}
+	for _, e := range inOrder(w.exceptions) {
+		if w.changed[e] {
+			ch.Exceptions = append(ch.Exceptions, *e)
+		}
+	}
+	for _, s := range inOrder(w.shipments) {
+		if w.changed[s] {
+			ch.Shipments = append(ch.Shipments, s.Shipment)
+		}
+	}
+	for _, p := range inOrder(w.presents) {
+		ch.Doors = append(ch.Doors, *p)
+	}
+	ch.Events = append(ch.Events, w.ch.Events...)
+	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
+	ch.Codes = append(ch.Codes, w.ch.Codes...)
+	ch.Audits = append(ch.Audits, w.ch.Audits...)
+	return nil
+}
+
+// inOrder walks rows in the order of their keys, so that one decision writes
+// in one order.
+func inOrder[K interface {
+	~string | ~uint | ~int64
+}, T any](m map[K]*T) []*T {
+	out := make([]*T, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if m[k] != nil {
+			out = append(out, m[k])
+		}
+	}
+	return out
+}
+
+// Timelines.
+
+func (w *Work) shipment(number string) (*shipment, error) {
+	return read(w.shipments, number, func() (shipment, error) {
+		s, err := w.v.ShipmentByNumber(number)
+		return shipment{Shipment: s}, err
+	})
+}
+
+// events are the events of a shipment's timeline, those of this decision too.
+func (w *Work) events(s *shipment) ([]otep.Event, error) {
+	if s.loaded {
+		return s.events, nil
+	}
+	rows, err := w.v.Timeline(s.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		s.events = append(s.events, r.Event)
+	}
+	s.loaded = true
+	return s.events, nil
+}
+
+// recordEventID names the event that a record leads to: the same for a record
+// that was carried into another epoch.
+func (w *Work) recordEventID(r Occurrence, number string, code otep.Code) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "record\n%s\n%d\n%d\n%d\n%s\n%s", w.device.Code, r.Kind, r.Boot, r.Mono, number, code))
+	return "evt_" + hex.EncodeToString(sum[:10])
+}
+
+// track appends an event to the timeline of a package.
+func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*otep.Event)) error {
+	s, err := w.shipment(number)
+	if err != nil || s == nil {
+		return err
+	}
+	source := otep.Source{Type: "locker"}
+	loc := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
+	if w.device.Latitude != 0 || w.device.Longitude != 0 {
+		lat, long := w.device.Latitude, w.device.Longitude
+		loc.Latitude, loc.Longitude = &lat, &long
+	}
+	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
+		StatusCode: code, Source: &source, Location: loc}
+	if r.Approximate {
+		e.Extensions = map[string]any{"occurred_at_approximate": true}
+	}
+	if change != nil {
+		change(&e)
+	}
+	w.add(s, e)
+	return nil
+}
+
+func (w *Work) add(s *shipment, e otep.Event) {
+	e = e.Fill(s.Profile)
+	if s.loaded {
+		s.events = append(s.events, e)
+	}
+	if !e.OccurredAt.Before(s.LastAt) {
+		s.Current, s.LastAt = e.StatusCode, e.OccurredAt.Time
+		w.touch(s)
+	}
+	w.ch.Events = append(w.ch.Events, cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e})
+}
+
+// failReasons maps locker failure codes to incident reasons.
+var failReasons = map[string]string{
+	"NO_COMPARTMENT": "device_full", "COMPARTMENT_OCCUPIED": "device_full", "DOOR_NOT_OPENED": "device_fault", "DEVICE_OFFLINE": "device_fault",
+	"PARCEL_TOO_LARGE": "oversize", "RECIPIENT_UNKNOWN": "address_incorrect",
+}
+
+// trackFailure is a failed delivery; a timeline that had not reached the
+// recipient's side gets there first.
+func (w *Work) trackFailure(r Occurrence, number, failure string) error {
+	s, err := w.shipment(number)
+	if err != nil || s == nil {
+		return err
+	}
+	events, err := w.events(s)
+	if err != nil {
+		return err
+	}
+	if !otep.Reached(events) {
+		if err := w.track(r, number, otep.OutForDelivery, nil); err != nil {
+			return err
+		}
+	}
+	return w.track(r, number, otep.DeliveryFailed, func(e *otep.Event) {
+		e.IncidentReason = failReasons[failure]
+		if e.IncidentReason == "" {
+			e.IncidentReason = "other"
+		}
+	})
+}
