@@ -165,6 +165,7 @@ type Cabinet struct {
 	facts   []Fact
 	agenda  agenda
 	planned uint64
+	closed  bool
 	kick    *time.Timer
 }
 
@@ -228,7 +229,7 @@ func (c *Cabinet) Close() {
 	if c.kick != nil {
 		c.kick.Stop()
 	}
-	c.agenda = nil
+	c.agenda, c.closed = nil, true
 	for _, l := range c.lines {
 		l.cut()
 	}

@@ -104,7 +104,7 @@ func (c *Cabinet) later(at time.Time, do func(t time.Time)) {
 // arm sets the timer to the next task, so that facts appear when they happen
 // and not only when someone asks.
 func (c *Cabinet) arm() {
-	if len(c.agenda) == 0 {
+	if len(c.agenda) == 0 || c.closed {
 		return
 	}
 	in := max(time.Until(c.agenda[0].at), 0)

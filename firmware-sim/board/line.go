@@ -21,19 +21,20 @@ type line struct {
 	// unasked are frames that boards send by themselves; when full, they are
 	// lost as on a real bus.
 	unasked   chan []byte
-	open      map[io.Closer]bool
+	open      map[io.Closer]context.CancelFunc
 	goneUntil time.Time
 	prev      []byte // the answer before, as it was meant
 }
 
 func newLine(name string) *line {
-	return &line{name: name, unasked: make(chan []byte, 64), open: map[io.Closer]bool{}}
+	return &line{name: name, unasked: make(chan []byte, 64), open: map[io.Closer]context.CancelFunc{}}
 }
 
 func (l *line) add(b *board) { l.boards = append(l.boards, b) }
 
 func (l *line) cut() {
-	for c := range l.open {
+	for c, cancel := range l.open {
+		cancel()
 		_ = c.Close()
 	}
 }
@@ -104,40 +105,48 @@ func (c *Cabinet) ServeTCP(ctx context.Context, name string, ln net.Listener) er
 // one stream at a time.
 func (c *Cabinet) ServeLine(ctx context.Context, name string, rw io.ReadWriteCloser) error {
 	defer rw.Close()
-	c.mu.Lock()
-	l := c.lines[name]
-	if l == nil {
-		c.mu.Unlock()
-		return fmt.Errorf("serve line: no line %q", name)
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l, err := c.attach(name, rw, cancel)
+	if err != nil {
+		return err
 	}
-	if time.Now().Before(l.goneUntil) {
-		c.mu.Unlock()
-		return ErrUnplugged
-	}
-	l.open[rw] = true
-	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		delete(l.open, rw)
 		c.mu.Unlock()
 	}()
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = rw.Close() })()
 	in := make(chan []byte, 64)
 	broken := make(chan error, 1)
 	go pump(ctx, rw, in, broken)
 
 	s := &serving{c: c, l: l, rw: rw, scanners: map[lockbus.Family]*lockbus.Scanner{}}
-	err := s.loop(ctx, in, broken)
-	if ctx.Err() != nil {
+	err = s.loop(ctx, in, broken)
+	if outer.Err() != nil {
 		return nil
 	}
 	if _, ok := c.Plugged(name); !ok {
 		return ErrUnplugged
 	}
 	return err
+}
+
+// attach notes that a line is being served on rw.
+func (c *Cabinet) attach(name string, rw io.Closer, cancel context.CancelFunc) (*line, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[name]
+	if l == nil {
+		return nil, fmt.Errorf("serve line: no line %q", name)
+	}
+	if c.closed || time.Now().Before(l.goneUntil) {
+		return nil, fmt.Errorf("serve line %q: %w", name, ErrUnplugged)
+	}
+	l.open[rw] = cancel
+	return l, nil
 }
 
 // pump moves bytes off the stream at once, so that a writer never waits for the
