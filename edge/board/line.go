@@ -1,0 +1,603 @@
+package board
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+const (
+	lineGap        = 2 * time.Millisecond // between frames, for the bus to turn round
+	boardReads     = 10 * time.Millisecond
+	quietTime      = 20 * time.Millisecond // of silence after a failed exchange
+	quietLimit     = 100 * time.Millisecond
+	watchAfter     = 3 * time.Second // fast polls after a pulse
+	missedSession  = 3
+	missedIdle     = 10
+	slowFast       = 100 * time.Millisecond // poll gap on a noisy line
+	openTimeout    = 2 * time.Second
+	backoffFirst   = 100 * time.Millisecond
+	backoffLast    = 5 * time.Second
+	stateOnline    = "online"
+	stateOffline   = "offline"
+	stateNoisy     = "noisy"
+	noiseSlots     = 6
+	noiseSlot      = 10 * time.Second
+	noiseMinimum   = 20 // exchanges per minute below which noise is not judged
+	noisePerTwenty = 1  // more bad ones than this in twenty is noisy
+)
+
+// line owns one port. Everything is touched by its own goroutine only, except
+// what is said otherwise.
+type line struct {
+	cfg     *Config
+	lc      LineConfig
+	session *atomic.Bool // shared, read only here
+	units   []*unit
+	unlocks chan unlockRequest // taken by the line's goroutine
+	wake    chan struct{}      // cap 1
+	done    chan struct{}      // closed when run returns
+
+	ctx      context.Context // of run; ends every wait
+	port     Port
+	in       *intake
+	nextOpen time.Time
+	backoff  time.Duration
+	lastIO   time.Time
+	noise    noise
+}
+
+type unlockRequest struct {
+	door   edge.DoorNumber
+	answer chan unlockAnswer // cap 1
+}
+
+type unlockAnswer struct {
+	at   time.Time
+	sent bool
+}
+
+// unit is one board of the line and the doors on it.
+type unit struct {
+	cfg      BoardConfig
+	driver   Driver
+	channels []*channel
+
+	online     bool // answered since it was last lost
+	lost       bool // BoardLost was sent
+	missed     int  // polls in a row
+	unlocked   bool // no poll has succeeded since the last unlock
+	watchUntil time.Time
+	nextPoll   time.Time
+
+	mu     sync.Mutex // guards health, which others read
+	health edge.BoardHealth
+}
+
+// channel is one door's switch and sensor.
+type channel struct {
+	door       edge.DoorNumber
+	number     uint
+	inverted   bool
+	hook, item debounce
+}
+
+func newLine(cfg *Config, lc LineConfig, doors map[edge.DoorNumber]edge.Place, session *atomic.Bool) *line {
+	l := &line{
+		cfg: cfg, lc: lc, session: session, unlocks: make(chan unlockRequest),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	for _, bc := range lc.Boards {
+		u := &unit{cfg: bc, health: edge.BoardHealth{State: stateOffline, Edges: map[uint]uint64{}}}
+		var used []uint
+		for n, p := range doors {
+			if p.Board == bc.Name {
+				u.channels = append(u.channels, &channel{door: n, number: p.Channel, inverted: p.Inverted != bc.Inverted})
+				used = append(used, p.Channel)
+			}
+		}
+		slices.Sort(used)
+		slices.SortFunc(u.channels, func(a, b *channel) int { return int(a.number) - int(b.number) })
+		u.driver = newDriver(l, bc, used, cfg.AnswerWait)
+		l.units = append(l.units, u)
+	}
+	return l
+}
+
+func (l *line) has(board string) bool {
+	return slices.ContainsFunc(l.units, func(u *unit) bool { return u.cfg.Name == board })
+}
+
+func (l *line) wakeUp() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *line) health(into map[string]edge.BoardHealth) {
+	for _, u := range l.units {
+		u.mu.Lock()
+		h := u.health
+		h.Edges = make(map[uint]uint64, len(u.health.Edges))
+		for ch, n := range u.health.Edges {
+			h.Edges[ch] = n
+		}
+		u.mu.Unlock()
+		into[u.cfg.Name] = h
+	}
+}
+
+// pulse hands an unlock to the line's goroutine and waits for it. It reports
+// when the request went out and whether it did. The result is told to the sink.
+func (l *line) pulse(ctx context.Context, d edge.DoorNumber) (time.Time, bool) {
+	r := unlockRequest{door: d, answer: make(chan unlockAnswer, 1)}
+	select {
+	case l.unlocks <- r:
+		a := <-r.answer
+		return a.at, a.sent
+	case <-l.done:
+		l.cfg.Sink(edge.PulseResult{Door: d, Outcome: edge.PulseNotSent, At: time.Now()})
+	case <-ctx.Done():
+	}
+	return time.Time{}, false
+}
+
+// run is the line's goroutine.
+func (l *line) run(ctx context.Context) {
+	l.ctx = ctx
+	defer close(l.done)
+	defer l.closePort()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select { // an unlock goes before the next poll
+		case r := <-l.unlocks:
+			l.unlock(r)
+			continue
+		default:
+		}
+		l.reopen()
+		u := l.due()
+		if wait := time.Until(u.nextPoll); wait > 0 {
+			timer.Reset(wait)
+			l.idle(timer.C)
+			continue
+		}
+		l.poll(u)
+	}
+}
+
+// idle waits for time, an unlock, bytes that nobody asked for, or the port's
+// end.
+func (l *line) idle(timer <-chan time.Time) {
+	var bytesIn <-chan []byte
+	var broken <-chan struct{}
+	if l.in != nil {
+		bytesIn, broken = l.in.bytes, l.in.broken
+	}
+	select {
+	case <-l.ctx.Done():
+	case <-timer:
+	case <-l.wake:
+		for _, u := range l.units {
+			u.nextPoll = minTime(u.nextPoll, time.Now().Add(l.interval(u, time.Now())))
+		}
+	case r := <-l.unlocks:
+		l.unlock(r)
+	case p := <-bytesIn:
+		l.unasked(p)
+	case <-broken:
+		l.lose(l.in.err)
+	}
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (l *line) due() *unit {
+	return slices.MinFunc(l.units, func(a, b *unit) int { return a.nextPoll.Compare(b.nextPoll) })
+}
+
+// unasked looks for door changes that a board sent by itself. They are not
+// trusted; they only make the next poll come at once.
+func (l *line) unasked(p []byte) {
+	for _, u := range l.units {
+		if u.driver.Unasked(p) {
+			u.nextPoll = time.Now()
+		}
+	}
+}
+
+// reopen opens the port when it is closed and its time has come.
+func (l *line) reopen() {
+	now := time.Now()
+	if l.port != nil || now.Before(l.nextOpen) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, openTimeout)
+	defer cancel()
+	port, err := l.cfg.Open(ctx, l.lc)
+	var in *intake
+	if err == nil {
+		if in, err = startIntake(port); err != nil {
+			_ = port.Close()
+		}
+	}
+	l.backoff = min(max(2*l.backoff, backoffFirst), backoffLast)
+	l.nextOpen = time.Now().Add(l.backoff)
+	if err != nil {
+		if l.backoff == backoffFirst {
+			l.cfg.Log.Warn("open board line", "line", l.lc.Name, "error", err)
+		}
+		return
+	}
+	l.port, l.in = port, in
+	for _, u := range l.units {
+		u.nextPoll = time.Now()
+	}
+}
+
+// lose gives the port up after an error; it is opened again by its name.
+func (l *line) lose(err error) {
+	if l.port == nil {
+		return
+	}
+	l.cfg.Log.Warn("board line lost", "line", l.lc.Name, "error", err)
+	l.closePort()
+}
+
+func (l *line) closePort() {
+	if l.port != nil {
+		_ = l.port.Close()
+		<-l.in.broken
+		l.port, l.in = nil, nil
+		l.nextOpen = time.Now().Add(l.backoff)
+	}
+}
+
+// unlock pulses one door and tells what became of it.
+func (l *line) unlock(r unlockRequest) {
+	u, ch := l.find(r.door)
+	out, at := NotSent, time.Now()
+	if u != nil && l.port != nil && !u.lost {
+		out, at = u.driver.Unlock(ch.number)
+	}
+	if out != NotSent {
+		u.watchUntil, u.nextPoll, u.unlocked, u.missed = at.Add(watchAfter), time.Now(), true, 0
+		l.count(u)
+	}
+	r.answer <- unlockAnswer{at: at, sent: out != NotSent}
+	l.cfg.Sink(edge.PulseResult{Door: r.door, Outcome: pulseOutcome(out), At: at})
+}
+
+func pulseOutcome(o Outcome) edge.PulseOutcome {
+	switch o {
+	case Confirmed:
+		return edge.PulseConfirmed
+	case Unanswered:
+		return edge.PulseUnanswered
+	case Refused:
+		return edge.PulseRefused
+	}
+	return edge.PulseNotSent
+}
+
+func (l *line) find(d edge.DoorNumber) (*unit, *channel) {
+	for _, u := range l.units {
+		for _, ch := range u.channels {
+			if ch.door == d {
+				return u, ch
+			}
+		}
+	}
+	return nil, nil
+}
+
+// poll reads one board and draws the conclusions.
+func (l *line) poll(u *unit) {
+	start := time.Now()
+	s, out := State{}, NotSent
+	if l.port != nil {
+		s, out = u.driver.Read()
+	}
+	if l.ctx.Err() != nil {
+		return
+	}
+	if out == Confirmed {
+		l.back(u)
+	}
+	l.take(u, s, start)
+	if out != Confirmed {
+		l.miss(u)
+	}
+	now := time.Now()
+	u.nextPoll = now.Add(l.interval(u, now))
+	if u.driver.Unasked(nil) {
+		u.nextPoll = now
+	}
+	l.count(u)
+}
+
+// interval is the time from one poll of a board to its next.
+func (l *line) interval(u *unit, now time.Time) time.Duration {
+	idle := time.Duration(l.cfg.Times.PollIdleMS) * time.Millisecond
+	fast := max(l.cfg.FastPoll, lineGap)
+	if l.noise.noisy {
+		idle, fast = 2*idle, max(slowFast, fast)
+	}
+	if l.port == nil {
+		fast = max(slowFast, fast)
+	}
+	pending := u.missed < missedSession && slices.ContainsFunc(u.channels, func(c *channel) bool {
+		return c.hook.pending() || u.cfg.Items && c.item.pending()
+	})
+	switch {
+	case u.lost:
+		return max(idle, fast) // a dead board must not slow the others down
+	case l.session.Load(), now.Before(u.watchUntil), pending, u.missed > 0 && u.unlocked:
+		return fast
+	}
+	return max(idle, fast)
+}
+
+// back notes that a board answers.
+func (l *line) back(u *unit) {
+	if u.lost {
+		l.cfg.Log.Info("board is back", "board", u.cfg.Name, "line", l.lc.Name)
+	}
+	u.online, u.lost, u.missed, u.unlocked = true, false, 0, false
+	l.backoff = 0
+}
+
+// miss notes a poll without an answer.
+func (l *line) miss(u *unit) {
+	u.missed++
+	limit := missedIdle
+	if l.session.Load() || u.unlocked || time.Now().Before(u.watchUntil) {
+		limit = missedSession
+	}
+	if u.missed < limit {
+		return
+	}
+	again := u.lost
+	if !again {
+		l.giveUp(u)
+	}
+	silent := !slices.ContainsFunc(l.units, func(o *unit) bool { return !o.lost })
+	// After an unlock the port is opened afresh at once; a line that is silent
+	// altogether, now and then.
+	if u.unlocked || silent && (!again || u.missed%missedIdle == 0) {
+		u.unlocked = false
+		l.closePort()
+	}
+}
+
+// giveUp makes a board's doors unknown and says so, once.
+func (l *line) giveUp(u *unit) {
+	u.lost, u.online = true, false
+	lost := edge.BoardLost{Board: u.cfg.Name, At: time.Now()}
+	for _, c := range u.channels {
+		c.hook.forget()
+		c.item.forget()
+		lost.Doors = append(lost.Doors, c.door)
+	}
+	l.cfg.Log.Warn("board does not answer", "board", u.cfg.Name, "line", l.lc.Name, "polls", u.missed)
+	l.count(u)
+	l.cfg.Sink(lost)
+}
+
+// take feeds a poll that was begun at start into the doors' states.
+func (l *line) take(u *unit, s State, start time.Time) {
+	hold := time.Duration(l.cfg.Times.DebounceMS) * time.Millisecond
+	for _, c := range u.channels {
+		bit := uint64(1) << (c.number - 1)
+		if s.Known&bit == 0 {
+			continue
+		}
+		open := (s.Closed&bit == 0) != c.inverted
+		changed, moved := c.hook.step(open, start, hold)
+		at := c.hook.since
+		if s.ItemsKnown&bit != 0 {
+			itemChanged, _ := c.item.step(s.Items&bit != 0, start, hold)
+			if itemChanged && !changed {
+				changed, at = true, c.item.since
+			}
+		}
+		if moved {
+			u.mu.Lock()
+			u.health.Edges[c.number]++
+			u.mu.Unlock()
+		}
+		if changed && c.hook.known {
+			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen})
+		}
+	}
+}
+
+// count publishes a board's counters.
+func (l *line) count(u *unit) {
+	c := u.driver.Health()
+	state := stateOnline
+	switch {
+	case !u.online:
+		state = stateOffline
+	case l.noise.noisy:
+		state = stateNoisy
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.health.State = state
+	u.health.Polls, u.health.Silent, u.health.Bad, u.health.Pulses = c.Polls, c.Silent, c.Bad, c.Pulses
+}
+
+// ask is one exchange on the line, for the drivers.
+func (l *line) ask(q query) reply {
+	if l.port == nil || !pause(l.ctx, time.Until(l.lastIO.Add(lineGap))) {
+		return reply{out: NotSent, at: time.Now()}
+	}
+	l.clear()
+	n, err := l.port.Write(q.request)
+	r := reply{out: Unanswered, at: time.Now()}
+	defer func() { l.lastIO = time.Now() }()
+	if err != nil {
+		l.lose(err)
+		if n == 0 {
+			r.out = NotSent
+		}
+		return r
+	}
+	if q.want == nil {
+		pause(l.ctx, l.wire(len(q.request))+boardReads)
+		return r
+	}
+	l.await(q, &r)
+	if l.ctx.Err() != nil || l.port == nil {
+		return r
+	}
+	l.judge(r.bad)
+	if r.out != Confirmed {
+		l.settle()
+	}
+	return r
+}
+
+// await waits for the answer.
+func (l *line) await(q query, r *reply) {
+	q.scanner.Reset()
+	other := false // a whole frame that is not the answer, but no door change either
+	want := func(f *lockbus.Frame) bool {
+		if q.want(f) {
+			return true
+		}
+		other = other || f.Kind != lockbus.Changed
+		return false
+	}
+	var got []byte // until it is clear whether they are an echo
+	decided, noise := false, false
+	timer := time.NewTimer(l.wire(len(q.request)+q.size) + q.wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.in.broken:
+			l.lose(l.in.err)
+			return
+		case <-timer.C:
+			r.bad = noise || other || len(got) > 0
+			return
+		case p := <-l.in.bytes:
+			if !decided {
+				got = append(got, p...)
+				if len(got) < len(q.request) && bytes.HasPrefix(q.request, got) {
+					continue
+				}
+				decided, p = true, got
+				if r.echo = bytes.HasPrefix(got, q.request); r.echo {
+					p = got[len(q.request):]
+				}
+				got = nil
+			}
+			noise = noise || len(p) > 0
+			q.scanner.Feed(p)
+			if f, ok := q.scanner.Next(want); ok {
+				r.frame, r.out, r.bad = f, Confirmed, other
+				return
+			}
+		}
+	}
+}
+
+// clear throws away what lies in the input, but for door changes.
+func (l *line) clear() {
+	for {
+		select {
+		case p := <-l.in.bytes:
+			l.unasked(p)
+		default:
+			return
+		}
+	}
+}
+
+// settle waits after a failed exchange until the line is quiet, so that a late
+// answer is not taken for the next one.
+func (l *line) settle() {
+	until := time.Now().Add(quietLimit)
+	for time.Now().Before(until) {
+		t := time.NewTimer(quietTime)
+		select {
+		case p := <-l.in.bytes:
+			t.Stop()
+			l.unasked(p)
+		case <-t.C:
+			return
+		case <-l.ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// wire is how long n bytes take, ten bits each.
+func (l *line) wire(n int) time.Duration {
+	return time.Duration(n) * 10 * time.Second / time.Duration(max(l.lc.speed(), 300))
+}
+
+// judge counts an exchange and decides whether the line is noisy.
+func (l *line) judge(bad bool) {
+	was := l.noise.noisy
+	l.noise.add(bad, time.Now())
+	if l.noise.noisy != was {
+		l.cfg.Log.Warn("board line noise", "line", l.lc.Name, "noisy", l.noise.noisy)
+	}
+}
+
+func (c *channel) items() wire.Item {
+	switch {
+	case !c.item.known || c.item.frozen:
+		return wire.ItemUnknown
+	case c.item.value:
+		return wire.ItemPresent
+	}
+	return wire.ItemAbsent
+}
+
+// noise counts exchanges of the last minute.
+type noise struct {
+	slot  int64 // number of the present 10 s
+	total [noiseSlots]int
+	bad   [noiseSlots]int
+	noisy bool // more than 5 % were bad
+}
+
+func (n *noise) add(bad bool, now time.Time) {
+	slot := now.UnixNano() / int64(noiseSlot)
+	for s := max(n.slot+1, slot-noiseSlots+1); s <= slot; s++ {
+		n.total[s%noiseSlots], n.bad[s%noiseSlots] = 0, 0
+	}
+	n.slot = slot
+	i := slot % noiseSlots
+	n.total[i]++
+	if bad {
+		n.bad[i]++
+	}
+	total, badOnes := 0, 0
+	for i := range noiseSlots {
+		total += n.total[i]
+		badOnes += n.bad[i]
+	}
+	n.noisy = total >= noiseMinimum && badOnes*20 > total*noisePerTwenty
+}

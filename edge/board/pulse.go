@@ -1,0 +1,165 @@
+package board
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+)
+
+const (
+	maxWaiting  = 4 // pulses of one door
+	maxPulses   = 3 // per lock in pulseWindow
+	pulseWindow = 10 * time.Second
+	pulseRest   = 30 * time.Second
+)
+
+// pulseQueue holds asked pulses, first in, first out. It is bounded by
+// maxWaiting per door; one more is kept only as a count to be refused.
+type pulseQueue struct {
+	wake chan struct{} // cap 1
+
+	mu      sync.Mutex
+	waiting []edge.DoorNumber
+	perDoor map[edge.DoorNumber]int
+	over    map[edge.DoorNumber]int
+}
+
+func newPulseQueue() *pulseQueue {
+	return &pulseQueue{
+		wake: make(chan struct{}, 1), perDoor: map[edge.DoorNumber]int{}, over: map[edge.DoorNumber]int{},
+	}
+}
+
+func (q *pulseQueue) push(d edge.DoorNumber) {
+	q.mu.Lock()
+	if q.perDoor[d] >= maxWaiting {
+		q.over[d]++
+	} else {
+		q.perDoor[d]++
+		q.waiting = append(q.waiting, d)
+	}
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *pulseQueue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop returns the next pulse; refuse says that it was one too many.
+func (q *pulseQueue) pop(ctx context.Context) (d edge.DoorNumber, refuse, ok bool) {
+	for {
+		if d, refuse, ok = q.try(); ok {
+			q.signal() // more may wait for another goroutine
+			return d, refuse, true
+		}
+		select {
+		case <-ctx.Done():
+			return 0, false, false
+		case <-q.wake:
+		}
+	}
+}
+
+func (q *pulseQueue) try() (d edge.DoorNumber, refuse, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for d, n := range q.over {
+		if q.over[d]--; n <= 1 {
+			delete(q.over, d)
+		}
+		return d, true, true
+	}
+	if len(q.waiting) == 0 {
+		return 0, false, false
+	}
+	d = q.waiting[0]
+	q.waiting = q.waiting[1:]
+	if q.perDoor[d]--; q.perDoor[d] == 0 {
+		delete(q.perDoor, d)
+	}
+	return d, false, true
+}
+
+// rests remembers when locks were pulsed, so that coils can cool: at most
+// maxPulses in pulseWindow, then pulseRest without any.
+type rests struct {
+	mu    sync.Mutex
+	doors map[edge.DoorNumber]*rest
+}
+
+type rest struct {
+	last  [maxPulses]time.Time // the newest last
+	until time.Time
+}
+
+func newRests() *rests { return &rests{doors: map[edge.DoorNumber]*rest{}} }
+
+// mayPulse reports whether the lock may be pulsed now.
+func (r *rests) mayPulse(d edge.DoorNumber, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.doors[d]
+	return e == nil || !now.Before(e.until)
+}
+
+// pulsed notes a pulse.
+func (r *rests) pulsed(d edge.DoorNumber, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.doors[d]
+	if e == nil {
+		e = &rest{}
+		r.doors[d] = e
+	}
+	copy(e.last[:], e.last[1:])
+	e.last[maxPulses-1] = at
+	if !e.last[0].IsZero() && at.Sub(e.last[0]) <= pulseWindow {
+		e.until = at.Add(pulseRest)
+		e.last = [maxPulses]time.Time{}
+	}
+}
+
+// fire is one coil's worth of the supply: it takes pulses one by one and holds
+// the next back until pulse and gap are over.
+func (c *Cabinet) fire(ctx context.Context, rests *rests) {
+	hold := time.Duration(c.cfg.Times.PulseMS+c.cfg.Times.PulseGapMS) * time.Millisecond
+	for {
+		d, refuse, ok := c.pulses.pop(ctx)
+		if !ok {
+			return
+		}
+		l := c.lineOf(d)
+		if refuse || l == nil || !rests.mayPulse(d, time.Now()) {
+			c.cfg.Sink(edge.PulseResult{Door: d, Outcome: edge.PulseRefused, At: time.Now()})
+			continue
+		}
+		at, sent := l.pulse(ctx, d)
+		if !sent {
+			continue
+		}
+		rests.pulsed(d, at)
+		if !pause(ctx, time.Until(at.Add(hold))) {
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

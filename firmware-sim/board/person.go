@@ -1,0 +1,188 @@
+package board
+
+import (
+	"fmt"
+	"time"
+)
+
+// Person uses every door that opens: waits, does something, waits, closes.
+type Person struct {
+	Wait time.Duration `yaml:"wait" json:"wait"` // before acting and again before closing; 0 is 2 s
+	// Does is put, take, toggle (put if empty, else take) or nothing; empty is
+	// toggle.
+	Does string `yaml:"does" json:"does"`
+	// Forgets is the chance, 0 to 1, that the door is left open.
+	Forgets float64 `yaml:"forgets" json:"forgets"`
+	// Slams is the chance, 0 to 1, that the door is slammed and rebounds.
+	Slams float64 `yaml:"slams" json:"slams"`
+}
+
+// meet lets the person in front act on a door that has just opened.
+func (c *Cabinet) meet(d *door, t time.Time) {
+	p := c.cfg.Person
+	if p == nil {
+		return
+	}
+	wait := p.Wait
+	if wait <= 0 {
+		wait = 2 * time.Second
+	}
+	wait += time.Duration(d.rng.Int64N(int64(wait)/2 + 1))
+	forgets, slams := d.rng.Float64() < p.Forgets, d.rng.Float64() < p.Slams
+	plan := d.plan
+	c.later(t.Add(wait), func(t time.Time) {
+		switch {
+		case p.Does == "nothing" || !d.open:
+		case p.Does == "put", p.Does != "take" && !d.item:
+			c.setItem(d, true, t)
+		default:
+			c.setItem(d, false, t)
+		}
+	})
+	if forgets {
+		return
+	}
+	c.later(t.Add(2*wait), func(t time.Time) {
+		if d.plan == plan || d.open {
+			c.shut(d, t, slams)
+		}
+	})
+}
+
+// shut closes a door. While its coil is on, the hook catches only afterwards.
+func (c *Cabinet) shut(d *door, t time.Time, slam bool) {
+	if !d.hookOut {
+		return
+	}
+	plan := d.newPlan()
+	at := t
+	if d.coilUntil.After(at) {
+		at = d.coilUntil
+	}
+	engage := func(t time.Time) {
+		if d.plan != plan {
+			return
+		}
+		if d.open {
+			d.open = false
+			c.note(t, d, Closed)
+		}
+		c.hook(d, false, t)
+	}
+	if !at.After(t) {
+		engage(t)
+	} else {
+		c.later(at, engage)
+	}
+	if slam {
+		c.later(at.Add(slamRebound), func(t time.Time) {
+			if d.plan == plan {
+				c.hook(d, true, t)
+			}
+		})
+		c.later(at.Add(slamRebound+slamOpen), engage)
+	}
+}
+
+func (c *Cabinet) setItem(d *door, in bool, t time.Time) {
+	if d.item == in {
+		return
+	}
+	d.item = in
+	kind := ItemOut
+	if in {
+		kind = ItemIn
+	}
+	c.note(t, d, kind)
+}
+
+// act does something to a door now.
+func (c *Cabinet) act(number uint, what string, do func(d *door, now time.Time)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.advance(now)
+	d := c.doors[number]
+	if d == nil {
+		return fmt.Errorf("%s: no door %d", what, number)
+	}
+	do(d, now)
+	return nil
+}
+
+// Push is a coil fired by hand, as with the service key's button: the lock is
+// pulsed without any request on the line.
+func (c *Cabinet) Push(number uint) error {
+	return c.act(number, "push", func(d *door, now time.Time) { c.fire(d, now) })
+}
+
+// Pull pulls at a door: it opens if the hook is out, which a door with a weak
+// spring needs.
+func (c *Cabinet) Pull(number uint) error {
+	return c.act(number, "pull", func(d *door, now time.Time) {
+		if d.hookOut {
+			d.newPlan()
+			c.swingOpen(d, now)
+		}
+	})
+}
+
+// CloseDoor swings a door shut and its hook catches.
+func (c *Cabinet) CloseDoor(number uint) error {
+	return c.act(number, "close", func(d *door, now time.Time) { c.shut(d, now, false) })
+}
+
+// Slam shuts a door so hard that the hook lets go once more for 120 ms.
+func (c *Cabinet) Slam(number uint) error {
+	return c.act(number, "slam", func(d *door, now time.Time) { c.shut(d, now, true) })
+}
+
+// Force opens a door without a pulse, jammed or not.
+func (c *Cabinet) Force(number uint) error {
+	return c.act(number, "force", func(d *door, now time.Time) {
+		d.newPlan()
+		c.hook(d, true, now)
+		c.swingOpen(d, now)
+	})
+}
+
+// PutItem puts something into a compartment, TakeItem takes it out; the door's
+// state does not matter, so that a sensor can be played against its hook.
+func (c *Cabinet) PutItem(number uint) error {
+	return c.act(number, "put", func(d *door, now time.Time) { c.setItem(d, true, now) })
+}
+
+// TakeItem empties a compartment.
+func (c *Cabinet) TakeItem(number uint) error {
+	return c.act(number, "take", func(d *door, now time.Time) { c.setItem(d, false, now) })
+}
+
+// Jam makes a lock hold whatever happens; Free ends that.
+func (c *Cabinet) Jam(number uint) error {
+	return c.act(number, "jam", func(d *door, _ time.Time) { d.jammed = true })
+}
+
+// Free lets a jammed lock work again.
+func (c *Cabinet) Free(number uint) error {
+	return c.act(number, "free", func(d *door, _ time.Time) { d.jammed = false })
+}
+
+// RelatchNext makes the door's next n pulses let go of the hook without the
+// door swinging.
+func (c *Cabinet) RelatchNext(number uint, n int) error {
+	return c.act(number, "relatch", func(d *door, _ time.Time) { d.relatch += n })
+}
+
+// ResetBoard resets one board now.
+func (c *Cabinet) ResetBoard(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.boards[name]
+	if b == nil {
+		return fmt.Errorf("reset: no board %q", name)
+	}
+	now := time.Now()
+	c.advance(now)
+	c.reset(b, now)
+	return nil
+}

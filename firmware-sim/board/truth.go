@@ -1,0 +1,115 @@
+package board
+
+import (
+	"fmt"
+	"time"
+)
+
+// FactKind says what happened.
+type FactKind string
+
+// Kinds of facts. A door is open from Opened to Closed. HookOut to HookIn is
+// what its switch can see, which includes a hook that let go although the door
+// did not move.
+const (
+	Opened     FactKind = "opened"
+	Closed     FactKind = "closed"
+	HookOut    FactKind = "hook_out"
+	HookIn     FactKind = "hook_in"
+	ItemIn     FactKind = "item_in"
+	ItemOut    FactKind = "item_out"
+	CoilFired  FactKind = "coil_fired"
+	BoardReset FactKind = "board_reset"
+	BrownOut   FactKind = "brown_out"
+)
+
+// Fact is something that really happened.
+type Fact struct {
+	At    time.Time `json:"at"`
+	Door  uint      `json:"door,omitempty"` // 0 for facts about boards
+	Board string    `json:"board,omitempty"`
+	Kind  FactKind  `json:"kind"`
+}
+
+func (f Fact) String() string {
+	at := f.At.Format("15:04:05.000")
+	switch {
+	case f.Door != 0:
+		return fmt.Sprintf("%s  door %d  %s", at, f.Door, f.Kind)
+	case f.Board != "":
+		return fmt.Sprintf("%s  board %s  %s", at, f.Board, f.Kind)
+	}
+	return fmt.Sprintf("%s  %s", at, f.Kind)
+}
+
+// note appends a fact about a door. c.mu is held.
+func (c *Cabinet) note(at time.Time, d *door, kind FactKind) {
+	c.facts = append(c.facts, Fact{At: at, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: kind})
+	c.publish()
+}
+
+func (c *Cabinet) publish() {
+	if c.cfg.OnFact != nil {
+		c.cfg.OnFact(c.facts[len(c.facts)-1])
+	}
+}
+
+// Truth returns a copy of all facts up to now, in order.
+func (c *Cabinet) Truth() []Fact {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(time.Now())
+	return append([]Fact(nil), c.facts...)
+}
+
+// OpenAt reports whether the door stood open at t. An unknown door never does.
+func (c *Cabinet) OpenAt(number uint, t time.Time) bool {
+	return c.between(number, t, t, Opened, Closed, func(d *door) bool { return d.cfg.Open })
+}
+
+// WasOpenBetween reports whether the door stood open at any moment from a to b,
+// both included.
+func (c *Cabinet) WasOpenBetween(number uint, a, b time.Time) bool {
+	return c.between(number, a, b, Opened, Closed, func(d *door) bool { return d.cfg.Open })
+}
+
+// HookOutBetween reports whether the hook was out at any moment from a to b,
+// both included.
+func (c *Cabinet) HookOutBetween(number uint, a, b time.Time) bool {
+	return c.between(number, a, b, HookOut, HookIn, func(d *door) bool { return d.cfg.Open })
+}
+
+// HookInBetween reports whether the hook was engaged at any moment from a to b,
+// both included.
+func (c *Cabinet) HookInBetween(number uint, a, b time.Time) bool {
+	return c.between(number, a, b, HookIn, HookOut, func(d *door) bool { return !d.cfg.Open })
+}
+
+// ItemAt reports whether something was inside at t.
+func (c *Cabinet) ItemAt(number uint, t time.Time) bool {
+	return c.between(number, t, t, ItemIn, ItemOut, func(d *door) bool { return d.cfg.Item })
+}
+
+func (c *Cabinet) between(number uint, a, b time.Time, on, off FactKind, start func(*door) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(time.Now())
+	d := c.doors[number]
+	if d == nil {
+		return false
+	}
+	state := start(d)
+	for _, f := range c.facts {
+		if f.Door != number || f.Kind != on && f.Kind != off {
+			continue
+		}
+		if f.At.After(b) {
+			break
+		}
+		if state && !f.At.Before(a) {
+			return true // was so until inside the window
+		}
+		state = f.Kind == on
+	}
+	return state
+}
