@@ -161,6 +161,9 @@ func (s *Store) load(full bool, boot uint64) error {
 
 // openFile opens the checked file with bbolt and reads the index.
 func (s *Store) openFile() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
 	db, err := s.bolt(s.cfg.Path, s.cfg.NoSync)
 	if err != nil {
 		return err
@@ -170,6 +173,38 @@ func (s *Store) openFile() error {
 		return errors.Join(err, db.Close())
 	}
 	return err
+}
+
+// settle makes durable what can be read. After a sync of a meta page failed, the
+// kernel shows the page and takes it for written, though it is not on the disk.
+// The next transaction would then write over pages that the disk's own state
+// still needs. So both meta pages are written again, as they are, and synced.
+func (s *Store) settle() error {
+	f, err := s.cfg.OpenFile(s.cfg.Path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, err := openPages(context.Background(), f, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, p.size)
+	for id := range uint64(2) {
+		if err := p.readAt(b, id); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(b, int64(id)*int64(p.size)); err != nil {
+			return fmt.Errorf("settle meta page %d: %w", id, err)
+		}
+	}
+	if s.cfg.NoSync {
+		return nil
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	return nil
 }
 
 // index fills s from an open file.
