@@ -164,6 +164,7 @@ type Store struct {
 	swapping sync.RWMutex // readers of db hold it shared; changing db needs it alone
 
 	db     *bolt.DB // guarded by swapping; nil once closed
+	file   *os.File // what db opened; guarded as db is
 	broken error    // guarded by mu; non-nil refuses writes
 
 	mu      sync.Mutex
@@ -315,14 +316,18 @@ func (s *Store) Close() error {
 }
 
 // release gives db up. A handle whose transaction ended in a panic may hold
-// bbolt's own locks for good, so it is dropped instead of closed.
+// bbolt's own locks for good, so it is dropped instead of closed, but for its
+// descriptor, which holds the lock on the file.
 func (s *Store) release(broken error) error {
 	s.swapping.Lock()
 	defer s.swapping.Unlock()
-	db := s.db
-	s.db = nil
-	if db == nil || errors.Is(broken, ErrDamaged) {
+	db, file := s.db, s.file
+	s.db, s.file = nil, nil
+	switch {
+	case db == nil:
 		return nil
+	case errors.Is(broken, ErrDamaged):
+		return file.Close()
 	}
 	if err := db.Close(); err != nil {
 		return fmt.Errorf("close store: %w", err)

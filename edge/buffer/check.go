@@ -364,9 +364,14 @@ func (p *pages) checkLane(b *subBucket, c *contents, l wire.Lane, full bool) err
 			} else {
 				c.acked[l] = v.next
 			}
+		case !bytes.Equal(e.key, keyGap) || len(e.value) != 8:
+			return damaged("a value of %d bytes in the index", len(e.value))
 		}
 		return nil
 	})
+	if err == nil && end == nil {
+		err = damaged("no end")
+	}
 	if err != nil {
 		return fmt.Errorf("lane %d: %w", l, err)
 	}
@@ -468,7 +473,7 @@ func (p *pages) checkSegment(e entry, last bool, segs []entry, i int, end *posit
 	switch {
 	case err != nil:
 		return err
-	case last && (end == nil || end.next != n || end.head != h):
+	case last && (end.next != n || end.head != h):
 		return damaged("lane does not end at record %d", n-1)
 	case !last && binary.BigEndian.Uint64(segs[i+1].key) != n:
 		return damaged("record %d is missing", n)

@@ -57,7 +57,7 @@ func (s *Store) NewEpoch(reason string, refused *Refused) error {
 	}
 	opened := ns.opened
 	opened.Created, opened.Quarantined = s.opened.Created, s.opened.Quarantined
-	s.adopt(ns.db, opened, ns.head)
+	s.adopt(ns.db, ns.file, opened, ns.head)
 	if cerr := old.Close(); cerr != nil {
 		s.cfg.Logger.Warn("closing the old epoch failed", "error", cerr)
 	}

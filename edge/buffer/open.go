@@ -164,15 +164,18 @@ func (s *Store) openFile() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	db, err := s.bolt(s.cfg.Path, s.cfg.NoSync)
+	db, file, err := s.bolt(s.cfg.Path, s.cfg.NoSync)
 	if err != nil {
 		return err
 	}
-	err = guard(func() error { return s.index(db) })
-	if err != nil && !errors.Is(err, ErrDamaged) {
+	err = guard(func() error { return s.index(db, file) })
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return errors.Join(err, file.Close()) // bbolt's own locks may be held for good
+	case err != nil:
 		return errors.Join(err, db.Close())
 	}
-	return err
+	return nil
 }
 
 // settle makes durable what can be read. After a sync of a meta page failed, the
@@ -208,7 +211,7 @@ func (s *Store) settle() error {
 }
 
 // index fills s from an open file.
-func (s *Store) index(db *bolt.DB) error {
+func (s *Store) index(db *bolt.DB, file *os.File) error {
 	opened := Opened{}
 	var head layout
 	err := db.View(func(tx *bolt.Tx) error {
@@ -238,41 +241,49 @@ func (s *Store) index(db *bolt.DB) error {
 	if err != nil {
 		return err
 	}
-	s.adopt(db, opened, head)
+	s.adopt(db, file, opened, head)
 	return nil
 }
 
 // adopt makes db the store's file.
-func (s *Store) adopt(db *bolt.DB, opened Opened, head layout) {
+func (s *Store) adopt(db *bolt.DB, file *os.File, opened Opened, head layout) {
 	used := usedBytes(db)
 	s.swapping.Lock()
 	defer s.swapping.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.db, s.opened, s.head, s.used = db, opened, head, used
+	s.db, s.file, s.opened, s.head, s.used = db, file, opened, head, used
 	s.acked = [2]position{head[0].acked, head[1].acked}
 	s.cursor, s.pending = [2]position{}, false
 }
 
 // bolt opens a file with bbolt. Faults over its content become ErrDamaged.
-func (s *Store) bolt(path string, noSync bool) (*bolt.DB, error) {
+func (s *Store) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 	var db *bolt.DB
+	var file *os.File
+	open := func(name string, flag int, perm os.FileMode) (f *os.File, err error) {
+		file, err = s.cfg.OpenFile(name, flag, perm)
+		return file, err
+	}
 	err := guard(func() (err error) {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{
 			Timeout:         lockWait,
 			FreelistType:    bolt.FreelistMapType,
 			MaxSize:         int(s.cfg.MaxBytes),
 			InitialMmapSize: int(s.cfg.MaxBytes), // so that growing never waits for readers
-			OpenFile:        s.cfg.OpenFile,
+			OpenFile:        open,
 			NoSync:          noSync,
 		})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, classify(err))
+		if errors.Is(err, ErrDamaged) && file != nil { // a panic left it open
+			err = errors.Join(err, file.Close())
+		}
+		return nil, nil, fmt.Errorf("open %s: %w", path, classify(err))
 	}
 	db.AllocSize = s.cfg.allocSize()
-	return db, nil
+	return db, file, nil
 }
 
 // keepDamaged is how many damaged files stay for whoever wants to look.
@@ -314,7 +325,7 @@ func (s *Store) create(found contents, reason, aside string) error {
 	}
 	ns.opened.Created, ns.opened.Quarantined = reason, aside
 	s.segment.Store(ns.segment.Load())
-	s.adopt(ns.db, ns.opened, ns.head)
+	s.adopt(ns.db, ns.file, ns.opened, ns.head)
 	return nil
 }
 
@@ -349,7 +360,7 @@ func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
 	if err := os.Remove(s.cfg.fresh()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove an unfinished store: %w", err)
 	}
-	db, err := s.bolt(s.cfg.fresh(), true)
+	db, file, err := s.bolt(s.cfg.fresh(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +369,7 @@ func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
 	var head layout
 	err = db.Update(func(tx *bolt.Tx) error { return initial(tx, id, s.cfg, &head) })
 	if err == nil {
-		ns.adopt(db, Opened{Epoch: id.epoch, Prev: id.prev, Boot: id.boot}, head)
+		ns.adopt(db, file, Opened{Epoch: id.epoch, Prev: id.prev, Boot: id.boot}, head)
 		err = ns.transact("begin epoch", func(t *txn) error {
 			t.boot = max(t.boot, 1) // the gap belongs to the boot about to begin
 			for _, g := range gaps {
