@@ -187,18 +187,16 @@ func (s *Store) Opened() Opened {
 func (s *Store) Epoch() wire.Epoch { return s.Opened().Epoch }
 
 // Ends is the end of both lanes, as far as it is durable.
-func (s *Store) Ends() [2]wire.LaneEnd {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return [2]wire.LaneEnd{s.head[0].end, s.head[1].end}
-}
+func (s *Store) Ends() [2]wire.LaneEnd { return s.Present().Ends }
 
 // Acked is the next record the cloud waits for, per lane, from 1.
-func (s *Store) Acked() [2]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return [2]uint64{s.acked[0].next, s.acked[1].next}
-}
+func (s *Store) Acked() [2]uint64 { return s.Present().Acked }
+
+// Backlog is how many records held are not acknowledged, per lane.
+func (s *Store) Backlog() [2]uint64 { return s.Present().Backlog }
+
+// Use is how many bytes the records of each lane take.
+func (s *Store) Use() [2]uint64 { return s.Present().Use }
 
 // Oldest is the first record still held, per lane; one past the end when none
 // is.
@@ -206,25 +204,6 @@ func (s *Store) Oldest() [2]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return [2]uint64{s.head[0].oldest(), s.head[1].oldest()}
-}
-
-// Backlog is how many records held are not acknowledged, per lane.
-func (s *Store) Backlog() [2]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var b [2]uint64
-	for l := range b {
-		from := max(s.acked[l].next, s.head[l].oldest())
-		b[l] = s.head[l].end.Last + 1 - from
-	}
-	return b
-}
-
-// Use is how many bytes the records of each lane take.
-func (s *Store) Use() [2]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return [2]uint64{s.head[0].bytes(), s.head[1].bytes()}
 }
 
 // Filled is the share of the size limit in use, in hundredths. From 90 on
@@ -357,3 +336,25 @@ func (s *Store) view(what string, fn func(*bolt.Tx) error) error {
 
 // lockWait is how long Open waits for another process to release the store.
 const lockWait = 200 * time.Millisecond
+
+// Present is where the store stands, all of one moment.
+type Present struct {
+	Epoch   wire.Epoch
+	Ends    [2]wire.LaneEnd
+	Acked   [2]uint64 // next record the cloud waits for, from 1
+	Backlog [2]uint64 // records held and not acknowledged
+	Use     [2]uint64 // bytes of records
+}
+
+// Present is where the store stands.
+func (s *Store) Present() Present {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Present{Epoch: s.opened.Epoch}
+	for l := range s.head {
+		ln := &s.head[l]
+		p.Ends[l], p.Acked[l], p.Use[l] = ln.end, s.acked[l].next, ln.bytes()
+		p.Backlog[l] = ln.end.Last + 1 - max(s.acked[l].next, ln.oldest())
+	}
+	return p
+}
