@@ -75,3 +75,44 @@ type OutboxAttempt struct {
 	Repeated    bool
 	RetryAfter  string
 }
+
+// OutboxWork is a delivery that a sender has taken up, with its event.
+// Delivery.Generation is that of the sender's lease.
+type OutboxWork struct {
+	Event    OutboxEvent
+	Delivery OutboxDelivery
+}
+
+// OutboxResult is what became of a delivery that a sender had taken up. Storing
+// it gives the lease back; it counts for nothing when the lease was lost.
+type OutboxResult struct {
+	ID          OutboxID
+	Generation  int64 // of the lease
+	State       OutboxState
+	Attempts    int
+	NextAt      time.Time // zero when nothing is planned
+	Reason      string
+	DeliveredAt time.Time
+	Attempt     *OutboxAttempt // nil when nothing was sent
+}
+
+// OutboxFilter chooses rows of the delivery log. Zero fields do not filter.
+// Rows come newest first, at most Limit of them, with ids below Before.
+type OutboxFilter struct {
+	BusinessID  BusinessID
+	ProviderID  ProviderID // required
+	Event       string
+	ReferenceID string
+	State       OutboxState
+	From, To    time.Time // of creation, To excluded
+	Before      OutboxID
+	Limit       int
+}
+
+// OutboxRow is one row of the delivery log: the delivery, its event without
+// the body, and the last attempt, nil when there was none.
+type OutboxRow struct {
+	Event    OutboxEvent
+	Delivery OutboxDelivery
+	Last     *OutboxAttempt
+}

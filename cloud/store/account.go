@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email FROM business WHERE id = $1`
+	sqlProvider         = `SELECT ` + providerColumns + ` FROM provider WHERE id = $1`
+	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
+	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
+	sqlEndpoint         = `SELECT ` + endpointColumns + ` FROM endpoint WHERE id = $1`
+	sqlAccountByEmail   = `SELECT ` + accountColumns + ` FROM account WHERE email = $1 AND email <> ''`
+	sqlAccount          = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
+	sqlToken            = `SELECT hash, account_id, name, created_at, expires_at, revoked_at FROM token WHERE hash = $1`
+	sqlTokens           = `SELECT hash, account_id, name, created_at, expires_at, revoked_at FROM token WHERE account_id = $1`
+	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
+	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3 WHERE id = $1 AND status <> $2`
+
+	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at`
+	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
+  next_until, enabled, status, status_since, created_at`
+	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at`
+)
+
+const sqlSaveBusiness = `INSERT INTO business (
+  id, code, name, timezone, support_phone, support_email)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (id) DO UPDATE SET
+  code = excluded.code, name = excluded.name, timezone = excluded.timezone, support_phone =
+  excluded.support_phone, support_email = excluded.support_email`
+
+const sqlSaveProvider = `INSERT INTO provider (
+  id, business_id, code, name, services, livemode_allowed, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, code = excluded.code, name = excluded.name, services =
+  excluded.services, livemode_allowed = excluded.livemode_allowed, created_at = excluded.created_at`
+
+const sqlSaveAccount = `INSERT INTO account (
+  id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, type = excluded.type, email = excluded.email, name = excluded.name,
+  password_hash = excluded.password_hash, provider_id = excluded.provider_id, locale = excluded.locale,
+  enabled = excluded.enabled, created_at = excluded.created_at`
+
+const sqlSaveToken = `INSERT INTO token (
+  hash, account_id, name, created_at, expires_at, revoked_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (hash) DO UPDATE SET
+  account_id = excluded.account_id, name = excluded.name, created_at = excluded.created_at, expires_at =
+  excluded.expires_at, revoked_at = excluded.revoked_at`
+
+const sqlSaveEndpoint = `INSERT INTO endpoint (
+  id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
+  next_until, enabled, status, status_since, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, provider_id = excluded.provider_id, kind = excluded.kind, url =
+  excluded.url, sandbox_url = excluded.sandbox_url, sandbox_enabled = excluded.sandbox_enabled, events =
+  excluded.events, secret = excluded.secret, secret_next = excluded.secret_next, next_until =
+  excluded.next_until, enabled = excluded.enabled, status = excluded.status, status_since =
+  excluded.status_since, created_at = excluded.created_at`
+
+const sqlAddAudit = `INSERT INTO audit (
+  business_id, at, actor, action, target, detail)
+VALUES ($1, $2, $3, $4, $5, $6)`
+
+func scanBusiness(r rows, b *cloud.Business) error {
+	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail)
+}
+
+func scanProvider(r rows, p *cloud.Provider) error {
+	return r.Scan(&p.ID, &p.BusinessID, &p.Code, &p.Name, parsed(&p.Services), &p.LivemodeAllowed, when(&p.CreatedAt))
+}
+
+func scanAccount(r rows, a *cloud.Account) error {
+	return r.Scan(&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
+		&a.Enabled, when(&a.CreatedAt))
+}
+
+func scanToken(r rows, t *cloud.Token) error {
+	return r.Scan(fixed(t.Hash[:]), &t.AccountID, &t.Name, when(&t.CreatedAt), when(&t.ExpiresAt), when(&t.RevokedAt))
+}
+
+// scanEndpoint leaves the secrets sealed; unsealEndpoint opens them.
+func scanEndpoint(r rows, e *cloud.Endpoint) error {
+	return r.Scan(&e.ID, &e.BusinessID, &e.ProviderID, &e.Kind, &e.URL, &e.SandboxURL, &e.SandboxEnabled,
+		parsed(&e.Events), &e.Secret, &e.SecretNext, when(&e.NextUntil), &e.Enabled, &e.Status,
+		when(&e.StatusSince), when(&e.CreatedAt))
+}
+
+func secretPurpose(id cloud.EndpointID) string { return fmt.Sprintf("endpoint/%d", id) }
+
+func (b sealer) unsealEndpoint(e *cloud.Endpoint) (err error) {
+	if e.Secret, err = b.open(secretPurpose(e.ID), e.Secret); err == nil {
+		e.SecretNext, err = b.open(secretPurpose(e.ID), e.SecretNext)
+	}
+	if err != nil {
+		return fmt.Errorf("secret of endpoint %d: %w", e.ID, err)
+	}
+	return nil
+}
+
+func (v *view) Business(id cloud.BusinessID) (cloud.Business, error) {
+	return one(v.ctx, v.q, sqlBusiness, scanBusiness, int64(id))
+}
+
+func (v *view) Provider(id cloud.ProviderID) (cloud.Provider, error) {
+	return one(v.ctx, v.q, sqlProvider, scanProvider, int64(id))
+}
+
+func (v *view) Endpoints(id cloud.ProviderID) ([]cloud.Endpoint, error) {
+	es, err := list(v.ctx, v.q, sqlEndpoints, scanEndpoint, int64(id))
+	for i := range es {
+		if err == nil {
+			err = v.sealer().unsealEndpoint(&es[i])
+		}
+	}
+	return es, err
+}
+
+func (w *writer) accounts(c *cloud.Changes) {
+	for _, b := range c.Businesses {
+		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail)
+	}
+	for _, p := range c.Providers {
+		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),
+			p.LivemodeAllowed, ms(p.CreatedAt))
+	}
+	for _, a := range c.Accounts {
+		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),
+			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt))
+	}
+	for _, t := range c.Tokens {
+		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt))
+	}
+	for _, e := range c.Endpoints {
+		purpose := secretPurpose(e.ID)
+		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
+			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
+			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt))
+	}
+	for _, a := range c.Audits {
+		w.add(anything, sqlAddAudit, int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail)
+	}
+}
+
+// Login is a token with what it belongs to.
+type Login struct {
+	Token    cloud.Token
+	Account  cloud.Account
+	Provider cloud.Provider // when the account is one's
+}
+
+// FindToken finds what a token's hash stands for, expired and revoked ones too.
+func (db *DB) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
+	var l Login
+	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		if l.Token, err = one(ctx, q, sqlToken, scanToken, hash[:]); err != nil {
+			return err
+		}
+		if l.Account, err = one(ctx, q, sqlAccount, scanAccount, int64(l.Token.AccountID)); err != nil {
+			return err
+		}
+		if l.Account.ProviderID != 0 {
+			l.Provider, err = one(ctx, q, sqlProvider, scanProvider, int64(l.Account.ProviderID))
+		}
+		return err
+	})
+	return l, err
+}
+
+// FindAccount finds an account.
+func (db *DB) FindAccount(ctx context.Context, id cloud.AccountID) (cloud.Account, error) {
+	return readOne(ctx, db, sqlAccount, scanAccount, int64(id))
+}
+
+// FindAccountByEmail finds the account that signs in with email, in any case.
+func (db *DB) FindAccountByEmail(ctx context.Context, email string) (cloud.Account, error) {
+	return readOne(ctx, db, sqlAccountByEmail, scanAccount, strings.ToLower(email))
+}
+
+// ListTokens lists an account's tokens, expired and revoked ones too, in no
+// particular order.
+func (db *DB) ListTokens(ctx context.Context, id cloud.AccountID) ([]cloud.Token, error) {
+	return readList(ctx, db, sqlTokens, scanToken, int64(id))
+}
+
+// ListProviders lists a business's providers by code.
+func (db *DB) ListProviders(ctx context.Context, id cloud.BusinessID) ([]cloud.Provider, error) {
+	return readList(ctx, db, sqlProviders, scanProvider, int64(id))
+}
+
+// FindEndpoint finds a webhook receiver with its secrets.
+func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error) {
+	e, err := readOne(ctx, db, sqlEndpoint, scanEndpoint, int64(id))
+	if err == nil {
+		err = sealer{db.box}.unsealEndpoint(&e)
+	}
+	return e, err
+}
+
+// AuditRow is one audit line and its place in the list.
+type AuditRow struct {
+	N int64
+	cloud.Audit
+}
+
+// ListAudits lists a business's audit lines, newest first, before row before
+// (0: from the newest), at most limit.
+func (db *DB) ListAudits(ctx context.Context, id cloud.BusinessID, before int64, limit int) ([]AuditRow, error) {
+	return readList(ctx, db, sqlAudits, func(r rows, a *AuditRow) error {
+		return r.Scan(&a.N, &a.BusinessID, when(&a.At), &a.Actor, &a.Action, &a.Target, &a.Detail)
+	}, int64(id), orNewest(before), limit)
+}

@@ -1,0 +1,347 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+const (
+	sqlDevice       = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.id = $1`
+	sqlDeviceByCode = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.code = $1`
+	sqlDevices      = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
+WHERE d.business_id = $1 AND d.id > $2 ORDER BY d.id LIMIT $3`
+	sqlAllDevices = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
+WHERE d.id > $1 ORDER BY d.id LIMIT $2`
+	sqlSession       = `SELECT ` + sessionColumns + ` FROM device_session WHERE device_id = $1`
+	sqlSessions      = `SELECT ` + sessionColumns + ` FROM device_session WHERE device_id > $1 ORDER BY device_id LIMIT $2`
+	sqlHasGeneration = `SELECT 1 FROM device_session WHERE device_id = $1 AND generation = $2`
+	sqlCurrentEpoch  = `SELECT ` + epochColumns + ` FROM epoch WHERE device_id = $1 AND is_current`
+	sqlFindEpoch     = `SELECT ` + epochColumns + ` FROM epoch WHERE epoch = $1`
+	sqlLane          = `SELECT device_id, epoch, lane, next, head FROM lane WHERE device_id = $1 AND epoch = $2 AND lane = $3`
+	sqlLanes         = `SELECT device_id, epoch, lane, next, head FROM lane WHERE device_id = $1 ORDER BY epoch, lane`
+	sqlStartLane     = `INSERT INTO lane (device_id, epoch, lane, next, head) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (device_id, epoch, lane) DO NOTHING`
+	sqlMoveLane = `UPDATE lane SET next = $4, head = $5 WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND next = $6`
+	sqlGaps     = `SELECT device_id, epoch, lane, first, last, reason, missing, head FROM gap
+WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND (last = 0 OR last >= $4) ORDER BY first`
+	sqlJournal = `SELECT ` + journalColumns + ` FROM journal
+WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND aside = '' AND first <= $5 AND first + count > $4
+  AND first >= COALESCE((SELECT MAX(first) FROM journal
+    WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND aside = '' AND first <= $4), 0)
+ORDER BY first`
+	sqlJournalAfter = `SELECT n, ` + journalColumns + ` FROM journal WHERE n > $1 ORDER BY n LIMIT $2`
+	sqlAsides       = `SELECT n, ` + journalColumns + ` FROM journal WHERE device_id = $1 AND aside <> '' AND n > $2 ORDER BY n LIMIT $3`
+	sqlJournalStats = `SELECT CAST(COALESCE(SUM(count), 0) AS @int), COUNT(*) FROM journal WHERE device_id = $1 AND aside = ''`
+	sqlGapStats     = `SELECT CAST(COALESCE(SUM(missing), 0) AS @int), COUNT(*) FROM gap WHERE device_id = $1`
+	sqlDeviceFaults = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
+WHERE device_id = $1 ORDER BY n DESC LIMIT $2`
+	sqlCountFault = `INSERT INTO device_exception (device_id, type, detail, count, opened_at, seen_at, closed_at)
+VALUES ($1, $2, $3, $4, $5, $6, NULL)
+ON CONFLICT (device_id, type) WHERE closed_at IS NULL DO UPDATE SET
+  detail = excluded.detail, count = device_exception.count + excluded.count, seen_at = excluded.seen_at`
+	sqlCloseFault = `UPDATE device_exception SET closed_at = $3 WHERE device_id = $1 AND type = $2 AND closed_at IS NULL`
+	sqlEnrolment  = `SELECT hash, device_id, expires_at, used_at FROM enrolment WHERE hash = $1`
+	sqlStartSeen  = `INSERT INTO device_seen (device_id, applied, codes_held, firmware, status_end0, status_end1)
+VALUES ($1, 0, 0, '', 0, 0) ON CONFLICT (device_id) DO NOTHING`
+	sqlSeen = `UPDATE device_seen SET
+  last_seen_at = COALESCE($2, last_seen_at), last_placed = COALESCE($3, last_placed), applied = COALESCE($4, applied),
+  codes_held = COALESCE($5, codes_held), firmware = COALESCE($6, firmware), status_at = COALESCE($7, status_at),
+  status_end0 = COALESCE($8, status_end0), status_end1 = COALESCE($9, status_end1),
+  status_epoch = COALESCE($10, status_epoch)
+WHERE device_id = $1`
+
+	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
+  d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
+  d.config_version, d.code_list, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
+  s.status_end0, s.status_end1, s.status_epoch`
+	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
+	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
+	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
+)
+
+const sqlSaveDevice = `INSERT INTO device (
+  id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
+  owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
+  address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
+  excluded.timezone, protocol = excluded.protocol, disabled = excluded.disabled, livemode = excluded.livemode,
+  owner_provider_id = excluded.owner_provider_id, created_at = excluded.created_at, secret_mac =
+  excluded.secret_mac, sealed_code = excluded.sealed_code, enrolled_at = excluded.enrolled_at, config =
+  excluded.config, config_version = excluded.config_version, code_list = excluded.code_list`
+
+const sqlSaveSession = `INSERT INTO device_session (
+  device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (device_id) DO UPDATE SET
+  generation = excluded.generation, node = excluded.node, online = excluded.online, instance =
+  excluded.instance, instances = excluded.instances, connected_at = excluded.connected_at, last_seen_at =
+  excluded.last_seen_at`
+
+const sqlSaveEpoch = `INSERT INTO epoch (
+  device_id, epoch, prev, is_current, opened_at, closed_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (epoch) DO UPDATE SET
+  device_id = excluded.device_id, prev = excluded.prev, is_current = excluded.is_current, opened_at =
+  excluded.opened_at, closed_at = excluded.closed_at`
+
+const sqlAddBatch = `INSERT INTO journal (
+  device_id, epoch, lane, first, count, bytes, head, received_at, aside)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+const sqlSaveGap = `INSERT INTO gap (
+  device_id, epoch, lane, first, last, reason, missing, head)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (device_id, epoch, lane, first) DO UPDATE SET
+  last = excluded.last, reason = excluded.reason, missing = excluded.missing, head = excluded.head`
+
+const sqlSaveEnrolment = `INSERT INTO enrolment (
+  hash, device_id, expires_at, used_at)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (hash) DO UPDATE SET
+  device_id = excluded.device_id, expires_at = excluded.expires_at, used_at = excluded.used_at`
+
+func scanDevice(r rows, d *cloud.Device) error {
+	return r.Scan(&d.ID, &d.BusinessID, &d.Code, &d.Name, &d.Type, &d.Address, &d.Latitude, &d.Longitude, &d.Timezone,
+		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
+		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.Applied, &d.CodesHeld, &d.Firmware,
+		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
+		fixed(d.StatusEpoch[:]))
+}
+
+func scanSession(r rows, s *cloud.Session) error {
+	return r.Scan(&s.DeviceID, &s.Generation, &s.Node, &s.Online, &s.Instance, parsed(&s.Instances),
+		when(&s.ConnectedAt), when(&s.LastSeenAt))
+}
+
+func scanEpoch(r rows, e *cloud.Epoch) error {
+	return r.Scan(&e.DeviceID, fixed(e.Epoch[:]), fixed(e.Prev[:]), &e.Current, when(&e.OpenedAt), when(&e.ClosedAt))
+}
+
+func scanLane(r rows, l *cloud.LaneState) error {
+	return r.Scan(&l.DeviceID, fixed(l.Epoch[:]), &l.Lane, &l.Next, fixed(l.Head[:]))
+}
+
+func scanGap(r rows, g *cloud.GapRange) error {
+	return r.Scan(&g.DeviceID, fixed(g.Epoch[:]), &g.Lane, &g.First, &g.Last, &g.Reason, &g.Missing, fixed(g.Head[:]))
+}
+
+func scanBatch(r rows, b *cloud.JournalBatch) error { return r.Scan(batchColumns(b)...) }
+
+func batchColumns(b *cloud.JournalBatch) []any {
+	return []any{&b.DeviceID, fixed(b.Epoch[:]), &b.Lane, &b.First, &b.Count, &b.Bytes, fixed(b.Head[:]),
+		when(&b.ReceivedAt), &b.Aside}
+}
+
+func scanFault(r rows, f *cloud.DeviceException) error {
+	return r.Scan(&f.DeviceID, &f.Type, &f.Detail, &f.Count, when(&f.OpenedAt), when(&f.SeenAt), when(&f.ClosedAt))
+}
+
+func (v *view) Device(id cloud.DeviceID) (cloud.Device, error) {
+	return one(v.ctx, v.q, sqlDevice, scanDevice, int64(id))
+}
+
+func (v *view) Session(id cloud.DeviceID) (cloud.Session, error) {
+	return one(v.ctx, v.q, sqlSession, scanSession, int64(id))
+}
+
+func (v *view) CurrentEpoch(id cloud.DeviceID) (cloud.Epoch, error) {
+	return one(v.ctx, v.q, sqlCurrentEpoch, scanEpoch, int64(id))
+}
+
+func (v *view) FindEpoch(e wire.Epoch) (cloud.Epoch, error) {
+	return one(v.ctx, v.q, sqlFindEpoch, scanEpoch, e[:])
+}
+
+func (v *view) Lane(d cloud.DeviceID, e wire.Epoch, l wire.Lane) (cloud.LaneState, error) {
+	return one(v.ctx, v.q, sqlLane, scanLane, int64(d), e[:], int64(l))
+}
+
+func (v *view) Gaps(d cloud.DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]cloud.GapRange, error) {
+	return list(v.ctx, v.q, sqlGaps, scanGap, int64(d), e[:], int64(l), int64(from))
+}
+
+func (v *view) Journal(d cloud.DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]cloud.JournalBatch, error) {
+	return list(v.ctx, v.q, sqlJournal, scanBatch, int64(d), e[:], int64(l), int64(first), int64(last))
+}
+
+// lanes are conditions as well as changes.
+func (w *writer) lanes(c *cloud.Changes) {
+	for _, m := range c.Lanes {
+		to := m.To
+		if m.From == 0 {
+			w.add(notStale, sqlStartLane, int64(to.DeviceID), to.Epoch[:], int64(to.Lane), int64(to.Next), to.Head[:])
+			continue
+		}
+		w.add(notStale, sqlMoveLane, int64(to.DeviceID), to.Epoch[:], int64(to.Lane), int64(to.Next), to.Head[:], int64(m.From))
+	}
+}
+
+func (w *writer) devices(c *cloud.Changes) error {
+	for _, d := range c.Devices {
+		w.add(anything, sqlSaveDevice, int64(d.ID), int64(d.BusinessID), d.Code, d.Name, d.Type, d.Address, d.Latitude,
+			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
+			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList))
+		w.add(anything, sqlStartSeen, int64(d.ID))
+	}
+	for _, s := range c.Sessions {
+		w.add(anything, sqlSaveSession, int64(s.DeviceID), s.Generation, s.Node, s.Online, s.Instance, text(s.Instances),
+			ms(s.ConnectedAt), ms(s.LastSeenAt))
+	}
+	w.epochs(c.Epochs)
+	for _, b := range c.Batches {
+		if b.Bytes == nil {
+			return fmt.Errorf("journal batch %d of device %d has no bytes", b.First, b.DeviceID)
+		}
+		w.add(anything, sqlAddBatch, int64(b.DeviceID), b.Epoch[:], int64(b.Lane), int64(b.First), int64(b.Count), b.Bytes,
+			b.Head[:], ms(b.ReceivedAt), b.Aside)
+	}
+	for _, g := range c.Gaps {
+		w.add(anything, sqlSaveGap, int64(g.DeviceID), g.Epoch[:], int64(g.Lane), int64(g.First), int64(g.Last), g.Reason,
+			int64(g.Missing), g.Head[:])
+	}
+	for _, s := range c.Seen {
+		w.seen(s)
+	}
+	for _, f := range c.DeviceFaults {
+		if !f.ClosedAt.IsZero() {
+			w.add(anything, sqlCloseFault, int64(f.DeviceID), f.Type, ms(f.ClosedAt))
+			continue
+		}
+		w.add(anything, sqlCountFault, int64(f.DeviceID), f.Type, f.Detail, max(f.Count, 1), ms(f.OpenedAt), ms(f.SeenAt))
+	}
+	for _, t := range c.Enrolments {
+		w.add(anything, sqlSaveEnrolment, t.Hash[:], int64(t.DeviceID), ms(t.ExpiresAt), ms(t.UsedAt))
+	}
+	return nil
+}
+
+// epochs writes those that end before the one that begins: a device has one
+// current epoch at every moment.
+func (w *writer) epochs(es []cloud.Epoch) {
+	for _, current := range []bool{false, true} {
+		for _, e := range es {
+			if e.Current != current {
+				continue
+			}
+			var prev any
+			if !e.Prev.IsZero() {
+				prev = slices.Clone(e.Prev[:])
+			}
+			w.add(anything, sqlSaveEpoch, int64(e.DeviceID), slices.Clone(e.Epoch[:]), prev, e.Current, ms(e.OpenedAt), ms(e.ClosedAt))
+		}
+	}
+}
+
+// seen sets what s knows and leaves the rest.
+func (w *writer) seen(s cloud.DeviceSeen) {
+	var applied, held, firmware, end0, end1, epoch any
+	if s.Applied != 0 {
+		applied = int64(s.Applied)
+	}
+	if s.CodesHeld != nil {
+		held = int64(*s.CodesHeld)
+	}
+	if s.Firmware != "" {
+		firmware = s.Firmware
+	}
+	if s.StatusEnds != nil {
+		end0, end1 = int64(s.StatusEnds[0]), int64(s.StatusEnds[1])
+	}
+	if !s.StatusEpoch.IsZero() {
+		epoch = s.StatusEpoch[:]
+	}
+	w.add(mustExist, sqlSeen, int64(s.DeviceID), ms(s.LastSeenAt), ms(s.LastPlaced), applied, held, firmware,
+		ms(s.StatusAt), end0, end1, epoch)
+}
+
+// FindDeviceByCode finds a device by the code it signs in with.
+func (db *DB) FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error) {
+	return readOne(ctx, db, sqlDeviceByCode, scanDevice, code)
+}
+
+// ListDevices lists a business's devices by id, those after the given one
+// (0: from the first), at most limit.
+func (db *DB) ListDevices(ctx context.Context, id cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
+	return readList(ctx, db, sqlDevices, scanDevice, int64(id), int64(after), limit)
+}
+
+// ListAllDevices lists the devices of every business, as ListDevices does.
+func (db *DB) ListAllDevices(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
+	return readList(ctx, db, sqlAllDevices, scanDevice, int64(after), limit)
+}
+
+// ListSessions lists the sessions of all devices by device, those after the
+// given one, at most limit.
+func (db *DB) ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error) {
+	return readList(ctx, db, sqlSessions, scanSession, int64(after), limit)
+}
+
+// FindEnrolment finds an enrolment token, used and expired ones too.
+func (db *DB) FindEnrolment(ctx context.Context, hash [32]byte) (cloud.EnrolmentToken, error) {
+	return readOne(ctx, db, sqlEnrolment, func(r rows, t *cloud.EnrolmentToken) error {
+		return r.Scan(fixed(t.Hash[:]), &t.DeviceID, when(&t.ExpiresAt), when(&t.UsedAt))
+	}, hash[:])
+}
+
+// ListLanes lists where every lane of a device stands.
+func (db *DB) ListLanes(ctx context.Context, id cloud.DeviceID) ([]cloud.LaneState, error) {
+	return readList(ctx, db, sqlLanes, scanLane, int64(id))
+}
+
+// ListDeviceExceptions lists a device's exceptions, open and closed, newest
+// first, at most limit.
+func (db *DB) ListDeviceExceptions(ctx context.Context, id cloud.DeviceID, limit int) ([]cloud.DeviceException, error) {
+	return readList(ctx, db, sqlDeviceFaults, scanFault, int64(id), limit)
+}
+
+// JournalRow is a stored batch and its place in the journal of the whole
+// deployment. Places of one device's batches grow in the order of storing.
+type JournalRow struct {
+	N int64
+	cloud.JournalBatch
+}
+
+func scanJournalRow(r rows, j *JournalRow) error {
+	return r.Scan(append([]any{&j.N}, batchColumns(&j.JournalBatch)...)...)
+}
+
+// JournalAfter lists stored batches of all devices, those put aside too, that
+// come after place n, at most limit. Going on from the last place until nothing
+// comes reads the whole journal.
+func (db *DB) JournalAfter(ctx context.Context, n int64, limit int) ([]JournalRow, error) {
+	return readList(ctx, db, sqlJournalAfter, scanJournalRow, n, limit)
+}
+
+// ListAsides lists the batches of a device that were kept as evidence only.
+func (db *DB) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, limit int) ([]JournalRow, error) {
+	return readList(ctx, db, sqlAsides, scanJournalRow, int64(id), n, limit)
+}
+
+// Stats is what the journal holds of a device.
+type Stats struct {
+	Records int64 // stored, aside ones not counted
+	Batches int64
+	Missing int64 // records that gaps name and nobody has
+	Gaps    int64
+}
+
+// JournalStats adds up a device's journal.
+func (db *DB) JournalStats(ctx context.Context, id cloud.DeviceID) (Stats, error) {
+	var s Stats
+	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		s, err = one(ctx, q, sqlJournalStats, func(r rows, s *Stats) error { return r.Scan(&s.Records, &s.Batches) }, int64(id))
+		if err != nil {
+			return err
+		}
+		g, err := one(ctx, q, sqlGapStats, func(r rows, s *Stats) error { return r.Scan(&s.Missing, &s.Gaps) }, int64(id))
+		s.Missing, s.Gaps = g.Missing, g.Gaps
+		return err
+	})
+	return s, err
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// IDKind is a sequence of ids. Each starts at 1.
+type IDKind string
+
+// Sequences.
+const (
+	Businesses   IDKind = "business"
+	Accounts     IDKind = "account"
+	Providers    IDKind = "provider"
+	Endpoints    IDKind = "endpoint"
+	Devices      IDKind = "device"
+	Grids        IDKind = "grid"
+	Deliveries   IDKind = "delivery"
+	Shipments    IDKind = "shipment"
+	DeviceOrders IDKind = "device_order"
+	Exceptions   IDKind = "exception"
+	Outboxes     IDKind = "outbox"
+	Events       IDKind = "event" // the number in an outbox event's id
+)
+
+// Blocks start small, so that ids of quiet kinds look natural, and double while
+// they are used up, so that busy kinds do not wait for the database.
+const (
+	firstBlock   = 8
+	largestBlock = 4096
+)
+
+const sqlLeaseIDs = `INSERT INTO id_block (kind, next) VALUES ($1, 1 + CAST($2 AS @int))
+ON CONFLICT (kind) DO UPDATE SET next = id_block.next + CAST($2 AS @int) RETURNING next`
+
+// idBlocks are the ids that this node has leased and not given out.
+type idBlocks struct {
+	mu     sync.Mutex
+	blocks map[IDKind]*idBlock
+}
+
+type idBlock struct {
+	mu        sync.Mutex // held while a block is leased
+	next, end int64      // ids left: next to end-1
+	size      int64      // of the next lease
+}
+
+func (b *idBlocks) of(kind IDKind) *idBlock {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.blocks == nil {
+		b.blocks = map[IDKind]*idBlock{}
+	}
+	if b.blocks[kind] == nil {
+		b.blocks[kind] = &idBlock{size: firstBlock}
+	}
+	return b.blocks[kind]
+}
+
+// NewID gives an id of a kind that was never given before, on any node. It is
+// called before a decision, not inside one. Ids of one node grow; a stop of the
+// node leaves a hole.
+func (db *DB) NewID(ctx context.Context, kind IDKind) (int64, error) {
+	b := db.ids.of(kind)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == b.end {
+		if err := db.leaseIDs(ctx, kind, b); err != nil {
+			return 0, fmt.Errorf("lease %s ids: %w", kind, err)
+		}
+	}
+	id := b.next
+	b.next++
+	return id, nil
+}
+
+func (db *DB) leaseIDs(ctx context.Context, kind IDKind, b *idBlock) error {
+	var end int64
+	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		r, err := s.change(ctx, sqlLeaseIDs, string(kind), b.size)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		if r.Next() {
+			err = r.Scan(&end)
+		}
+		for r.Next() { // the statement is done when its rows are
+		}
+		if err == nil {
+			err = r.Err()
+		}
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	b.next, b.end = end-b.size, end
+	b.size = min(b.size*2, largestBlock)
+	return nil
+}

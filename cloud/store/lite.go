@@ -1,0 +1,448 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"modernc.org/sqlite"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	litePragmas = "_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)" +
+		"&_pragma=foreign_keys(1)&_pragma=mmap_size(4294967296)&_pragma=cache_size(-16384)" +
+		"&_pragma=wal_autocheckpoint(16384)&_pragma=journal_size_limit(67108864)"
+	liteWriterDSN = litePragmas + "&_txlock=immediate"
+	liteReaderDSN = litePragmas + "&_pragma=query_only(1)"
+
+	liteReaders = 8
+	liteGroup   = 512  // changes in one commit
+	liteQueue   = 1024 // changes that wait; more wait in their callers
+)
+
+// lite is the SQLite engine.
+type lite struct {
+	path      string
+	committed func(*cloud.Changes)
+
+	writerDB, readerDB *sql.DB
+	writer             *liteConn // owned by the loop
+	readers            chan *liteConn
+	opened             int // readers there are
+
+	queue chan *job
+	stop  chan struct{} // closed by close: no new jobs
+	once  sync.Once
+	done  chan struct{} // closed when the loop ended
+}
+
+// job is one task on its way through the writer. Whoever moves state from
+// jobWaiting decides: the loop takes it, or its caller leaves.
+type job struct {
+	fn     task
+	state  atomic.Int32
+	result chan error // of capacity 1
+
+	changes *cloud.Changes // of the last run
+	err     error
+}
+
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobLeft
+)
+
+var errClosed = errors.New("store is closed")
+
+func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) (*lite, error) {
+	e := &lite{
+		path: path, committed: committed,
+		readers: make(chan *liteConn, liteReaders),
+		queue:   make(chan *job, liteQueue),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	if err := e.open(ctx); err != nil {
+		e.closeDBs()
+		return nil, err
+	}
+	go e.loop()
+	return e, nil
+}
+
+func (e *lite) open(ctx context.Context) error {
+	var err error
+	if e.writerDB, err = sql.Open("sqlite", "file:"+e.path+"?"+liteWriterDSN); err != nil {
+		return err
+	}
+	e.writerDB.SetMaxOpenConns(1)
+	if err := migrateLite(ctx, e.writerDB); err != nil {
+		return err
+	}
+	if e.writer, err = newLiteConn(ctx, e.writerDB); err != nil {
+		return err
+	}
+	if e.readerDB, err = sql.Open("sqlite", "file:"+e.path+"?"+liteReaderDSN); err != nil {
+		return err
+	}
+	e.readerDB.SetMaxOpenConns(liteReaders)
+	e.readerDB.SetMaxIdleConns(liteReaders)
+	for range liteReaders {
+		c, err := newLiteConn(ctx, e.readerDB)
+		if err != nil {
+			return err
+		}
+		e.readers <- c
+		e.opened++
+	}
+	return nil
+}
+
+func (e *lite) close() error {
+	e.once.Do(func() { close(e.stop) })
+	<-e.done
+	return e.closeDBs()
+}
+
+func (e *lite) closeDBs() error {
+	var errs []error
+	if e.readerDB != nil {
+		for range e.opened { // one that is still out comes back
+			errs = append(errs, (<-e.readers).close())
+		}
+		errs = append(errs, e.readerDB.Close())
+	}
+	if e.writer != nil {
+		errs = append(errs, e.writer.close())
+	}
+	if e.writerDB != nil {
+		errs = append(errs, e.writerDB.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (e *lite) write(ctx context.Context, _ cloud.DeviceID, fn task) error {
+	j := &job{fn: fn, result: make(chan error, 1)}
+	select {
+	case e.queue <- j:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.stop:
+		return errClosed
+	}
+	select {
+	case err := <-j.result:
+		return err
+	case <-ctx.Done():
+		if j.state.CompareAndSwap(jobWaiting, jobLeft) {
+			return context.Cause(ctx)
+		}
+	case <-e.done:
+		if j.state.CompareAndSwap(jobWaiting, jobLeft) {
+			return errClosed
+		}
+	}
+	return <-j.result
+}
+
+// loop owns the writer: it takes what waits, commits it together, and answers.
+func (e *lite) loop() {
+	defer close(e.done)
+	group := make([]*job, 0, liteGroup)
+	for {
+		group = group[:0]
+		select {
+		case j := <-e.queue:
+			group = take(group, j)
+		case <-e.stop:
+			for len(e.queue) > 0 {
+				e.run(take(nil, <-e.queue))
+			}
+			return
+		}
+	more:
+		for len(group) < liteGroup {
+			select {
+			case j := <-e.queue:
+				group = take(group, j)
+			default:
+				break more
+			}
+		}
+		e.run(group)
+		clear(group)
+	}
+}
+
+// take adds j unless its caller has left.
+func take(group []*job, j *job) []*job {
+	if j.state.CompareAndSwap(jobWaiting, jobTaken) {
+		return append(group, j)
+	}
+	return group
+}
+
+// run writes a group in one transaction and answers everyone in it.
+func (e *lite) run(group []*job) {
+	if len(group) == 0 {
+		return
+	}
+	ctx := context.Background() // a half-done group helps nobody
+	err := e.together(ctx, group)
+	if errors.Is(err, errSpoilt) {
+		err = e.apart(ctx, group)
+	}
+	for _, j := range group {
+		if j.err == nil && err != nil {
+			j.err, j.changes = err, nil
+		}
+		if j.err == nil && j.changes != nil {
+			e.committed(j.changes)
+		}
+	}
+	for _, j := range group {
+		j.result <- j.err
+	}
+}
+
+// errSpoilt says that one member of a group failed after it had written.
+var errSpoilt = errors.New("group has to be split")
+
+// together runs the group without anything between its members. One that fails
+// before it wrote leaves no trace and needs no care.
+func (e *lite) together(ctx context.Context, group []*job) error {
+	w := e.writer
+	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for _, j := range group {
+		w.dirty = false
+		j.changes, j.err = j.fn(ctx, w)
+		if j.err != nil && w.dirty {
+			w.rollback(ctx)
+			return errSpoilt
+		}
+	}
+	return w.commit(ctx)
+}
+
+// apart runs the group again in one transaction with a savepoint for each
+// member, so that only the guilty one is undone.
+func (e *lite) apart(ctx context.Context, group []*job) error {
+	w := e.writer
+	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for _, j := range group {
+		err := w.exec(ctx, "SAVEPOINT member")
+		if err == nil {
+			j.changes, j.err = j.fn(ctx, w)
+			if j.err != nil {
+				err = w.exec(ctx, "ROLLBACK TO member")
+			}
+		}
+		if err == nil {
+			err = w.exec(ctx, "RELEASE member")
+		}
+		if err != nil { // the engine has given up the transaction
+			w.rollback(ctx)
+			return fmt.Errorf("transaction ended early: %w", errors.Join(j.err, err))
+		}
+	}
+	return w.commit(ctx)
+}
+
+func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	var c *liteConn
+	select {
+	case c = <-e.readers:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.stop:
+		return errClosed
+	}
+	defer func() { e.readers <- c }()
+	if err := c.exec(ctx, "BEGIN DEFERRED"); err != nil {
+		return fmt.Errorf("begin reading: %w", err)
+	}
+	defer c.rollback(context.WithoutCancel(ctx))
+	return fn(ctx, c)
+}
+
+// walSize is the size of the write-ahead log in bytes.
+func (e *lite) walSize() (int64, error) {
+	info, err := os.Stat(e.path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// backup writes a consistent copy to path, which must not exist.
+func (e *lite) backup(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", "file:"+e.path+"?"+litePragmas)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "VACUUM INTO $1", path)
+	return err
+}
+
+// liteConn is one connection with its prepared statements. It serves one
+// goroutine at a time.
+type liteConn struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+	// dirty is set once the transaction may hold something of the running
+	// task, or is in doubt.
+	dirty bool
+}
+
+func newLiteConn(ctx context.Context, db *sql.DB) (*liteConn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &liteConn{conn: c, stmts: map[string]*sql.Stmt{}}, nil
+}
+
+func (c *liteConn) close() error {
+	for _, s := range c.stmts {
+		s.Close()
+	}
+	return c.conn.Close()
+}
+
+func (c *liteConn) postgres() bool { return false }
+
+// prepared is the statement for text, prepared once per connection.
+func (c *liteConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := c.stmts[text]; s != nil {
+		return s, nil
+	}
+	s, err := c.conn.PrepareContext(context.WithoutCancel(ctx), liteTokens.Replace(text))
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	c.stmts[text] = s
+	return s, nil
+}
+
+func (c *liteConn) exec(ctx context.Context, text string) error {
+	s, err := c.prepared(ctx, text)
+	if err != nil {
+		return err
+	}
+	_, err = s.ExecContext(ctx)
+	return err
+}
+
+func (c *liteConn) commit(ctx context.Context) error {
+	if err := c.exec(ctx, "COMMIT"); err != nil {
+		c.rollback(ctx)
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// rollback ends the transaction; that the engine has ended it already is fine.
+func (c *liteConn) rollback(ctx context.Context) { _ = c.exec(ctx, "ROLLBACK") }
+
+func (c *liteConn) query(ctx context.Context, text string, args ...any) (rows, error) {
+	s, err := c.prepared(ctx, text)
+	if err != nil {
+		c.dirty = true
+		return nil, err
+	}
+	r, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		c.dirty = true
+		return nil, known(err)
+	}
+	return liteRows{r, c}, nil
+}
+
+func (c *liteConn) change(ctx context.Context, text string, args ...any) (rows, error) {
+	c.dirty = true
+	return c.query(ctx, text, args...)
+}
+
+func (c *liteConn) apply(ctx context.Context, ops []op) error {
+	for i := range ops {
+		n, err := c.one(ctx, &ops[i])
+		if err == nil {
+			err = ops[i].need.check(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one runs an op and counts its rows.
+func (c *liteConn) one(ctx context.Context, o *op) (int64, error) {
+	if o.need == probe {
+		r, err := c.query(ctx, o.sql, o.args...)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		if r.Next() {
+			return 1, nil
+		}
+		return 0, r.Err()
+	}
+	s, err := c.prepared(ctx, o.sql)
+	if err != nil {
+		c.dirty = true
+		return 0, err
+	}
+	res, err := s.ExecContext(ctx, o.args...)
+	if err != nil {
+		c.dirty = true
+		if k := known(err); k != err {
+			return 0, k
+		}
+		return 0, fmt.Errorf("%s: %w", headline(o.sql), err)
+	}
+	n, _ := res.RowsAffected()
+	c.dirty = c.dirty || n > 0
+	return n, nil
+}
+
+// headline is the first words of a statement, for errors.
+func headline(text string) string { return strings.Join(strings.Fields(text)[:3], " ") }
+
+// liteRows marks its connection when reading failed: the engine may have given
+// up the transaction.
+type liteRows struct {
+	*sql.Rows
+	c *liteConn
+}
+
+func (r liteRows) Close() { _ = r.Rows.Close() }
+
+func (r liteRows) Err() error {
+	err := r.Rows.Err()
+	if err != nil {
+		r.c.dirty = true
+	}
+	return known(err)
+}
+
+var _ = sqlite.Error{} // the driver registers itself as "sqlite"

@@ -1,0 +1,474 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+const (
+	sqlCompartments        = `SELECT ` + compartmentColumns + ` FROM compartment WHERE device_id = $1 ORDER BY door`
+	sqlCompartment         = `SELECT ` + compartmentColumns + ` FROM compartment WHERE device_id = $1 AND door = $2`
+	sqlCompartmentByGrid   = `SELECT ` + compartmentColumns + ` FROM compartment WHERE grid_id = $1`
+	sqlShelves             = `SELECT code, position FROM shelf WHERE device_id = $1 ORDER BY position, code`
+	sqlDropShelves         = `DELETE FROM shelf WHERE device_id = $1`
+	sqlAddShelf            = `INSERT INTO shelf (device_id, position, code) VALUES ($1, $2, $3)`
+	sqlDoor                = `UPDATE compartment SET door_status = $3, occupied = $4, opening_id = $5 WHERE device_id = $1 AND door = $2`
+	sqlDelivery            = `SELECT ` + deliveryColumns + ` FROM delivery WHERE id = $1`
+	sqlDeliveryByNumber    = `SELECT ` + deliveryColumns + ` FROM delivery WHERE number = $1`
+	sqlDeliveryByReference = `SELECT ` + deliveryColumns + ` FROM delivery WHERE provider_id = $1 AND reference = $2 AND reference <> ''`
+	sqlDeviceDeliveries    = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE device_id = $1 AND status IN ('created', 'doors_opened', 'delivered', 'correcting') ORDER BY id`
+	sqlBusinessDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
+	sqlProviderDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE provider_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
+	sqlPackages = `SELECT position, tracking_number, reference, size, weight, length, width, height, description, grid_id,
+  status, failure_code FROM package WHERE delivery_id = $1 ORDER BY position`
+	sqlDropPackages    = `DELETE FROM package WHERE delivery_id = $1 AND position >= $2`
+	sqlOpening         = `SELECT ` + openingColumns + ` FROM opening WHERE id = $1`
+	sqlRunningOpenings = `SELECT ` + openingColumns + ` FROM opening
+WHERE device_id = $1 AND state IN ('requested', 'running') ORDER BY requested_at, id`
+	sqlDeliveryOpenings = `SELECT ` + openingColumns + ` FROM opening WHERE delivery_id = $1 ORDER BY requested_at, id`
+	sqlCommand          = `SELECT ` + commandColumns + ` FROM command WHERE id = $1`
+	sqlOpenCommands     = `SELECT ` + commandColumns + ` FROM command
+WHERE device_id = $1 AND state IN ('queued', 'sent', 'accepted') ORDER BY id`
+	sqlLiveCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+WHERE device_id = $1 AND dropped_at IS NULL ORDER BY number LIMIT $2`
+	sqlCodesAfter = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+WHERE device_id = $1 AND number > $2 ORDER BY number LIMIT $3`
+	sqlDeliveryCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+WHERE delivery_id = $1 ORDER BY device_id, number`
+	sqlDeliveryOrders     = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE delivery_id = $1 ORDER BY id`
+	sqlDeviceOrders       = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE device_id = $1 AND ended_at IS NULL ORDER BY id`
+	sqlOpenExceptions     = `SELECT ` + exceptionColumns + ` FROM exception WHERE device_id = $1 AND status = 'open' ORDER BY id`
+	sqlExceptionBySource  = `SELECT ` + exceptionColumns + ` FROM exception WHERE device_id = $1 AND source = $2 AND source <> ''`
+	sqlException          = `SELECT ` + exceptionColumns + ` FROM exception WHERE id = $1`
+	sqlBusinessExceptions = `SELECT ` + exceptionColumns + ` FROM exception
+WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
+	sqlOccupancy = `SELECT d.id, COUNT(c.grid_id),
+  CAST(COALESCE(SUM(CASE WHEN c.state = 'free' THEN 1 ELSE 0 END), 0) AS @int),
+  CAST(COALESCE(SUM(CASE WHEN c.state = 'reserved' THEN 1 ELSE 0 END), 0) AS @int),
+  CAST(COALESCE(SUM(CASE WHEN c.state = 'occupied' THEN 1 ELSE 0 END), 0) AS @int),
+  CAST(COALESCE(SUM(CASE WHEN c.state = 'blocked' THEN 1 ELSE 0 END), 0) AS @int),
+  CAST(COALESCE(SUM(CASE WHEN c.state = 'cleaning' THEN 1 ELSE 0 END), 0) AS @int),
+  CAST(COALESCE(SUM(CASE WHEN c.door_status = 'open' THEN 1 ELSE 0 END), 0) AS @int)
+FROM device d LEFT JOIN compartment c ON c.device_id = d.id WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
+
+	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
+  depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id`
+	deliveryColumns = `id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
+  notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
+  expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
+  metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at`
+	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
+  requested_at, opened_at, ends_at, ended_at`
+	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
+  ended_at`
+	deviceOrderColumns = `id, business_id, device_id, grid_code, kind, status, next_actor, delivery_id, tracking, reference,
+  removal_reason, due_at, overdue_at, stored_at, ended_at`
+	exceptionColumns = `id, business_id, device_id, device_order_id, delivery_id, grid_code, source, type, severity, status,
+  resolution, note, opened_at, closed_at, closed_by`
+)
+
+const sqlSaveCompartment = `INSERT INTO compartment (
+  grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height, depth,
+  pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+ON CONFLICT (grid_id) DO UPDATE SET
+  device_id = excluded.device_id, door = excluded.door, grid_code = excluded.grid_code, shelf_code =
+  excluded.shelf_code, pickup_number = excluded.pickup_number, label = excluded.label, col = excluded.col, lin
+  = excluded.lin, size = excluded.size, width = excluded.width, height = excluded.height, depth =
+  excluded.depth, pickup_enabled = excluded.pickup_enabled, door_status = excluded.door_status, occupied =
+  excluded.occupied, state = excluded.state, block_reason = excluded.block_reason, delivery_id =
+  excluded.delivery_id, version = excluded.version, opening_id = excluded.opening_id`
+
+const sqlSaveDelivery = `INSERT INTO delivery (
+  id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
+  notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active,
+  confirmed_by, expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method,
+  corrections, livemode, metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at,
+  cancelled_at, failed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
+ON CONFLICT (id) DO UPDATE SET
+  number = excluded.number, business_id = excluded.business_id, provider_id = excluded.provider_id, device_id
+  = excluded.device_id, reference = excluded.reference, request_hash = excluded.request_hash, status =
+  excluded.status, recipient = excluded.recipient, courier = excluded.courier, notify = excluded.notify,
+  deliver_before = excluded.deliver_before, collect_within_ms = excluded.collect_within_ms, due_at =
+  excluded.due_at, sealed_codes = excluded.sealed_codes, pickup_assigned = excluded.pickup_assigned,
+  pickup_code_active = excluded.pickup_code_active, confirmed_by = excluded.confirmed_by, expired_kind =
+  excluded.expired_kind, cancel_reason = excluded.cancel_reason, cancelled_by = excluded.cancelled_by,
+  failure_code = excluded.failure_code, picked_up_by = excluded.picked_up_by, picked_up_method =
+  excluded.picked_up_method, corrections = excluded.corrections, livemode = excluded.livemode, metadata =
+  excluded.metadata, created_at = excluded.created_at, doors_opened_at = excluded.doors_opened_at,
+  deposited_at = excluded.deposited_at, picked_up_at = excluded.picked_up_at, expired_at =
+  excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at`
+
+const sqlSavePackage = `INSERT INTO package (
+  delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
+  grid_id, status, failure_code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (delivery_id, position) DO UPDATE SET
+  tracking_number = excluded.tracking_number, reference = excluded.reference, size = excluded.size, weight =
+  excluded.weight, length = excluded.length, width = excluded.width, height = excluded.height, description =
+  excluded.description, grid_id = excluded.grid_id, status = excluded.status, failure_code =
+  excluded.failure_code`
+
+const sqlSaveOpening = `INSERT INTO opening (
+  id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
+  requested_at, opened_at, ends_at, ended_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, device_id = excluded.device_id, delivery_id = excluded.delivery_id, kind
+  = excluded.kind, requester = excluded.requester, doors = excluded.doors, state = excluded.state, end_reason
+  = excluded.end_reason, confirmed_by = excluded.confirmed_by, told = excluded.told, requested_at =
+  excluded.requested_at, opened_at = excluded.opened_at, ends_at = excluded.ends_at, ended_at =
+  excluded.ended_at`
+
+const sqlSaveCommand = `INSERT INTO command (
+  id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
+  ended_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (id) DO UPDATE SET
+  device_id = excluded.device_id, opening_id = excluded.opening_id, kind = excluded.kind, body =
+  excluded.body, versions = excluded.versions, issued_at = excluded.issued_at, expires_at =
+  excluded.expires_at, state = excluded.state, reason = excluded.reason, doors = excluded.doors, sent_at =
+  excluded.sent_at, ended_at = excluded.ended_at`
+
+const sqlSaveCode = `INSERT INTO code_entry (
+  device_id, number, delivery_id, entry, created_at, dropped_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (device_id, number) DO UPDATE SET
+  delivery_id = excluded.delivery_id, entry = excluded.entry, created_at = excluded.created_at, dropped_at =
+  excluded.dropped_at`
+
+const sqlSaveDeviceOrder = `INSERT INTO device_order (
+  id, business_id, device_id, grid_code, kind, status, next_actor, delivery_id, tracking, reference,
+  removal_reason, due_at, overdue_at, stored_at, ended_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, device_id = excluded.device_id, grid_code = excluded.grid_code, kind =
+  excluded.kind, status = excluded.status, next_actor = excluded.next_actor, delivery_id =
+  excluded.delivery_id, tracking = excluded.tracking, reference = excluded.reference, removal_reason =
+  excluded.removal_reason, due_at = excluded.due_at, overdue_at = excluded.overdue_at, stored_at =
+  excluded.stored_at, ended_at = excluded.ended_at`
+
+const sqlSaveException = `INSERT INTO exception (
+  id, business_id, device_id, device_order_id, delivery_id, grid_code, source, type, severity, status,
+  resolution, note, opened_at, closed_at, closed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+ON CONFLICT (id) DO UPDATE SET
+  business_id = excluded.business_id, device_id = excluded.device_id, device_order_id =
+  excluded.device_order_id, delivery_id = excluded.delivery_id, grid_code = excluded.grid_code, source =
+  excluded.source, type = excluded.type, severity = excluded.severity, status = excluded.status, resolution =
+  excluded.resolution, note = excluded.note, opened_at = excluded.opened_at, closed_at = excluded.closed_at,
+  closed_by = excluded.closed_by`
+
+func scanCompartment(r rows, c *cloud.Compartment) error {
+	return r.Scan(&c.GridID, &c.DeviceID, &c.Door, &c.GridCode, &c.ShelfCode, &c.PickupNumber, &c.Label, &c.Column, &c.Row,
+		&c.Size, &c.Width, &c.Height, &c.Depth, &c.PickupEnabled, &c.DoorStatus, &c.Occupied, &c.State, &c.BlockReason,
+		&c.DeliveryID, &c.Version, &c.OpeningID)
+}
+
+func scanShelf(r rows, s *cloud.Shelf) error { return r.Scan(&s.Code, &s.Position) }
+
+func scanDelivery(r rows, d *cloud.Delivery) error {
+	var within int64
+	err := r.Scan(&d.ID, &d.Number, &d.BusinessID, &d.ProviderID, &d.DeviceID, &d.Reference, &d.RequestHash, &d.Status,
+		parsed(&d.Recipient), parsed(&d.Courier), parsed(&d.Notify), when(&d.DeliverBefore), &within, when(&d.DueAt),
+		&d.SealedCodes, &d.PickupAssigned, &d.PickupCodeActive, &d.ConfirmedBy, &d.ExpiredKind, &d.CancelReason,
+		&d.CancelledBy, &d.FailureCode, &d.PickedUpBy, &d.PickedUpMethod, &d.Corrections, &d.Livemode, &d.Metadata,
+		when(&d.CreatedAt), when(&d.DoorsOpenedAt), when(&d.DepositedAt), when(&d.PickedUpAt), when(&d.ExpiredAt),
+		when(&d.CancelledAt), when(&d.FailedAt))
+	d.CollectWithin = time.Duration(within) * time.Millisecond
+	return err
+}
+
+func scanPackage(r rows, p *cloud.Package) error {
+	return r.Scan(&p.Position, &p.TrackingNumber, &p.Reference, &p.Size, &p.Weight, &p.Length, &p.Width, &p.Height,
+		&p.Description, &p.GridID, &p.Status, &p.FailureCode)
+}
+
+func scanOpening(r rows, o *cloud.Opening) error {
+	return r.Scan(&o.ID, &o.BusinessID, &o.DeviceID, &o.DeliveryID, &o.Kind, parsed(&o.Requester), parsed(&o.Doors),
+		&o.State, &o.EndReason, &o.ConfirmedBy, &o.Told, when(&o.RequestedAt), when(&o.OpenedAt), when(&o.EndsAt),
+		when(&o.EndedAt))
+}
+
+func scanCommand(r rows, c *cloud.Command) error {
+	return r.Scan(&c.ID, &c.DeviceID, &c.OpeningID, &c.Kind, &c.Body, parsed(&c.Versions), when(&c.IssuedAt),
+		when(&c.ExpiresAt), &c.State, &c.Reason, parsed(&c.Doors), when(&c.SentAt), when(&c.EndedAt))
+}
+
+func scanCode(r rows, c *cloud.CodeRow) error {
+	var entry []byte
+	if err := r.Scan(&c.DeviceID, &c.DeliveryID, &entry, when(&c.CreatedAt), when(&c.DroppedAt)); err != nil {
+		return err
+	}
+	return wire.Decode(entry, &c.Entry)
+}
+
+func scanDeviceOrder(r rows, o *cloud.DeviceOrder) error {
+	return r.Scan(&o.ID, &o.BusinessID, &o.DeviceID, &o.GridCode, &o.Kind, &o.Status, &o.NextActor, &o.DeliveryID,
+		&o.Tracking, &o.Reference, &o.RemovalReason, when(&o.DueAt), when(&o.OverdueAt), when(&o.StoredAt), when(&o.EndedAt))
+}
+
+func scanException(r rows, e *cloud.Exception) error {
+	return r.Scan(&e.ID, &e.BusinessID, &e.DeviceID, &e.DeviceOrderID, &e.DeliveryID, &e.GridCode, &e.Source, &e.Type,
+		&e.Severity, &e.Status, &e.Resolution, &e.Note, when(&e.OpenedAt), when(&e.ClosedAt), &e.ClosedBy)
+}
+
+func (v *view) Compartments(id cloud.DeviceID) ([]cloud.Compartment, error) {
+	return list(v.ctx, v.q, sqlCompartments, scanCompartment, int64(id))
+}
+
+func (v *view) Compartment(id cloud.DeviceID, door uint) (cloud.Compartment, error) {
+	return one(v.ctx, v.q, sqlCompartment, scanCompartment, int64(id), int64(door))
+}
+
+func (v *view) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
+	return findDelivery(v.ctx, v.q, sqlDelivery, int64(id))
+}
+
+func (v *view) DeliveryByNumber(number string) (cloud.Delivery, error) {
+	return findDelivery(v.ctx, v.q, sqlDeliveryByNumber, number)
+}
+
+func (v *view) DeliveryByReference(p cloud.ProviderID, reference string) (cloud.Delivery, error) {
+	return findDelivery(v.ctx, v.q, sqlDeliveryByReference, int64(p), reference)
+}
+
+// findDelivery reads one delivery with its packages.
+func findDelivery(ctx context.Context, q querier, sql string, args ...any) (cloud.Delivery, error) {
+	d, err := one(ctx, q, sql, scanDelivery, args...)
+	if err == nil {
+		d.Packages, err = list(ctx, q, sqlPackages, scanPackage, int64(d.ID))
+	}
+	return d, err
+}
+
+func (v *view) Opening(id string) (cloud.Opening, error) {
+	return one(v.ctx, v.q, sqlOpening, scanOpening, id)
+}
+
+func (v *view) RunningOpenings(id cloud.DeviceID) ([]cloud.Opening, error) {
+	return list(v.ctx, v.q, sqlRunningOpenings, scanOpening, int64(id))
+}
+
+func (v *view) DeliveryOpenings(id cloud.DeliveryID) ([]cloud.Opening, error) {
+	return list(v.ctx, v.q, sqlDeliveryOpenings, scanOpening, int64(id))
+}
+
+func (v *view) Command(id string) (cloud.Command, error) {
+	return one(v.ctx, v.q, sqlCommand, scanCommand, id)
+}
+
+func (v *view) OpenCommands(id cloud.DeviceID) ([]cloud.Command, error) {
+	return list(v.ctx, v.q, sqlOpenCommands, scanCommand, int64(id))
+}
+
+func (v *view) CodeRows(d cloud.DeviceID, from uint64, limit int) ([]cloud.CodeRow, error) {
+	if from == 0 {
+		return list(v.ctx, v.q, sqlLiveCodes, scanCode, int64(d), limit)
+	}
+	return list(v.ctx, v.q, sqlCodesAfter, scanCode, int64(d), int64(from), limit)
+}
+
+func (v *view) DeliveryCodes(id cloud.DeliveryID) ([]cloud.CodeRow, error) {
+	return list(v.ctx, v.q, sqlDeliveryCodes, scanCode, int64(id))
+}
+
+func (v *view) DeviceOrders(id cloud.DeliveryID) ([]cloud.DeviceOrder, error) {
+	return list(v.ctx, v.q, sqlDeliveryOrders, scanDeviceOrder, int64(id))
+}
+
+func (v *view) OpenExceptions(id cloud.DeviceID) ([]cloud.Exception, error) {
+	return list(v.ctx, v.q, sqlOpenExceptions, scanException, int64(id))
+}
+
+func (v *view) ExceptionBySource(id cloud.DeviceID, source string) (cloud.Exception, error) {
+	return one(v.ctx, v.q, sqlExceptionBySource, scanException, int64(id), source)
+}
+
+func (w *writer) lockers(c *cloud.Changes) {
+	for id, shelves := range c.Shelves {
+		w.add(anything, sqlDropShelves, int64(id))
+		for _, s := range shelves {
+			w.add(anything, sqlAddShelf, int64(id), int64(s.Position), s.Code)
+		}
+	}
+	for _, g := range c.Compartments {
+		w.add(anything, sqlSaveCompartment, int64(g.GridID), int64(g.DeviceID), int64(g.Door), g.GridCode, g.ShelfCode,
+			int64(g.PickupNumber), g.Label, int64(g.Column), int64(g.Row), g.Size, g.Width, g.Height, g.Depth,
+			g.PickupEnabled, g.DoorStatus, maybe(g.Occupied), g.State, g.BlockReason, int64(g.DeliveryID), int64(g.Version),
+			g.OpeningID)
+	}
+	for _, d := range c.Doors {
+		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID)
+	}
+	for i := range c.Deliveries {
+		w.delivery(&c.Deliveries[i])
+	}
+	for _, o := range c.Openings {
+		w.add(anything, sqlSaveOpening, o.ID, int64(o.BusinessID), int64(o.DeviceID), int64(o.DeliveryID), string(o.Kind),
+			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.Told, ms(o.RequestedAt),
+			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt))
+	}
+	for _, m := range c.Commands {
+		w.add(anything, sqlSaveCommand, m.ID, int64(m.DeviceID), m.OpeningID, string(m.Kind), blob(m.Body), text(m.Versions),
+			ms(m.IssuedAt), ms(m.ExpiresAt), string(m.State), m.Reason, text(m.Doors), ms(m.SentAt), ms(m.EndedAt))
+	}
+	for _, r := range c.Codes {
+		w.add(anything, sqlSaveCode, int64(r.DeviceID), int64(r.Entry.Number), int64(r.DeliveryID), wire.MustEncode(r.Entry),
+			ms(r.CreatedAt), ms(r.DroppedAt))
+	}
+	for _, o := range c.DeviceOrders {
+		w.add(anything, sqlSaveDeviceOrder, int64(o.ID), int64(o.BusinessID), int64(o.DeviceID), o.GridCode, o.Kind, o.Status,
+			o.NextActor, int64(o.DeliveryID), o.Tracking, o.Reference, o.RemovalReason, ms(o.DueAt), ms(o.OverdueAt),
+			ms(o.StoredAt), ms(o.EndedAt))
+	}
+	for _, e := range c.Exceptions {
+		w.add(anything, sqlSaveException, int64(e.ID), int64(e.BusinessID), int64(e.DeviceID), int64(e.DeviceOrderID),
+			int64(e.DeliveryID), e.GridCode, e.Source, e.Type, e.Severity, e.Status, e.Resolution, e.Note, ms(e.OpenedAt),
+			ms(e.ClosedAt), e.ClosedBy)
+	}
+}
+
+func (w *writer) delivery(d *cloud.Delivery) {
+	var metadata, courier any = nil, ""
+	if d.Metadata != nil {
+		metadata = string(d.Metadata)
+	}
+	if d.Courier != nil {
+		courier = text(d.Courier)
+	}
+	w.add(anything, sqlSaveDelivery, int64(d.ID), d.Number, int64(d.BusinessID), int64(d.ProviderID), int64(d.DeviceID),
+		d.Reference, blob(d.RequestHash), string(d.Status), text(d.Recipient), courier, text(d.Notify), ms(d.DeliverBefore),
+		d.CollectWithin.Milliseconds(), ms(d.DueAt), blob(d.SealedCodes), d.PickupAssigned, d.PickupCodeActive,
+		string(d.ConfirmedBy), d.ExpiredKind, d.CancelReason, d.CancelledBy, d.FailureCode, d.PickedUpBy, d.PickedUpMethod,
+		int64(d.Corrections), d.Livemode, metadata, ms(d.CreatedAt), ms(d.DoorsOpenedAt), ms(d.DepositedAt),
+		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt))
+	// Packages are rows 0, 1, … in the order given.
+	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
+	for i, p := range d.Packages {
+		w.add(anything, sqlSavePackage, int64(d.ID), int64(i), p.TrackingNumber, p.Reference, p.Size, p.Weight, p.Length,
+			p.Width, p.Height, p.Description, int64(p.GridID), string(p.Status), p.FailureCode)
+	}
+}
+
+// maybe is a bool as it is stored, NULL for unknown.
+func maybe(b *bool) any {
+	if b == nil {
+		return nil
+	}
+	return *b
+}
+
+// ListCompartments lists a device's compartments by door.
+func (db *DB) ListCompartments(ctx context.Context, id cloud.DeviceID) ([]cloud.Compartment, error) {
+	return readList(ctx, db, sqlCompartments, scanCompartment, int64(id))
+}
+
+// FindCompartment finds a compartment by its grid id.
+func (db *DB) FindCompartment(ctx context.Context, id cloud.GridID) (cloud.Compartment, error) {
+	return readOne(ctx, db, sqlCompartmentByGrid, scanCompartment, int64(id))
+}
+
+// ListShelves lists a device's shelves from left to right.
+func (db *DB) ListShelves(ctx context.Context, id cloud.DeviceID) ([]cloud.Shelf, error) {
+	return readList(ctx, db, sqlShelves, scanShelf, int64(id))
+}
+
+// FindDelivery finds a delivery of a provider; another provider's is not found.
+func (db *DB) FindDelivery(ctx context.Context, p cloud.ProviderID, id cloud.DeliveryID) (cloud.Delivery, error) {
+	d, err := db.readDelivery(ctx, sqlDelivery, int64(id))
+	if err == nil && d.ProviderID != p {
+		return cloud.Delivery{}, cloud.ErrNotFound
+	}
+	return d, err
+}
+
+// FindDeliveryByReference finds a delivery by the provider's own reference.
+func (db *DB) FindDeliveryByReference(ctx context.Context, p cloud.ProviderID, reference string) (cloud.Delivery, error) {
+	return db.readDelivery(ctx, sqlDeliveryByReference, int64(p), reference)
+}
+
+func (db *DB) readDelivery(ctx context.Context, sql string, args ...any) (d cloud.Delivery, err error) {
+	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		d, err = findDelivery(ctx, q, sql, args...)
+		return err
+	})
+	return d, err
+}
+
+// ListDeviceDeliveries lists a device's deliveries that have not ended, by id,
+// with their packages.
+func (db *DB) ListDeviceDeliveries(ctx context.Context, id cloud.DeviceID) ([]cloud.Delivery, error) {
+	return db.readDeliveries(ctx, sqlDeviceDeliveries, int64(id))
+}
+
+// DeliveryFilter chooses deliveries: those of ProviderID, or of the whole
+// BusinessID when that is 0; of one Status unless it is empty; with ids below
+// Before unless that is 0.
+type DeliveryFilter struct {
+	BusinessID cloud.BusinessID
+	ProviderID cloud.ProviderID
+	Status     cloud.DeliveryStatus
+	Before     cloud.DeliveryID
+	Limit      int
+}
+
+// ListDeliveries lists deliveries with their packages, newest first.
+func (db *DB) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud.Delivery, error) {
+	if f.ProviderID != 0 {
+		return db.readDeliveries(ctx, sqlProviderDeliveries, int64(f.ProviderID), orNewest(int64(f.Before)), string(f.Status), f.Limit)
+	}
+	return db.readDeliveries(ctx, sqlBusinessDeliveries, int64(f.BusinessID), orNewest(int64(f.Before)), string(f.Status), f.Limit)
+}
+
+func (db *DB) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {
+	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		if ds, err = list(ctx, q, sql, scanDelivery, args...); err != nil {
+			return err
+		}
+		for i := range ds {
+			if ds[i].Packages, err = list(ctx, q, sqlPackages, scanPackage, int64(ds[i].ID)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ds, err
+}
+
+// ListDeviceOrders lists what rests in a device, by id.
+func (db *DB) ListDeviceOrders(ctx context.Context, id cloud.DeviceID) ([]cloud.DeviceOrder, error) {
+	return readList(ctx, db, sqlDeviceOrders, scanDeviceOrder, int64(id))
+}
+
+// FindException finds an exception.
+func (db *DB) FindException(ctx context.Context, id cloud.ExceptionID) (cloud.Exception, error) {
+	return readOne(ctx, db, sqlException, scanException, int64(id))
+}
+
+// ListExceptions lists a business's exceptions, newest first: those of one
+// status unless it is empty, with ids below before unless that is 0.
+func (db *DB) ListExceptions(ctx context.Context, id cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error) {
+	return readList(ctx, db, sqlBusinessExceptions, scanException, int64(id), orNewest(int64(before)), status, limit)
+}
+
+// Occupancy counts the compartments of a device.
+type Occupancy struct {
+	DeviceID                                                  cloud.DeviceID
+	Total, Free, Reserved, Occupied, Blocked, Cleaning, Opens int // Opens: doors that stand open
+}
+
+// ListOccupancy counts the compartments of each of a business's devices, by
+// device id.
+func (db *DB) ListOccupancy(ctx context.Context, id cloud.BusinessID) ([]Occupancy, error) {
+	return readList(ctx, db, sqlOccupancy, func(r rows, o *Occupancy) error {
+		return r.Scan(&o.DeviceID, &o.Total, &o.Free, &o.Reserved, &o.Occupied, &o.Blocked, &o.Cleaning, &o.Opens)
+	}, int64(id))
+}

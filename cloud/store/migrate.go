@@ -1,0 +1,80 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+func migrateLite(ctx context.Context, db *sql.DB) error {
+	return migrate(ctx, goose.DialectSQLite3, db, liteTokens)
+}
+
+// migratePostgres lets one of several starting nodes do the work, by a lock in
+// a table: advisory locks do not exist everywhere the wire protocol does.
+func migratePostgres(ctx context.Context, db *sql.DB) error {
+	l, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(time.Second, 60))
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return migrate(ctx, goose.DialectPostgres, db, pgTokens, goose.WithLocker(l))
+}
+
+func migrate(ctx context.Context, d goose.Dialect, db *sql.DB, tokens *strings.Replacer, opts ...goose.ProviderOption) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	opts = append(opts, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(d, db, tokenFS{files, tokens}, opts...)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// tokenFS replaces the dialect's tokens in files while they are read.
+type tokenFS struct {
+	fs.FS
+	tokens *strings.Replacer
+}
+
+// Open implements fs.FS.
+func (t tokenFS) Open(name string) (fs.File, error) {
+	f, err := t.FS.Open(name)
+	if err != nil || !strings.HasSuffix(name, ".sql") {
+		return f, err
+	}
+	defer f.Close()
+	b, err := fs.ReadFile(t.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return &tokenFile{Reader: bytes.NewReader([]byte(t.tokens.Replace(string(b)))), info: info}, nil
+}
+
+type tokenFile struct {
+	*bytes.Reader
+	info fs.FileInfo
+}
+
+func (f *tokenFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *tokenFile) Close() error               { return nil }

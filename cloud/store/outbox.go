@@ -1,0 +1,421 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Lease is how long a claimed delivery stays with its node unless renewed, on
+// PostgreSQL. On SQLite it stays until it is given back or the node starts.
+const Lease = 30 * time.Second
+
+const (
+	sqlNextHotEndpoint = `SELECT MIN(endpoint_id) FROM outbox
+WHERE state IN ('pending', 'delivering', 'retrying') AND endpoint_id > $1`
+	sqlEndpointDue = `SELECT 1 FROM outbox
+WHERE endpoint_id = $1 AND state IN ('pending', 'delivering', 'retrying') AND next_at <= $2
+  AND (lease_owner = '' OR lease_until < @now) LIMIT 1`
+	sqlClaim = `UPDATE outbox SET lease_owner = $1, lease_until = @lease, generation = generation + 1
+WHERE id IN (SELECT id FROM outbox
+  WHERE endpoint_id = $2 AND state IN ('pending', 'delivering', 'retrying') AND next_at <= $3
+    AND (lease_owner = '' OR lease_until < @now)
+  ORDER BY next_at, id LIMIT $4 @skip)
+RETURNING ` + outboxColumns
+	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1`
+	sqlRelease = `UPDATE outbox SET lease_owner = '', lease_until = NULL
+WHERE id = $1 AND lease_owner = $2 AND generation = $3`
+	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1`
+	sqlReleaseAny = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner <> ''`
+	sqlFinish     = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
+  lease_owner = '', lease_until = NULL
+WHERE id = $1 AND lease_owner = $2 AND generation = $3`
+	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
+  created_at, test, body FROM outbox_event WHERE event_id = $1`
+	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
+	sqlOutboxLog      = `SELECT ` + outboxRowColumns + ` FROM outbox o JOIN outbox_event e ON e.event_id = o.event_id
+WHERE o.provider_id = $1 AND o.id < $2 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
+	sqlOutboxLogReference = `SELECT ` + outboxRowColumns + ` FROM outbox o JOIN outbox_event e ON e.event_id = o.event_id
+WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
+	sqlLastAttempt = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
+	sqlAttempts    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
+	sqlWaiting     = `SELECT state, COUNT(*), MIN(next_at) FROM outbox WHERE state IN ('pending', 'delivering', 'retrying')
+GROUP BY state`
+
+	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
+  lease_owner, lease_until, generation, created_at, delivered_at, replay_of`
+	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
+  o.next_at, o.reason, o.lease_owner, o.lease_until, o.generation, o.created_at, o.delivered_at, o.replay_of,
+  e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
+	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR o.state = $4)
+  AND (CAST($5 AS @int) = 0 OR o.business_id = $5) AND o.created_at >= $6 AND o.created_at < $7`
+	attemptColumns = `delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
+  answer_head, answer_body, reused, repeated, retry_after`
+)
+
+const sqlAddOutboxEvent = `INSERT INTO outbox_event (
+  event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at, created_at,
+  test, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+const sqlAddOutbox = `INSERT INTO outbox (
+  id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
+  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+
+// sqlAddOutboxLeased is sqlAddOutbox by a node that sends it itself.
+const sqlAddOutboxLeased = `INSERT INTO outbox (
+  id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
+  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, @lease)`
+
+const sqlAddAttempt = `INSERT INTO outbox_attempt (
+  delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
+  answer_head, answer_body, reused, repeated, retry_after)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+
+func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFields(d)...) }
+
+func outboxFields(d *cloud.OutboxDelivery) []any {
+	return []any{&d.ID, &d.EventID, &d.EndpointID, &d.BusinessID, &d.WebhookID, &d.State, &d.Attempts, &d.MaxAttempts,
+		when(&d.NextAt), &d.Reason, &d.LeaseOwner, when(&d.LeaseUntil), &d.Generation, when(&d.CreatedAt),
+		when(&d.DeliveredAt), &d.ReplayOf}
+}
+
+// scanOutboxEvent leaves the body sealed.
+func scanOutboxEvent(r rows, e *cloud.OutboxEvent) error {
+	return r.Scan(&e.EventID, &e.Event, &e.BusinessID, &e.ProviderID, &e.Channel, &e.ReferenceType, &e.ReferenceID,
+		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test, &e.Body)
+}
+
+func scanOutboxRow(r rows, o *cloud.OutboxRow) error {
+	e := &o.Event
+	err := r.Scan(append(outboxFields(&o.Delivery), &e.Event, &e.ProviderID, &e.Channel, &e.ReferenceType, &e.ReferenceID,
+		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test)...)
+	e.EventID, e.BusinessID = o.Delivery.EventID, o.Delivery.BusinessID
+	return err
+}
+
+func scanAttempt(r rows, a *cloud.OutboxAttempt) error {
+	var us int64
+	err := r.Scan(&a.DeliveryID, &a.Attempt, when(&a.At), &a.URL, &a.DeliveryUID, &a.HTTPStatus, &us, &a.ErrorCode, &a.Error,
+		&a.RequestHead, &a.AnswerHead, &a.AnswerBody, &a.Reused, &a.Repeated, &a.RetryAfter)
+	a.Duration = time.Duration(us) * time.Microsecond
+	return err
+}
+
+func bodyPurpose(eventID string) string { return "outbox/" + eventID }
+
+// Fresh reports whether a new delivery is due at once, so that the node that
+// writes it leases it to itself, with generation 1, and sends it from memory.
+func Fresh(d *cloud.OutboxDelivery) bool {
+	return d.State == cloud.OutboxPending && !d.NextAt.After(d.CreatedAt)
+}
+
+func (w *writer) outbox(c *cloud.Changes) {
+	for i := range c.Outbox {
+		o := &c.Outbox[i]
+		if len(o.Deliveries) == 0 {
+			continue
+		}
+		e := &o.Event
+		w.add(anything, sqlAddOutboxEvent, e.EventID, e.Event, int64(e.BusinessID), int64(e.ProviderID), e.Channel,
+			e.ReferenceType, e.ReferenceID, ms(e.OccurredAt), ms(e.CreatedAt), e.Test,
+			w.box.Seal(bodyPurpose(e.EventID), e.Body))
+		for j := range o.Deliveries {
+			w.outboxDelivery(e, &o.Deliveries[j])
+		}
+	}
+}
+
+func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
+	next, sql, owner, generation := d.NextAt, sqlAddOutbox, "", int64(0)
+	if next.IsZero() && d.State == cloud.OutboxPending {
+		next = d.CreatedAt
+	}
+	if w.owner != "" && Fresh(d) {
+		sql, owner, generation = sqlAddOutboxLeased, w.owner, 1
+	}
+	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
+		e.ReferenceID, d.WebhookID, string(d.State), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, owner,
+		generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf))
+}
+
+// OwnFresh says whether new deliveries are written leased to this node: from
+// when its sender listens until it stops.
+func (db *DB) OwnFresh(on bool) { db.own.Store(on) }
+
+// DueEndpoints lists receivers that have a delivery due at now which nobody has
+// taken up.
+func (db *DB) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
+	var due []cloud.EndpointID
+	err := db.engine.read(ctx, func(ctx context.Context, q querier) error {
+		for at := int64(-1); ; {
+			next, err := one(ctx, q, sqlNextHotEndpoint, func(r rows, n **int64) error { return r.Scan(n) }, at)
+			if err != nil || next == nil {
+				return err
+			}
+			at = *next
+			found, err := list(ctx, q, sqlEndpointDue, scanInt, at, now.UnixMilli())
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				due = append(due, cloud.EndpointID(at))
+			}
+		}
+	})
+	return due, err
+}
+
+// ClaimOutbox takes up at most limit deliveries to one receiver that are due at
+// now, oldest first, and leases them to this node. That none come proves
+// nothing: another node may be looking at them.
+func (db *DB) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
+	var work []cloud.OutboxWork
+	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+		work, err = db.claim(ctx, s, id, now, limit)
+		return nil, err
+	})
+	return work, err
+}
+
+func (db *DB) claim(ctx context.Context, s session, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
+	r, err := s.change(ctx, sqlClaim, db.node, int64(id), now.UnixMilli(), limit)
+	if err != nil {
+		return nil, err
+	}
+	var work []cloud.OutboxWork
+	for r.Next() {
+		var o cloud.OutboxWork
+		if err := scanOutbox(r, &o.Delivery); err != nil {
+			r.Close()
+			return nil, err
+		}
+		work = append(work, o)
+	}
+	r.Close()
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(work, func(a, b cloud.OutboxWork) int { return int(a.Delivery.ID - b.Delivery.ID) })
+	for i := range work {
+		if work[i].Event, err = db.outboxEvent(ctx, s, work[i].Delivery.EventID); err != nil {
+			return nil, err
+		}
+	}
+	return work, nil
+}
+
+func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
+	e, err := one(ctx, q, sqlOutboxEvent, scanOutboxEvent, id)
+	if err != nil {
+		return e, fmt.Errorf("event %s: %w", id, err)
+	}
+	if e.Body, err = db.box.Open(bodyPurpose(id), e.Body); err != nil {
+		return e, fmt.Errorf("body of event %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// FinishOutbox stores what became of deliveries, each with its attempt, in one
+// transaction, and gives their leases back. Those whose lease was lost are
+// left as they are and returned.
+func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
+	err = db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		lost, err = db.finish(ctx, s, results)
+		return nil, err
+	})
+	return lost, err
+}
+
+// finish tries all results at once. A lost lease is rare; then they are taken
+// one by one.
+func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
+	ids := make([]cloud.OutboxID, 0, 4)
+	for i := range results {
+		held, err := list(ctx, s, sqlHoldsLease, scanInt, int64(results[i].ID), db.node, results[i].Generation)
+		if err != nil {
+			return nil, err
+		}
+		if len(held) == 0 {
+			ids = append(ids, results[i].ID)
+			continue
+		}
+		if err := s.apply(ctx, db.finishOps(&results[i])); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+const sqlHoldsLease = `SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $2 AND generation = $3 @lock`
+
+func (db *DB) finishOps(r *cloud.OutboxResult) []op {
+	ops := make([]op, 0, 2)
+	ops = append(ops, op{sqlFinish, []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
+		ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, notStale})
+	if a := r.Attempt; a != nil {
+		ops = append(ops, op{sqlAddAttempt, []any{int64(r.ID), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
+			int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
+			a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter}, anything})
+	}
+	return ops
+}
+
+// RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.
+func (db *DB) RenewOutbox(ctx context.Context) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		if !s.postgres() {
+			return nil, nil
+		}
+		return nil, s.apply(ctx, []op{{sqlRenew, []any{db.node}, anything}})
+	})
+}
+
+// ReleaseOutbox gives back deliveries that were taken up and not tried. Only ID
+// and Generation of each are used.
+func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		ops := make([]op, len(ds))
+		for i, d := range ds {
+			ops[i] = op{sqlRelease, []any{int64(d.ID), db.node, d.Generation}, anything}
+		}
+		return nil, s.apply(ctx, ops)
+	})
+}
+
+// RecoverOutbox gives back everything that an earlier run of this node had
+// taken up; on SQLite, where there is one node, whatever its name was.
+func (db *DB) RecoverOutbox(ctx context.Context) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		if s.postgres() {
+			return nil, s.apply(ctx, []op{{sqlReleaseAll, []any{db.node}, anything}})
+		}
+		return nil, s.apply(ctx, []op{{sqlReleaseAny, nil, anything}})
+	})
+}
+
+// SetEndpointStatus sets the health of a receiver. now is since when.
+func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		return nil, s.apply(ctx, []op{{sqlSetEndpointState, []any{int64(id), status, ms(now)}, anything}})
+	})
+}
+
+// Redeliver puts a stored event on its way again by hand: a new delivery with
+// the same event, receiver and webhook id, told to OnCommit like a new event.
+// id is of kind Outboxes. cloud.ErrNotFound when there is no such delivery or
+// it is another provider's.
+func (db *DB) Redeliver(ctx context.Context, p cloud.ProviderID, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error) {
+	var d cloud.OutboxDelivery
+	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
+		if err != nil {
+			return nil, err
+		}
+		e, err := db.outboxEvent(ctx, s, old.EventID)
+		if err != nil {
+			return nil, err
+		}
+		if e.ProviderID != p {
+			return nil, cloud.ErrNotFound
+		}
+		d = cloud.OutboxDelivery{
+			ID: id, EventID: old.EventID, EndpointID: old.EndpointID, BusinessID: old.BusinessID, WebhookID: old.WebhookID,
+			State: cloud.OutboxPending, MaxAttempts: 1, CreatedAt: now, ReplayOf: of,
+		}
+		w := writer{box: db.box}
+		if db.own.Load() {
+			w.owner = db.node
+		}
+		w.outboxDelivery(&e, &d)
+		told := &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{d}}}}
+		return told, s.apply(ctx, w.ops)
+	})
+	return d, err
+}
+
+// ListOutbox lists rows of the delivery log. A row that a sender holds shows as
+// delivering.
+func (db *DB) ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error) {
+	if f.ProviderID == 0 {
+		return nil, errors.New("list outbox: the filter names no provider")
+	}
+	until := f.To
+	if until.IsZero() {
+		until = time.UnixMilli(1 << 52)
+	}
+	var from int64
+	if !f.From.IsZero() {
+		from = f.From.UnixMilli()
+	}
+	sql := sqlOutboxLog
+	args := []any{int64(f.ProviderID), orNewest(int64(f.Before)), f.Event, string(f.State), int64(f.BusinessID), from,
+		until.UnixMilli(), f.Limit}
+	if f.ReferenceID != "" {
+		sql, args = sqlOutboxLogReference, append(args, f.ReferenceID)
+	}
+	var out []cloud.OutboxRow
+	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		if out, err = list(ctx, q, sql, scanOutboxRow, args...); err != nil {
+			return err
+		}
+		for i := range out {
+			last, err := list(ctx, q, sqlLastAttempt, scanAttempt, int64(out[i].Delivery.ID))
+			if err != nil {
+				return err
+			}
+			if len(last) > 0 {
+				out[i].Last = &last[0]
+			}
+			shown(&out[i].Delivery)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// shown is the state that people see.
+func shown(d *cloud.OutboxDelivery) {
+	if d.LeaseOwner != "" {
+		d.State = cloud.OutboxDelivering
+	}
+}
+
+// FindOutbox finds a delivery with its event, body included.
+func (db *DB) FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error) {
+	var o cloud.OutboxWork
+	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		if o.Delivery, err = one(ctx, q, sqlOutboxDelivery, scanOutbox, int64(id)); err != nil {
+			return err
+		}
+		shown(&o.Delivery)
+		o.Event, err = db.outboxEvent(ctx, q, o.Delivery.EventID)
+		return err
+	})
+	return o, err
+}
+
+// OutboxAttempts lists the attempts of a delivery, first to last.
+func (db *DB) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error) {
+	return readList(ctx, db, sqlAttempts, scanAttempt, int64(id))
+}
+
+// Waiting counts deliveries that are not finished.
+type Waiting struct {
+	State  cloud.OutboxState
+	Count  int64
+	Oldest time.Time // planned time of the oldest
+}
+
+// OutboxWaiting counts what waits, by state.
+func (db *DB) OutboxWaiting(ctx context.Context) ([]Waiting, error) {
+	return readList(ctx, db, sqlWaiting, func(r rows, w *Waiting) error {
+		return r.Scan(&w.State, &w.Count, when(&w.Oldest))
+	})
+}

@@ -1,0 +1,203 @@
+// Package store keeps everything the core knows, in SQLite or PostgreSQL.
+//
+// One call of Decide is one transaction: the decision looks through a View, the
+// Changes it returns are written together or not at all, and Decide returns
+// after they are durable.
+//
+//   - Order. Decisions about one device run one after the other, each seeing
+//     all that the earlier ones wrote. On SQLite all decisions do: one goroutine
+//     owns the writer, takes what waits (at most 512), and commits once for
+//     all of them; one that fails is taken out without harm to the others. On
+//     PostgreSQL each decision is its own transaction and locks the device row.
+//   - Repetition. A decision may be run more than once before it is written:
+//     it has no side effects.
+//   - OnCommit functions are called after the commit and before Decide returns,
+//     one at a time. On SQLite the order is that of the commits. On
+//     PostgreSQL it is that of the commits for one device; decisions about
+//     different devices that commit at the same moment come in either order.
+//   - Loss. What Decide returned nil for survives a power cut (SQLite: WAL with
+//     synchronous=FULL; PostgreSQL: as the server is set).
+//
+// Times are kept in UTC to the millisecond; the zero time is NULL. A timeline
+// event is kept whole, with its own times as they were given. Secrets of
+// endpoints and bodies of events are sealed with Config.Box.
+//
+// SQL is the same text on both engines but for the tokens of dialect.go.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/seal"
+)
+
+// Config says where the data is and who is asking.
+type Config struct {
+	// URL is a postgres:// or postgresql:// address, or a path (file: or not)
+	// of a SQLite database. Empty is postern.db in Dir.
+	URL string
+	// Dir is the data directory, made when it is missing. Used for SQLite.
+	Dir string
+	// Node names this process among its peers; "node-1" when empty. Two
+	// processes on one PostgreSQL database need different names.
+	Node string
+	// Box seals secrets and event bodies. Required.
+	Box *seal.Box
+	// Logger gets what nobody else can be told. nil is slog.Default.
+	Logger *slog.Logger
+}
+
+// DB is an open store. It is safe for concurrent use.
+type DB struct {
+	engine engine
+	box    *seal.Box
+	log    *slog.Logger
+	node   string
+	ids    idBlocks
+	own    atomic.Bool // new outbox rows are written leased to this node
+
+	hookMu sync.Mutex
+	hooks  []func(*cloud.Changes)
+}
+
+// engine runs transactions on one of the databases.
+type engine interface {
+	// write runs fn in a transaction that has dev to itself and commits.
+	write(ctx context.Context, dev cloud.DeviceID, fn task) error
+	// read runs fn on one unchanging state of the database.
+	read(ctx context.Context, fn func(context.Context, querier) error) error
+	close() error
+}
+
+// task is the inside of a writing transaction. It may be run again. The Changes
+// it returns, when not nil, are told to OnCommit.
+type task func(context.Context, session) (*cloud.Changes, error)
+
+// Open opens the database, brings its tables to this version and starts the
+// writer. Several nodes may open one PostgreSQL database at once.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if cfg.Box == nil {
+		return nil, errors.New("open store: a sealing box is required")
+	}
+	db := &DB{box: cfg.Box, log: cfg.Logger, node: cfg.Node}
+	if db.log == nil {
+		db.log = slog.Default()
+	}
+	if db.node == "" {
+		db.node = "node-1"
+	}
+	var err error
+	if isPostgres(cfg.URL) {
+		db.engine, err = openPostgres(ctx, cfg.URL, db.committed)
+	} else {
+		var path string
+		if path, err = litePath(cfg); err == nil {
+			db.engine, err = openLite(ctx, path, db.committed)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return db, nil
+}
+
+func isPostgres(url string) bool {
+	return strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")
+}
+
+// litePath is the database file that cfg asks for; its directory exists after.
+func litePath(cfg Config) (string, error) {
+	path := strings.TrimPrefix(cfg.URL, "file:")
+	if path == "" {
+		path = filepath.Join(cfg.Dir, "postern.db")
+	}
+	if strings.ContainsAny(path, "?#%") {
+		return "", fmt.Errorf("database path %q holds one of ?, # and %%; settings cannot be given in it", path)
+	}
+	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+// Close waits for running transactions, ends the writer and closes the
+// database. No other method may be called after it.
+func (db *DB) Close() error { return db.engine.close() }
+
+// Decide runs fn inside one transaction and writes the Changes it returns. A
+// decision about a device names it in dev; Changes.Generation is checked
+// against that device. An error of fn is returned as it is and nothing is
+// written. Other errors: cloud.ErrStale when a condition does not hold,
+// cloud.ErrExists when a natural key is taken, cloud.ErrNotFound when Changes
+// speak of the present of a device or compartment that is not stored.
+//
+// When ctx ends before the decision was begun, nothing is written; after that
+// Decide waits for the outcome.
+func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	return db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true}, fn)
+		if err != nil || changes == nil || changes.Empty() {
+			return nil, err
+		}
+		w := writer{box: db.box, dev: dev}
+		if db.own.Load() {
+			w.owner = db.node
+		}
+		if err := w.changes(changes); err != nil {
+			return nil, err
+		}
+		return changes, s.apply(ctx, w.ops)
+	})
+}
+
+// decideOnce turns a panic of a decision into its error: on SQLite it runs on
+// the goroutine that everybody's changes depend on.
+func (db *DB) decideOnce(v cloud.View, fn func(cloud.View) (*cloud.Changes, error)) (c *cloud.Changes, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			db.log.Error("decision panicked", "panic", p, "stack", string(debug.Stack()))
+			c, err = nil, fmt.Errorf("decision panicked: %v", p)
+		}
+	}()
+	return fn(v)
+}
+
+// Look runs fn on one unchanging state of the database, beside the writer.
+func (db *DB) Look(ctx context.Context, fn func(cloud.View) error) error {
+	return db.engine.read(ctx, func(ctx context.Context, q querier) error {
+		return fn(&view{ctx: ctx, q: q, box: db.box})
+	})
+}
+
+// OnCommit registers fn to be told of every committed Changes of this node. It
+// is called before the store is used; fn must return at once and must neither
+// keep nor change what it is given.
+func (db *DB) OnCommit(fn func(*cloud.Changes)) {
+	db.hookMu.Lock()
+	defer db.hookMu.Unlock()
+	db.hooks = append(db.hooks, fn)
+}
+
+// committed tells the hooks, one Changes at a time.
+func (db *DB) committed(c *cloud.Changes) {
+	db.hookMu.Lock()
+	defer db.hookMu.Unlock()
+	for _, fn := range db.hooks {
+		fn(c)
+	}
+}
+
+// Node is the name this store leases work to.
+func (db *DB) Node() string { return db.node }
+
+// readLimit bounds every read that comes without a deadline: a reader that
+// never ends keeps the write-ahead log growing.
+const readLimit = 30 * time.Second

@@ -1,0 +1,740 @@
+// Package storetest is the conformance suite of the store: the same tests run
+// over every database that it works with.
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// PostgresEnv names the variable that holds the address of a PostgreSQL server
+// to test against.
+const PostgresEnv = "POSTERN_TEST_POSTGRES"
+
+// Box is a sealing box for tests.
+func Box(t testing.TB) *seal.Box {
+	b, err := seal.New(bytes.Repeat([]byte{42}, seal.KeySize))
+	require.NoError(t, err)
+	return b
+}
+
+// OpenSQLite opens a fresh SQLite store that is closed with the test.
+func OpenSQLite(t testing.TB) *store.DB {
+	return Open(t, store.Config{Dir: t.TempDir(), Node: "test", Box: Box(t)})
+}
+
+// Open opens a store that is closed with the test.
+func Open(t testing.TB, cfg store.Config) *store.DB {
+	db, err := store.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// PostgresURL makes a schema of its own for the test, dropped with it, and
+// skips the test when no server is given.
+func PostgresURL(t testing.TB) string {
+	base := os.Getenv(PostgresEnv)
+	if base == "" {
+		t.Skip(PostgresEnv + " is not set")
+	}
+	var random [8]byte
+	rand.Read(random[:])
+	schema := "t" + hex.EncodeToString(random[:])
+	run := func(sql string) {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		c, err := pgx.Connect(ctx, base)
+		require.NoError(t, err)
+		defer c.Close(ctx)
+		_, err = c.Exec(ctx, sql)
+		require.NoError(t, err)
+	}
+	run("CREATE SCHEMA " + schema)
+	t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
+	u, err := url.Parse(base)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("search_path", schema)
+	q.Set("pool_max_conns", "6")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// OpenPostgres opens a store in a schema of its own, as PostgresURL.
+func OpenPostgres(t testing.TB) *store.DB {
+	return Open(t, store.Config{URL: PostgresURL(t), Node: "test", Box: Box(t)})
+}
+
+// Run runs the suite. open gives a fresh store for each test.
+func Run(t *testing.T, open func(t *testing.T) *store.DB) {
+	for name, test := range map[string]func(*testing.T, *store.DB){
+		"ChangesAgainstModel":      changesAgainstModel,
+		"NothingOfAFailedDecision": nothingOfAFailedDecision,
+		"FailingAmongGood":         failingAmongGood,
+		"Conditions":               conditions,
+		"NaturalKeys":              naturalKeys,
+		"MissingRows":              missingRows,
+		"DeviceSerialises":         deviceSerialises,
+		"ShipmentSerialises":       shipmentSerialises,
+		"CommitOrder":              commitOrder,
+		"JournalAndGaps":           journalAndGaps,
+		"DeviceSeen":               deviceSeen,
+		"DeviceFaults":             deviceFaults,
+		"Epochs":                   epochs,
+		"Codes":                    codes,
+		"Timeline":                 timeline,
+		"Accounts":                 accounts,
+		"Lists":                    lists,
+		"IDs":                      ids,
+		"OutboxLifecycle":          outboxLifecycle,
+		"OutboxLog":                outboxLog,
+		"LookIsReadOnlySnapshot":   lookIsSnapshot,
+		"PanicIsAnError":           panicIsAnError,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// Now is a fixed moment for tests.
+var now = time.Date(2026, 11, 20, 18, 12, 0, 123_000_000, time.UTC)
+
+var errNo = errors.New("decided against it")
+
+func write(t testing.TB, db *store.DB, dev cloud.DeviceID, c *cloud.Changes) {
+	t.Helper()
+	require.NoError(t, db.Decide(t.Context(), dev, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+}
+
+func look(t testing.TB, db *store.DB, fn func(cloud.View)) {
+	t.Helper()
+	require.NoError(t, db.Look(t.Context(), func(v cloud.View) error { fn(v); return nil }))
+}
+
+func device(id cloud.DeviceID) cloud.Device {
+	return cloud.Device{ID: id, BusinessID: 1, Code: fmt.Sprintf("CAB-%d", id), Type: "smart_locker", CreatedAt: now}
+}
+
+func epoch(n byte) wire.Epoch { return wire.Epoch{0: n, 15: 1} }
+
+func lane(dev cloud.DeviceID, next uint64) cloud.LaneState {
+	return cloud.LaneState{DeviceID: dev, Epoch: epoch(1), Lane: wire.Settlement, Next: next, Head: wire.Head{1, 2}}
+}
+
+func nothingOfAFailedDecision(t *testing.T, db *store.DB) {
+	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}, errNo
+	})
+	require.Same(t, errNo, err, "the error comes as it is")
+	look(t, db, func(v cloud.View) {
+		_, err := v.Business(1)
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+	})
+	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return nil, nil }))
+}
+
+// failingAmongGood holds the writer with one decision while others queue up
+// behind it, so that SQLite commits them as one group.
+func failingAmongGood(t *testing.T, db *store.DB) {
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Deliveries: []cloud.Delivery{
+		{ID: 1, Number: "LD-1", ProviderID: 1, Reference: "taken"}}})
+	const n = 60
+	var wg sync.WaitGroup
+	begun, hold := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	wg.Go(func() {
+		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			once.Do(func() { close(begun) })
+			<-hold
+			return nil, nil
+		}))
+	})
+	<-begun
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			id := int64(100 + i)
+			c := &cloud.Changes{
+				Businesses: []cloud.Business{{ID: cloud.BusinessID(id), Code: fmt.Sprint(id)}},
+				Deliveries: []cloud.Delivery{{ID: cloud.DeliveryID(id), Number: fmt.Sprint("LD-", id), ProviderID: 1, Reference: fmt.Sprint(id)}},
+			}
+			switch i % 5 {
+			case 1:
+				c.Deliveries[0].Reference = "taken" // after the business was written
+			case 2:
+				c.Seen = []cloud.DeviceSeen{{DeviceID: 77, LastSeenAt: now}}
+			case 3:
+				c.Lanes = []cloud.LaneMove{{From: 9, To: lane(1, 10)}}
+			}
+			errs[i] = db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil })
+		})
+	}
+	close(hold)
+	wg.Wait()
+	look(t, db, func(v cloud.View) {
+		for i, err := range errs {
+			want := []error{nil, cloud.ErrExists, cloud.ErrNotFound, cloud.ErrStale, nil}[i%5]
+			_, stored := v.Business(cloud.BusinessID(100 + i))
+			if want == nil {
+				require.NoError(t, err)
+				require.NoError(t, stored)
+				continue
+			}
+			require.ErrorIs(t, err, want)
+			require.ErrorIs(t, stored, cloud.ErrNotFound, "change %d left something behind", i)
+		}
+	})
+}
+
+func conditions(t *testing.T, db *store.DB) {
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1, Generation: 5}}})
+	try := func(c *cloud.Changes) error {
+		c.Businesses = []cloud.Business{{ID: 9, Code: "mark"}}
+		return db.Decide(t.Context(), 1, func(cloud.View) (*cloud.Changes, error) { return c, nil })
+	}
+	marked := func() (found bool) {
+		look(t, db, func(v cloud.View) { _, err := v.Business(9); found = err == nil })
+		return found
+	}
+	require.ErrorIs(t, try(&cloud.Changes{Generation: 4}), cloud.ErrStale)
+	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 3, To: lane(1, 4)}}}), cloud.ErrStale, "no row yet")
+	require.False(t, marked())
+	require.NoError(t, try(&cloud.Changes{Generation: 5, Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}))
+	require.True(t, marked())
+	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}), cloud.ErrStale, "a row is there")
+	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 5, To: lane(1, 6)}}}), cloud.ErrStale)
+	other := lane(1, 2)
+	other.Lane = wire.Telemetry
+	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{To: other}, {From: 5, To: lane(1, 6)}}}), cloud.ErrStale)
+	look(t, db, func(v cloud.View) {
+		got, err := v.Lane(1, epoch(1), wire.Settlement)
+		require.NoError(t, err)
+		require.Equal(t, lane(1, 4), got)
+		_, err = v.Lane(1, epoch(1), wire.Telemetry)
+		require.ErrorIs(t, err, cloud.ErrNotFound, "half of the lanes moved")
+	})
+	require.NoError(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 4, To: lane(1, 9)}}}))
+	require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Generation: 5, Businesses: []cloud.Business{{ID: 10}}}, nil
+	}), "a generation belongs to a device")
+}
+
+func naturalKeys(t *testing.T, db *store.DB) {
+	first := &cloud.Changes{
+		Businesses: []cloud.Business{{ID: 1, Code: "b"}}, Providers: []cloud.Provider{{ID: 1, BusinessID: 1, Code: "p"}},
+		Accounts: []cloud.Account{{ID: 1, Email: "A@x.example"}, {ID: 2}, {ID: 3}}, Devices: []cloud.Device{device(1)},
+		Compartments: []cloud.Compartment{{GridID: 1, DeviceID: 1, Door: 1}},
+		Deliveries:   []cloud.Delivery{{ID: 1, Number: "n", ProviderID: 1, Reference: "r"}, {ID: 2, Number: "n2"}, {ID: 3, Number: "n3"}},
+		Exceptions:   []cloud.Exception{{ID: 1, DeviceID: 1, Source: "s"}},
+		Shipments:    []cloud.Shipment{{ID: 1, Number: "swp1"}},
+		Batches:      []cloud.JournalBatch{{DeviceID: 1, Epoch: epoch(1), First: 1, Count: 1, Bytes: []byte{1}}},
+		Outbox:       []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 1, CreatedAt: now}}}},
+	}
+	write(t, db, 0, first)
+	for name, c := range map[string]*cloud.Changes{
+		"business":  {Businesses: []cloud.Business{{ID: 2, Code: "b"}}},
+		"provider":  {Providers: []cloud.Provider{{ID: 2, BusinessID: 1, Code: "p"}}},
+		"email":     {Accounts: []cloud.Account{{ID: 9, Email: "a@X.example"}}},
+		"device":    {Devices: []cloud.Device{{ID: 2, Code: "CAB-1"}}},
+		"door":      {Compartments: []cloud.Compartment{{GridID: 2, DeviceID: 1, Door: 1}}},
+		"number":    {Deliveries: []cloud.Delivery{{ID: 9, Number: "n"}}},
+		"reference": {Deliveries: []cloud.Delivery{{ID: 9, Number: "n9", ProviderID: 1, Reference: "r"}}},
+		"exception": {Exceptions: []cloud.Exception{{ID: 2, DeviceID: 1, Source: "s"}}},
+		"shipment":  {Shipments: []cloud.Shipment{{ID: 2, Number: "SWP1"}}},
+		"batch":     {Batches: first.Batches},
+		"event":     {Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 2, CreatedAt: now}}}}},
+	} {
+		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil })
+		require.ErrorIs(t, err, cloud.ErrExists, name)
+	}
+	first.Batches, first.Outbox = nil, nil
+	write(t, db, 0, first) // known ids are replaced
+}
+
+func missingRows(t *testing.T, db *store.DB) {
+	look(t, db, func(v cloud.View) {
+		for name, err := range map[string]error{
+			"business": second(v.Business(1)), "provider": second(v.Provider(1)), "device": second(v.Device(1)),
+			"session": second(v.Session(1)), "current epoch": second(v.CurrentEpoch(1)), "epoch": second(v.FindEpoch(epoch(1))),
+			"lane": second(v.Lane(1, epoch(1), 0)), "compartment": second(v.Compartment(1, 1)), "delivery": second(v.Delivery(1)),
+			"number": second(v.DeliveryByNumber("")), "reference": second(v.DeliveryByReference(0, "")),
+			"opening": second(v.Opening("")), "command": second(v.Command("")), "source": second(v.ExceptionBySource(1, "")),
+			"shipment": second(v.ShipmentByNumber("")),
+		} {
+			require.ErrorIs(t, err, cloud.ErrNotFound, name)
+		}
+		has, err := v.HasEvent(1, "x")
+		require.NoError(t, err)
+		require.False(t, has)
+	})
+	for name, c := range map[string]*cloud.Changes{
+		"seen": {Seen: []cloud.DeviceSeen{{DeviceID: 1, Firmware: "1"}}},
+		"door": {Doors: []cloud.DoorPresent{{DeviceID: 1, Door: 1}}},
+	} {
+		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil })
+		require.ErrorIs(t, err, cloud.ErrNotFound, name)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// deviceSerialises counts with read-modify-write decisions about one device.
+func deviceSerialises(t *testing.T, db *store.DB) {
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1}}})
+	const workers, each = 8, 12
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range each {
+				require.NoError(t, db.Decide(t.Context(), 1, func(v cloud.View) (*cloud.Changes, error) {
+					s, err := v.Session(1)
+					s.Generation++
+					return &cloud.Changes{Sessions: []cloud.Session{s}}, err
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	look(t, db, func(v cloud.View) {
+		s, err := v.Session(1)
+		require.NoError(t, err)
+		require.EqualValues(t, workers*each, s.Generation)
+	})
+}
+
+// shipmentSerialises folds one timeline from decisions about different devices
+// and about none.
+func shipmentSerialises(t *testing.T, db *store.DB) {
+	c := &cloud.Changes{Shipments: []cloud.Shipment{{ID: 1, Number: "SWP-1"}}}
+	for id := range cloud.DeviceID(4) {
+		c.Devices = append(c.Devices, device(id+1))
+	}
+	write(t, db, 0, c)
+	const each = 10
+	var wg sync.WaitGroup
+	for dev := range cloud.DeviceID(4) { // device 0 is none
+		wg.Go(func() {
+			for i := range each {
+				require.NoError(t, db.Decide(t.Context(), dev, func(v cloud.View) (*cloud.Changes, error) {
+					s, err := v.ShipmentByNumber("swp-1")
+					if err != nil {
+						return nil, err
+					}
+					es, err := v.Timeline(s.ID)
+					s.Current = otep.Code(fmt.Sprint(len(es) + 1))
+					e := otep.Event{EventID: fmt.Sprintf("%d-%d", dev, i), OccurredAt: otep.Time{Time: now}}
+					return &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, Event: e}}}, err
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	s, es, err := db.FindTimeline(t.Context(), "SWP-1")
+	require.NoError(t, err)
+	require.Len(t, es, 4*each)
+	require.EqualValues(t, fmt.Sprint(4*each), s.Current)
+}
+
+// commitOrder checks that each device's changes are told in the order of their
+// commits, after the commit, and before Decide returns.
+func commitOrder(t *testing.T, db *store.DB) {
+	var mu sync.Mutex
+	told := map[cloud.DeviceID][]int64{}
+	db.OnCommit(func(c *cloud.Changes) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range c.Sessions {
+			told[s.DeviceID] = append(told[s.DeviceID], s.Generation)
+		}
+	})
+	var wg sync.WaitGroup
+	for id := cloud.DeviceID(1); id <= 3; id++ {
+		write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(id)}, Sessions: []cloud.Session{{DeviceID: id}}})
+		for range 4 {
+			wg.Go(func() {
+				for range 8 {
+					var mine int64
+					require.NoError(t, db.Decide(t.Context(), id, func(v cloud.View) (*cloud.Changes, error) {
+						s, err := v.Session(id)
+						s.Generation++
+						mine = s.Generation
+						return &cloud.Changes{Sessions: []cloud.Session{s}}, err
+					}))
+					mu.Lock()
+					require.True(t, slices.Contains(told[id], mine), "Decide returned before it was told")
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	err := db.Decide(t.Context(), 1, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Sessions: []cloud.Session{{DeviceID: 1, Generation: 1000}}, Generation: 999}, nil
+	})
+	require.ErrorIs(t, err, cloud.ErrStale)
+	for id, got := range told {
+		want := make([]int64, 33)
+		for i := range want {
+			want[i] = int64(i)
+		}
+		require.Equal(t, want, got, "device %d", id)
+	}
+}
+
+func journalAndGaps(t *testing.T, db *store.DB) {
+	batch := func(first uint64, count int, aside string) cloud.JournalBatch {
+		return cloud.JournalBatch{DeviceID: 1, Epoch: epoch(1), Lane: wire.Telemetry, First: first, Count: count,
+			Bytes: []byte(fmt.Sprint(first)), Head: wire.Head{byte(first)}, ReceivedAt: now, Aside: aside}
+	}
+	bs := []cloud.JournalBatch{batch(1, 10, ""), batch(11, 5, ""), batch(11, 5, "fork"), batch(11, 5, "fork"), batch(20, 4, "")}
+	gap := cloud.GapRange{DeviceID: 1, Epoch: epoch(1), Lane: wire.Telemetry, First: 16, Last: 19, Reason: "evicted", Missing: 4}
+	open := cloud.GapRange{DeviceID: 1, Epoch: epoch(1), Lane: wire.Telemetry, First: 24, Reason: "damaged", Head: wire.Head{9}}
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Batches: bs, Gaps: []cloud.GapRange{gap, open}})
+	look(t, db, func(v cloud.View) {
+		f := func(first, last uint64, want ...cloud.JournalBatch) {
+			t.Helper()
+			got, err := v.Journal(1, epoch(1), wire.Telemetry, first, last)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		f(1, 1, bs[0])
+		f(10, 11, bs[0], bs[1])
+		f(15, 20, bs[1], bs[4])
+		f(16, 19)
+		f(1, 100, bs[0], bs[1], bs[4])
+		f(24, 100)
+		g := func(from uint64, want ...cloud.GapRange) {
+			t.Helper()
+			got, err := v.Gaps(1, epoch(1), wire.Telemetry, from)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		g(0, gap, open)
+		g(19, gap, open)
+		g(20, open)
+	})
+	s, err := db.JournalStats(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, store.Stats{Records: 19, Batches: 3, Missing: 4, Gaps: 2}, s)
+	var seen []cloud.JournalBatch
+	for n := int64(0); ; {
+		page, err := db.JournalAfter(t.Context(), n, 2)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, j := range page {
+			require.Greater(t, j.N, n)
+			n, seen = j.N, append(seen, j.JournalBatch)
+		}
+	}
+	require.Equal(t, bs, seen)
+	asides, err := db.ListAsides(t.Context(), 1, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, asides, 2)
+	gap.Missing = 1 // a late batch filled three
+	write(t, db, 1, &cloud.Changes{Gaps: []cloud.GapRange{gap}})
+	s, err = db.JournalStats(t.Context(), 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Missing)
+}
+
+func deviceSeen(t *testing.T, db *store.DB) {
+	d := device(1)
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{d}})
+	held := uint64(7)
+	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastSeenAt: now, Applied: 3, CodesHeld: &held,
+		Firmware: "1.2", StatusAt: now, StatusEnds: &[2]uint64{5, 6}, StatusEpoch: epoch(1)}}})
+	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastPlaced: now.Add(time.Second)}}})
+	d.Name = "lobby" // writing the device leaves what it last said
+	write(t, db, 1, &cloud.Changes{Devices: []cloud.Device{d}})
+	d.LastSeenAt, d.LastPlaced, d.Applied, d.CodesHeld, d.Firmware = now, now.Add(time.Second), 3, 7, "1.2"
+	d.StatusAt, d.StatusEnds, d.StatusEpoch = now, [2]uint64{5, 6}, epoch(1)
+	look(t, db, func(v cloud.View) {
+		got, err := v.Device(1)
+		require.NoError(t, err)
+		require.Equal(t, d, got)
+	})
+	none := uint64(0)
+	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, CodesHeld: &none}}})
+	got, err := db.FindDeviceByCode(t.Context(), "CAB-1")
+	require.NoError(t, err)
+	require.Zero(t, got.CodesHeld)
+}
+
+func deviceFaults(t *testing.T, db *store.DB) {
+	f := cloud.DeviceException{DeviceID: 1, Type: cloud.DevBadBatch, Detail: "a", OpenedAt: now, SeenAt: now}
+	again := f
+	again.Detail, again.SeenAt, again.OpenedAt = "b", now.Add(time.Second), now.Add(time.Second)
+	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{f, again}})
+	got, err := db.ListDeviceExceptions(t.Context(), 1, 10)
+	require.NoError(t, err)
+	want := f
+	want.Detail, want.Count, want.SeenAt = "b", 2, again.SeenAt
+	require.Equal(t, []cloud.DeviceException{want}, got)
+	end := f
+	end.ClosedAt = now.Add(time.Hour)
+	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{end}})
+	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{f}})
+	got, err = db.ListDeviceExceptions(t.Context(), 1, 10)
+	require.NoError(t, err)
+	require.Len(t, got, 2, "a closed one is not counted up")
+	require.Equal(t, end.ClosedAt, got[1].ClosedAt)
+}
+
+func epochs(t *testing.T, db *store.DB) {
+	a := cloud.Epoch{DeviceID: 1, Epoch: epoch(1), Current: true, OpenedAt: now}
+	write(t, db, 0, &cloud.Changes{Epochs: []cloud.Epoch{a}})
+	b := cloud.Epoch{DeviceID: 1, Epoch: epoch(2), Prev: epoch(1), Current: true, OpenedAt: now.Add(time.Hour)}
+	old := a
+	old.Current, old.ClosedAt = false, b.OpenedAt
+	write(t, db, 0, &cloud.Changes{Epochs: []cloud.Epoch{b, old}}) // in either order
+	look(t, db, func(v cloud.View) {
+		got, err := v.CurrentEpoch(1)
+		require.NoError(t, err)
+		require.Equal(t, b, got)
+		got, err = v.FindEpoch(epoch(1))
+		require.NoError(t, err)
+		require.Equal(t, old, got)
+	})
+}
+
+func codes(t *testing.T, db *store.DB) {
+	row := func(n uint64) cloud.CodeRow {
+		return cloud.CodeRow{DeviceID: 1, DeliveryID: 5, CreatedAt: now, Entry: wire.CodeEntry{Number: n, Op: wire.CodeSet,
+			Kind: wire.CodePickup, Verifier: bytes.Repeat([]byte{byte(n)}, 32), Packages: map[uint][]string{3: {"a"}}}}
+	}
+	a, b, c := row(1), row(2), row(3)
+	a.DroppedAt = now
+	write(t, db, 0, &cloud.Changes{Codes: []cloud.CodeRow{a, b, c}})
+	look(t, db, func(v cloud.View) {
+		f := func(from uint64, limit int, want ...cloud.CodeRow) {
+			t.Helper()
+			got, err := v.CodeRows(1, from, limit)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		f(0, 10, b, c)
+		f(0, 1, b)
+		f(1, 10, b, c)
+		f(3, 10)
+		got, err := v.DeliveryCodes(5)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.CodeRow{a, b, c}, got)
+	})
+	b.DroppedAt = now
+	write(t, db, 0, &cloud.Changes{Codes: []cloud.CodeRow{b}})
+	look(t, db, func(v cloud.View) {
+		got, err := v.CodeRows(1, 1, 10)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.CodeRow{b, c}, got, "pieces hold dropped ones too")
+	})
+}
+
+func timeline(t *testing.T, db *store.DB) {
+	at, err := otep.ParseTime("2026-11-20T18:12:00.123456789-05:00")
+	require.NoError(t, err)
+	e := otep.Event{EventID: "e1", Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "x-available_for_pickup",
+		Phase: "delivery", Location: &otep.Location{Name: "包裹 <42>"}, Extensions: map[string]any{"k": "v"}}
+	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "Swp1", DeliveryID: 4, CreatedAt: now}
+	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: e}}})
+	changed := e
+	changed.Message = "rewritten"
+	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}})
+	got, es, err := db.FindTimeline(t.Context(), "sWP1")
+	require.NoError(t, err)
+	require.Equal(t, s, got)
+	require.Len(t, es, 1, "a known event is left as it is")
+	require.Equal(t, at.String(), es[0].Event.OccurredAt.String(), "times come back as they were given")
+	es[0].Event.OccurredAt, es[0].Event.RecordedAt = at, at
+	require.Equal(t, e, es[0].Event)
+	of, err := db.ListDeliveryShipments(t.Context(), 4)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.Shipment{s}, of)
+	look(t, db, func(v cloud.View) {
+		has, err := v.HasEvent(1, "e1")
+		require.NoError(t, err)
+		require.True(t, has)
+	})
+}
+
+func accounts(t *testing.T, db *store.DB) {
+	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
+	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now}
+	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now}
+	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
+		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now}
+	write(t, db, 0, &cloud.Changes{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok},
+		Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
+			{BusinessID: 42, At: now, Actor: "system", Action: "b"}}})
+	l, err := db.FindToken(t.Context(), tok.Hash)
+	require.NoError(t, err)
+	require.Equal(t, store.Login{Token: tok, Account: a, Provider: p}, l)
+	_, err = db.FindToken(t.Context(), [32]byte{2})
+	require.ErrorIs(t, err, cloud.ErrNotFound)
+	got, err := db.FindAccountByEmail(t.Context(), "OPS@swift.example")
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	_, err = db.FindAccountByEmail(t.Context(), "")
+	require.ErrorIs(t, err, cloud.ErrNotFound)
+	look(t, db, func(v cloud.View) {
+		es, err := v.Endpoints(17)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.Endpoint{e}, es)
+	})
+	ep, err := db.FindEndpoint(t.Context(), 3)
+	require.NoError(t, err)
+	require.Equal(t, e, ep)
+	require.NoError(t, db.SetEndpointStatus(t.Context(), 3, "gone", now))
+	ep, err = db.FindEndpoint(t.Context(), 3)
+	require.NoError(t, err)
+	require.Equal(t, "gone", ep.Status)
+	au, err := db.ListAudits(t.Context(), 42, 0, 1)
+	require.NoError(t, err)
+	require.Equal(t, "b", au[0].Action)
+	au, err = db.ListAudits(t.Context(), 42, au[0].N, 5)
+	require.NoError(t, err)
+	require.Len(t, au, 1)
+}
+
+func lists(t *testing.T, db *store.DB) {
+	c := &cloud.Changes{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "B", Position: 2}, {Code: "A", Position: 1}}}}
+	for id := range cloud.DeviceID(5) {
+		c.Devices = append(c.Devices, device(id+1))
+		c.Sessions = append(c.Sessions, cloud.Session{DeviceID: id + 1, Generation: 1})
+		for door := range uint(4) {
+			c.Compartments = append(c.Compartments, cloud.Compartment{GridID: cloud.GridID(uint(id)*10 + door + 1), DeviceID: id + 1, Door: door + 1,
+				State: []string{"free", "free", "occupied", "blocked"}[door], DoorStatus: []string{"closed", "open", "closed", "unknown"}[door]})
+		}
+	}
+	for i := range cloud.DeliveryID(7) {
+		st := cloud.DeliveryCreated
+		if i%2 == 1 {
+			st = cloud.DeliveryPickedUp
+		}
+		c.Deliveries = append(c.Deliveries, cloud.Delivery{ID: i + 1, Number: fmt.Sprint("LD-", i), BusinessID: 1, ProviderID: cloud.ProviderID(i%2 + 1),
+			DeviceID: 1, Reference: fmt.Sprint("R", i), Status: st, Packages: []cloud.Package{{TrackingNumber: "T"}}})
+		c.Exceptions = append(c.Exceptions, cloud.Exception{ID: cloud.ExceptionID(i + 1), BusinessID: 1, DeviceID: 1,
+			Status: []string{"open", "resolved"}[i%2]})
+	}
+	write(t, db, 0, c)
+	ctx := t.Context()
+	ds, err := db.ListDevices(ctx, 1, 2, 2)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.Device{device(3), device(4)}, ds)
+	all, err := db.ListAllDevices(ctx, 0, 100)
+	require.NoError(t, err)
+	require.Len(t, all, 5)
+	ss, err := db.ListSessions(ctx, 3, 100)
+	require.NoError(t, err)
+	require.Len(t, ss, 2)
+	sh, err := db.ListShelves(ctx, 1)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.Shelf{{Code: "A", Position: 1}, {Code: "B", Position: 2}}, sh)
+	write(t, db, 0, &cloud.Changes{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "C", Position: 1}}}})
+	sh, err = db.ListShelves(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, sh, 1, "shelves are replaced as a whole")
+	cs, err := db.ListCompartments(ctx, 2)
+	require.NoError(t, err)
+	require.Len(t, cs, 4)
+	one, err := db.FindCompartment(ctx, 12)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, one.Door)
+	oc, err := db.ListOccupancy(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, oc, 5)
+	require.Equal(t, store.Occupancy{DeviceID: 1, Total: 4, Free: 2, Occupied: 1, Blocked: 1, Opens: 1}, oc[0])
+	open, err := db.ListDeviceDeliveries(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, open, 4)
+	require.Len(t, open[0].Packages, 1)
+	page, err := db.ListDeliveries(ctx, store.DeliveryFilter{BusinessID: 1, Before: 6, Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, page, 2)
+	require.EqualValues(t, 5, page[0].ID)
+	page, err = db.ListDeliveries(ctx, store.DeliveryFilter{ProviderID: 2, Status: cloud.DeliveryPickedUp, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page, 3)
+	_, err = db.FindDelivery(ctx, 1, 2)
+	require.ErrorIs(t, err, cloud.ErrNotFound, "another provider's")
+	d, err := db.FindDeliveryByReference(ctx, 2, "R1")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, d.ID)
+	ex, err := db.ListExceptions(ctx, 1, "open", 7, 10)
+	require.NoError(t, err)
+	require.Len(t, ex, 3)
+}
+
+func ids(t *testing.T, db *store.DB) {
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			last := int64(0)
+			for range 100 {
+				id, err := db.NewID(t.Context(), store.Deliveries)
+				require.NoError(t, err)
+				require.Greater(t, id, last)
+				last = id
+				mu.Lock()
+				require.False(t, seen[id])
+				seen[id] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.True(t, seen[1])
+	require.True(t, seen[800], "one node leaves no holes")
+	id, err := db.NewID(t.Context(), store.Grids)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, id, "kinds count apart")
+}
+
+func lookIsSnapshot(t *testing.T, db *store.DB) {
+	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "before"}}})
+	look(t, db, func(v cloud.View) {
+		_, err := v.Business(1)
+		require.NoError(t, err)
+		write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "after"}}})
+		b, err := v.Business(1)
+		require.NoError(t, err)
+		require.Equal(t, "before", b.Name)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, db.Look(ctx, func(cloud.View) error { return nil }))
+	require.Error(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Businesses: []cloud.Business{{ID: 2, Code: "b"}}}, nil
+	}))
+}
+
+func panicIsAnError(t *testing.T, db *store.DB) {
+	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { panic("boom") })
+	require.ErrorContains(t, err, "panicked")
+	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}})
+}
