@@ -2,29 +2,30 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/postern-io/postern/cloud"
 )
 
-// IDKind is a sequence of ids. Each starts at 1.
-type IDKind string
+// IDKind is a sequence of ids.
+type IDKind = cloud.IDKind
 
 // Sequences.
 const (
-	Businesses   IDKind = "business"
-	Accounts     IDKind = "account"
-	Providers    IDKind = "provider"
-	Endpoints    IDKind = "endpoint"
-	Devices      IDKind = "device"
-	Grids        IDKind = "grid"
-	Deliveries   IDKind = "delivery"
-	Shipments    IDKind = "shipment"
-	DeviceOrders IDKind = "device_order"
-	Exceptions   IDKind = "exception"
-	Outboxes     IDKind = "outbox"
-	Events       IDKind = "event" // the number in an outbox event's id
+	Businesses   = cloud.BusinessIDs
+	Accounts     = cloud.AccountIDs
+	Providers    = cloud.ProviderIDs
+	Endpoints    = cloud.EndpointIDs
+	Devices      = cloud.DeviceIDs
+	Grids        = cloud.GridIDs
+	Deliveries   = cloud.DeliveryIDs
+	Shipments    = cloud.ShipmentIDs
+	DeviceOrders = cloud.DeviceOrderIDs
+	Exceptions   = cloud.ExceptionIDs
+	Outboxes     = cloud.OutboxIDs
+	Events       = cloud.EventIDs // the number in an outbox event's id
 )
 
 // Blocks start small, so that ids of quiet kinds look natural, and double while
@@ -61,21 +62,61 @@ func (b *idBlocks) of(kind IDKind) *idBlock {
 	return b.blocks[kind]
 }
 
-// NewID gives an id of a kind that was never given before, on any node. It is
-// called before a decision, not inside one. Ids of one node grow; a stop of the
-// node leaves a hole.
+// NewID gives an id of a kind that was never given before, on any node. Inside
+// a decision its View gives them. Ids of one node grow; a stop of the node
+// leaves a hole.
 func (db *DB) NewID(ctx context.Context, kind IDKind) (int64, error) {
 	b := db.ids.of(kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next == b.end {
-		if err := db.leaseIDs(ctx, kind, b); err != nil {
-			return 0, fmt.Errorf("lease %s ids: %w", kind, err)
-		}
+	if err := db.fill(ctx, kind, b); err != nil {
+		return 0, err
 	}
 	id := b.next
 	b.next++
 	return id, nil
+}
+
+// fill leases a block when there is no id left. The caller holds b.mu.
+func (db *DB) fill(ctx context.Context, kind IDKind, b *idBlock) error {
+	if b.next < b.end {
+		return nil
+	}
+	if err := db.leaseIDs(ctx, kind, b); err != nil {
+		return fmt.Errorf("lease %s ids: %w", kind, err)
+	}
+	return nil
+}
+
+// dryError ends a decision that needs more ids than are leased: leasing waits
+// for the writer that runs the decision. Decide leases and runs it again.
+type dryError struct{ kind IDKind }
+
+func (e dryError) Error() string { return "no " + string(e.kind) + " ids are leased" }
+
+// NewID gives an id inside a decision.
+func (v *view) NewID(kind cloud.IDKind) (int64, error) {
+	if v.ids == nil {
+		return 0, errors.New("ids are given in decisions only")
+	}
+	b := v.ids.of(kind)
+	if !b.mu.TryLock() {
+		return 0, dryError{kind} // being leased right now
+	}
+	defer b.mu.Unlock()
+	if b.next == b.end {
+		return 0, dryError{kind}
+	}
+	b.next++
+	return b.next - 1, nil
+}
+
+// refill leases ids for a decision that ran dry.
+func (db *DB) refill(ctx context.Context, kind IDKind) error {
+	b := db.ids.of(kind)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return db.fill(ctx, kind, b)
 }
 
 func (db *DB) leaseIDs(ctx context.Context, kind IDKind, b *idBlock) error {

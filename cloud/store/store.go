@@ -142,8 +142,21 @@ func (db *DB) Close() error { return db.engine.close() }
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
 func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	for {
+		err := db.decide(ctx, dev, fn)
+		var dry dryError
+		if !errors.As(err, &dry) {
+			return err
+		}
+		if err := db.refill(ctx, dry.kind); err != nil {
+			return err
+		}
+	}
+}
+
+func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
 	return db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true}, fn)
+		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: &db.ids}, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}

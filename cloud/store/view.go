@@ -14,7 +14,8 @@ type view struct {
 	ctx   context.Context
 	q     querier
 	box   *seal.Box
-	locks bool // for a decision: shipments that it reads stay as they are
+	locks bool      // for a decision: shipments that it reads stay as they are
+	ids   *idBlocks // of a decision, nil otherwise
 }
 
 var _ cloud.View = (*view)(nil)
