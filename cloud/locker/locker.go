@@ -47,8 +47,9 @@ type Service struct {
 	cfg Config
 	log *slog.Logger
 
-	mu      sync.Mutex
-	waiters map[string][]chan struct{} // by opening id
+	mu       sync.Mutex
+	waiters  map[string][]chan struct{}   // by opening id
+	expiries map[cloud.DeviceID]time.Time // of the next command to expire
 
 	hashing chan struct{} // one token a hash: they use much memory
 }
@@ -70,7 +71,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, hashing: make(chan struct{}, 2)}
+	return &Service{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
 }
 
 // Codes are a delivery's two secrets.
@@ -132,6 +133,7 @@ func (s *Service) Committed(ch *cloud.Changes) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteExpiry(ch)
 	wake := func(id string) {
 		for _, c := range s.waiters[id] {
 			select {

@@ -44,8 +44,8 @@ func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
 			return problem, err
 		}
 	}
-	if o.State == cloud.OpeningRequested {
-		o.State = cloud.OpeningRunning
+	if o.State == cloud.OpeningRequested || o.EndReason == string(cloud.CommandExpired) {
+		o.State, o.EndReason, o.EndedAt = cloud.OpeningRunning, "", time.Time{} // the cabinet took it after all
 	}
 	if b.EndsAt != 0 {
 		o.EndsAt = r.OccurredAt.Add(time.Duration(b.EndsAt - r.At))
@@ -324,6 +324,9 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if first {
 		d.DepositedAt, d.DueAt = at, at.Add(d.CollectWithin)
 	}
+	if err := w.activate(d); err != nil {
+		return err
+	}
 	ro := r
 	ro.OccurredAt = at
 	for _, n := range deposited {
@@ -350,6 +353,26 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		}
 	}
 	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+}
+
+// activate marks the pickup code's entry as active for the compartments where
+// parcels lie, for a cabinet that asks for the whole list later. The one that
+// settled has activated it by itself.
+func (w *Work) activate(d *cloud.Delivery) error {
+	rows, err := w.v.DeliveryCodes(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Entry.Op != wire.CodeSet || row.Entry.Kind != wire.CodePickup || !row.DroppedAt.IsZero() {
+			continue
+		}
+		if row.Entry, err = activeEntry(w.v, *d, row.Entry); err != nil {
+			return err
+		}
+		w.ch.Codes = append(w.ch.Codes, row)
+	}
+	return nil
 }
 
 func findPackage(d *cloud.Delivery, number string) *cloud.Package {

@@ -1,0 +1,506 @@
+package locker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// PackageInput is one package of a new delivery.
+type PackageInput struct {
+	TrackingNumber string  `json:"tracking_number"`
+	Reference      string  `json:"reference"`
+	Size           string  `json:"size"` // S, M, L, XL; empty: any
+	Weight         float64 `json:"weight"`
+	Length         float64 `json:"length"`
+	Width          float64 `json:"width"`
+	Height         float64 `json:"height"`
+	Description    string  `json:"description"`
+}
+
+// CreateInput is a new delivery.
+type CreateInput struct {
+	ReferenceNumber string          `json:"reference_number"`
+	DeviceID        cloud.DeviceID  `json:"device_id"`
+	Packages        []PackageInput  `json:"packages"`
+	Recipient       cloud.Recipient `json:"recipient"`
+	Courier         *cloud.Courier  `json:"courier"`
+	Notify          *cloud.Notify   `json:"notify"`
+	DeliverBefore   string          `json:"deliver_before"`
+	CollectWithin   int             `json:"collect_within_hours"`
+	Reserve         *bool           `json:"reserve"`
+	Metadata        json.RawMessage `json:"metadata"`
+}
+
+// DeliveryOutput is the answer that shows a delivery.
+type DeliveryOutput struct {
+	Result   bool         `json:"result"`
+	Delivery DeliveryBody `json:"delivery"`
+	// Created is set for a delivery that did not exist before.
+	Created bool `json:"-"`
+}
+
+// fields collects messages about input fields.
+type fields map[string][]string
+
+func (f fields) add(path, message string, args ...any) {
+	f[path] = append(f[path], fmt.Sprintf(message, args...))
+}
+
+func (f fields) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
+}
+
+var timeLayouts = []string{time.RFC3339, "2006-01-02 15:04:05"}
+
+func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore time.Time, err error) {
+	f := fields{}
+	if n := len(in.ReferenceNumber); n == 0 || n > 64 {
+		f.add("reference_number", "The reference_number must have 1 to 64 characters.")
+	}
+	if in.DeviceID <= 0 {
+		f.add("device_id", "The device_id is required.")
+	}
+	if n := len(in.Packages); n == 0 || n > 10 {
+		f.add("packages", "A delivery has 1 to 10 packages.")
+	}
+	seen := map[string]bool{}
+	for i, p := range in.Packages {
+		at := "packages." + strconv.Itoa(i)
+		switch number := strings.ToUpper(p.TrackingNumber); {
+		case !validTracking(p.TrackingNumber):
+			f.add(at+".tracking_number", "The tracking_number must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
+		case seen[number]:
+			f.add(at+".tracking_number", "The tracking_number is listed twice.")
+		default:
+			seen[number] = true
+		}
+		if p.Size != "" && !slices.Contains(sizes, p.Size) {
+			f.add(at+".size", "The size must be S, M, L or XL.")
+		}
+		if p.Weight < 0 || p.Length < 0 || p.Width < 0 || p.Height < 0 {
+			f.add(at, "Weight and dimensions must not be negative.")
+		}
+		if len(p.Reference) > 64 || len(p.Description) > 255 {
+			f.add(at, "The reference has at most 64 characters, the description 255.")
+		}
+	}
+	if in.Recipient.Name == "" || len(in.Recipient.Name) > 120 {
+		f.add("recipient.name", "The name must have 1 to 120 characters.")
+	}
+	if in.Recipient.Phone == "" && in.Recipient.Email == "" {
+		f.add("recipient", "A phone number or an email address is required.")
+	}
+	if in.CollectWithin == 0 {
+		in.CollectWithin = 72
+	}
+	if in.CollectWithin < 24 || in.CollectWithin > 720 {
+		f.add("collect_within_hours", "The value must be between 24 and 720.")
+	}
+	deliverBefore = now.Add(72 * time.Hour)
+	if in.DeliverBefore != "" {
+		if deliverBefore, err = parseTime(in.DeliverBefore, l); err != nil {
+			f.add("deliver_before", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
+		} else if !deliverBefore.After(now) {
+			f.add("deliver_before", "The time must lie ahead.")
+		}
+	}
+	if len(in.Metadata) > 0 {
+		var m map[string]any
+		if json.Unmarshal(in.Metadata, &m) != nil {
+			f.add("metadata", "The metadata must be an object.")
+		}
+	}
+	return deliverBefore.UTC(), f.err()
+}
+
+func parseTime(s string, l *time.Location) (time.Time, error) {
+	for _, layout := range timeLayouts {
+		if t, err := time.ParseInLocation(layout, s, l); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("not a time")
+}
+
+func validTracking(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// mine finds a device that the caller may use.
+func mine(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
+	d, err := v.Device(id)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Provider.BusinessID {
+		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
+	}
+	if err != nil {
+		return d, err
+	}
+	if d.OwnerProviderID != 0 && d.OwnerProviderID != c.Provider.ID {
+		return d, cloud.E(cloud.Forbidden, "DEVICE_NOT_SHARED")
+	}
+	return d, nil
+}
+
+// Create makes a delivery task, idempotent by the partner's reference number:
+// codes are drawn, compartments reserved, and the cabinet's code list grows, so
+// that a courier can deposit with no network. Errors: VALIDATION_FAILED,
+// DEVICE_NOT_FOUND, DEVICE_NOT_SHARED, DEVICE_DISABLED, NO_COMPARTMENT,
+// PARCEL_TOO_LARGE, DUPLICATE_REFERENCE.
+func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (DeliveryOutput, error) {
+	now := time.Now().UTC()
+	raw, _ := json.Marshal(in) // plain fields always encode
+	hash := sha256.Sum256(raw)
+	var device cloud.Device
+	var before time.Time
+	var existing *cloud.Delivery
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		biz, err := v.Business(c.Provider.BusinessID)
+		if err != nil {
+			return err
+		}
+		if before, err = in.check(zone(biz), now); err != nil {
+			return err
+		}
+		if old, err := v.DeliveryByReference(c.Provider.ID, in.ReferenceNumber); err == nil {
+			existing = &old
+			return nil
+		} else if !errors.Is(err, cloud.ErrNotFound) {
+			return err
+		}
+		device, err = mine(v, c, in.DeviceID)
+		return err
+	})
+	if err != nil {
+		return DeliveryOutput{}, err
+	}
+	if existing != nil {
+		return s.again(ctx, *existing, hash[:])
+	}
+	if device.Disabled {
+		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	var id cloud.DeliveryID
+	for range 20 { // a drawn code may be in use
+		drawn, err := s.draw(ctx, device)
+		if err != nil {
+			return DeliveryOutput{}, err
+		}
+		err = s.cfg.Store.Decide(ctx, device.ID, func(v cloud.View) (*cloud.Changes, error) {
+			ch, d, err := s.create(v, c, in, before, now, hash[:], drawn)
+			id = d
+			return ch, err
+		})
+		if errors.Is(err, errCodeTaken) {
+			continue
+		}
+		if errors.Is(err, cloud.ErrExists) {
+			return s.Create(ctx, c, in) // the same reference, at the same time
+		}
+		if err != nil {
+			return DeliveryOutput{}, err
+		}
+		out, err := s.show(ctx, id)
+		out.Created = true
+		return out, err
+	}
+	return DeliveryOutput{}, errors.New("no free code could be drawn")
+}
+
+// again answers a reference that is known: the same body, the same delivery.
+func (s *Service) again(ctx context.Context, d cloud.Delivery, hash []byte) (DeliveryOutput, error) {
+	if !bytes.Equal(d.RequestHash, hash) {
+		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DUPLICATE_REFERENCE")
+	}
+	return s.show(ctx, d.ID)
+}
+
+// drawnCodes are codes with the verifiers that a device knows them by.
+type drawnCodes struct {
+	Codes
+	delivery, pickup []byte
+}
+
+var errCodeTaken = errors.New("a drawn code is in use")
+
+// draw makes two codes. The verifiers cost time and memory, so few are made at
+// once.
+func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) {
+	secrets, err := OpenSecrets(s.cfg.Sealer, d.SealedCode)
+	if err != nil {
+		return drawnCodes{}, fmt.Errorf("device %s: %w", d.Code, err)
+	}
+	select {
+	case s.hashing <- struct{}{}:
+	case <-ctx.Done():
+		return drawnCodes{}, ctx.Err()
+	}
+	defer func() { <-s.hashing }()
+	c := drawnCodes{Codes: Codes{Delivery: passcode.Draw(passcode.DeliveryDigits), Pickup: passcode.Draw(passcode.PickupDigits)}}
+	c.delivery = passcode.Verifier(c.Delivery, secrets.Salt, secrets.Key, secrets.Params)
+	c.pickup = passcode.Verifier(c.Pickup, secrets.Salt, secrets.Key, secrets.Params)
+	return c, nil
+}
+
+// maxLiveCodes bounds what a device's list can hold at once.
+const maxLiveCodes = wire.MaxRecords
+
+// codeFree refuses a verifier that is in the list, or may still be live at a
+// cabinet that has not seen its revocation.
+func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
+	rows, err := v.CodeRows(d.ID, 0, maxLiveCodes)
+	if err != nil {
+		return err
+	}
+	if len(rows)+len(verifiers) > maxLiveCodes {
+		return cloud.E(cloud.Conflict, "NO_COMPARTMENT")
+	}
+	unseen, err := v.CodeRows(d.ID, d.CodesHeld, maxLiveCodes)
+	if err != nil {
+		return err
+	}
+	for _, r := range append(rows, unseen...) {
+		for _, x := range verifiers {
+			if bytes.Equal(r.Entry.Verifier, x) {
+				return errCodeTaken
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, now time.Time, hash []byte, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
+	device, err := v.Device(in.DeviceID)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := codeFree(v, device, codes.delivery, codes.pickup); err != nil {
+		return nil, 0, err
+	}
+	id, err := v.NewID(cloud.DeliveryIDs)
+	if err != nil {
+		return nil, 0, err
+	}
+	d := cloud.Delivery{ID: cloud.DeliveryID(id), Number: fmt.Sprintf("LD-%09d", id), BusinessID: device.BusinessID, ProviderID: c.Provider.ID,
+		DeviceID: device.ID, Reference: in.ReferenceNumber, RequestHash: hash, Status: cloud.DeliveryCreated, Recipient: in.Recipient, Courier: in.Courier,
+		Notify: cloud.Notify{SMS: true, Email: true}, DeliverBefore: before, CollectWithin: time.Duration(in.CollectWithin) * time.Hour,
+		SealedCodes: s.sealCodes(codes.Codes), Livemode: device.Livemode, Metadata: in.Metadata, CreatedAt: now}
+	if in.Notify != nil {
+		d.Notify = *in.Notify
+	}
+	ch := &cloud.Changes{}
+	for i, p := range in.Packages {
+		d.Packages = append(d.Packages, cloud.Package{Position: i, TrackingNumber: p.TrackingNumber, Reference: p.Reference, Size: p.Size, Weight: p.Weight,
+			Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description, Status: cloud.PackageCreated})
+	}
+	if in.Reserve == nil || *in.Reserve {
+		cells, err := reserve(v, &d)
+		if err != nil {
+			return nil, 0, err
+		}
+		ch.Compartments = cells
+	}
+	for i := range d.Packages {
+		if err := announce(v, ch, c, d, i, now); err != nil {
+			return nil, 0, err
+		}
+	}
+	device.CodeList += 2
+	ch.Codes = []cloud.CodeRow{
+		{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: codeEntry(d, ch.Compartments, device.CodeList-1, wire.CodeDelivery, codes.delivery)},
+		{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: codeEntry(d, ch.Compartments, device.CodeList, wire.CodePickup, codes.pickup)},
+	}
+	ch.Devices = []cloud.Device{device}
+	ch.Deliveries = []cloud.Delivery{d}
+	return ch, d.ID, nil
+}
+
+// codeEntry is a delivery's entry in the cabinet's list.
+func codeEntry(d cloud.Delivery, cells []cloud.Compartment, number uint64, kind string, verifier []byte) wire.CodeEntry {
+	e := wire.CodeEntry{Number: number, Op: wire.CodeSet, Kind: kind, Verifier: verifier, DeliveryRef: d.Number, Active: wire.ActiveNow}
+	if kind == wire.CodePickup {
+		e.Active = wire.ActiveAtSettle
+	} else {
+		e.NotAfter = d.DeliverBefore.UnixNano()
+	}
+	e.Packages = map[uint][]string{}
+	for _, p := range d.Packages {
+		i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == p.GridID })
+		if i < 0 {
+			e.Packages[0] = append(e.Packages[0], p.TrackingNumber)
+			e.Sizes = append(e.Sizes, p.Size)
+			continue
+		}
+		door := cells[i].Door
+		if !slices.Contains(e.Doors, door) {
+			e.Doors = append(e.Doors, door)
+		}
+		e.Packages[door] = append(e.Packages[door], p.TrackingNumber)
+	}
+	return e
+}
+
+// reserve gives every package without a compartment the smallest free one that
+// fits.
+func reserve(v cloud.View, d *cloud.Delivery) ([]cloud.Compartment, error) {
+	rows, err := v.Compartments(d.DeviceID)
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]*cloud.Compartment, len(rows))
+	for i := range rows {
+		cells[i] = &rows[i]
+	}
+	var out []cloud.Compartment
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if p.GridID != 0 {
+			continue
+		}
+		c := pick(cells, p.Size, func(*cloud.Compartment) bool { return true })
+		if c == nil {
+			if !slices.ContainsFunc(cells, func(c *cloud.Compartment) bool { return c.PickupEnabled && fits(p.Size, c.Size) }) {
+				return nil, cloud.E(cloud.Invalid, "PARCEL_TOO_LARGE")
+			}
+			return nil, cloud.E(cloud.Conflict, "NO_COMPARTMENT")
+		}
+		c.State, c.DeliveryID = cloud.GridReserved, d.ID
+		p.GridID = c.GridID
+		out = append(out, *c)
+	}
+	return out, nil
+}
+
+// announce starts, or goes on with, the timeline of a package.
+func announce(v cloud.View, ch *cloud.Changes, c cloud.Caller, d cloud.Delivery, i int, now time.Time) error {
+	number := d.Packages[i].TrackingNumber
+	s, err := v.ShipmentByNumber(number)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		id, err := v.NewID(cloud.ShipmentIDs)
+		if err != nil {
+			return err
+		}
+		s = cloud.Shipment{ID: cloud.ShipmentID(id), BusinessID: d.BusinessID, Number: number, ProviderID: d.ProviderID, Profile: "parcel", CreatedAt: now}
+	case err != nil:
+		return err
+	case s.BusinessID != d.BusinessID || s.ProviderID != d.ProviderID:
+		f := fields{}
+		f.add("packages."+strconv.Itoa(i)+".tracking_number", "The tracking_number is in use.")
+		return f.err()
+	}
+	s.DeliveryID = d.ID
+	known := !s.LastAt.IsZero()
+	if !known {
+		e := otep.Event{OccurredAt: otep.Time{Time: now}, RecordedAt: otep.Time{Time: now}, StatusCode: otep.InformationSubmitted,
+			Source: &otep.Source{Type: "partner", Provider: strings.ToLower(c.Provider.Code), ProviderName: c.Provider.Name}}
+		e.EventID = otep.ID(otep.Subject{TrackingNumber: number}, e)
+		s.Current, s.LastAt = e.StatusCode, now
+		ch.Events = append(ch.Events, cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e.Fill(s.Profile)})
+	}
+	ch.Shipments = append(ch.Shipments, s)
+	return nil
+}
+
+// DeliveryKey names a delivery in a path: its id, or "ref:" and the partner's
+// reference number.
+type DeliveryKey string
+
+// find finds a delivery of the caller.
+func find(v cloud.View, c cloud.Caller, key DeliveryKey) (d cloud.Delivery, err error) {
+	if ref, ok := strings.CutPrefix(string(key), "ref:"); ok {
+		d, err = v.DeliveryByReference(c.Provider.ID, ref)
+	} else if id, perr := strconv.ParseInt(string(key), 10, 64); perr == nil {
+		d, err = v.Delivery(cloud.DeliveryID(id))
+	} else {
+		err = cloud.ErrNotFound
+	}
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.ProviderID != c.Provider.ID {
+		return d, cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	}
+	return d, err
+}
+
+// Find shows a delivery of the caller. Error: DELIVERY_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DeliveryOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := find(v, c, key)
+		if err != nil {
+			return err
+		}
+		out, err = s.output(v, d)
+		return err
+	})
+	return out, err
+}
+
+func (s *Service) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.Delivery(id)
+		if err != nil {
+			return err
+		}
+		out, err = s.output(v, d)
+		return err
+	})
+	return out, err
+}
+
+func (s *Service) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error) {
+	codes, err := s.openCodes(d)
+	if err != nil {
+		return DeliveryOutput{}, err
+	}
+	biz, err := v.Business(d.BusinessID)
+	if err != nil {
+		return DeliveryOutput{}, err
+	}
+	l := zone(biz)
+	o, err := lastOpening(v, d)
+	if err != nil {
+		return DeliveryOutput{}, err
+	}
+	var body *OpeningBody
+	if o != nil {
+		cells, err := cellsOf(v, d.DeviceID, *o)
+		if err != nil {
+			return DeliveryOutput{}, err
+		}
+		body = openingBody(*o, cells, l)
+	}
+	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, l)}, nil
+}
+
+// lastOpening is the newest opening of a delivery, nil when there is none.
+func lastOpening(v cloud.View, d cloud.Delivery) (*cloud.Opening, error) {
+	list, err := v.DeliveryOpenings(d.ID)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[len(list)-1], nil
+}

@@ -1,0 +1,298 @@
+// Package mqttbroker is the embedded MQTT broker: logins and topic rights of
+// devices, intake, sending.
+//
+// The broker only carries. A publish is copied into a bounded queue and
+// acknowledged at MQTT level whether or not it is ever stored; delivery is
+// proven by the device link's own receipts. What a client may not do closes its
+// connection. Nothing is kept for a client that is away: sessions are clean.
+package mqttbroker
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/postern-io/postern/protocol/topic"
+)
+
+// Devices is what the broker needs of the device link.
+type Devices interface {
+	Login(ctx context.Context, code, secret string) (generation int64, err error)
+	LoginCertificate(ctx context.Context, code string) (generation int64, err error)
+	Receive(code string, generation int64, leaf topic.Leaf, payload []byte)
+	Disconnected(ctx context.Context, code string, generation int64)
+}
+
+// Config is what New needs.
+type Config struct {
+	Devices Devices
+	Prefix  string // of all topics; empty: topic.DefaultPrefix
+	Log     *slog.Logger
+	// Foreign is told of a client that used a topic it has no right to, for the
+	// audit. It must not block.
+	Foreign func(client, topic string, write bool)
+}
+
+// Limits of a client.
+const (
+	maxPacket     = 256 << 10
+	writesPending = 128 // queued messages to a slow client; more are lost and come again
+	loginWait     = 10 * time.Second
+)
+
+// Broker is the broker. Listen or Serve give it connections; Close ends it.
+type Broker struct {
+	cfg    Config
+	server *mqtt.Server
+	hook   *hook
+	mu     sync.Mutex
+	web    []*http.Server
+	n      int
+}
+
+// New builds a broker that does not listen yet.
+func New(cfg Config) (*Broker, error) {
+	if cfg.Prefix == "" {
+		cfg.Prefix = topic.DefaultPrefix
+	}
+	if !topic.ValidPrefix(cfg.Prefix) {
+		return nil, fmt.Errorf("topic prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes", cfg.Prefix)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Foreign == nil {
+		cfg.Foreign = func(string, string, bool) {}
+	}
+	c := mqtt.NewDefaultServerCapabilities()
+	c.MaximumPacketSize = maxPacket // the default is none, allocated before login
+	c.MaximumClientWritesPending = writesPending
+	c.MaximumInflight = writesPending
+	c.MaximumQos = 1
+	c.MaximumSessionExpiryInterval = 0
+	c.WildcardSubAvailable = 0
+	c.SharedSubAvailable = 0
+	s := mqtt.New(&mqtt.Options{Capabilities: c, InlineClient: true, Logger: slog.New(quiet{cfg.Log.Handler()}), ClientNetReadBufferSize: 2048, ClientNetWriteBufferSize: 2048,
+		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
+	b := &Broker{cfg: cfg, server: s}
+	b.hook = &hook{cfg: cfg, clients: map[string]*login{}}
+	if err := s.AddHook(b.hook, nil); err != nil {
+		return nil, fmt.Errorf("add broker hook: %w", err)
+	}
+	if err := s.Serve(); err != nil {
+		return nil, fmt.Errorf("start broker: %w", err)
+	}
+	return b, nil
+}
+
+// Serve takes connections from ln until Close. With tls set they are TLS; a
+// verified client certificate stands in for a password.
+func (b *Broker) Serve(ln net.Listener, config *tls.Config) error {
+	if config != nil {
+		ln = tls.NewListener(ln, config)
+	}
+	b.mu.Lock()
+	b.n++
+	id := fmt.Sprintf("mqtt-%d", b.n)
+	b.mu.Unlock()
+	if err := b.server.AddListener(listeners.NewNet(id, ln)); err != nil {
+		return fmt.Errorf("listen for MQTT on %s: %w", ln.Addr(), err)
+	}
+	// The library serves listeners that exist when it starts; this one came later.
+	b.server.Listeners.Serve(id, b.server.EstablishConnection)
+	return nil
+}
+
+// ServeConn takes one connection, for tests and for transports of their own.
+// It returns when the connection ends.
+func (b *Broker) ServeConn(c net.Conn) error {
+	return b.server.EstablishConnection("conn", c)
+}
+
+// Send publishes to a device. What is lost on the way is sent again by the
+// device link. A retained message stays for the next connection.
+func (b *Broker) Send(code string, leaf topic.Leaf, payload []byte, retain bool) error {
+	return b.server.Publish(topic.Device(b.cfg.Prefix, code, leaf), payload, retain, 1)
+}
+
+// Kick closes a device's connection.
+func (b *Broker) Kick(code string) {
+	if cl, ok := b.server.Clients.Get(topic.ClientID(code)); ok {
+		cl.Stop(packets.ErrAdministrativeAction)
+	}
+}
+
+// Connected is the number of connected clients.
+func (b *Broker) Connected() int { return b.hook.connected() }
+
+// Close ends all connections and listeners.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	web := b.web
+	b.web = nil
+	b.mu.Unlock()
+	for _, s := range web {
+		_ = s.Close() // hijacked connections end with the broker
+	}
+	return b.server.Close()
+}
+
+// hook is the broker's side of mochi's events.
+type hook struct {
+	mqtt.HookBase
+	cfg Config
+
+	mu      sync.Mutex
+	clients map[string]*login // by client id, of the newest connection
+}
+
+// login is who is behind a connection.
+type login struct {
+	client     *mqtt.Client
+	code       string
+	generation int64
+}
+
+func (h *hook) ID() string { return "postern" }
+
+func (h *hook) Provides(b byte) bool {
+	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPublish, mqtt.OnDisconnect, mqtt.OnWill}, []byte{b})
+}
+
+func (h *hook) connected() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}
+
+// OnConnectAuthenticate lets in devices that know their secret, or hold a
+// client certificate that names them.
+func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), loginWait)
+	defer cancel()
+	code, secret := string(pk.Connect.Username), string(pk.Connect.Password)
+	cert := certificateName(cl.Net.Conn)
+	if cert != "" && (code == "" || code == cert) && secret == "" {
+		code = cert
+	}
+	if !topic.ValidCode(code) || cl.ID != topic.ClientID(code) {
+		return false
+	}
+	if pk.Connect.WillFlag && !topic.DeviceMay(h.cfg.Prefix, code, pk.Connect.WillTopic, true) {
+		h.cfg.Foreign(cl.ID, pk.Connect.WillTopic, true)
+		return false
+	}
+	var generation int64
+	var err error
+	if cert == code && secret == "" {
+		generation, err = h.cfg.Devices.LoginCertificate(ctx, code)
+	} else {
+		generation, err = h.cfg.Devices.Login(ctx, code, secret)
+	}
+	if err != nil {
+		h.cfg.Log.Info("device login refused", "device", code, "remote", cl.Net.Remote, "err", err)
+		return false
+	}
+	h.mu.Lock()
+	h.clients[cl.ID] = &login{client: cl, code: code, generation: generation}
+	h.mu.Unlock()
+	return true
+}
+
+// certificateName is the common name of a verified client certificate.
+func certificateName(c net.Conn) string {
+	t, ok := c.(*tls.Conn)
+	if !ok {
+		return ""
+	}
+	st := t.ConnectionState()
+	if len(st.VerifiedChains) == 0 {
+		return ""
+	}
+	return st.VerifiedChains[0][0].Subject.CommonName
+}
+
+func (h *hook) login(cl *mqtt.Client) *login {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.clients[cl.ID]; l != nil && l.client == cl {
+		return l
+	}
+	return nil
+}
+
+// OnACLCheck allows a device its own topics. Another one closes the
+// connection: the library alone would drop the message and tell nobody.
+func (h *hook) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
+	l := h.login(cl)
+	if l == nil {
+		return false
+	}
+	if topic.DeviceMay(h.cfg.Prefix, l.code, name, write) {
+		return true
+	}
+	h.cfg.Foreign(cl.ID, name, write)
+	h.cfg.Log.Warn("topic refused", "client", cl.ID, "topic", name, "write", write)
+	cl.Stop(packets.ErrNotAuthorized)
+	return false
+}
+
+// OnPublish queues what a device sends and returns; it never waits for the
+// database. The payload is copied: the library reuses its buffer.
+func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	if cl.Net.Inline {
+		return pk, nil
+	}
+	l := h.login(cl)
+	_, leaf, err := topic.ParseDevice(h.cfg.Prefix, pk.TopicName)
+	if l == nil || err != nil {
+		cl.Stop(packets.ErrNotAuthorized)
+		return pk, packets.ErrRejectPacket
+	}
+	h.cfg.Devices.Receive(l.code, l.generation, leaf, bytes.Clone(pk.Payload))
+	return pk, nil
+}
+
+// OnWill: the will only says what OnDisconnect says as well.
+func (h *hook) OnWill(_ *mqtt.Client, w mqtt.Will) (mqtt.Will, error) { return w, nil }
+
+// OnDisconnect marks a device as gone, unless a newer connection has taken
+// over.
+func (h *hook) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
+	l := h.login(cl)
+	if l == nil {
+		return
+	}
+	h.mu.Lock()
+	if h.clients[cl.ID] == l {
+		delete(h.clients, cl.ID)
+	}
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), loginWait)
+	defer cancel()
+	h.cfg.Devices.Disconnected(ctx, l.code, l.generation)
+}
+
+// quiet keeps the library's notices about ordinary events of a network out of
+// the log: a client that left is no warning.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError && q.Handler.Enabled(ctx, l)
+}
+
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+func (q quiet) WithGroup(n string) slog.Handler      { return quiet{q.Handler.WithGroup(n)} }
+
+var errClosed = errors.New("the connection is closed")
