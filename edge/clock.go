@@ -15,11 +15,11 @@ const driftPPM = 100
 // best known wall clock for it. Only a signed time answer synchronises it; a
 // jump of the system clock changes nothing. Safe for concurrent use.
 type Clock struct {
-	boot  uint64
 	start time.Time // with monotonic reading
 	used  atomic.Uint64
 
 	mu       sync.Mutex
+	boot     uint64
 	offset   int64 // wall = mono + offset
 	quality  wire.Clock
 	syncMono int64
@@ -27,20 +27,22 @@ type Clock struct {
 }
 
 // NewClock starts the clock of a boot. system is the machine's idea of the wall
-// clock; it counts as carried over when it lies after known, the last wall
-// clock that the store remembers (unix ns, 0 when none), and as unset
-// otherwise.
-func NewClock(boot uint64, system time.Time, known int64) *Clock {
-	c := &Clock{boot: boot, start: time.Now()}
-	c.offset = system.UnixNano()
+// clock; it counts as unset until Begin or Sync.
+func NewClock(system time.Time) *Clock {
+	return &Clock{start: time.Now(), offset: system.UnixNano()}
+}
+
+// Begin names the boot. The machine's clock counts as carried over when it lies
+// after known, the last wall clock that the store remembers (unix ns, 0 when
+// none).
+func (c *Clock) Begin(boot uint64, known int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.boot = boot
 	if known > 0 && c.offset >= known {
 		c.quality = wire.ClockCarried
 	}
-	return c
 }
-
-// Boot is the number of this start.
-func (c *Clock) Boot() uint64 { return c.boot }
 
 // Mono is t as nanoseconds since the start of the agent.
 func (c *Clock) Mono(t time.Time) int64 { return int64(t.Sub(c.start)) }

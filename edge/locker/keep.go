@@ -115,3 +115,34 @@ func decodeInto[K comparable, V any](m map[K]V, k K, value []byte) error {
 	m[k] = v
 	return nil
 }
+
+// Dump is all of s as it is kept, for a store that has lost its content.
+func (s *State) Dump() map[string][]byte {
+	keys := []string{keyMeta}
+	if s.Config.Version > 0 {
+		keys = append(keys, keyConfig)
+	}
+	for n := range s.Doors {
+		keys = append(keys, keyDoor+num(n))
+	}
+	keys = addKeys(keys, keyOpening, s.Openings)
+	keys = addKeys(keys, keyEnded, s.Ended)
+	keys = addKeys(keys, keyDelivery, s.Deliveries)
+	keys = addKeys(keys, keyCommand, s.Commands)
+	keys = addKeys(keys, keyException, s.Exceptions)
+	for n := range s.Codes {
+		keys = append(keys, keyCode+strconv.FormatUint(n, 10))
+	}
+	out := make(map[string][]byte, len(keys))
+	for _, k := range keys {
+		out[k] = s.encode(k)
+	}
+	return out
+}
+
+func addKeys[V any](keys []string, kind string, m map[string]V) []string {
+	for id := range m {
+		keys = append(keys, kind+id)
+	}
+	return keys
+}

@@ -96,8 +96,8 @@ type CodeParams struct {
 
 // PinnedKey is one of the cloud's public keys that the agent trusts.
 type PinnedKey struct {
-	ID  []byte `cbor:"1,keyasint"`
-	Key []byte `cbor:"2,keyasint"` // Ed25519, 32 bytes
+	ID  []byte `cbor:"1,keyasint" json:"id"`
+	Key []byte `cbor:"2,keyasint" json:"key"` // Ed25519, 32 bytes
 }
 
 // Check reports everything wrong with c, or nil.

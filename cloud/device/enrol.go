@@ -1,0 +1,90 @@
+package device
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// TokenLife is how long an enrolment token can be used.
+const TokenLife = 24 * time.Hour
+
+// Enrolled is what a cabinet keeps in its secrets file.
+type Enrolled struct {
+	DeviceCode   string           `json:"device_code"`
+	DeviceSecret string           `json:"device_secret"`
+	CodeSalt     []byte           `json:"code_salt"`
+	CodeKey      []byte           `json:"code_key"`
+	Keys         []wire.PinnedKey `json:"keys"`
+	Brokers      []string         `json:"brokers"`
+	Prefix       string           `json:"prefix"`
+}
+
+// Secrets are a device's own, made by the cloud.
+type Secrets struct {
+	Secret    string // of the login
+	Salt, Key []byte // of the code verifiers
+}
+
+// NewSecrets makes random secrets.
+func NewSecrets() Secrets {
+	var b [32 + passcode.SaltSize + passcode.KeySize]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return Secrets{Secret: base64.RawURLEncoding.EncodeToString(b[:32]), Salt: b[32 : 32+passcode.SaltSize], Key: b[32+passcode.SaltSize:]}
+}
+
+// NewToken makes an enrolment token and the row that admits it.
+func NewToken(d cloud.DeviceID, now time.Time) (string, cloud.EnrolmentToken) {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	token := base64.RawURLEncoding.EncodeToString(b[:])
+	return token, cloud.EnrolmentToken{Hash: sha256.Sum256([]byte(token)), DeviceID: d, ExpiresAt: now.Add(TokenLife)}
+}
+
+// Enrolments finds tokens.
+type Enrolments interface {
+	FindEnrolment(ctx context.Context, hash [32]byte) (cloud.EnrolmentToken, error)
+}
+
+// Enrol gives a device its secrets, once, for a token that is bound to its
+// code. sealed encrypts the code secrets for the device's row. Error:
+// TOKEN_INVALID.
+func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token string, sealed func(Secrets) []byte) (Secrets, error) {
+	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(token)))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return Secrets{}, invalid
+	}
+	if err != nil {
+		return Secrets{}, fmt.Errorf("find enrolment token: %w", err)
+	}
+	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
+	now := time.Now().UTC()
+	if err != nil || d.ID != row.DeviceID || !row.UsedAt.IsZero() || !now.Before(row.ExpiresAt) {
+		return Secrets{}, invalid
+	}
+	made := NewSecrets()
+	err = s.cfg.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
+		dev, err := v.Device(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !dev.EnrolledAt.Equal(d.EnrolledAt) {
+			return nil, invalid // the same token, at the same time
+		}
+		dev.SecretMAC, dev.SealedCode, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), sealed(made), now
+		used := row
+		used.UsedAt = now
+		return &cloud.Changes{Devices: []cloud.Device{dev}, Enrolments: []cloud.EnrolmentToken{used},
+			Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}, nil
+	})
+	return made, err
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Keys are the deployment's own secrets. They lie in one file of the data
+// folder, mode 0600, made at the first start; the same file on every node.
+type Keys struct {
+	Signing []byte `json:"signing"` // seed of the Ed25519 key that signs device messages
+	Next    []byte `json:"next"`    // seed of the key that will follow; devices pin both
+	Server  []byte `json:"server"`  // keys the digests of device secrets
+	Seal    []byte `json:"seal"`    // encrypts secrets in the database
+}
+
+const keysFile = "keys.json"
+
+// LoadKeys reads the deployment's secrets from dir, making them when there are
+// none.
+func LoadKeys(dir string) (Keys, error) {
+	var k Keys
+	path := filepath.Join(dir, keysFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeKeys(path)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &k)
+	}
+	if err != nil {
+		return k, fmt.Errorf("read keys: %w", err)
+	}
+	for name, v := range map[string][]byte{"signing": k.Signing, "next": k.Next, "server": k.Server, "seal": k.Seal} {
+		if len(v) != 32 {
+			return k, fmt.Errorf("read keys: %s in %s must have 32 bytes, base64", name, keysFile)
+		}
+	}
+	return k, nil
+}
+
+func makeKeys(path string) (Keys, error) {
+	var b [4][32]byte
+	for i := range b {
+		_, _ = rand.Read(b[i][:]) // never fails
+	}
+	k := Keys{Signing: b[0][:], Next: b[1][:], Server: b[2][:], Seal: b[3][:]}
+	raw, err := json.MarshalIndent(k, "", "  ")
+	if err != nil {
+		return k, fmt.Errorf("encode keys: %w", err)
+	}
+	// O_EXCL: of two first starts at once one wins, the other reads its file.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return k, fmt.Errorf("keep keys: %w", err)
+	}
+	_, werr := f.Write(append(raw, '\n'))
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return k, fmt.Errorf("keep keys: %w", err)
+	}
+	return k, nil
+}
+
+func (k Keys) signing() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Signing) }
+
+// pinned are the public keys that devices trust.
+func (k Keys) pinned() []ed25519.PublicKey {
+	return []ed25519.PublicKey{k.signing().Public().(ed25519.PublicKey), ed25519.NewKeyFromSeed(k.Next).Public().(ed25519.PublicKey)}
+}

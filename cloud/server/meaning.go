@@ -1,0 +1,25 @@
+package server
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/locker"
+)
+
+// meaning asks the locker feature what records mean. Features do not know each
+// other; this is where they meet.
+type meaning struct{ lockers *locker.Service }
+
+func (m meaning) Begin(v cloud.View, d cloud.Device, received time.Time) device.Work {
+	return work{m.lockers.Begin(v, d, received)}
+}
+
+type work struct{ w *locker.Work }
+
+func (w work) Record(r device.Record) (string, error) {
+	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Present: r.Present})
+}
+func (w work) StoreLost(at time.Time) error   { return w.w.StoreLost(at) }
+func (w work) Finish(ch *cloud.Changes) error { return w.w.Finish(ch) }

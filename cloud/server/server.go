@@ -1,0 +1,197 @@
+// Package server puts the cloud together: store, device link, broker, locker
+// rules, webhooks and the HTTP faces. New builds from the bottom up, Run starts
+// the loops and listens; stopping goes in reverse: intake first, the store last.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/topic"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Config is what New needs. The zero Config with a Dir runs.
+type Config struct {
+	Dir      string // data folder: database and keys
+	Database string // postgres://…; empty: SQLite in Dir
+	Node     string // name of this node; empty: the host's
+	BaseURL  string // public address, for links; empty: from the request
+	Prefix   string // of MQTT topics
+	// Brokers are the addresses that enrolling devices are told.
+	Brokers []string
+	Version string
+
+	// Webhooks: private networks and further ports that receivers may use, and
+	// whether plain http is allowed.
+	WebhookNetworks []netip.Prefix
+	WebhookPorts    []uint16
+	WebhookHTTP     bool
+	WebhookWaits    []time.Duration // retry table; nil: the usual one
+	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+
+	Session time.Duration // door session; 0: ten minutes
+	Log     *slog.Logger
+}
+
+// Server is one node.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	Keys     Keys
+	Signer   *signature.Signer
+	Store    *store.DB
+	Box      *seal.Box
+	Devices  *device.Service
+	Lockers  *locker.Service
+	Webhooks *webhook.Dispatcher
+	Guard    *webhook.Guard
+	Broker   *mqttbroker.Broker
+	Metrics  *prometheus.Registry
+
+	feed *feed
+	ctx  context.Context // of the running server, for what commits wake
+	stop context.CancelFunc
+}
+
+// New opens the database and builds everything; nothing runs yet.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Node == "" {
+		cfg.Node, _ = os.Hostname()
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = topic.DefaultPrefix
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed()}
+	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	if s.Keys, err = LoadKeys(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if s.Signer, err = signature.NewSigner(s.Keys.signing()); err != nil {
+		return nil, err
+	}
+	if s.Box, err = seal.New(s.Keys.Seal); err != nil {
+		return nil, err
+	}
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
+	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Log: cfg.Log})
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: s.Devices, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
+	if err != nil {
+		return nil, errors.Join(err, s.Store.Close())
+	}
+	s.Devices.SetSender(s.Broker)
+	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
+	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.Store.OnCommit(s.Lockers.Committed)
+	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
+	s.Store.OnCommit(s.Webhooks.Committed)
+	s.Store.OnCommit(s.feed.committed)
+	return s, nil
+}
+
+// foreign keeps an audit entry of a client that used a topic it has no right
+// to. The broker's goroutine does not wait for it.
+func (s *Server) foreign(client, name string, write bool) {
+	go func() {
+		err := s.Store.Decide(s.ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{Audits: []cloud.Audit{{At: time.Now().UTC(), Actor: "mqtt:" + client, Action: "foreign_topic", Target: name,
+				Detail: fmt.Sprintf(`{"write":%t}`, write)}}}, nil
+		})
+		if err != nil && s.ctx.Err() == nil {
+			s.log.Error("keep audit entry", "err", err)
+		}
+	}()
+}
+
+// Listeners are where a server takes connections. Nil ones are left out.
+type Listeners struct {
+	MQTT      net.Listener
+	MQTTTLS   net.Listener // with TLS
+	WebSocket net.Listener
+	TLS       *tls.Config
+}
+
+// Run runs the loops and takes connections until ctx ends. It returns nil
+// after an ordinary stop. The store is closed when it returns.
+func (s *Server) Run(ctx context.Context, ln Listeners) error {
+	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var wg sync.WaitGroup
+	fail := make(chan error, 8)
+	run := func(name string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(loops); err != nil && loops.Err() == nil {
+				fail <- fmt.Errorf("%s: %w", name, err)
+			}
+		})
+	}
+	run("devices", s.Devices.Run)
+	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
+	run("webhooks", s.Webhooks.Run)
+	err := s.listen(ln)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-fail:
+		}
+	}
+	err = errors.Join(err, s.Broker.Close())
+	stop()
+	wg.Wait()
+	s.stop()
+	return errors.Join(err, s.Store.Close())
+}
+
+func (s *Server) listen(ln Listeners) error {
+	if ln.MQTT != nil {
+		if err := s.Broker.Serve(ln.MQTT, nil); err != nil {
+			return err
+		}
+	}
+	if ln.MQTTTLS != nil {
+		if err := s.Broker.Serve(ln.MQTTTLS, ln.TLS); err != nil {
+			return err
+		}
+	}
+	if ln.WebSocket != nil {
+		s.Broker.ServeWebSocket(ln.WebSocket)
+	}
+	return nil
+}
+
+// Enrolled are the values for a device's secrets file.
+func (s *Server) Enrolled(code string, made device.Secrets) device.Enrolled {
+	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix}
+	for _, k := range s.Keys.pinned() {
+		e.Keys = append(e.Keys, wire.PinnedKey{ID: signature.KeyID(k), Key: k})
+	}
+	return e
+}

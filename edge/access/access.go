@@ -1,0 +1,142 @@
+// Package access turns what people type or show at a cabinet into the verifiers
+// that the locker rules know. A try costs a slow hash on purpose; one runs at a
+// time, and a locked keypad costs none. Codes are never logged or kept.
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Loop is the owner of the cabinet's state.
+type Loop interface {
+	Do(ctx context.Context, in locker.Input) (locker.Answer, error)
+	State() locker.State
+}
+
+// Link is the way to the cloud.
+type Link interface {
+	Connected() bool
+	// StatusChanged sends a status, which brings the tail of the code list.
+	StatusChanged()
+}
+
+// Config is what New needs.
+type Config struct {
+	DeviceCode string
+	Salt, Key  []byte
+	Loop       Loop
+	Link       Link
+	Now        func() locker.Now // for the lock-out
+}
+
+// Desk takes codes. Safe for concurrent use.
+type Desk struct {
+	cfg  Config
+	turn chan struct{}
+}
+
+// New builds a desk.
+func New(cfg Config) *Desk { return &Desk{cfg: cfg, turn: make(chan struct{}, 1)} }
+
+// ErrNotACode says that the input cannot be a code. It is no try.
+var ErrNotACode = errors.New("not a code of this cabinet")
+
+// tailWait is how long an unknown code waits for codes issued a moment ago.
+const tailWait = 3 * time.Second
+
+// Type tries a typed code. doors are those chosen at the terminal for a staff
+// code.
+func (d *Desk) Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
+	if !passcode.Valid(code) {
+		return locker.Answer{}, ErrNotACode
+	}
+	return d.try(ctx, code, "keypad", doors)
+}
+
+// Scan tries the text of a QR symbol.
+func (d *Desk) Scan(ctx context.Context, text string) (locker.Answer, error) {
+	code, ok := passcode.ParseQR(d.cfg.DeviceCode, text)
+	if !ok {
+		return locker.Answer{}, ErrNotACode
+	}
+	return d.try(ctx, code, "qr", nil)
+}
+
+func (d *Desk) try(ctx context.Context, code, input string, doors []edge.DoorNumber) (locker.Answer, error) {
+	select {
+	case d.turn <- struct{}{}:
+	case <-ctx.Done():
+		return locker.Answer{}, ctx.Err()
+	}
+	defer func() { <-d.turn }()
+	s := d.cfg.Loop.State()
+	var verifier []byte
+	if s.Meta.Tries.Locked(d.cfg.Now()) == 0 {
+		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
+		if !knows(s, verifier) && d.cfg.Link.Connected() {
+			d.awaitTail(ctx, s.Meta.CodeList)
+		}
+	}
+	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Doors: doors})
+}
+
+func knows(s locker.State, verifier []byte) bool {
+	for _, c := range s.Codes {
+		if bytes.Equal(c.Verifier, verifier) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitTail asks for codes that were issued a moment ago.
+func (d *Desk) awaitTail(ctx context.Context, held uint64) {
+	d.cfg.Link.StatusChanged()
+	deadline := time.NewTimer(tailWait)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for d.cfg.Loop.State().Meta.CodeList == held {
+		select {
+		case <-ctx.Done():
+			return
+		case <-deadline.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Secrets are what the cabinet holds outside its store.
+type Secrets struct {
+	DeviceCode   string           `json:"device_code"`
+	DeviceSecret string           `json:"device_secret"`
+	CodeSalt     []byte           `json:"code_salt"`
+	CodeKey      []byte           `json:"code_key"`
+	Keys         []wire.PinnedKey `json:"keys"`
+	Brokers      []string         `json:"brokers"`
+	Prefix       string           `json:"prefix"`
+}
+
+// Check reports what is missing.
+func (s Secrets) Check() error {
+	switch {
+	case s.DeviceCode == "" || s.DeviceSecret == "":
+		return errors.New("secrets: device_code and device_secret are required")
+	case len(s.CodeSalt) != passcode.SaltSize || len(s.CodeKey) != passcode.KeySize:
+		return errors.New("secrets: code_salt has 16 bytes and code_key 32, both base64")
+	case len(s.Keys) == 0:
+		return errors.New("secrets: no pinned key of the cloud")
+	case len(s.Brokers) == 0:
+		return errors.New("secrets: no broker address")
+	}
+	return nil
+}

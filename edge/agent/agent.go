@@ -1,0 +1,453 @@
+// Package agent puts the parts of a cabinet together: boards, rules, store,
+// uplink, codes and the local page. New builds, Run blocks until its context
+// ends; stopping goes from the boards inwards, the store last.
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/uplink"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Config is what New needs. Zero fields take defaults where one is named.
+type Config struct {
+	Dir      string // of the store file
+	Secrets  access.Secrets
+	Lines    []board.LineConfig
+	Supply   board.Supply
+	Version  string
+	MaxBytes int64 // of the store; 0 is 512 MiB
+	// HealthEvery is how often a health record is written; 0 is ten minutes.
+	HealthEvery time.Duration
+	TLS         *tls.Config
+	Log         *slog.Logger
+
+	// Seams of tests and simulators; nil takes the real thing.
+	Open     board.Opener
+	Dial     func(ctx context.Context, broker *url.URL) (net.Conn, error)
+	System   func() time.Time // the machine's wall clock
+	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
+}
+
+// keyWall remembers the last wall clock that was known, for the next start.
+const keyWall = "agent/wall"
+
+// Agent is one cabinet.
+type Agent struct {
+	cfg   Config
+	log   *slog.Logger
+	clock *edge.Clock
+	store *buffer.Store
+	loop  *locker.Loop
+	board *board.Cabinet
+	link  *uplink.Uplink
+	desk  *access.Desk
+
+	instance [16]byte
+	started  time.Time
+	forged   forgeries
+	laid     uint64 // configuration version that the boards run; owned by act
+	acts     chan locker.Action
+	Recorded atomic.Uint64 // records kept since start, for audits
+}
+
+// New opens the store and builds the agent; nothing runs yet. Close releases
+// the store when Run is never called.
+func New(cfg Config) (*Agent, error) {
+	if err := cfg.Secrets.Check(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.System == nil {
+		cfg.System = time.Now
+	}
+	if cfg.HealthEvery == 0 {
+		cfg.HealthEvery = 10 * time.Minute
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now(), acts: make(chan locker.Action, 256)}
+	_, _ = rand.Read(a.instance[:]) // never fails
+	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile,
+		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	a.store = store
+	if err := a.build(); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return a, nil
+}
+
+// build puts the parts together over the open store.
+func (a *Agent) build() error {
+	state := locker.New(wire.Config{})
+	var known int64
+	err := a.store.Load(func(key string, value []byte) error {
+		if key == keyWall {
+			return wire.Decode(value, &known)
+		}
+		if err := state.Load(key, value); err != nil {
+			a.log.Error("leave out what cannot be read", "err", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read state: %w", err)
+	}
+	state.Settle()
+	opened := a.store.Opened()
+	a.clock.Begin(opened.Boot, known)
+	a.laid = state.Config.Version
+	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
+	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Log: a.log,
+		Sink: func(e edge.Event) { a.loop.Event(e) }})
+	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
+		Act: a.act, Log: a.log})
+	s := a.cfg.Secrets
+	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(state.Config, s.Brokers), TLS: a.cfg.TLS,
+		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Logger: a.log})
+	if err != nil {
+		return fmt.Errorf("build uplink: %w", err)
+	}
+	a.desk = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
+	return nil
+}
+
+// brokers are the addresses of the configuration, then those of the secrets
+// file, so that a wrong configuration cannot cut a cabinet off.
+func brokers(c wire.Config, own []string) []string {
+	out := slices.Clone(c.Brokers)
+	for _, b := range own {
+		if !slices.Contains(out, b) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func places(c wire.Config) map[edge.DoorNumber]edge.Place {
+	out := make(map[edge.DoorNumber]edge.Place, len(c.Layout))
+	for _, l := range c.Layout {
+		out[edge.DoorNumber(l.Door)] = edge.Place{Board: l.Board, Channel: l.Channel, Inverted: l.Inverted}
+	}
+	return out
+}
+
+// keeper is the store as the loop sees it.
+type keeper struct{ a *Agent }
+
+func (k keeper) Keep(ctx context.Context, put map[string][]byte, records []locker.Encoded, urgent bool) error {
+	c := buffer.Change{Put: put, Urgent: urgent}
+	for _, r := range records {
+		c.Records = append(c.Records, buffer.Record{Kind: r.Kind, Bytes: r.Bytes})
+	}
+	return k.a.commit(ctx, c)
+}
+
+// commit keeps a change. A store that broke is opened again first; one that
+// lost its content by that is given what the cabinet has in memory.
+func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
+	err := a.store.Commit(ctx, c)
+	if errors.Is(err, buffer.ErrBroken) || errors.Is(err, buffer.ErrDamaged) {
+		opened, rerr := a.store.Reopen()
+		if rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		if opened.Created != "" {
+			s := a.loop.State()
+			if derr := a.store.Commit(ctx, buffer.Change{Put: s.Dump(), Urgent: true}); derr != nil {
+				return errors.Join(err, derr)
+			}
+		}
+		return err // the caller tries again
+	}
+	if errors.Is(err, buffer.ErrFull) {
+		return fmt.Errorf("%w: %w", locker.ErrFull, err)
+	}
+	if err == nil {
+		a.Recorded.Add(uint64(len(c.Records)))
+	}
+	return err
+}
+
+func (a *Agent) now() locker.Now {
+	s := a.clock.Sample(time.Now())
+	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+}
+
+// Desk takes codes.
+func (a *Agent) Desk() *access.Desk { return a.desk }
+
+// Loop owns the cabinet's state.
+func (a *Agent) Loop() *locker.Loop { return a.loop }
+
+// Link is the way to the cloud.
+func (a *Agent) Link() *uplink.Uplink { return a.link }
+
+// Store is the cabinet's memory.
+func (a *Agent) Store() *buffer.Store { return a.store }
+
+// Close releases the store.
+func (a *Agent) Close() error { return a.store.Close() }
+
+// Run runs the cabinet until ctx ends, then closes the store. It returns nil
+// after an ordinary stop.
+func (a *Agent) Run(ctx context.Context) error {
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var outside, inside sync.WaitGroup
+	fail := make(chan error, 8)
+	run := func(wg *sync.WaitGroup, ctx context.Context, name string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				fail <- fmt.Errorf("%s: %w", name, err)
+			}
+		})
+	}
+	outer, cancel := context.WithCancel(ctx)
+	defer cancel()
+	run(&inside, inner, "locker", a.loop.Run)
+	run(&outside, outer, "boards", a.board.Run)
+	run(&outside, outer, "uplink", a.link.Run)
+	run(&outside, outer, "health", a.health)
+	run(&outside, outer, "actions", a.acting)
+	run(&outside, outer, "check", a.check)
+	err := a.store.Ready()
+	if err != nil {
+		a.log.Warn("mark the start as done", "err", err)
+		err = nil
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-fail:
+	}
+	cancel()
+	outside.Wait()
+	stop()
+	inside.Wait()
+	return errors.Join(err, a.store.Close())
+}
+
+// check reads the whole store once, beside the work.
+func (a *Agent) check(ctx context.Context) error {
+	if err := a.store.Check(ctx); err != nil && ctx.Err() == nil {
+		a.log.Error("the store is damaged; it is moved aside", "err", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// status is the cabinet's present.
+func (a *Agent) status() wire.Status {
+	s := a.loop.State()
+	now := a.now()
+	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
+		Boards: map[string]string{}, ConfigVersion: s.Config.Version, CodeList: s.Meta.CodeList}
+	for name, h := range a.board.Health() {
+		st.Boards[name] = h.State
+	}
+	minOpen := int64(s.Config.Times.WithDefaults().MinOpenMS) * int64(time.Millisecond)
+	for _, n := range slices.Sorted(maps.Keys(s.Doors)) {
+		d := s.Doors[n]
+		st.Doors = append(st.Doors, wire.DoorStatus{Door: uint(n), State: d.State(&s, minOpen, now.Mono), Item: d.Item, OpeningID: d.Opening, Version: d.Version})
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
+		st.Exceptions = append(st.Exceptions, s.Exceptions[id].Exception)
+	}
+	return st
+}
+
+// act takes what the rules want done outside.
+func (a *Agent) act(x locker.Action) {
+	switch x.(type) {
+	case locker.StatusChanged:
+		a.link.StatusChanged()
+		select {
+		case a.acts <- x:
+		default: // one of many: the next brings the layout as well
+		}
+	case locker.Show:
+		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
+	}
+}
+
+// acting lays the boards anew when the configuration has changed.
+func (a *Agent) acting(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.acts:
+			c := a.loop.State().Config
+			if c.Version == a.laid {
+				continue
+			}
+			a.laid = c.Version
+			if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
+				a.log.Error("lay boards anew", "version", c.Version, "err", err)
+			}
+		}
+	}
+}
+
+// Record keeps a record of its own: a scan, a measurement, health.
+func (a *Agent) Record(ctx context.Context, kind wire.Kind, body any) error {
+	r := a.clock.Stamp(time.Now())
+	r.Kind, r.Body = kind, wire.MustEncode(body)
+	rec, err := buffer.NewRecord(r)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", kind, err)
+	}
+	return a.commit(ctx, buffer.Change{Records: []buffer.Record{rec}})
+}
+
+// health writes a health record now and then.
+func (a *Agent) health(ctx context.Context) error {
+	t := time.NewTicker(a.cfg.HealthEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			if err := a.Record(ctx, wire.KindHealth, a.healthBody()); err != nil && ctx.Err() == nil {
+				a.log.Warn("keep health record", "err", err)
+			}
+		}
+	}
+}
+
+func (a *Agent) healthBody() wire.Health {
+	p := a.store.Present()
+	c := a.link.Counters()
+	h := wire.Health{Boards: map[string]uint64{}, StoreUse: map[string]uint64{"lane0": p.Use[0], "lane1": p.Use[1], "filled_percent": uint64(a.store.Filled())},
+		Uplink:   map[string]uint64{"connects": c.Connects, "batches": c.Batches, "resends": c.Resends, "forged": a.forged.total.Load()},
+		Versions: map[string]string{"agent": a.cfg.Version}}
+	for name, b := range a.board.Health() {
+		h.Boards[name] = b.Bad + b.Silent
+	}
+	return h
+}
+
+// forgeries counts down messages that nobody we trust has signed; one tamper
+// record an hour tells of them.
+type forgeries struct {
+	total atomic.Uint64
+	mu    sync.Mutex
+	last  time.Time
+	since uint64
+}
+
+func (a *Agent) forgery(what string, err error) {
+	f := &a.forged
+	f.total.Add(1)
+	a.log.Warn("down message is not trusted", "kind", what, "err", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.since++
+	if !f.last.IsZero() && time.Since(f.last) < time.Hour {
+		return
+	}
+	count := f.since
+	f.last, f.since = time.Now(), 0
+	if _, err := a.loop.Do(context.Background(), locker.Tampered{What: wire.TamperBadSignature, Count: count}); err != nil {
+		a.log.Error("keep tamper record", "err", err)
+	}
+}
+
+// handler takes what comes down. The uplink calls it one message at a time.
+type handler Agent
+
+// stepWait bounds how long one message may wait for the store.
+const stepWait = 10 * time.Second
+
+func (h *handler) keys() signature.Keys {
+	return signature.PinnedKeys(append(slices.Clone(h.cfg.Secrets.Keys), h.loop.State().Config.Keys...))
+}
+
+func (h *handler) step(in locker.Input) {
+	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
+	defer cancel()
+	if _, err := h.loop.Do(ctx, in); err != nil {
+		h.log.Warn("message not taken; the cloud sends it again", "err", err)
+	}
+}
+
+func (h *handler) Command(envelope []byte) {
+	var c wire.Command
+	if err := h.keys().Open(signature.ForCommand, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+		(*Agent)(h).forgery("command", err)
+		return
+	}
+	h.step(locker.Ordered{Command: c})
+}
+
+func (h *handler) Codes(envelope []byte) {
+	var c wire.Codes
+	if err := h.keys().Open(signature.ForCodes, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+		(*Agent)(h).forgery("codes", err)
+		return
+	}
+	h.step(locker.CodesCame{Codes: c})
+}
+
+func (h *handler) Config(envelope []byte) {
+	var c wire.Config
+	if err := h.keys().Open(signature.ForConfig, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+		(*Agent)(h).forgery("config", err)
+		return
+	}
+	problem := ""
+	if err := (board.Layout{Lines: h.cfg.Lines, Doors: places(c)}).Check(); err != nil {
+		problem = err.Error()
+	}
+	h.step(locker.ConfigCame{Config: c, Problem: problem})
+}
+
+func (h *handler) Time(t uplink.TimeAnswer) {
+	var p wire.Time
+	err := h.keys().Open(signature.ForTime, t.Envelope, &p)
+	if err != nil || p.DeviceCode != h.cfg.Secrets.DeviceCode {
+		(*Agent)(h).forgery("time", err)
+		return
+	}
+	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) {
+		return // an answer to an older question
+	}
+	half := t.ReceivedAt.Sub(t.SentAt) / 2
+	at := t.SentAt.Add(half)
+	h.clock.Sync(p.ServerTime, at, half)
+	s := h.clock.Sample(at)
+	if err := h.store.SetSync(s.Mono, s.Wall, s.ErrMS); err != nil {
+		h.log.Warn("keep synchronisation", "err", err)
+	}
+	if err := h.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyWall: wire.MustEncode(s.Wall)}, Urgent: true}); err != nil {
+		h.log.Warn("keep wall clock", "err", err)
+	}
+}
