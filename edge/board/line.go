@@ -16,7 +16,7 @@ import (
 const (
 	lineGap        = 2 * time.Millisecond // between frames, for the bus to turn round
 	boardReads     = 10 * time.Millisecond
-	quietTime      = 20 * time.Millisecond // of silence after a failed exchange
+	quietTime      = 20 * time.Millisecond // of silence after an exchange that went wrong; a board's turnaround
 	quietLimit     = 100 * time.Millisecond
 	watchAfter     = 3 * time.Second // fast polls after a pulse
 	missedSession  = 3
@@ -495,8 +495,12 @@ func (l *line) ask(q query) reply {
 		return r
 	}
 	l.judge(r.bad)
-	if r.out != Confirmed {
-		l.settle()
+	exchange := l.wire(len(q.request) + q.scanner.Size())
+	switch {
+	case r.out != Confirmed:
+		l.settle(quietTime)
+	case time.Since(r.at) < exchange:
+		l.settle(quietTime + exchange)
 	}
 	return r
 }
@@ -560,12 +564,13 @@ func (l *line) clear() {
 	}
 }
 
-// settle waits after a failed exchange until the line is quiet, so that a late
-// answer is not taken for the next one.
-func (l *line) settle() {
-	until := time.Now().Add(quietLimit)
+// settle waits until nothing has come for as long as quiet: after a failed exchange, so that a late
+// answer is not taken for the next one, and after an answer that came sooner
+// than the wire can carry it, because the true one is then still to come.
+func (l *line) settle(quiet time.Duration) {
+	until := time.Now().Add(quietLimit + quiet)
 	for time.Now().Before(until) {
-		t := time.NewTimer(quietTime)
+		t := time.NewTimer(quiet)
 		select {
 		case p := <-l.in.bytes:
 			t.Stop()
