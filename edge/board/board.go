@@ -6,7 +6,8 @@
 //     the input is cleared before each request; echoes, stale answers and answers
 //     of other boards are not taken for answers.
 //   - A door's state changes only after at least two equal polls that lie 150 ms
-//     apart with nothing different between them. Bounce gives no event, a bit
+//     apart with nothing different between them; three or four where the line has
+//     spoiled answers in the last minute. Bounce gives no event, a bit
 //     flipped on the way gives none, and a sensor that flaps is frozen.
 //   - Every Pulse gets exactly one edge.PulseResult while Run runs. An unlock
 //     without an answer is not a failure. Every unlock is followed by a status

@@ -372,3 +372,27 @@ func TestALayoutCanBeReplacedWhileRunning(t *testing.T) {
 		require.Error(t, r.cab.SetLayout(l))
 	})
 }
+
+// A doubled answer lies in wait for the next request, whose own answer then
+// lies in wait for the one after: one double once left two requests on the line
+// for good. An answer that came faster than its bytes take on the wire gives it
+// away, and the line is let fall quiet.
+func TestThereAreNeverTwoRequestsOnTheLine(t *testing.T) {
+	t.Parallel()
+	eachFamily(t, func(t *testing.T, fam lockbus.Family) {
+		inBubble(t, single(fam), func(r *rig) {
+			r.cab.SetSession(true)
+			r.after(2 * time.Second)
+			r.cab.Pulse(1)
+			r.after(3 * time.Second)
+			require.Zero(t, r.sim.Overlaps("main"))
+			for range 5 {
+				r.do(r.sim.Inject("A", sim.TwoAnswers, 1))
+				r.after(200 * time.Millisecond)
+				before := r.sim.Overlaps("main")
+				r.after(time.Second)
+				require.Equal(t, before, r.sim.Overlaps("main"))
+			}
+		})
+	})
+}

@@ -9,7 +9,7 @@ const (
 )
 
 // debounce turns polls of one switch into a state. A value becomes the state
-// after at least two equal polls that span hold with no other value between.
+// after at least need equal polls that span hold with no other value between.
 // More than six changes in 10 s, or 3 s without a stable value, freeze the state
 // until the switch has been quiet for 10 s. The zero value knows nothing.
 type debounce struct {
@@ -21,15 +21,17 @@ type debounce struct {
 	since time.Time
 	polls int
 
+	steady bool      // the last polls alone prove the state, or it is frozen
 	uneasy time.Time // first poll that differed from the state; zero when it agrees
 	moves  int       // raw changes since uneasy
 	frozen bool
 	last   [flapChanges]time.Time // times of the latest changes, the newest last
 }
 
-// step takes one poll. changed says that known, value or frozen did; at is the
-// time of the first of the equal polls. edge says that the raw value moved.
-func (d *debounce) step(v bool, now time.Time, hold time.Duration) (changed, edge bool) {
+// step takes one poll. changed says that known, value or frozen did; since is
+// then the time of the first of the equal polls. edge says that the raw value moved. need
+// is two or more.
+func (d *debounce) step(v bool, now time.Time, need int, hold time.Duration) (changed, edge bool) {
 	if !d.seen || v != d.cand {
 		edge = d.seen
 		d.seen, d.cand, d.since, d.polls = true, v, now, 1
@@ -37,15 +39,17 @@ func (d *debounce) step(v bool, now time.Time, hold time.Duration) (changed, edg
 	} else {
 		d.polls++
 	}
-	stable := d.polls >= 2 && now.Sub(d.since) >= hold
+	stable := d.polls >= need && now.Sub(d.since) >= hold
 	if d.frozen {
 		if d.polls < 2 || now.Sub(d.since) < flapWindow {
 			return false, edge
 		}
-		*d = debounce{known: true, value: v, seen: true, cand: v, since: d.since, polls: d.polls}
+		*d = debounce{known: true, value: v, seen: true, cand: v, since: d.since, polls: d.polls, steady: true}
 		return true, edge
 	}
-	return d.settle(v, now, stable), edge
+	changed = d.settle(v, now, stable)
+	d.steady = stable || d.frozen
+	return changed, edge
 }
 
 func (d *debounce) settle(v bool, now time.Time, stable bool) (changed bool) {

@@ -16,7 +16,7 @@ import (
 const (
 	lineGap        = 2 * time.Millisecond // between frames, for the bus to turn round
 	boardReads     = 10 * time.Millisecond
-	quietTime      = 20 * time.Millisecond // of silence after a failed exchange
+	quietTime      = 20 * time.Millisecond // of silence after an exchange that went wrong; a board's turnaround
 	quietLimit     = 100 * time.Millisecond
 	watchAfter     = 3 * time.Second // fast polls after a pulse
 	missedSession  = 3
@@ -87,6 +87,10 @@ type channel struct {
 	number     uint
 	inverted   bool
 	hook, item debounce
+	// owed is an item change that waits while the hook is between two states:
+	// told now, it would repeat a door state that may be over.
+	owed   bool
+	owedAt time.Time
 }
 
 func newLine(cfg *Config, lc LineConfig, doors map[edge.DoorNumber]edge.Place, session *atomic.Bool) *line {
@@ -391,6 +395,7 @@ func (l *line) giveUp(u *unit) {
 	for _, c := range u.channels {
 		c.hook.forget()
 		c.item.forget()
+		c.owed = false
 		lost.Doors = append(lost.Doors, c.door)
 	}
 	l.cfg.Log.Warn("board does not answer", "board", u.cfg.Name, "line", l.lc.Name, "polls", u.missed)
@@ -401,18 +406,19 @@ func (l *line) giveUp(u *unit) {
 // take feeds a poll that was begun at start into the doors' states.
 func (l *line) take(u *unit, s State, start time.Time) {
 	hold := time.Duration(l.cfg.Times.DebounceMS) * time.Millisecond
+	need := l.equalPolls(u)
 	for _, c := range u.channels {
 		bit := uint64(1) << (c.number - 1)
 		if s.Known&bit == 0 {
 			continue
 		}
 		open := (s.Closed&bit == 0) != c.inverted
-		changed, moved := c.hook.step(open, start, hold)
+		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {
-			itemChanged, _ := c.item.step(s.Items&bit != 0, start, hold)
-			if itemChanged && !changed {
-				changed, at = true, c.item.since
+			itemChanged, _ := c.item.step(s.Items&bit != 0, start, need, hold)
+			if itemChanged {
+				c.owed, c.owedAt = true, c.item.since
 			}
 		}
 		if moved {
@@ -420,10 +426,32 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			u.health.Edges[c.number]++
 			u.mu.Unlock()
 		}
+		if !changed && c.owed && c.hook.steady {
+			changed, at = true, c.owedAt
+		}
 		if changed && c.hook.known {
+			c.owed = false
 			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen})
 		}
 	}
+}
+
+// equalPolls is how many equal polls make a change. Two are enough on a line
+// without faults. Where answers were spoiled in the last minute, some may have
+// been spoiled so that the check byte still fits, so it takes three, and four on
+// a noisy line; one more for boards that send no check byte at all.
+func (l *line) equalPolls(u *unit) int {
+	need := 2
+	switch {
+	case l.noise.noisy:
+		need = 4
+	case l.noise.any:
+		need = 3
+	}
+	if u.cfg.Family == lockbus.Station && need > 2 {
+		need++
+	}
+	return need
 }
 
 // count publishes a board's counters.
@@ -467,8 +495,12 @@ func (l *line) ask(q query) reply {
 		return r
 	}
 	l.judge(r.bad)
-	if r.out != Confirmed {
-		l.settle()
+	exchange := l.wire(len(q.request) + q.scanner.Size())
+	switch {
+	case r.out != Confirmed:
+		l.settle(quietTime)
+	case time.Since(r.at) < exchange:
+		l.settle(quietTime + exchange)
 	}
 	return r
 }
@@ -532,12 +564,13 @@ func (l *line) clear() {
 	}
 }
 
-// settle waits after a failed exchange until the line is quiet, so that a late
-// answer is not taken for the next one.
-func (l *line) settle() {
-	until := time.Now().Add(quietLimit)
+// settle waits until nothing has come for as long as quiet: after a failed exchange, so that a late
+// answer is not taken for the next one, and after an answer that came sooner
+// than the wire can carry it, because the true one is then still to come.
+func (l *line) settle(quiet time.Duration) {
+	until := time.Now().Add(quietLimit + quiet)
 	for time.Now().Before(until) {
-		t := time.NewTimer(quietTime)
+		t := time.NewTimer(quiet)
 		select {
 		case p := <-l.in.bytes:
 			t.Stop()
@@ -580,6 +613,7 @@ type noise struct {
 	slot  int64 // number of the present 10 s
 	total [noiseSlots]int
 	bad   [noiseSlots]int
+	any   bool // some were bad
 	noisy bool // more than 5 % were bad
 }
 
@@ -599,5 +633,6 @@ func (n *noise) add(bad bool, now time.Time) {
 		total += n.total[i]
 		badOnes += n.bad[i]
 	}
+	n.any = badOnes > 0
 	n.noisy = total >= noiseMinimum && badOnes*20 > total*noisePerTwenty
 }

@@ -24,6 +24,8 @@ type line struct {
 	open      map[io.Closer]context.CancelFunc
 	goneUntil time.Time
 	prev      []byte // the answer before, as it was meant
+	answering bool
+	overlaps  int
 }
 
 func newLine(name string) *line {
@@ -121,7 +123,7 @@ func (c *Cabinet) ServeLine(ctx context.Context, name string, rw io.ReadWriteClo
 	defer context.AfterFunc(ctx, func() { _ = rw.Close() })()
 	in := make(chan []byte, 64)
 	broken := make(chan error, 1)
-	go pump(ctx, rw, in, broken)
+	go c.pump(ctx, l, rw, in, broken)
 
 	s := &serving{c: c, l: l, rw: rw, scanners: map[lockbus.Family]*lockbus.Scanner{}}
 	err = s.loop(ctx, in, broken)
@@ -151,11 +153,16 @@ func (c *Cabinet) attach(name string, rw io.Closer, cancel context.CancelFunc) (
 
 // pump moves bytes off the stream at once, so that a writer never waits for the
 // boards; bytes that find in full are lost.
-func pump(ctx context.Context, r io.Reader, in chan<- []byte, broken chan<- error) {
+func (c *Cabinet) pump(ctx context.Context, l *line, r io.Reader, in chan<- []byte, broken chan<- error) {
 	buf := make([]byte, 256)
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
+			c.mu.Lock()
+			if l.answering {
+				l.overlaps++
+			}
+			c.mu.Unlock()
 			select {
 			case in <- append([]byte(nil), buf[:n]...):
 			default:
@@ -223,6 +230,8 @@ func (s *serving) take(ctx context.Context, p []byte) error {
 // answer plays one request: its time on the wire, the boards' work, and what
 // comes back.
 func (s *serving) answer(ctx context.Context, fam lockbus.Family, req lockbus.Frame) error {
+	s.busy(true)
+	defer s.busy(false)
 	for _, b := range s.l.boards {
 		if b.cfg.Family != fam || req.Board != b.cfg.Address && req.Board != lockbus.AllBoards {
 			continue
@@ -253,6 +262,23 @@ func (s *serving) answer(ctx context.Context, fam lockbus.Family, req lockbus.Fr
 		}
 	}
 	return nil
+}
+
+func (s *serving) busy(on bool) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.l.answering = on
+}
+
+// Overlaps is how often bytes came in while the line's boards were still at the
+// request before: on a real bus both would be spoiled.
+func (c *Cabinet) Overlaps(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.lines[name]; l != nil {
+		return l.overlaps
+	}
+	return 0
 }
 
 // wire is how long n bytes take, ten bits each.

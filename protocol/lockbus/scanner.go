@@ -11,6 +11,7 @@ type Scanner struct {
 	codec    Codec
 	requests bool
 	n        int
+	size     int // of the last frame returned
 	buf      [ScanBuffer]byte
 }
 
@@ -44,6 +45,7 @@ func (s *Scanner) Next(want func(*Frame) bool) (Frame, bool) {
 	for i := 0; i < s.n; i++ {
 		f, size, open := s.at(i, want)
 		if size > 0 {
+			s.size = size
 			s.drop(i + size)
 			return f, true
 		}
@@ -54,6 +56,9 @@ func (s *Scanner) Next(want func(*Frame) bool) (Frame, bool) {
 	s.drop(keep)
 	return Frame{}, false
 }
+
+// Size is the length of the frame that Next returned last, 0 before the first.
+func (s *Scanner) Size() int { return s.size }
 
 func (s *Scanner) drop(n int) {
 	copy(s.buf[:], s.buf[n:s.n])

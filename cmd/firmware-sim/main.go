@@ -1,0 +1,360 @@
+// Program firmware-sim plays a locker cabinet's controller boards, so that an
+// agent can be tried without hardware: over pseudo-terminals, which the agent
+// opens like serial ports, or over TCP.
+//
+//	firmware-sim                                  12 doors, one line, a new pseudo-terminal
+//	firmware-sim --link /tmp/cabinet              the same under a stable name
+//	firmware-sim --tcp 127.0.0.1:7001             the first line on this port, others on the next ones
+//	firmware-sim --config cabinet.yaml --script day.txt --seed 42 --fault flip_bit=0.01
+//
+// It prints one line per thing that really happens, and when it is stopped with
+// Ctrl-C the whole truth as JSON, one fact per line, on standard output.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+)
+
+type options struct {
+	Config  string             `help:"Cabinet to play, YAML or JSON. Without it: 12 doors on one CU48B board." placeholder:"FILE"`
+	Script  string             `help:"What happens and when; one 'TIME ACTION ARGUMENTS' per line." placeholder:"FILE"`
+	TCP     string             `help:"Serve lines on TCP from this address on, the next line on the next port. Without it: pseudo-terminals." placeholder:"HOST:PORT"`
+	Link    string             `help:"Keep a symbolic link to the line's pseudo-terminal here, also when the adapter comes back under another name. With several lines, -NAME is added." placeholder:"PATH"`
+	Seed    uint64             `help:"Seed of all chance; 0 takes the configuration's." placeholder:"N"`
+	Fault   map[string]float64 `help:"Chance of a fault per request, for example flip_bit=0.01. Repeat, or separate with semicolons. --faults lists them." placeholder:"NAME=CHANCE"`
+	Person  bool               `help:"Someone stands in front, uses every door that opens and closes it."`
+	Quiet   bool               `help:"Do not print what happens; print only the truth at the end."`
+	Faults  bool               `help:"List all faults and stop."`
+	Check   bool               `help:"Check configuration and script and stop."`
+	Print   bool               `help:"Print the configuration as YAML and stop: a start for a file of your own."`
+	Version bool               `help:"Print the version and stop."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "firmware-sim:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// errHelp ends a run after the help text was printed.
+var errHelp = errors.New("help")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	opt, err := parse(args, stdout, stderr)
+	if errors.Is(err, errHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case opt.Version:
+		return printVersion(stdout)
+	case opt.Faults:
+		for _, f := range board.AllFaults() {
+			fmt.Fprintln(stdout, f)
+		}
+		return nil
+	}
+	cfg, script, err := load(opt)
+	if err != nil {
+		return err
+	}
+	switch {
+	case opt.Print:
+		return yaml.NewEncoder(stdout).Encode(cfg)
+	case opt.Check:
+		fmt.Fprintf(stdout, "in order: %d boards, %d doors, %d script steps\n", len(cfg.Boards), len(cfg.Doors), len(script))
+		return nil
+	}
+	return play(ctx, opt, cfg, script, stdout, stderr)
+}
+
+func parse(args []string, stdout, stderr io.Writer) (opt options, err error) {
+	// kong would end the process after --help; here it only ends the run.
+	asked := false
+	parser, err := kong.New(&opt, kong.Name("firmware-sim"),
+		kong.Description("Plays a locker cabinet's controller boards over a pseudo-terminal or TCP."),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { asked = true }))
+	if err != nil {
+		return opt, err
+	}
+	args = append([]string(nil), args...)
+	for i, a := range args { // -version and -check as well as two dashes
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
+			args[i] = "-" + a
+		}
+	}
+	_, err = parser.Parse(args)
+	if asked {
+		return opt, errHelp
+	}
+	if err != nil {
+		return opt, fmt.Errorf("%w (try --help)", err)
+	}
+	return opt, nil
+}
+
+func printVersion(w io.Writer) error {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				version += " " + s.Value
+			}
+		}
+	}
+	_, err := fmt.Fprintln(w, "firmware-sim", version)
+	return err
+}
+
+// builtin is the cabinet that is played when none is described.
+func builtin() board.Config {
+	cfg := board.Config{Seed: 1, Boards: []board.Board{{Name: "A", Line: "main", Family: lockbus.CU48B}}}
+	for n := uint(1); n <= 12; n++ {
+		cfg.Doors = append(cfg.Doors, board.Door{Number: n, Board: "A", Channel: n})
+	}
+	return cfg
+}
+
+func load(opt options) (cfg board.Config, script board.Script, err error) {
+	cfg = builtin()
+	if opt.Config != "" {
+		if cfg, err = readConfig(opt.Config); err != nil {
+			return cfg, nil, err
+		}
+	}
+	if opt.Seed != 0 {
+		cfg.Seed = opt.Seed
+	}
+	for name, p := range opt.Fault {
+		if cfg.Faults == nil {
+			cfg.Faults = board.Faults{}
+		}
+		cfg.Faults[board.Fault(name)] = p
+	}
+	if opt.Person && cfg.Person == nil {
+		cfg.Person = &board.Person{}
+	}
+	if err := cfg.Check(); err != nil {
+		return cfg, nil, err
+	}
+	if opt.Script == "" {
+		return cfg, nil, nil
+	}
+	f, err := os.Open(opt.Script)
+	if err != nil {
+		return cfg, nil, fmt.Errorf("open script: %w", err)
+	}
+	defer f.Close()
+	if script, err = board.ParseScript(f); err != nil {
+		return cfg, nil, err
+	}
+	return cfg, script, cfg.CheckScript(script)
+}
+
+// readConfig reads YAML, of which JSON is a part. Unknown keys are refused.
+func readConfig(name string) (cfg board.Config, err error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return cfg, fmt.Errorf("read configuration: %w", err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(&cfg); err != nil {
+		return cfg, fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	return cfg, nil
+}
+
+func lineNames(cfg board.Config) (names []string) {
+	seen := map[string]bool{}
+	for _, b := range cfg.Boards {
+		if !seen[b.Line] {
+			seen[b.Line], names = true, append(names, b.Line)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// play runs the cabinet until ctx ends, then prints the truth.
+func play(ctx context.Context, opt options, cfg board.Config, script board.Script, stdout, stderr io.Writer) error {
+	var mu sync.Mutex // one line at a time on stderr
+	say := func(format string, a ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(stderr, format+"\n", a...)
+	}
+	if !opt.Quiet {
+		cfg.OnFact = func(f board.Fact) { say("%s", f) }
+	}
+	c, err := board.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	names := lineNames(cfg)
+	for i, name := range names {
+		serve, err := prepare(opt, c, name, i, len(names), say)
+		if err != nil {
+			cancel(err)
+			break
+		}
+		wg.Go(func() {
+			if err := serve(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Go(func() {
+		if err := c.Play(ctx, script); err != nil {
+			say("%v", err)
+		} else if len(script) > 0 && ctx.Err() == nil {
+			say("script is over; the cabinet goes on (Ctrl-C ends it)")
+		}
+	})
+	<-ctx.Done()
+	wg.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return printTruth(stdout, c.Truth())
+}
+
+func printTruth(w io.Writer, facts []board.Fact) error {
+	enc := json.NewEncoder(w)
+	for _, f := range facts {
+		if err := enc.Encode(f); err != nil {
+			return fmt.Errorf("print truth: %w", err)
+		}
+	}
+	return nil
+}
+
+type sayer func(format string, a ...any)
+
+// prepare opens a line's first port, so that its address is known at once.
+func prepare(opt options, c *board.Cabinet, name string, i, lines int, say sayer) (func(context.Context) error, error) {
+	if opt.TCP != "" {
+		return prepareTCP(opt.TCP, c, name, i, say)
+	}
+	link := opt.Link
+	if link != "" && lines > 1 {
+		link += "-" + name
+	}
+	p, err := plugIn(name, link, say)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return servePTY(ctx, c, name, link, p, say) }, nil
+}
+
+func prepareTCP(addr string, c *board.Cabinet, name string, i int, say sayer) (func(context.Context) error, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", addr, err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: port: %w", addr, err)
+	}
+	if n > 0 {
+		n += uint64(i)
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10)))
+	if err != nil {
+		return nil, fmt.Errorf("line %q: %w", name, err)
+	}
+	say("line %s is at tcp://%s", name, ln.Addr())
+	return func(ctx context.Context) error { return c.ServeTCP(ctx, name, ln) }, nil
+}
+
+// plugIn makes a pseudo-terminal and points the link at it.
+func plugIn(name, link string, say sayer) (*board.PTY, error) {
+	p, err := board.OpenPTY()
+	if err != nil {
+		return nil, err
+	}
+	where := p.Path
+	if link != "" {
+		if err := relink(p.Path, link); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		where = link + " -> " + p.Path
+	}
+	say("line %s is at %s", name, where)
+	return p, nil
+}
+
+// relink replaces a symbolic link in one step; anything else there is left
+// alone.
+func relink(target, link string) error {
+	if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink == 0 {
+		return fmt.Errorf("link %s: there is something else that is not a link", link)
+	}
+	next := link + ".new"
+	if err := os.Symlink(target, next); err != nil {
+		return fmt.Errorf("link %s: %w", link, err)
+	}
+	if err := os.Rename(next, link); err != nil {
+		return errors.Join(fmt.Errorf("link %s: %w", link, err), os.Remove(next))
+	}
+	return nil
+}
+
+// servePTY serves a line, and after the adapter was unplugged, again on another
+// pseudo-terminal.
+func servePTY(ctx context.Context, c *board.Cabinet, name, link string, p *board.PTY, say sayer) error {
+	if link != "" {
+		defer os.Remove(link)
+	}
+	for {
+		err := c.ServeLine(ctx, name, p)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(err, board.ErrUnplugged) {
+			return err
+		}
+		say("line %s: %s", name, strings.TrimSpace(board.ErrUnplugged.Error()))
+		back, _ := c.Plugged(name)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Until(back)):
+		}
+		if p, err = plugIn(name, link, say); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/firmware-sim/board"
+)
+
+func file(t *testing.T, text string) string {
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func TestHelpVersionAndCheckTouchNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--help"}, "--script"},
+		{[]string{"-version"}, "firmware-sim"},
+		{[]string{"--version"}, "firmware-sim"},
+		{[]string{"--faults"}, "flip_keep_sum"},
+		{[]string{"-check"}, "12 doors"},
+		{[]string{"--check", "--script", file(t, "1s push 3\n+1s close 3")}, "2 script steps"},
+	} {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), c.args, &out, io.Discard), "%v", c.args)
+		require.Contains(t, out.String(), c.want, "%v", c.args)
+	}
+}
+
+func TestWhatIsPrintedCanBeReadBack(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--print", "--fault", "echo=0.5", "--person"}, &out, io.Discard))
+	cfg, err := readConfig(file(t, out.String()))
+	require.NoError(t, err)
+	require.Equal(t, 0.5, cfg.Faults[board.Echo])
+	require.Len(t, cfg.Doors, 12)
+	require.NotNil(t, cfg.Person)
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--nonsense"}, "--help"},
+		{[]string{"--config", "/nowhere"}, "/nowhere"},
+		{[]string{"--config", file(t, "doorz: []")}, "doorz"},
+		{[]string{"--config", file(t, `{"boards": [], "doors": []}`)}, "no boards"},
+		{[]string{"--fault", "gremlins=1"}, "gremlins"},
+		{[]string{"--check", "--script", file(t, "1s close 99")}, "close 99"},
+		{[]string{"--check", "--script", file(t, "1s dance 1")}, "line 1"},
+		{[]string{"--tcp", "nowhere"}, "nowhere"},
+	} {
+		err := run(t.Context(), c.args, io.Discard, io.Discard)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+	}
+}
+
+// watcher is a writer that tests can read while it is written.
+type watcher struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *watcher) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func TestPlaysAScriptAndPrintsTheTruthWhenStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	var live watcher
+	done := make(chan error, 1)
+	script := file(t, "0s put 2\n+10ms force 2 # someone with a crowbar\n+10ms close 2\n")
+	go func() {
+		done <- run(ctx, []string{"--tcp", "127.0.0.1:0", "--script", script}, &out, &live)
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(live.String(), "script is over") }, time.Minute, time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+	require.Contains(t, live.String(), "tcp://127.0.0.1:")
+	var kinds []board.FactKind
+	for dec := json.NewDecoder(&out); ; {
+		var f board.Fact
+		if err := dec.Decode(&f); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 2, f.Door)
+		kinds = append(kinds, f.Kind)
+	}
+	require.Equal(t, []board.FactKind{board.ItemIn, board.HookOut, board.Opened, board.Closed, board.HookIn}, kinds)
+}
