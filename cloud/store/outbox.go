@@ -26,10 +26,10 @@ WHERE id IN (SELECT id FROM outbox
     AND (lease_owner = '' OR lease_until < @now)
   ORDER BY next_at, id LIMIT $4 @skip)
 RETURNING ` + outboxColumns
-	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1`
+	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlRelease = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
-	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1`
+	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlReleaseAny = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner <> ''`
 	sqlFinish     = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
