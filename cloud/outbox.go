@@ -116,3 +116,10 @@ type OutboxRow struct {
 	Delivery OutboxDelivery
 	Last     *OutboxAttempt
 }
+
+// OutboxCount counts deliveries in one unfinished state.
+type OutboxCount struct {
+	State  OutboxState
+	Count  int64
+	Oldest time.Time // planned time of the oldest
+}

@@ -75,6 +75,8 @@ type op struct {
 	sql  string
 	args []any
 	need need
+	// count, when not nil, is told the number of rows.
+	count *int64
 }
 
 // need is a condition on the number of rows that an op touched.
@@ -99,6 +101,14 @@ func (n need) check(rows int64) error {
 		return cloud.ErrNotFound
 	}
 	return nil
+}
+
+// done takes note of the number of rows and checks it.
+func (o *op) done(rows int64) error {
+	if o.count != nil {
+		*o.count = rows
+	}
+	return o.need.check(rows)
 }
 
 // known maps an engine's error to the store's own where there is one. Neither

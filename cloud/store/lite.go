@@ -385,7 +385,7 @@ func (c *liteConn) apply(ctx context.Context, ops []op) error {
 	for i := range ops {
 		n, err := c.one(ctx, &ops[i])
 		if err == nil {
-			err = ops[i].need.check(n)
+			err = ops[i].done(n)
 		}
 		if err != nil {
 			return err

@@ -26,14 +26,16 @@ WHERE id IN (SELECT id FROM outbox
     AND (lease_owner = '' OR lease_until < @now)
   ORDER BY next_at, id LIMIT $4 @skip)
 RETURNING ` + outboxColumns
-	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1`
+	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlRelease = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
-	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1`
+	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlReleaseAny = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner <> ''`
 	sqlFinish     = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
+	sqlResume = `UPDATE outbox SET state = 'pending', next_at = $3, reason = ''
+WHERE provider_id = $1 AND endpoint_id = $2 AND state = 'paused'`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
@@ -73,10 +75,14 @@ const sqlAddOutboxLeased = `INSERT INTO outbox (
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, lease_until)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, @lease)`
 
+// sqlAddAttempt writes nothing when the lease was lost.
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
   delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
   answer_head, answer_body, reused, repeated, retry_after)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+SELECT CAST($1 AS @int), CAST($2 AS @int), CAST($3 AS @int), CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS @int),
+  CAST($7 AS @int), CAST($8 AS TEXT), CAST($9 AS TEXT), CAST($10 AS TEXT), CAST($11 AS TEXT), CAST($12 AS
+  TEXT), CAST($13 AS @bool), CAST($14 AS @bool), CAST($15 AS TEXT)
+WHERE EXISTS (SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $16 AND generation = $17)`
 
 func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFields(d)...) }
 
@@ -233,38 +239,31 @@ func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (l
 	return lost, err
 }
 
-// finish tries all results at once. A lost lease is rare; then they are taken
-// one by one.
-func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
-	ids := make([]cloud.OutboxID, 0, 4)
+// finish adds each attempt while the lease still holds, then gives it back; how
+// many rows that touched says whether it held.
+func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) ([]cloud.OutboxID, error) {
+	ops := make([]op, 0, 2*len(results))
+	held := make([]int64, len(results))
 	for i := range results {
-		held, err := list(ctx, s, sqlHoldsLease, scanInt, int64(results[i].ID), db.node, results[i].Generation)
-		if err != nil {
-			return nil, err
+		r := &results[i]
+		if a := r.Attempt; a != nil {
+			ops = append(ops, op{sql: sqlAddAttempt, args: []any{int64(r.ID), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
+				int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
+				a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter, db.node, r.Generation}})
 		}
-		if len(held) == 0 {
-			ids = append(ids, results[i].ID)
-			continue
-		}
-		if err := s.apply(ctx, db.finishOps(&results[i])); err != nil {
-			return nil, err
+		ops = append(ops, op{sql: sqlFinish, args: []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
+			ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, count: &held[i]})
+	}
+	if err := s.apply(ctx, ops); err != nil {
+		return nil, err
+	}
+	var lost []cloud.OutboxID
+	for i, n := range held {
+		if n == 0 {
+			lost = append(lost, results[i].ID)
 		}
 	}
-	return ids, nil
-}
-
-const sqlHoldsLease = `SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $2 AND generation = $3 @lock`
-
-func (db *DB) finishOps(r *cloud.OutboxResult) []op {
-	ops := make([]op, 0, 2)
-	ops = append(ops, op{sqlFinish, []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
-		ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, notStale})
-	if a := r.Attempt; a != nil {
-		ops = append(ops, op{sqlAddAttempt, []any{int64(r.ID), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
-			int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
-			a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter}, anything})
-	}
-	return ops
+	return lost, nil
 }
 
 // RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.
@@ -273,7 +272,7 @@ func (db *DB) RenewOutbox(ctx context.Context) error {
 		if !s.postgres() {
 			return nil, nil
 		}
-		return nil, s.apply(ctx, []op{{sqlRenew, []any{db.node}, anything}})
+		return nil, s.apply(ctx, []op{{sql: sqlRenew, args: []any{db.node}, need: anything}})
 	})
 }
 
@@ -283,7 +282,7 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ds))
 		for i, d := range ds {
-			ops[i] = op{sqlRelease, []any{int64(d.ID), db.node, d.Generation}, anything}
+			ops[i] = op{sql: sqlRelease, args: []any{int64(d.ID), db.node, d.Generation}, need: anything}
 		}
 		return nil, s.apply(ctx, ops)
 	})
@@ -294,16 +293,23 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 func (db *DB) RecoverOutbox(ctx context.Context) error {
 	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
-			return nil, s.apply(ctx, []op{{sqlReleaseAll, []any{db.node}, anything}})
+			return nil, s.apply(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
 		}
-		return nil, s.apply(ctx, []op{{sqlReleaseAny, nil, anything}})
+		return nil, s.apply(ctx, []op{{sql: sqlReleaseAny, args: nil, need: anything}})
+	})
+}
+
+// ResumeOutbox makes a receiver's paused deliveries due at now.
+func (db *DB) ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		return nil, s.apply(ctx, []op{{sql: sqlResume, args: []any{int64(e.ProviderID), int64(e.ID), now.UnixMilli()}}})
 	})
 }
 
 // SetEndpointStatus sets the health of a receiver. now is since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error {
 	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sqlSetEndpointState, []any{int64(id), status, ms(now)}, anything}})
+		return nil, s.apply(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now)}, need: anything}})
 	})
 }
 
@@ -406,16 +412,9 @@ func (db *DB) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.Ou
 	return readList(ctx, db, sqlAttempts, scanAttempt, int64(id))
 }
 
-// Waiting counts deliveries that are not finished.
-type Waiting struct {
-	State  cloud.OutboxState
-	Count  int64
-	Oldest time.Time // planned time of the oldest
-}
-
 // OutboxWaiting counts what waits, by state.
-func (db *DB) OutboxWaiting(ctx context.Context) ([]Waiting, error) {
-	return readList(ctx, db, sqlWaiting, func(r rows, w *Waiting) error {
+func (db *DB) OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error) {
+	return readList(ctx, db, sqlWaiting, func(r rows, w *cloud.OutboxCount) error {
 		return r.Scan(&w.State, &w.Count, when(&w.Oldest))
 	})
 }

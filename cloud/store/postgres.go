@@ -193,7 +193,7 @@ func (s *pgSession) apply(ctx context.Context, ops []op) error {
 	for i := range ops {
 		tag, err := answers.Exec()
 		if err == nil {
-			err = ops[i].need.check(tag.RowsAffected())
+			err = ops[i].done(tag.RowsAffected())
 		} else if k := known(err); k != err {
 			err = k
 		} else {

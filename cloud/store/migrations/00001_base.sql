@@ -217,7 +217,8 @@ CREATE TABLE shelf (
   device_id @int NOT NULL,
   position @int NOT NULL,
   code TEXT NOT NULL,
-  PRIMARY KEY (device_id, code)
+  PRIMARY KEY (device_id, position, code),
+  UNIQUE (device_id, code)
 ) @keyed;
 
 CREATE TABLE compartment (

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/seal"
+)
+
+// statements are the values of this package's sql constants, by name.
+func statements(t *testing.T) map[string]string {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, 0)
+		require.NoError(t, err)
+		files = append(files, f)
+	}
+	// Only the constants matter, so what cannot be imported here is passed over.
+	conf := types.Config{Importer: importer.Default(), Error: func(error) {}}
+	pkg, _ := conf.Check("store", fset, files, nil)
+	out := map[string]string{}
+	for _, name := range pkg.Scope().Names() {
+		c, ok := pkg.Scope().Lookup(name).(*types.Const)
+		if ok && strings.HasPrefix(name, "sql") {
+			out[name] = constant.StringVal(c.Val())
+		}
+	}
+	require.Greater(t, len(out), 90)
+	return out
+}
+
+func testBox(t testing.TB) *seal.Box {
+	b, err := seal.New(bytes.Repeat([]byte{1}, seal.KeySize))
+	require.NoError(t, err)
+	return b
+}
+
+func openTest(t testing.TB, cfg Config) *DB {
+	cfg.Box = testBox(t)
+	db, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestEveryStatementPreparesOnSQLite(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	c := <-db.engine.(*lite).readers
+	defer func() { db.engine.(*lite).readers <- c }()
+	for name, text := range statements(t) {
+		s, err := c.conn.PrepareContext(t.Context(), liteTokens.Replace(text))
+		require.NoError(t, err, name)
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestEveryStatementPreparesOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("POSTERN_TEST_POSTGRES")
+	if url == "" {
+		t.Skip("POSTERN_TEST_POSTGRES is not set")
+	}
+	ctx := t.Context()
+	c, err := pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	defer c.Close(context.WithoutCancel(ctx))
+	schema := "prepare_" + strings.ToLower(rand.Text())
+	_, err = c.Exec(ctx, "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	defer c.Exec(context.WithoutCancel(ctx), "DROP SCHEMA "+schema+" CASCADE")
+	sep := "?"
+	if strings.Contains(url, "?") {
+		sep = "&"
+	}
+	db := openTest(t, Config{URL: url + sep + "search_path=" + schema + "&pool_max_conns=2"})
+	conn, err := db.engine.(*postgres).pool.Acquire(ctx)
+	require.NoError(t, err)
+	defer conn.Release()
+	for name, text := range statements(t) {
+		_, err := conn.Conn().Prepare(ctx, name, pgText(text))
+		require.NoError(t, err, name)
+	}
+}
+
+// TestNoStatementSortsOrScans asks SQLite how it would run every query. Those
+// that may read a whole table or sort are named with the reason.
+func TestNoStatementSortsOrScans(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]string{
+		"sqlWaiting":    "sums the partial index of unfinished deliveries, for metrics",
+		"sqlReleaseAny": "walks the partial index of held deliveries, once at start",
+	}
+	db := openTest(t, Config{Dir: t.TempDir()})
+	c := <-db.engine.(*lite).readers
+	defer func() { db.engine.(*lite).readers <- c }()
+	scan := regexp.MustCompile(`^SCAN `)
+	for name, text := range statements(t) {
+		r, err := c.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+liteTokens.Replace(text), make([]any, maxParam(text))...)
+		require.NoError(t, err, name)
+		var plan []string
+		for r.Next() {
+			var id, parent, unused int
+			var detail string
+			require.NoError(t, r.Scan(&id, &parent, &unused, &detail))
+			plan = append(plan, detail)
+		}
+		require.NoError(t, r.Err())
+		r.Close()
+		if allowed[name] != "" {
+			continue
+		}
+		for _, line := range plan {
+			require.NotContains(t, line, "TEMP B-TREE", "%s: %v", name, plan)
+			require.False(t, scan.MatchString(line), "%s: %v", name, plan)
+		}
+	}
+}
+
+// maxParam is the number of parameters of a statement.
+func maxParam(text string) int {
+	n := 0
+	for _, m := range regexp.MustCompile(`\$(\d+)`).FindAllStringSubmatch(text, -1) {
+		i, _ := strconv.Atoi(m[1])
+		n = max(n, i)
+	}
+	return n
+}
+
+func TestPragmasHoldOnEveryConnection(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	e := db.engine.(*lite)
+	want := map[string]int64{"synchronous": 2, "busy_timeout": 5000, "foreign_keys": 1, "mmap_size": 4294967296,
+		"cache_size": -16384, "wal_autocheckpoint": 16384, "journal_size_limit": 67108864}
+	check := func(c *sql.Conn, queryOnly int64) {
+		read := func(name string, dst any) {
+			require.NoError(t, c.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(dst), name)
+		}
+		var mode string
+		read("journal_mode", &mode)
+		require.Equal(t, "wal", mode)
+		for name, v := range want {
+			var got int64
+			read(name, &got)
+			if name == "mmap_size" { // the library caps it at what it was built for
+				require.GreaterOrEqual(t, got, int64(1)<<30, name)
+				continue
+			}
+			require.Equal(t, v, got, name)
+		}
+		var got int64
+		read("query_only", &got)
+		require.Equal(t, queryOnly, got)
+	}
+	check(e.writer.conn, 0)
+	for range liteReaders {
+		c := <-e.readers
+		check(c.conn, 1)
+		e.readers <- c
+	}
+}
+
+// The driver and its C runtime are generated for each other.
+func TestRuntimeMatchesDriver(t *testing.T) {
+	t.Parallel()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "modernc.org/sqlite").Output()
+	require.NoError(t, err)
+	theirs, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "go.mod"))
+	require.NoError(t, err)
+	ours, err := os.ReadFile("../../go.mod")
+	require.NoError(t, err)
+	libc := regexp.MustCompile(`modernc\.org/libc (v\S+)`)
+	require.Equal(t, string(libc.FindSubmatch(theirs)[1]), string(libc.FindSubmatch(ours)[1]))
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	_, err := Open(t.Context(), Config{Dir: t.TempDir()})
+	require.ErrorContains(t, err, "box")
+	_, err = Open(t.Context(), Config{URL: filepath.Join(t.TempDir(), "x.db?mode=ro"), Box: testBox(t)})
+	require.Error(t, err, "settings in the path would replace ours")
+	_, err = Open(t.Context(), Config{URL: "postgres://u:hunter2@127.0.0.1:bad/x", Box: testBox(t)})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "hunter2")
+}
