@@ -1,0 +1,129 @@
+// Package auth makes and checks what lets callers in: passwords and tokens.
+// Passwords are kept as argon2id in PHC form, tokens as SHA-256. Checking a
+// password costs 19 MiB for a moment; one per core runs at a time, the others
+// wait their turn. Safe for concurrent use.
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Cost of a password: argon2id, one thread.
+const (
+	memoryKiB = 19 << 10
+	passes    = 2
+	saltSize  = 16
+	hashSize  = 32
+)
+
+// TokenLife is how long a login lasts.
+const TokenLife = 7 * 24 * time.Hour
+
+// Store is what this package needs of the database.
+type Store interface {
+	FindAccountByEmail(ctx context.Context, email string) (cloud.Account, error)
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+}
+
+// Service checks passwords.
+type Service struct {
+	store Store
+	turn  chan struct{}
+	none  string // a hash that nothing matches, so that unknown names cost the same
+}
+
+// New builds the service.
+func New(s Store) *Service {
+	return &Service{store: s, turn: make(chan struct{}, runtime.NumCPU()), none: HashPassword(NewToken())}
+}
+
+// HashPassword is the PHC form of a password.
+func HashPassword(password string) string {
+	var salt [saltSize]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	sum := argon2.IDKey([]byte(password), salt[:], passes, memoryKiB, 1, hashSize)
+	e := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, memoryKiB, passes, e.EncodeToString(salt[:]), e.EncodeToString(sum))
+}
+
+// CheckPassword reports whether password is the one that hash was made of.
+func CheckPassword(hash, password string) bool {
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" {
+		return false
+	}
+	var m, t uint32
+	var p uint8
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &m, &t, &p); err != nil || m > 1<<20 || t > 64 || p == 0 {
+		return false
+	}
+	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
+	want, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err1 != nil || err2 != nil || len(want) == 0 {
+		return false
+	}
+	got := argon2.IDKey([]byte(password), salt, t, m, p, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1
+}
+
+// NewToken makes an opaque token of 64 URL-safe characters.
+func NewToken() string {
+	var b [48]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Hash is what is kept of a token.
+func Hash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
+
+// Login is the answer to a login.
+type Login struct {
+	Token     string
+	ExpiresAt time.Time
+	Account   cloud.Account
+}
+
+// Login checks email and password and makes a token. Errors:
+// INVALID_CREDENTIALS, ACCOUNT_DISABLED.
+func (s *Service) Login(ctx context.Context, email, password string) (Login, error) {
+	a, err := s.store.FindAccountByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return Login{}, fmt.Errorf("find account: %w", err)
+	}
+	hash := a.PasswordHash
+	if hash == "" {
+		hash = s.none
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return Login{}, ctx.Err()
+	}
+	ok := CheckPassword(hash, password)
+	<-s.turn
+	if !ok || a.PasswordHash == "" {
+		return Login{}, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	}
+	if !a.Enabled {
+		return Login{}, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	}
+	now := time.Now().UTC()
+	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a}
+	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: "login", CreatedAt: now, ExpiresAt: l.ExpiresAt}}}, nil
+	})
+	return l, err
+}

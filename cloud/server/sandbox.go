@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// SandboxDevice is a cabinet to make.
+type SandboxDevice struct {
+	Code, Name, Type    string
+	Layout              []wire.LayoutDoor
+	Latitude, Longitude float64
+	Address             string
+}
+
+// SandboxConfig says what a sandbox holds.
+type SandboxConfig struct {
+	Devices    []SandboxDevice
+	WebhookURL string // of the provider; empty: none
+	Codes      wire.CodeParams
+	Times      wire.Times
+	BaseURL    string
+	Passwords  bool // hash passwords, so that people can log in; costs time
+}
+
+// SandboxAccount is a person's way in.
+type SandboxAccount struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+	Token    string `json:"token"`
+}
+
+// Sandbox is what was made, with its secrets: they are shown once.
+type Sandbox struct {
+	BaseURL    string         `json:"base_url"`
+	Admin      SandboxAccount `json:"admin"`
+	Staff      SandboxAccount `json:"staff"`
+	Contractor SandboxAccount `json:"contractor"`
+	Driver     SandboxAccount `json:"driver"`
+	Customer   SandboxAccount `json:"customer"`
+	Provider   struct {
+		Token         string `json:"token"`
+		WebhookSecret string `json:"webhook_secret"`
+	} `json:"provider"`
+	Devices         []SandboxSecrets `json:"devices"`
+	TrackingNumbers []string         `json:"tracking_numbers"`
+
+	ProviderCaller cloud.Caller `json:"-"`
+}
+
+// SandboxSecrets are a device's.
+type SandboxSecrets struct {
+	DeviceID    cloud.DeviceID  `json:"device_id"`
+	DeviceCode  string          `json:"device_code"`
+	Secret      string          `json:"secret"`
+	SecretsFile string          `json:"secrets_file"` // relative to the data folder
+	Enrolled    device.Enrolled `json:"-"`
+}
+
+// Sandbox makes a business with its accounts, a provider, its webhook endpoint
+// and devices. It fails when the database holds a business of that name.
+func (s *Server) Sandbox(ctx context.Context, cfg SandboxConfig) (Sandbox, error) {
+	if cfg.Codes == (wire.CodeParams{}) {
+		cfg.Codes = passcode.DefaultParams()
+	}
+	out := Sandbox{BaseURL: cfg.BaseURL, TrackingNumbers: []string{}}
+	now := time.Now().UTC()
+	err := s.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		ch, sb, err := s.sandbox(v, cfg, now)
+		if err == nil {
+			sb.BaseURL, sb.TrackingNumbers = out.BaseURL, out.TrackingNumbers
+			out = sb
+		}
+		return ch, err
+	})
+	if err != nil {
+		return out, fmt.Errorf("make sandbox: %w", err)
+	}
+	for i := range out.Devices {
+		d := &out.Devices[i]
+		d.SecretsFile = filepath.Join("devices", d.DeviceCode+".json")
+		if err := writeSecrets(filepath.Join(s.cfg.Dir, d.SecretsFile), d.Enrolled); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func writeSecrets(path string, e device.Enrolled) error {
+	b, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode secrets of %s: %w", e.DeviceCode, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make folder for secrets: %w", err)
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o600)
+}
+
+func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud.Changes, Sandbox, error) {
+	var out Sandbox
+	ids := idGiver{v: v}
+	biz := cloud.Business{ID: cloud.BusinessID(ids.next(cloud.BusinessIDs)), Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto",
+		SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example"}
+	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
+		Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
+	ch := &cloud.Changes{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}
+	account := func(t cloud.AccountType, name string, p cloud.ProviderID) (cloud.Account, SandboxAccount) {
+		a := cloud.Account{ID: cloud.AccountID(ids.next(cloud.AccountIDs)), BusinessID: biz.ID, Type: t, Name: name, ProviderID: p, Enabled: true, CreatedAt: now}
+		sa := SandboxAccount{Token: auth.NewToken()}
+		if p == 0 {
+			a.Email = name + "@acme.example"
+			sa.Email, sa.Password = a.Email, auth.NewToken()[:16]
+			if cfg.Passwords {
+				a.PasswordHash = auth.HashPassword(sa.Password)
+			}
+		}
+		ch.Accounts = append(ch.Accounts, a)
+		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)})
+		return a, sa
+	}
+	_, out.Admin = account(cloud.ClientAdmin, "admin", 0)
+	_, out.Staff = account(cloud.ClientEmployee, "staff", 0)
+	_, out.Contractor = account(cloud.Broker, "contractor", 0)
+	_, out.Driver = account(cloud.DriverAccount, "driver", 0)
+	_, out.Customer = account(cloud.Customer, "customer", 0)
+	pa, pt := account(cloud.ProviderType, "Swift Parcel", prov.ID)
+	out.Provider.Token = pt.Token
+	out.ProviderCaller = cloud.Caller{Account: pa, Provider: prov}
+	secret := auth.NewToken()[:43]
+	out.Provider.WebhookSecret = secret
+	if cfg.WebhookURL != "" {
+		ch.Endpoints = []cloud.Endpoint{{ID: cloud.EndpointID(ids.next(cloud.EndpointIDs)), BusinessID: biz.ID, ProviderID: prov.ID, Kind: "locker_provider",
+			URL: cfg.WebhookURL, SandboxEnabled: true, Events: []string{"*"}, Secret: []byte(secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
+	}
+	for _, d := range cfg.Devices {
+		s.sandboxDevice(ch, &out, &ids, cfg, d, biz, now)
+	}
+	return ch, out, ids.err
+}
+
+// idGiver takes ids and keeps the first error for the end.
+type idGiver struct {
+	v   cloud.View
+	err error
+}
+
+func (g *idGiver) next(k cloud.IDKind) int64 {
+	if g.err != nil {
+		return 0
+	}
+	id, err := g.v.NewID(k)
+	g.err = err
+	return id
+}
+
+func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cfg SandboxConfig, d SandboxDevice, biz cloud.Business, now time.Time) {
+	made := device.NewSecrets()
+	id := cloud.DeviceID(ids.next(cloud.DeviceIDs))
+	conf := wire.Config{Version: 1, DeviceCode: d.Code, Layout: d.Layout, Times: cfg.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: cfg.Codes}
+	for _, k := range s.Keys.pinned() {
+		conf.Keys = append(conf.Keys, wire.PinnedKey{ID: signature.KeyID(k), Key: k})
+	}
+	ch.Devices = append(ch.Devices, cloud.Device{ID: id, BusinessID: biz.ID, Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude,
+		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: true, CreatedAt: now, EnrolledAt: now,
+		SecretMAC:  device.SecretMAC(s.Keys.Server, d.Code, made.Secret),
+		SealedCode: locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes}),
+		Config:     wire.MustEncode(conf), ConfigVersion: conf.Version})
+	if ch.Shelves == nil {
+		ch.Shelves = map[cloud.DeviceID][]cloud.Shelf{}
+	}
+	ch.Shelves[id] = []cloud.Shelf{{Code: "A", Position: 1}}
+	for i, l := range d.Layout {
+		ch.Compartments = append(ch.Compartments, cloud.Compartment{GridID: cloud.GridID(ids.next(cloud.GridIDs)), DeviceID: id, GridCode: fmt.Sprintf("A%02d", i+1),
+			ShelfCode: "A", Door: l.Door, PickupNumber: i + 1, Label: fmt.Sprintf("A-%d", i+1), Column: 1 + i/6, Row: 1 + i%6, Size: l.Size, PickupEnabled: true,
+			DoorStatus: "unknown", State: cloud.GridFree})
+	}
+	out.Devices = append(out.Devices, SandboxSecrets{DeviceID: id, DeviceCode: d.Code, Secret: made.Secret, Enrolled: s.Enrolled(d.Code, made)})
+}
