@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/agent"
+	"github.com/postern-io/postern/edge/board"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// world is a cloud and its cabinets, all in one bubble of simulated time.
+type world struct {
+	t    testing.TB
+	dir  string
+	rnd  *rand.Rand
+	box  server.Sandbox
+	logs *slog.Logger
+
+	cloud    *server.Server
+	stopC    context.CancelFunc
+	cloudRun sync.WaitGroup
+
+	cabinets []*cabinet
+}
+
+// cabinet is one device: simulated hardware and its agent.
+type cabinet struct {
+	w     *world
+	code  string
+	sim   *simboard.Cabinet
+	lines []board.LineConfig
+	dir   string
+
+	agent *agent.Agent
+	stop  context.CancelFunc
+	run   sync.WaitGroup
+
+	cut      atomic.Bool // the network to the cloud
+	mu       sync.Mutex
+	conns    []net.Conn
+	recorded uint64 // by agents that have ended
+}
+
+const doors = 4
+
+var families = []lockbus.Family{lockbus.CU48, lockbus.CU16, lockbus.Preamble}
+
+func newWorld(t testing.TB, seed uint64, cabinets int) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 7)), logs: slog.New(slog.DiscardHandler)}
+	if testing.Verbose() && os.Getenv("POSTERN_E2E_LOG") != "" {
+		w.logs = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	w.startCloud()
+	cfg := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: ""}
+	for i := range cabinets {
+		d := server.SandboxDevice{Code: fmt.Sprintf("CAB-%d", i+1), Name: fmt.Sprintf("Cabinet %d", i+1), Type: "smart_locker"}
+		for n := uint(1); n <= doors; n++ {
+			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
+		}
+		cfg.Devices = append(cfg.Devices, d)
+	}
+	var err error
+	w.box, err = w.cloud.Sandbox(t.Context(), cfg)
+	require.NoError(t, err)
+	for i := range cabinets {
+		w.cabinets = append(w.cabinets, w.newCabinet(i, seed))
+	}
+	return w
+}
+
+func (w *world) newCabinet(i int, seed uint64) *cabinet {
+	family := families[i%len(families)]
+	c := &cabinet{w: w, code: w.box.Devices[i].DeviceCode, dir: filepath.Join(w.dir, w.box.Devices[i].DeviceCode)}
+	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: family, NoItems: true}}, Seed: seed + uint64(i)}
+	for n := uint(1); n <= doors; n++ {
+		cfg.Doors = append(cfg.Doors, simboard.Door{Number: n, Board: "A", Channel: n})
+	}
+	var err error
+	c.sim, err = simboard.New(cfg)
+	require.NoError(w.t, err)
+	c.lines = []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: family}}}}
+	c.start()
+	return c
+}
+
+// start starts the cabinet's agent.
+func (c *cabinet) start() {
+	c.w.t.Helper()
+	secrets := c.w.secrets(c.code)
+	a, err := agent.New(agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
+		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
+			conn, err := c.sim.Dial(l.Port)
+			if err != nil {
+				return nil, err
+			}
+			return board.ConnPort(conn), nil
+		},
+		Dial: c.dial})
+	require.NoError(c.w.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	c.agent, c.stop = a, stop
+	c.run.Go(func() {
+		if err := a.Run(ctx); err != nil {
+			c.w.t.Errorf("agent %s: %v", c.code, err)
+		}
+	})
+}
+
+var errCut = errors.New("the network is cut")
+
+// dial connects the agent to the cloud through a pipe that can be cut.
+func (c *cabinet) dial(_ context.Context, _ *url.URL) (net.Conn, error) {
+	if c.cut.Load() || c.w.cloud == nil {
+		return nil, errCut
+	}
+	here, there := net.Pipe()
+	broker := c.w.cloud.Broker
+	go func() { _ = broker.ServeConn(there) }()
+	c.mu.Lock()
+	c.conns = append(c.conns, here)
+	c.mu.Unlock()
+	return here, nil
+}
+
+// setCut cuts or restores the network.
+func (c *cabinet) setCut(cut bool) {
+	c.cut.Store(cut)
+	if !cut {
+		return
+	}
+	c.drop()
+}
+
+// drop breaks the connection once.
+func (c *cabinet) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.conns {
+		_ = x.Close()
+	}
+	c.conns = nil
+}
+
+// restart stops the agent in an orderly way and starts it again.
+func (c *cabinet) restart(off time.Duration) {
+	c.halt()
+	time.Sleep(off)
+	c.start()
+}
+
+func (c *cabinet) halt() {
+	c.stop()
+	c.run.Wait()
+	c.recorded += c.agent.Recorded.Load()
+}
+
+func (w *world) startCloud() {
+	w.t.Helper()
+	s, err := server.New(context.Background(), server.Config{Dir: filepath.Join(w.dir, "cloud"), Node: "one", Brokers: []string{"tcp://cloud:1883"}, Log: w.logs.With("side", "cloud")})
+	require.NoError(w.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	w.cloud, w.stopC = s, stop
+	w.cloudRun.Go(func() {
+		if err := s.Run(ctx, server.Listeners{}); err != nil {
+			w.t.Errorf("cloud: %v", err)
+		}
+	})
+}
+
+func (w *world) stopCloud() {
+	w.stopC()
+	w.cloudRun.Wait()
+	for _, c := range w.cabinets {
+		c.drop()
+	}
+}
+
+// close ends everything.
+func (w *world) close() {
+	for _, c := range w.cabinets {
+		c.halt()
+		c.sim.Close()
+		c.drop()
+	}
+	w.stopCloud()
+}
+
+func (w *world) create(ref string, device int, packages ...string) locker.DeliveryBody {
+	w.t.Helper()
+	in := locker.CreateInput{ReferenceNumber: ref, DeviceID: w.box.Devices[device].DeviceID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}}
+	for _, p := range packages {
+		in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: p, Size: "M"})
+	}
+	out, err := w.cloud.Lockers.Create(context.Background(), w.box.ProviderCaller, in)
+	require.NoError(w.t, err)
+	return out.Delivery
+}
+
+func (w *world) find(ref string) locker.DeliveryBody {
+	w.t.Helper()
+	out, err := w.cloud.Lockers.Find(context.Background(), w.box.ProviderCaller, locker.DeliveryKey("ref:"+ref))
+	require.NoError(w.t, err)
+	return out.Delivery
+}
+
+func (w *world) open(ref string) (locker.OpenOutput, error) {
+	return w.cloud.Lockers.OpenDoors(context.Background(), w.box.ProviderCaller, locker.OpenInput{Delivery: locker.DeliveryKey("ref:" + ref)})
+}
+
+// awaits waits for a condition in simulated time.
+func (w *world) awaits(what string, limit time.Duration, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	require.FailNow(w.t, "not in time: "+what)
+}
+
+// secrets are what the device's file holds.
+func (w *world) secrets(code string) access.Secrets {
+	for _, d := range w.box.Devices {
+		if d.DeviceCode == code {
+			return access.Secrets(d.Enrolled)
+		}
+	}
+	require.FailNow(w.t, "no such device: "+code)
+	return access.Secrets{}
+}
