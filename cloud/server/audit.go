@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Audit is what the journal says when it is read from the first batch to the
+// last: the evidence, independent of everything that was derived from it.
+type Audit struct {
+	Stored       int // records, distinct by device, boot and monotonic time
+	Gaps         int // records that gap records name and the cloud lacks
+	Settled      int // deposits
+	SettledTwice int // openings with more than one end
+	Ends         map[string]End
+}
+
+// End is how an opening ended.
+type End struct {
+	Device cloud.DeviceID
+	Kind   wire.Kind
+	At     time.Time // by the device's clock
+	Doors  []uint
+}
+
+type recordKey struct {
+	device cloud.DeviceID
+	boot   uint64
+	mono   int64
+}
+
+// Audit reads the whole journal.
+func (s *Server) Audit(ctx context.Context) (Audit, error) {
+	a := Audit{Ends: map[string]End{}}
+	seen := map[recordKey]bool{}
+	const page = 500
+	for after := int64(0); ; {
+		rows, err := s.Store.JournalAfter(ctx, after, page)
+		if err != nil {
+			return a, fmt.Errorf("read journal: %w", err)
+		}
+		for _, row := range rows {
+			after = row.N
+			if row.Aside != "" {
+				continue
+			}
+			if err := a.add(row.JournalBatch, seen); err != nil {
+				return a, err
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	a.Stored = len(seen)
+	return a, s.auditGaps(ctx, &a)
+}
+
+func (a *Audit) add(j cloud.JournalBatch, seen map[recordKey]bool) error {
+	records, err := device.JournalRecords(j)
+	if err != nil {
+		return err
+	}
+	for _, raw := range records {
+		r, err := wire.DecodeRecord(raw)
+		if err != nil {
+			continue // stored as it came; it counts for nothing
+		}
+		k := recordKey{j.DeviceID, r.Boot, r.Mono}
+		if seen[k] {
+			continue // carried into another epoch
+		}
+		seen[k] = true
+		a.end(j.DeviceID, r)
+	}
+	return nil
+}
+
+func (a *Audit) end(d cloud.DeviceID, r wire.Record) {
+	e := End{Device: d, Kind: r.Kind, At: time.Unix(0, r.At)}
+	var id string
+	switch r.Kind {
+	case wire.KindOpeningSettled:
+		var b wire.OpeningSettled
+		if wire.Decode(r.Body, &b) == nil {
+			id = b.OpeningID
+			a.Settled++
+			for _, x := range b.Doors {
+				e.Doors = append(e.Doors, x.Door)
+			}
+		}
+	case wire.KindOpeningEnded:
+		var b wire.OpeningEnded
+		if wire.Decode(r.Body, &b) == nil {
+			id = b.OpeningID
+		}
+	case wire.KindPickupCompleted:
+		var b wire.PickupCompleted
+		if wire.Decode(r.Body, &b) == nil {
+			id, e.Doors = b.OpeningID, b.Doors
+		}
+	}
+	if id == "" {
+		return
+	}
+	if _, twice := a.Ends[id]; twice {
+		a.SettledTwice++
+	}
+	a.Ends[id] = e
+}
+
+func (s *Server) auditGaps(ctx context.Context, a *Audit) error {
+	const page = 500
+	for after := cloud.DeviceID(0); ; {
+		devices, err := s.Store.ListAllDevices(ctx, after, page)
+		if err != nil {
+			return fmt.Errorf("list devices: %w", err)
+		}
+		for _, d := range devices {
+			after = d.ID
+			stats, err := s.Store.JournalStats(ctx, d.ID)
+			if err != nil {
+				return fmt.Errorf("add up journal: %w", err)
+			}
+			a.Gaps += int(stats.Missing)
+		}
+		if len(devices) < page {
+			return nil
+		}
+	}
+}
