@@ -77,7 +77,8 @@ type queue struct {
 
 // Commit writes c in one transaction, numbering its records behind those of
 // their lane. On nil all of it survives a power cut; on error none of it was
-// written, except that after ErrBroken it may turn up on Reopen. ctx bounds the
+// written, except that after ErrBroken it may turn up on Reopen (room may have
+// been made in lane 1 for a change that is then refused). ctx bounds the
 // wait for earlier commits, not the write itself. c is not kept.
 //
 // Errors: ErrInvalid, ErrFull, ErrBroken, ErrDamaged, ErrClosed, or ctx's.
