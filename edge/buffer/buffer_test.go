@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -86,6 +87,22 @@ func TestReadKeepsItsLimits(t *testing.T) {
 	require.Equal(t, uint64(201), run.First)
 	_, err = s.Read(2, 1, 1, 1)
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// bbolt shows a transaction to new readers before its meta page is synced. What
+// a power cut could still undo must not be sent.
+func TestReadShowsNothingThatIsNotDurable(t *testing.T) {
+	t.Parallel()
+	var c clock
+	s := open(t, testConfig(t, &c))
+	commit(t, s, c.record(1, wire.KindScan, "a"))
+	require.NoError(t, s.db.Update(func(tx *bolt.Tx) error { // as if a commit were waiting for its sync
+		r := stored{kind: wire.KindScan, boot: 1, record: c.record(1, wire.KindScan, "b").Bytes}
+		return tx.Bucket(bucketLane[1]).Bucket(seqKey(1)).Put(seqKey(2), r.encode())
+	}))
+	_, got, head := readAll(t, s, 1, 1)
+	require.Equal(t, []string{"a"}, got)
+	require.Equal(t, s.Ends()[1].Head, head)
 }
 
 func TestCommitRefusesWhatIsNoRecord(t *testing.T) {

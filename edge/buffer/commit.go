@@ -69,15 +69,16 @@ type prepared struct {
 // queue forms groups: the first caller leads, those who come while it writes
 // wait, and one of them leads the next group.
 type queue struct {
-	mu      sync.Mutex
-	waiting []*request
-	leading bool
-	last    int // size of the last group
+	mu        sync.Mutex
+	waiting   []*request
+	leading   bool
+	producers int // how many there seem to be
 }
 
 // Commit writes c in one transaction, numbering its records behind those of
 // their lane. On nil all of it survives a power cut; on error none of it was
-// written, except that after ErrBroken it may turn up on Reopen. ctx bounds the
+// written, except that after ErrBroken it may turn up on Reopen (room may have
+// been made in lane 1 for a change that is then refused). ctx bounds the
 // wait for earlier commits, not the write itself. c is not kept.
 //
 // Errors: ErrInvalid, ErrFull, ErrBroken, ErrDamaged, ErrClosed, or ctx's.
@@ -141,6 +142,7 @@ func (s *Store) lead() {
 	group := s.commitQ.take()
 	s.commitGroup(group)
 	s.writing.Unlock()
+	s.commitQ.expect(len(group))
 	for _, r := range group[1:] {
 		close(r.ready)
 	}
@@ -148,14 +150,19 @@ func (s *Store) lead() {
 }
 
 // gather lets those whom the last commit released queue up again, so that
-// groups stay as large as the number of producers allows.
+// groups stay as large as the number of producers allows. It gives up once
+// nobody comes any more: a lone producer never waits.
 func (q *queue) gather() {
-	for range 4 {
+	seen, idle := 0, 0
+	for idle < 8 {
 		q.mu.Lock()
-		enough := len(q.waiting) >= q.last
+		n, enough := len(q.waiting), len(q.waiting) >= q.producers
 		q.mu.Unlock()
 		if enough {
 			return
+		}
+		if idle++; n > seen {
+			seen, idle = n, 0
 		}
 		runtime.Gosched()
 	}
@@ -171,8 +178,15 @@ func (q *queue) take() []*request {
 	}
 	group := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
-	q.last = n
 	return group
+}
+
+// expect notes how many producers there seem to be: those of the group just
+// written, and those who came meanwhile.
+func (q *queue) expect(group int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.producers = min(group+len(q.waiting), groupChanges)
 }
 
 func (q *queue) pass() {

@@ -87,6 +87,7 @@ func (w *walk) commit() {
 	}
 	oldest := w.s.Oldest()[1]
 	err := w.s.Commit(context.Background(), ch)
+	w.evicted(oldest) // room is made also for what is then refused
 	if errors.Is(err, ErrFull) {
 		// In a store this small a large change may also find its free pages
 		// scattered.
@@ -98,7 +99,6 @@ func (w *walk) commit() {
 		return
 	}
 	require.NoError(t, err)
-	w.evicted(oldest)
 	for k, v := range ch.Put {
 		if v == nil {
 			delete(w.m.state, k)

@@ -68,15 +68,25 @@ type question struct {
 
 type connHolder struct{ net.Conn }
 
-// watched tells when a publish has been written to the connection. The library
-// keeps some messages between its own goroutines, so without it a record that
-// just happened would wait behind all of them.
+// watched tells when a publish has been written to the connection, and breaks it
+// off when the broker sends a packet that is too large. The library keeps some
+// messages between its own goroutines, so without the first a record that just
+// happened would wait behind all of them.
 type watched struct {
 	net.Conn
 	written chan struct{}
+	in      frames // used by the one goroutine that reads
 }
 
-func (w watched) Write(p []byte) (int, error) {
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if bad := w.in.feed(p[:n]); bad != nil {
+		return 0, bad
+	}
+	return n, err
+}
+
+func (w *watched) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	if err == nil && len(p) > 0 && p[0]>>4 == packets.Publish { // the library writes a packet in one call
 		select {
@@ -155,7 +165,7 @@ func (s *session) options(ctx context.Context, broker *url.URL) *mqtt.ClientOpti
 			return nil, errors.Join(ctx.Err(), c.Close())
 		}
 		s.conn.Store(connHolder{c})
-		return watched{c, s.onWire}, nil
+		return &watched{Conn: c, written: s.onWire}, nil
 	})
 	o.SetConnectionLostHandler(func(_ mqtt.Client, err error) {
 		select {
@@ -213,6 +223,10 @@ func (s *session) close() {
 // the wire: the library blocks while the network does, and the loop must not.
 func (s *session) write() {
 	for m := range s.out {
+		select {
+		case <-s.onWire: // word of one that was given up
+		default:
+		}
 		t := s.client.Publish(m.topic, 1, m.retained, m.payload)
 		var err error
 		select {

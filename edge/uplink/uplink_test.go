@@ -397,6 +397,15 @@ func TestDownMessagesReachTheHandlerAndGarbageIsCounted(t *testing.T) {
 	})
 }
 
+func TestPacketBeyondTheLimitEndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		r.c.newest().publishDown("config", make([]byte, maxPacket+1))
+		r.until(time.Minute, func() bool { return r.u.Counters().Kicks == 1 })
+		require.Empty(t, r.got)
+	})
+}
+
 func TestCleanStopSaysOfflineAndDisconnects(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.run()
