@@ -13,14 +13,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/postern-io/postern/protocol/topic"
@@ -49,16 +48,21 @@ const (
 	maxPacket     = 256 << 10
 	writesPending = 128 // queued messages to a slow client; more are lost and come again
 	loginWait     = 10 * time.Second
+	acceptPause   = 100 * time.Millisecond
 )
 
-// Broker is the broker. Listen or Serve give it connections; Close ends it.
+// Broker is the broker. Serve and ServeWebSocket give it connections; Close
+// ends it.
 type Broker struct {
 	cfg    Config
 	server *mqtt.Server
 	hook   *hook
-	mu     sync.Mutex
-	web    []*http.Server
-	n      int
+
+	mu        sync.Mutex
+	closed    bool
+	conns     map[net.Conn]bool
+	listeners []io.Closer
+	wg        sync.WaitGroup
 }
 
 // New builds a broker that does not listen yet.
@@ -85,7 +89,7 @@ func New(cfg Config) (*Broker, error) {
 	c.SharedSubAvailable = 0
 	s := mqtt.New(&mqtt.Options{Capabilities: c, InlineClient: true, Logger: slog.New(quiet{cfg.Log.Handler()}), ClientNetReadBufferSize: 2048, ClientNetWriteBufferSize: 2048,
 		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
-	b := &Broker{cfg: cfg, server: s}
+	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
 	b.hook = &hook{cfg: cfg, clients: map[string]*login{}}
 	if err := s.AddHook(b.hook, nil); err != nil {
 		return nil, fmt.Errorf("add broker hook: %w", err)
@@ -96,28 +100,67 @@ func New(cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Serve takes connections from ln until Close. With tls set they are TLS; a
-// verified client certificate stands in for a password.
+// Serve takes connections from ln until Close. With config set they are TLS; a
+// verified client certificate stands in for a password. It returns at once.
 func (b *Broker) Serve(ln net.Listener, config *tls.Config) error {
 	if config != nil {
 		ln = tls.NewListener(ln, config)
 	}
-	b.mu.Lock()
-	b.n++
-	id := fmt.Sprintf("mqtt-%d", b.n)
-	b.mu.Unlock()
-	if err := b.server.AddListener(listeners.NewNet(id, ln)); err != nil {
-		return fmt.Errorf("listen for MQTT on %s: %w", ln.Addr(), err)
+	if !b.keep(ln) {
+		return errors.Join(errClosed, ln.Close())
 	}
-	// The library serves listeners that exist when it starts; this one came later.
-	b.server.Listeners.Serve(id, b.server.EstablishConnection)
+	b.wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				b.cfg.Log.Warn("accept MQTT connection", "err", err)
+				time.Sleep(acceptPause) // out of descriptors, most likely
+				continue
+			}
+			go func() {
+				if err := b.ServeConn(c); err != nil {
+					b.cfg.Log.Debug("MQTT client left", "remote", c.RemoteAddr(), "err", err)
+				}
+			}()
+		}
+	})
 	return nil
 }
 
-// ServeConn takes one connection, for tests and for transports of their own.
-// It returns when the connection ends.
+// keep remembers what Close has to close.
+func (b *Broker) keep(l io.Closer) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.listeners = append(b.listeners, l)
+	return true
+}
+
+// ServeConn serves one connection and returns when it has ended. A client that
+// does not say who it is within ten seconds is let go.
 func (b *Broker) ServeConn(c net.Conn) error {
-	return b.server.EstablishConnection("conn", c)
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return errors.Join(errClosed, c.Close())
+	}
+	b.conns[c] = true
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(b.conns, c)
+		b.mu.Unlock()
+		_ = c.Close() // closed already, mostly
+	}()
+	if err := c.SetReadDeadline(time.Now().Add(loginWait)); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	return b.server.EstablishConnection("mqtt", c) // sets its own deadline after the login
 }
 
 // Send publishes to a device. What is lost on the way is sent again by the
@@ -136,16 +179,22 @@ func (b *Broker) Kick(code string) {
 // Connected is the number of connected clients.
 func (b *Broker) Connected() int { return b.hook.connected() }
 
-// Close ends all connections and listeners.
+// Close ends all connections and listeners, and waits for them.
 func (b *Broker) Close() error {
 	b.mu.Lock()
-	web := b.web
-	b.web = nil
+	b.closed = true
+	listeners, conns := b.listeners, b.conns
+	b.listeners, b.conns = nil, map[net.Conn]bool{}
 	b.mu.Unlock()
-	for _, s := range web {
-		_ = s.Close() // hijacked connections end with the broker
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
 	}
-	return b.server.Close()
+	for c := range conns {
+		_ = c.Close()
+	}
+	b.wg.Wait()
+	return errors.Join(append(errs, b.server.Close())...)
 }
 
 // hook is the broker's side of mochi's events.

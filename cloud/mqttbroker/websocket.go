@@ -22,19 +22,20 @@ func (b *Broker) ServeWebSocket(ln net.Listener) {
 			return // Upgrade has answered
 		}
 		c.SetReadLimit(maxPacket)
-		if err := b.server.EstablishConnection("websocket", &wsConn{Conn: c.NetConn(), ws: c}); err != nil {
+		if err := b.ServeConn(&wsConn{Conn: c.NetConn(), ws: c}); err != nil {
 			b.cfg.Log.Debug("websocket client left", "remote", c.RemoteAddr(), "err", err)
 		}
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	b.mu.Lock()
-	b.web = append(b.web, s)
-	b.mu.Unlock()
-	go func() {
+	if !b.keep(s) {
+		_ = ln.Close()
+		return
+	}
+	b.wg.Go(func() {
 		if err := s.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			b.cfg.Log.Error("serve MQTT over WebSocket", "addr", ln.Addr().String(), "err", err)
 		}
-	}()
+	})
 }
 
 // wsConn is a byte stream over binary WebSocket messages.

@@ -49,7 +49,10 @@ type Config struct {
 	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
 	Session time.Duration // door session; 0: ten minutes
-	Log     *slog.Logger
+	// WrapDevices stands between broker and device link, for tests that lose,
+	// repeat and reorder what devices send; nil: nothing.
+	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
+	Log         *slog.Logger
 }
 
 // Server is one node.
@@ -103,7 +106,11 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
 	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Log: cfg.Log})
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: s.Devices, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
+	var devices mqttbroker.Devices = s.Devices
+	if cfg.WrapDevices != nil {
+		devices = cfg.WrapDevices(devices)
+	}
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close())
 	}

@@ -50,6 +50,7 @@ func day(t *testing.T, seed uint64) {
 	for _, c := range w.cabinets {
 		w.awaits("cabinet online and read", 5*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Loop().State().Doors[1].Known })
 	}
+	w.noise.Store(int64(w.rnd.IntN(30)))
 	for step := range 12 + w.rnd.IntN(12) {
 		i := w.rnd.IntN(len(w.cabinets))
 		c := w.cabinets[i]
@@ -153,6 +154,7 @@ func (w *world) closeSome() {
 
 // settleDown ends all trouble and waits until everything has arrived.
 func (w *world) settleDown(t *testing.T) {
+	w.noise.Store(0)
 	for _, c := range w.cabinets {
 		c.setCut(false)
 		for n := uint(1); n <= doors; n++ {

@@ -19,12 +19,14 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -41,6 +43,40 @@ type world struct {
 	cloudRun sync.WaitGroup
 
 	cabinets []*cabinet
+	noise    atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
+}
+
+// unruly loses, repeats and reorders what devices send.
+type unruly struct {
+	mqttbroker.Devices
+	w    *world
+	mu   sync.Mutex
+	rnd  *rand.Rand
+	held func() // a payload that another one overtakes
+}
+
+func (u *unruly) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pass := func() { u.Devices.Receive(code, generation, leaf, payload) }
+	if u.rnd.Int64N(100) < u.w.noise.Load() {
+		switch u.rnd.IntN(3) {
+		case 0:
+			return
+		case 1:
+			pass()
+		case 2:
+			if u.held == nil {
+				u.held = pass
+				return
+			}
+		}
+	}
+	pass()
+	if u.held != nil {
+		u.held()
+		u.held = nil
+	}
 }
 
 // cabinet is one device: simulated hardware and its agent.
@@ -177,7 +213,10 @@ func (c *cabinet) halt() {
 
 func (w *world) startCloud() {
 	w.t.Helper()
-	s, err := server.New(context.Background(), server.Config{Dir: filepath.Join(w.dir, "cloud"), Node: "one", Brokers: []string{"tcp://cloud:1883"}, Log: w.logs.With("side", "cloud")})
+	s, err := server.New(context.Background(), server.Config{Dir: filepath.Join(w.dir, "cloud"), Node: "one", Brokers: []string{"tcp://cloud:1883"}, Log: w.logs.With("side", "cloud"),
+		WrapDevices: func(d mqttbroker.Devices) mqttbroker.Devices {
+			return &unruly{Devices: d, w: w, rnd: rand.New(rand.NewPCG(w.rnd.Uint64(), 3))}
+		}})
 	require.NoError(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	w.cloud, w.stopC = s, stop
