@@ -133,6 +133,9 @@ func (g *Guard) host(t *Target, u *url.URL) error {
 		}
 		return g.literal(t, a)
 	}
+	if slices.ContainsFunc(strings.Split(name, "."), func(l string) bool { return l == "" || len(l) > 63 }) {
+		return fmt.Errorf("%w: the host name is not valid", ErrBlocked)
+	}
 	if !strings.Contains(name, ".") {
 		return fmt.Errorf("%w: the host name has no dot", ErrBlocked)
 	}
