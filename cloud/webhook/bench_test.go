@@ -51,7 +51,7 @@ func BenchmarkDeliveries(b *testing.B) {
 	b.ResetTimer()
 	begin := time.Now()
 	var wg sync.WaitGroup
-	const producers = 64
+	const producers = 512
 	for p := range producers {
 		wg.Go(func() {
 			for i := p; i < n; i += producers {

@@ -25,6 +25,7 @@ const (
 	connLife       = 5 * time.Minute
 	readLimit      = 64 << 10
 	keepLimit      = 4 << 10
+	maxIdle        = 64 // connections to one host, which may serve many URLs
 )
 
 // client posts over connections of its own. Every connection is made to an
@@ -377,7 +378,7 @@ func (c *client) put(t *Target, cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := keyOf(t)
-	if len(c.idle[k]) >= perURL || cn.r.Buffered() > 0 {
+	if len(c.idle[k]) >= maxIdle || cn.r.Buffered() > 0 {
 		cn.Close()
 		return
 	}
