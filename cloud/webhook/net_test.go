@@ -137,6 +137,7 @@ type world struct {
 	metrics *prometheus.Registry
 	guard   GuardConfig
 	wrap    func(Store) Store
+	waits   []time.Duration
 	dir     string
 
 	cancel context.CancelFunc
@@ -178,7 +179,7 @@ func (w *world) run() *Dispatcher {
 	if w.wrap != nil {
 		s = w.wrap(s)
 	}
-	d := New(Config{Store: s, Guard: NewGuard(w.guard), Resolver: w.net, Dial: w.net.dial, Metrics: w.metrics,
+	d := New(Config{Store: s, Guard: NewGuard(w.guard), Resolver: w.net, Dial: w.net.dial, Metrics: w.metrics, Waits: w.waits,
 		Logger: slog.New(slog.DiscardHandler)})
 	w.db.OnCommit(d.Committed)
 	ctx, cancel := context.WithCancel(context.Background())
