@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signature"
+)
+
+const userAgent = "TMS-Webhooks/1"
+
+// maxBody is the largest body that is sent.
+const maxBody = 256 << 10
+
+// attempt sends one delivery once, or finds why it is not sent, and says what
+// follows. Address, secret and settings are those of this moment.
+func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
+	now := time.Now()
+	ep, err := d.endpoint(context.Background(), w.Delivery.EndpointID)
+	if err != nil {
+		// Postponed, not an attempt.
+		v := verdict{cloud.OutboxRetrying, now.Add(pollEvery), "settings_unreadable"}
+		return d.unsent(w, v), answer{}, v
+	}
+	if v, ok := refuse(&ep, w); !ok {
+		return d.unsent(w, v), answer{}, v
+	}
+	_, t, urlErr := ep.route(w.Event.Test)
+	made := w.Delivery.Attempts + 1
+	uid := uuid.NewString()
+	var head string
+	a := answer{code: CodeBlocked, err: ErrBlocked.Error()}
+	if urlErr == nil {
+		if head, err = buildHead(t, &ep.Endpoint, w, uid, made, now); err != nil {
+			v := verdict{ended(&w.Delivery), time.Time{}, ReasonUnsentError}
+			return d.unsent(w, v), answer{}, v
+		}
+		a = d.client.post(context.Background(), t, []byte(head), w.Event.Body)
+	}
+	end := time.Now()
+	v := judge(end, d.cfg.Waits, &w.Delivery, made, &a, rand.Float64())
+	d.metrics.attempt(w, &a)
+	r := result{endpoint: ep.ID, gone: v.reason == ReasonGone, healthy: v.state == cloud.OutboxSuccess && ep.Status != "healthy"}
+	r.OutboxResult = cloud.OutboxResult{
+		ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: made, NextAt: v.next, Reason: v.reason,
+		Attempt: &cloud.OutboxAttempt{
+			DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
+			Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, head),
+			AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
+		},
+	}
+	if v.state == cloud.OutboxSuccess {
+		r.DeliveredAt = end
+	}
+	d.metrics.ended(w, &r.OutboxResult)
+	return r, a, v
+}
+
+// unsent is the result of a delivery for which nothing went out.
+func (d *Dispatcher) unsent(w *cloud.OutboxWork, v verdict) result {
+	r := result{OutboxResult: cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state,
+		Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}}
+	d.metrics.ended(w, &r.OutboxResult)
+	return r
+}
+
+// refuse finds out whether the receiver's settings let a delivery go.
+func refuse(ep *knownEndpoint, w *cloud.OutboxWork) (v verdict, ok bool) {
+	switch {
+	case ep.removed:
+		return verdict{state: cloud.OutboxFailed, reason: ReasonNoEndpoint}, false
+	case !ep.Enabled:
+		return verdict{state: cloud.OutboxFailed, reason: ReasonDisabled}, false
+	case ep.Status == "paused":
+		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}, false
+	case w.Event.Test && !ep.SandboxEnabled:
+		return verdict{state: cloud.OutboxFailed, reason: ReasonSandboxOff}, false
+	}
+	return verdict{}, true
+}
+
+func maskedURL(t *Target) string {
+	if t == nil {
+		return ""
+	}
+	return t.Masked
+}
+
+// logHead is the head as sent, its lines ended by newlines and the request
+// line's query masked.
+func logHead(t *Target, head string) string {
+	if head == "" {
+		return ""
+	}
+	lines := strings.TrimRight(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
+	_, rest, _ := strings.Cut(lines, "\n")
+	return "POST " + t.Masked + "\n" + rest
+}
+
+// buildHead is the head of a provider channel's request:
+//
+//	POST path HTTP/1.1
+//	Host, Content-Type, Content-Length, User-Agent
+//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Attempt, -Delivery-Id
+//	X-Webhook-Signature            current secret
+//	X-Webhook-Signature-Next       next secret, during a rotation
+//	X-Webhook-Content-Digest
+//	X-Webhook-Test, -Replay        when they apply
+func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, attempt int, now time.Time) (string, error) {
+	body := w.Event.Body
+	if len(ep.Secret) == 0 {
+		return "", errors.New("the receiver has no secret")
+	}
+	if len(body) > maxBody {
+		return "", errors.New("the body is too large")
+	}
+	var b strings.Builder
+	b.Grow(1024)
+	b.WriteString("POST " + t.Path + " HTTP/1.1\r\n")
+	bad := false
+	line := func(name, value string) {
+		bad = bad || !headerValue(value)
+		b.WriteString(name)
+		b.WriteString(": ")
+		b.WriteString(value)
+		b.WriteString("\r\n")
+	}
+	line("Host", t.HostHeader())
+	line("Content-Type", "application/json; charset=utf-8")
+	line("Content-Length", strconv.Itoa(len(body)))
+	line("User-Agent", userAgent)
+	line("X-Webhook-Event", w.Event.Event)
+	line("X-Webhook-Event-Id", w.Event.EventID)
+	line("X-Webhook-Id", w.Delivery.WebhookID)
+	line(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+	line("X-Webhook-Attempt", strconv.Itoa(attempt))
+	line(signature.HeaderDeliveryID, uid)
+	line(signature.HeaderProvider, signature.Provider(ep.Secret, now, uid, body))
+	if len(ep.SecretNext) > 0 && now.Before(ep.NextUntil) {
+		line(signature.HeaderProviderNext, signature.Provider(ep.SecretNext, now, uid, body))
+	}
+	line(signature.HeaderDigest, signature.Digest(body))
+	if w.Event.Test {
+		line("X-Webhook-Test", "1")
+	}
+	if w.Delivery.ReplayOf != 0 {
+		line("X-Webhook-Replay", "1")
+	}
+	b.WriteString("\r\n")
+	if bad {
+		return "", errors.New("an id holds other characters than printable ASCII")
+	}
+	return b.String(), nil
+}
+
+// headerValue reports whether a value can stand in a header as it is.
+func headerValue(v string) bool {
+	for _, c := range []byte(v) {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return v != ""
+}

@@ -1,0 +1,417 @@
+package webhook
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httputil"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	attemptTimeout = 10 * time.Second
+	idleLife       = 15 * time.Second
+	connLife       = 5 * time.Minute
+	readLimit      = 64 << 10
+	keepLimit      = 4 << 10
+	maxIdle        = 64 // connections to one host, which may serve many URLs
+)
+
+// client posts over connections of its own. Every connection is made to an
+// address that the guard has just allowed; nothing is ever redirected.
+//
+// It uses fasthttp's reading of answers but not its host client, which hides
+// what the log needs: whether a connection was reused, whether it failed before
+// the first byte of an answer, and how long each phase took.
+type client struct {
+	guard *Guard
+	names names
+	tls   *tls.Config
+	dial  func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+
+	mu   sync.Mutex
+	idle map[connKey][]*conn // last used last
+}
+
+// connKey is what connections must have in common to stand for each other.
+type connKey struct {
+	tls  bool
+	host string
+	port uint16
+}
+
+type conn struct {
+	net.Conn
+	r     *bufio.Reader
+	born  time.Time
+	since time.Time // idle since
+}
+
+// answer is what came back from one attempt, or why nothing did.
+type answer struct {
+	status     int
+	code       string // of the attempt; "" is success
+	err        string // for the log: names no address
+	head, body string
+	retryAfter string
+	reused     bool
+	repeated   bool
+	sent       time.Time // when the first byte went out; zero when none did
+	phases     phases
+}
+
+// unsent reports whether no connection was even tried.
+func (a *answer) unsent() bool { return a.code == CodeBlocked || a.code == "" && a.status == 0 }
+
+// phases are durations; zero when a phase did not happen.
+type phases struct{ dns, connect, tls, firstByte, total time.Duration }
+
+// failure is an error with its public code.
+type failure struct {
+	code string
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// post sends head and body to t and reads the answer. It returns within
+// attemptTimeout whatever the receiver does.
+func (c *client) post(ctx context.Context, t *Target, head, body []byte) answer {
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, start.Add(attemptTimeout))
+	defer cancel()
+	var a answer
+	c.try(ctx, t, head, body, &a)
+	if a.reused && a.code != "" && a.status == 0 && a.phases.firstByte == 0 && a.code != CodeTimeout && ctx.Err() == nil {
+		// The receiver closed an idle connection just as it was used: not a
+		// failure of the receiver, and nothing was read that could be lost.
+		a = answer{repeated: true, sent: a.sent}
+		c.drop(t)
+		c.try(ctx, t, head, body, &a)
+	}
+	a.phases.total = time.Since(start)
+	return a
+}
+
+// try makes one request.
+func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answer) {
+	cn, err := c.connection(ctx, t, a)
+	if err == nil {
+		var keep bool
+		keep, err = c.exchange(ctx, cn, head, body, a)
+		if keep && err == nil {
+			c.put(t, cn)
+		} else {
+			cn.Close()
+		}
+	}
+	if err == nil || a.status != 0 {
+		a.judgeStatus()
+		return
+	}
+	a.code, a.err = classify(err)
+}
+
+// judgeStatus makes everything but 2xx a failure. What was wrong with the rest
+// of an answer does not matter once its status is known.
+func (a *answer) judgeStatus() {
+	if a.status < 200 || a.status > 299 {
+		a.code, a.err = CodeStatus, fmt.Sprintf("the receiver answered %d", a.status)
+	}
+}
+
+// classify names what went wrong without telling anything about the inside.
+func classify(err error) (code, text string) {
+	var f *failure
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, ErrBlocked):
+		return CodeBlocked, ErrBlocked.Error()
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return CodeTimeout, "no complete answer in time"
+	case errors.As(err, &dns):
+		return CodeDNS, "the host name does not resolve"
+	case errors.As(err, &f):
+		return f.code, f.Error()
+	}
+	return CodeConnect, "the connection failed"
+}
+
+// connection takes an idle connection or makes one.
+func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, error) {
+	if cn := c.take(t); cn != nil {
+		a.reused = true
+		return cn, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	mark := time.Now()
+	lap := func(d *time.Duration) { now := time.Now(); *d, mark = now.Sub(mark), now }
+	addrs := []netip.Addr{t.addr}
+	if !t.addr.IsValid() {
+		var err error
+		if addrs, err = c.names.lookup(ctx, t.Host); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, &net.DNSError{Err: "lookup failed", Name: t.Host}
+		}
+		lap(&a.phases.dns)
+	}
+	if err := c.guard.all(addrs); err != nil {
+		return nil, err
+	}
+	nc, err := c.connect(ctx, addrs, t.Port)
+	if err != nil {
+		return nil, err
+	}
+	lap(&a.phases.connect)
+	if t.TLS {
+		if nc, err = c.handshake(ctx, nc, t.Host); err != nil {
+			return nil, err
+		}
+		lap(&a.phases.tls)
+	}
+	return &conn{Conn: nc, r: bufio.NewReaderSize(nc, 4<<10), born: time.Now()}, nil
+}
+
+// connect tries each address, each checked right before its socket.
+func (c *client) connect(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
+	err := error(&failure{CodeDNS, errors.New("the host name has no address")})
+	for _, addr := range addrs {
+		addr = addr.Unmap()
+		if !c.guard.Allows(addr) {
+			return nil, ErrBlocked
+		}
+		var nc net.Conn
+		if nc, err = c.dial(ctx, netip.AddrPortFrom(addr, port)); err == nil {
+			return nc, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.DeadlineExceeded
+		}
+		err = &failure{CodeConnect, errors.New("the connection was refused or broke off")}
+	}
+	return nil, err
+}
+
+func (c *client) handshake(ctx context.Context, nc net.Conn, host string) (net.Conn, error) {
+	cfg := &tls.Config{}
+	if c.tls != nil {
+		cfg = c.tls.Clone()
+	}
+	cfg.ServerName, cfg.MinVersion, cfg.NextProtos = host, tls.VersionTLS12, []string{"http/1.1"}
+	tc := tls.Client(nc, cfg)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		if ctx.Err() != nil {
+			return nil, context.DeadlineExceeded
+		}
+		return nil, &failure{CodeTLS, errors.New("the TLS handshake failed: " + tlsReason(err))}
+	}
+	return tc, nil
+}
+
+// tlsReason is the part of a handshake error that helps the receiver's owner.
+func tlsReason(err error) string {
+	var v *tls.CertificateVerificationError
+	if errors.As(err, &v) {
+		return "the certificate is not valid for this host"
+	}
+	var r tls.RecordHeaderError
+	if errors.As(err, &r) {
+		return "the receiver does not speak TLS"
+	}
+	return "the two sides could not agree"
+}
+
+// exchange writes the request and reads the answer, at most readLimit bytes of
+// its body. keep says whether the connection can carry another request.
+func (c *client) exchange(ctx context.Context, cn *conn, head, body []byte, a *answer) (keep bool, err error) {
+	deadline, _ := ctx.Deadline()
+	if err := cn.SetDeadline(deadline); err != nil {
+		return false, err
+	}
+	written := make(chan error, 1)
+	a.sent = time.Now()
+	if len(head)+len(body) <= 32<<10 {
+		_, err := cn.Write(append(head[:len(head):len(head)], body...))
+		written <- err
+	} else { // a receiver may answer before it has read everything
+		go func() {
+			_, err := cn.Write(head)
+			if err == nil {
+				_, err = cn.Write(body)
+			}
+			written <- err
+		}()
+	}
+	if _, err := cn.r.Peek(1); err != nil {
+		return false, unread(err)
+	}
+	a.phases.firstByte = time.Since(a.sent)
+	var h fasthttp.ResponseHeader
+	for {
+		if err := h.Read(cn.r); err != nil {
+			return false, unread(err)
+		}
+		if h.StatusCode() >= 200 || h.StatusCode() == 101 {
+			break
+		}
+	}
+	a.status = h.StatusCode()
+	a.head = cut(headLines(&h), keepLimit)
+	a.retryAfter = cut(string(h.Peek("Retry-After")), 64)
+	whole := readBody(cn.r, &h, a)
+	select {
+	case err := <-written:
+		return whole && err == nil && !h.ConnectionClose() && a.status != 101, nil
+	default: // still writing: closing ends it
+		return false, nil
+	}
+}
+
+// headLines are an answer's headers, one a line.
+func headLines(h *fasthttp.ResponseHeader) string {
+	var s strings.Builder
+	for k, v := range h.All() {
+		s.Write(k)
+		s.WriteString(": ")
+		if string(k) == fasthttp.HeaderLocation { // never followed, only told
+			s.WriteString(cut(string(v), 200))
+		} else {
+			s.Write(v)
+		}
+		s.WriteByte('\n')
+	}
+	return strings.ToValidUTF8(s.String(), "?")
+}
+
+// unread says that no answer could be read.
+func unread(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	var small *fasthttp.ErrSmallBuffer
+	if errors.As(err, &small) {
+		return &failure{CodeConnect, errors.New("the head of the answer is too long")}
+	}
+	return &failure{CodeConnect, errors.New("the connection ended before a readable answer")}
+}
+
+// readBody keeps the beginning of an answer's body and reports whether it ended
+// where it said it would.
+func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *answer) bool {
+	var src io.Reader
+	n := h.ContentLength()
+	switch {
+	case h.StatusCode() == 204 || h.StatusCode() == 304 || n == 0:
+		return true
+	case n > 0:
+		src = io.LimitReader(r, int64(n))
+	case n == -1:
+		src = httputil.NewChunkedReader(r)
+	default:
+		src = r
+	}
+	b, err := io.ReadAll(io.LimitReader(src, readLimit))
+	a.body = cut(strings.ToValidUTF8(string(b), "\uFFFD"), keepLimit)
+	switch {
+	case err != nil || n == -2 || len(b) == readLimit:
+		return false
+	case n > 0:
+		return len(b) == n
+	}
+	if n == -1 { // the trailer's end
+		line, err := r.ReadString('\n')
+		return err == nil && strings.TrimRight(line, "\r\n") == ""
+	}
+	return true
+}
+
+// cut shortens s to n bytes, NUL left out: PostgreSQL keeps none in text.
+func cut(s string, n int) string {
+	s = strings.ReplaceAll(s, "\x00", "")
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
+}
+
+func keyOf(t *Target) connKey { return connKey{t.TLS, t.Host, t.Port} }
+
+// take gives the idle connection that was used last, if one is young enough.
+func (c *client) take(t *Target) *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, now := keyOf(t), time.Now()
+	for l := c.idle[k]; len(l) > 0; l = c.idle[k] {
+		cn := l[len(l)-1]
+		c.idle[k] = l[:len(l)-1]
+		if !cn.old(now) {
+			return cn
+		}
+		cn.Close()
+	}
+	delete(c.idle, k)
+	return nil
+}
+
+func (cn *conn) old(now time.Time) bool {
+	return now.Sub(cn.since) > idleLife || now.Sub(cn.born) > connLife
+}
+
+func (c *client) put(t *Target, cn *conn) {
+	cn.since = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := keyOf(t)
+	if len(c.idle[k]) >= maxIdle || cn.r.Buffered() > 0 {
+		cn.Close()
+		return
+	}
+	c.idle[k] = append(c.idle[k], cn)
+}
+
+// drop closes the idle connections to t: one was stale, so the others are.
+func (c *client) drop(t *Target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cn := range c.idle[keyOf(t)] {
+		cn.Close()
+	}
+	delete(c.idle, keyOf(t))
+}
+
+// sweep closes connections that have been idle too long; all of them when
+// everything is true.
+func (c *client) sweep(everything bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for k, l := range c.idle {
+		kept := l[:0]
+		for _, cn := range l {
+			if everything || cn.old(now) {
+				cn.Close()
+			} else {
+				kept = append(kept, cn)
+			}
+		}
+		if c.idle[k] = kept; len(kept) == 0 {
+			delete(c.idle, k)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package webhook
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"code.dny.dev/ssrf"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// next and last of a range, and the neighbours outside of it.
+func bounds(p netip.Prefix) (before, first, last, after netip.Addr) {
+	first = p.Masked().Addr()
+	b := first.AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 1 << (7 - i%8)
+	}
+	last, _ = netip.AddrFromSlice(b)
+	return first.Prev(), first, last, last.Next()
+}
+
+func TestGuardRanges(t *testing.T) {
+	t.Parallel()
+	g := NewGuard(GuardConfig{})
+	inside := func(a netip.Addr) bool { // by the ranges alone
+		for _, p := range append(append([]netip.Prefix{}, forbidden4...), forbidden6...) {
+			if p.Contains(a) {
+				return true
+			}
+		}
+		return a.Is6() && !public6.Contains(a)
+	}
+	for _, p := range append(append([]netip.Prefix{}, forbidden4...), forbidden6...) {
+		before, first, last, after := bounds(p)
+		require.False(t, g.Allows(first), "%v", first)
+		require.False(t, g.Allows(last), "%v", last)
+		for _, a := range []netip.Addr{before, after} {
+			if a.IsValid() {
+				require.Equal(t, !inside(a), g.Allows(a), "%v beside %v", a, p)
+			}
+		}
+	}
+	for _, a := range []string{"::", "::1", "::ffff:8.8.8.8", "::8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b:1::1", "100::1", "5f00::1", "fd00:ec2::254",
+		"fe80::1", "fec0::1", "ff02::1", "2002:7f00:1::", "2001::1", "169.254.169.254", "255.255.255.255", "3fff::1", "4000::", "1fff::"} {
+		require.False(t, g.Allows(netip.MustParseAddr(a)), a)
+	}
+	for _, a := range []string{"8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "2a00::1", "2620:4f:8001::"} {
+		require.True(t, g.Allows(netip.MustParseAddr(a)), a)
+	}
+	require.False(t, g.Allows(netip.Addr{}))
+	require.False(t, g.Allows(netip.MustParseAddr("2a00::1%eth0")))
+}
+
+// Whatever a list kept by others refuses, ours refuses too.
+func TestGuardIsNoWiderThanAnotherList(t *testing.T) {
+	t.Parallel()
+	g, other := NewGuard(GuardConfig{}), ssrf.New(ssrf.WithAnyPort())
+	rapid.Check(t, func(t *rapid.T) {
+		var a netip.Addr
+		if rapid.Bool().Draw(t, "v4") {
+			var b [4]byte
+			binary.BigEndian.PutUint32(b[:], rapid.Uint32().Draw(t, "a"))
+			a = netip.AddrFrom4(b)
+		} else {
+			var b [16]byte
+			binary.BigEndian.PutUint64(b[:], rapid.Uint64().Draw(t, "hi"))
+			binary.BigEndian.PutUint64(b[8:], rapid.Uint64().Draw(t, "lo"))
+			b[0] = rapid.SampledFrom([]byte{0, 0x20, 0x26, 0x2a, 0x3f, 0xfc, 0xfe, b[0]}).Draw(t, "top")
+			a = netip.AddrFrom16(b)
+		}
+		if other.SafeAddr(a) != nil {
+			require.False(t, g.Allows(a), "%v", a)
+		}
+	})
+}
+
+func TestGuardNetworks(t *testing.T) {
+	t.Parallel()
+	f := func(network, addr string, want bool) {
+		t.Helper()
+		g := NewGuard(GuardConfig{Networks: prefixes(network)})
+		require.Equal(t, want, g.Allows(netip.MustParseAddr(addr)))
+	}
+	f("10.1.0.0/16", "10.1.2.3", true)
+	f("10.1.0.0/16", "10.2.2.3", false)
+	f("0.0.0.0/0", "127.0.0.1", false)
+	f("0.0.0.0/0", "169.254.169.254", false)
+	f("0.0.0.0/0", "0.0.0.0", false)
+	f("127.0.0.1/32", "127.0.0.1", true)
+	f("127.0.0.0/8", "127.9.9.9", true)
+	f("127.0.0.1/32", "127.0.0.2", false)
+	f("169.254.0.0/16", "169.254.1.1", true)
+	f("::/0", "::1", false)
+	f("::1/128", "::1", true)
+	f("::/0", "fe80::1", false)
+}
+
+func TestCheckURL(t *testing.T) {
+	t.Parallel()
+	g := NewGuard(GuardConfig{Hosts: []string{"postern.example"}})
+	for _, u := range []string{"", "ftp://a.example.com/", "http://a.example.com/", "//a.example.com/", "https:a.example.com", "https://",
+		"https://user@a.example.com/", "https://u:p@a.example.com/", "https://a.example.com/#x", "https://a.example.com/#", "https://a.example.com:22/",
+		"https://a.example.com:0/", "https://a.example.com:99999/", "https://localhost/", "https://intranet/", "https://x.localhost/", "https://x.local/",
+		"https://x.internal/", "https://x.home.arpa/", "https://x.lan/", "https://x.svc/", "https://postern.example/", "https://api.postern.example/",
+		"https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://0x7f.1/", "https://127.0.0.1/", "https://10.0.0.1./",
+		"https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[fe80::1%25eth0]/", "https://[::]/", "https://a..b/", "https://-a.example.com/",
+		"https://a.example.com/\r\nX: y", "https://a b.example.com/", "https://" + string(make([]byte, 3000)), "https://LOCALHOST/",
+		"https://x.LOCAL./", "https://１２７.0.0.1/"} {
+		_, err := g.CheckURL(u)
+		require.ErrorIs(t, err, ErrBlocked, u)
+	}
+	f := func(raw, host, header, path, masked string, port uint16) {
+		t.Helper()
+		got, err := g.CheckURL(raw)
+		require.NoError(t, err)
+		require.Equal(t, []any{host, header, path, masked, port}, []any{got.Host, got.HostHeader(), got.Path, got.Masked, got.Port})
+	}
+	f("https://a.example.com", "a.example.com", "a.example.com", "/", "https://a.example.com", 443)
+	f("https://A.Example.COM.:8443/h?k=secret&z", "a.example.com", "a.example.com:8443", "/h?k=secret&z", "https://a.example.com:8443/h?k=***&z=***", 8443)
+	f("https://bücher.example/ü", "xn--bcher-kva.example", "xn--bcher-kva.example", "/%C3%BC", "https://xn--bcher-kva.example/%C3%BC", 443)
+	f("https://8.8.8.8/", "8.8.8.8", "8.8.8.8", "/", "https://8.8.8.8/", 443)
+	f("https://[2606:4700:4700::1111]/", "2606:4700:4700::1111", "[2606:4700:4700::1111]", "/", "https://[2606:4700:4700::1111]/", 443)
+	_, err := NewGuard(GuardConfig{HTTP: true, Ports: []uint16{9000}}).CheckURL("http://a.example.com:9000/")
+	require.NoError(t, err)
+}
+
+// Whatever the validator lets pass as an address, the guard lets pass too.
+func FuzzCheckURL(f *testing.F) {
+	for _, s := range []string{"https://8.8.8.8/", "https://[2606::1]/", "https://0x7f.0.0.1/", "https://a.example.com:8443/x?y=z"} {
+		f.Add(s)
+	}
+	g := NewGuard(GuardConfig{})
+	f.Fuzz(func(t *testing.T, raw string) {
+		target, err := g.CheckURL(raw)
+		if err != nil {
+			return
+		}
+		if a, err := netip.ParseAddr(target.Host); err == nil && !g.Allows(a) {
+			t.Fatalf("%q leads to %v", raw, a)
+		}
+		if !printable(target.HostHeader()) || !printable(target.Path) || target.Port != 443 && target.Port != 8443 {
+			t.Fatalf("%q gives %+v", raw, target)
+		}
+	})
+}
+
+func TestCheckSave(t *testing.T) {
+	t.Parallel()
+	n, g := newNet(), NewGuard(GuardConfig{})
+	n.names["mixed.example.com"] = []netip.Addr{addrA.Addr(), netip.MustParseAddr("10.0.0.1")}
+	f := func(url string, unresolved bool, want error) {
+		t.Helper()
+		u, err := g.CheckSave(t.Context(), n, url)
+		require.Equal(t, unresolved, u)
+		require.ErrorIs(t, err, want)
+	}
+	f("https://a.example.com/", false, nil)
+	f("https://later.example.com/", true, nil)
+	f("https://mixed.example.com/", false, ErrBlocked)
+	f("https://10.0.0.1/", false, ErrBlocked)
+}
+
+// blocked sends one event to url and requires that no socket was opened.
+func blocked(t *testing.T, change func(*world), url string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		change(w)
+		w.endpoint(func(e *cloud.Endpoint) { e.URL = url })
+		w.run()
+		synctest.Wait()
+		id := w.emit(nil)
+		time.Sleep(100 * time.Millisecond)
+		w.stop()
+		row, as := w.row(id)
+		require.Equal(t, cloud.OutboxDead, row.State)
+		require.Len(t, as, 1)
+		require.Equal(t, CodeBlocked, as[0].ErrorCode)
+		require.Empty(t, as[0].AnswerBody)
+		require.NotContains(t, as[0].Error, "10.0.0.1")
+		require.Empty(t, w.net.dials)
+		w.close()
+	})
+}
+
+func TestNothingInsideIsReached(t *testing.T) {
+	t.Parallel()
+	for name, addrs := range map[string][]string{"private": {"10.0.0.1"}, "mixed": {"93.184.216.34", "10.0.0.1"}, "mapped": {"::ffff:10.0.0.1"},
+		"metadata": {"169.254.169.254"}, "loopback": {"127.0.0.1"}, "six": {"fd00::1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blocked(t, func(w *world) {
+				var as []netip.Addr
+				for _, a := range addrs {
+					as = append(as, netip.MustParseAddr(a))
+				}
+				w.net.names["x.example.com"] = as
+			}, "http://x.example.com/")
+		})
+	}
+	for _, url := range []string{"http://127.0.0.1/", "http://localhost/", "http://2130706433/", "gopher://a.example.com/"} {
+		t.Run(url, func(t *testing.T) { t.Parallel(); blocked(t, func(*world) {}, url) })
+	}
+}
+
+// A name that was fine when saved and leads inside when the event is sent.
+func TestNameThatChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.run()
+		synctest.Wait()
+		w.emit(nil)
+		time.Sleep(time.Second)
+		require.Len(t, w.a.seen(), 1)
+		w.net.mu.Lock()
+		w.net.names["a.example.com"] = prefixAddrs("10.0.0.1")
+		w.net.mu.Unlock()
+		time.Sleep(nameLife + idleLife) // names and idle connections are forgotten
+		id := w.emit(nil)
+		time.Sleep(time.Second)
+		w.stop()
+		require.Len(t, w.a.seen(), 1)
+		_, as := w.row(id)
+		require.Equal(t, CodeBlocked, as[0].ErrorCode)
+		w.close()
+	})
+}
+
+func prefixAddrs(s ...string) (out []netip.Addr) {
+	for _, a := range s {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	return out
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{"http://10.0.0.1/", "http://b.example.com/"} {
+			t.Run(fmt.Sprint(status, to), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.a.reply = func(_ int, rw http.ResponseWriter) { rw.Header().Set("Location", to); rw.WriteHeader(status) }
+					w.run()
+					synctest.Wait()
+					id := w.emit(nil)
+					time.Sleep(time.Second)
+					w.stop()
+					row, as := w.row(id)
+					require.Equal(t, cloud.OutboxRetrying, row.State)
+					require.Equal(t, status, as[0].HTTPStatus)
+					require.Contains(t, as[0].AnswerHead, "Location: "+to)
+					require.Len(t, w.net.dials, 1)
+					w.close()
+				})
+			})
+		}
+	}
+}

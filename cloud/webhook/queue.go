@@ -1,0 +1,390 @@
+package webhook
+
+import (
+	"container/heap"
+	"errors"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	perURL        = 5        // attempts in flight to one URL
+	perURLWaiting = 2000     // deliveries to one URL that wait in memory
+	maxWaiting    = 20_000   // deliveries that wait in memory
+	maxBytes      = 64 << 20 // of their bodies
+	retryShare    = 0.3      // of the slots, while first attempts wait
+	slowAnswer    = time.Second
+	capStep       = 100 // quick successes in a row that raise the cap by one
+)
+
+// item is one delivery in memory, with its lease.
+type item struct {
+	work cloud.OutboxWork
+	line *line
+	url  *urlQueue
+}
+
+func (it *item) retry() bool { return it.work.Delivery.Attempts > 0 }
+
+// line is the deliveries about one reference to one URL: one at a time, oldest
+// first.
+type line struct {
+	ref     string
+	items   itemHeap
+	busy    bool
+	blocked cloud.OutboxID // a delivery that waits for its first retry goes first …
+	until   time.Time      // … if it comes by then
+	queued  bool           // in urlQueue.ready
+}
+
+// itemHeap is ordered by delivery id, which is the order of emission.
+type itemHeap []*item
+
+func (h itemHeap) Len() int           { return len(h) }
+func (h itemHeap) Less(i, j int) bool { return h[i].work.Delivery.ID < h[j].work.Delivery.ID }
+func (h itemHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *itemHeap) Push(x any)        { *h = append(*h, x.(*item)) }
+func (h *itemHeap) Pop() any {
+	old := *h
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return it
+}
+
+// free reports whether the line's first item may go.
+func (l *line) free(now time.Time) bool {
+	if l.busy || len(l.items) == 0 {
+		return false
+	}
+	return l.blocked == 0 || l.items[0].work.Delivery.ID <= l.blocked || !now.Before(l.until)
+}
+
+// urlQueue is what waits for one URL, and how it is doing.
+type urlQueue struct {
+	url       string
+	account   cloud.BusinessID
+	lines     map[string]*line
+	ready     []*line // with items; those that are not free are passed over
+	count     int
+	inFlight  int
+	cap       int
+	quick     int       // quick successes in a row
+	notBefore time.Time // Retry-After, or a breaker that opened again
+	reopened  int       // times the breaker opened without closing between
+	breaker   *gobreaker.TwoStepCircuitBreaker[any]
+	inRing    bool
+}
+
+// queues holds everything that waits in memory and says what goes next:
+// accounts take turns, within an account its URLs, within a URL its references.
+// It is not safe for concurrent use.
+type queues struct {
+	urls     map[string]*urlQueue
+	accounts map[cloud.BusinessID][]*urlQueue // rings
+	ring     []cloud.BusinessID
+	held     map[cloud.OutboxID]bool
+
+	slots           int
+	count, bytes    int
+	firstWaiting    int
+	inFlight        int
+	retriesInFlight int
+	postponed       map[string]int
+}
+
+func newQueues(slots int) *queues {
+	return &queues{urls: map[string]*urlQueue{}, accounts: map[cloud.BusinessID][]*urlQueue{}, held: map[cloud.OutboxID]bool{},
+		slots: slots, postponed: map[string]int{}}
+}
+
+// room is how many more deliveries to url fit.
+func (q *queues) room(url string) int {
+	n := perURLWaiting
+	if u := q.urls[url]; u != nil {
+		n -= u.count
+	}
+	if q.bytes >= maxBytes {
+		return 0
+	}
+	return max(min(n, maxWaiting-q.count), 0)
+}
+
+// push adds a delivery; false when it does not fit or is there already.
+func (q *queues) push(url string, w cloud.OutboxWork) bool {
+	if q.held[w.Delivery.ID] || q.room(url) == 0 {
+		return false
+	}
+	u := q.urls[url]
+	if u == nil {
+		u = &urlQueue{url: url, account: w.Delivery.BusinessID, lines: map[string]*line{}, cap: perURL, breaker: newBreaker()}
+		q.urls[url] = u
+	}
+	l := u.lines[w.Event.ReferenceID]
+	if l == nil {
+		l = &line{ref: w.Event.ReferenceID}
+		u.lines[l.ref] = l
+	}
+	it := &item{work: w, line: l, url: u}
+	heap.Push(&l.items, it)
+	u.count++
+	q.count++
+	q.bytes += len(w.Event.Body)
+	if !it.retry() {
+		q.firstWaiting++
+	}
+	q.held[w.Delivery.ID] = true
+	u.enqueue(l)
+	q.enter(u)
+	return true
+}
+
+func (u *urlQueue) enqueue(l *line) {
+	if !l.queued && len(l.items) > 0 {
+		l.queued = true
+		u.ready = append(u.ready, l)
+	}
+}
+
+// enter puts a URL with work into its account's ring.
+func (q *queues) enter(u *urlQueue) {
+	if u.inRing || len(u.ready) == 0 {
+		return
+	}
+	u.inRing = true
+	if len(q.accounts[u.account]) == 0 {
+		q.ring = append(q.ring, u.account)
+	}
+	q.accounts[u.account] = append(q.accounts[u.account], u)
+}
+
+// pop takes the next delivery to send and the function that tells its breaker
+// how it went; nil when nothing may go now.
+func (q *queues) pop(now time.Time) (*item, func(error)) {
+	if q.inFlight >= q.slots {
+		return nil, nil
+	}
+	for range len(q.ring) {
+		account := q.ring[0]
+		q.ring = q.ring[1:]
+		it, done := q.popAccount(account, now)
+		if len(q.accounts[account]) > 0 {
+			q.ring = append(q.ring, account)
+		} else {
+			delete(q.accounts, account)
+		}
+		if it != nil {
+			return it, done
+		}
+	}
+	return nil, nil
+}
+
+func (q *queues) popAccount(account cloud.BusinessID, now time.Time) (it *item, done func(error)) {
+	us := q.accounts[account]
+	for range len(us) {
+		u := us[0]
+		us = us[1:]
+		it, done = q.popURL(u, now)
+		if len(u.ready) > 0 {
+			us = append(us, u)
+		} else {
+			u.inRing = false
+		}
+		if it != nil {
+			break
+		}
+	}
+	q.accounts[account] = us
+	return it, done
+}
+
+func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
+	if u.inFlight >= u.cap {
+		return nil, nil
+	}
+	if now.Before(u.notBefore) {
+		q.postponed["retry_after"]++
+		return nil, nil
+	}
+	l := u.next(now, q.retriesFull())
+	if l == nil {
+		return nil, nil
+	}
+	done, err := u.breaker.Allow()
+	if err != nil {
+		q.postponed["breaker"]++
+		return nil, nil
+	}
+	it := heap.Pop(&l.items).(*item)
+	l.busy, l.blocked = true, 0
+	u.remove(l)
+	u.enqueue(l)
+	u.count--
+	u.inFlight++
+	q.count--
+	q.inFlight++
+	q.bytes -= len(it.work.Event.Body)
+	if it.retry() {
+		q.retriesInFlight++
+	} else {
+		q.firstWaiting--
+	}
+	return it, done
+}
+
+func (q *queues) retriesFull() bool {
+	return q.firstWaiting > 0 && float64(q.retriesInFlight) >= retryShare*float64(q.slots)
+}
+
+// next is the line whose turn it is. Lines that may not go keep their place
+// behind those that may. An open breaker is probed with the oldest delivery.
+func (u *urlQueue) next(now time.Time, noRetries bool) *line {
+	ok := func(l *line) bool { return l.free(now) && !(noRetries && l.items[0].retry()) }
+	if u.breaker.State() != gobreaker.StateClosed {
+		var oldest *line
+		for _, l := range u.ready {
+			if ok(l) && (oldest == nil || l.items[0].work.Delivery.ID < oldest.items[0].work.Delivery.ID) {
+				oldest = l
+			}
+		}
+		return oldest
+	}
+	for i, l := range u.ready {
+		if ok(l) {
+			u.ready = append(u.ready, u.ready[:i]...)
+			u.ready = u.ready[i:]
+			return l
+		}
+	}
+	return nil
+}
+
+// remove takes l out of the ready list.
+func (u *urlQueue) remove(l *line) {
+	for i, r := range u.ready {
+		if r == l {
+			u.ready = append(u.ready[:i], u.ready[i+1:]...)
+			break
+		}
+	}
+	l.queued = false
+}
+
+// done gives the slot of it back and notes how the URL is doing.
+func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
+	u, l := it.url, it.line
+	u.inFlight--
+	q.inFlight--
+	if it.retry() {
+		q.retriesInFlight--
+	}
+	delete(q.held, it.work.Delivery.ID)
+	l.busy = false
+	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 {
+		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
+	}
+	u.adapt(a, now)
+	if len(l.items) == 0 && l.blocked == 0 {
+		delete(u.lines, l.ref)
+	}
+	u.enqueue(l)
+	q.enter(u)
+}
+
+// adapt moves the cap and the wait that all deliveries to a URL share.
+func (u *urlQueue) adapt(a *answer, now time.Time) {
+	switch {
+	case a.unsent():
+	case a.status == 429 || a.status == 503 || a.code == CodeTimeout:
+		u.cap, u.quick = max(u.cap/2, 1), 0
+	case a.code == "" && a.phases.total < slowAnswer:
+		if u.quick++; u.quick >= capStep {
+			u.cap, u.quick = min(u.cap+1, perURL), 0
+		}
+	}
+	if after, ok := retryAfter(a.retryAfter, now); ok && a.code != "" {
+		u.notBefore = now.Add(after)
+	}
+}
+
+const (
+	breakerOpen = 30 * time.Second
+	breakerMost = 15 * time.Minute
+)
+
+// newBreaker opens after 10 failures in a row, or when at least half of 20 or
+// more attempts within a minute failed. After it opens one probe decides.
+func newBreaker() *gobreaker.TwoStepCircuitBreaker[any] {
+	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		MaxRequests: 1, Interval: time.Minute, Timeout: breakerOpen,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return c.ConsecutiveFailures >= 10 || c.Requests >= 20 && 2*c.TotalFailures >= c.Requests
+		},
+		IsExcluded: func(err error) bool { return errors.Is(err, errUnsent) },
+	})
+}
+
+// What breakers are told.
+var (
+	errFailed = errors.New("attempt failed")
+	errUnsent = errors.New("nothing was sent, which says nothing about the receiver")
+)
+
+// report tells the breaker of an attempt. Every opening in a row is twice as
+// long as the one before.
+func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
+	before := u.breaker.State()
+	switch {
+	case a.unsent():
+		done(errUnsent)
+		return
+	case a.code == "":
+		done(nil)
+		u.reopened = 0
+		return
+	}
+	done(errFailed)
+	if u.breaker.State() == gobreaker.StateOpen && before != gobreaker.StateOpen {
+		open := min(breakerOpen<<min(u.reopened, 10), breakerMost)
+		u.reopened++
+		if open > breakerOpen {
+			u.notBefore = now.Add(open)
+		}
+	}
+}
+
+// drain takes out everything that waits, to be given back.
+func (q *queues) drain() []cloud.OutboxResult {
+	var out []cloud.OutboxResult
+	for _, u := range q.urls {
+		for _, l := range u.lines {
+			for _, it := range l.items {
+				out = append(out, cloud.OutboxResult{ID: it.work.Delivery.ID, Generation: it.work.Delivery.Generation})
+				delete(q.held, it.work.Delivery.ID)
+			}
+		}
+	}
+	*q = queues{urls: map[string]*urlQueue{}, accounts: map[cloud.BusinessID][]*urlQueue{}, held: q.held, slots: q.slots,
+		inFlight: q.inFlight, postponed: q.postponed}
+	return out
+}
+
+// forget drops URLs that have nothing left and are well, and lines whose
+// blocker never came.
+func (q *queues) forget(now time.Time) {
+	for url, u := range q.urls {
+		for ref, l := range u.lines {
+			if len(l.items) == 0 && !l.busy && now.After(l.until) {
+				delete(u.lines, ref)
+			}
+		}
+		if len(u.lines) == 0 && u.inFlight == 0 && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && u.cap == perURL &&
+			u.breaker.Counts().TotalFailures == 0 {
+			delete(q.urls, url)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package webhook
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Waits are the waits after the first, second, … failed attempt of a provider
+// channel: 30 s, 2, 8, 32 and 128 min, 8.5 and 34 h, each ±20 %.
+func Waits() []time.Duration {
+	waits := make([]time.Duration, 7)
+	for i := range waits {
+		waits[i] = 30 * time.Second << (2 * i)
+	}
+	return waits
+}
+
+const (
+	jitter        = 0.2
+	overloadWait  = 60 * time.Second // least wait when the receiver says it is overloaded
+	maxRetryAfter = time.Hour
+)
+
+// Reasons in the delivery log for what did not go well; beside them stand the
+// error codes of attempts.
+const (
+	ReasonGone        = "gone"             // the receiver answered 410
+	ReasonSandboxOff  = "sandbox_disabled" // sandbox event, delivery of those is off
+	ReasonNoEndpoint  = "endpoint_removed"
+	ReasonDisabled    = "endpoint_disabled"
+	ReasonPaused      = "paused"
+	ReasonOutOfTries  = "attempts_used_up"
+	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
+)
+
+// Error codes of attempts.
+const (
+	CodeTimeout = "TIMEOUT"
+	CodeDNS     = "DNS"
+	CodeTLS     = "TLS"
+	CodeConnect = "CONNECT"
+	CodeStatus  = "HTTP_STATUS"
+	CodeBlocked = "BLOCKED_URL"
+)
+
+// verdict is what follows from an attempt.
+type verdict struct {
+	state  cloud.OutboxState
+	next   time.Time // when state is retrying
+	reason string
+}
+
+// judge decides what follows from an answer, or from code when there was none.
+// made counts this attempt; random is uniform in [0, 1). The wait is measured
+// from now, the end of the attempt.
+func judge(now time.Time, waits []time.Duration, d *cloud.OutboxDelivery, made int, a *answer, random float64) verdict {
+	switch {
+	case a.code == "":
+		return verdict{state: cloud.OutboxSuccess}
+	case a.code == CodeBlocked:
+		return verdict{state: ended(d), reason: CodeBlocked}
+	case a.status == http.StatusGone:
+		return verdict{state: ended(d), reason: ReasonGone}
+	case made >= d.MaxAttempts || made > len(waits):
+		return verdict{state: ended(d), reason: ReasonOutOfTries}
+	}
+	wait := time.Duration(float64(waits[made-1]) * (1 - jitter + 2*jitter*random))
+	if overloaded(a.status) {
+		wait = max(wait, overloadWait)
+	}
+	if after, ok := retryAfter(a.retryAfter, now); ok {
+		wait = max(wait, min(after, maxRetryAfter))
+	}
+	return verdict{cloud.OutboxRetrying, now.Add(wait), a.code}
+}
+
+// ended is the state of a delivery that is given up: a dead letter, or a failed
+// attempt by hand.
+func ended(d *cloud.OutboxDelivery) cloud.OutboxState {
+	if d.ReplayOf != 0 {
+		return cloud.OutboxFailed
+	}
+	return cloud.OutboxDead
+}
+
+func overloaded(status int) bool {
+	switch status {
+	case 408, 425, 429, 502, 503, 504:
+		return true
+	}
+	return false
+}
+
+// retryAfter reads Retry-After: seconds, a fraction rounded up, or an HTTP date.
+// Nonsense and the past are not ok.
+func retryAfter(value string, now time.Time) (time.Duration, bool) {
+	value = strings.TrimSpace(value)
+	if value == "" || len(value) > 64 {
+		return 0, false
+	}
+	if strings.Trim(value, "0123456789.") == "" {
+		sec, err := strconv.ParseFloat(value, 64)
+		if err != nil || sec <= 0 {
+			return 0, false
+		}
+		if sec > maxRetryAfter.Seconds() {
+			return maxRetryAfter, true
+		}
+		whole := time.Duration(sec)
+		if float64(whole) < sec {
+			whole++
+		}
+		return whole * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	if err != nil || !at.After(now) {
+		return 0, false
+	}
+	return min(at.Sub(now), maxRetryAfter), true
+}

@@ -1,0 +1,539 @@
+// Package webhook sends what the outbox holds to its receivers: the
+// locker-provider channel.
+//
+//   - Loss. A delivery that was committed is sent at least once, whatever
+//     process dies when: it stays in the store until its outcome is stored. What
+//     was in flight when a process died is sent again, with the same ids.
+//   - Bytes. The body is sent as it was stored, in every attempt. Ids stay the
+//     same; timestamp, signature, delivery id and attempt number are fresh.
+//   - Order. To one URL at most one delivery per reference is in flight, oldest
+//     first; one that waits for its second or later retry is overtaken. There is
+//     no order between references.
+//   - Fairness. Accounts take turns, then their URLs; each URL has at most 5
+//     attempts in flight, the process at most Config.Slots. A receiver that
+//     hangs or fails costs only its own slots.
+//   - Address safety. Every connection goes through the Guard.
+//
+// Fresh deliveries come from OnCommit and are sent from memory. The store is
+// read for due retries, for what did not fit into memory, and at start; that
+// happens at least once a second. Memory holds at most 20,000 waiting
+// deliveries and 64 MB of bodies; what does not fit is given back to the store.
+//
+// It does not build bodies and hides nothing in them.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Store is the outbox. cloud/store's DB is one.
+type Store interface {
+	// RecoverOutbox gives back what an earlier run of this node had taken up.
+	RecoverOutbox(ctx context.Context) error
+	// OwnFresh says whether new deliveries are written leased to this node.
+	OwnFresh(on bool)
+	DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error)
+	ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error)
+	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
+	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
+	RenewOutbox(ctx context.Context) error
+	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
+	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
+	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error
+}
+
+// Config is what a Dispatcher needs.
+type Config struct {
+	Store Store
+	Guard *Guard
+	// Slots are attempts in flight altogether; 256 when 0.
+	Slots int
+	// Waits are the waits after failed attempts; Waits() when nil.
+	Waits []time.Duration
+	// TLS holds root certificates and the like; nil is the system's.
+	TLS *tls.Config
+	// Resolver looks names up; nil is the system's.
+	Resolver Resolver
+	// Dial connects to an address that the guard has allowed; nil is TCP.
+	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	// Metrics is where the sender's metrics are registered; nil for nowhere.
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger // nil is slog.Default
+}
+
+const (
+	defaultSlots = 256
+	pollEvery    = time.Second
+	renewEvery   = 5 * time.Second // a sixth of the store's lease
+	countEvery   = 5 * time.Second
+	stopLimit    = 15 * time.Second
+	resultBatch  = 512
+	claimBatch   = 512
+	endpointLife = time.Second // of a receiver's settings in memory
+)
+
+// Dispatcher sends deliveries. Its Committed is registered with the store's
+// OnCommit; Run does the work.
+type Dispatcher struct {
+	cfg     Config
+	client  *client
+	metrics *metrics
+	log     *slog.Logger
+
+	wake    chan struct{} // of capacity 1: the inbox or the overflow has something
+	results chan result
+
+	mu        sync.Mutex // guards what follows
+	running   bool
+	queues    *queues
+	inbox     []cloud.OutboxWork
+	inboxSize int                  // bytes of bodies in inbox
+	overflow  []cloud.OutboxResult // leases to give back
+	endpoints map[cloud.EndpointID]knownEndpoint
+	workers   sync.WaitGroup
+	more      bool // the store has more that is due
+}
+
+type knownEndpoint struct {
+	cloud.Endpoint
+	target, sandbox       *Target
+	targetErr, sandboxErr error
+	removed               bool
+	at                    time.Time
+}
+
+// result is a delivery with what became of it.
+type result struct {
+	cloud.OutboxResult
+	gone, healthy bool // flags for the endpoint
+	endpoint      cloud.EndpointID
+}
+
+// New returns a Dispatcher; it starts nothing.
+func New(cfg Config) *Dispatcher {
+	if cfg.Slots == 0 {
+		cfg.Slots = defaultSlots
+	}
+	if cfg.Waits == nil {
+		cfg.Waits = Waits()
+	}
+	if cfg.Guard == nil {
+		cfg.Guard = NewGuard(GuardConfig{})
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", addr.String())
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return &Dispatcher{
+		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
+		client: &client{guard: cfg.Guard, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+			names: names{resolver: cfg.Resolver, known: map[string]resolved{}}},
+		wake: make(chan struct{}, 1), results: make(chan result, resultBatch),
+		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
+	}
+}
+
+// Committed takes note of committed changes. It is registered with OnCommit
+// before Run, and never blocks.
+func (d *Dispatcher) Committed(c *cloud.Changes) {
+	if len(c.Outbox) == 0 && len(c.Endpoints) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range c.Endpoints {
+		delete(d.endpoints, c.Endpoints[i].ID)
+	}
+	for i := range c.Outbox {
+		o := &c.Outbox[i]
+		if len(o.Deliveries) == 0 {
+			continue
+		}
+		d.metrics.emitted.WithLabelValues(o.Event.Channel, o.Event.Event).Inc()
+		e := o.Event
+		e.Body = bytes.Clone(e.Body)
+		for _, del := range o.Deliveries {
+			d.fresh(e, del)
+		}
+	}
+	d.nudge()
+}
+
+// fresh takes a new delivery into memory if the store leased it to this node.
+func (d *Dispatcher) fresh(e cloud.OutboxEvent, del cloud.OutboxDelivery) {
+	if !d.running || del.State != cloud.OutboxPending || del.NextAt.After(del.CreatedAt) {
+		return
+	}
+	del.Generation = 1
+	if d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
+		d.overflow = append(d.overflow, cloud.OutboxResult{ID: del.ID, Generation: 1})
+		return
+	}
+	d.inboxSize += len(e.Body)
+	d.inbox = append(d.inbox, cloud.OutboxWork{Event: e, Delivery: del})
+}
+
+func (d *Dispatcher) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends until ctx ends; then it finishes what is in flight, stores the
+// outcomes and gives the rest back, within 15 s. It is called once.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	if err := d.cfg.Store.RecoverOutbox(ctx); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.running = true
+	d.mu.Unlock()
+	d.cfg.Store.OwnFresh(true)
+	stored := make(chan struct{})
+	go func() { defer close(stored); d.store() }()
+	d.loop(ctx)
+	d.cfg.Store.OwnFresh(false)
+	d.mu.Lock()
+	d.running = false
+	d.mu.Unlock()
+	d.workers.Wait() // each ends within its attempt's deadline
+	close(d.results)
+	<-stored
+	d.client.sweep(true)
+	return d.giveBack()
+}
+
+// giveBack returns the leases of everything that was not tried.
+func (d *Dispatcher) giveBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-attemptTimeout)
+	defer cancel()
+	d.mu.Lock()
+	rest := append(d.queues.drain(), d.overflow...)
+	for _, w := range d.inbox {
+		rest = append(rest, cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation})
+	}
+	d.inbox, d.overflow = nil, nil
+	d.mu.Unlock()
+	if len(rest) == 0 {
+		return nil
+	}
+	return d.cfg.Store.ReleaseOutbox(ctx, rest)
+}
+
+// loop brings work to the queues.
+func (d *Dispatcher) loop(ctx context.Context) {
+	poll, renew, count := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery)
+	defer poll.Stop()
+	defer renew.Stop()
+	defer count.Stop()
+	d.poll(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+			d.deliverInbox(ctx)
+			if d.hungry() {
+				d.poll(ctx)
+			}
+		case <-poll.C:
+			d.deliverInbox(ctx)
+			d.poll(ctx)
+			d.client.sweep(false)
+		case <-renew.C:
+			if err := d.cfg.Store.RenewOutbox(ctx); err != nil && ctx.Err() == nil {
+				d.log.Warn("renewing webhook leases failed", "error", err)
+			}
+		case <-count.C:
+			d.gauge(ctx)
+		}
+	}
+}
+
+// hungry reports whether the store has more and there is room again.
+func (d *Dispatcher) hungry() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.more && d.queues.count < claimBatch/2
+}
+
+// deliverInbox moves fresh deliveries to the queues of their URLs.
+func (d *Dispatcher) deliverInbox(ctx context.Context) {
+	d.mu.Lock()
+	inbox, overflow := d.inbox, d.overflow
+	d.inbox, d.overflow, d.inboxSize = nil, nil, 0
+	d.mu.Unlock()
+	overflow = append(overflow, d.enqueue(ctx, inbox)...)
+	if len(overflow) > 0 {
+		if err := d.cfg.Store.ReleaseOutbox(ctx, overflow); err != nil {
+			d.log.Warn("giving webhook deliveries back failed", "count", len(overflow), "error", err)
+			d.mu.Lock()
+			d.overflow = append(d.overflow, overflow...)
+			d.mu.Unlock()
+			return
+		}
+		d.mu.Lock()
+		d.more = true
+		d.mu.Unlock()
+	}
+}
+
+// enqueue puts work into the queues of its URLs, starts workers, and returns
+// what did not fit. What cannot be sent at all is finished here.
+func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest []cloud.OutboxResult) {
+	for i := range work {
+		w := &work[i]
+		lease := cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation}
+		ep, err := d.endpoint(ctx, w.Delivery.EndpointID)
+		if err != nil {
+			d.log.Warn("reading a webhook receiver failed", "endpoint", w.Delivery.EndpointID, "error", err)
+			rest = append(rest, lease)
+			continue
+		}
+		url, _, _ := ep.route(w.Event.Test)
+		d.mu.Lock()
+		if !d.queues.push(url, *w) {
+			rest = append(rest, lease)
+		}
+		d.mu.Unlock()
+	}
+	d.mu.Lock()
+	d.startWorkers()
+	d.mu.Unlock()
+	return rest
+}
+
+// startWorkers starts a worker for every delivery that may go now. Called with
+// mu held.
+func (d *Dispatcher) startWorkers() {
+	if !d.running {
+		return
+	}
+	now := time.Now()
+	for {
+		it, done := d.queues.pop(now)
+		if it == nil {
+			break
+		}
+		d.workers.Go(func() { d.work(it, done) })
+	}
+	for reason, n := range d.queues.postponed {
+		d.metrics.postponed.WithLabelValues(reason).Add(float64(n))
+		delete(d.queues.postponed, reason)
+	}
+}
+
+// work sends one delivery after another while there are any.
+func (d *Dispatcher) work(it *item, done func(error)) {
+	for it != nil {
+		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Inc()
+		r, a, v := d.attempt(&it.work)
+		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Dec()
+		d.results <- r // bounded: the store's pace is ours
+		d.mu.Lock()
+		now := time.Now()
+		it.url.report(done, &a, now)
+		d.queues.done(it, v, &a, now)
+		it, done = nil, nil
+		if d.running {
+			it, done = d.queues.pop(now)
+		}
+		if d.more && d.queues.count < claimBatch/2 {
+			d.nudge()
+		}
+		d.mu.Unlock()
+	}
+}
+
+// poll takes up what is due in the store.
+func (d *Dispatcher) poll(ctx context.Context) {
+	now := time.Now()
+	d.mu.Lock()
+	d.more = false
+	d.queues.forget(now)
+	d.startWorkers()
+	d.mu.Unlock()
+	due, err := d.cfg.Store.DueEndpoints(ctx, now)
+	if err == nil {
+		rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+		for _, id := range due {
+			if err = d.claim(ctx, id, now); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("reading due webhook deliveries failed", "error", err)
+	}
+}
+
+// claim takes up due deliveries to one receiver as far as there is room.
+func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Time) error {
+	ep, err := d.endpoint(ctx, id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	room := claimBatch
+	for _, test := range []bool{false, true} {
+		url, _, _ := ep.route(test)
+		room = min(room, d.queues.room(url))
+	}
+	d.mu.Unlock()
+	if room == 0 {
+		return nil
+	}
+	work, err := d.cfg.Store.ClaimOutbox(ctx, id, now, room)
+	if err != nil {
+		return err
+	}
+	if len(work) == room {
+		d.mu.Lock()
+		d.more = true
+		d.mu.Unlock()
+	}
+	if rest := d.enqueue(ctx, work); len(rest) > 0 {
+		return d.cfg.Store.ReleaseOutbox(ctx, rest)
+	}
+	return nil
+}
+
+// endpoint is a receiver's settings, at most endpointLife old.
+func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEndpoint, error) {
+	now := time.Now()
+	d.mu.Lock()
+	k, ok := d.endpoints[id]
+	d.mu.Unlock()
+	if ok && now.Sub(k.at) < endpointLife {
+		return k, nil
+	}
+	e, err := d.cfg.Store.FindEndpoint(ctx, id)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return k, err
+	}
+	k = knownEndpoint{Endpoint: e, at: now, removed: err != nil}
+	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
+	if e.SandboxURL != "" {
+		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
+	}
+	d.mu.Lock()
+	d.endpoints[id] = k
+	d.mu.Unlock()
+	return k, nil
+}
+
+// route is where an event goes: sandbox events to the sandbox address when
+// there is one, else to the production address, still marked.
+func (k *knownEndpoint) route(test bool) (url string, t *Target, err error) {
+	if test && k.SandboxURL != "" {
+		return k.SandboxURL, k.sandbox, k.sandboxErr
+	}
+	return k.URL, k.target, k.targetErr
+}
+
+// store writes results, as many together as have come.
+func (d *Dispatcher) store() {
+	for r := range d.results {
+		batch := []result{r}
+	more:
+		for len(batch) < resultBatch {
+			select {
+			case r, ok := <-d.results:
+				if !ok {
+					break more
+				}
+				batch = append(batch, r)
+			default:
+				break more
+			}
+		}
+		d.storeBatch(batch)
+	}
+}
+
+func (d *Dispatcher) storeBatch(batch []result) {
+	ctx := context.Background() // an outcome is worth waiting for
+	d.metrics.batch.WithLabelValues("result").Observe(float64(len(batch)))
+	out := make([]cloud.OutboxResult, len(batch))
+	for i := range batch {
+		out[i] = batch[i].OutboxResult
+	}
+	lost, err := d.cfg.Store.FinishOutbox(ctx, out)
+	for try := 0; err != nil && try < 5; try++ {
+		d.log.Warn("storing webhook results failed", "count", len(out), "error", err)
+		time.Sleep(100 * time.Millisecond << try)
+		lost, err = d.cfg.Store.FinishOutbox(ctx, out)
+	}
+	if err != nil { // sent again, as after a crash
+		d.log.Error("webhook results were not stored", "count", len(out), "error", err)
+		d.mu.Lock()
+		d.overflow = append(d.overflow, out...)
+		d.mu.Unlock()
+		return
+	}
+	d.metrics.leaseLost.Add(float64(len(lost)))
+	for i := range batch {
+		d.flag(ctx, &batch[i])
+	}
+}
+
+// flag keeps the receiver's status in line with what it said last.
+func (d *Dispatcher) flag(ctx context.Context, r *result) {
+	status := ""
+	switch {
+	case r.gone:
+		status = "gone"
+	case r.healthy:
+		status = "healthy"
+	default:
+		return
+	}
+	if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, time.Now()); err != nil {
+		d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
+		return
+	}
+	d.mu.Lock()
+	delete(d.endpoints, r.endpoint)
+	d.mu.Unlock()
+}
+
+// gauge counts what waits in the store.
+func (d *Dispatcher) gauge(ctx context.Context) {
+	counts, err := d.cfg.Store.OutboxWaiting(ctx)
+	if err != nil {
+		return
+	}
+	oldest := 0.0
+	for _, c := range counts {
+		d.metrics.waiting.WithLabelValues(cloud.ChannelLocker, string(c.State)).Set(float64(c.Count))
+		oldest = max(oldest, time.Since(c.Oldest).Seconds())
+	}
+	if len(counts) == 0 {
+		for _, s := range []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxRetrying} {
+			d.metrics.waiting.WithLabelValues(cloud.ChannelLocker, string(s)).Set(0)
+		}
+	}
+	d.metrics.oldest.WithLabelValues(cloud.ChannelLocker).Set(oldest)
+}
