@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -17,16 +18,20 @@ type Audit struct {
 	Gaps         int // records that gap records name and the cloud lacks
 	Settled      int // deposits
 	SettledTwice int // openings with more than one end
-	Ends         map[string]End
+	Openings     map[string]OpeningAudit
 }
 
-// End is how an opening ended.
-type End struct {
-	Device cloud.DeviceID
-	Kind   wire.Kind
-	At     time.Time // by the device's clock
-	Doors  []uint
+// OpeningAudit is what the journal says of one opening. Times are by the
+// device's clock.
+type OpeningAudit struct {
+	Device         cloud.DeviceID
+	Doors          []uint
+	Started, Ended time.Time
+	End            wire.Kind // of the record that ended it, 0 while it runs
 }
+
+// Holds reports whether a door belongs to the opening.
+func (o OpeningAudit) Holds(door uint) bool { return slices.Contains(o.Doors, door) }
 
 type recordKey struct {
 	device cloud.DeviceID
@@ -36,7 +41,7 @@ type recordKey struct {
 
 // Audit reads the whole journal.
 func (s *Server) Audit(ctx context.Context) (Audit, error) {
-	a := Audit{Ends: map[string]End{}}
+	a := Audit{Openings: map[string]OpeningAudit{}}
 	seen := map[recordKey]bool{}
 	const page = 500
 	for after := int64(0); ; {
@@ -76,23 +81,28 @@ func (a *Audit) add(j cloud.JournalBatch, seen map[recordKey]bool) error {
 			continue // carried into another epoch
 		}
 		seen[k] = true
-		a.end(j.DeviceID, r)
+		a.opening(j.DeviceID, r)
 	}
 	return nil
 }
 
-func (a *Audit) end(d cloud.DeviceID, r wire.Record) {
-	e := End{Device: d, Kind: r.Kind, At: time.Unix(0, r.At)}
+func (a *Audit) opening(d cloud.DeviceID, r wire.Record) {
+	at := time.Unix(0, r.At)
 	var id string
 	switch r.Kind {
+	case wire.KindOpeningStarted:
+		var b wire.OpeningStarted
+		if wire.Decode(r.Body, &b) == nil {
+			o := a.Openings[b.OpeningID]
+			o.Device, o.Doors, o.Started = d, b.Doors, at
+			a.Openings[b.OpeningID] = o
+		}
+		return
 	case wire.KindOpeningSettled:
 		var b wire.OpeningSettled
 		if wire.Decode(r.Body, &b) == nil {
 			id = b.OpeningID
 			a.Settled++
-			for _, x := range b.Doors {
-				e.Doors = append(e.Doors, x.Door)
-			}
 		}
 	case wire.KindOpeningEnded:
 		var b wire.OpeningEnded
@@ -102,16 +112,18 @@ func (a *Audit) end(d cloud.DeviceID, r wire.Record) {
 	case wire.KindPickupCompleted:
 		var b wire.PickupCompleted
 		if wire.Decode(r.Body, &b) == nil {
-			id, e.Doors = b.OpeningID, b.Doors
+			id = b.OpeningID
 		}
 	}
 	if id == "" {
 		return
 	}
-	if _, twice := a.Ends[id]; twice {
+	o := a.Openings[id]
+	if o.End != 0 {
 		a.SettledTwice++
 	}
-	a.Ends[id] = e
+	o.End, o.Ended = r.Kind, at
+	a.Openings[id] = o
 }
 
 func (s *Server) auditGaps(ctx context.Context, a *Audit) error {

@@ -186,8 +186,8 @@ func (w *world) judge(t *testing.T) {
 	}
 	require.Equal(t, int(recorded), a.Stored+a.Gaps, "recorded = stored + gaps")
 	require.Zero(t, a.SettledTwice, "openings that ended twice")
-	for id, end := range a.Ends {
-		if end.Kind != wire.KindOpeningSettled {
+	for id, end := range a.Openings {
+		if end.End != wire.KindOpeningSettled {
 			continue
 		}
 		for i, d := range w.box.Devices {
@@ -195,7 +195,7 @@ func (w *world) judge(t *testing.T) {
 				continue
 			}
 			for _, n := range end.Doors {
-				require.False(t, w.cabinets[i].sim.OpenAt(n, end.At), "%s settled while door %d was open", id, n)
+				require.False(t, w.cabinets[i].sim.OpenAt(n, end.Ended), "%s settled while door %d was open", id, n)
 			}
 		}
 	}

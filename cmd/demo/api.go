@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// api speaks to the cloud as a partner does, and to cabinets as a person at
+// the screen does.
+type api struct {
+	base, token string
+	client      *http.Client
+}
+
+// apiError is an answer that refuses.
+type apiError struct {
+	Status  int
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+func (a *api) call(ctx context.Context, method, url string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	q, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	if a.token != "" {
+		q.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	r, err := a.client.Do(q)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, url, err)
+	}
+	b, rerr := io.ReadAll(r.Body)
+	if err := r.Body.Close(); err != nil || rerr != nil {
+		return fmt.Errorf("read answer: %v %v", rerr, err)
+	}
+	if r.StatusCode >= 300 {
+		e := &apiError{Status: r.StatusCode}
+		_ = json.Unmarshal(b, e) // the status says enough
+		return e
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("read answer of %s: %w", url, err)
+	}
+	return nil
+}
+
+type delivery struct {
+	ID          int64   `json:"delivery_id"`
+	Number      string  `json:"delivery_number"`
+	Reference   string  `json:"reference_number"`
+	Status      string  `json:"status"`
+	Code        *string `json:"delivery_code"`
+	PickupCode  *string `json:"pickup_code"`
+	ConfirmedBy *string `json:"confirmed_by"`
+}
+
+type opening struct {
+	Compartments []struct {
+		Door uint `json:"compartment_number"`
+	} `json:"compartments"`
+}
+
+func (a *api) create(ctx context.Context, c *cabinet, ref, size string) (delivery, error) {
+	var out struct {
+		Delivery delivery `json:"delivery"`
+	}
+	err := a.call(ctx, http.MethodPost, a.base+"/api/v1/third-party-delivery/deliveries", map[string]any{
+		"reference_number": ref, "device_id": c.id,
+		"packages":  []any{map[string]any{"tracking_number": "PK-" + ref, "size": size}},
+		"recipient": map[string]any{"name": "Jane Smith", "phone": "+14165550123"},
+		"courier":   map[string]any{"id": "C-19", "name": "Ana"},
+	}, &out)
+	return out.Delivery, err
+}
+
+func (a *api) find(ctx context.Context, id int64) (delivery, error) {
+	var out struct {
+		Delivery delivery `json:"delivery"`
+	}
+	err := a.call(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/third-party-delivery/deliveries/%d", a.base, id), nil, &out)
+	return out.Delivery, err
+}
+
+func (a *api) open(ctx context.Context, id int64) (doors []uint, code string, err error) {
+	var out struct {
+		Opening    opening `json:"opening"`
+		PickupCode *string `json:"pickup_code"`
+	}
+	err = a.call(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/third-party-delivery/deliveries/%d/open-doors", a.base, id), map[string]any{"wait_seconds": 15}, &out)
+	for _, c := range out.Opening.Compartments {
+		doors = append(doors, c.Door)
+	}
+	if out.PickupCode != nil {
+		code = *out.PickupCode
+	}
+	return doors, code, err
+}
+
+// typed is the cabinet's answer to a code.
+type typed struct {
+	Outcome string `json:"outcome"`
+	Doors   []uint `json:"doors"`
+}
+
+// typeCode types a code at a cabinet's screen.
+func (a *api) typeCode(ctx context.Context, c *cabinet, code string) (typed, error) {
+	var out typed
+	kiosk := &api{client: a.client}
+	err := kiosk.call(ctx, http.MethodPost, "http://"+c.kiosk+"/api/code", map[string]any{"code": code}, &out)
+	return out, err
+}
+
+// ready reports whether a cabinet is up, connected and has read its boards.
+func (c *cabinet) ready(ctx context.Context) bool {
+	var out struct {
+		Online bool `json:"online"`
+		Doors  []struct {
+			State string `json:"state"`
+		} `json:"doors"`
+	}
+	a := &api{client: c.s.api.client}
+	if a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out) != nil || !out.Online || len(out.Doors) == 0 {
+		return false
+	}
+	for _, d := range out.Doors {
+		if d.State == "unknown" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// parcel is a delivery as the demo follows it.
+type parcel struct {
+	delivery
+	at    *cabinet
+	doors []uint
+	code  string // pickup code
+}
+
+// day is one scripted day.
+func (s *stage) day(ctx context.Context) error {
+	front, yard, desk := s.cabinets[0], s.cabinets[1], s.cabinets[2]
+	for _, act := range []struct {
+		title string
+		play  func(context.Context) error
+	}{
+		{"Morning: three deposits, opened from afar, settled when the doors close", func(ctx context.Context) error {
+			return errors.Join(s.whole(ctx, front, "M"), s.whole(ctx, yard, "S"), s.whole(ctx, desk, "M"))
+		}},
+		{"The cable is cut while a courier stands at an open door; the parcel is collected before it is mended", func(ctx context.Context) error { return s.cutDuringDeposit(ctx, front) }},
+		{"A courier and a recipient use a cabinet that has had no network all along", func(ctx context.Context) error { return s.offlineAllTheWay(ctx, yard) }},
+		{"A door is left open", func(ctx context.Context) error { return s.leftOpen(ctx, desk) }},
+		{"A lock jams; another compartment is free", func(ctx context.Context) error { return s.jamWithRoom(ctx, yard) }},
+		{"A lock jams; nothing else fits", func(ctx context.Context) error { return s.jamWithoutRoom(ctx, desk) }},
+		{"The agent is killed while a door is open", func(ctx context.Context) error { return s.killAgent(ctx, front) }},
+		{"The cloud is killed while a door is open", func(ctx context.Context) error { return s.killCloud(ctx, yard) }},
+		{"The receiver is sick for a while; no event is lost", func(ctx context.Context) error { return s.sickReceiver(ctx, front) }},
+	} {
+		s.say("day", "%s", act.title)
+		if err := act.play(ctx); err != nil {
+			return fmt.Errorf("%s: %w", act.title, err)
+		}
+	}
+	return s.rest(ctx)
+}
+
+// pause is how long a person takes for something.
+func (s *stage) pause() { time.Sleep(time.Duration(300+s.rnd.IntN(900)) * time.Millisecond) }
+
+func (s *stage) post(ctx context.Context, c *cabinet, size string) (*parcel, error) {
+	s.refs++
+	d, err := s.api.create(ctx, c, fmt.Sprintf("DEMO-%d-%03d-%d", s.flags.Seed, s.refs, s.begun.Unix()%100000), size)
+	if err != nil {
+		return nil, fmt.Errorf("create delivery: %w", err)
+	}
+	s.say("partner", "delivery %s for %s, size %s; watch http://%s/track/PK-%s", d.Number, c.code, size, s.http, d.Reference)
+	return &parcel{delivery: d, at: c}, nil
+}
+
+// open opens a parcel's doors from afar.
+func (s *stage) open(ctx context.Context, p *parcel) error {
+	doors, code, err := s.api.open(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	p.doors, p.code = doors, code
+	s.say("courier", "door %v of %s is open", doors, p.at.code)
+	return nil
+}
+
+// putIn puts the parcel in and closes the doors.
+func (s *stage) putIn(p *parcel) error {
+	for _, n := range p.doors {
+		s.pause()
+		if err := p.at.sim.PutItem(n); err != nil {
+			return err
+		}
+		s.pause()
+		if err := p.at.sim.CloseDoor(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// becomes waits for a state of the delivery.
+func (s *stage) becomes(ctx context.Context, p *parcel, status string, limit time.Duration) error {
+	var last string
+	err := s.awaits(ctx, p.Number+" "+status, limit, func() bool {
+		d, err := s.api.find(ctx, p.ID)
+		if err == nil {
+			p.delivery, last = d, d.Status
+		}
+		return err == nil && d.Status == status
+	})
+	if err != nil {
+		return fmt.Errorf("%w (it is %s)", err, last)
+	}
+	by := ""
+	if p.ConfirmedBy != nil {
+		by = ", confirmed by " + *p.ConfirmedBy
+	}
+	s.say("cloud", "%s is %s%s", p.Number, status, by)
+	return nil
+}
+
+// deposit is a whole deposit, opened from afar.
+func (s *stage) deposit(ctx context.Context, c *cabinet, size string) (*parcel, error) {
+	p, err := s.post(ctx, c, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.putIn(p); err != nil {
+		return nil, err
+	}
+	return p, s.becomes(ctx, p, "delivered", 20*time.Second)
+}
+
+// collect types the pickup code at the cabinet and takes the parcel.
+func (s *stage) collect(ctx context.Context, p *parcel) error {
+	a, err := s.api.typeCode(ctx, p.at, p.code)
+	if err != nil {
+		return fmt.Errorf("type pickup code: %w", err)
+	}
+	if a.Outcome != wire.CodeOK {
+		return fmt.Errorf("the cabinet answers %q to a valid code", a.Outcome)
+	}
+	s.say("recipient", "types the code at %s; door %v opens", p.at.code, a.Doors)
+	if err := s.awaits(ctx, "doors open", 10*time.Second, func() bool {
+		for _, n := range a.Doors {
+			if !p.at.sim.OpenAt(n, time.Now()) {
+				return false
+			}
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	time.Sleep(1500 * time.Millisecond) // longer than a bounce
+	for _, n := range a.Doors {
+		if err := errors.Join(p.at.sim.TakeItem(n), p.at.sim.CloseDoor(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) whole(ctx context.Context, c *cabinet, size string) error {
+	p, err := s.deposit(ctx, c, size)
+	if err != nil {
+		return err
+	}
+	if err := s.collect(ctx, p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "picked_up", 20*time.Second)
+}
+
+func (s *stage) cutDuringDeposit(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "M")
+	if err != nil {
+		return err
+	}
+	if err := s.open(ctx, p); err != nil {
+		return err
+	}
+	c.cable.set(true)
+	s.say("cable", "%s is cut off", c.code)
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	if err := s.collect(ctx, p); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	c.cable.set(false)
+	s.say("cable", "%s is connected again", c.code)
+	return s.becomes(ctx, p, "picked_up", 90*time.Second)
+}
+
+func (s *stage) offlineAllTheWay(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "S")
+	if err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second) // the cabinet hears of the codes
+	c.cable.set(true)
+	s.say("cable", "%s is cut off", c.code)
+	a, err := s.api.typeCode(ctx, c, *p.Code)
+	if err != nil {
+		return err
+	}
+	if a.Outcome != wire.CodeOK {
+		return fmt.Errorf("the cabinet answers %q to the courier's code", a.Outcome)
+	}
+	s.say("courier", "types the delivery code at %s; door %v opens", c.code, a.Doors)
+	p.doors = a.Doors
+	time.Sleep(3 * time.Second)
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	c.cable.set(false)
+	s.say("cable", "%s is connected again", c.code)
+	if err := s.becomes(ctx, p, "delivered", 90*time.Second); err != nil {
+		return err
+	}
+	if p.PickupCode == nil {
+		return errors.New("delivered without a pickup code")
+	}
+	p.code = *p.PickupCode
+	if err := s.collect(ctx, p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "picked_up", 20*time.Second)
+}
+
+func (s *stage) leftOpen(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "M")
+	if err != nil {
+		return err
+	}
+	if err := s.open(ctx, p); err != nil {
+		return err
+	}
+	s.say("courier", "walks away without closing the door")
+	time.Sleep(session + 2*time.Second)
+	if d, err := s.api.find(ctx, p.ID); err != nil || d.Status != "doors_opened" {
+		return fmt.Errorf("with the door open the delivery is %q, %v", d.Status, err)
+	}
+	s.say("neighbour", "pushes the door shut")
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "delivered", 20*time.Second)
+}
+
+func (s *stage) jamWithRoom(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "S")
+	if err != nil {
+		return err
+	}
+	if err := s.jamAll(c, true); err != nil {
+		return err
+	}
+	err = s.open(ctx, p)
+	if err == nil {
+		return errors.New("a jammed door opened")
+	}
+	s.say("cloud", "the door did not open: %v", err)
+	if err := s.jamAll(c, false); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	if err := s.open(ctx, p); err != nil {
+		return fmt.Errorf("another compartment: %w", err)
+	}
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "delivered", 20*time.Second)
+}
+
+// jamWithoutRoom takes the only large compartment of the kiosk.
+func (s *stage) jamWithoutRoom(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "L")
+	var refused *apiError
+	if errors.As(err, &refused) && refused.Code == "NO_COMPARTMENT" {
+		s.say("cloud", "no large compartment is left at %s: %s", c.code, refused.Message)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.jamAll(c, true); err != nil {
+		return err
+	}
+	if err := s.open(ctx, p); err == nil {
+		return errors.New("a jammed door opened")
+	}
+	if err := s.jamAll(c, false); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "failed", 20*time.Second)
+}
+
+func (s *stage) jamAll(c *cabinet, jam bool) error {
+	for _, n := range c.doors {
+		f := c.sim.Free
+		if jam {
+			f = c.sim.Jam
+		}
+		if err := f(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) killAgent(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "S")
+	if err != nil {
+		return err
+	}
+	if err := s.open(ctx, p); err != nil {
+		return err
+	}
+	c.proc.end(os.Kill)
+	s.say("power", "the agent of %s is killed", c.code)
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	if err := c.proc.start(); err != nil {
+		return err
+	}
+	s.say("power", "the agent of %s starts again", c.code)
+	if err := s.becomes(ctx, p, "delivered", 60*time.Second); err != nil {
+		return err
+	}
+	if err := s.collect(ctx, p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "picked_up", 30*time.Second)
+}
+
+func (s *stage) killCloud(ctx context.Context, c *cabinet) error {
+	p, err := s.post(ctx, c, "S")
+	if err != nil {
+		return err
+	}
+	if err := s.open(ctx, p); err != nil {
+		return err
+	}
+	s.cloud.end(os.Kill)
+	s.say("power", "the cloud is killed")
+	if err := s.putIn(p); err != nil {
+		return err
+	}
+	time.Sleep(3 * time.Second)
+	if err := s.cloud.start(); err != nil {
+		return err
+	}
+	s.say("power", "the cloud starts again")
+	if err := s.becomes(ctx, p, "delivered", 90*time.Second); err != nil {
+		return err
+	}
+	if err := s.collect(ctx, p); err != nil {
+		return err
+	}
+	return s.becomes(ctx, p, "picked_up", 60*time.Second)
+}
+
+func (s *stage) sickReceiver(ctx context.Context, c *cabinet) error {
+	s.receiver.setSick(true)
+	s.say("receiver", "answers 503 to everything")
+	p, err := s.deposit(ctx, c, "S")
+	s.receiver.setSick(false)
+	s.say("receiver", "is well again")
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.collect(ctx, p), s.becomes(ctx, p, "picked_up", 20*time.Second))
+}
+
+// rest waits until everything has arrived everywhere.
+func (s *stage) rest(ctx context.Context) error {
+	return s.awaits(ctx, "all cabinets connected and quiet", 90*time.Second, func() bool {
+		for _, c := range s.cabinets {
+			if !c.ready(ctx) || c.waiting(ctx) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// waiting is how many records a cabinet has not been acknowledged for.
+func (c *cabinet) waiting(ctx context.Context) int {
+	var out struct {
+		Backlog []int `json:"backlog"`
+	}
+	a := &api{client: c.s.api.client}
+	if err := a.call(ctx, "GET", "http://"+c.kiosk+"/api/state", nil, &out); err != nil {
+		return 1
+	}
+	n := 0
+	for _, b := range out.Backlog {
+		n += b
+	}
+	return n
+}

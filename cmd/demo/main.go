@@ -1,0 +1,103 @@
+// Command demo shows all of Postern on one machine: a cloud, two cabinets with
+// boards of different makers, a kiosk, a webhook receiver that verifies
+// signatures, and a day that goes wrong in every way it can: cut cables, a door
+// left open, a jammed lock, a killed agent, a killed cloud.
+//
+// Cloud and agents are processes of their own, so that killing one is real. The
+// boards are simulated here, and so what physically happened is known: at the
+// end of the day the demo compares it with what the cloud stored and what the
+// receiver got.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+var version = "dev"
+
+// flags are the command line.
+type flags struct {
+	Once    bool             `help:"Play one day, compare, and exit: 0 only if everything agrees."`
+	JSON    bool             `name:"json" help:"With --once: print one JSON object with the counts instead of the story."`
+	Seed    uint64           `default:"1" help:"Chance of the day: which doors, how long people take."`
+	Listen  string           `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
+	Dir     string           `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+func main() {
+	if role := os.Getenv(childEnv); role != "" {
+		os.Exit(child(role))
+	}
+	var f flags
+	kong.Parse(&f, kong.Name("demo"), kong.Description("Show Postern on this machine: cloud, cabinets, kiosk, webhook receiver, and a day in their life."),
+		kong.Vars{"version": version}, kong.UsageOnError())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, f, os.Stdout); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+var errDisagree = errors.New("the simulators, the cloud and the receiver do not agree")
+
+func run(ctx context.Context, f flags, out io.Writer) error {
+	story := out
+	if f.JSON {
+		story = io.Discard
+	}
+	s := newStage(f, story)
+	defer s.close()
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	s.greet()
+	if !f.Once {
+		return s.live(ctx)
+	}
+	if err := s.day(ctx); err != nil {
+		return err
+	}
+	t, err := s.compare(ctx)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		if err := json.NewEncoder(out).Encode(t); err != nil {
+			return fmt.Errorf("print counts: %w", err)
+		}
+	} else {
+		t.print(out)
+	}
+	if !t.agrees() {
+		return errDisagree
+	}
+	return nil
+}
+
+// live plays day after day until someone stops it.
+func (s *stage) live(ctx context.Context) error {
+	for n := 1; ctx.Err() == nil; n++ {
+		s.say("day", "day %d begins", n)
+		if err := s.day(ctx); err != nil && ctx.Err() == nil {
+			s.say("day", "this day went wrong in a way it should not: %v", err)
+		}
+		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Second):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge/board"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Times of the demo: people watch, so a door session is short.
+const (
+	session = 16 * time.Second
+	settle  = 800 * time.Millisecond
+)
+
+// stage is everything the demo puts up.
+type stage struct {
+	flags flags
+	out   io.Writer
+	rnd   *rand.Rand
+	begun time.Time
+
+	mu sync.Mutex // guards out
+
+	dir      string
+	own      bool // dir is ours to remove
+	http     string
+	box      server.Sandbox
+	cloud    *process
+	cloudCfg childConfig
+	cabinets []*cabinet
+	receiver *receiver
+	api      *api
+	cancel   context.CancelFunc
+	refs     int
+}
+
+// cabinet is one device with its simulated boards.
+type cabinet struct {
+	s     *stage
+	code  string
+	name  string
+	doors []uint
+	sim   *simboard.Cabinet
+	proc  *process
+	cable *cable
+	kiosk string
+	id    int64
+}
+
+// cast are the devices of the demo.
+var cast = []struct {
+	code, name, kind string
+	family           lockbus.Family
+	doors            uint
+	tty              bool // boards hang on a pseudo-terminal, not on TCP
+}{
+	{"FRONT-01", "Front St Lobby", "smart_locker", lockbus.CU48B, 12, true},
+	{"YARD-02", "Old Yard", "smart_locker", lockbus.Preamble, 8, false},
+	{"DESK-03", "Reception Desk", "kiosk", lockbus.CU16, 4, false},
+}
+
+func newStage(f flags, out io.Writer) *stage {
+	return &stage{flags: f, out: out, rnd: rand.New(rand.NewPCG(f.Seed, 42)), begun: time.Now()}
+}
+
+// say tells the story, one line a happening.
+func (s *stage) say(who, format string, a ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "%7.1fs  %-10s %s\n", time.Since(s.begun).Seconds(), who, fmt.Sprintf(format, a...))
+}
+
+func (s *stage) build(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.folder(); err != nil {
+		return err
+	}
+	var err error
+	if s.http, err = free(s.flags.Listen); err != nil {
+		return err
+	}
+	mqtt, err := free("")
+	if err != nil {
+		return err
+	}
+	if s.receiver, err = newReceiver(s); err != nil {
+		return err
+	}
+	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt,
+		WebhookPort: s.receiver.port(), Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}
+	if err := s.furnish(ctx); err != nil {
+		return err
+	}
+	s.api = &api{base: "http://" + s.http, token: s.box.Provider.Token, client: &http.Client{Timeout: 40 * time.Second}}
+	s.cloud = newProcess("cloud", s.cloudCfg)
+	if err := s.cloud.start(); err != nil {
+		return err
+	}
+	for i := range cast {
+		if err := s.raise(ctx, i, mqtt); err != nil {
+			return err
+		}
+	}
+	return s.awaits(ctx, "the cloud and all cabinets", 45*time.Second, func() bool {
+		for _, c := range s.cabinets {
+			if !c.ready(ctx) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (s *stage) folder() (err error) {
+	if s.dir = s.flags.Dir; s.dir == "" {
+		s.own = true
+		if s.dir, err = os.MkdirTemp("", "postern-demo-"); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "cloud", "postern.db")); err == nil {
+		return fmt.Errorf("%s holds an earlier demo; name an empty folder", s.dir)
+	}
+	return os.MkdirAll(s.dir, 0o700)
+}
+
+// furnish makes the business, its provider and its devices.
+func (s *stage) furnish(ctx context.Context) error {
+	cloud, err := server.New(ctx, s.cloudCfg.cloudConfig())
+	if err != nil {
+		return err
+	}
+	cfg := server.SandboxConfig{BaseURL: "http://" + s.http, WebhookURL: s.receiver.url(), Passwords: true,
+		Codes: wire.CodeParams{MemoryKiB: 8192, Passes: 1},
+		Times: wire.Times{SettleMS: uint32(settle / time.Millisecond), SessionS: uint32(session / time.Second), PollIdleMS: 300}}
+	for i, c := range cast {
+		d := server.SandboxDevice{Code: c.code, Name: c.name, Type: c.kind, Address: strconv.Itoa(120+i) + " Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3849 + float64(i)/100}
+		for n := uint(1); n <= c.doors; n++ {
+			size := []string{"M", "S", "M", "L"}[n%4]
+			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: size, Display: n})
+		}
+		cfg.Devices = append(cfg.Devices, d)
+	}
+	s.box, err = cloud.Sandbox(ctx, cfg)
+	s.receiver.secret(s.box.Provider.WebhookSecret)
+	return errors.Join(err, cloud.Store.Close())
+}
+
+// raise puts up one device: boards, cable, agent.
+func (s *stage) raise(ctx context.Context, i int, mqtt string) error {
+	r := cast[i]
+	c := &cabinet{s: s, code: r.code, name: r.name, id: int64(s.box.Devices[i].DeviceID)}
+	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: r.family}}, Seed: s.flags.Seed + uint64(i), OnFact: c.fact}
+	for n := uint(1); n <= r.doors; n++ {
+		c.doors = append(c.doors, n)
+		cfg.Doors = append(cfg.Doors, simboard.Door{Number: n, Board: "A", Channel: n})
+	}
+	var err error
+	if c.sim, err = simboard.New(cfg); err != nil {
+		return fmt.Errorf("simulate %s: %w", r.code, err)
+	}
+	port, err := c.wire(ctx, r.tty)
+	if err != nil {
+		return err
+	}
+	if c.cable, err = newCable(mqtt); err != nil {
+		return err
+	}
+	if c.kiosk, err = free(""); err != nil {
+		return err
+	}
+	secrets, err := c.cable.secrets(filepath.Join(s.dir, "cloud", s.box.Devices[i].SecretsFile))
+	if err != nil {
+		return err
+	}
+	c.proc = newProcess(r.code, childConfig{Role: "edge", Dir: filepath.Join(s.dir, r.code), Log: filepath.Join(s.dir, r.code+".log"), Secrets: secrets, Kiosk: c.kiosk,
+		Lines: []board.LineConfig{{Name: "main", Port: port, Boards: []board.BoardConfig{{Name: "A", Family: r.family, Items: r.family.HasItems()}}}}})
+	s.cabinets = append(s.cabinets, c)
+	return c.proc.start()
+}
+
+// wire connects the simulated boards to a port that the agent can open.
+func (c *cabinet) wire(ctx context.Context, tty bool) (port string, err error) {
+	if tty {
+		if pty, err := simboard.OpenPTY(); err == nil {
+			go func() { _ = c.sim.ServeLine(ctx, "main", pty) }()
+			return pty.Path, nil
+		}
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen for %s: %w", c.code, err)
+	}
+	go func() { _ = c.sim.ServeTCP(ctx, "main", ln) }()
+	return "tcp://" + ln.Addr().String(), nil
+}
+
+// fact shows what physically happens.
+func (c *cabinet) fact(f simboard.Fact) {
+	switch f.Kind {
+	case simboard.Opened, simboard.Closed, simboard.ItemIn, simboard.ItemOut:
+		go c.s.say(c.code, "door %d %s", f.Door, map[simboard.FactKind]string{simboard.Opened: "swings open", simboard.Closed: "is closed",
+			simboard.ItemIn: "gets a parcel", simboard.ItemOut: "is emptied"}[f.Kind])
+	}
+}
+
+func (s *stage) awaits(ctx context.Context, what string, limit time.Duration, ok func() bool) error {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if ok() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: not in %v", what, limit)
+}
+
+// greet prints where to look.
+func (s *stage) greet() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, `
+Postern is up.
+
+  Console   http://%s/console    (log in as %s, password %s)
+  API       http://%s/api/v1     (provider token in %s)
+`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, filepath.Join(s.dir, "sandbox.json"))
+	for _, c := range s.cabinets {
+		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
+	}
+	fmt.Fprintf(s.out, "  Parcels   http://%s/track/...  (numbers as they appear below)\n\n", s.http)
+}
+
+// close ends everything that the demo started, and only that.
+func (s *stage) close() {
+	if s.cancel == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, c := range s.cabinets {
+		wg.Go(func() {
+			if c.proc != nil {
+				c.proc.end(syscall.SIGTERM)
+			}
+		})
+	}
+	wg.Wait()
+	if s.cloud != nil {
+		s.cloud.end(syscall.SIGTERM)
+	}
+	s.cancel()
+	for _, c := range s.cabinets {
+		c.sim.Close()
+		c.cable.close()
+	}
+	if s.receiver != nil {
+		s.receiver.close()
+	}
+	if s.own {
+		_ = os.RemoveAll(s.dir)
+	}
+}

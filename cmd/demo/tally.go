@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge/buffer"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// tally is what is counted at the end of a day.
+type tally struct {
+	Recorded         int `json:"recorded"`          // by the agents
+	Stored           int `json:"stored"`            // by the cloud, distinct by device, boot and monotonic time
+	Gaps             int `json:"gaps"`              // named by gap records
+	Settled          int `json:"settled"`           // deposits
+	SettledTwice     int `json:"settled_twice"`     // openings with more than one end
+	SettledOpen      int `json:"settled_open"`      // settled while the door stood open
+	OpenedWrong      int `json:"opened_wrong"`      // locks fired for no opening
+	WebhooksSent     int `json:"webhooks_sent"`     // the cloud says
+	WebhooksVerified int `json:"webhooks_verified"` // the receiver says
+	WebhooksForged   int `json:"webhooks_forged"`
+	Lost             int `json:"lost"`
+}
+
+func (t tally) agrees() bool {
+	return t.Lost == 0 && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
+		t.WebhooksSent == t.WebhooksVerified && t.WebhooksForged == 0 && t.Settled > 0 && t.WebhooksSent > 0
+}
+
+func (t tally) print(out io.Writer) {
+	fmt.Fprintf(out, `
+  records      %d recorded by agents = %d stored + %d named by gaps; %d lost
+  deposits     %d settled, %d twice, %d with the door open
+  locks        %d fired for no opening
+  webhooks     %d sent, %d received and verified, %d forged
+`, t.Recorded, t.Stored, t.Gaps, t.Lost, t.Settled, t.SettledTwice, t.SettledOpen, t.OpenedWrong, t.WebhooksSent, t.WebhooksVerified, t.WebhooksForged)
+}
+
+// compare stops everything in order and counts on all sides.
+func (s *stage) compare(ctx context.Context) (tally, error) {
+	var t tally
+	for _, c := range s.cabinets {
+		c.proc.end(syscall.SIGTERM)
+	}
+	time.Sleep(time.Second) // the last receipts and webhooks
+	if err := s.awaits(ctx, "all webhooks delivered", 90*time.Second, func() bool {
+		sent, waiting, err := s.webhooks(ctx)
+		return err == nil && waiting == 0 && sent == s.receiver.verified()
+	}); err != nil {
+		s.say("day", "%v", err)
+	}
+	s.cloud.end(syscall.SIGTERM)
+	for _, c := range s.cabinets {
+		n, err := c.recorded()
+		if err != nil {
+			return t, err
+		}
+		t.Recorded += n
+	}
+	cl, err := server.New(ctx, s.cloudCfg.cloudConfig())
+	if err != nil {
+		return t, err
+	}
+	defer cl.Store.Close()
+	a, err := cl.Audit(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.Stored, t.Gaps, t.Settled, t.SettledTwice = a.Stored, a.Gaps, a.Settled, a.SettledTwice
+	t.Lost = t.Recorded - t.Stored - t.Gaps
+	for _, c := range s.cabinets {
+		t.OpenedWrong += c.wrong(a)
+		t.SettledOpen += c.settledOpen(a)
+	}
+	rows, err := s.outbox(ctx, cl)
+	if err != nil {
+		return t, err
+	}
+	for _, r := range rows {
+		if r.Delivery.State == cloud.OutboxSuccess {
+			t.WebhooksSent++
+		}
+		if !s.receiver.has(r.Delivery.WebhookID) {
+			t.Lost++ // a fact that nobody was told
+		}
+	}
+	t.WebhooksVerified, t.WebhooksForged = s.receiver.verified(), s.receiver.forged()
+	return t, nil
+}
+
+// recorded counts what a cabinet's store ever held. The demo damages no store,
+// so there is one epoch and its ends are the counts.
+func (c *cabinet) recorded() (int, error) {
+	st, err := buffer.Open(buffer.Config{Path: filepath.Join(c.s.dir, c.code, "edge.db"), Stamp: func() wire.Record { return wire.Record{Mono: 1} }})
+	if err != nil {
+		return 0, fmt.Errorf("open store of %s: %w", c.code, err)
+	}
+	defer st.Close()
+	if st.Opened().Prev != nil {
+		return 0, fmt.Errorf("%s: the store began a new epoch", c.code)
+	}
+	ends := st.Ends()
+	return int(ends[0].Last + ends[1].Last), nil
+}
+
+// wrong counts locks that fired although no opening of their door was running.
+func (c *cabinet) wrong(a server.Audit) int {
+	n := 0
+	for _, f := range c.sim.Truth() {
+		if f.Kind != simboard.CoilFired {
+			continue
+		}
+		ok := false
+		for _, o := range a.Openings {
+			ok = ok || int64(o.Device) == c.id && o.Holds(f.Door) && !f.At.Before(o.Started.Add(-time.Second)) && (o.Ended.IsZero() || !f.At.After(o.Ended.Add(time.Second)))
+		}
+		if !ok {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cabinet) settledOpen(a server.Audit) int {
+	n := 0
+	for _, o := range a.Openings {
+		if int64(o.Device) != c.id || o.End != wire.KindOpeningSettled {
+			continue
+		}
+		for _, d := range o.Doors {
+			if c.sim.OpenAt(d, o.Ended) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// outbox reads the whole delivery log.
+func (s *stage) outbox(ctx context.Context, cl *server.Server) (all []cloud.OutboxRow, err error) {
+	f := cloud.OutboxFilter{ProviderID: s.box.ProviderCaller.Provider.ID, BusinessID: s.box.ProviderCaller.Provider.BusinessID, Limit: 200}
+	for {
+		rows, err := cl.Store.ListOutbox(ctx, f)
+		if err != nil {
+			return nil, fmt.Errorf("read delivery log: %w", err)
+		}
+		all = append(all, rows...)
+		if len(rows) < f.Limit {
+			return all, nil
+		}
+		f.Before = rows[len(rows)-1].Delivery.ID
+	}
+}
+
+// webhooks asks the running cloud's delivery log.
+func (s *stage) webhooks(ctx context.Context) (sent, waiting int, err error) {
+	for page := 1; ; page++ {
+		var out struct {
+			Logs []struct {
+				Status string `json:"status"`
+			} `json:"logs"`
+		}
+		err = s.api.call(ctx, "GET", fmt.Sprintf("%s/api/v1/third-party-delivery/webhook-deliveries?per_page=200&page=%d", s.api.base, page), nil, &out)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, l := range out.Logs {
+			switch l.Status {
+			case "success":
+				sent++
+			case "pending", "delivering", "retrying":
+				waiting++
+			}
+		}
+		if len(out.Logs) < 200 {
+			return sent, waiting, nil
+		}
+	}
+}

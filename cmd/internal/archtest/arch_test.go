@@ -1,0 +1,98 @@
+// Package archtest keeps the arrows between packages: imports point from
+// programs to assemblies, adapters, rules, nouns and the protocol, never back,
+// and the two sides meet in the protocol only.
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/postern-io/postern/"
+
+// allowed lists what each package may import of this module. A name ending in
+// "/..." stands for everything below it.
+var allowed = map[string][]string{
+	"protocol/otep":      {},
+	"protocol/wire":      {},
+	"protocol/topic":     {},
+	"protocol/lockbus":   {},
+	"protocol/signature": {"protocol/wire"},
+	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
+
+	"edge":        {"protocol/wire"},
+	"edge/locker": {"edge", "protocol/wire"},
+	"edge/board":  {"edge", "protocol/lockbus", "protocol/wire"},
+	"edge/buffer": {"protocol/wire"},
+	"edge/uplink": {"edge/buffer", "protocol/topic", "protocol/wire"},
+	"edge/access": {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
+	"edge/kiosk":  {"edge", "edge/access", "edge/locker", "protocol/passcode", "protocol/wire"},
+	"edge/agent":  {"edge", "edge/...", "protocol/..."},
+
+	"firmware-sim/board": {"protocol/lockbus"},
+
+	"cloud":            {"protocol/otep", "protocol/wire"},
+	"cloud/seal":       {},
+	"cloud/auth":       {"cloud"},
+	"cloud/locale":     {"cloud", "protocol/otep"},
+	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
+	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},
+	"cloud/tracking":   {"cloud", "cloud/locale", "protocol/otep"},
+	"cloud/webhook":    {"cloud", "protocol/signature"},
+	"cloud/mqttbroker": {"protocol/topic"},
+	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
+	"cloud/rest":       {"cloud", "cloud/auth", "cloud/device", "cloud/locale", "cloud/locker", "cloud/tracking", "cloud/store", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "cloud/store", "protocol/otep", "protocol/wire"},
+	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var all []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if strings.HasPrefix(name, "cmd/") || strings.HasSuffix(name, "test") {
+			continue
+		}
+		may, ok := allowed[name]
+		require.True(t, ok, "%s has no row in the table of arrows: add it with what it may import", name)
+		for _, i := range p.Imports {
+			i, ours := strings.CutPrefix(i, module)
+			if !ours {
+				continue
+			}
+			require.True(t, slices.ContainsFunc(may, func(m string) bool {
+				prefix, all := strings.CutSuffix(m, "...")
+				return m == i || all && strings.HasPrefix(i, prefix)
+			}), "%s must not import %s", name, i)
+		}
+	}
+}
