@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/agent"
+	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/edge/uplink"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// up starts a cloud that listens for MQTT on the loopback.
+func up(tb testing.TB, devices int, hook string) (*server.Server, server.Sandbox, string) {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	cfg := server.Config{Dir: tb.TempDir(), Node: "bench", Brokers: []string{"tcp://" + ln.Addr().String()}, WebhookHTTP: true,
+		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	if hook != "" {
+		ap, err := netip.ParseAddrPort(hook)
+		require.NoError(tb, err)
+		cfg.WebhookPorts = []uint16{ap.Port()}
+	}
+	s, err := server.New(context.Background(), cfg)
+	require.NoError(tb, err)
+	sc := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}}
+	if hook != "" {
+		sc.WebhookURL = "http://" + hook + "/hook"
+	}
+	for i := range devices {
+		d := server.SandboxDevice{Code: fmt.Sprintf("D-%d", i), Name: "bench", Type: "smart_locker"}
+		for n := uint(1); n <= 4; n++ {
+			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
+		}
+		sc.Devices = append(sc.Devices, d)
+	}
+	box, err := s.Sandbox(context.Background(), sc)
+	require.NoError(tb, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Run(ctx, server.Listeners{MQTT: ln}) })
+	tb.Cleanup(func() { stop(); wg.Wait() })
+	return s, box, ln.Addr().String()
+}
+
+// Half a million records that a cabinet kept while it was alone, drained into
+// the cloud: figure 3.
+func BenchmarkBacklog(b *testing.B) {
+	const backlog = 500_000
+	for b.Loop() {
+		s, box, _ := up(b, 1, "")
+		dir := b.TempDir()
+		var mono atomic.Int64
+		st, err := buffer.Open(buffer.Config{Path: filepath.Join(dir, "edge.db"), Stamp: func() wire.Record { return wire.Record{Mono: mono.Add(1000)} }})
+		require.NoError(b, err)
+		body := wire.MustEncode(wire.Measurement{Type: "temperature", Value: 4.25, Unit: "CEL"})
+		boot := st.Opened().Boot
+		for n := 0; n < backlog; {
+			var c buffer.Change
+			for range 2000 {
+				r, err := buffer.NewRecord(wire.Record{Kind: wire.KindTelemetry, Boot: boot, Mono: mono.Add(1000), Body: body})
+				require.NoError(b, err)
+				c.Records = append(c.Records, r)
+				n++
+			}
+			require.NoError(b, st.Commit(context.Background(), c))
+		}
+		e := access.Secrets(box.Devices[0].Enrolled)
+		u, err := uplink.New(uplink.Config{DeviceCode: e.DeviceCode, Secret: e.DeviceSecret, Prefix: e.Prefix, Brokers: e.Brokers, Store: st,
+			Status: func() wire.Status { return wire.Status{} }, Sample: func() wire.Sample { return wire.Sample{Boot: boot, Mono: mono.Load()} }, Handler: deaf{}})
+		require.NoError(b, err)
+		ctx, stop := context.WithCancel(context.Background())
+		start := time.Now()
+		done := make(chan struct{})
+		go func() { defer close(done); _ = u.Run(ctx) }()
+		for st.Backlog() != [2]uint64{} {
+			require.Less(b, time.Since(start), 2*time.Minute, "backlog %v", st.Backlog())
+			time.Sleep(5 * time.Millisecond)
+		}
+		took := time.Since(start)
+		stop()
+		<-done
+		require.NoError(b, st.Close())
+		b.ReportMetric(backlog/took.Seconds(), "records/s")
+		b.ReportMetric(took.Seconds(), "s")
+		_ = s
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+type deaf struct{}
+
+func (deaf) Command([]byte)         {}
+func (deaf) Time(uplink.TimeAnswer) {}
+func (deaf) Codes([]byte)           {}
+func (deaf) Config([]byte)          {}
+
+// From the hook that falls in on the serial line to the first byte of the
+// signed webhook, less the settle delay: figure 9.
+func BenchmarkDoorToWebhook(b *testing.B) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	got := make(chan time.Time, 64)
+	h := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		at := time.Now()
+		if q.Header.Get("X-Webhook-Event") == locker.EventDelivered {
+			got <- at
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})}
+	go func() { _ = h.Serve(ln) }()
+	defer h.Close()
+	s, box, _ := up(b, 1, ln.Addr().String())
+	var hookIn atomic.Int64
+	sim, err := simboard.New(simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: lockbus.CU48}},
+		Doors: []simboard.Door{{Number: 1, Board: "A", Channel: 1, Bounce: -1}, {Number: 2, Board: "A", Channel: 2}, {Number: 3, Board: "A", Channel: 3}, {Number: 4, Board: "A", Channel: 4}},
+		OnFact: func(f simboard.Fact) {
+			if f.Kind == simboard.HookIn {
+				hookIn.Store(f.At.UnixNano())
+			}
+		}})
+	require.NoError(b, err)
+	defer sim.Close()
+	a, err := agent.New(agent.Config{Dir: b.TempDir(), Secrets: access.Secrets(box.Devices[0].Enrolled), Lines: []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: lockbus.CU48}}}},
+		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
+			c, err := sim.Dial(l.Port)
+			if err != nil {
+				return nil, err
+			}
+			return board.ConnPort(c), nil
+		}})
+	require.NoError(b, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = a.Run(ctx) })
+	defer wg.Wait()
+	defer stop()
+	require.Eventually(b, func() bool { return a.Loop().State().Doors[1].Known && s.Devices.Online("D-0") }, 30*time.Second, 50*time.Millisecond)
+	settle := time.Duration(wire.DefaultTimes().SettleMS) * time.Millisecond
+	var over []time.Duration
+	for n := 0; b.Loop(); n++ {
+		in := newDelivery(box.Devices[0].DeviceID, fmt.Sprintf("W-%d", n))
+		d, err := s.Lockers.Create(ctx, box.ProviderCaller, in)
+		require.NoError(b, err)
+		out, err := s.Lockers.OpenDoors(ctx, box.ProviderCaller, locker.OpenInput{Delivery: locker.DeliveryKey(fmt.Sprint(d.Delivery.DeliveryID))})
+		require.NoError(b, err)
+		require.NoError(b, sim.CloseDoor(out.Opening.Compartments[0].Door))
+		at := <-got
+		over = append(over, at.Sub(time.Unix(0, hookIn.Load()))-settle)
+		answer, err := a.Desk().Type(ctx, *out.PickupCode, nil) // empty it again
+		require.NoError(b, err)
+		require.Eventually(b, func() bool {
+			return sim.OpenAt(uint(answer.Doors[0]), time.Now()) && len(a.Loop().State().Openings) == 1
+		}, 10*time.Second, 20*time.Millisecond)
+		time.Sleep(time.Second)
+		require.NoError(b, sim.CloseDoor(uint(answer.Doors[0])))
+		require.Eventually(b, func() bool { return len(a.Loop().State().Openings) == 0 }, 10*time.Second, 20*time.Millisecond)
+	}
+	slices.Sort(over)
+	b.ReportMetric(float64(over[len(over)/2])/1e6, "p50-ms")
+	b.ReportMetric(float64(over[len(over)*99/100])/1e6, "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// Ten thousand connected devices on one node: memory of each, and how long
+// until all are back after the broker was gone: figure 11. Clients are pipes
+// in the same process and count as well.
+func BenchmarkManyDevices(b *testing.B) {
+	const devices = 10_000
+	for b.Loop() {
+		s, box, _ := up(b, devices, "")
+		memory := func() uint64 {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapInuse + m.StackInuse
+		}
+		before := memory()
+		conns := make([]*thin, devices)
+		connect := func() time.Duration {
+			start := time.Now()
+			var wg sync.WaitGroup
+			slots := make(chan struct{}, 512)
+			for i := range conns {
+				slots <- struct{}{}
+				wg.Go(func() {
+					defer func() { <-slots }()
+					var err error
+					if conns[i], err = dialThin(s, box.Devices[i].DeviceCode, box.Devices[i].Secret); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			return time.Since(start)
+		}
+		first := connect()
+		time.Sleep(time.Second)
+		each := float64(memory()-before) / devices
+		for _, c := range conns {
+			c.close()
+		}
+		require.Eventually(b, func() bool { return s.Broker.Connected() == 0 }, time.Minute, 50*time.Millisecond)
+		back := connect()
+		require.Equal(b, devices, s.Broker.Connected())
+		for _, c := range conns {
+			c.close()
+		}
+		b.ReportMetric(each/1024, "KiB/device")
+		b.ReportMetric(first.Seconds(), "s-first")
+		b.ReportMetric(back.Seconds(), "s-back")
+	}
+	b.ReportMetric(0, "ns/op")
+}
