@@ -88,27 +88,59 @@ func (db *DB) fill(ctx context.Context, kind IDKind, b *idBlock) error {
 	return nil
 }
 
-// dryError ends a decision that needs more ids than are leased: leasing waits
-// for the writer that runs the decision. Decide leases and runs it again.
+// dryError ends a run of a decision that needs more ids than are leased:
+// leasing waits for the writer that runs the decision. Decide leases and runs
+// it again; ids given to an earlier run are given again.
 type dryError struct{ kind IDKind }
 
 func (e dryError) Error() string { return "no " + string(e.kind) + " ids are leased" }
+
+// givenIDs are the ids of one decision, over all of its runs.
+type givenIDs struct {
+	blocks *idBlocks
+	given  map[IDKind][]int64
+	used   map[IDKind]int // in this run
+}
+
+// again starts another run.
+func (g *givenIDs) again() { clear(g.used) }
+
+func (g *givenIDs) next(kind IDKind) (int64, error) {
+	if g.given == nil {
+		g.given, g.used = map[IDKind][]int64{}, map[IDKind]int{}
+	}
+	n := g.used[kind]
+	if n == len(g.given[kind]) {
+		id, err := g.blocks.take(kind)
+		if err != nil {
+			return 0, err
+		}
+		g.given[kind] = append(g.given[kind], id)
+	}
+	g.used[kind] = n + 1
+	return g.given[kind][n], nil
+}
+
+// take gives a leased id without waiting.
+func (b *idBlocks) take(kind IDKind) (int64, error) {
+	x := b.of(kind)
+	if !x.mu.TryLock() {
+		return 0, dryError{kind} // being leased right now
+	}
+	defer x.mu.Unlock()
+	if x.next == x.end {
+		return 0, dryError{kind}
+	}
+	x.next++
+	return x.next - 1, nil
+}
 
 // NewID gives an id inside a decision.
 func (v *view) NewID(kind cloud.IDKind) (int64, error) {
 	if v.ids == nil {
 		return 0, errors.New("ids are given in decisions only")
 	}
-	b := v.ids.of(kind)
-	if !b.mu.TryLock() {
-		return 0, dryError{kind} // being leased right now
-	}
-	defer b.mu.Unlock()
-	if b.next == b.end {
-		return 0, dryError{kind}
-	}
-	b.next++
-	return b.next - 1, nil
+	return v.ids.next(kind)
 }
 
 // refill leases ids for a decision that ran dry.

@@ -142,8 +142,9 @@ func (db *DB) Close() error { return db.engine.close() }
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
 func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	ids := &givenIDs{blocks: &db.ids}
 	for {
-		err := db.decide(ctx, dev, fn)
+		err := db.decide(ctx, dev, ids, fn)
 		var dry dryError
 		if !errors.As(err, &dry) {
 			return err
@@ -154,9 +155,10 @@ func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View
 	}
 }
 
-func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {
 	return db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: &db.ids}, fn)
+		ids.again()
+		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}

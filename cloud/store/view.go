@@ -15,7 +15,7 @@ type view struct {
 	q     querier
 	box   *seal.Box
 	locks bool      // for a decision: shipments that it reads stay as they are
-	ids   *idBlocks // of a decision, nil otherwise
+	ids   *givenIDs // of a decision, nil otherwise
 }
 
 var _ cloud.View = (*view)(nil)

@@ -713,6 +713,25 @@ func ids(t *testing.T, db *store.DB) {
 	id, err := db.NewID(t.Context(), store.Grids)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, id, "kinds count apart")
+
+	// A decision may need more ids than any block holds: each of its runs is
+	// given those of the run before again.
+	const many = 10_000
+	var got map[int64]bool
+	err = db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		got = map[int64]bool{}
+		for range many {
+			id, err := v.NewID(store.Shipments)
+			if err != nil {
+				return nil, err
+			}
+			got[id] = true
+		}
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, got, many)
+	require.Error(t, db.Look(t.Context(), func(v cloud.View) error { _, err := v.NewID(store.Shipments); return err }), "only in decisions")
 }
 
 func lookIsSnapshot(t *testing.T, db *store.DB) {
