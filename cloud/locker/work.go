@@ -58,7 +58,7 @@ const (
 
 // Begin starts a decision's work on one device.
 func (s *Service) Begin(v cloud.View, d cloud.Device, received time.Time) *Work {
-	return &Work{s: s, v: v, device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
+	return &Work{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
 		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
 		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
 		presents: map[uint]*cloud.DoorPresent{}, changed: map[any]bool{}}
