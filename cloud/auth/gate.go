@@ -147,6 +147,13 @@ func (g *Gate) forget(now time.Time) {
 	}
 }
 
+// Session is what a token stands for.
+type Session struct {
+	Token    cloud.Token
+	Account  cloud.Account
+	Provider cloud.Provider // when the account is one's
+}
+
 // Revoke ends a token. One that has ended stays as it is.
 func (s *Service) Revoke(ctx context.Context, t cloud.Token) error {
 	if !t.RevokedAt.IsZero() {

@@ -55,6 +55,7 @@ func TestLanguagesAreReallyDifferent(t *testing.T) {
 func TestEveryCodeOfTheSourcesHasAMessage(t *testing.T) {
 	t.Parallel()
 	codes := regexp.MustCompile(`cloud\.E\([^,()]+, "([A-Z_0-9]+)"|\bKind: +cloud\.\w+, Code: +"([A-Z_0-9]+)"`)
+	named := regexp.MustCompile(`\bcode[A-Z]\w* += "([A-Z_]+)"`) // constants
 	sentences := regexp.MustCompile(`\bf\.[aA]dd\([^"]*(?:"[^"]*"[^"]*)?, "((?:[A-Z][^"\\]|\\")(?:[^"\\]|\\")*)"`)
 	seen := map[string]bool{}
 	require.NoError(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
@@ -69,6 +70,10 @@ func TestEveryCodeOfTheSourcesHasAMessage(t *testing.T) {
 			code := m[1] + m[2]
 			seen[code] = true
 			require.True(t, HasError(code), "%s names %s, which has no message", path, code)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(src), -1) {
+			seen[m[1]] = true
+			require.True(t, HasError(m[1]), "%s names %s, which has no message", path, m[1])
 		}
 		for _, m := range sentences.FindAllStringSubmatch(string(src), -1) {
 			if !strings.Contains(m[1], "%") {

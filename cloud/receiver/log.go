@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -181,7 +182,7 @@ func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInpu
 		last := attempts[n-1]
 		shown.Last = &last
 		e.RequestHeaders, e.ResponseHeaders = heads(last.RequestHead), heads(last.AnswerHead)
-		e.ResponseBody = orNull(last.AnswerBody)
+		e.ResponseBody = orNull(maskedText(last.AnswerBody))
 	}
 	e.Row = row(shown, l)
 	return EntryOutput{Result: true, Delivery: e}, nil
@@ -288,6 +289,18 @@ func Masked(body []byte) json.RawMessage {
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
+
+// maskedText is what a receiver answered: one that sends the event back has its
+// codes masked as well.
+func maskedText(body string) string {
+	if m := Masked([]byte(body)); string(m) != "null" {
+		return string(m)
+	}
+	return codeMember.ReplaceAllString(body, `${1}"`+mask+`"`)
+}
+
+// codeMember finds codes in JSON that was cut off.
+var codeMember = regexp.MustCompile(`("(?:pickup_code|delivery_code)"\s*:\s*)"[^"]*"?`)
 
 func maskCodes(v any) {
 	switch x := v.(type) {
