@@ -29,8 +29,12 @@ const (
 	hashSize  = 32
 )
 
-// TokenLife is how long a login lasts.
-const TokenLife = 7 * 24 * time.Hour
+// How long a login lasts: as a rule, and when the person asked to be
+// remembered.
+const (
+	TokenLife      = 7 * 24 * time.Hour
+	RememberedLife = 30 * 24 * time.Hour
+)
 
 // Store is what this package needs of the database.
 type Store interface {
@@ -94,12 +98,17 @@ type Login struct {
 	Token     string
 	ExpiresAt time.Time
 	Account   cloud.Account
+	Business  cloud.Business
 }
 
 // Login checks email and password and makes a token. Errors:
 // INVALID_CREDENTIALS, ACCOUNT_DISABLED.
 func (s *Service) Login(ctx context.Context, email, password string) (Login, error) {
-	a, err := s.store.FindAccountByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
+	return s.login(ctx, Try{Email: email, Password: password})
+}
+
+func (s *Service) login(ctx context.Context, try Try) (Login, error) {
+	a, err := s.store.FindAccountByEmail(ctx, strings.ToLower(strings.TrimSpace(try.Email)))
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return Login{}, fmt.Errorf("find account: %w", err)
 	}
@@ -112,18 +121,37 @@ func (s *Service) Login(ctx context.Context, email, password string) (Login, err
 	case <-ctx.Done():
 		return Login{}, ctx.Err()
 	}
-	ok := CheckPassword(hash, password)
+	ok := CheckPassword(hash, try.Password)
 	<-s.turn
+	invalid := cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
 	if !ok || a.PasswordHash == "" {
-		return Login{}, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
-	}
-	if !a.Enabled {
-		return Login{}, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+		return Login{}, invalid
 	}
 	now := time.Now().UTC()
 	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a}
-	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: "login", CreatedAt: now, ExpiresAt: l.ExpiresAt}}}, nil
+	if try.Remember {
+		l.ExpiresAt = now.Add(RememberedLife)
+	}
+	name := try.Name
+	if name == "" {
+		name = "login"
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(a.BusinessID)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return nil, err
+		}
+		l.Business = b
+		if try.ClientCode != "" && !strings.EqualFold(try.ClientCode, b.Code) {
+			return nil, invalid
+		}
+		if !a.Enabled {
+			return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+		}
+		return &cloud.Changes{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}}}, nil
 	})
-	return l, err
+	if err != nil {
+		return Login{}, err
+	}
+	return l, nil
 }

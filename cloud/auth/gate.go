@@ -1,0 +1,171 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
+)
+
+// GateConfig is how often people may try. Zero fields are the usual figures.
+type GateConfig struct {
+	PerIP    int           // tries a minute from one address; 0 is 10
+	PerEmail int           // tries a minute for one email; 0 is 5
+	Failures int           // failed tries within Window that lock the email; 0 is 10
+	Window   time.Duration // 0 is 15 minutes
+	Lock     time.Duration // 0 is 15 minutes
+}
+
+// Gate stands before Login: it bounds how often a password is tried, in memory
+// of this node. Emails without an account are counted alike, so that nothing
+// tells which exist. Safe for concurrent use.
+type Gate struct {
+	service *Service
+	cfg     GateConfig
+	tries   *limit.Buckets
+
+	mu     sync.Mutex
+	emails map[string]*failures // at most maxEmails
+}
+
+// failures are the last failed tries for one email.
+type failures struct {
+	times  []time.Time // oldest first, at most cfg.Failures
+	locked time.Time   // until when
+}
+
+const maxEmails = 1 << 14
+
+// NewGate builds the gate before s.
+func NewGate(s *Service, cfg GateConfig) *Gate {
+	set := func(v *int, usual int) {
+		if *v == 0 {
+			*v = usual
+		}
+	}
+	set(&cfg.PerIP, 10)
+	set(&cfg.PerEmail, 5)
+	set(&cfg.Failures, 10)
+	if cfg.Window == 0 {
+		cfg.Window = 15 * time.Minute
+	}
+	if cfg.Lock == 0 {
+		cfg.Lock = 15 * time.Minute
+	}
+	return &Gate{service: s, cfg: cfg, tries: limit.New(0), emails: map[string]*failures{}}
+}
+
+// Try is one attempt to log in.
+type Try struct {
+	Email, Password string
+	ClientCode      string // business code; empty: whichever
+	Name            string // of the token, as its owner sees it
+	Remember        bool   // the token lives RememberedLife
+	IP              string
+}
+
+// Login checks one attempt and makes a token. Errors: RATE_LIMITED (with what
+// is left of the limit in the second result), ACCOUNT_LOCKED,
+// INVALID_CREDENTIALS, ACCOUNT_DISABLED.
+func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
+	now := time.Now()
+	email := strings.ToLower(strings.TrimSpace(try.Email))
+	state := g.tries.Take("ip/"+try.IP, g.cfg.PerIP, now)
+	if !state.OK {
+		return Login{}, state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
+	}
+	if left := g.lockedFor(email, now); left > 0 {
+		return Login{}, state, &cloud.Error{Kind: cloud.Forbidden, Code: "ACCOUNT_LOCKED", RetryAfter: int(math.Ceil(left.Seconds()))}
+	}
+	if s := g.tries.Take("email/"+email, g.cfg.PerEmail, now); !s.OK {
+		return Login{}, s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
+	}
+	l, err := g.service.login(ctx, try)
+	var shown *cloud.Error
+	switch {
+	case err == nil:
+		g.succeeded(email)
+	case errors.As(err, &shown) && shown.Kind == cloud.Unauthenticated:
+		g.failed(email, time.Now())
+	}
+	return l, state, err
+}
+
+func (g *Gate) lockedFor(email string, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.emails[email]; f != nil {
+		return f.locked.Sub(now)
+	}
+	return 0
+}
+
+func (g *Gate) succeeded(email string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.emails, email)
+}
+
+func (g *Gate) failed(email string, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.emails[email]
+	if f == nil {
+		if len(g.emails) >= maxEmails {
+			g.forget(now)
+		}
+		f = &failures{}
+		g.emails[email] = f
+	}
+	f.times = append(f.times, now)
+	if n := len(f.times) - g.cfg.Failures; n > 0 {
+		f.times = f.times[n:]
+	}
+	if len(f.times) == g.cfg.Failures && now.Sub(f.times[0]) < g.cfg.Window {
+		f.locked, f.times = now.Add(g.cfg.Lock), nil
+	}
+}
+
+// forget drops emails whose failures are old; when none is, the first that
+// come.
+func (g *Gate) forget(now time.Time) {
+	for e, f := range g.emails {
+		if now.After(f.locked) && (len(f.times) == 0 || now.Sub(f.times[len(f.times)-1]) > g.cfg.Window) {
+			delete(g.emails, e)
+		}
+	}
+	for e := range g.emails {
+		if len(g.emails) < maxEmails {
+			return
+		}
+		delete(g.emails, e)
+	}
+}
+
+// Session is what a token stands for.
+type Session struct {
+	Token    cloud.Token
+	Account  cloud.Account
+	Provider cloud.Provider // when the account is one's
+}
+
+// Revoke ends a token. One that has ended stays as it is.
+func (s *Service) Revoke(ctx context.Context, t cloud.Token) error {
+	if !t.RevokedAt.IsZero() {
+		return nil
+	}
+	t.RevokedAt = time.Now().UTC()
+	return s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Tokens: []cloud.Token{t}}, nil
+	})
+}
+
+// Valid reports whether a token lets its holder in at now.
+func Valid(t cloud.Token, now time.Time) bool {
+	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+}

@@ -1,0 +1,62 @@
+package limit
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var start = time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
+
+func TestABucketEmptiesAndFillsAgain(t *testing.T) {
+	t.Parallel()
+	b := New(0)
+	for i := range 5 {
+		s := b.Take("a", 5, start)
+		require.True(t, s.OK)
+		require.Equal(t, 4-i, s.Remaining)
+	}
+	s := b.Take("a", 5, start)
+	require.False(t, s.OK)
+	require.Equal(t, 12, s.RetryAfter, "five a minute are one in twelve seconds")
+	require.Equal(t, start.Add(time.Minute), s.Reset)
+	require.True(t, b.Take("b", 5, start).OK, "keys do not share")
+	require.False(t, b.Take("a", 5, start.Add(11*time.Second)).OK)
+	require.True(t, b.Take("a", 5, start.Add(12*time.Second)).OK)
+	require.True(t, b.Take("a", 0, start).OK, "no limit")
+}
+
+func TestTheSetStaysBounded(t *testing.T) {
+	t.Parallel()
+	b := New(64)
+	for i := range 10_000 {
+		b.Take(strconv.Itoa(i), 1, start.Add(time.Duration(i)*time.Millisecond))
+		require.LessOrEqual(t, len(b.list), 64)
+	}
+}
+
+// However calls are spread, no stretch of time lets through more than the
+// bucket and what flowed in.
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1, 40).Draw(rt, "limit")
+		b, now, passed := New(0), start, 0
+		for range rapid.IntRange(1, 200).Draw(rt, "calls") {
+			now = now.Add(time.Duration(rapid.IntRange(-100, 3000).Draw(rt, "wait")) * time.Millisecond)
+			s := b.Take("k", limit, now)
+			if s.OK {
+				passed++
+			} else if s.RetryAfter < 1 {
+				rt.Fatal("a refused call says how long to wait")
+			}
+		}
+		longest := start.Add(200 * 3 * time.Second)
+		if most := float64(limit) + longest.Sub(start).Minutes()*float64(limit); float64(passed) > most {
+			rt.Fatalf("%d passed, at most %.1f may", passed, most)
+		}
+	})
+}

@@ -1,0 +1,161 @@
+// Package locale holds what people read, in six languages, as Go tables: error
+// messages by public code, labels of tracking statuses, and the words of the
+// pages. Codes, enum values and field names never change with the language.
+//
+// Everything here is read only after the program started and safe for
+// concurrent use. An unknown language is English; an unknown key answers with
+// what ok says, never with a panic.
+package locale
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/text/language"
+
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// Languages, as they stand in a page's lang attribute and in Caller.Language.
+const (
+	English            = "en"
+	SimplifiedChinese  = "zh-Hans"
+	TraditionalChinese = "zh-Hant"
+	French             = "fr"
+	German             = "de"
+	Spanish            = "es"
+)
+
+// texts is one message in every language, in the order of languages.
+type texts [6]string
+
+var languages = [len(texts{})]string{English, SimplifiedChinese, TraditionalChinese, French, German, Spanish}
+
+// names are the languages' names for themselves.
+var names = [len(texts{})]string{"English", "简体中文", "繁體中文", "Français", "Deutsch", "Español"}
+
+var matcher = func() language.Matcher {
+	tags := make([]language.Tag, len(languages))
+	for i, l := range languages {
+		tags[i] = language.MustParse(l)
+	}
+	return language.NewMatcher(tags)
+}()
+
+// Language is a language with its name for itself.
+type Language struct{ Code, Name string }
+
+// All lists the languages, English first.
+func All() []Language {
+	out := make([]Language, len(languages))
+	for i := range languages {
+		out[i] = Language{languages[i], names[i]}
+	}
+	return out
+}
+
+// maxHeader bounds what is read of an Accept-Language header.
+const maxHeader = 512
+
+// Negotiate picks the language for an Accept-Language header (RFC 9110
+// 12.5.4): the best of ours by the caller's weights, where zh-TW and zh-HK are
+// zh-Hant and other zh is zh-Hans. It is English when nothing fits or the
+// header is unreadable.
+func Negotiate(header string) string {
+	if header == "" || len(header) > maxHeader {
+		return English
+	}
+	tags, _, err := language.ParseAcceptLanguage(header)
+	if err != nil || len(tags) == 0 {
+		return English
+	}
+	_, i, confidence := matcher.Match(tags...)
+	if confidence == language.No {
+		return English
+	}
+	return languages[i]
+}
+
+// Known reports whether lang is one of ours, spelled as ours.
+func Known(lang string) bool { return languages[index(lang)] == lang }
+
+func index(lang string) int {
+	for i, l := range languages {
+		if l == lang {
+			return i
+		}
+	}
+	return 0
+}
+
+// Error is the message for a public error code. A code without one gets that
+// of INTERNAL_ERROR's neighbour UNKNOWN: the code itself still says what it is.
+func Error(lang, code string, args ...any) string {
+	t, ok := errors[code]
+	if !ok {
+		t = errors["UNKNOWN"]
+	}
+	return format(t[index(lang)], args)
+}
+
+// HasError reports whether a public error code has a message of its own.
+func HasError(code string) bool { _, ok := errors[code]; return ok }
+
+// Field is a message about one input field in another language. The English
+// sentence is its key; one that is not known stays English.
+func Field(lang, english string) string {
+	if t, ok := fields[english]; ok {
+		return t[index(lang)]
+	}
+	return english
+}
+
+// Status is the label of a tracking status. A code that is not registered is
+// shown as words.
+func Status(lang string, code otep.Code) string {
+	if t, ok := statuses[code]; ok {
+		return t[index(lang)]
+	}
+	s := strings.ReplaceAll(strings.TrimPrefix(string(code), "x-"), "_", " ")
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Description is what a status says as an entry of a history: the public label
+// of the tracking event dictionary.
+func Description(lang string, code otep.Code) string {
+	if t, ok := descriptions[code]; ok {
+		return t[index(lang)]
+	}
+	return Status(lang, code)
+}
+
+// Next tells the recipient what happens after a status, "" when nothing does.
+func Next(lang string, code otep.Code) string { return next[code][index(lang)] }
+
+// Word is a word or sentence of a page. An unknown key is shown as it is.
+func Word(lang, key string, args ...any) string {
+	t, ok := words[key]
+	if !ok {
+		return key
+	}
+	return format(t[index(lang)], args)
+}
+
+// Value is an enum value in words: kind and value make the key. A value
+// without words is shown as it is.
+func Value(lang, kind, value string) string {
+	if t, ok := words[kind+"."+value]; ok {
+		return t[index(lang)]
+	}
+	return strings.ReplaceAll(value, "_", " ")
+}
+
+func format(s string, args []any) string {
+	if len(args) == 0 {
+		return s
+	}
+	return fmt.Sprintf(s, args...)
+}

@@ -1,0 +1,65 @@
+// Keeps pages fresh. Without it they work, and say when they were made.
+
+const main = document.querySelector("main");
+if (main?.dataset.events) follow(main.dataset.events);
+else if (main?.dataset.refresh) refresh(Number(main.dataset.refresh) * 1000);
+
+// refresh reads a page again while it is looked at, and says so when it cannot.
+function refresh(every) {
+  let busy = false;
+  let last = Date.now();
+  const stale = () => document.querySelector(".stale");
+  const look = async () => {
+    if (busy || document.hidden) return;
+    busy = true;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(10000) });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      const here = document.querySelector("main");
+      if (next && here && !here.contains(document.activeElement)) here.replaceChildren(...next.childNodes);
+      else if (next && here) {
+        here.querySelector("[data-made]")?.replaceWith(next.querySelector("[data-made]"));
+      }
+      last = Date.now();
+      if (stale()) stale().hidden = true;
+    } catch {
+      if (stale() && Date.now() - last > every) stale().hidden = false;
+    } finally {
+      busy = false;
+    }
+  };
+  setInterval(look, every);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && Date.now() - last > every) look(); });
+  window.addEventListener("offline", () => { if (stale()) stale().hidden = false; });
+  window.addEventListener("online", look);
+}
+
+// follow keeps the console's sections as the server says they are. What is
+// older than a missed heartbeat is shown as lost.
+function follow(address) {
+  const live = document.querySelector(".live");
+  const text = live.querySelector("[data-live-text]");
+  const made = live.querySelector("[data-made]");
+  const say = (on) => {
+    const words = on ? live.dataset.live : live.dataset.lost;
+    if (text.textContent !== words) text.textContent = words;
+    live.classList.toggle("on", on);
+    live.classList.toggle("off", !on);
+  };
+  const source = new EventSource(address);
+  source.addEventListener("board", (event) => {
+    const news = JSON.parse(event.data);
+    for (const [id, html] of Object.entries(news)) {
+      const place = id === "made" ? null : document.getElementById(id);
+      if (place) place.innerHTML = html; // rendered and escaped by our own server
+    }
+    made.textContent = news.made;
+    say(true);
+  });
+  source.addEventListener("open", () => say(true));
+  source.addEventListener("error", () => {
+    say(false);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  });
+}

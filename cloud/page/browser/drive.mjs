@@ -1,0 +1,134 @@
+// Drives the pages in a real browser and prints what it found as one JSON
+// object. Usage: node drive.mjs <base address> <email> <password> <chromium>
+// [folder for pictures]. The server is told to change a door by a GET to the
+// address given in CHANGE.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [base, email, password, executablePath, pictures] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [] };
+const paths = ["/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+
+async function open(options) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.on("console", (m) => { if (m.type() === "error" && !/status of 404|ERR_INTERNET_DISCONNECTED|Failed to load resource/.test(m.text())) found.console.push(m.text()); });
+  page.on("pageerror", (e) => found.console.push(String(e)));
+  page.on("request", (r) => { if (!r.url().startsWith(base) && !/^(data|blob|about):/.test(r.url())) found.foreign.push(r.url()); });
+  return { context, page };
+}
+
+async function signIn(page) {
+  await page.goto(base + "/console/login");
+  await page.fill("#email", email);
+  await page.fill("#password", password);
+  await page.click("form.login button");
+  await page.waitForURL(base + "/console");
+}
+
+async function check(page, name) {
+  // The policy of the pages admits no foreign script; the checker runs in the
+  // browser's own isolated evaluation.
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations", "incomplete"] }));
+  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1);
+  if (wide) found.overflow.push(name);
+}
+
+const picture = async (page, name) => { if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true }); };
+const fileName = (path) => path.replaceAll("/", "_") || "home";
+
+for (const colorScheme of ["light", "dark"]) {
+  const { context, page } = await open({ colorScheme });
+  await signIn(page);
+  for (const path of paths) {
+    await page.goto(base + path);
+    await page.waitForTimeout(path === "/console" ? 800 : 100);
+    await check(page, `${path} ${colorScheme}`);
+    await picture(page, `${colorScheme}${fileName(path)}`);
+  }
+  await context.close();
+}
+
+{ // a telephone, in German and in Chinese
+  const { context, page } = await open({ viewport: { width: 360, height: 740 }, locale: "de-DE" });
+  await signIn(page);
+  for (const path of paths) {
+    await page.goto(base + path);
+    await page.waitForTimeout(path === "/console" ? 800 : 100);
+    await check(page, `${path} phone`);
+    await picture(page, `phone${fileName(path)}`);
+  }
+  await page.goto(base + "/track/SWP100200300?lang=zh-Hant");
+  await check(page, "/track zh-Hant");
+  await picture(page, "phone_zh");
+  await context.close();
+}
+
+{ // the console follows a change
+  const { context, page } = await open({});
+  await signIn(page);
+  await page.waitForSelector(".live.on");
+  const door = page.locator("#cabinets li.door", { hasText: "A07" }).first();
+  const before = await door.getAttribute("class");
+  await fetch(process.env.CHANGE);
+  await page.waitForFunction((was) => {
+    const d = [...document.querySelectorAll("#cabinets li.door")].find((x) => x.textContent.includes("A07"));
+    return d && d.className !== was;
+  }, before, { timeout: 10000 });
+  found.live = true;
+  await context.close();
+}
+
+{ // a tracking page that cannot be refreshed says so, and recovers
+  const { context, page } = await open({});
+  await page.goto(base + "/track/SWP100200300");
+  await page.waitForFunction(() => document.querySelector("main[data-refresh]"));
+  await context.setOffline(true);
+  await page.waitForSelector(".stale:not([hidden])", { timeout: 5000 });
+  found.stale = true;
+  await picture(page, "stale");
+  await context.setOffline(false);
+  await page.waitForSelector(".stale[hidden]", { state: "attached", timeout: 15000 });
+  found.refreshed = true;
+  await context.close();
+}
+
+{ // without script
+  const { context, page } = await open({ javaScriptEnabled: false });
+  await page.goto(base + "/");
+  await page.fill("#number", "SWP100200300");
+  await page.click("form.search button");
+  await page.waitForURL(base + "/track/SWP100200300");
+  found.noscript.track = await page.textContent("h1");
+  await page.click('a[hreflang="de"]');
+  found.noscript.language = await page.textContent("h1");
+  await page.goto(base + "/console?lang=en");
+  await page.fill("#email", email);
+  await page.fill("#password", password);
+  await page.click("form.login button");
+  await page.waitForURL(base + "/console");
+  found.noscript.doors = await page.locator("#cabinets li.door").count();
+  found.noscript.hint = await page.locator("noscript").count() > 0 && await page.getByText("Without script").isVisible();
+  await page.click("form[action='/console/logout'] button");
+  await page.waitForURL(base + "/console/login");
+  found.noscript.out = true;
+  await context.close();
+}
+
+{ // keyboard: the first stop skips to the content, and is seen
+  const { context, page } = await open({ reducedMotion: "reduce" });
+  await page.goto(base + "/track/SWP100200300");
+  found.motion = await page.evaluate(() => document.getAnimations().length);
+  await page.keyboard.press("Tab");
+  found.skip = await page.evaluate(() => document.activeElement.className + " " + (document.activeElement.getBoundingClientRect().top >= 0));
+  await context.close();
+}
+
+await browser.close();
+process.stdout.write(JSON.stringify(found));

@@ -1,0 +1,412 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+const (
+	sessionCookie = "postern_session"
+	formCookie    = "postern_form"
+	consolePath   = "/console"
+	maxCabinets   = 60
+	maxRows       = 15
+	maxPartners   = 20
+)
+
+// staff may use the console.
+var staff = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+
+type loginPage struct {
+	frame
+	CSRF  string
+	Email string
+	Error string
+}
+
+// session finds who is signed in. ok is false when nobody is.
+func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Session, ok bool, err error) {
+	token := string(ctx.Request.Header.Cookie(sessionCookie))
+	if token == "" || len(token) > 256 {
+		return s, false, nil
+	}
+	s, err = p.cfg.FindToken(c, auth.Hash(token))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return s, false, nil
+	}
+	return s, err == nil && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
+}
+
+// formToken is the secret that a form must bring back. The cookie holds it too,
+// which another site can neither read nor set.
+func (p *Pages) formToken(ctx *fasthttp.RequestCtx) string {
+	if t := string(ctx.Request.Header.Cookie(formCookie)); len(t) == 32 {
+		return t
+	}
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // never fails
+	t := base64.RawURLEncoding.EncodeToString(b[:])
+	p.setCookie(ctx, formCookie, t, consolePath, 12*time.Hour, fasthttp.CookieSameSiteStrictMode)
+	return t
+}
+
+// ownForm reports whether a form was sent from our own page.
+func ownForm(ctx *fasthttp.RequestCtx) bool {
+	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
+	case "", "same-origin", "none":
+	default:
+		return false
+	}
+	cookie, field := ctx.Request.Header.Cookie(formCookie), ctx.PostArgs().Peek("form")
+	return len(cookie) == 32 && subtle.ConstantTimeCompare(cookie, field) == 1
+}
+
+func (p *Pages) loginForm(ctx *fasthttp.RequestCtx) {
+	f := p.frame(ctx, "console.login")
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx)})
+}
+
+func (p *Pages) login(ctx *fasthttp.RequestCtx) {
+	f := p.frame(ctx, "console.login")
+	email, password := string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password"))
+	again := func(status int, message string) {
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Email: email, Error: message})
+	}
+	if !ownForm(ctx) {
+		again(fasthttp.StatusForbidden, f.T("console.expired"))
+		return
+	}
+	if len(email) > 256 || len(password) > 256 {
+		email = ""
+		again(fasthttp.StatusUnauthorized, locale.Error(f.Lang, "INVALID_CREDENTIALS"))
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	l, _, err := p.cfg.Gate.Login(c, auth.Try{Email: email, Password: password, Name: "console", IP: ctx.RemoteIP().String()})
+	var shown *cloud.Error
+	switch {
+	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
+		status := fasthttp.StatusUnauthorized
+		if shown.RetryAfter > 0 {
+			status = fasthttp.StatusTooManyRequests
+			ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
+		}
+		again(status, locale.Error(f.Lang, shown.Code))
+		return
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	}
+	if !slices.Contains(staff, l.Account.Type) {
+		p.revoke(c, l.Token)
+		again(fasthttp.StatusForbidden, f.T("console.forbidden"))
+		return
+	}
+	p.setCookie(ctx, sessionCookie, l.Token, consolePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, formCookie, "", consolePath, 0, fasthttp.CookieSameSiteStrictMode)
+	seeOther(ctx, consolePath)
+}
+
+func seeOther(ctx *fasthttp.RequestCtx, to string) {
+	ctx.Response.Header.Set("Location", to)
+	ctx.SetStatusCode(fasthttp.StatusSeeOther)
+}
+
+func (p *Pages) revoke(c context.Context, token string) {
+	s, err := p.cfg.FindToken(c, auth.Hash(token))
+	if err == nil {
+		err = p.cfg.Auth.Revoke(c, s.Token)
+	}
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		p.log.Error("revoke console token", "err", err)
+	}
+}
+
+func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
+	if !ownForm(ctx) {
+		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if token := string(ctx.Request.Header.Cookie(sessionCookie)); token != "" {
+		p.revoke(c, token)
+	}
+	p.setCookie(ctx, sessionCookie, "", consolePath, 0, fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, formCookie, "", consolePath, 0, fasthttp.CookieSameSiteStrictMode)
+	seeOther(ctx, consolePath+"/login")
+}
+
+func (p *Pages) console(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	s, ok, err := p.session(c, ctx)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	if !ok {
+		seeOther(ctx, consolePath+"/login")
+		return
+	}
+	f := p.frame(ctx, "console.title")
+	b, err := p.board(c, f, s.Account.BusinessID)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	b.CSRF, b.User = p.formToken(ctx), s.Account.Name
+	p.show(ctx, fasthttp.StatusOK, "console.html", b)
+}
+
+// board is everything the console shows at one moment.
+type board struct {
+	frame
+	CSRF, User string
+	Business   string
+	Cabinets   []cabinet
+	More       bool
+	Openings   []openingRow
+	Exceptions []exceptionRow
+	Deliveries []deliveryRow
+	Webhooks   []webhookRow
+}
+
+type cabinet struct {
+	ID       cloud.DeviceID
+	Name     string
+	Code     string
+	Address  string
+	Online   bool
+	Since    *moment // online since, or last seen; nil: never
+	Disabled bool
+	Columns  [][]door
+	Counts   []count
+}
+
+type count struct {
+	State string
+	N     int
+}
+
+// door is one door as it is drawn.
+type door struct {
+	GridCode, Label, Size string
+	Number                uint
+	Door, State           string // door status, compartment state
+	Sign                  string // what stands out: open, jammed, unknown, blocked, occupied, reserved, cleaning, free
+	Reason                string
+}
+
+type (
+	openingRow struct {
+		Cabinet, Kind, State, Doors, Requester string
+		At                                     *moment
+	}
+	exceptionRow struct {
+		Cabinet, Type, Severity, Grid string
+		At                            *moment
+	}
+	deliveryRow struct {
+		Number, Reference, Status, Cabinet string
+		Packages                           int
+		At                                 *moment
+	}
+	webhookRow struct {
+		ID              cloud.OutboxID
+		Event, Status   string
+		Partner         string
+		Attempts, Limit int
+		HTTP            int
+		At              *moment
+	}
+)
+
+// board reads what stands for a business.
+func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, error) {
+	b := board{frame: f}
+	devices, err := p.cfg.Store.ListDevices(c, id, 0, maxCabinets+1)
+	if err != nil {
+		return b, fmt.Errorf("list cabinets: %w", err)
+	}
+	if b.More = len(devices) > maxCabinets; b.More {
+		devices = devices[:maxCabinets]
+	}
+	names := map[cloud.DeviceID]string{}
+	err = p.cfg.Store.Look(c, func(v cloud.View) error {
+		biz, err := v.Business(id)
+		if err != nil {
+			return err
+		}
+		b.Business = biz.Name
+		if l, err := time.LoadLocation(biz.Timezone); err == nil {
+			b.Zone = l
+		}
+		b.Cabinets, b.Openings = nil, nil
+		for _, d := range devices {
+			names[d.ID] = cmp.Or(d.Name, d.Code)
+			if err := b.addCabinet(v, d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return b, fmt.Errorf("read cabinets: %w", err)
+	}
+	return b, p.lists(c, &b, id, names)
+}
+
+// lists reads the tables below the cabinets.
+func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
+	exceptions, err := p.cfg.Store.ListExceptions(c, id, "open", 0, maxRows)
+	if err != nil {
+		return fmt.Errorf("list exceptions: %w", err)
+	}
+	for _, e := range exceptions {
+		b.Exceptions = append(b.Exceptions, exceptionRow{names[e.DeviceID], e.Type, e.Severity, e.GridCode, b.Time(e.OpenedAt)})
+	}
+	deliveries, err := p.cfg.Deliveries(c, id, maxRows)
+	if err != nil {
+		return fmt.Errorf("list deliveries: %w", err)
+	}
+	for _, d := range deliveries {
+		b.Deliveries = append(b.Deliveries, deliveryRow{d.Number, d.Reference, string(d.Status), names[d.DeviceID], len(d.Packages), b.Time(d.CreatedAt)})
+	}
+	return p.webhooks(c, b, id)
+}
+
+// webhooks merges the newest rows of the business's partners.
+func (p *Pages) webhooks(c context.Context, b *board, id cloud.BusinessID) error {
+	partners, err := p.cfg.Store.ListProviders(c, id)
+	if err != nil {
+		return fmt.Errorf("list partners: %w", err)
+	}
+	for _, prov := range partners[:min(len(partners), maxPartners)] {
+		rows, err := p.cfg.Store.ListOutbox(c, cloud.OutboxFilter{BusinessID: id, ProviderID: prov.ID, Limit: maxRows})
+		if err != nil {
+			return fmt.Errorf("list webhook deliveries of partner %d: %w", prov.ID, err)
+		}
+		for _, r := range rows {
+			w := webhookRow{ID: r.Delivery.ID, Event: r.Event.Event, Status: string(r.Delivery.State), Partner: prov.Name, Attempts: r.Delivery.Attempts,
+				Limit: r.Delivery.MaxAttempts, At: b.Time(r.Delivery.CreatedAt)}
+			if r.Last != nil {
+				w.HTTP = r.Last.HTTPStatus
+			}
+			b.Webhooks = append(b.Webhooks, w)
+		}
+	}
+	slices.SortFunc(b.Webhooks, func(x, y webhookRow) int { return cmp.Compare(y.ID, x.ID) })
+	b.Webhooks = b.Webhooks[:min(len(b.Webhooks), maxRows)]
+	return nil
+}
+
+func (b *board) addCabinet(v cloud.View, d cloud.Device) error {
+	session, err := v.Session(d.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	x := cabinet{ID: d.ID, Name: cmp.Or(d.Name, d.Code), Code: d.Code, Address: d.Address, Online: session.Online, Disabled: d.Disabled}
+	if x.Online {
+		x.Since = b.Time(session.ConnectedAt)
+	} else {
+		x.Since = b.Time(latest(session.LastSeenAt, d.LastSeenAt))
+	}
+	cells, err := v.Compartments(d.ID)
+	if err != nil {
+		return err
+	}
+	x.Columns, x.Counts = columns(cells, x.Online)
+	b.Cabinets = append(b.Cabinets, x)
+	openings, err := v.RunningOpenings(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, o := range openings {
+		b.Openings = append(b.Openings, openingRow{x.Name, string(o.Kind), o.State, doorList(o, cells), o.Requester.Name, b.Time(o.RequestedAt)})
+	}
+	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func doorList(o cloud.Opening, cells []cloud.Compartment) string {
+	out := ""
+	for _, d := range o.Doors {
+		name := fmt.Sprint(d.Door)
+		if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.Door == d.Door }); i >= 0 {
+			name = cells[i].GridCode
+		}
+		if out != "" {
+			out += ", "
+		}
+		out += name
+	}
+	return out
+}
+
+// columns puts compartments where they are: columns from the left, rows from
+// the top. An offline cabinet's doors are not known: what is drawn is what it
+// said last, and a closed door is not claimed.
+func columns(cells []cloud.Compartment, online bool) ([][]door, []count) {
+	cells = slices.Clone(cells)
+	slices.SortFunc(cells, func(a, b cloud.Compartment) int {
+		return cmp.Or(cmp.Compare(a.ShelfCode, b.ShelfCode), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Door, b.Door))
+	})
+	var out [][]door
+	states := map[string]int{}
+	for i, c := range cells {
+		if i == 0 || c.ShelfCode != cells[i-1].ShelfCode || c.Column != cells[i-1].Column {
+			out = append(out, nil)
+		}
+		status := c.DoorStatus
+		if !online && status == "closed" {
+			status = "unknown"
+		}
+		d := door{GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State, Reason: c.BlockReason}
+		d.Sign = sign(status, c.State)
+		out[len(out)-1] = append(out[len(out)-1], d)
+		states[c.State]++
+	}
+	var counts []count
+	for _, s := range []string{cloud.GridFree, cloud.GridReserved, cloud.GridOccupied, cloud.GridBlocked, cloud.GridCleaning} {
+		if states[s] > 0 {
+			counts = append(counts, count{s, states[s]})
+		}
+	}
+	return out, counts
+}
+
+// sign is the one thing about a door that matters most.
+func sign(doorStatus, state string) string {
+	switch doorStatus {
+	case "open", "jammed":
+		return doorStatus
+	}
+	if state == cloud.GridBlocked {
+		return state
+	}
+	if doorStatus != "closed" {
+		return "unknown"
+	}
+	return state
+}

@@ -1,0 +1,332 @@
+// Package page renders what people look at: the recipient's tracking page and
+// the operations console.
+//
+// Pages are made on the server and work without script; a small script of our
+// own refreshes them. Everything comes from the binary, nothing from other
+// hosts, and the content security policy admits no inline script or style.
+// Pages never hold a pickup code, a delivery code or a secret.
+//
+// A page says when it was made and when its news were last confirmed. The
+// console follows changes over server-sent events: at most five updates a
+// second, each read from the database at that moment, so that a notice that
+// is lost loses nothing. Safe for concurrent use.
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/tracking"
+)
+
+// Store is what pages read.
+type Store interface {
+	Look(ctx context.Context, fn func(cloud.View) error) error
+	ListDevices(ctx context.Context, b cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error)
+	ListExceptions(ctx context.Context, b cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error)
+	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
+	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
+}
+
+// Config is what New needs.
+type Config struct {
+	Store     Store
+	Tracking  *tracking.Service
+	Gate      *auth.Gate
+	Auth      *auth.Service
+	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error) // cloud.ErrNotFound when unknown
+	// Deliveries lists a business's newest deliveries.
+	Deliveries func(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error)
+	// Listen gives a channel that is signalled after changes, until stop is
+	// called.
+	Listen func() (changed <-chan struct{}, stop func())
+	// Secure sets cookies for https only.
+	Secure bool
+	// PerMinute bounds tracking pages by address; 0 is 60, negative unbounded.
+	PerMinute int
+	Log       *slog.Logger
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// Pages answers requests for pages.
+type Pages struct {
+	cfg     Config
+	log     *slog.Logger
+	tmpl    *template.Template
+	assets  map[string]asset // by file name
+	version string           // changes with any asset
+	limits  *limit.Buckets
+	streams chan struct{} // one token a stream
+	handler fasthttp.RequestHandler
+}
+
+type asset struct {
+	kind string
+	body []byte
+}
+
+// Bounds.
+const (
+	readTime   = 10 * time.Second
+	maxStreams = 256
+	assetLife  = "public, max-age=31536000, immutable"
+)
+
+// New builds the pages; it starts nothing.
+func New(cfg Config) (*Pages, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.PerMinute == 0 {
+		cfg.PerMinute = 60
+	}
+	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
+	var err error
+	if p.tmpl, err = template.ParseFS(templateFiles, "templates/*.html"); err != nil {
+		return nil, fmt.Errorf("read page templates: %w", err)
+	}
+	if err := p.loadAssets(); err != nil {
+		return nil, err
+	}
+	p.handler = p.routes()
+	return p, nil
+}
+
+var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+func (p *Pages) loadAssets() error {
+	sum := sha256.New()
+	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := assetFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum.Write(b)
+		p.assets[path.Base(name)] = asset{kinds[path.Ext(name)], b}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read page assets: %w", err)
+	}
+	p.version = hex.EncodeToString(sum.Sum(nil)[:6])
+	return nil
+}
+
+// Handler answers one request.
+func (p *Pages) Handler(ctx *fasthttp.RequestCtx) { p.handler(ctx) }
+
+func (p *Pages) routes() fasthttp.RequestHandler {
+	r := router.New()
+	r.RedirectFixedPath, r.HandleOPTIONS = false, false
+	get := func(path string, h fasthttp.RequestHandler) {
+		r.GET(path, h)
+		r.HEAD(path, h)
+	}
+	get("/", p.home)
+	get("/track", p.search)
+	get("/track/{number}", p.track)
+	get("/assets/{file}", p.asset)
+	get("/console", p.console)
+	get("/console/login", p.loginForm)
+	r.POST("/console/login", p.login)
+	r.POST("/console/logout", p.logout)
+	r.GET("/console/events", p.events)
+	missing := func(ctx *fasthttp.RequestCtx) { p.missing(ctx) }
+	r.NotFound = missing
+	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) {
+		p.message(ctx, fasthttp.StatusMethodNotAllowed, "oops.title", "oops.body")
+	}
+	return func(ctx *fasthttp.RequestCtx) {
+		headers(ctx)
+		r.Handler(ctx)
+	}
+}
+
+// policy admits what comes from here and nothing inline.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func headers(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store") // a page from a cache looks fresh and is not
+}
+
+func (p *Pages) asset(ctx *fasthttp.RequestCtx) {
+	name, _ := ctx.UserValue("file").(string)
+	a, ok := p.assets[name]
+	if !ok {
+		p.missing(ctx)
+		return
+	}
+	if string(ctx.QueryArgs().Peek("v")) == p.version {
+		ctx.Response.Header.Set("Cache-Control", assetLife)
+	} else {
+		ctx.Response.Header.Set("Cache-Control", "no-cache")
+	}
+	ctx.SetContentType(a.kind)
+	ctx.SetBody(a.body)
+}
+
+// frame is what every page has; page data embeds it.
+type frame struct {
+	Lang      string
+	Version   string
+	Title     string
+	Path      string // of this page, for language links
+	Made      time.Time
+	Zone      *time.Location
+	Robots    bool // search engines may keep it
+	Languages []locale.Language
+}
+
+// T is a word in the page's language.
+func (f frame) T(key string, args ...any) string { return locale.Word(f.Lang, key, args...) }
+
+// V is an enum value in words.
+func (f frame) V(kind, value string) string { return locale.Value(f.Lang, kind, value) }
+
+// moment is a time as pages show it.
+type moment struct{ ISO, Text string }
+
+// Time is a time in the page's zone; nil when it did not happen.
+func (f frame) Time(t time.Time) *moment {
+	if t.IsZero() {
+		return nil
+	}
+	l := f.Zone
+	if l == nil {
+		l = time.UTC
+	}
+	return &moment{t.In(l).Format(time.RFC3339), t.In(l).Format("2006-01-02 15:04 MST")}
+}
+
+const langCookie = "postern_lang"
+
+// frame starts a page in the caller's language: the one chosen by a link, else
+// chosen before, else what the browser asks for.
+func (p *Pages) frame(ctx *fasthttp.RequestCtx, title string) frame {
+	lang := string(ctx.QueryArgs().Peek("lang"))
+	if locale.Known(lang) {
+		p.setCookie(ctx, langCookie, lang, "/", 365*24*time.Hour, fasthttp.CookieSameSiteLaxMode)
+	} else if lang = string(ctx.Request.Header.Cookie(langCookie)); !locale.Known(lang) {
+		lang = locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
+	}
+	return frame{Lang: lang, Version: p.version, Title: locale.Word(lang, title), Path: string(ctx.URI().PathOriginal()), Made: time.Now().UTC(), Zone: time.UTC, Languages: locale.All()}
+}
+
+func (p *Pages) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, life time.Duration, site fasthttp.CookieSameSite) {
+	var c fasthttp.Cookie
+	c.SetKey(name)
+	c.SetValue(value)
+	c.SetPath(path)
+	c.SetHTTPOnly(true)
+	c.SetSameSite(site)
+	c.SetSecure(p.cfg.Secure)
+	if life > 0 {
+		c.SetMaxAge(int(life / time.Second))
+	} else {
+		c.SetExpire(fasthttp.CookieExpireDelete)
+	}
+	ctx.Response.Header.SetCookie(&c)
+}
+
+// show renders a page.
+func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := p.tmpl.ExecuteTemplate(&b, name, data); err != nil {
+		p.log.Error("render page", "page", name, "err", err)
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+		ctx.SetContentType("text/plain; charset=utf-8")
+		ctx.SetBodyString(locale.Error(locale.English, "INTERNAL_ERROR"))
+		return
+	}
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("text/html; charset=utf-8")
+	ctx.Response.Header.Set("Vary", "Accept-Language, Cookie")
+	ctx.SetBody(b.Bytes())
+}
+
+type messagePage struct {
+	frame
+	Heading, Body string
+}
+
+func (p *Pages) message(ctx *fasthttp.RequestCtx, status int, heading, body string) {
+	f := p.frame(ctx, heading)
+	p.show(ctx, status, "message.html", messagePage{f, f.T(heading), f.T(body)})
+}
+
+func (p *Pages) missing(ctx *fasthttp.RequestCtx) {
+	p.message(ctx, fasthttp.StatusNotFound, "oops.title", "oops.body")
+}
+
+// trouble shows an error as a page. What is ours is logged.
+func (p *Pages) trouble(ctx *fasthttp.RequestCtx, err error) {
+	code, status := "INTERNAL_ERROR", fasthttp.StatusInternalServerError
+	var shown *cloud.Error
+	switch {
+	case errors.As(err, &shown) && shown.Kind == cloud.Limited:
+		code, status = shown.Code, fasthttp.StatusTooManyRequests
+		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
+	case errors.Is(err, context.DeadlineExceeded):
+		code, status = "MODULE_UNAVAILABLE", fasthttp.StatusServiceUnavailable
+	default:
+		p.log.Error("page failed", "path", string(ctx.Path()), "err", err)
+	}
+	f := p.frame(ctx, "trouble.title")
+	p.show(ctx, status, "message.html", messagePage{f, f.T("trouble.title"), locale.Error(f.Lang, code)})
+}
+
+func (p *Pages) home(ctx *fasthttp.RequestCtx) {
+	f := p.frame(ctx, "track.title")
+	f.Robots = true
+	p.show(ctx, fasthttp.StatusOK, "home.html", homePage{frame: f})
+}
+
+type homePage struct {
+	frame
+	Number  string
+	Missing string // why there is nothing for Number
+}
+
+// search sends the search form's number to its page.
+func (p *Pages) search(ctx *fasthttp.RequestCtx) {
+	number := strings.TrimSpace(string(ctx.QueryArgs().Peek("number")))
+	to := "/"
+	if number != "" {
+		to = "/track/" + url.PathEscape(number)
+	}
+	ctx.Response.Header.Set("Location", to)
+	ctx.SetStatusCode(fasthttp.StatusSeeOther)
+}

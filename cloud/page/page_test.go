@@ -1,0 +1,396 @@
+package page_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webtest"
+)
+
+// feed wakes streams when the store commits.
+type feed struct {
+	mu   sync.Mutex
+	list map[chan struct{}]bool
+}
+
+func (f *feed) committed(*cloud.Changes) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.list {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *feed) listen() (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list[c] = true
+	return c, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.list, c)
+	}
+}
+
+func (f *feed) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.list)
+}
+
+// server is the whole HTTP face over a filled store.
+func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
+	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
+	w.DB.OnCommit(f.committed)
+	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
+	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1}
+	if change != nil {
+		change(&cfg)
+	}
+	pages, err := page.New(cfg)
+	require.NoError(t, err)
+	return w, rest.New(rest.Config{Store: w.DB, FindToken: w.FindToken, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking,
+		Receivers: receiver.New(w.DB, nil), Pages: pages.Handler}), f
+}
+
+type rig struct {
+	t       testing.TB
+	w       *webtest.World
+	s       *rest.Server
+	f       *feed
+	ln      *fasthttputil.InmemoryListener
+	c       *fasthttp.Client
+	cookies map[string]string
+}
+
+func newRig(t testing.TB, change func(*page.Config)) *rig {
+	w, s, f := server(t, change)
+	ln := webtest.Serve(t, s)
+	return &rig{t: t, w: w, s: s, f: f, ln: ln, c: webtest.Client(ln), cookies: map[string]string{}}
+}
+
+type got struct {
+	status int
+	header func(string) string
+	body   string
+	set    map[string]string // cookies as set, whole
+}
+
+// do sends a request with the cookies so far and keeps those that are set.
+func (r *rig) do(method, path string, form url.Values, headers ...string) got {
+	r.t.Helper()
+	var req fasthttp.Request
+	var resp fasthttp.Response
+	req.Header.SetMethod(method)
+	req.SetRequestURI("http://cloud.test" + path)
+	for k, v := range r.cookies {
+		req.Header.SetCookie(k, v)
+	}
+	if form != nil {
+		req.Header.SetContentType("application/x-www-form-urlencoded")
+		req.SetBodyString(form.Encode())
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	require.NoError(r.t, r.c.DoTimeout(&req, &resp, 30*time.Second))
+	g := got{status: resp.StatusCode(), header: func(n string) string { return string(resp.Header.Peek(n)) }, body: string(resp.Body()), set: map[string]string{}}
+	for _, whole := range resp.Header.Cookies() {
+		var c fasthttp.Cookie
+		require.NoError(r.t, c.ParseBytes(whole))
+		g.set[string(c.Key())] = string(whole)
+		if len(c.Value()) == 0 {
+			delete(r.cookies, string(c.Key()))
+		} else {
+			r.cookies[string(c.Key())] = string(c.Value())
+		}
+	}
+	return g
+}
+
+var formField = regexp.MustCompile(`name="form" value="([^"]{32})"`)
+
+// signIn logs a person in by the form.
+func (r *rig) signIn(email string) got {
+	r.t.Helper()
+	page := r.do("GET", "/console/login", nil)
+	m := formField.FindStringSubmatch(page.body)
+	require.NotNil(r.t, m)
+	return r.do("POST", "/console/login", url.Values{"email": {email}, "password": {webtest.Password}, "form": {m[1]}})
+}
+
+func (r *rig) signedIn() {
+	r.t.Helper()
+	g := r.signIn(r.w.Emails[cloud.ClientAdmin])
+	require.Equal(r.t, 303, g.status, g.body)
+}
+
+// clean checks that a page holds nothing secret and nothing inline.
+func clean(t testing.TB, r *rig, g got) {
+	t.Helper()
+	for _, secret := range []string{webtest.PickupCode, webtest.DeliveryCode, webtest.Secret, webtest.Password, "555 0123", "9 Secret Lane", "Jane Smith"} {
+		require.NotContains(t, g.body, secret)
+	}
+	for _, token := range r.w.Tokens {
+		require.NotContains(t, g.body, token)
+	}
+	if s := r.cookies["postern_session"]; s != "" {
+		require.NotContains(t, g.body, s)
+	}
+	require.NotContains(t, g.body, "<style")
+	require.NotRegexp(t, `\sstyle=`, g.body)
+	require.NotRegexp(t, `\son[a-z]+=`, g.body)
+	require.NotRegexp(t, `<script(?:>|[^>]*>[^<])`, g.body, "a script has no body")
+	require.NotRegexp(t, `(?:src|href)="(?:https?:)?//`, g.body, "nothing comes from other hosts")
+	require.Contains(t, g.header("Content-Security-Policy"), "default-src 'none'")
+	require.NotContains(t, g.header("Content-Security-Policy"), "unsafe")
+	require.Equal(t, "no-store", g.header("Cache-Control"))
+	require.NotContains(t, g.body, "ZgotmplZ", "the template engine refused a value")
+}
+
+func TestEveryPageInEveryLanguageIsClean(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	for _, l := range locale.All() {
+		for path, status := range map[string]int{"/": 200, "/track/" + webtest.Waiting: 200, "/track/" + webtest.Announced: 200, "/track/NOTHING": 404, "/track/" + webtest.Old: 404,
+			"/nothing": 404, "/console/login": 200, "/console": 200, "/track/%zz": 404} {
+			g := r.do("GET", path+"?lang="+l.Code, nil)
+			require.Equal(t, status, g.status, path)
+			clean(t, r, g)
+			require.Contains(t, g.body, `<html lang="`+l.Code+`">`)
+			require.Equal(t, 1, strings.Count(g.body, "<h1"), path)
+			require.Contains(t, g.body, `<main id="main"`)
+		}
+	}
+}
+
+func TestTheTrackingPageTellsWhatMatters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	g := r.do("GET", "/track/"+webtest.Waiting, nil, "Accept-Language", "de")
+	for _, want := range []string{"Abholbereit", "Wie es weitergeht", "Front St Lobby", ">A-3<", "120 Front St W", "Zuletzt bestätigt", "Angezeigt mit Stand", "Abholen bis", "Swift Parcel", "Zustellung begonnen", "tel:&#43;1 416 555 0100"} {
+		require.Contains(t, strings.ReplaceAll(g.body, "%20", " "), want)
+	}
+	require.NotContains(t, g.body, "nicht verbunden")
+	g = r.do("GET", "/track/"+webtest.Announced, nil)
+	require.Contains(t, g.body, "The locker is not connected right now", "a page about an offline locker says so")
+	require.Contains(t, g.body, "last seen")
+	g = r.do("GET", "/track/%3Cscript%3Ealert(1)%3C%2Fscript%3E", nil)
+	require.Equal(t, 404, g.status)
+	require.Contains(t, g.body, "&lt;script&gt;alert(1)")
+	require.Contains(t, g.body, "Check it for typing errors")
+	g = r.do("GET", "/track?number=+"+webtest.Waiting+"%2Fx+", nil)
+	require.Equal(t, 303, g.status)
+	require.Equal(t, "/track/"+webtest.Waiting+"%2Fx", g.header("Location"))
+	require.Equal(t, "/", r.do("GET", "/track?number=", nil).header("Location"))
+}
+
+// When a locker falls silent, its parcel's page does not look fresh.
+func TestASilentLockerShowsOnItsParcels(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	seen := time.Now().Add(-90 * time.Minute).UTC()
+	r.w.Write(t, cloud.Changes{Sessions: []cloud.Session{{DeviceID: 88, Generation: 2, Node: "test", LastSeenAt: seen}}})
+	g := r.do("GET", "/track/"+webtest.Waiting, nil)
+	require.Contains(t, g.body, "The locker is not connected right now")
+	toronto, err := time.LoadLocation("America/Toronto")
+	require.NoError(t, err)
+	require.Contains(t, g.body, seen.In(toronto).Format("2006-01-02 15:04 MST"))
+}
+
+func TestLanguageIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.Contains(t, r.do("GET", "/", nil, "Accept-Language", "zh-HK").body, `<html lang="zh-Hant">`)
+	require.Contains(t, r.do("GET", "/?lang=es", nil, "Accept-Language", "de").body, `<html lang="es">`)
+	require.Contains(t, r.do("GET", "/", nil, "Accept-Language", "de").body, `<html lang="es">`, "the choice is kept")
+	require.Contains(t, r.do("GET", "/?lang=xx", nil, "Accept-Language", "de").body, `<html lang="es">`)
+}
+
+func TestAssetsComeFromHere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	home := r.do("GET", "/", nil).body
+	for _, m := range regexp.MustCompile(`(?:src|href)="(/assets/[^"]+)"`).FindAllStringSubmatch(home, -1) {
+		g := r.do("GET", m[1], nil)
+		require.Equal(t, 200, g.status, m[1])
+		require.Contains(t, g.header("Cache-Control"), "immutable")
+		require.NotRegexp(t, `url\(\s*["']?https?:|@import`, g.body)
+	}
+	require.Equal(t, "no-cache", r.do("GET", "/assets/page.css?v=old", nil).header("Cache-Control"))
+	require.Equal(t, 404, r.do("GET", "/assets/none.css", nil).status)
+	require.Equal(t, 405, r.do("POST", "/", url.Values{}).status)
+}
+
+func TestSigningInAndOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *page.Config) { c.Secure = true })
+	g := r.do("GET", "/console", nil)
+	require.Equal(t, 303, g.status)
+	require.Equal(t, "/console/login", g.header("Location"))
+	g = r.signIn(r.w.Emails[cloud.ClientEmployee])
+	require.Equal(t, 303, g.status)
+	cookie := g.set["postern_session"]
+	for _, want := range []string{"HttpOnly", "SameSite=Lax", "secure", "path=/console"} {
+		require.Contains(t, cookie, want)
+	}
+	token := r.cookies["postern_session"]
+	g = r.do("GET", "/console", nil)
+	require.Equal(t, 200, g.status)
+	m := formField.FindStringSubmatch(g.body)
+	require.Equal(t, 403, r.do("POST", "/console/logout", url.Values{"form": {strings.Repeat("x", 32)}}).status)
+	require.Equal(t, 403, r.do("POST", "/console/logout", url.Values{"form": {m[1]}}, "Sec-Fetch-Site", "cross-site").status)
+	require.Equal(t, 200, r.do("GET", "/console", nil).status, "a foreign form signs nobody out")
+	g = r.do("POST", "/console/logout", url.Values{"form": {m[1]}})
+	require.Equal(t, 303, g.status)
+	r.cookies["postern_session"] = token
+	require.Equal(t, 303, r.do("GET", "/console", nil).status, "the token itself has ended")
+}
+
+func TestWhoDoesNotGetIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, typ := range []cloud.AccountType{cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin} {
+		g := r.signIn(r.w.Emails[typ])
+		require.Equal(t, 403, g.status, typ)
+		require.NotContains(t, g.set, "postern_session")
+		r.cookies["postern_session"] = r.w.Tokens[typ]
+		require.Equal(t, 303, r.do("GET", "/console", nil).status, "a token of that type does not help")
+		require.Equal(t, 401, r.do("GET", "/console/events", nil).status)
+		delete(r.cookies, "postern_session")
+	}
+	require.Equal(t, 401, r.signIn("nobody@nowhere.example").status)
+	r.do("GET", "/console/login", nil)
+	g := r.do("POST", "/console/login", url.Values{"email": {r.w.Emails[cloud.ClientAdmin]}, "password": {webtest.Password}})
+	require.Equal(t, 403, g.status, "without its form's token")
+	require.NotContains(t, g.set, "postern_session")
+	r.cookies["postern_session"] = r.w.Expired
+	require.Equal(t, 303, r.do("GET", "/console", nil).status)
+	g = r.signIn(`"><script>alert(1)</script>`)
+	require.NotContains(t, g.body, "<script>alert")
+}
+
+func TestTheConsoleDrawsWhatStands(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	g := r.do("GET", "/console", nil)
+	for _, want := range []string{"Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
+		"Online since", "Offline, last seen", "Door left open", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
+		require.Contains(t, g.body, want)
+	}
+	require.NotContains(t, g.body, "Berlin Hauptbahnhof", "another business's cabinet")
+	cab := g.body[strings.Index(g.body, `id="cab-89"`):]
+	cab = cab[:strings.Index(cab, "</article>")]
+	require.NotContains(t, cab, "closed", "an offline cabinet's door is not claimed to be closed")
+	require.Equal(t, 12, strings.Count(cab, "s-unknown"))
+}
+
+// sse follows the console's stream.
+type sse struct {
+	t    testing.TB
+	in   *bufio.Reader
+	done func()
+}
+
+func (r *rig) follow() sse {
+	r.t.Helper()
+	c, err := r.ln.Dial()
+	require.NoError(r.t, err)
+	require.NoError(r.t, c.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = c.Write([]byte("GET /console/events HTTP/1.1\r\nHost: x\r\nCookie: postern_session=" + r.cookies["postern_session"] + "\r\n\r\n"))
+	require.NoError(r.t, err)
+	in := bufio.NewReader(c)
+	var head fasthttp.ResponseHeader
+	require.NoError(r.t, head.Read(in))
+	require.Equal(r.t, 200, head.StatusCode())
+	require.Equal(r.t, "text/event-stream", string(head.ContentType()))
+	s := sse{r.t, bufio.NewReader(httputil.NewChunkedReader(in)), func() { c.Close() }}
+	r.t.Cleanup(s.done)
+	return s
+}
+
+// board reads until the next update.
+func (s sse) board() map[string]string {
+	s.t.Helper()
+	for {
+		line, err := s.in.ReadString('\n')
+		require.NoError(s.t, err)
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			var m map[string]string
+			require.NoError(s.t, json.Unmarshal([]byte(data), &m))
+			return m
+		}
+	}
+}
+
+func TestTheConsoleFollowsChanges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	s := r.follow()
+	first := s.board()
+	require.Len(t, first, 6, "all sections, and when they were made")
+	require.Contains(t, first["cabinets"], "s-open")
+	r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}})
+	next := s.board()
+	require.Contains(t, next, "cabinets")
+	require.NotContains(t, next["cabinets"], "s-open")
+	require.NotContains(t, next, "webhooks", "what stayed the same is not sent")
+	for _, v := range []map[string]string{first, next} {
+		for _, html := range v {
+			require.NotContains(t, html, webtest.PickupCode)
+			require.NotContains(t, html, webtest.Secret)
+		}
+	}
+	s.done()
+	// A stream whose browser left ends when it next has something to say.
+	require.Eventually(t, func() bool {
+		r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}})
+		return r.f.count() == 0
+	}, 20*time.Second, 50*time.Millisecond)
+}
+
+func TestStreamsEndAtShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	s := r.follow()
+	s.board()
+	// The rig's own end shuts the server down and fails if a stream keeps it.
+}
+
+func TestTrackingPagesAreLimited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *page.Config) { c.PerMinute = 2 })
+	for range 2 {
+		require.Equal(t, 200, r.do("GET", "/track/"+webtest.Waiting, nil).status)
+	}
+	g := r.do("GET", "/track/"+webtest.Waiting, nil)
+	require.Equal(t, 429, g.status)
+	require.NotEmpty(t, g.header("Retry-After"))
+	clean(t, r, g)
+}

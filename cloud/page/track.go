@@ -1,0 +1,147 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// quietAfter is how long without news makes a page say so.
+const quietAfter = 48 * time.Hour
+
+type trackPage struct {
+	frame
+	Parcel    tracking.PublicOutput
+	Tone      string // of the status: going, ready, done, trouble
+	Next      string
+	Due       *moment
+	Confirmed *moment
+	Events    []trackEvent
+	Warning   string // why this may be out of date
+	LastSeen  *moment
+	Steps     []step
+}
+
+type trackEvent struct {
+	tracking.Event
+	When   *moment
+	Where  string
+	Newest bool
+}
+
+// step is one phase of a parcel's way.
+type step struct {
+	Done, Now bool
+}
+
+func (p *Pages) track(ctx *fasthttp.RequestCtx) {
+	raw, _ := ctx.UserValue("number").(string)
+	number, err := url.PathUnescape(raw)
+	if err != nil {
+		p.missing(ctx)
+		return
+	}
+	if st := p.limits.Take("ip/"+ctx.RemoteIP().String(), max(p.cfg.PerMinute, 0), time.Now()); !st.OK {
+		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
+		return
+	}
+	f := p.frame(ctx, "track.title")
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	out, err := p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number})
+	var shown *cloud.Error
+	if errors.As(err, &shown) && shown.Kind == cloud.NotFound {
+		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: locale.Error(f.Lang, shown.Code)})
+		return
+	}
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "track.html", trackView(f, out))
+}
+
+// trackView is what the page shows of an answer.
+func trackView(f frame, out tracking.PublicOutput) trackPage {
+	f.Zone = out.Zone
+	v := trackPage{frame: f, Parcel: out, Tone: "going", Events: []trackEvent{}}
+	confirmed := out.LastAt
+	if s := out.OTEPStatus; s != nil {
+		v.Next, v.Tone = locale.Next(f.Lang, *s), tone(*s)
+		v.Steps = steps(*s)
+	}
+	if l := out.Locker; l != nil {
+		v.Due = f.Time(l.Due)
+		if (l.Status == "waiting" || l.Status == "overdue") && out.Device.LastSeenAt.After(confirmed) {
+			confirmed = out.Device.LastSeenAt
+		}
+	}
+	v.Confirmed = f.Time(confirmed)
+	switch d := out.Device; {
+	case out.Terminal:
+	case d != nil && !d.Online:
+		v.Warning, v.LastSeen = f.T("track.offline"), f.Time(d.LastSeenAt)
+	case !confirmed.IsZero() && f.Made.Sub(confirmed) > quietAfter:
+		v.Warning = f.T("track.quiet")
+	}
+	for i, e := range out.Events {
+		x := trackEvent{Event: e, When: f.Time(e.At), Newest: i == 0}
+		if e.Location != nil {
+			x.Where = place(*e.Location)
+		}
+		v.Events = append(v.Events, x)
+	}
+	return v
+}
+
+func place(l tracking.Place) string {
+	out := ""
+	for _, part := range []*string{l.Name, l.City, l.Province, l.Country} {
+		if part != nil && *part != "" {
+			if out != "" {
+				out += ", "
+			}
+			out += *part
+		}
+	}
+	return out
+}
+
+// tone sorts a status by what it asks of the recipient.
+func tone(c otep.Code) string {
+	s, _ := otep.Lookup(c)
+	switch {
+	case c == otep.AvailableForPickup:
+		return "ready"
+	case c == otep.Delivered:
+		return "done"
+	case s.Phase == otep.PhaseException, s.Phase == otep.PhaseReturn, s.Phase == otep.PhaseCancelled:
+		return "trouble"
+	}
+	return "going"
+}
+
+var order = []string{otep.PhasePreShipment, otep.PhasePickup, otep.PhaseInbound, otep.PhaseTransit, otep.PhaseOutForDelivery, otep.PhaseDelivered}
+
+// steps are the ordered phases up to a status; none beside the order.
+func steps(c otep.Code) []step {
+	s, _ := otep.Lookup(c)
+	for i, phase := range order {
+		if phase == s.Phase {
+			out := make([]step, len(order))
+			for j := range out {
+				out[j] = step{Done: j < i, Now: j == i}
+			}
+			return out
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package receiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Row is one delivery of an event, with its last attempt.
+type Row struct {
+	ID            cloud.OutboxID    `json:"id"`
+	EventID       string            `json:"event_id"`
+	WebhookID     string            `json:"webhook_id"`
+	Event         string            `json:"event"`
+	Channel       string            `json:"channel"`
+	Setting       *string           `json:"setting"`
+	Level         string            `json:"level"`
+	CustomerID    *int64            `json:"customer_id"`
+	ProviderID    cloud.ProviderID  `json:"provider_id"`
+	ReferenceType string            `json:"reference_type"`
+	ReferenceID   string            `json:"reference_id"`
+	URL           *string           `json:"url"`
+	Format        string            `json:"format"`
+	Signature     string            `json:"signature"`
+	Attempt       int               `json:"attempt"`
+	MaxAttempts   int               `json:"max_attempts"`
+	Status        cloud.OutboxState `json:"status"`
+	HTTPStatus    *int              `json:"http_status"`
+	DurationMS    *int64            `json:"duration_ms"`
+	ErrorCode     *string           `json:"error_code"`
+	Error         *string           `json:"error"`
+	NextRetryAt   *string           `json:"next_retry_at"`
+	DeliveredAt   *string           `json:"delivered_at"`
+	CreatedAt     *string           `json:"created_at"`
+	IsTest        bool              `json:"is_test"`
+	ReplayOf      *cloud.OutboxID   `json:"replay_of"`
+}
+
+// Entry is a delivery in full. Codes in its body are masked.
+type Entry struct {
+	Row
+	RequestHeaders  map[string]string `json:"request_headers"`
+	RequestBody     json.RawMessage   `json:"request_body"`
+	ResponseHeaders map[string]string `json:"response_headers"`
+	ResponseBody    *string           `json:"response_body"`
+	Attempts        []Attempt         `json:"attempts"`
+}
+
+// Attempt is one request.
+type Attempt struct {
+	Attempt    int     `json:"attempt"`
+	At         *string `json:"at"`
+	HTTPStatus *int    `json:"http_status"`
+	DurationMS int64   `json:"duration_ms"`
+	ErrorCode  *string `json:"error_code"`
+}
+
+// LogInput asks for a page of the log. Rows are newest first; Before gives those
+// with smaller ids.
+type LogInput struct {
+	Event       string `query:"event"`
+	Status      string `query:"status"`
+	ReferenceID string `query:"reference_id"`
+	From        string `query:"from"`
+	To          string `query:"to"`
+	Before      int64  `query:"before"`
+	PerPage     int    `query:"per_page"`
+}
+
+// LogOutput is a page of the log. NextBefore asks for the next one, null at the
+// end.
+type LogOutput struct {
+	Result     bool            `json:"result"`
+	PerPage    int             `json:"per_page"`
+	Deliveries []Row           `json:"deliveries"`
+	NextBefore *cloud.OutboxID `json:"next_before"`
+}
+
+// List shows the caller's delivery log. Error: VALIDATION_FAILED.
+func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out LogOutput, err error) {
+	l, err := s.zone(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	f, err := in.filter(c, l)
+	if err != nil {
+		return out, err
+	}
+	f.Limit++
+	rows, err := s.store.ListOutbox(ctx, f)
+	if err != nil {
+		return out, fmt.Errorf("list deliveries: %w", err)
+	}
+	out = LogOutput{Result: true, PerPage: f.Limit - 1, Deliveries: []Row{}}
+	if len(rows) == f.Limit {
+		rows = rows[:f.Limit-1]
+		out.NextBefore = &rows[len(rows)-1].Delivery.ID
+	}
+	for _, r := range rows {
+		out.Deliveries = append(out.Deliveries, row(r, l))
+	}
+	return out, nil
+}
+
+func (in LogInput) filter(c cloud.Caller, l *time.Location) (cloud.OutboxFilter, error) {
+	p := problems{}
+	if in.PerPage == 0 {
+		in.PerPage = 20
+	}
+	if in.PerPage < 1 || in.PerPage > 200 {
+		p.add("per_page", "The value must be between 1 and 200.")
+	}
+	switch cloud.OutboxState(in.Status) {
+	case "", cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxDead, cloud.OutboxPaused:
+	default:
+		p.add("status", "The value is not one of those allowed.")
+	}
+	f := cloud.OutboxFilter{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Event: in.Event, ReferenceID: in.ReferenceID,
+		State: cloud.OutboxState(in.Status), Before: cloud.OutboxID(max(in.Before, 0)), Limit: in.PerPage}
+	f.From = p.time("from", in.From, l)
+	f.To = p.time("to", in.To, l)
+	return f, p.err()
+}
+
+func (p problems) time(field, value string, l *time.Location) time.Time {
+	if value == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, value, l); err == nil {
+			return t.UTC()
+		}
+	}
+	p.add(field, "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
+	return time.Time{}
+}
+
+// EntryInput names one delivery.
+type EntryInput struct {
+	ID int64 `path:"id"`
+}
+
+// EntryOutput shows one delivery.
+type EntryOutput struct {
+	Result   bool  `json:"result"`
+	Delivery Entry `json:"delivery"`
+}
+
+var errNoDelivery = cloud.E(cloud.NotFound, "WEBHOOK_DELIVERY_NOT_FOUND")
+
+// FindDelivery shows one delivery of the caller with its attempts. Error:
+// WEBHOOK_DELIVERY_NOT_FOUND.
+func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInput) (out EntryOutput, err error) {
+	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(in.ID))
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && work.Event.ProviderID != c.Provider.ID {
+		return out, errNoDelivery
+	}
+	if err != nil {
+		return out, fmt.Errorf("find delivery %d: %w", in.ID, err)
+	}
+	attempts, err := s.store.OutboxAttempts(ctx, cloud.OutboxID(in.ID))
+	if err != nil {
+		return out, fmt.Errorf("list attempts of delivery %d: %w", in.ID, err)
+	}
+	l, err := s.zone(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	shown := cloud.OutboxRow{Event: work.Event, Delivery: work.Delivery}
+	e := Entry{Attempts: []Attempt{}, RequestHeaders: map[string]string{}, ResponseHeaders: map[string]string{}, RequestBody: Masked(work.Event.Body)}
+	for _, a := range attempts {
+		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: stamp(a.At, l), HTTPStatus: orNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: orNull(a.ErrorCode)})
+	}
+	if n := len(attempts); n > 0 {
+		last := attempts[n-1]
+		shown.Last = &last
+		e.RequestHeaders, e.ResponseHeaders = heads(last.RequestHead), heads(last.AnswerHead)
+		e.ResponseBody = orNull(maskedText(last.AnswerBody))
+	}
+	e.Row = row(shown, l)
+	return EntryOutput{Result: true, Delivery: e}, nil
+}
+
+// RedeliverOutput tells of the new row.
+type RedeliverOutput struct {
+	Result bool              `json:"result"`
+	LogID  cloud.OutboxID    `json:"log_id"`
+	Status cloud.OutboxState `json:"status"`
+}
+
+// Redeliver sends a stored event again: the same bytes and ids, a new row.
+// Error: WEBHOOK_DELIVERY_NOT_FOUND.
+func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) (out RedeliverOutput, err error) {
+	if c.Provider.ID == 0 {
+		return out, errors.New("redeliver: the caller is no provider")
+	}
+	// An id without a row is lost; looking first keeps strangers from using ids up.
+	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(in.ID))
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && work.Event.ProviderID != c.Provider.ID {
+		return out, errNoDelivery
+	}
+	if err != nil {
+		return out, fmt.Errorf("find delivery %d: %w", in.ID, err)
+	}
+	now := time.Now().UTC()
+	var id int64
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+		id, err = v.NewID(cloud.OutboxIDs)
+		a := audit(c, now, "webhook_redelivered", work.Delivery.EndpointID)
+		a.Detail = fmt.Sprintf(`{"delivery":%d}`, in.ID)
+		return &cloud.Changes{Audits: []cloud.Audit{a}}, err
+	})
+	if err != nil {
+		return out, fmt.Errorf("redeliver %d: %w", in.ID, err)
+	}
+	d, err := s.store.Redeliver(ctx, c.Provider.ID, cloud.OutboxID(in.ID), cloud.OutboxID(id), now)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return out, errNoDelivery
+	}
+	if err != nil {
+		return out, fmt.Errorf("redeliver %d: %w", in.ID, err)
+	}
+	return RedeliverOutput{Result: true, LogID: d.ID, Status: d.State}, nil
+}
+
+func (s *Service) zone(ctx context.Context, c cloud.Caller) (l *time.Location, err error) {
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Provider.BusinessID)
+		l = zone(b)
+		return err
+	})
+	return l, err
+}
+
+func row(r cloud.OutboxRow, l *time.Location) Row {
+	d, e := r.Delivery, r.Event
+	out := Row{ID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID, Event: e.Event, Channel: e.Channel, Level: "provider", ProviderID: e.ProviderID,
+		ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, Format: "native", Signature: "native", Attempt: d.Attempts, MaxAttempts: d.MaxAttempts,
+		Status: d.State, DeliveredAt: stamp(d.DeliveredAt, l), CreatedAt: stamp(d.CreatedAt, l), IsTest: e.Test, ReplayOf: orNull(d.ReplayOf), Error: orNull(d.Reason)}
+	if d.State == cloud.OutboxPending || d.State == cloud.OutboxRetrying {
+		out.NextRetryAt = stamp(d.NextAt, l)
+	}
+	if a := r.Last; a != nil {
+		ms := a.Duration.Milliseconds()
+		out.URL, out.HTTPStatus, out.DurationMS, out.ErrorCode = orNull(a.URL), orNull(a.HTTPStatus), &ms, orNull(a.ErrorCode)
+		if a.Error != "" {
+			out.Error = orNull(a.Error)
+		}
+	}
+	return out
+}
+
+// heads are header lines as an object.
+func heads(lines string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(lines) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			out[k] = strings.TrimSpace(v)
+		}
+	}
+	return out
+}
+
+const mask = "******"
+
+// Masked is an event's body for eyes: the values of pickup_code and
+// delivery_code are starred, wherever they stand. A body that is not JSON is
+// left out: null.
+func Masked(body []byte) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return json.RawMessage("null")
+	}
+	maskCodes(v)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// maskedText is what a receiver answered: one that sends the event back has its
+// codes masked as well.
+func maskedText(body string) string {
+	if m := Masked([]byte(body)); string(m) != "null" {
+		return string(m)
+	}
+	return codeMember.ReplaceAllString(body, `${1}"`+mask+`"`)
+}
+
+// codeMember finds codes in JSON that was cut off.
+var codeMember = regexp.MustCompile(`("(?:pickup_code|delivery_code)"\s*:\s*)"[^"]*"?`)
+
+func maskCodes(v any) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, inner := range x {
+			if (k == "pickup_code" || k == "delivery_code") && inner != nil {
+				x[k] = mask
+				continue
+			}
+			maskCodes(inner)
+		}
+	case []any:
+		for _, inner := range x {
+			maskCodes(inner)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+// Package receiver lets a provider keep its own webhook endpoint and look into
+// what was sent to it: settings, secret, delivery log, redelivery by hand.
+//
+// Addresses are checked before they are stored. A secret is shown once, when
+// it is made; later only its last four characters. Pickup and delivery codes
+// are masked in every body that is shown. Every change is one transaction with
+// an audit line. Safe for concurrent use.
+package receiver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+	ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error
+	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
+	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
+	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
+	Redeliver(ctx context.Context, p cloud.ProviderID, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error)
+}
+
+// AddressGuard says whether an address may receive: nil when it may.
+type AddressGuard interface {
+	CheckURL(ctx context.Context, url string) error
+}
+
+// Service is the feature.
+type Service struct {
+	store Store
+	guard AddressGuard
+}
+
+// New builds the service.
+func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g} }
+
+// Overlap is how long a former secret stays the current one beside the next.
+const Overlap = 24 * time.Hour
+
+const (
+	kind        = "locker_provider"
+	statusFresh = "healthy"
+	maxURL      = 2048
+)
+
+// eventNames are what an endpoint can subscribe to.
+var eventNames = []string{"*", locker.EventDoorsOpened, locker.EventDelivered, locker.EventPickedUp, locker.EventDeliveryFailed,
+	"locker_delivery.expired", locker.EventCancelled, locker.EventCorrectionReopened, locker.EventPickupCodeChanged}
+
+// Endpoint is a webhook endpoint as its owner sees it.
+type Endpoint struct {
+	EndpointID     cloud.EndpointID `json:"endpoint_id"`
+	Kind           string           `json:"kind"`
+	URL            string           `json:"url"`
+	SandboxURL     *string          `json:"sandbox_url"`
+	SandboxEnabled bool             `json:"sandbox_enabled"`
+	Events         []string         `json:"events"`
+	Categories     []string         `json:"categories"`
+	Format         string           `json:"format"`
+	Signature      string           `json:"signature"`
+	SecretHint     string           `json:"secret_hint"`
+	Enabled        bool             `json:"enabled"`
+	Status         string           `json:"status"`
+	CreatedAt      *string          `json:"created_at"`
+}
+
+// EndpointOutput shows an endpoint. Secret is set once, when the endpoint was
+// made by this call.
+type EndpointOutput struct {
+	Result   bool     `json:"result"`
+	Endpoint Endpoint `json:"webhook_endpoint"`
+	Secret   string   `json:"secret,omitempty"`
+}
+
+// EndpointInput sets an endpoint. Members that are absent stay as they are.
+type EndpointInput struct {
+	URL            *string   `json:"url"`
+	SandboxURL     *string   `json:"sandbox_url"`
+	SandboxEnabled *bool     `json:"sandbox_enabled"`
+	Events         *[]string `json:"events"`
+	Categories     *[]string `json:"categories"`
+	Format         *string   `json:"format"`
+	Signature      *string   `json:"signature"`
+	Enabled        *bool     `json:"enabled"`
+}
+
+type problems map[string][]string
+
+func (p problems) add(field, message string) { p[field] = append(p[field], message) }
+
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: p}
+}
+
+// None is the input of operations that take none.
+type None struct{}
+
+// Find shows the caller's endpoint. Error: WEBHOOK_ENDPOINT_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, _ None) (out EndpointOutput, err error) {
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		e, ok, err := mine(v, c)
+		if err == nil && !ok {
+			err = cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
+		}
+		if err == nil {
+			out, err = show(v, e)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Save sets the caller's endpoint, or makes it with a secret. Saving resumes
+// what was paused. Error: VALIDATION_FAILED.
+func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (out EndpointOutput, err error) {
+	if err := s.check(ctx, in); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	var saved cloud.Endpoint
+	resumed := false
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		e, known, err := mine(v, c)
+		if err != nil {
+			return nil, err
+		}
+		out, resumed = EndpointOutput{}, known && e.Status != statusFresh
+		if !known {
+			if in.URL == nil {
+				p := problems{}
+				p.add("url", "The value is required.")
+				return nil, p.err()
+			}
+			id, err := v.NewID(cloud.EndpointIDs)
+			if err != nil {
+				return nil, err
+			}
+			out.Secret = newSecret()
+			e = cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Kind: kind, SandboxEnabled: true,
+				Events: []string{"*"}, Secret: []byte(out.Secret), Enabled: true, CreatedAt: now}
+		}
+		in.apply(&e)
+		if e.Status != statusFresh {
+			e.Status, e.StatusSince = statusFresh, now
+		}
+		saved = e
+		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, now, "webhook_endpoint_saved", e.ID)}}, nil
+	})
+	if err != nil {
+		return EndpointOutput{}, err
+	}
+	if resumed {
+		if err := s.store.ResumeOutbox(ctx, saved, now); err != nil {
+			return EndpointOutput{}, fmt.Errorf("resume deliveries of endpoint %d: %w", saved.ID, err)
+		}
+	}
+	secret := out.Secret
+	err = s.store.Look(ctx, func(v cloud.View) (err error) {
+		out, err = show(v, saved)
+		return err
+	})
+	out.Secret = secret
+	return out, err
+}
+
+// check looks at everything that can be wrong before anything is stored.
+func (s *Service) check(ctx context.Context, in EndpointInput) error {
+	p := problems{}
+	s.checkURL(ctx, p, "url", in.URL, false)
+	s.checkURL(ctx, p, "sandbox_url", in.SandboxURL, true)
+	if in.Events != nil {
+		ok := len(*in.Events) > 0 && len(*in.Events) <= len(eventNames)
+		for _, n := range *in.Events {
+			ok = ok && slices.Contains(eventNames, n)
+		}
+		if !ok {
+			p.add("events", `The events must be ["*"] or names of locker delivery events.`)
+		}
+	}
+	if in.Format != nil && *in.Format != "native" {
+		p.add("format", "The value is not one of those allowed.")
+	}
+	if in.Signature != nil && *in.Signature != "native" {
+		p.add("signature", "The value is not one of those allowed.")
+	}
+	return p.err()
+}
+
+func (s *Service) checkURL(ctx context.Context, p problems, field string, url *string, emptyOK bool) {
+	switch {
+	case url == nil || emptyOK && *url == "":
+	case len(*url) > maxURL:
+		p.add(field, "The value is too long.")
+	case s.guard.CheckURL(ctx, *url) != nil:
+		p.add(field, "This address cannot be used: it must be a public https address that our guard accepts.")
+	}
+}
+
+func (in EndpointInput) apply(e *cloud.Endpoint) {
+	set(&e.URL, in.URL)
+	set(&e.SandboxURL, in.SandboxURL)
+	set(&e.SandboxEnabled, in.SandboxEnabled)
+	set(&e.Events, in.Events)
+	set(&e.Enabled, in.Enabled)
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// SecretInput asks for a new secret; an empty one is made.
+type SecretInput struct {
+	Secret string `json:"secret"`
+}
+
+// SecretOutput shows a new secret, once. The former signs until
+// PreviousUntil. DroppedOldest tells that a rotation was under way, and that
+// the key before it ended at once.
+type SecretOutput struct {
+	Result        bool    `json:"result"`
+	Secret        string  `json:"secret"`
+	SecretHint    string  `json:"secret_hint"`
+	PreviousUntil *string `json:"previous_secret_valid_until"`
+	DroppedOldest bool    `json:"dropped_oldest"`
+}
+
+// RotateSecret gives the caller's endpoint a new secret. Errors:
+// WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
+func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
+	secret := in.Secret
+	if secret == "" {
+		secret = newSecret()
+	}
+	if !goodSecret(secret) {
+		p := problems{}
+		p.add("secret", "The secret must have 16 to 128 characters.")
+		return out, p.err()
+	}
+	now := time.Now().UTC()
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		e, ok, err := mine(v, c)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
+		}
+		b, err := v.Business(e.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		out = SecretOutput{Result: true, Secret: secret, SecretHint: hint([]byte(secret))}
+		if len(e.SecretNext) > 0 {
+			out.DroppedOldest = now.Before(e.NextUntil)
+			e.Secret = e.SecretNext
+		}
+		e.SecretNext, e.NextUntil = []byte(secret), now.Add(Overlap)
+		out.PreviousUntil = stamp(e.NextUntil, zone(b))
+		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, now, "webhook_secret_rotated", e.ID)}}, nil
+	})
+	if err != nil {
+		return SecretOutput{}, err
+	}
+	return out, nil
+}
+
+// goodSecret reports whether a secret can be used: 16 to 128 printable ASCII
+// characters; after whsec_ the base64 of at least 16 bytes.
+func goodSecret(s string) bool {
+	if len(s) < 16 || len(s) > 128 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "whsec_"); ok {
+		b, err := base64.StdEncoding.DecodeString(rest)
+		return err == nil && len(b) >= 16
+	}
+	return true
+}
+
+func newSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func hint(secret []byte) string {
+	if len(secret) < 16 {
+		return ""
+	}
+	return "…" + string(secret[len(secret)-4:])
+}
+
+// mine finds the caller's endpoint.
+func mine(v cloud.View, c cloud.Caller) (e cloud.Endpoint, ok bool, err error) {
+	if c.Provider.ID == 0 {
+		return e, false, errors.New("find endpoint: the caller is no provider")
+	}
+	es, err := v.Endpoints(c.Provider.ID)
+	if err != nil {
+		return e, false, err
+	}
+	i := slices.IndexFunc(es, func(e cloud.Endpoint) bool { return e.Kind == kind })
+	if i < 0 {
+		return e, false, nil
+	}
+	return es[i], true, nil
+}
+
+func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
+	b, err := v.Business(e.BusinessID)
+	if err != nil {
+		return EndpointOutput{}, err
+	}
+	newest := e.Secret
+	if len(e.SecretNext) > 0 {
+		newest = e.SecretNext
+	}
+	return EndpointOutput{Result: true, Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: orNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
+		Events: e.Events, Categories: []string{}, Format: "native", Signature: "native", SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
+		CreatedAt: stamp(e.CreatedAt, zone(b))}}, nil
+}
+
+func audit(c cloud.Caller, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
+	return cloud.Audit{BusinessID: c.Provider.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+		Target: "endpoint:" + strconv.FormatInt(int64(id), 10)}
+}
+
+func zone(b cloud.Business) *time.Location {
+	if l, err := time.LoadLocation(b.Timezone); err == nil {
+		return l
+	}
+	return time.UTC
+}
+
+func stamp(t time.Time, l *time.Location) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.In(l).Format(time.RFC3339)
+	return &s
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

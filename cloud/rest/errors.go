@@ -1,0 +1,108 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// kindStatus is the status of each kind of error; codeStatus of codes that
+// have one of their own.
+var kindStatus = map[cloud.Kind]int{
+	cloud.Internal: 500, cloud.Invalid: 422, cloud.Malformed: 400, cloud.Unauthenticated: 401, cloud.Forbidden: 403, cloud.NotFound: 404,
+	cloud.Conflict: 409, cloud.TooLarge: 413, cloud.Limited: 429, cloud.Unavailable: 503, cloud.Timeout: 504,
+}
+
+var codeStatus = map[string]int{
+	"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "ACCOUNT_LOCKED": 423,
+}
+
+// errorBody is the body of every error.
+type errorBody struct {
+	Result    bool                `json:"result"`
+	Code      string              `json:"code"`
+	ErrorCode string              `json:"error_code"`
+	Message   string              `json:"message"`
+	Errors    map[string][]string `json:"errors,omitempty"`
+	Details   map[string]any      `json:"details,omitempty"`
+	Supported any                 `json:"supported,omitempty"` // formats, of OTEP_UNSUPPORTED_FORMAT
+	RequestID string              `json:"request_id"`
+}
+
+// refuse answers with an error. What may not be shown is logged and becomes
+// INTERNAL_ERROR.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	id, _ := ctx.UserValue(idKey).(string)
+	var over *limited
+	if errors.As(err, &over) {
+		limitHeaders(ctx, over.state)
+	}
+	shown := s.shown(ctx, id, err)
+	status := codeStatus[shown.Code]
+	if status == 0 {
+		status = kindStatus[shown.Kind]
+	}
+	lang := locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
+	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details,
+		Supported: shown.Details["supported"], RequestID: id}
+	if status == fasthttp.StatusUnprocessableEntity {
+		body.Errors = localised(lang, shown.Fields)
+	}
+	h := &ctx.Response.Header
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Language", lang)
+	h.Set("Vary", "Accept-Language")
+	if shown.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
+	}
+	if shown.Kind == cloud.Unauthenticated && shown.Code != "INVALID_CREDENTIALS" {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	b, _ := encode(body) // plain fields and details of our own always encode
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json; charset=utf-8")
+	ctx.SetBody(b)
+}
+
+// shown is the error that the caller may see.
+func (s *Server) shown(ctx *fasthttp.RequestCtx, id string, err error) *cloud.Error {
+	var e *cloud.Error
+	if errors.As(err, &e) && e.Kind != cloud.Internal {
+		return e
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		_ = errors.As(ended(err), &e)
+		return e
+	}
+	s.log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "err", err)
+	return cloud.E(cloud.Internal, "INTERNAL_ERROR")
+}
+
+func localised(lang string, fields map[string][]string) map[string][]string {
+	if len(fields) == 0 {
+		return nil
+	}
+	out := make(map[string][]string, len(fields))
+	for path, messages := range fields {
+		for _, m := range messages {
+			out[path] = append(out[path], locale.Field(lang, m))
+		}
+	}
+	return out
+}
+
+// unreadable answers what is no request: bad framing, a body over the limit, a
+// header over the limit, a sender that is too slow. The connection is closed.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		s.refuse(ctx, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE"))
+		return
+	}
+	s.refuse(ctx, cloud.E(cloud.Malformed, "BAD_REQUEST"))
+}

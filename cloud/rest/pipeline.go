@@ -1,0 +1,340 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// idKey is where a request's id waits for its answer.
+const idKey = "postern.request-id"
+
+// requestID is the caller's own id when it is usable, else a new one.
+func requestID(ctx *fasthttp.RequestCtx) string {
+	id := string(ctx.Request.Header.Peek("X-Request-Id"))
+	if !usableID(id) {
+		id = uuid.NewString()
+	}
+	ctx.SetUserValue(idKey, id)
+	return id
+}
+
+func usableID(id string) bool {
+	if len(id) < 8 || len(id) > 64 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func stack() string { return string(debug.Stack()) }
+
+// tokenKey carries the caller's token to operations that are about it.
+type tokenKey struct{}
+
+// serve takes one request through the pipeline.
+func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
+	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
+	ip := ctx.RemoteIP().String()
+	caller := cloud.Caller{Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))}
+	session, err := s.authenticate(c, ctx, op, ip, &caller)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	if session != nil {
+		c = context.WithValue(c, tokenKey{}, session.Token)
+	}
+	if err := s.allowed(ctx, op, ip, session, caller); err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	q, err := read(ctx, ip)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	if op.Idempotent {
+		s.once(c, ctx, op, caller, q)
+		return
+	}
+	s.write(ctx, op, s.answer(c, op, caller, q))
+}
+
+// authenticate finds who calls. No token is nobody.
+func (s *Server) authenticate(c context.Context, ctx *fasthttp.RequestCtx, op *Operation, ip string, caller *cloud.Caller) (*auth.Session, error) {
+	header := string(ctx.Request.Header.Peek("Authorization"))
+	if op.NoToken || header == "" {
+		return nil, nil
+	}
+	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	var session auth.Session
+	err := cloud.ErrNotFound
+	if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
+		session, err = s.cfg.FindToken(c, auth.Hash(token))
+	}
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !auth.Valid(session.Token, time.Now()) {
+		// Guessing is bounded like any other call without a name.
+		if st := s.take("ip/"+ip, s.cfg.Limits.Anonymous); !st.OK {
+			return nil, &limited{st}
+		}
+		return nil, invalid
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find token: %w", err)
+	}
+	if !session.Account.Enabled {
+		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	}
+	caller.Account, caller.Provider = session.Account, session.Provider
+	return &session, nil
+}
+
+// limited is the error of a caller that came too often.
+type limited struct{ state limit.State }
+
+func (l *limited) Error() string { return "RATE_LIMITED" }
+func (l *limited) Unwrap() error {
+	return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: l.state.RetryAfter, Details: map[string]any{"retry_after": l.state.RetryAfter}}
+}
+
+func (s *Server) take(key string, perMinute int) limit.State {
+	return s.limits.Take(key, perMinute, time.Now())
+}
+
+// allowed checks the limits and the type of account.
+func (s *Server) allowed(ctx *fasthttp.RequestCtx, op *Operation, ip string, session *auth.Session, caller cloud.Caller) error {
+	state := limit.State{OK: true}
+	if op.Group != Unlimited {
+		if session == nil {
+			state = s.take("ip/"+ip, s.cfg.Limits.Anonymous)
+		} else {
+			key := hex.EncodeToString(session.Token.Hash[:16])
+			state = s.take("token/"+key, s.cfg.Limits.Authenticated)
+			if state.OK && op.Group == Replay {
+				state = s.take("replay/"+key, s.cfg.Limits.Replay)
+			}
+		}
+	}
+	limitHeaders(ctx, state)
+	if !state.OK {
+		return &limited{state}
+	}
+	if op.Types == nil {
+		return nil
+	}
+	if session == nil {
+		return cloud.E(cloud.Unauthenticated, "UNAUTHENTICATED")
+	}
+	if !slices.Contains(op.Types, caller.Account.Type) {
+		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	return nil
+}
+
+func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
+	if st.Limit == 0 {
+		return
+	}
+	h := &ctx.Response.Header
+	h.Set("X-RateLimit-Limit", strconv.Itoa(st.Limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(st.Remaining))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(st.Reset.Unix(), 10))
+}
+
+// read copies what an operation needs out of the request.
+func read(ctx *fasthttp.RequestCtx, ip string) (*query, error) {
+	q := &query{ip: ip, body: bytes.Clone(ctx.Request.Body())}
+	if len(q.body) > 0 {
+		kind, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
+		if kind = strings.TrimSpace(kind); kind != "" && !strings.EqualFold(kind, "application/json") {
+			return nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+		}
+		if len(ctx.Request.Header.ContentEncoding()) > 0 {
+			return nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+		}
+	}
+	params := map[string]string{}
+	var bad error
+	ctx.VisitUserValuesAll(func(k, v any) {
+		name, ok1 := k.(string)
+		raw, ok2 := v.(string)
+		if !ok1 || !ok2 || name == idKey {
+			return
+		}
+		text, err := url.PathUnescape(raw)
+		if err != nil {
+			bad = cloud.E(cloud.Malformed, "BAD_REQUEST")
+		}
+		params[name] = strings.Clone(text)
+	})
+	args := map[string]string{}
+	for k, v := range ctx.QueryArgs().All() {
+		if _, twice := args[string(k)]; !twice {
+			args[string(k)] = string(v)
+		}
+	}
+	q.path = func(name string) string { return params[name] }
+	q.arg = func(name string) string { return args[name] }
+	return q, bad
+}
+
+// reply is an answer as it goes out.
+type reply struct {
+	status  int
+	body    []byte
+	headers [][2]string
+	etag    bool
+	err     error // of which body is made later, in the caller's language
+}
+
+// answer calls an operation. Its panics are caught where routes are guarded.
+func (s *Server) answer(c context.Context, op *Operation, caller cloud.Caller, q *query) reply {
+	a, err := op.call(c, caller, q)
+	if err != nil {
+		if ctxErr := context.Cause(c); ctxErr != nil && !isShown(err) {
+			err = ended(ctxErr)
+		}
+		return reply{err: err}
+	}
+	body, err := encode(a.Body)
+	if err != nil {
+		return reply{err: fmt.Errorf("encode answer of %s: %w", op.Name, err)}
+	}
+	if a.Status == 0 {
+		a.Status = fasthttp.StatusOK
+	}
+	return reply{status: a.Status, body: body, headers: a.Headers, etag: a.ETag}
+}
+
+func isShown(err error) bool {
+	var shown *cloud.Error
+	return errors.As(err, &shown) && shown.Kind != cloud.Internal
+}
+
+// ended is the error of a request whose context ended first.
+func ended(cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &cloud.Error{Kind: cloud.Unavailable, Code: "MODULE_UNAVAILABLE", RetryAfter: 5, Err: cause}
+	}
+	return &cloud.Error{Kind: cloud.Unavailable, Code: "MAINTENANCE", RetryAfter: 5, Err: cause}
+}
+
+// encode is JSON with nothing escaped for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+const gzipFrom = 1 << 10 // bytes
+
+// write sends a reply.
+func (s *Server) write(ctx *fasthttp.RequestCtx, op *Operation, r reply) {
+	if r.err != nil {
+		s.refuse(ctx, r.err)
+		return
+	}
+	h := &ctx.Response.Header
+	h.Set("Cache-Control", "no-store")
+	for _, x := range r.headers {
+		h.Set(x[0], x[1])
+	}
+	ctx.SetStatusCode(r.status)
+	ctx.SetContentType("application/json; charset=utf-8")
+	tag := ""
+	if r.etag {
+		sum := sha256.Sum256(r.body)
+		tag = hex.EncodeToString(sum[:12])
+		if matches(string(ctx.Request.Header.Peek("If-None-Match")), tag) {
+			h.Set("ETag", `"`+tag+`"`)
+			ctx.SetStatusCode(fasthttp.StatusNotModified)
+			return
+		}
+	}
+	if !op.Secret && len(r.body) >= gzipFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		r.body = fasthttp.AppendGzipBytesLevel(nil, r.body, fasthttp.CompressBestSpeed)
+		tag += gzipMark(tag)
+	}
+	if tag != "" {
+		h.Set("ETag", `"`+tag+`"`)
+	}
+	ctx.SetBody(r.body)
+}
+
+// gzipMark sets the compressed form's tag apart (RFC 9110 8.8.3.3).
+func gzipMark(tag string) string {
+	if tag == "" {
+		return ""
+	}
+	return "-gzip"
+}
+
+// matches reports whether an If-None-Match header holds tag, in either form.
+func matches(header, tag string) bool {
+	if strings.TrimSpace(header) == "*" {
+		return true
+	}
+	for item := range strings.SplitSeq(header, ",") {
+		item = strings.TrimPrefix(strings.TrimSpace(item), "W/")
+		item = strings.TrimSuffix(strings.Trim(item, `"`), "-gzip")
+		if item == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// metrics answers with everything the gatherer has.
+func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
+	families, err := s.cfg.Gatherer.Gather()
+	if err != nil {
+		s.log.Error("gather metrics", "err", err)
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	var b bytes.Buffer
+	e := expfmt.NewEncoder(&b, format)
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			s.refuse(ctx, fmt.Errorf("encode metric %s: %w", f.GetName(), err))
+			return
+		}
+	}
+	ctx.SetContentType(string(format))
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.SetBody(b.Bytes())
+}

@@ -1,0 +1,149 @@
+package rest
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/tracking"
+)
+
+var providers = []cloud.AccountType{cloud.ProviderType}
+
+var everyone = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
+
+const partner = "/api/v1/third-party-delivery"
+
+// operations is the table.
+func (s *Server) operations() []Operation {
+	out := append(s.accountOperations(), s.partnerOperations()...)
+	out = append(out, s.trackingOperations()...)
+	if s.cfg.Enrol != nil {
+		out = append(out, define(Operation{Name: "devices.enrol", Method: "POST", Path: "/api/v1/devices/enrol", NoToken: true, Secret: true}, s.enrol, nil))
+	}
+	return out
+}
+
+// byID names a delivery in the path and nothing else.
+type byID struct {
+	ID string `path:"id"`
+}
+
+// Inputs of the partner operations: the delivery of the path and the body.
+type (
+	openInput struct {
+		ID string `path:"id" json:"-"`
+		locker.OpenInput
+	}
+	confirmInput struct {
+		ID string `path:"id" json:"-"`
+		locker.ConfirmInput
+	}
+	cancelInput struct {
+		ID string `path:"id" json:"-"`
+		locker.CancelInput
+	}
+	rotateInput struct {
+		ID string `path:"id" json:"-"`
+		locker.RotateInput
+	}
+)
+
+func (s *Server) partnerOperations() []Operation {
+	l, r := s.cfg.Lockers, s.cfg.Receivers
+	row := func(name, method, path string) Operation {
+		return Operation{Name: name, Method: method, Path: partner + path, Types: providers}
+	}
+	once := func(o Operation) Operation {
+		o.Idempotent = true
+		return o
+	}
+	secret := func(o Operation) Operation {
+		o.Secret = true
+		return o
+	}
+	replay := func(o Operation) Operation {
+		o.Group = Replay
+		return o
+	}
+	return []Operation{
+		define(row("third_party.me", "GET", "/me"), s.partnerMe, nil),
+		define(secret(once(row("third_party.deliveries.create", "POST", "/deliveries"))), l.Create, created),
+		define(secret(row("third_party.deliveries.find", "GET", "/deliveries/{id}")), func(ctx context.Context, c cloud.Caller, in byID) (locker.DeliveryOutput, error) {
+			return l.Find(ctx, c, locker.DeliveryKey(in.ID))
+		}, nil),
+		define(secret(once(row("third_party.deliveries.open_doors", "POST", "/deliveries/{id}/open-doors"))), s.openDoors, func(out locker.OpenOutput) Answer {
+			if out.Pending {
+				return Answer{Status: fasthttp.StatusAccepted, Body: out}
+			}
+			return Answer{Body: out}
+		}),
+		define(row("third_party.deliveries.doors", "GET", "/deliveries/{id}/doors"), func(ctx context.Context, c cloud.Caller, in byID) (locker.DoorsOutput, error) {
+			return l.Doors(ctx, c, locker.DeliveryKey(in.ID))
+		}, nil),
+		define(secret(row("third_party.deliveries.confirm", "POST", "/deliveries/{id}/confirm")), func(ctx context.Context, c cloud.Caller, in confirmInput) (locker.DeliveryOutput, error) {
+			in.ConfirmInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.Confirm(ctx, c, in.ConfirmInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.cancel", "POST", "/deliveries/{id}/cancel")), func(ctx context.Context, c cloud.Caller, in cancelInput) (locker.DeliveryOutput, error) {
+			in.CancelInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.Cancel(ctx, c, in.CancelInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.rotate_pickup_code", "POST", "/deliveries/{id}/pickup-code/rotate")), func(ctx context.Context, c cloud.Caller, in rotateInput) (locker.RotateOutput, error) {
+			in.RotateInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.RotatePickupCode(ctx, c, in.RotateInput)
+		}, nil),
+		define(row("third_party.webhook_endpoint.find", "GET", "/webhook-endpoint"), r.Find, nil),
+		define(secret(row("third_party.webhook_endpoint.save", "PUT", "/webhook-endpoint")), r.Save, nil),
+		define(secret(row("third_party.webhook_endpoint.rotate_secret", "POST", "/webhook-endpoint/secret")), r.RotateSecret, nil),
+		define(row("third_party.webhook_deliveries.list", "GET", "/webhook-deliveries"), r.List, nil),
+		define(row("third_party.webhook_deliveries.find", "GET", "/webhook-deliveries/{id}"), r.FindDelivery, nil),
+		define(replay(row("third_party.webhook_deliveries.redeliver", "POST", "/webhook-deliveries/{id}/redeliver")), r.Redeliver, nil),
+	}
+}
+
+// created answers 201 for a new delivery, 200 for one that the reference named
+// already.
+func created(out locker.DeliveryOutput) Answer {
+	if out.Created {
+		return Answer{Status: fasthttp.StatusCreated, Body: out}
+	}
+	return Answer{Body: out}
+}
+
+// openDoors opens a delivery's doors, so many times a minute and cabinet.
+func (s *Server) openDoors(ctx context.Context, c cloud.Caller, in openInput) (locker.OpenOutput, error) {
+	key := locker.DeliveryKey(in.ID)
+	found, err := s.cfg.Lockers.Find(ctx, c, key)
+	if err != nil {
+		return locker.OpenOutput{}, err
+	}
+	if st := s.take("doors/"+strconv.FormatInt(int64(found.Delivery.DeviceID), 10), s.cfg.Limits.Doors); !st.OK {
+		return locker.OpenOutput{}, &limited{st}
+	}
+	in.OpenInput.Delivery = key
+	return s.cfg.Lockers.OpenDoors(ctx, c, in.OpenInput)
+}
+
+func (s *Server) trackingOperations() []Operation {
+	t := s.cfg.Tracking
+	return []Operation{
+		define(Operation{Name: "tracking.public", Method: "GET", Path: "/api/v1/tracking/{number}"}, t.Public, nil),
+		define(Operation{Name: "otep.tracking", Method: "GET", Path: "/api/v1/otep/trackings/{number}"}, t.Timeline, timelineAnswer),
+	}
+}
+
+func timelineAnswer(out tracking.TimelineOutput) Answer {
+	cache := "public, max-age=30"
+	if out.Private {
+		cache = "private, max-age=30"
+	}
+	a := Answer{Body: out, ETag: true, Headers: [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization"}}}
+	if out.Bare {
+		a.Body = out.Data
+	}
+	return a
+}

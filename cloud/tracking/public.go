@@ -1,0 +1,346 @@
+package tracking
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// PublicInput asks for what is known of a tracking number. Verify is the last
+// four digits of the recipient's telephone number, or empty.
+type PublicInput struct {
+	Number string `path:"number"`
+	Verify string `query:"verify"`
+}
+
+// PublicOutput is the public tracking answer. Members of orders are null for a
+// partner's parcel in a locker.
+type PublicOutput struct {
+	Result         bool        `json:"result"`
+	TrackingNumber string      `json:"tracking_number"`
+	External       *string     `json:"external_tracking_number"`
+	OrderRef       *string     `json:"order_ref"`
+	Family         string      `json:"family"`
+	Type           *string     `json:"type"`
+	OrderStatusID  *int        `json:"order_status_id"`
+	OrderStatus    *string     `json:"order_status"`
+	OTEPStatus     *otep.Code  `json:"otep_status"`
+	StatusLabel    *string     `json:"status_label"`
+	ScheduledDate  *string     `json:"scheduled_date"`
+	TimeWindow     *struct{}   `json:"time_window"`
+	ETA            *string     `json:"eta"`
+	StopsBefore    *int        `json:"stops_before"`
+	Recipient      Recipient   `json:"recipient"`
+	Carrier        Carrier     `json:"carrier"`
+	Driver         *struct{}   `json:"driver"`
+	Packages       []Package   `json:"packages"`
+	Events         []Event     `json:"events"` // newest first
+	Proof          Proof       `json:"proof"`
+	Locker         *Locker     `json:"locker"`
+	Chat           Chat        `json:"chat"`
+	Business       BusinessRef `json:"business"`
+
+	// For pages, not part of the answer.
+
+	Device   *DeviceNow     `json:"-"` // the locker of the parcel's delivery, also before its deposit
+	Zone     *time.Location `json:"-"` // of the business
+	LastAt   time.Time      `json:"-"` // occurred_at of the latest event
+	Terminal bool           `json:"-"`
+}
+
+// DeviceNow is how a locker stands towards the platform.
+type DeviceNow struct {
+	Name       string
+	Online     bool
+	Since      time.Time // of the connection; zero when offline
+	LastSeenAt time.Time // zero when it was never seen
+}
+
+// The blocks of the answer. Members that are not known are null.
+type (
+	// Recipient is who the parcel is for, masked unless the caller may see.
+	Recipient struct {
+		Name       *string `json:"name"`
+		City       *string `json:"city"`
+		Province   *string `json:"province"`
+		PostalCode *string `json:"postal_code"`
+		Country    *string `json:"country"`
+	}
+	// Carrier is who brings it.
+	Carrier struct {
+		Code    *string `json:"code"`
+		Name    *string `json:"name"`
+		LogoURL *string `json:"logo_url"`
+		Phone   *string `json:"phone"`
+	}
+	// Package is the parcel itself.
+	Package struct {
+		TrackingNumber string     `json:"tracking_number"`
+		Status         *otep.Code `json:"status"`
+		Weight         *float64   `json:"weight"`
+		WeightUnit     string     `json:"weight_unit"`
+	}
+	// Event is one entry of the history.
+	Event struct {
+		ID             *int64    `json:"tracking_event_id"`
+		StatusID       *int      `json:"tracking_event_status_id"`
+		Key            otep.Code `json:"tracking_event_key"`
+		Phase          string    `json:"phase"`
+		Description    string    `json:"description"`
+		OccurredAt     string    `json:"occurred_at"`
+		RecordedAt     string    `json:"recorded_at"`
+		Location       *Place    `json:"location"`
+		PackageNumber  *string   `json:"package_tracking_number"`
+		IncidentReason *string   `json:"incident_reason"`
+
+		At time.Time `json:"-"`
+	}
+	// Place is where an event happened, never a street.
+	Place struct {
+		Name     *string `json:"name"`
+		City     *string `json:"city"`
+		Province *string `json:"province"`
+		Country  *string `json:"country"`
+	}
+	// Proof is the proof of delivery.
+	Proof struct {
+		Available     bool     `json:"available"`
+		RecipientName *string  `json:"recipient_name"`
+		Files         []string `json:"files"`
+	}
+	// Locker is the cabinet that the parcel is or was in. It holds no code.
+	Locker struct {
+		DeviceID     cloud.DeviceID `json:"device_id"`
+		DeviceName   string         `json:"device_name"`
+		Address      *string        `json:"address"`
+		Latitude     *float64       `json:"latitude"`
+		Longitude    *float64       `json:"longitude"`
+		Label        *string        `json:"pickup_locker_code"`
+		Status       string         `json:"status"` // waiting, overdue, collected, returned
+		DueAt        *string        `json:"due_at"`
+		OpeningHours *struct{}      `json:"opening_hours"` // null: always
+
+		Due time.Time `json:"-"`
+	}
+	// Chat is the order chat.
+	Chat struct {
+		Enabled bool    `json:"enabled"`
+		Token   *string `json:"token"`
+	}
+	// BusinessRef is who runs the service.
+	BusinessRef struct {
+		Name         string  `json:"name"`
+		LogoURL      *string `json:"logo_url"`
+		SupportPhone *string `json:"support_phone"`
+		SupportEmail *string `json:"support_email"`
+	}
+)
+
+// statusIDs are the numbers of the tracking event dictionary.
+var statusIDs = map[otep.Code]int{
+	otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.OutForPickup: 20, otep.PickedUp: 21,
+	otep.PickupFailed: 22, otep.PickupRescheduled: 23, otep.Received: 30, otep.ArrivalScan: 31, otep.InTransit: 32, otep.PackageOutbound: 33,
+	otep.RemovedFromRoute: 34, otep.RouteCancelled: 35, otep.OutForDelivery: 40, otep.Delivered: 41, otep.DeliveryFailed: 43,
+	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Cancelled: 50,
+	otep.PickupOverdue: 51, otep.RemovedFromDevice: 52,
+}
+
+// Public gives what is known of a tracking number. Error: TRACKING_NOT_FOUND.
+func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (PublicOutput, error) {
+	p, err := s.find(ctx, c, in.Number, codeNotFound, time.Now())
+	if err != nil {
+		return PublicOutput{}, err
+	}
+	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: orNull(p.shipment.External), Family: "device",
+		OTEPStatus: p.timeline.Current, Terminal: p.timeline.Terminal, Packages: []Package{}, Proof: Proof{Files: []string{}}, Zone: time.UTC}
+	if cur := p.timeline.Current; cur != nil {
+		label := locale.Status(c.Language, *cur)
+		out.StatusLabel, out.LastAt = &label, p.timeline.LastEventAt.Time
+	}
+	pack := Package{TrackingNumber: p.shipment.Number, Status: p.timeline.Current, WeightUnit: "kg"}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		if err := business(v, p, &out); err != nil {
+			return err
+		}
+		return delivery(v, p, in.Verify, &out, &pack)
+	})
+	if err != nil {
+		return PublicOutput{}, err
+	}
+	out.Packages = append(out.Packages, pack)
+	out.Events = history(p.timeline, c.Language, out.Zone)
+	return out, nil
+}
+
+// business fills in who runs the service and who brings the parcel.
+func business(v cloud.View, p parcel, out *PublicOutput) error {
+	b, err := v.Business(p.shipment.BusinessID)
+	if err != nil {
+		return err
+	}
+	if l, err := time.LoadLocation(b.Timezone); err == nil {
+		out.Zone = l
+	}
+	out.Business = BusinessRef{Name: b.Name, SupportPhone: orNull(b.SupportPhone), SupportEmail: orNull(b.SupportEmail)}
+	if p.shipment.ProviderID == 0 {
+		return nil
+	}
+	prov, err := v.Provider(p.shipment.ProviderID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	out.Carrier = Carrier{Code: orNull(prov.Code), Name: orNull(prov.Name)}
+	return err
+}
+
+// delivery fills in what the parcel's locker delivery tells.
+func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Package) error {
+	if p.shipment.DeliveryID == 0 {
+		return nil
+	}
+	d, err := v.Delivery(p.shipment.DeliveryID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	name := d.Recipient.Name
+	if !p.owner && !verified(d.Recipient.Phone, verify) {
+		name = maskName(name)
+	}
+	out.Recipient.Name = orNull(name)
+	dev, err := v.Device(d.DeviceID)
+	if err != nil {
+		return err
+	}
+	session, err := v.Session(d.DeviceID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	out.Device = deviceNow(dev, session)
+	i := slices.IndexFunc(d.Packages, func(x cloud.Package) bool { return strings.EqualFold(x.TrackingNumber, p.shipment.Number) })
+	if i < 0 {
+		return nil
+	}
+	pack.Weight = orNull(d.Packages[i].Weight)
+	if d.DepositedAt.IsZero() || d.Packages[i].GridID == 0 {
+		return nil
+	}
+	out.Locker, err = lockerBlock(v, d, d.Packages[i], dev, out.Zone)
+	return err
+}
+
+func deviceNow(d cloud.Device, s cloud.Session) *DeviceNow {
+	n := &DeviceNow{Name: d.Name, Online: s.Online, LastSeenAt: d.LastSeenAt}
+	if s.LastSeenAt.After(n.LastSeenAt) {
+		n.LastSeenAt = s.LastSeenAt
+	}
+	if s.Online {
+		n.Since = s.ConnectedAt
+	}
+	return n
+}
+
+func lockerBlock(v cloud.View, d cloud.Delivery, p cloud.Package, dev cloud.Device, zone *time.Location) (*Locker, error) {
+	status, ok := pickupStatus(d, p)
+	if !ok {
+		return nil, nil
+	}
+	l := &Locker{DeviceID: dev.ID, DeviceName: dev.Name, Address: orNull(dev.Address), Status: status, DueAt: stamp(d.DueAt, zone), Due: d.DueAt}
+	if dev.Latitude != 0 || dev.Longitude != 0 {
+		l.Latitude, l.Longitude = &dev.Latitude, &dev.Longitude
+	}
+	cells, err := v.Compartments(dev.ID)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == p.GridID }); i >= 0 {
+		l.Label = orNull(cells[i].Label)
+	}
+	return l, nil
+}
+
+// pickupStatus is how far a package in a locker has come. ok is false for one
+// that was never in it.
+func pickupStatus(d cloud.Delivery, p cloud.Package) (status string, ok bool) {
+	switch p.Status {
+	case cloud.PackagePickedUp:
+		return "collected", true
+	case cloud.PackageReturned:
+		return "returned", true
+	case cloud.PackageInCompartment, cloud.PackageCorrecting:
+		if d.Status == cloud.DeliveryExpired {
+			return "overdue", true
+		}
+		return "waiting", true
+	}
+	return "", false
+}
+
+// history is the timeline newest first.
+func history(t otep.Timeline, lang string, zone *time.Location) []Event {
+	out := make([]Event, 0, len(t.Events))
+	for _, e := range slices.Backward(t.Events) {
+		x := Event{Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *stamp(e.OccurredAt.Time, zone),
+			RecordedAt: *stamp(e.RecordedAt.Time, zone), IncidentReason: orNull(e.IncidentReason), At: e.OccurredAt.Time}
+		if id, ok := statusIDs[e.StatusCode]; ok {
+			x.StatusID = &id
+		}
+		if l := public(e.Location); l != nil {
+			x.Location = &Place{Name: orNull(l.Name), City: orNull(l.City), Province: orNull(l.Region), Country: orNull(l.Country)}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// verified reports whether digits are the last four of a telephone number.
+func verified(phone, digits string) bool {
+	var all []byte
+	for _, c := range []byte(phone) {
+		if c >= '0' && c <= '9' {
+			all = append(all, c)
+		}
+	}
+	if len(all) < 4 || len(digits) != 4 {
+		return false
+	}
+	return subtle.ConstantTimeCompare(all[len(all)-4:], []byte(digits)) == 1
+}
+
+// maskName leaves the initial of each word of a name.
+func maskName(name string) string {
+	words := strings.Fields(name)
+	for i, w := range words {
+		for _, r := range w {
+			words[i] = string(r) + "***"
+			break
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// stamp is a time as answers show it: ISO 8601 with offset, in seconds.
+func stamp(t time.Time, l *time.Location) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.In(l).Format(time.RFC3339)
+	return &s
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,220 @@
+// Package webtest fills a store with two businesses, their people and what the
+// HTTP faces show of them, for tests of those faces. Everything goes through
+// the real store and the real rules.
+package webtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Password is everybody's.
+const Password = "correct horse battery"
+
+// Tracking numbers of the world: one that waits in a locker, one that is only
+// announced, one that was collected long ago.
+const (
+	Waiting   = "SWP100200300"
+	Announced = "SWP100200301"
+	Old       = "SWP000000001"
+)
+
+// PickupCode and DeliveryCode are those of the delivery that waits: no page and
+// no public answer may hold them.
+const (
+	PickupCode   = "550618"
+	DeliveryCode = "8306142"
+	Secret       = "whk-secret-0123456789-abcdef-wxyz"
+)
+
+// World is a filled store with the services over it.
+type World struct {
+	DB      *store.DB
+	Lockers *locker.Service
+	Auth    *auth.Service
+
+	Business, Other cloud.Business
+	Tokens          map[cloud.AccountType]string // of Business
+	Emails          map[cloud.AccountType]string
+	Stranger        string // token of the other business's provider
+	Device, Spare   cloud.Device
+	Delivery        cloud.Delivery // the one that waits
+	Outbox          cloud.OutboxID // a webhook delivery of Business's provider
+	Expired         string         // a token that is no longer good
+}
+
+// New fills a fresh SQLite store.
+func New(t testing.TB) *World {
+	db := storetest.OpenSQLite(t)
+	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t)})}
+	db.OnCommit(w.Lockers.Committed)
+	w.fill(t)
+	return w
+}
+
+// FindToken is what both faces need.
+func (w *World) FindToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
+	l, err := w.DB.FindToken(ctx, hash)
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider}, err
+}
+
+// Deliveries lists a business's newest.
+func (w *World) Deliveries(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error) {
+	return w.DB.ListDeliveries(ctx, store.DeliveryFilter{BusinessID: b, Limit: limit})
+}
+
+// Write stores changes.
+func (w *World) Write(t testing.TB, ch cloud.Changes) {
+	require.NoError(t, w.DB.Decide(context.Background(), 0, func(cloud.View) (*cloud.Changes, error) { return &ch, nil }))
+}
+
+func (w *World) fill(t testing.TB) {
+	now := time.Now().UTC().Truncate(time.Second)
+	box := storetest.Box(t)
+	w.Business = cloud.Business{ID: 42, Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto", SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example"}
+	w.Other = cloud.Business{ID: 43, Code: "other", Name: "Other Freight", Timezone: "Europe/Berlin"}
+	ch := cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}, Providers: []cloud.Provider{
+		{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now},
+		{ID: 18, BusinessID: 43, Code: "rival", Name: "Rival Post", Services: []string{"locker"}, CreatedAt: now}}}
+	hash := auth.HashPassword(Password)
+	add := func(id int64, b cloud.BusinessID, typ cloud.AccountType, p cloud.ProviderID) string {
+		token := auth.NewToken()
+		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: b, Type: typ, Name: string(typ), ProviderID: p, Enabled: true, CreatedAt: now}
+		if typ != cloud.ProviderType {
+			a.Email, a.PasswordHash = fmt.Sprintf("%s@%d.example", typ, b), hash
+			if b == 42 {
+				w.Emails[typ] = a.Email
+			}
+		}
+		ch.Accounts = append(ch.Accounts, a)
+		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: auth.Hash(token), AccountID: a.ID, Name: "test", CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+		return token
+	}
+	for i, typ := range []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin} {
+		w.Tokens[typ] = add(int64(i+1), 42, typ, 0)
+	}
+	w.Tokens[cloud.ProviderType] = add(20, 42, cloud.ProviderType, 17)
+	w.Stranger = add(21, 43, cloud.ProviderType, 18)
+	w.Expired = add(22, 42, cloud.ClientAdmin, 0)
+	ch.Accounts[len(ch.Accounts)-1].Email = "former@42.example" // an email has one account
+	ch.Tokens[len(ch.Tokens)-1].ExpiresAt = now.Add(-time.Minute)
+
+	secrets := locker.CodeSecrets{Salt: make([]byte, 16), Key: make([]byte, 32), Params: wire.CodeParams{MemoryKiB: 64, Passes: 1}}
+	device := func(id cloud.DeviceID, b cloud.BusinessID, code, name string) cloud.Device {
+		return cloud.Device{ID: id, BusinessID: b, Code: code, Name: name, Type: "smart_locker", Address: "120 Front St W, Toronto ON M5J 2L7, CA",
+			Latitude: 43.6446, Longitude: -79.3849, Timezone: "America/Toronto", Protocol: "mqtt", Livemode: true, CreatedAt: now, EnrolledAt: now,
+			SealedCode: locker.SealSecrets(box, secrets)}
+	}
+	w.Device, w.Spare = device(88, 42, "TOR-FRONT-01", "Front St Lobby"), device(89, 42, "TOR-UNION-02", "Union Station East")
+	ch.Devices = []cloud.Device{w.Device, w.Spare, device(90, 43, "BER-01", "Berlin Hauptbahnhof")}
+	ch.Sessions = []cloud.Session{
+		{DeviceID: 88, Generation: 1, Node: "test", Online: true, ConnectedAt: now.Add(-3 * time.Hour), LastSeenAt: now},
+		{DeviceID: 89, Generation: 1, Node: "test", LastSeenAt: now.Add(-26 * time.Hour), ConnectedAt: now.Add(-50 * time.Hour)}}
+	sizes := []string{"S", "S", "M", "M", "L", "XL"}
+	for _, d := range ch.Devices {
+		for i := range 12 {
+			n := i + 1
+			c := cloud.Compartment{GridID: cloud.GridID(int(d.ID)*100 + n), DeviceID: d.ID, GridCode: fmt.Sprintf("A%02d", n), ShelfCode: "A", Door: uint(n), PickupNumber: n,
+				Label: fmt.Sprintf("A-%d", n), Column: 1 + i/4, Row: 1 + i%4, Size: sizes[i%len(sizes)], PickupEnabled: true, DoorStatus: "closed", State: cloud.GridFree}
+			switch {
+			case d.ID == 88 && n == 3:
+				c.State, c.DeliveryID = cloud.GridOccupied, 64021
+			case d.ID == 88 && n == 6:
+				c.State = cloud.GridReserved
+			case d.ID == 88 && n == 7:
+				c.DoorStatus = "open"
+			case d.ID == 88 && n == 9:
+				c.State, c.BlockReason = cloud.GridBlocked, "open_failed"
+			case d.ID == 88 && n == 11:
+				c.DoorStatus = "unknown"
+			}
+			ch.Compartments = append(ch.Compartments, c)
+		}
+	}
+	w.Delivery = cloud.Delivery{ID: 64021, Number: "LD-000064021", BusinessID: 42, ProviderID: 17, DeviceID: 88, Reference: "SWP-REF-88", Status: cloud.DeliveryDelivered,
+		Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+1 416 555 0123"}, DeliverBefore: now.Add(48 * time.Hour), CollectWithin: 72 * time.Hour,
+		DueAt: now.Add(70 * time.Hour), PickupAssigned: true, PickupCodeActive: true, ConfirmedBy: wire.ByDoorClose, Livemode: true, RequestHash: []byte{1},
+		SealedCodes: box.Seal("delivery-codes", fmt.Appendf(nil, `{"d":%q,"p":%q}`, DeliveryCode, PickupCode)),
+		CreatedAt:   now.Add(-5 * time.Hour), DoorsOpenedAt: now.Add(-125 * time.Minute), DepositedAt: now.Add(-2 * time.Hour),
+		Packages: []cloud.Package{{TrackingNumber: Waiting, GridID: 8803, Status: cloud.PackageInCompartment, Weight: 2.4, Size: "M"}}}
+	announced := cloud.Delivery{ID: 64022, Number: "LD-000064022", BusinessID: 42, ProviderID: 17, DeviceID: 89, Reference: "SWP-REF-89", Status: cloud.DeliveryCreated,
+		Recipient: cloud.Recipient{Name: "Ada Byron", Phone: "+1 416 555 0199"}, DeliverBefore: now.Add(48 * time.Hour), CollectWithin: 72 * time.Hour, RequestHash: []byte{2},
+		SealedCodes: w.Delivery.SealedCodes, Livemode: true, CreatedAt: now.Add(-time.Hour), Packages: []cloud.Package{{TrackingNumber: Announced, Status: cloud.PackageCreated}}}
+	ch.Deliveries = []cloud.Delivery{w.Delivery, announced}
+	ch.Openings = []cloud.Opening{{ID: "op_0123456789abcdef01234567", BusinessID: 42, DeviceID: 88, Kind: wire.OpenStaff, State: cloud.OpeningRunning,
+		Requester: cloud.Requester{Type: "console", ID: "1", Name: "Sam"}, Doors: []cloud.OpeningDoor{{Door: 7, GridID: 8807, Status: "open"}},
+		RequestedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Minute), EndsAt: now.Add(9 * time.Minute)}}
+	ch.Exceptions = []cloud.Exception{{ID: 7, BusinessID: 42, DeviceID: 88, GridCode: "A07", Source: "x1", Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: now.Add(-30 * time.Second)}}
+	w.timelines(&ch, now)
+	body := fmt.Sprintf(`{"event_id":"PLE-1","event":"locker_delivery.delivered","data":{"pickup_code":%q,"delivery_code":%q,"packages":[{"tracking_number":%q}]}}`, PickupCode, DeliveryCode, Waiting)
+	ch.Endpoints = []cloud.Endpoint{{ID: 5, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://hooks.example/postern", SandboxEnabled: true, Events: []string{"*"},
+		Secret: []byte(Secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
+	w.Outbox = 900
+	ch.Outbox = []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1", Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelLocker,
+		ReferenceType: "locker_delivery", ReferenceID: w.Delivery.Number, OccurredAt: now.Add(-2 * time.Hour), CreatedAt: now.Add(-2 * time.Hour), Body: []byte(body)},
+		Deliveries: []cloud.OutboxDelivery{{ID: w.Outbox, EventID: "PLE-1", EndpointID: 5, BusinessID: 42, WebhookID: "PLE-1", State: cloud.OutboxSuccess, Attempts: 1, MaxAttempts: 8,
+			CreatedAt: now.Add(-2 * time.Hour), DeliveredAt: now.Add(-2 * time.Hour)}}}}
+	w.Write(t, ch)
+}
+
+func (w *World) timelines(ch *cloud.Changes, now time.Time) {
+	add := func(id cloud.ShipmentID, number string, d cloud.DeliveryID, codes map[otep.Code]time.Time) {
+		sh := cloud.Shipment{ID: id, BusinessID: 42, Number: number, ProviderID: 17, DeliveryID: d, Profile: "parcel", CreatedAt: now}
+		for code, at := range codes {
+			e := otep.Event{OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: at.Add(time.Second)}, StatusCode: code, Source: &otep.Source{Type: "locker"}}
+			switch code {
+			case otep.AvailableForPickup:
+				e.Location = &otep.Location{Name: "Front St Lobby", Type: "locker", City: "Toronto", Region: "ON", Country: "CA"}
+			case otep.OutForDelivery:
+				e.Location = &otep.Location{Name: "Jane's flat", Type: "address", Address: "9 Secret Lane", PostalCode: "M5V 2T6", City: "Toronto", Country: "CA"}
+			}
+			e.EventID = otep.ID(otep.Subject{TrackingNumber: number}, e)
+			ch.Events = append(ch.Events, cloud.TimelineEvent{ShipmentID: id, BusinessID: 42, Event: e.Fill("parcel")})
+		}
+		ch.Shipments = append(ch.Shipments, sh)
+	}
+	add(1, Waiting, 64021, map[otep.Code]time.Time{otep.InformationSubmitted: now.Add(-5 * time.Hour), otep.OutForDelivery: now.Add(-3 * time.Hour), otep.AvailableForPickup: now.Add(-2 * time.Hour)})
+	add(2, Announced, 64022, map[otep.Code]time.Time{otep.InformationSubmitted: now.Add(-time.Hour)})
+	add(3, Old, 0, map[otep.Code]time.Time{otep.InformationSubmitted: now.AddDate(0, 0, -190), otep.Delivered: now.AddDate(0, 0, -181)})
+}
+
+// Server is what a face must offer to be served here.
+type Server interface {
+	Serve(ln net.Listener) error
+	Shutdown(ctx context.Context) error
+}
+
+// Serve serves s in memory until the test ends and gives the listener to dial.
+func Serve(t testing.TB, s Server) *fasthttputil.InmemoryListener {
+	ln := fasthttputil.NewInmemoryListener()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-done)
+	})
+	return ln
+}
+
+// Client is a client of an in-memory listener that keeps no connection.
+func Client(ln *fasthttputil.InmemoryListener) *fasthttp.Client {
+	return &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }, DisablePathNormalizing: true, NoDefaultUserAgentHeader: true}
+}
