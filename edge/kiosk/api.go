@@ -138,6 +138,16 @@ func (k *Kiosk) result(a locker.Answer) Result {
 	return out
 }
 
+// health answers service staff and support bundles.
+func (k *Kiosk) health(w http.ResponseWriter, _ *http.Request) {
+	if k.cfg.Health == nil {
+		refuse(w, http.StatusNotFound, "health")
+		return
+	}
+	h := k.cfg.Health()
+	reply(w, http.StatusOK, map[string]any{"board_errors": h.Boards, "store": h.StoreUse, "uplink": h.Uplink, "temperatures": h.Temperatures, "versions": h.Versions})
+}
+
 // seconds is how long it is until a monotonic time, rounded up; 0 when it has
 // passed, -1 when it never comes.
 func seconds(until int64, now locker.Now) int {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // Desk takes codes.
@@ -53,7 +54,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Log are required.
+// Config is what New needs. All fields but Health and Log are required.
 type Config struct {
 	DeviceCode string
 	Desk       Desk
@@ -61,6 +62,7 @@ type Config struct {
 	Link       Link
 	Store      func() StoreState
 	Now        func() locker.Now
+	Health     func() wire.Health // nil: the page has none to show
 	Log        *slog.Logger
 }
 
@@ -111,6 +113,7 @@ func New(cfg Config) *Kiosk {
 		_, _ = w.Write(k.texts)
 	})
 	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.view()) })
+	mux.HandleFunc("GET /api/health", k.health)
 	mux.HandleFunc("GET /api/events", k.events)
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST /api/scan", k.scan)

@@ -252,6 +252,16 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	require.NotContains(t, body, `"state":"locked"`, "what is not known is never shown as locked")
 }
 
+func TestHealthIsShownWhenThereIsAny(t *testing.T) {
+	t.Parallel()
+	k := newKiosk(&fake{state: newState()}, io.Discard)
+	status, _, _ := call(k, "GET", "/api/health", "")
+	require.Equal(t, 404, status)
+	k.cfg.Health = func() wire.Health { return wire.Health{Uplink: map[string]uint64{"connects": 2}} }
+	_, body, _ := call(k, "GET", "/api/health", "")
+	require.Contains(t, body, `"uplink":{"connects":2}`)
+}
+
 func TestReopenIsOfferedOnlyWhileTheRulesAllowIt(t *testing.T) {
 	t.Parallel()
 	start := func() *fake {
