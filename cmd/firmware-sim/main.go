@@ -12,7 +12,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +20,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sort"
 	"strconv"
 	"strings"
@@ -29,9 +27,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
 )
@@ -61,12 +59,9 @@ func main() {
 	}
 }
 
-// errHelp ends a run after the help text was printed.
-var errHelp = errors.New("help")
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	opt, err := parse(args, stdout, stderr)
-	if errors.Is(err, errHelp) {
+	if errors.Is(err, cli.ErrHelp) {
 		return nil
 	}
 	if err != nil {
@@ -74,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	switch {
 	case opt.Version:
-		return printVersion(stdout)
+		return cli.PrintVersion(stdout, "firmware-sim")
 	case opt.Faults:
 		for _, f := range board.AllFaults() {
 			fmt.Fprintln(stdout, f)
@@ -96,42 +91,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func parse(args []string, stdout, stderr io.Writer) (opt options, err error) {
-	// kong would end the process after --help; here it only ends the run.
-	asked := false
-	parser, err := kong.New(&opt, kong.Name("firmware-sim"),
-		kong.Description("Plays a locker cabinet's controller boards over a pseudo-terminal or TCP."),
-		kong.Writers(stdout, stderr), kong.Exit(func(int) { asked = true }))
-	if err != nil {
-		return opt, err
-	}
-	args = append([]string(nil), args...)
-	for i, a := range args { // -version and -check as well as two dashes
-		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
-			args[i] = "-" + a
-		}
-	}
-	_, err = parser.Parse(args)
-	if asked {
-		return opt, errHelp
-	}
-	if err != nil {
-		return opt, fmt.Errorf("%w (try --help)", err)
-	}
-	return opt, nil
-}
-
-func printVersion(w io.Writer) error {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				version += " " + s.Value
-			}
-		}
-	}
-	_, err := fmt.Fprintln(w, "firmware-sim", version)
-	return err
+	_, err = cli.Parse(&opt, "firmware-sim", "Plays a locker cabinet's controller boards over a pseudo-terminal or TCP.", args, stdout, stderr)
+	return opt, err
 }
 
 // builtin is the cabinet that is played when none is described.
@@ -181,16 +142,8 @@ func load(opt options) (cfg board.Config, script board.Script, err error) {
 
 // readConfig reads YAML, of which JSON is a part. Unknown keys are refused.
 func readConfig(name string) (cfg board.Config, err error) {
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		return cfg, fmt.Errorf("read configuration: %w", err)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	if err := dec.Decode(&cfg); err != nil {
-		return cfg, fmt.Errorf("read configuration %s: %w", name, err)
-	}
-	return cfg, nil
+	err = cli.ReadYAML(name, &cfg)
+	return cfg, err
 }
 
 func lineNames(cfg board.Config) (names []string) {

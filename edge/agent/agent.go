@@ -42,6 +42,9 @@ type Config struct {
 	HealthEvery time.Duration
 	TLS         *tls.Config
 	Log         *slog.Logger
+	// Act is told of what is to be shown or done outside the boards, once it is
+	// durable: for the local page. It must not block; nil is nobody.
+	Act func(locker.Action)
 
 	// Seams of tests and simulators; nil takes the real thing.
 	Open     board.Opener
@@ -201,6 +204,12 @@ func (a *Agent) now() locker.Now {
 	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
 }
 
+// Now is the cabinet's time, as its rules see it.
+func (a *Agent) Now() locker.Now { return a.now() }
+
+// Health is what a health record would hold now.
+func (a *Agent) Health() wire.Health { return a.healthBody() }
+
 // Desk takes codes.
 func (a *Agent) Desk() *access.Desk { return a.desk }
 
@@ -285,6 +294,9 @@ func (a *Agent) status() wire.Status {
 
 // act takes what the rules want done outside.
 func (a *Agent) act(x locker.Action) {
+	if a.cfg.Act != nil {
+		defer a.cfg.Act(x)
+	}
 	switch x.(type) {
 	case locker.StatusChanged:
 		a.link.StatusChanged()

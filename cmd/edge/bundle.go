@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-io/postern/cmd/internal/cli"
+)
+
+// supportBundle collects what helps to understand a cabinet. It changes
+// nothing: of a running agent it asks the local page, a store that nobody has
+// open it opens for reading.
+func supportBundle(ctx context.Context, s settings, file string, stdout io.Writer) error {
+	now := time.Now().UTC()
+	b := cli.NewBundle(now)
+	b.AddJSON("about.json", map[string]any{"program": "edge", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
+	b.AddJSON("settings.json", s) // it names the secrets' file, and holds none
+	b.AddJSON("secrets.json", secretsFacts(s.Secrets))
+	b.AddJSON("files.json", files(s.Data))
+	b.AddJSON("store.json", storeFacts(filepath.Join(s.Data, "edge.db")))
+	for _, name := range []string{"state", "health"} {
+		b.AddJSON("page-"+name+".json", askPage(ctx, s.Kiosk.Listen, "/api/"+name))
+	}
+	if err := b.Write(file); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(stdout, "wrote", file)
+	return err
+}
+
+// secretsFacts says which secrets there are, and none of them.
+func secretsFacts(name string) map[string]any {
+	s, err := readSecrets(name)
+	out := map[string]any{"file": name, "set": err == nil}
+	if err != nil {
+		out["problem"] = err.Error()
+		return out
+	}
+	var keys, brokers []string
+	for _, k := range s.Keys {
+		keys = append(keys, hex.EncodeToString(k.ID))
+	}
+	for _, b := range s.Brokers {
+		if u, err := url.Parse(b); err == nil {
+			brokers = append(brokers, u.Scheme+"://"+u.Host)
+		}
+	}
+	out["device_code"], out["prefix"], out["brokers"], out["pinned_key_ids"] = s.DeviceCode, s.Prefix, brokers, keys
+	return out
+}
+
+type fileFact struct {
+	Name    string    `json:"name"`
+	Bytes   int64     `json:"bytes"`
+	Mode    string    `json:"mode"`
+	Changed time.Time `json:"changed"`
+}
+
+func files(dir string) any {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return map[string]string{"problem": err.Error()}
+	}
+	out := []fileFact{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			out = append(out, fileFact{e.Name(), info.Size(), info.Mode().String(), info.ModTime().UTC()})
+		}
+	}
+	return out
+}
+
+// storeFacts counts what the store file holds.
+func storeFacts(path string) (out map[string]any) {
+	out = map[string]any{}
+	defer func() {
+		if p := recover(); p != nil { // a damaged file
+			out["problem"] = fmt.Sprint(p)
+		}
+	}()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: 100 * time.Millisecond})
+	if err != nil {
+		out["problem"] = "not read (the running agent has it open, or there is none): " + err.Error()
+		return out
+	}
+	defer db.Close()
+	err = db.View(func(tx *bolt.Tx) error {
+		out["bytes"], out["page_bytes"] = tx.Size(), db.Info().PageSize
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+			st := b.Stats()
+			out["bucket "+string(name)] = map[string]int{"entries": st.KeyN, "bytes_used": st.LeafInuse + st.BranchInuse}
+			return nil
+		})
+	})
+	if err != nil {
+		out["problem"] = err.Error()
+	}
+	return out
+}
+
+// askPage asks a running agent.
+func askPage(ctx context.Context, listen, path string) any {
+	raw, err := getPage(ctx, listen, path)
+	if err != nil {
+		return map[string]string{"problem": err.Error()}
+	}
+	return json.RawMessage(raw)
+}
+
+func getPage(ctx context.Context, listen, path string) ([]byte, error) {
+	if listen == "" {
+		return nil, errors.New("there is no local page (kiosk.listen is empty)")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listen+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{}} // no proxy: it is this machine
+	defer client.CloseIdleConnections()
+	r, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err == nil && (r.StatusCode != http.StatusOK || !json.Valid(raw)) {
+		err = fmt.Errorf("the local page answered %d", r.StatusCode)
+	}
+	return raw, err
+}

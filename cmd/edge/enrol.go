@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/protocol/topic"
+)
+
+// enrol is the one call by which a device gets its secrets.
+type enrol struct {
+	URL     string `arg:"" help:"Address of the cloud, https://…"`
+	Device  string `required:"" help:"This cabinet's device code." placeholder:"CODE"`
+	Token   string `env:"POSTERN_ENROL_TOKEN" help:"One-time token. Without it: one line on standard input." placeholder:"TOKEN"`
+	Replace bool   `help:"Overwrite secrets that are there."`
+}
+
+const (
+	enrolPath  = "/api/v1/devices/enrol"
+	enrolWait  = 30 * time.Second
+	maxAnswer  = 64 << 10
+	maxMessage = 200 // of an error that is shown
+)
+
+func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.Reader, stdout io.Writer) error {
+	address, err := e.address()
+	if err != nil {
+		return err
+	}
+	// The token works once: everything that can fail here fails before it is
+	// used.
+	if _, err := os.Lstat(s.Secrets); err == nil && !e.Replace {
+		return fmt.Errorf("enrol: %s is there already; --replace overwrites it", s.Secrets)
+	}
+	if err := writable(s.Secrets); err != nil {
+		return fmt.Errorf("enrol: %w", err)
+	}
+	token := e.Token
+	if token == "" {
+		line, err := bufio.NewReader(io.LimitReader(stdin, 1024)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("enrol: read token from standard input: %w", err)
+		}
+		if token = strings.TrimSpace(line); token == "" {
+			return errors.New("enrol: no token; give it on standard input, in POSTERN_ENROL_TOKEN or with --token")
+		}
+	}
+	secrets, err := e.call(ctx, address, token, roots)
+	if err != nil {
+		return fmt.Errorf("enrol at %s: %w", address, err)
+	}
+	raw, err := json.MarshalIndent(secrets, "", "  ")
+	if err == nil {
+		err = cli.WriteFile(s.Secrets, append(raw, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("enrol: %w; the token is used up, ask for another one", err)
+	}
+	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n", secrets.DeviceCode, s.Secrets)
+	return err
+}
+
+// address is where to enrol. Secrets come back, so it is https, or this machine.
+func (e enrol) address() (string, error) {
+	if !topic.ValidCode(e.Device) {
+		return "", fmt.Errorf("enrol: device code %q: 1 to %d of A-Z a-z 0-9 _ -", e.Device, topic.MaxCode)
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return "", fmt.Errorf("enrol: %q is not an address such as https://tms.example", e.URL)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname()+":"+port)) {
+		return "", fmt.Errorf("enrol: %s is not https; secrets would cross the network in the clear", u.Redacted())
+	}
+	return strings.TrimSuffix(u.String(), "/") + enrolPath, nil
+}
+
+// writable proves that a file can be made beside name.
+func writable(name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".try.*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func (e enrol) call(ctx context.Context, address, token string, roots *tls.Config) (s access.Secrets, err error) {
+	body, err := json.Marshal(map[string]string{"device_code": e.Device, "token": token})
+	if err != nil {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, enrolWait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return s, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	// No redirect is followed: the token goes where it was told to, and nowhere else.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: roots, Proxy: http.ProxyFromEnvironment},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	r, err := client.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer r.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+	if err != nil {
+		return s, fmt.Errorf("read answer: %w", err)
+	}
+	return e.secrets(r.StatusCode, raw)
+}
+
+// secrets reads the answer.
+func (e enrol) secrets(status int, raw []byte) (access.Secrets, error) {
+	var answer struct {
+		Result    bool   `json:"result"`
+		ErrorCode string `json:"error_code"`
+		Message   string `json:"message"`
+		access.Secrets
+	}
+	err := json.Unmarshal(raw, &answer)
+	switch {
+	case err == nil && answer.ErrorCode != "":
+		return answer.Secrets, fmt.Errorf("refused: %s (%q); ask for a new token when this one was used or is older than a day",
+			short(answer.ErrorCode), short(answer.Message))
+	case status/100 != 2 || err != nil || !answer.Result:
+		return answer.Secrets, fmt.Errorf("answer %d is not an enrolment; is this the address of the cloud?", status)
+	case answer.DeviceCode != e.Device:
+		return answer.Secrets, fmt.Errorf("answered for device %q", short(answer.DeviceCode))
+	}
+	return answer.Secrets, answer.Check()
+}
+
+func short(s string) string {
+	if len(s) > maxMessage {
+		return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+)
+
+// settings is the settings file. What doors there are, and on which board, the
+// cloud says; here stands how this machine is wired.
+type settings struct {
+	Data     string `yaml:"data" json:"data"`
+	Secrets  string `yaml:"secrets" json:"secrets"` // a file's name, never its content
+	LogLevel string `yaml:"log_level" json:"log_level"`
+	Kiosk    struct {
+		Listen string `yaml:"listen" json:"listen"`
+	} `yaml:"kiosk" json:"kiosk"`
+	TLSRoots string `yaml:"tls_roots" json:"tls_roots"`
+	Store    struct {
+		MaxMB int64 `yaml:"max_mb" json:"max_mb"`
+	} `yaml:"store" json:"store"`
+	HealthEvery time.Duration `yaml:"health_every" json:"health_every"`
+	Supply      uint          `yaml:"supply" json:"supply"` // volts of the coils
+	Lines       []line        `yaml:"lines" json:"lines"`
+}
+
+type line struct {
+	Name   string       `yaml:"name" json:"name"`
+	Port   string       `yaml:"port" json:"port"` // a device that keeps its name, or tcp://host:port
+	Baud   int          `yaml:"baud" json:"baud"`
+	Boards []boardEntry `yaml:"boards" json:"boards"`
+}
+
+type boardEntry struct {
+	Name     string         `yaml:"name" json:"name"`
+	Family   lockbus.Family `yaml:"family" json:"family"`
+	Address  uint8          `yaml:"address" json:"address"`
+	Items    bool           `yaml:"items" json:"items"`
+	Inverted bool           `yaml:"inverted" json:"inverted"`
+}
+
+// defaults are the settings of a cabinet that was told nothing.
+func defaults() settings {
+	s := settings{Data: "data/edge", LogLevel: "info", HealthEvery: 10 * time.Minute, Supply: uint(board.Supply12V)}
+	s.Kiosk.Listen = "127.0.0.1:8091"
+	s.Store.MaxMB = 512
+	return s
+}
+
+// Limits of settings.
+const (
+	minStoreMB, maxStoreMB = 16, 64 << 10
+	minHealth, maxHealth   = 10 * time.Second, 24 * time.Hour
+)
+
+// load puts defaults, file and flags together and checks all of it.
+func load(opt options) (settings, error) {
+	s := defaults()
+	if opt.Config != "" {
+		if err := cli.ReadYAML(opt.Config, &s); err != nil {
+			return s, err
+		}
+	}
+	for _, f := range []struct{ flag, field *string }{{opt.Data, &s.Data}, {opt.Secrets, &s.Secrets}, {opt.KioskListen, &s.Kiosk.Listen}, {opt.LogLevel, &s.LogLevel}, {opt.TLSRoots, &s.TLSRoots}} {
+		if f.flag != nil {
+			*f.field = *f.flag
+		}
+	}
+	if s.Secrets == "" {
+		s.Secrets = filepath.Join(s.Data, "secrets.json")
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	return s, nil
+}
+
+// check reports everything wrong, and what to do about it.
+func (s settings) check() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if s.Data == "" {
+		bad("data: name a folder for the store")
+	}
+	if !slices.Contains(cli.Levels, s.LogLevel) {
+		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
+	}
+	if s.Kiosk.Listen != "" && !loopback(s.Kiosk.Listen) {
+		bad("kiosk.listen %q: use an address of the loopback such as 127.0.0.1:8091, or an empty one for no page; the page has no login", s.Kiosk.Listen)
+	}
+	if s.Store.MaxMB < minStoreMB || s.Store.MaxMB > maxStoreMB {
+		bad("store.max_mb %d: use %d to %d", s.Store.MaxMB, minStoreMB, maxStoreMB)
+	}
+	if s.HealthEvery < minHealth || s.HealthEvery > maxHealth {
+		bad("health_every %s: use %s to %s", s.HealthEvery, minHealth, maxHealth)
+	}
+	if s.Supply != uint(board.Supply12V) && s.Supply != uint(board.Supply24V) {
+		bad("supply %d: use 12 or 24, the coils' volts", s.Supply)
+	}
+	for _, l := range s.Lines {
+		if addr, ok := strings.CutPrefix(l.Port, "tcp://"); l.Port == "" || ok && !hostPort(addr) {
+			bad("line %q: port %q: name a serial device, or tcp://host:port", l.Name, l.Port)
+		}
+	}
+	if err := (board.Layout{Lines: s.lines()}).Check(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func hostPort(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	return err == nil && host != "" && port != ""
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+func (s settings) supply() board.Supply { return board.Supply(s.Supply) }
+
+// lines is the wiring as the driver takes it.
+func (s settings) lines() []board.LineConfig {
+	var out []board.LineConfig
+	for _, l := range s.Lines {
+		c := board.LineConfig{Name: l.Name, Port: l.Port, Baud: l.Baud}
+		for _, b := range l.Boards {
+			c.Boards = append(c.Boards, board.BoardConfig{Name: b.Name, Family: b.Family, Address: b.Address, Items: b.Items, Inverted: b.Inverted})
+		}
+		out = append(out, c)
+	}
+	return out
+}

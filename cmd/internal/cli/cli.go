@@ -1,0 +1,155 @@
+// Package cli holds what the programs share on their command lines: flags with
+// one dash or two, settings files that refuse unknown keys, versions, logs, and
+// files that are there whole or not at all. Nothing here keeps state; every
+// function may be called from anywhere.
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrHelp ends a run after the help text was printed.
+var ErrHelp = errors.New("help")
+
+// Parse fills grammar, a pointer to kong's struct, from args. Long flags may
+// have one dash or two: -version and --version. It returns ErrHelp when the
+// help text was asked for and printed; no error ends the process.
+func Parse(grammar any, name, description string, args []string, stdout, stderr io.Writer) (*kong.Context, error) {
+	// kong would end the process after --help; here it only ends the run.
+	asked := false
+	parser, err := kong.New(grammar, kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr), kong.Exit(func(int) { asked = true }))
+	if err != nil {
+		return nil, err
+	}
+	ctx, err := parser.Parse(twoDashes(args))
+	if asked {
+		return nil, ErrHelp
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w (try --help)", err)
+	}
+	return ctx, nil
+}
+
+// twoDashes gives long flags their second dash. What follows -- is left alone.
+func twoDashes(args []string) []string {
+	out := append([]string(nil), args...)
+	for i, a := range out {
+		if a == "--" {
+			break
+		}
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' && (a[1] < '0' || a[1] > '9') {
+			out[i] = "-" + a
+		}
+	}
+	return out
+}
+
+// Version is the program's own version and the revision it was built from.
+func Version() string {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				version += " " + s.Value
+			}
+		}
+	}
+	return version
+}
+
+// PrintVersion writes one line: name, version, Go and platform.
+func PrintVersion(w io.Writer, name string) error {
+	_, err := fmt.Fprintln(w, name, Version(), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH)
+	return err
+}
+
+// ReadYAML decodes a settings file into v. Keys that v does not have are
+// refused, and so is a second document. An empty file changes nothing.
+func ReadYAML(name string, v any) error {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(v); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read configuration %s: there is more than one document in it", name)
+	}
+	return nil
+}
+
+// Levels of a log, as settings name them.
+var Levels = []string{"debug", "info", "warn", "error"}
+
+// Logger writes JSON lines from level on, one of Levels.
+func Logger(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("log level %q: use one of %s", level, strings.Join(Levels, ", "))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
+
+// WriteFile makes or replaces a file in one step that survives a power cut,
+// mode 0600: other programs see the old content or the new.
+func WriteFile(name string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder makes a rename durable. Where folders cannot be synced there is
+// nothing to do.
+func syncFolder(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// CheckSecret refuses a file with secrets that others on this machine can read.
+func CheckSecret(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is readable by others (mode %04o): run chmod 600 on it", name, info.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package kiosk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Result is the answer to everything that someone does at the page. Outcome is
+// one of wire's code outcomes or refusal reasons, or one of those below.
+type Result struct {
+	Outcome   string    `json:"outcome"`
+	Why       string    `json:"why,omitempty"` // of a refused request
+	OpeningID string    `json:"opening_id,omitempty"`
+	Doors     []DoorRef `json:"doors,omitempty"`
+	TriesLeft *int      `json:"tries_left,omitempty"` // after a wrong code
+	// LockedSeconds is how long the keypad is locked; -1 until staff or the
+	// cloud reset it.
+	LockedSeconds int `json:"locked_seconds,omitempty"`
+}
+
+// Outcomes that the rules do not know.
+const (
+	notACode  = "not_a_code"  // the input cannot be a code of this cabinet; no try was counted
+	noStore   = "store"       // the cabinet's memory takes nothing now; nothing happened
+	tooMany   = "busy_page"   // others wait already; nothing happened
+	uncertain = "uncertain"   // no answer in time: it may still happen
+	staffCode = "choose_door" // a right staff code, but no door was chosen
+)
+
+// DoorRef names a door for people.
+type DoorRef struct {
+	Door  uint   `json:"door"`
+	Label string `json:"label"`
+}
+
+func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Code  string `json:"code"`
+		Doors []uint `json:"doors"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	if len(in.Doors) > wire.MaxDoors {
+		refuse(w, http.StatusBadRequest, "doors")
+		return
+	}
+	var doors []edge.DoorNumber
+	for _, n := range in.Doors {
+		doors = append(doors, edge.DoorNumber(n))
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Desk.Type(ctx, in.Code, doors) })
+}
+
+func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Text string `json:"text"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Desk.Scan(ctx, in.Text) })
+}
+
+type openingInput struct {
+	OpeningID string `json:"opening_id"`
+}
+
+func (k *Kiosk) reopen(w http.ResponseWriter, r *http.Request) {
+	var in openingInput
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, locker.Reopen{OpeningID: in.OpeningID})
+	})
+}
+
+func (k *Kiosk) done(w http.ResponseWriter, r *http.Request) {
+	var in openingInput
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, locker.PressedDone{OpeningID: in.OpeningID})
+	})
+}
+
+// try asks the cabinet and tells the page what became of it. A page that goes
+// away meanwhile changes nothing: what was begun is seen through.
+func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Context) (locker.Answer, error)) {
+	select {
+	case k.tries <- struct{}{}:
+		defer func() { <-k.tries }()
+	default:
+		reply(w, http.StatusTooManyRequests, Result{Outcome: tooMany})
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
+	defer cancel()
+	a, err := ask(ctx)
+	if err == nil {
+		reply(w, http.StatusOK, k.result(a))
+		return
+	}
+	status, outcome := http.StatusServiceUnavailable, uncertain
+	switch {
+	case errors.Is(err, access.ErrNotACode):
+		status, outcome = http.StatusUnprocessableEntity, notACode
+	case errors.Is(err, locker.ErrFull), errors.Is(err, locker.ErrStore):
+		outcome = noStore
+		k.cfg.Log.Error("the store refuses what someone asked for at the cabinet", "err", err)
+	default:
+		k.cfg.Log.Warn("no answer to what someone asked for at the cabinet", "err", err)
+	}
+	reply(w, status, Result{Outcome: outcome})
+}
+
+func (k *Kiosk) result(a locker.Answer) Result {
+	s := k.cfg.Loop.State()
+	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now())}
+	for _, n := range a.Doors {
+		out.Doors = append(out.Doors, ref(&s, n))
+	}
+	switch {
+	case a.Outcome == wire.CodeOK && a.OpeningID == "":
+		out.Outcome = staffCode
+	case a.Outcome == wire.CodeUnknown:
+		out.TriesLeft = &a.Left
+	}
+	return out
+}
+
+// health answers service staff and support bundles.
+func (k *Kiosk) health(w http.ResponseWriter, _ *http.Request) {
+	if k.cfg.Health == nil {
+		refuse(w, http.StatusNotFound, "health")
+		return
+	}
+	h := k.cfg.Health()
+	reply(w, http.StatusOK, map[string]any{"board_errors": h.Boards, "store": h.StoreUse, "uplink": h.Uplink, "temperatures": h.Temperatures, "versions": h.Versions})
+}
+
+// seconds is how long it is until a monotonic time, rounded up; 0 when it has
+// passed, -1 when it never comes.
+func seconds(until int64, now locker.Now) int {
+	if until < 0 {
+		return -1
+	}
+	if until <= now.Mono {
+		return 0
+	}
+	return int((time.Duration(until-now.Mono) + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,113 @@
+package kiosk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/postern-io/postern/edge/locker"
+)
+
+// Notice is something to show for a moment.
+type Notice struct {
+	What  string `json:"what"` // open, pull, left_open, sound, message
+	Door  uint   `json:"door,omitempty"`
+	Label string `json:"label,omitempty"`
+	Text  string `json:"text,omitempty"` // of a message from the cloud
+}
+
+// Act hands on what the rules want shown. It does not block: a page that is
+// behind loses notices, never states.
+func (k *Kiosk) Act(a locker.Action) {
+	show, ok := a.(locker.Show)
+	if !ok || show.What == "reboot" {
+		return
+	}
+	n := Notice{What: show.What, Door: uint(show.Door), Text: show.Text}
+	if show.Door != 0 {
+		s := k.cfg.Loop.State()
+		n.Label = ref(&s, show.Door).Label
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for c := range k.listeners {
+		select {
+		case c <- n:
+		default:
+		}
+	}
+}
+
+// listen registers a live page; ok is false when there are enough of them.
+func (k *Kiosk) listen() (notices <-chan Notice, stop func(), ok bool) {
+	c := make(chan Notice, 16)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.listeners) >= maxListeners {
+		return nil, nil, false
+	}
+	k.listeners[c] = true
+	return c, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.listeners, c)
+	}, true
+}
+
+// events sends the state at once and whenever it changes, and notices as they
+// come.
+func (k *Kiosk) events(w http.ResponseWriter, r *http.Request) {
+	notices, stop, ok := k.listen()
+	if !ok {
+		reply(w, http.StatusServiceUnavailable, Result{Outcome: tooMany})
+		return
+	}
+	defer stop()
+	w.Header().Set("Content-Type", "text/event-stream")
+	s := stream{w: w, rc: http.NewResponseController(w)}
+	_ = s.rc.SetReadDeadline(time.Time{}) // the page says no more; tests' recorders have none
+	look, alive := time.NewTicker(lookEvery), time.NewTicker(keepAlive)
+	defer look.Stop()
+	defer alive.Stop()
+	for sent := s.state(k.view()); sent; {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-look.C:
+			sent = s.state(k.view())
+		case <-alive.C:
+			sent = s.send(": still here\n\n")
+		case n := <-notices:
+			b, _ := json.Marshal(n) // plain fields always encode
+			sent = s.send("event: notice\ndata: %s\n\n", b)
+		}
+	}
+}
+
+// stream is one live page.
+type stream struct {
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	last []byte
+}
+
+// state sends v when it differs from what was sent last.
+func (s *stream) state(v View) bool {
+	b, _ := json.Marshal(v) // plain fields always encode
+	if bytes.Equal(b, s.last) {
+		return true
+	}
+	s.last = b
+	return s.send("event: state\ndata: %s\n\n", b)
+}
+
+// send reports whether the page is still there.
+func (s *stream) send(format string, a ...any) bool {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeWait)) // tests' recorders have none
+	if _, err := fmt.Fprintf(s.w, format, a...); err != nil {
+		return false
+	}
+	return s.rc.Flush() == nil
+}

@@ -1,0 +1,150 @@
+// Package kiosk is the cabinet's own screen: one local page for couriers,
+// recipients and staff, with a keypad and a field for what a scanner types. It
+// works with no network.
+//
+// What it promises:
+//   - Codes come in a request's body and go to the desk. They are never logged,
+//     kept, put into an address or sent back.
+//   - An answer "ok" means that the opening is durable on the cabinet.
+//   - Only pages of this very address can act: loopback names alone, same
+//     origin, JSON bodies. Nothing is loaded from other hosts.
+//   - Live events may skip states in between; the newest always comes.
+//
+// It knows no rule: what a code opens and when a keypad locks is decided by
+// edge/locker. All methods are safe for concurrent use.
+package kiosk
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Desk takes codes.
+type Desk interface {
+	Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
+	Scan(ctx context.Context, text string) (locker.Answer, error)
+}
+
+// Loop is the owner of the cabinet's state.
+type Loop interface {
+	Do(ctx context.Context, in locker.Input) (locker.Answer, error)
+	State() locker.State
+	Broken() bool
+}
+
+// Link is the way to the cloud.
+type Link interface{ Connected() bool }
+
+// StoreState is how the cabinet's memory stands.
+type StoreState struct {
+	FilledPercent int       // of its size limit
+	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
+}
+
+// Config is what New needs. All fields but Health and Log are required.
+type Config struct {
+	DeviceCode string
+	Desk       Desk
+	Loop       Loop
+	Link       Link
+	Store      func() StoreState
+	Now        func() locker.Now
+	Health     func() wire.Health // nil: the page has none to show
+	Log        *slog.Logger
+}
+
+// Limits of the page.
+const (
+	maxBody      = 4 << 10
+	maxTries     = 4 // requests that wait for the desk; more are turned away
+	maxListeners = 8 // live pages
+	tryWait      = 20 * time.Second
+	lookEvery    = 250 * time.Millisecond // how often a live page's state is compared
+	keepAlive    = 15 * time.Second
+	writeWait    = 10 * time.Second
+	stopWait     = 2 * time.Second
+)
+
+//go:embed page
+var files embed.FS
+
+// Kiosk is the page. Run serves it.
+type Kiosk struct {
+	cfg     Config
+	handler http.Handler
+	tries   chan struct{}
+	texts   []byte
+
+	mu        sync.Mutex
+	listeners map[chan Notice]bool
+}
+
+// New builds the page; it starts nothing.
+func New(cfg Config) *Kiosk {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	k := &Kiosk{cfg: cfg, tries: make(chan struct{}, maxTries), listeners: map[chan Notice]bool{}}
+	k.texts, _ = json.Marshal(texts) // plain strings always encode
+	page, err := fs.Sub(files, "page")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	static := http.FileServerFS(page)
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", static)
+	mux.Handle("GET /kiosk.js", static)
+	mux.Handle("GET /kiosk.css", static)
+	mux.HandleFunc("GET /texts.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(k.texts)
+	})
+	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.view()) })
+	mux.HandleFunc("GET /api/health", k.health)
+	mux.HandleFunc("GET /api/events", k.events)
+	mux.HandleFunc("POST /api/code", k.code)
+	mux.HandleFunc("POST /api/scan", k.scan)
+	mux.HandleFunc("POST /api/reopen", k.reopen)
+	mux.HandleFunc("POST /api/done", k.done)
+	k.handler = guard(mux)
+	return k
+}
+
+// Handler is the page with its guards.
+func (k *Kiosk) Handler() http.Handler { return k.handler }
+
+// Run serves ln, a listener on the loopback, until ctx ends. It closes ln and
+// returns nil after an ordinary stop.
+func (k *Kiosk) Run(ctx context.Context, ln net.Listener) error {
+	s := &http.Server{Handler: k.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * tryWait, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ln) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve the local page: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
+	defer cancel()
+	if err := s.Shutdown(last); err != nil {
+		_ = s.Close() // someone holds a connection; it ends here
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the local page: %w", err)
+	}
+	return nil
+}
