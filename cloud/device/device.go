@@ -197,6 +197,9 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 	x := &session{code: d.Code, id: d.ID, generation: generation, commands: map[string]time.Time{}}
 	s.mu.Lock()
 	old := s.sessions[d.Code]
+	if old != nil && old.generation > generation {
+		x, old = old, x // a newer login came first
+	}
 	s.sessions[d.Code] = x
 	s.mu.Unlock()
 	if old != nil {

@@ -48,6 +48,7 @@ const (
 	maxPacket     = 256 << 10
 	writesPending = 128 // queued messages to a slow client; more are lost and come again
 	loginWait     = 10 * time.Second
+	keepAlive     = 60 // seconds a client may ask for; silence of half as long again ends its connection
 	acceptPause   = 100 * time.Millisecond
 )
 
@@ -62,7 +63,8 @@ type Broker struct {
 	closed    bool
 	conns     map[net.Conn]bool
 	listeners []io.Closer
-	wg        sync.WaitGroup
+	wg        sync.WaitGroup // of listeners
+	serving   sync.WaitGroup // of connections
 }
 
 // New builds a broker that does not listen yet.
@@ -85,12 +87,13 @@ func New(cfg Config) (*Broker, error) {
 	c.MaximumInflight = writesPending
 	c.MaximumQos = 1
 	c.MaximumSessionExpiryInterval = 0
+	c.TopicAliasMaximum = 0
 	c.WildcardSubAvailable = 0
 	c.SharedSubAvailable = 0
 	s := mqtt.New(&mqtt.Options{Capabilities: c, InlineClient: true, Logger: slog.New(quiet{cfg.Log.Handler()}), ClientNetReadBufferSize: 2048, ClientNetWriteBufferSize: 2048,
 		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
 	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
-	b.hook = &hook{cfg: cfg, clients: map[string]*login{}}
+	b.hook = &hook{cfg: cfg, clients: map[string]*login{}, conns: map[net.Conn]*login{}}
 	if err := s.AddHook(b.hook, nil); err != nil {
 		return nil, fmt.Errorf("add broker hook: %w", err)
 	}
@@ -150,7 +153,9 @@ func (b *Broker) ServeConn(c net.Conn) error {
 		return errors.Join(errClosed, c.Close())
 	}
 	b.conns[c] = true
+	b.serving.Add(1)
 	b.mu.Unlock()
+	defer b.serving.Done()
 	defer func() {
 		b.mu.Lock()
 		delete(b.conns, c)
@@ -160,6 +165,7 @@ func (b *Broker) ServeConn(c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(loginWait)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
+	defer b.hook.left(c)                           // the library says nothing of a client that left before its login was answered
 	return b.server.EstablishConnection("mqtt", c) // sets its own deadline after the login
 }
 
@@ -182,6 +188,10 @@ func (b *Broker) Connected() int { return b.hook.connected() }
 // Close ends all connections and listeners, and waits for them.
 func (b *Broker) Close() error {
 	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil // the library does not survive a second time
+	}
 	b.closed = true
 	listeners, conns := b.listeners, b.conns
 	b.listeners, b.conns = nil, map[net.Conn]bool{}
@@ -194,6 +204,7 @@ func (b *Broker) Close() error {
 		_ = c.Close()
 	}
 	b.wg.Wait()
+	b.serving.Wait()
 	return errors.Join(append(errs, b.server.Close())...)
 }
 
@@ -203,7 +214,8 @@ type hook struct {
 	cfg Config
 
 	mu      sync.Mutex
-	clients map[string]*login // by client id, of the newest connection
+	clients map[string]*login   // by client id, of the newest connection
+	conns   map[net.Conn]*login // of every connection that was let in
 }
 
 // login is who is behind a connection.
@@ -216,7 +228,7 @@ type login struct {
 func (h *hook) ID() string { return "postern" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPublish, mqtt.OnDisconnect, mqtt.OnWill}, []byte{b})
+	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnDisconnect}, []byte{b})
 }
 
 func (h *hook) connected() int {
@@ -253,8 +265,15 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		h.cfg.Log.Info("device login refused", "device", code, "remote", cl.Net.Remote, "err", err)
 		return false
 	}
+	if k := &cl.State.Keepalive; *k == 0 || *k > keepAlive {
+		*k = keepAlive // no client may be silent for longer than the link allows
+	}
+	l := &login{client: cl, code: code, generation: generation}
 	h.mu.Lock()
-	h.clients[cl.ID] = &login{client: cl, code: code, generation: generation}
+	if old := h.clients[cl.ID]; old == nil || old.generation < generation { // of two at once the newer one stays
+		h.clients[cl.ID] = l
+	}
+	h.conns[cl.Net.Conn] = l
 	h.mu.Unlock()
 	return true
 }
@@ -281,20 +300,42 @@ func (h *hook) login(cl *mqtt.Client) *login {
 	return nil
 }
 
-// OnACLCheck allows a device its own topics. Another one closes the
-// connection: the library alone would drop the message and tell nobody.
+// OnPacketRead looks at every topic that a client names, before the library
+// does: a foreign one closes the connection. The library alone would drop the
+// message, answer, or do nothing at all ($SYS, a malformed filter), and tell
+// nobody.
+func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	switch pk.FixedHeader.Type {
+	case packets.Publish:
+		return pk, h.allow(cl, pk.TopicName, true)
+	case packets.Subscribe:
+		for _, f := range pk.Filters {
+			if err := h.allow(cl, f.Filter, false); err != nil {
+				return pk, err
+			}
+		}
+	}
+	return pk, nil
+}
+
+// allow closes the connection of a client that names a foreign topic.
+func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
+	if h.OnACLCheck(cl, name, write) {
+		return nil
+	}
+	if h.login(cl) != nil {
+		h.cfg.Foreign(cl.ID, name, write)
+		h.cfg.Log.Warn("topic refused", "client", cl.ID, "topic", name, "write", write)
+	}
+	cl.Stop(packets.ErrNotAuthorized)
+	return packets.ErrRejectPacket // the only error that the library heeds here
+}
+
+// OnACLCheck allows a device its own topics. One that has been taken over has
+// none any more.
 func (h *hook) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
 	l := h.login(cl)
-	if l == nil {
-		return false
-	}
-	if topic.DeviceMay(h.cfg.Prefix, l.code, name, write) {
-		return true
-	}
-	h.cfg.Foreign(cl.ID, name, write)
-	h.cfg.Log.Warn("topic refused", "client", cl.ID, "topic", name, "write", write)
-	cl.Stop(packets.ErrNotAuthorized)
-	return false
+	return l != nil && topic.DeviceMay(h.cfg.Prefix, l.code, name, write)
 }
 
 // OnPublish queues what a device sends and returns; it never waits for the
@@ -313,21 +354,36 @@ func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	return pk, nil
 }
 
-// OnWill: the will only says what OnDisconnect says as well.
-func (h *hook) OnWill(_ *mqtt.Client, w mqtt.Will) (mqtt.Will, error) { return w, nil }
-
 // OnDisconnect marks a device as gone, unless a newer connection has taken
-// over.
+// over. The will says nothing more, so nobody reads it.
 func (h *hook) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
-	l := h.login(cl)
-	if l == nil {
-		return
+	if l := h.login(cl); l != nil {
+		h.gone(l)
 	}
+}
+
+// left forgets the login of a connection that has ended.
+func (h *hook) left(c net.Conn) {
 	h.mu.Lock()
-	if h.clients[cl.ID] == l {
-		delete(h.clients, cl.ID)
+	l := h.conns[c]
+	delete(h.conns, c)
+	h.mu.Unlock()
+	if l != nil {
+		h.gone(l)
+	}
+}
+
+// gone says that a login has ended, once, unless a newer one has taken over.
+func (h *hook) gone(l *login) {
+	h.mu.Lock()
+	newest := h.clients[l.client.ID] == l
+	if newest {
+		delete(h.clients, l.client.ID)
 	}
 	h.mu.Unlock()
+	if !newest {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), loginWait)
 	defer cancel()
 	h.cfg.Devices.Disconnected(ctx, l.code, l.generation)

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden bytes")
+
+// message is one message of the link with every field set, so that its bytes
+// show every published key.
+type message struct {
+	name  string
+	value any // not a pointer
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func epoch(n byte) Epoch { return Epoch(bytes.Repeat([]byte{n}, 16)) }
+
+func headOf(n byte) Head { return Head(bytes.Repeat([]byte{n}, 32)) }
+
+// bodies are the bodies of all record kinds. Their index is not their kind.
+func bodies() map[Kind]any {
+	return map[Kind]any{
+		KindOpeningStarted: OpeningStarted{OpeningID: "op_1", Kind: OpenDeposit, Doors: []uint{1, 2}, CommandID: "cmd", Who: "courier", DeliveryRef: "LD-1", EndsAt: 9},
+		KindDoorOpened:     DoorOpened{OpeningID: "op_1", Door: 2, Pulses: 1},
+		KindDoorClosed:     DoorClosed{OpeningID: "op_1", Door: 2, OpenMS: 1500, Item: ItemPresent},
+		KindOpeningSettled: OpeningSettled{OpeningID: "op_1", ConfirmedBy: ByDoorClose, Doors: []SettledDoor{{Door: 2, OpenedAt: 3, ClosedAt: 4, Item: ItemAbsent}},
+			Packages: []SettledPackage{{Ref: "PK-1", Door: 2, Outcome: Deposited, FailureCode: "F", CodeNumber: 7}}},
+		KindOpeningEnded: OpeningEnded{OpeningID: "op_1", Reason: EndOpenFailed},
+		KindPickupCompleted: PickupCompleted{DeliveryRef: "LD-1", OpeningID: "op_2", Doors: []uint{2}, StillOpen: true, How: "qr", CodeNumber: 7, ListNumber: 9,
+			Left: []uint{3}},
+		KindCommandOutcome:  CommandOutcome{CommandID: "cmd", Outcome: OutcomePartial, Doors: map[uint]string{2: DoorOpenFailed}, Reason: "r"},
+		KindExceptionOpened: Exception{ID: "x1", Type: ExItemMissing, Severity: SeverityHigh, Door: 2, Evidence: "e"},
+		KindExceptionClosed: Exception{ID: "x1", Type: ExItemMissing, Severity: SeverityHigh, Door: 2, Evidence: "resolved"},
+		KindTrackingEvent:   TrackingEvent{Subject: "PK-1", StatusCode: "in_transit", Location: "Dock 3", Extensions: map[string]string{"lane": "4"}},
+		KindScan: Scan{Raw: []byte("]C1"), Symbology: "code128", Identifiers: map[string]string{"00": "1"}, Certainty: "exact", Post: "P", Step: "S",
+			Repeats: 2},
+		KindTelemetry: Measurement{Type: "temperature", Value: 21.5, Unit: "Cel", Door: 2},
+		KindHealth: Health{Boards: map[string]uint64{"A": 1}, StoreUse: map[string]uint64{"lane0": 2}, Uplink: map[string]uint64{"batches": 3},
+			Temperatures: map[string]float64{"cpu": 50}, Versions: map[string]string{"agent": "1"}},
+		KindCodeAttempt:   CodeAttempt{Outcome: CodeUnknown, Input: "keypad"},
+		KindConfigApplied: ConfigApplied{Version: 3, Result: "ok"},
+		KindGap:           Gap{Epoch: epoch(1), Lane: Telemetry, First: 5, Last: 9, Reason: GapEvicted, Counts: map[Kind]uint64{KindScan: 5}, HeadAfter: ptr(headOf(2))},
+		KindTamper:        Tamper{What: TamperDoorForced, Door: 2, Count: 4},
+	}
+}
+
+func sampleRecord() Record {
+	return Record{Kind: KindDoorOpened, At: 1795216320000000000, Boot: 3, Mono: 4000, Clock: ClockSynced, ErrMS: 12, Body: MustEncode(bodies()[KindDoorOpened])}
+}
+
+func sampleBatch() Batch {
+	return Batch{Version: 1, Epoch: epoch(1), Lane: Telemetry, First: 1, Records: []Raw{MustEncode(sampleRecord())},
+		Sent: Sample{Boot: 3, Mono: 5000, Wall: 1795216320000000001, Clock: ClockSynced, ErrMS: 12}, PrevEpoch: ptr(epoch(2)), Head: headOf(3),
+		Boots: map[uint64]BootSync{2: {Mono: 1, Wall: 2, ErrMS: 3}}}
+}
+
+func sampleConfig() Config {
+	return Config{Version: 4, Layout: []LayoutDoor{{Door: 1, Board: "A", Channel: 2, Inverted: true, Size: "M", Display: 7, Label: "A-1"}},
+		Hours: []Hours{{Day: 1, Open: "08:00", Close: "20:00"}}, Texts: map[string]string{"welcome": "Hi"},
+		Times: DefaultTimes(), Policy: Policy{LocalDropOff: true, OfflineTrust: true, RetainDays: 30}, Codes: CodeParams{MemoryKiB: 8192, Passes: 3},
+		Keys: []PinnedKey{{ID: []byte{1}, Key: bytes.Repeat([]byte{9}, 32)}}, Brokers: []string{"ssl://b:8883"}, DeviceCode: "CAB-1"}
+}
+
+func sampleCode() CodeEntry {
+	return CodeEntry{Number: 7, Op: CodeSet, Kind: CodePickup, Verifier: bytes.Repeat([]byte{5}, 32), DeliveryRef: "LD-1", Doors: []uint{2}, Sizes: []string{"M"},
+		Packages: map[uint][]string{2: {"PK-1"}}, NotBefore: 1, NotAfter: 2, Active: ActiveAtSettle}
+}
+
+func messages() []message {
+	code := sampleCode()
+	out := []message{
+		{"batch", sampleBatch()},
+		{"record", sampleRecord()},
+		{"down", Down{Type: DownAck, Body: MustEncode(Ack{Epoch: epoch(1), Next: 1})}},
+		{"ack", Ack{Epoch: epoch(1), Lane: Telemetry, Next: 8, Head: headOf(2), Credit: ptr(uint64(0)), ResendFrom: 8, Refused: RefusedFork, RefusedFirst: 9}},
+		{"ack without limit", Ack{Epoch: epoch(1), Lane: Settlement, Next: 1, Head: headOf(2)}},
+		{"command", Command{CommandID: "0198", DeviceCode: "CAB-1", IssuedAt: 1, ExpiresAt: 2, Versions: map[uint]uint64{2: 5}, Kind: CmdOpenDoors, Body: Raw{0xa0}}},
+		{"open_doors", OpenDoors{OpeningID: "op_1", Kind: OpenReassign, Doors: []uint{2}, SessionSeconds: 600, DeliveryRef: "LD-1", Packages: map[uint][]string{2: {"PK-1"}},
+			Code: &code, Light: true, Replaces: "op_0"}},
+		{"close_session", CloseSession{OpeningID: "op_1", How: CloseSettle, ConfirmedBy: ByPartnerAPI}},
+		{"door_reason", DoorReason{Door: 2, Reason: "dirty"}},
+		{"sync_config", SyncConfig{Version: 4}},
+		{"time", Time{DeviceCode: "CAB-1", Nonce: []byte{1, 2}, ServerTime: 3}},
+		{"codes", Codes{DeviceCode: "CAB-1", From: 6, To: 7, Entries: []CodeEntry{code}}},
+		{"status", Status{State: Online, At: 1, AgentVersion: "v", Instance: []byte{1}, Boot: 3, Epoch: epoch(1), UptimeS: 60, Boards: map[string]string{"A": "online"},
+			StoreUse: []uint64{1, 2}, Backlog: []uint64{3, 4}, Ends: []LaneEnd{{Last: 5, Head: headOf(5)}, {Last: 6, Head: headOf(6)}}, ConfigVersion: 4, CodeList: 7,
+			Nonce: []byte{8}, Doors: []DoorStatus{{Door: 2, State: DoorOpen, Item: ItemPresent, OpeningID: "op_1", Version: 5}},
+			Exceptions: []Exception{{ID: "x1", Type: ExDoorLeftOpen, Severity: SeverityLow}}}},
+		{"status offline", Status{State: Offline, At: 1, Epoch: epoch(1)}},
+		{"config", sampleConfig()},
+	}
+	all := bodies()
+	for k := KindOpeningStarted; k <= KindTamper; k++ {
+		out = append(out, message{"body " + k.String(), all[k]})
+	}
+	return out
+}
+
+// Golden bytes of every message: a published key never changes its meaning, so
+// these lines may be added to, never changed.
+func TestGoldenBytesOfEveryMessage(t *testing.T) {
+	path := filepath.Join("testdata", "golden.txt")
+	var got strings.Builder
+	for _, m := range messages() {
+		fmt.Fprintf(&got, "%s: %s\n", m.name, hex.EncodeToString(MustEncode(m.value)))
+	}
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+}
+
+// decodeLike decodes b into a new value of v's type.
+func decodeLike(v any, b []byte) (any, error) {
+	p := reflect.New(reflect.TypeOf(v))
+	err := Decode(b, p.Interface())
+	return p.Elem().Interface(), err
+}
+
+func TestEveryMessageIsReadBackFromItsGoldenBytes(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("testdata", "golden.txt"))
+	require.NoError(t, err)
+	lines := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		name, h, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		lines[name] = h
+	}
+	for _, m := range messages() {
+		b, err := hex.DecodeString(lines[m.name])
+		require.NoError(t, err)
+		got, err := decodeLike(m.value, b)
+		require.NoError(t, err, m.name)
+		if diff := cmp.Diff(m.value, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Sample{}, BootSync{}, LaneEnd{}, DoorStatus{}, LayoutDoor{}, Hours{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", m.name, diff)
+		}
+		require.Equal(t, b, MustEncode(got), m.name)
+	}
+}
+
+// Every field of every message is set above: a new key shows in the golden
+// bytes, or this test says that it does not.
+func TestGoldenMessagesSetEveryField(t *testing.T) {
+	t.Parallel()
+	partial := map[string]bool{"ack without limit": true, "status offline": true, "down": true}
+	var unset func(path string, v reflect.Value)
+	unset = func(path string, v reflect.Value) {
+		if v.Kind() != reflect.Struct {
+			return
+		}
+		for i := range v.NumField() {
+			f, name := v.Field(i), path+"."+v.Type().Field(i).Name
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
+			if f.IsZero() {
+				t.Errorf("%s is not set", name)
+			}
+			if f.Kind() == reflect.Slice && f.Len() > 0 && !strings.HasSuffix(name, ".Exceptions") {
+				unset(name, f.Index(0))
+			}
+			if f.Kind() == reflect.Pointer && !f.IsNil() {
+				f = f.Elem()
+			}
+			unset(name, f)
+		}
+	}
+	for _, m := range messages() {
+		if !partial[m.name] {
+			unset(m.name, reflect.ValueOf(m.value))
+		}
+	}
+}
