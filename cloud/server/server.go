@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -48,6 +49,7 @@ type Config struct {
 	WebhookWaits    []time.Duration // retry table; nil: the usual one
 	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
+	Limits  rest.Limits   // calls a minute
 	Session time.Duration // door session; 0: ten minutes
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
@@ -71,6 +73,7 @@ type Server struct {
 	Metrics  *prometheus.Registry
 
 	feed *feed
+	rest *rest.Server
 	ctx  context.Context // of the running server, for what commits wake
 	stop context.CancelFunc
 }
@@ -121,6 +124,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.feed.committed)
+	if err := s.faces(); err != nil {
+		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
+	}
 	return s, nil
 }
 
@@ -140,6 +146,7 @@ func (s *Server) foreign(client, name string, write bool) {
 
 // Listeners are where a server takes connections. Nil ones are left out.
 type Listeners struct {
+	HTTP      net.Listener
 	MQTT      net.Listener
 	MQTTTLS   net.Listener // with TLS
 	WebSocket net.Listener
@@ -164,12 +171,24 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("webhooks", s.Webhooks.Run)
 	err := s.listen(ln)
+	var face sync.WaitGroup
+	faces, closeFaces := context.WithCancel(loops)
+	defer closeFaces()
+	if ln.HTTP != nil && err == nil {
+		face.Go(func() {
+			if err := s.serveHTTP(faces, ln.HTTP); err != nil {
+				fail <- fmt.Errorf("serve HTTP: %w", err)
+			}
+		})
+	}
 	if err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-fail:
 		}
 	}
+	closeFaces()
+	face.Wait()
 	err = errors.Join(err, s.Broker.Close())
 	stop()
 	wg.Wait()

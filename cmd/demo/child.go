@@ -17,7 +17,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
@@ -47,8 +49,9 @@ type childConfig struct {
 
 // cloudConfig is the cloud of the demo: receivers on this machine are allowed.
 func (c childConfig) cloudConfig() server.Config {
-	return server.Config{Dir: c.Dir, Node: "demo", Version: version, Brokers: []string{"tcp://" + c.MQTT}, BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
-		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: []uint16{c.WebhookPort}, WebhookHTTP: true}
+	return server.Config{Dir: c.Dir, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
+		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: []uint16{c.WebhookPort}, WebhookHTTP: true,
+		Limits: rest.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
 }
 
 // child runs one role until it is told to stop.
@@ -138,7 +141,7 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("read secrets: %w", err)
 	}
-	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: version, Log: log})
+	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: cli.Version(), Log: log})
 	if err != nil {
 		return err
 	}
@@ -146,12 +149,15 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, a.Close())
 	}
-	k := kiosk.New(kiosk.Config{Agent: a, Log: log})
+	k := kiosk.New(kiosk.Config{DeviceCode: secrets.DeviceCode, Desk: a.Desk(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
+		Store: func() kiosk.StoreState {
+			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
+		}})
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := k.Serve(inner, ln); err != nil && inner.Err() == nil {
+		if err := k.Run(inner, ln); err != nil && inner.Err() == nil {
 			log.Error("kiosk page", "err", err)
 		}
 	})

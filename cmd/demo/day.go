@@ -356,7 +356,7 @@ func (s *stage) killCloud(ctx context.Context, c *cabinet) error {
 
 func (s *stage) sickReceiver(ctx context.Context, c *cabinet) error {
 	s.receiver.setSick(true)
-	s.say("receiver", "answers 503 to everything")
+	s.say("receiver", "answers 500 to everything")
 	p, err := s.deposit(ctx, c, "S")
 	s.receiver.setSick(false)
 	s.say("receiver", "is well again")
@@ -381,14 +381,16 @@ func (s *stage) rest(ctx context.Context) error {
 // waiting is how many records a cabinet has not been acknowledged for.
 func (c *cabinet) waiting(ctx context.Context) int {
 	var out struct {
-		Backlog []int `json:"backlog"`
+		Store struct {
+			Waiting []int `json:"waiting"`
+		} `json:"store"`
 	}
 	a := &api{client: c.s.api.client}
 	if err := a.call(ctx, "GET", "http://"+c.kiosk+"/api/state", nil, &out); err != nil {
 		return 1
 	}
 	n := 0
-	for _, b := range out.Backlog {
+	for _, b := range out.Store.Waiting {
 		n += b
 	}
 	return n

@@ -20,39 +20,50 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/postern-io/postern/cmd/internal/cli"
 )
-
-var version = "dev"
 
 // flags are the command line.
 type flags struct {
-	Once    bool             `help:"Play one day, compare, and exit: 0 only if everything agrees."`
-	JSON    bool             `name:"json" help:"With --once: print one JSON object with the counts instead of the story."`
-	Seed    uint64           `default:"1" help:"Chance of the day: which doors, how long people take."`
-	Listen  string           `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
-	Dir     string           `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	Once    bool   `help:"Play one day, compare, and exit: 0 only if everything agrees."`
+	JSON    bool   `name:"json" help:"With --once: print one JSON object with the counts instead of the story."`
+	Seed    uint64 `default:"1" help:"Chance of the day: which doors, how long people take."`
+	Listen  string `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
+	Dir     string `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
+	Version bool   `help:"Print the version and exit."`
 }
 
 func main() {
 	if role := os.Getenv(childEnv); role != "" {
 		os.Exit(child(role))
 	}
-	var f flags
-	kong.Parse(&f, kong.Name("demo"), kong.Description("Show Postern on this machine: cloud, cabinets, kiosk, webhook receiver, and a day in their life."),
-		kong.Vars{"version": version}, kong.UsageOnError())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, f, os.Stdout); err != nil && !errors.Is(err, context.Canceled) {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "demo:", err)
+		stop()
 		os.Exit(1)
 	}
 }
 
 var errDisagree = errors.New("the simulators, the cloud and the receiver do not agree")
 
-func run(ctx context.Context, f flags, out io.Writer) error {
+func run(ctx context.Context, args []string, out, stderr io.Writer) error {
+	var f flags
+	_, err := cli.Parse(&f, "demo", "Show Postern on this machine: cloud, cabinets, kiosk, webhook receiver, and a day in their life.", args, out, stderr)
+	if errors.Is(err, cli.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if f.Version {
+		return cli.PrintVersion(out, "demo")
+	}
+	return play(ctx, f, out)
+}
+
+func play(ctx context.Context, f flags, out io.Writer) error {
 	story := out
 	if f.JSON {
 		story = io.Discard

@@ -67,10 +67,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer r.mu.Unlock()
 	r.requests++
 	if r.sick || r.requests%7 == 0 {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	if err := signature.VerifyProvider(q.Header, body, time.Now(), r.key); err != nil {
+	if err := signature.VerifyProvider(q.Header.Get, body, time.Now(), []byte(r.key)); err != nil {
 		r.bad++
 		go r.s.say("receiver", "refused a webhook: %v", err)
 		w.WriteHeader(http.StatusUnauthorized)

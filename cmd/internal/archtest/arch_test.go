@@ -40,7 +40,9 @@ var allowed = map[string][]string{
 
 	"cloud":            {"protocol/otep", "protocol/wire"},
 	"cloud/seal":       {},
-	"cloud/auth":       {"cloud"},
+	"cloud/auth":       {"cloud", "cloud/limit"},
+	"cloud/limit":      {},
+	"cloud/receiver":   {"cloud"},
 	"cloud/locale":     {"cloud", "protocol/otep"},
 	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
 	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},
@@ -48,8 +50,8 @@ var allowed = map[string][]string{
 	"cloud/webhook":    {"cloud", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
-	"cloud/rest":       {"cloud", "cloud/auth", "cloud/device", "cloud/locale", "cloud/locker", "cloud/tracking", "cloud/store", "protocol/otep", "protocol/wire"},
-	"cloud/page":       {"cloud", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "cloud/store", "protocol/otep", "protocol/wire"},
+	"cloud/rest":       {"cloud", "cloud/limit", "cloud/receiver", "cloud/auth", "cloud/device", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 }
 

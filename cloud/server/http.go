@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// faces builds what is served over HTTP.
+func (s *Server) faces() error {
+	service := auth.New(s.Store)
+	gate := auth.NewGate(service, auth.GateConfig{})
+	parcels := tracking.New(s.Store)
+	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
+		Listen: s.Listen, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
+	if err != nil {
+		return fmt.Errorf("build pages: %w", err)
+	}
+	s.rest = rest.New(rest.Config{Store: s.Store, FindToken: s.findToken, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Limits: s.cfg.Limits, Log: s.log})
+	return nil
+}
+
+func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
+	l, err := s.Store.FindToken(ctx, hash)
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider}, err
+}
+
+func (s *Server) newest(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error) {
+	return s.Store.ListDeliveries(ctx, store.DeliveryFilter{BusinessID: b, Limit: limit})
+}
+
+// ready reports whether the database answers.
+func (s *Server) ready(ctx context.Context) error {
+	return s.Store.Look(ctx, func(v cloud.View) error {
+		_, err := v.Business(0)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// enrol gives a cabinet its secrets. Its code parameters are those of its
+// configuration.
+func (s *Server) enrol(ctx context.Context, code, token string) (any, error) {
+	params := passcode.DefaultParams()
+	if d, err := s.Store.FindDeviceByCode(ctx, code); err == nil {
+		var c wire.Config
+		if wire.Decode(d.Config, &c) == nil && c.Codes.Passes > 0 {
+			params = c.Codes
+		}
+	}
+	made, err := s.Devices.Enrol(ctx, s.Store, code, token, func(x device.Secrets) []byte {
+		return locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Result bool `json:"result"`
+		device.Enrolled
+	}{true, s.Enrolled(code, made)}, nil
+}
+
+// guard checks addresses when they are saved. A name that does not resolve yet
+// may be saved: the check that counts is made at every connection.
+type guard struct{ g *webhook.Guard }
+
+func (g guard) CheckURL(ctx context.Context, url string) error {
+	_, err := g.g.CheckSave(ctx, net.DefaultResolver, url)
+	return err
+}
+
+// httpStop bounds how long running requests may take to end.
+const httpStop = 15 * time.Second
+
+// serveHTTP serves until ctx ends.
+func (s *Server) serveHTTP(ctx context.Context, ln net.Listener) error {
+	done := make(chan error, 1)
+	go func() { done <- s.rest.Serve(ln) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpStop)
+	defer cancel()
+	return errors.Join(s.rest.Shutdown(stop), <-done)
+}
