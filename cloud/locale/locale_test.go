@@ -118,3 +118,33 @@ func TestUnknownKeysAreShownNotInvented(t *testing.T) {
 	require.Equal(t, "a b", Value(French, "door", "a_b"))
 	require.Len(t, All(), len(languages))
 }
+
+// Words that no page uses only wait to be wrong.
+func TestEveryWordIsUsed(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, dir := range []string{"../page", "../page/templates"} {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if !e.IsDir() {
+				b, err := os.ReadFile(dir + "/" + e.Name())
+				require.NoError(t, err)
+				all.Write(b)
+			}
+		}
+	}
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening)\.`)
+	for key := range words {
+		if values.MatchString(key) {
+			kind, _, _ := strings.Cut(key, ".")
+			require.True(t, strings.Contains(all.String(), `.V "`+kind+`"`), "no page uses %s", kind)
+			continue
+		}
+		require.True(t, strings.Contains(all.String(), `"`+key+`"`), "no page uses %s", key)
+	}
+	used := regexp.MustCompile(`\.T "([a-z.]+)"`)
+	for _, m := range used.FindAllStringSubmatch(all.String(), -1) {
+		require.Contains(t, words, m[1], "a page uses a word that is not there")
+	}
+}

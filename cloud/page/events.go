@@ -137,8 +137,7 @@ func (s *stream) update(w *bufio.Writer) bool {
 		}
 	}
 	if len(news) > 1 {
-		b, _ := json.Marshal(news) // a map of strings always encodes
-		if _, err := fmt.Fprintf(w, "event: board\ndata: %s\n\n", b); err != nil {
+		if !say(w, news) {
 			return false
 		}
 	}
@@ -147,6 +146,19 @@ func (s *stream) update(w *bufio.Writer) bool {
 		return false
 	}
 	return w.Flush() == nil
+}
+
+// say writes one event. Its data is one line, as JSON escapes line ends.
+func say(w *bufio.Writer, news map[string]string) bool {
+	if _, err := w.WriteString("event: board\ndata: "); err != nil {
+		return false
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if e.Encode(news) != nil { // ends the line
+		return false
+	}
+	return w.WriteByte('\n') == nil
 }
 
 func (s *stream) read() (map[string][]byte, error) {

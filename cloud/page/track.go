@@ -59,7 +59,7 @@ func (p *Pages) track(ctx *fasthttp.RequestCtx) {
 	out, err := p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number})
 	var shown *cloud.Error
 	if errors.As(err, &shown) && shown.Kind == cloud.NotFound {
-		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: locale.Error(f.Lang, shown.Code)})
+		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: f.T("track.check")})
 		return
 	}
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/locker"
 )
 
 // Store is what this package needs of the database.
@@ -57,8 +56,8 @@ const (
 )
 
 // eventNames are what an endpoint can subscribe to.
-var eventNames = []string{"*", locker.EventDoorsOpened, locker.EventDelivered, locker.EventPickedUp, locker.EventDeliveryFailed,
-	"locker_delivery.expired", locker.EventCancelled, locker.EventCorrectionReopened, locker.EventPickupCodeChanged}
+var eventNames = []string{"*", "locker_delivery.doors_opened", "locker_delivery.delivered", "locker_delivery.picked_up", "locker_delivery.delivery_failed",
+	"locker_delivery.expired", "locker_delivery.cancelled", "locker_delivery.correction_reopened", "locker_delivery.pickup_code_changed"}
 
 // Endpoint is a webhook endpoint as its owner sees it.
 type Endpoint struct {

@@ -114,7 +114,7 @@ for (const colorScheme of ["light", "dark"]) {
   await page.click("form.login button");
   await page.waitForURL(base + "/console");
   found.noscript.doors = await page.locator("#cabinets li.door").count();
-  found.noscript.hint = await page.locator("noscript").count() > 0 && await page.getByText("Without script").isVisible();
+  found.noscript.hint = await page.locator("noscript .notice").isVisible();
   await page.click("form[action='/console/logout'] button");
   await page.waitForURL(base + "/console/login");
   found.noscript.out = true;
