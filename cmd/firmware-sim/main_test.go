@@ -34,6 +34,7 @@ func TestHelpVersionAndCheckTouchNothing(t *testing.T) {
 		{[]string{"--version"}, "firmware-sim"},
 		{[]string{"--faults"}, "flip_keep_sum"},
 		{[]string{"-check"}, "12 doors"},
+		{[]string{"-check", "-config", "../../configs/cabinet.yaml"}, "2 boards, 16 doors"},
 		{[]string{"--check", "--script", file(t, "1s push 3\n+1s close 3")}, "2 script steps"},
 	} {
 		var out bytes.Buffer

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
+)
+
+// open opens a node's data without serving. It makes no new data.
+func open(ctx context.Context, s settings, log *slog.Logger) (*server.Server, error) {
+	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
+		return nil, fmt.Errorf("there is no data to look at: %w", err)
+	}
+	return server.New(ctx, s.server(log))
+}
+
+func closeAll(srv *server.Server) error {
+	return errors.Join(srv.Broker.Close(), srv.Store.Close())
+}
+
+// backup copies the database.
+func backup(ctx context.Context, s settings, file string, log *slog.Logger, stdout io.Writer) (err error) {
+	if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("backup: %s is there already", file)
+	}
+	srv, err := open(ctx, s, log)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeAll(srv)) }()
+	if err := srv.Store.Backup(ctx, file); err != nil {
+		return err
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "wrote %s; keep %s with it, in another place: without its keys what is sealed in the copy cannot be read\n", file, filepath.Join(s.Data, "keys.json"))
+	return err
+}
+
+// supportBundle collects what helps to understand a node.
+func supportBundle(ctx context.Context, s settings, file string, log *slog.Logger, stdout io.Writer) (err error) {
+	srv, err := open(ctx, s, log)
+	if err != nil {
+		return fmt.Errorf("support-bundle: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeAll(srv)) }()
+	now := time.Now().UTC()
+	b := cli.NewBundle(now)
+	b.AddJSON("about.json", map[string]any{"program": "cloud", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
+	b.AddJSON("settings.json", map[string]any{"settings": s, "database_set": s.Database != ""})
+	devices, err := deviceFacts(ctx, srv)
+	if err != nil {
+		return fmt.Errorf("support-bundle: %w", err)
+	}
+	b.AddJSON("devices.json", devices)
+	wal, err := srv.Store.WALSize()
+	if err != nil {
+		return fmt.Errorf("support-bundle: %w", err)
+	}
+	waiting, err := srv.Store.OutboxWaiting(ctx)
+	if err != nil {
+		return fmt.Errorf("support-bundle: %w", err)
+	}
+	b.AddJSON("store.json", map[string]any{"wal_bytes": wal, "outbox_waiting": waiting})
+	if err := b.Write(file); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, "wrote", file)
+	return err
+}
+
+// deviceFact is a device without its secrets.
+type deviceFact struct {
+	ID            cloud.DeviceID  `json:"device_id"`
+	Code          string          `json:"device_code"`
+	Type          string          `json:"device_type"`
+	Disabled      bool            `json:"disabled"`
+	EnrolledAt    time.Time       `json:"enrolled_at"`
+	ConfigVersion uint64          `json:"config_version"`
+	CodesHeld     uint64          `json:"codes_held"`
+	Journal       json.RawMessage `json:"journal"`
+}
+
+func deviceFacts(ctx context.Context, srv *server.Server) ([]deviceFact, error) {
+	out := []deviceFact{}
+	const page = 500
+	for after := cloud.DeviceID(0); ; {
+		devices, err := srv.Store.ListAllDevices(ctx, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+		for _, d := range devices {
+			after = d.ID
+			stats, err := srv.Store.JournalStats(ctx, d.ID)
+			if err != nil {
+				return nil, fmt.Errorf("add up journal of %s: %w", d.Code, err)
+			}
+			journal, err := json.Marshal(stats)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, deviceFact{d.ID, d.Code, d.Type, d.Disabled, d.EnrolledAt, d.ConfigVersion, d.CodesHeld, journal})
+		}
+		if len(devices) < page {
+			return out, nil
+		}
+	}
+}

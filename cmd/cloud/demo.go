@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// demoData fills a data folder.
+type demoData struct {
+	WebhookURL string `name:"webhook-url" help:"Where the sandbox's partner takes events; empty: nowhere." placeholder:"URL"`
+}
+
+// The sandbox's cabinets. The first one and the kiosk are wired in configs/.
+var demoDevices = []struct {
+	code, name, kind, board string
+	doors                   uint
+	latitude, longitude     float64
+	address                 string
+}{
+	{"CAB-1001", "Union Station", "smart_locker", "A", 12, 43.6453, -79.3806, "65 Front St W, Toronto"},
+	{"CAB-1002", "Kensington Market", "smart_locker", "A", 8, 43.6547, -79.4005, "160 Baldwin St, Toronto"},
+	{"KSK-1003", "Harbourfront kiosk", "kiosk", "A", 4, 43.6387, -79.3817, "235 Queens Quay W, Toronto"},
+}
+
+// The sandbox's deliveries: device, reference and tracking numbers.
+var demoDeliveries = []struct {
+	device    int
+	reference string
+	packages  []string
+}{
+	{0, "DEMO-1", []string{"SWP-DEMO-0001"}},
+	{0, "DEMO-2", []string{"SWP-DEMO-0002", "SWP-DEMO-0003"}},
+	{0, "DEMO-3", []string{"SWP-DEMO-0004"}},
+	{1, "DEMO-4", []string{"SWP-DEMO-0005"}},
+	{1, "DEMO-5", []string{"SWP-DEMO-0006"}},
+	{2, "DEMO-6", []string{"SWP-DEMO-0007"}},
+}
+
+func (d demoData) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
+	if s.Database != "" {
+		return errors.New("demo-data fills a data folder of its own: leave database unset")
+	}
+	if name, full := holdsData(s.Data); full {
+		return fmt.Errorf("demo-data: %s is there already; name an empty folder with --data, or move this one away", name)
+	}
+	srv, err := server.New(ctx, s.server(log))
+	if err != nil {
+		return err
+	}
+	box, err := d.fill(ctx, srv, s.baseURL())
+	if err = errors.Join(err, srv.Broker.Close(), srv.Store.Close()); err != nil {
+		return fmt.Errorf("demo-data: %w; remove %s before another try", err, s.Data)
+	}
+	enc := json.NewEncoder(stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(box)
+}
+
+// holdsData names what a data folder holds already.
+func holdsData(dir string) (name string, full bool) {
+	for _, name := range []string{"postern.db", "keys.json", "devices"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// baseURL is where people find this node.
+func (s settings) baseURL() string {
+	switch {
+	case s.BaseURL != "":
+		return s.BaseURL
+	case s.Listen == "":
+		return ""
+	case s.Listen[0] == ':':
+		return "http://localhost" + s.Listen
+	}
+	return "http://" + s.Listen
+}
+
+func (d demoData) fill(ctx context.Context, srv *server.Server, baseURL string) (server.Sandbox, error) {
+	cfg := server.SandboxConfig{WebhookURL: d.WebhookURL, BaseURL: baseURL, Passwords: true}
+	for _, x := range demoDevices {
+		dev := server.SandboxDevice{Code: x.code, Name: x.name, Type: x.kind, Latitude: x.latitude, Longitude: x.longitude, Address: x.address}
+		for n := uint(1); n <= x.doors; n++ {
+			dev.Layout = append(dev.Layout, wire.LayoutDoor{Door: n, Board: x.board, Channel: n, Size: demoSize(n, x.doors), Display: n, Label: fmt.Sprintf("A-%d", n)})
+		}
+		cfg.Devices = append(cfg.Devices, dev)
+	}
+	box, err := srv.Sandbox(ctx, cfg)
+	if err != nil {
+		return box, err
+	}
+	for _, x := range demoDeliveries {
+		in := locker.CreateInput{ReferenceNumber: x.reference, DeviceID: box.Devices[x.device].DeviceID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}}
+		for _, p := range x.packages {
+			in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: p, Size: "M"})
+		}
+		if _, err := srv.Lockers.Create(ctx, box.ProviderCaller, in); err != nil {
+			return box, fmt.Errorf("create delivery %s: %w", x.reference, err)
+		}
+		box.TrackingNumbers = append(box.TrackingNumbers, x.packages...)
+	}
+	return box, nil
+}
+
+// demoSize mixes sizes: half the doors M, a quarter each S and L.
+func demoSize(n, doors uint) string {
+	switch {
+	case n <= doors/4:
+		return "S"
+	case n > doors-doors/4:
+		return "L"
+	}
+	return "M"
+}

@@ -1,0 +1,120 @@
+// Program cloud is the core: device broker, locker rules, webhooks and HTTP.
+//
+//	cloud demo-data                     fills an empty data folder and prints what is in it, once
+//	cloud                               serves; SQLite in the data folder
+//	cloud --config cloud.yaml --check   checks settings and stops
+//	cloud backup copy.db                a consistent copy while it serves
+//	cloud support-bundle out.tar.gz
+//
+// Long flags may have one dash. A flag wins over the environment, that over the
+// settings file. Logs are JSON lines on standard error. SIGINT and SIGTERM stop
+// it in order: intake first, the store last.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
+)
+
+type options struct {
+	Config         string   `help:"Settings, YAML. Unknown keys are refused." placeholder:"FILE"`
+	Listen         *string  `help:"HTTP address; empty: none." placeholder:"HOST:PORT"`
+	MQTTListen     *string  `name:"mqtt-listen" help:"Plain MQTT address, on the loopback; empty: none." placeholder:"HOST:PORT"`
+	MQTTPlain      bool     `name:"mqtt-plain" help:"Let plain MQTT listen beyond the loopback. Device passwords then cross the network in the clear."`
+	MQTTTLSListen  *string  `name:"mqtt-tls-listen" help:"MQTT address with TLS." placeholder:"HOST:PORT"`
+	MQTTWSListen   *string  `name:"mqtt-ws-listen" help:"MQTT over WebSocket, on the loopback, behind a proxy that has TLS." placeholder:"HOST:PORT"`
+	Broker         []string `help:"Address that enrolling devices are told; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
+	TLSCert        *string  `help:"Certificate chain, PEM." placeholder:"FILE"`
+	TLSKey         *string  `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
+	Data           *string  `help:"Folder of keys and, with SQLite, the database." placeholder:"DIR"`
+	Database       *string  `env:"POSTERN_DATABASE" help:"postgres://… or a file; empty: SQLite in the data folder. It may hold a password: better use the environment or --database-file." placeholder:"URL"`
+	DatabaseFile   *string  `help:"File that holds the database's address." placeholder:"FILE"`
+	BaseURL        *string  `help:"Public address, for links." placeholder:"URL"`
+	Prefix         *string  `help:"First levels of all MQTT topics." placeholder:"PREFIX"`
+	Node           *string  `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
+	WebhookNetwork []string `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
+	WebhookPort    []uint16 `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
+	WebhookHTTP    bool     `name:"webhook-http" help:"Let webhook receivers use plain http."`
+	LogLevel       *string  `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
+	Check          bool     `help:"Check settings and stop."`
+	Version        bool     `help:"Print the version and stop."`
+
+	Serve    struct{} `cmd:"" default:"1" help:"Serve."`
+	DemoData demoData `cmd:"" help:"Fill an empty data folder with a sandbox and print what is in it as one JSON object. Its secrets are shown this once."`
+	Backup   struct {
+		File string `arg:"" help:"Where to write the copy; it must not exist."`
+	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
+	SupportBundle struct {
+		File string `arg:"" help:"Where to write the bundle, tar.gz."`
+	} `cmd:"" help:"Collect versions, settings, devices and counters; never secrets or codes."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "cloud:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var opt options
+	command, err := cli.Parse(&opt, "cloud", "The core of the tracking and locker gateway.", args, stdout, stderr)
+	if errors.Is(err, cli.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if opt.Version {
+		return cli.PrintVersion(stdout, "cloud")
+	}
+	s, err := load(opt)
+	if err != nil {
+		return err
+	}
+	if opt.Check {
+		_, err := fmt.Fprintln(stdout, "in order:", s)
+		return err
+	}
+	log, err := cli.Logger(stderr, s.LogLevel)
+	if err != nil {
+		return err
+	}
+	switch command.Command() {
+	case "demo-data":
+		return opt.DemoData.run(ctx, s, log, stdout)
+	case "backup <file>":
+		return backup(ctx, s, opt.Backup.File, log, stdout)
+	case "support-bundle <file>":
+		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
+	}
+	return serve(ctx, s, log)
+}
+
+// serve runs until ctx ends.
+func serve(ctx context.Context, s settings, log *slog.Logger) error {
+	ln, err := listen(s)
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(ctx, s.server(log))
+	if err != nil {
+		return errors.Join(err, ln.close())
+	}
+	stopOps := ln.serveOps(srv, log)
+	log.Info("serving", "version", cli.Version(), "http", address(ln.http), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket))
+	err = srv.Run(ctx, ln.Listeners)
+	return errors.Join(err, stopOps())
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/server"
+)
+
+func file(t *testing.T, text string) string {
+	name := filepath.Join(t.TempDir(), "cloud.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func program(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), args, &out, io.Discard)
+	return out.String(), err
+}
+
+func TestTheFileInConfigsIsInOrder(t *testing.T) {
+	t.Parallel()
+	out, err := program(t, "-config", "../../configs/cloud.yaml", "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "devices are told tcp://127.0.0.1:1883")
+	out, err = program(t, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, `HTTP at ":8080"; MQTT at "127.0.0.1:1883"`, "defaults")
+}
+
+func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	key := file(t, "key")
+	require.NoError(t, os.Chmod(key, 0o644))
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--help", []string{"-nonsense"}},
+		{"field mqqt not found", []string{"-config", file(t, "mqqt: {}")}},
+		{"mqtt.listen", []string{"-mqtt-listen", ":1883"}},
+		{"mqtt.ws_listen", []string{"-mqtt-ws-listen", "0.0.0.0:8083"}},
+		{"set tls.cert and tls.key", []string{"-mqtt-tls-listen", ":8883"}},
+		{"both cert and key", []string{"-tls-cert", key}},
+		{"chmod 600", []string{"-tls-cert", key, "-tls-key", key}},
+		{"listen \"8080\"", []string{"-listen", "8080"}},
+		{"mqtt.prefix", []string{"-prefix", "a//b"}},
+		{"base_url", []string{"-base-url", "tms.example"}},
+		{"mqtt.brokers \"x\"", []string{"-broker", "x"}},
+		{"name the addresses", []string{"-mqtt-listen", ""}},
+		{"webhook.allow_networks", []string{"-webhook-allow-network", "10.0.0.0/99"}},
+		{"webhook.allow_ports", []string{"-webhook-allow-port", "0"}},
+		{"log_level", []string{"-log-level", "loud"}},
+		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},
+		{"chmod 600", []string{"-database-file", key}},
+	} {
+		_, err := program(t, append(c.args, "-check")...)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestDatabaseIsTakenFromAFileAndNeverShown(t *testing.T) {
+	t.Parallel()
+	name := file(t, "postgres://u:hunter2@127.0.0.1:1/x\n")
+	opt := options{DatabaseFile: &name}
+	s, err := load(opt)
+	require.NoError(t, err)
+	require.Equal(t, "postgres://u:hunter2@127.0.0.1:1/x", s.Database)
+	out, err := program(t, "-database-file", name, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "database: set")
+	require.NotContains(t, out, "hunter2")
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "hunter2")
+}
+
+func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
+	t.Setenv("POSTERN_DATABASE", "postgres://u:hunter2@db/x")
+	out, err := program(t, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "database: set")
+}
+
+func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		change func(*settings)
+		want   []string
+	}{
+		{func(*settings) {}, []string{"tcp://127.0.0.1:1883"}},
+		{func(s *settings) { s.MQTT.Brokers = []string{"ssl://x:1"} }, []string{"ssl://x:1"}},
+		{func(s *settings) {
+			s.BaseURL, s.MQTT.TLSListen, s.TLS.Cert, s.TLS.Key = "https://tms.example", ":8883", "c", "k"
+		}, []string{"ssl://tms.example:8883", "tcp://127.0.0.1:1883"}},
+	} {
+		s := defaults()
+		c.change(&s)
+		_ = s.check() // the certificate is not there
+		require.Equal(t, c.want, s.MQTT.Brokers)
+	}
+}
+
+func TestDemoDataIsWholeAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	out, err := program(t, "-data", dir, "demo-data")
+	require.NoError(t, err)
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	var box server.Sandbox
+	require.NoError(t, dec.Decode(&box))
+	_, err = dec.Token()
+	require.ErrorIs(t, err, io.EOF, "exactly one object")
+	require.Equal(t, "http://localhost:8080", box.BaseURL)
+	var again bytes.Buffer
+	enc := json.NewEncoder(&again)
+	enc.SetIndent("", "  ")
+	require.NoError(t, enc.Encode(box))
+	require.Equal(t, again.String(), out, "as cloud/server marshals it")
+	for _, d := range box.Devices {
+		info, err := os.Stat(filepath.Join(dir, d.SecretsFile))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+
+	_, err = program(t, "-data", dir, "demo-data")
+	require.ErrorContains(t, err, "is there already")
+	_, err = program(t, "-data", t.TempDir(), "-database", "postgres://127.0.0.1:1/x", "demo-data")
+	require.ErrorContains(t, err, "leave database unset")
+
+	s := defaults()
+	s.Data = dir
+	srv, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer closeAll(srv)
+	want := []int{12, 8, 4}
+	numbers := map[string]bool{}
+	for i, d := range box.Devices {
+		cells, err := srv.Store.ListCompartments(t.Context(), d.DeviceID)
+		require.NoError(t, err)
+		require.Len(t, cells, want[i], d.DeviceCode)
+	}
+	require.NotEmpty(t, box.TrackingNumbers)
+	for _, n := range box.TrackingNumbers {
+		require.False(t, numbers[n])
+		numbers[n] = true
+		require.NoError(t, srv.Store.Look(t.Context(), func(v cloud.View) error {
+			sh, err := v.ShipmentByNumber(n)
+			if err == nil && sh.DeliveryID == 0 {
+				err = errors.New("a shipment of no delivery")
+			}
+			return err
+		}), n)
+	}
+}
+
+// watched is a log that tests can read while it is written.
+type watched struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *watched) find(msg, field string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range strings.SplitSeq(w.buf.String(), "\n") {
+		var m map[string]any
+		if json.Unmarshal([]byte(s), &m) == nil && m["msg"] == msg {
+			return fmt.Sprint(m[field])
+		}
+	}
+	return ""
+}
+
+func TestServesBacksUpAndStopsInOrder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	var box server.Sandbox
+	out, err := program(t, "-data", dir, "demo-data")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(out), &box))
+
+	ctx, stop := context.WithCancel(t.Context())
+	var log watched
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0"}, io.Discard, &log)
+	}()
+	var addr string
+	require.Eventually(t, func() bool { addr = log.find("serving", "http"); return addr != "" }, time.Minute, time.Millisecond)
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/nothing": "not found"} {
+		r, err := http.Get("http://" + addr + path)
+		require.NoError(t, err)
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Contains(t, string(raw), want, path)
+	}
+	c, err := net.Dial("tcp", log.find("serving", "mqtt"))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+
+	// While it serves: a copy that can be used, and a bundle without secrets.
+	copyDir := t.TempDir()
+	copied := filepath.Join(copyDir, "postern.db")
+	out, err = program(t, "-data", dir, "backup", copied)
+	require.NoError(t, err)
+	require.Contains(t, out, "keys.json")
+	_, err = program(t, "-data", dir, "backup", copied)
+	require.ErrorContains(t, err, "is there already")
+	keys, err := os.ReadFile(filepath.Join(dir, "keys.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(copyDir, "keys.json"), keys, 0o600))
+	s := defaults()
+	s.Data = copyDir
+	srv, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	_, err = srv.Store.FindDeviceByCode(t.Context(), "CAB-1001")
+	require.NoError(t, err)
+	require.NoError(t, closeAll(srv))
+
+	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
+	_, err = program(t, "-data", dir, "support-bundle", bundle)
+	require.NoError(t, err)
+	got := unpack(t, bundle)
+	require.Contains(t, got["support/devices.json"], `"CAB-1001"`)
+	secrets := []string{box.Admin.Token, box.Admin.Password, box.Provider.WebhookSecret, box.Devices[0].Secret}
+	for name, text := range got {
+		for _, x := range secrets {
+			require.NotContains(t, text, x, name)
+		}
+	}
+	stop()
+	require.NoError(t, <-done)
+	for _, x := range secrets {
+		require.NotContains(t, log.buf.String(), x)
+	}
+}
+
+func TestAdminCommandsMakeNoData(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "none")
+	for _, command := range []string{"backup", "support-bundle"} {
+		_, err := program(t, "-data", dir, command, filepath.Join(t.TempDir(), "x"))
+		require.ErrorContains(t, err, "there is no data")
+		require.NoDirExists(t, dir)
+	}
+}
+
+func TestATakenAddressStopsTheStart(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	_, err = program(t, "-data", t.TempDir(), "-listen", "127.0.0.1:0", "-mqtt-listen", ln.Addr().String())
+	require.ErrorContains(t, err, "listen (mqtt.listen)")
+}
+
+func unpack(t *testing.T, name string) map[string]string {
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	gz, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for r := tar.NewReader(gz); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err)
+		raw, err := io.ReadAll(r)
+		require.NoError(t, err)
+		out[h.Name] = string(raw)
+	}
+}

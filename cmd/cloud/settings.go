@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/protocol/topic"
+)
+
+// settings is the settings file.
+type settings struct {
+	Listen string `yaml:"listen" json:"listen"`
+	MQTT   struct {
+		Listen    string   `yaml:"listen" json:"listen"`
+		Plain     bool     `yaml:"plain" json:"plain"` // beyond the loopback
+		TLSListen string   `yaml:"tls_listen" json:"tls_listen"`
+		WSListen  string   `yaml:"ws_listen" json:"ws_listen"`
+		Brokers   []string `yaml:"brokers" json:"brokers"` // that enrolling devices are told
+		Prefix    string   `yaml:"prefix" json:"prefix"`
+	} `yaml:"mqtt" json:"mqtt"`
+	TLS struct {
+		Cert string `yaml:"cert" json:"cert"`
+		Key  string `yaml:"key" json:"key"`
+	} `yaml:"tls" json:"tls"`
+	Data         string `yaml:"data" json:"data"`
+	Database     string `yaml:"database" json:"-"` // may hold a password
+	DatabaseFile string `yaml:"database_file" json:"database_file"`
+	BaseURL      string `yaml:"base_url" json:"base_url"`
+	Node         string `yaml:"node" json:"node"`
+	Webhook      struct {
+		AllowNetworks []string `yaml:"allow_networks" json:"allow_networks"`
+		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
+		HTTP          bool     `yaml:"http" json:"http"`
+	} `yaml:"webhook" json:"webhook"`
+	LogLevel string `yaml:"log_level" json:"log_level"`
+
+	networks []netip.Prefix
+}
+
+// defaults are the settings of a node that was told nothing.
+func defaults() settings {
+	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
+	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
+	return s
+}
+
+// load puts defaults, file, environment and flags together and checks all of it.
+func load(opt options) (settings, error) {
+	s := defaults()
+	if opt.Config != "" {
+		if err := cli.ReadYAML(opt.Config, &s); err != nil {
+			return s, err
+		}
+	}
+	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
+		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
+		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.LogLevel, &s.LogLevel}} {
+		if f.flag != nil {
+			*f.field = *f.flag
+		}
+	}
+	s.MQTT.Plain = s.MQTT.Plain || opt.MQTTPlain
+	s.Webhook.HTTP = s.Webhook.HTTP || opt.WebhookHTTP
+	s.MQTT.Brokers = append(s.MQTT.Brokers, opt.Broker...)
+	s.Webhook.AllowNetworks = append(s.Webhook.AllowNetworks, opt.WebhookNetwork...)
+	s.Webhook.AllowPorts = append(s.Webhook.AllowPorts, opt.WebhookPort...)
+	if err := s.readDatabase(); err != nil {
+		return s, err
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	return s, nil
+}
+
+// readDatabase takes the database's address from its own file.
+func (s *settings) readDatabase() error {
+	if s.DatabaseFile == "" {
+		return nil
+	}
+	if s.Database != "" {
+		return errors.New("settings: database and database_file are both set; keep one")
+	}
+	if err := cli.CheckSecret(s.DatabaseFile); err != nil {
+		return fmt.Errorf("database_file: %w", err)
+	}
+	raw, err := os.ReadFile(s.DatabaseFile)
+	if err != nil {
+		return fmt.Errorf("read database_file: %w", err)
+	}
+	if s.Database = strings.TrimSpace(string(raw)); s.Database == "" {
+		return fmt.Errorf("database_file: %s is empty", s.DatabaseFile)
+	}
+	return nil
+}
+
+// check reports everything wrong, and what to do about it. It fills in what
+// follows from the rest.
+func (s *settings) check() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if s.Data == "" {
+		bad("data: name a folder for keys and database")
+	}
+	if !slices.Contains(cli.Levels, s.LogLevel) {
+		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
+	}
+	s.checkListeners(bad)
+	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
+		bad("tls: set both cert and key, or neither")
+	}
+	if s.TLS.Key != "" {
+		if err := cli.CheckSecret(s.TLS.Key); err != nil {
+			bad("tls.key: %w", err)
+		}
+		if _, err := os.Stat(s.TLS.Cert); err != nil {
+			bad("tls.cert: %w", err)
+		}
+	}
+	if !topic.ValidPrefix(s.MQTT.Prefix) {
+		bad("mqtt.prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes, at most 64 characters", s.MQTT.Prefix)
+	}
+	if s.BaseURL != "" && !isURL(s.BaseURL, "http", "https") {
+		bad("base_url %q: use the public address, such as https://tms.example", s.BaseURL)
+	}
+	s.checkBrokers(bad)
+	s.networks = nil
+	for _, n := range s.Webhook.AllowNetworks {
+		p, err := netip.ParsePrefix(n)
+		if err != nil {
+			bad("webhook.allow_networks %q: use a network such as 10.1.0.0/16", n)
+			continue
+		}
+		s.networks = append(s.networks, p.Masked())
+	}
+	if slices.Contains(s.Webhook.AllowPorts, 0) {
+		bad("webhook.allow_ports: 0 is no port")
+	}
+	return errors.Join(errs...)
+}
+
+func (s *settings) checkListeners(bad func(string, ...any)) {
+	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen} {
+		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
+			bad("%s %q: use host:port, or :port for all interfaces", name, addr)
+		}
+	}
+	if s.MQTT.Listen != "" && !s.MQTT.Plain && !loopback(s.MQTT.Listen) {
+		bad("mqtt.listen %q: plain MQTT shows device passwords to the network; use mqtt.tls_listen with a certificate, or set mqtt.plain", s.MQTT.Listen)
+	}
+	if s.MQTT.WSListen != "" && !s.MQTT.Plain && !loopback(s.MQTT.WSListen) {
+		bad("mqtt.ws_listen %q: plain WebSocket shows device passwords to the network; let a proxy with TLS stand before a loopback address, or set mqtt.plain", s.MQTT.WSListen)
+	}
+	if s.MQTT.TLSListen != "" && s.TLS.Cert == "" {
+		bad("mqtt.tls_listen: set tls.cert and tls.key")
+	}
+}
+
+// checkBrokers fills in the addresses that devices are told.
+func (s *settings) checkBrokers(bad func(string, ...any)) {
+	for _, b := range s.MQTT.Brokers {
+		if !isURL(b, "tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss") {
+			bad("mqtt.brokers %q: use an address such as ssl://tms.example:8883", b)
+		}
+	}
+	if len(s.MQTT.Brokers) > 0 {
+		return
+	}
+	if base, err := url.Parse(s.BaseURL); s.MQTT.TLSListen != "" && err == nil && base.Hostname() != "" {
+		if _, port, err := net.SplitHostPort(s.MQTT.TLSListen); err == nil {
+			s.MQTT.Brokers = append(s.MQTT.Brokers, "ssl://"+net.JoinHostPort(base.Hostname(), port))
+		}
+	}
+	if s.MQTT.Listen != "" && loopback(s.MQTT.Listen) {
+		s.MQTT.Brokers = append(s.MQTT.Brokers, "tcp://"+s.MQTT.Listen)
+	}
+	if len(s.MQTT.Brokers) == 0 {
+		bad("mqtt.brokers: name the addresses at which devices reach this broker, such as ssl://tms.example:8883")
+	}
+}
+
+func isURL(s string, schemes ...string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Hostname() != "" && u.User == nil && slices.Contains(schemes, u.Scheme)
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// server is what the assembly takes.
+func (s settings) server(log *slog.Logger) server.Config {
+	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, Brokers: s.MQTT.Brokers, Version: cli.Version(),
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, Log: log}
+}
+
+// String says what would run; secrets only as set or unset.
+func (s settings) String() string {
+	database := "SQLite in " + s.Data
+	if s.Database != "" {
+		database = "set"
+	}
+	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q; devices are told %s; data in %s; database: %s",
+		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, database)
+}

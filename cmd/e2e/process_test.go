@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge/kiosk"
+)
+
+// programs is the folder of the built programs.
+type programs string
+
+// build builds edge and cloud as they are delivered: without cgo.
+func build(t *testing.T) programs {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../edge", "../cloud")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return programs(dir)
+}
+
+// process is one started program. Its log is kept; only its own pid is ever
+// signalled.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	done chan error // the end of the process, once
+
+	mu    sync.Mutex // guards log and ended
+	log   bytes.Buffer
+	ended bool
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+func (p *process) tail() string {
+	s := p.text()
+	return s[max(0, len(s)-3000):]
+}
+
+// start starts a program; what is left of it when the test ends is killed.
+func (b programs) start(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	p := &process{name: name, cmd: exec.Command(filepath.Join(string(b), name), args...), done: make(chan error, 1)}
+	p.cmd.Stderr = p
+	require.NoError(t, p.cmd.Start())
+	go func() { p.done <- p.cmd.Wait() }()
+	t.Cleanup(func() {
+		if !p.over() {
+			_ = p.cmd.Process.Kill()
+			<-p.done
+		}
+	})
+	return p
+}
+
+func (p *process) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// await waits for the end of the process.
+func (p *process) await() error {
+	err := <-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	return err
+}
+
+// kill ends a process without warning. One that had ended by itself fails the
+// test.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-p.done:
+		p.done <- err
+		require.FailNow(t, p.name+" ended by itself", "%v\n%s", err, p.tail())
+	default:
+	}
+	require.NoError(t, p.cmd.Process.Kill())
+	require.Error(t, p.await())
+}
+
+// stop asks a process to end and expects that it does so in order.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.await(), "%s: %s", p.name, p.tail())
+}
+
+// awaitLog waits for a line of the log and returns one of its fields.
+func (p *process) awaitLog(t *testing.T, msg, field string) string {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		for s := range strings.SplitSeq(p.text(), "\n") {
+			var m map[string]any
+			if json.Unmarshal([]byte(s), &m) == nil && m["msg"] == msg {
+				return fmt.Sprint(m[field])
+			}
+		}
+	}
+	require.FailNow(t, p.name+" did not log: "+msg, p.tail())
+	return ""
+}
+
+// freeAddress is an address of the loopback that nobody uses, below the ports
+// that systems give to outgoing connections, so that it stays free between two
+// starts of a program.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if ln, err := net.Listen("tcp", addr); err == nil {
+			require.NoError(t, ln.Close())
+			return addr
+		}
+	}
+	require.FailNow(t, "no free address")
+	return ""
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+}
+
+var page = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// postCode types a code at the local page.
+func postCode(base, code string) (r kiosk.Result, err error) {
+	body, err := json.Marshal(map[string]string{"code": code})
+	if err != nil {
+		return r, err
+	}
+	resp, err := page.Post(base+"/api/code", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return r, err
+	}
+	defer resp.Body.Close()
+	return r, json.NewDecoder(resp.Body).Decode(&r)
+}
+
+func getState(base string) (v kiosk.View, err error) {
+	resp, err := page.Get(base + "/api/state")
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	return v, json.NewDecoder(resp.Body).Decode(&v)
+}

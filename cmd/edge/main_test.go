@@ -1,0 +1,306 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+const repo = "../.."
+
+func secrets() access.Secrets {
+	return access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "device-secret-xyz", CodeSalt: bytes.Repeat([]byte{1}, 16), CodeKey: bytes.Repeat([]byte{2}, 32),
+		Keys: []wire.PinnedKey{{ID: []byte{9}, Key: bytes.Repeat([]byte{3}, 32)}}, Brokers: []string{"tcp://127.0.0.1:1"}, Prefix: "tms"}
+}
+
+func writeSecrets(t *testing.T, name string, mode os.FileMode) {
+	raw, err := json.Marshal(secrets())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, raw, mode))
+}
+
+func file(t *testing.T, text string) string {
+	name := filepath.Join(t.TempDir(), "edge.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func edge(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), args, strings.NewReader(stdin), &out, io.Discard)
+	return out.String(), err
+}
+
+func TestTheFilesInConfigsAreInOrder(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"edge.yaml", "edge-kiosk.yaml"} {
+		out, err := edge(t, "", "-config", filepath.Join(repo, "configs", name), "-check")
+		require.NoError(t, err, name)
+		require.Contains(t, out, "in order: 1 lines, 1 boards")
+	}
+}
+
+func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	readable := filepath.Join(t.TempDir(), "secrets.json")
+	writeSecrets(t, readable, 0o644)
+	require.NoError(t, os.Chmod(readable, 0o644))
+	broken := filepath.Join(t.TempDir(), "secrets.json")
+	require.NoError(t, os.WriteFile(broken, []byte("device-secret-xyz"), 0o600))
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--help", []string{"-nonsense"}},
+		{"/nowhere", []string{"-config", "/nowhere"}},
+		{"field doors not found", []string{"-config", file(t, "doors: 3"), "-check"}},
+		{"kiosk.listen", []string{"-check", "-kiosk-listen", "0.0.0.0:8091"}},
+		{"kiosk.listen", []string{"-check", "-kiosk-listen", "8091"}},
+		{"log_level", []string{"-check", "-log-level", "loud"}},
+		{"store.max_mb", []string{"-check", "-config", file(t, "store: {max_mb: 1}")}},
+		{"health_every", []string{"-check", "-config", file(t, "health_every: 1s")}},
+		{"supply 9", []string{"-check", "-config", file(t, "supply: 9")}},
+		{"tcp://host:port", []string{"-check", "-config", file(t, "lines: [{name: a, port: 'tcp://x', boards: [{name: A, family: cu16}]}]")}},
+		{"name of its own", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16},{name: A, family: cu16, address: 1}]}]")}},
+		{"family", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
+		{"tls_roots", []string{"-check", "-tls-roots", file(t, "no certificate")}},
+		{"chmod 600", []string{"-check", "-secrets", readable}},
+		{"not the JSON", []string{"-check", "-secrets", broken}},
+		{"run edge enrol", []string{"-data", t.TempDir()}},
+	} {
+		_, err := edge(t, "", c.args...)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+		require.NotContains(t, err.Error(), "device-secret-xyz")
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	out, err := edge(t, "", "-help")
+	require.NoError(t, err)
+	require.Contains(t, out, "support-bundle")
+	out, err = edge(t, "", "-version")
+	require.NoError(t, err)
+	require.Contains(t, out, "edge ")
+}
+
+// office plays the cloud's side of enrolment over TLS.
+func office(t *testing.T, answer func(body map[string]string) (int, any)) (url, roots string, calls *int) {
+	calls = new(int)
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*calls++
+		var body map[string]string
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/devices/enrol" || json.NewDecoder(r.Body).Decode(&body) != nil {
+			http.NotFound(w, r)
+			return
+		}
+		status, v := answer(body)
+		if to, ok := v.(string); ok {
+			http.Redirect(w, r, to, status)
+			return
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(v)
+	}))
+	t.Cleanup(srv.Close)
+	roots = filepath.Join(t.TempDir(), "roots.pem")
+	require.NoError(t, os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
+	return srv.URL, roots, calls
+}
+
+func enrolled(result bool) map[string]any {
+	raw, _ := json.Marshal(secrets())
+	out := map[string]any{}
+	_ = json.Unmarshal(raw, &out)
+	out["result"] = result
+	return out
+}
+
+func TestEnrolmentWritesSecretsOnce(t *testing.T) {
+	t.Parallel()
+	url, roots, calls := office(t, func(body map[string]string) (int, any) {
+		if body["device_code"] != "CAB-1" || body["token"] != "one-time" {
+			return 401, map[string]any{"result": false, "error_code": "TOKEN_INVALID", "message": "no"}
+		}
+		return 200, enrolled(true)
+	})
+	name := filepath.Join(t.TempDir(), "deep", "secrets.json")
+	args := []string{"-secrets", name, "-tls-roots", roots, "enrol", url, "-device", "CAB-1"}
+	out, err := edge(t, "one-time\n", args...)
+	require.NoError(t, err)
+	require.NotContains(t, out, "device-secret-xyz")
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	got, err := readSecrets(name)
+	require.NoError(t, err)
+	require.Equal(t, secrets(), got)
+
+	_, err = edge(t, "one-time\n", args...)
+	require.ErrorContains(t, err, "--replace")
+	require.Equal(t, 1, *calls, "the token is not used when its answer could not be kept")
+	_, err = edge(t, "one-time\n", append(args, "-replace")...)
+	require.NoError(t, err)
+}
+
+func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	other := enrolled(true)
+	other["device_code"] = "CAB-2"
+	short := enrolled(true)
+	short["code_key"] = "AAAA"
+	for want, a := range map[string]struct {
+		status int
+		v      any
+	}{
+		"TOKEN_INVALID":         {401, map[string]any{"result": false, "error_code": "TOKEN_INVALID", "message": "no"}},
+		"not an enrolment":      {200, []int{1}},
+		"answer 302":            {302, "https://127.0.0.1:1/"},
+		"answer 500":            {500, enrolled(true)},
+		"answer 200":            {200, enrolled(false)},
+		`device "CAB-2"`:        {200, other},
+		"code_key":              {200, short},
+		strings.Repeat("x", 50): {422, map[string]any{"error_code": "E", "message": strings.Repeat("x", 5000)}},
+	} {
+		url, roots, _ := office(t, func(map[string]string) (int, any) { return a.status, a.v })
+		name := filepath.Join(t.TempDir(), "secrets.json")
+		_, err := edge(t, "one-time\n", "-secrets", name, "-tls-roots", roots, "enrol", url, "-device", "CAB-1")
+		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 600)
+		require.NotContains(t, err.Error(), "one-time")
+		require.NotContains(t, err.Error(), "device-secret-xyz")
+		require.NoFileExists(t, name)
+	}
+	url, _, calls := office(t, func(map[string]string) (int, any) { return 200, enrolled(true) })
+	for want, args := range map[string][]string{
+		"certificate": {"enrol", url, "-device", "CAB-1"},
+		"not https":   {"enrol", "http://tms.example", "-device", "CAB-1"},
+		"not an addr": {"enrol", "tms", "-device", "CAB-1"},
+		"device code": {"enrol", url, "-device", "../x"},
+	} {
+		_, err := edge(t, "one-time\n", append([]string{"-data", t.TempDir()}, args...)...)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := edge(t, "", "-data", t.TempDir(), "enrol", url, "-device", "CAB-1")
+	require.ErrorContains(t, err, "no token")
+	require.Zero(t, *calls)
+}
+
+// lines is a log that tests can read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) find(msg, field string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range strings.SplitSeq(l.buf.String(), "\n") {
+		var m map[string]any
+		if json.Unmarshal([]byte(s), &m) == nil && m["msg"] == msg {
+			return fmt.Sprint(m[field])
+		}
+	}
+	return ""
+}
+
+func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
+	ctx, stop := context.WithCancel(t.Context())
+	var log lines
+	done := make(chan error, 1)
+	args := []string{"-data", dir, "-kiosk-listen", "127.0.0.1:0"}
+	go func() { done <- run(ctx, args, strings.NewReader(""), io.Discard, &log) }()
+	var addr string
+	require.Eventually(t, func() bool { addr = log.find("the local page is served", "addr"); return addr != "" }, time.Minute, time.Millisecond)
+	r, err := http.Get("http://" + addr + "/api/state")
+	require.NoError(t, err)
+	raw, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Contains(t, string(raw), `"device_code":"CAB-1","online":false`)
+
+	// Of a running agent the bundle has the page's word, not the store's.
+	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
+	_, err = edge(t, "", "-data", dir, "-kiosk-listen", addr, "support-bundle", bundle)
+	require.NoError(t, err)
+	got := unpack(t, bundle)
+	require.Contains(t, got["support/page-state.json"], `"device_code": "CAB-1"`)
+	require.Contains(t, got["support/page-health.json"], `"uplink"`)
+	require.Contains(t, got["support/store.json"], "running agent")
+
+	_, err = edge(t, "", "-data", dir, "-kiosk-listen", "")
+	require.ErrorContains(t, err, "in use by another process")
+	stop()
+	require.NoError(t, <-done)
+
+	_, err = edge(t, "", "-data", dir, "-kiosk-listen", "", "support-bundle", bundle)
+	require.NoError(t, err)
+	got = unpack(t, bundle)
+	require.Contains(t, got["support/store.json"], `"bucket lane0"`)
+	require.Contains(t, got["support/secrets.json"], `"set": true`)
+	for name, text := range got {
+		for _, secret := range []string{"device-secret-xyz", "AQEBAQEB", "AgICAgIC"} {
+			require.NotContains(t, text, secret, name)
+		}
+	}
+}
+
+func TestAPageThatCannotListenStopsTheStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	_, err = edge(t, "", "-data", dir, "-kiosk-listen", ln.Addr().String())
+	require.ErrorContains(t, err, "kiosk.listen")
+}
+
+func unpack(t *testing.T, name string) map[string]string {
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	gz, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for r := tar.NewReader(gz); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err)
+		raw, err := io.ReadAll(r)
+		require.NoError(t, err)
+		out[h.Name] = string(raw)
+	}
+}
