@@ -33,6 +33,8 @@ type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error)
+	// ListSessions lists sessions by device, those after the given one.
+	ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error)
 }
 
 // Meaning tells what records lead to.
@@ -77,7 +79,10 @@ type Config struct {
 	Signer    *signature.Signer
 	ServerKey []byte // for the digests of device secrets
 	Node      string
-	Log       *slog.Logger
+	// Peers says that other nodes share the database: each then keeps the rows
+	// of its sessions fresh, so that those of a node that died are seen as such.
+	Peers bool
+	Log   *slog.Logger
 }
 
 // Service is the device link's cloud side.
@@ -102,6 +107,8 @@ const (
 	ackRecords     = 256
 	resendEvery    = 5 * time.Second
 	silentAfter    = 90 * time.Second
+	presenceEvery  = 15 * time.Second
+	codesBytes     = 96 << 10 // entries in one message; a payload has at most 128 KiB
 )
 
 // New builds the service; Run starts it.
@@ -132,7 +139,9 @@ type session struct {
 	timer    *time.Timer
 	codesAt  time.Time // last time codes were sent
 	codesTo  uint64
-	commands map[string]time.Time // sent, by id
+	config   uint64               // version that was sent last
+	configAt time.Time            // and when
+	commands map[string]time.Time // when each was sent last, by id; in the future: not again in this session
 }
 
 type incoming struct {
@@ -316,6 +325,7 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	wg.Go(func() { s.tend(ctx) })
+	wg.Go(func() { s.watch(ctx) })
 	wg.Wait()
 	return ctx.Err()
 }

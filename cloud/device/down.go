@@ -30,7 +30,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 			s.sendAck(x, wire.Ack{Epoch: l.Epoch, Lane: l.Lane, Next: l.Next, Head: l.Head})
 		}
 	}
-	if d.ConfigVersion > st.ConfigVersion && len(d.Config) > 0 {
+	if d.ConfigVersion > st.ConfigVersion && x.configDue(d.ConfigVersion, time.Now()) {
 		s.sendConfig(x, d)
 	}
 	s.sendCodes(ctx, x, d.CodeList, st.CodeList)
@@ -59,6 +59,12 @@ func (s *Service) send(x *session, leaf topic.Leaf, payload []byte, retain bool)
 // sendConfig sends the current configuration, signed. The retained copy is a
 // convenience.
 func (s *Service) sendConfig(x *session, d cloud.Device) {
+	if len(d.Config) == 0 {
+		return
+	}
+	x.mu.Lock()
+	x.config, x.configAt = d.ConfigVersion, time.Now()
+	x.mu.Unlock()
 	var c wire.Config
 	if err := wire.Decode(d.Config, &c); err != nil {
 		s.log.Error("read configuration", "device", d.Code, "err", err)
@@ -70,6 +76,14 @@ func (s *Service) sendConfig(x *session, d cloud.Device) {
 		return
 	}
 	s.send(x, topic.Config, env, true)
+}
+
+// configDue reports whether a version was not sent in this session, or a while
+// ago: a device that will not have it says so with every status.
+func (x *session) configDue(version uint64, now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.config != version || now.Sub(x.configAt) >= resendEvery
 }
 
 // sendCodes sends the tail of the code list, or all of it to a device that
@@ -90,11 +104,17 @@ func (s *Service) sendCodes(ctx context.Context, x *session, newest, held uint64
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			msg.Entries = append(msg.Entries, r.Entry)
-			if len(rows) == wire.MaxRecords {
-				msg.To = r.Entry.Number // the rest follows the next status
+		size := 0
+		for i, r := range rows {
+			size += len(wire.MustEncode(r.Entry))
+			if i > 0 && size > codesBytes {
+				msg.To = msg.Entries[i-1].Number // the rest follows the next status
+				return nil
 			}
+			msg.Entries = append(msg.Entries, r.Entry)
+		}
+		if len(rows) == wire.MaxRecords {
+			msg.To = rows[len(rows)-1].Entry.Number
 		}
 		return nil
 	})
@@ -107,6 +127,10 @@ func (s *Service) sendCodes(ctx context.Context, x *session, newest, held uint64
 	x.mu.Unlock()
 	s.signed(x, topic.Down, wire.DownCodes, signature.ForCodes, msg)
 }
+
+// notAgain keeps a command that was accepted or has expired from being looked
+// at again in this session.
+const notAgain = 100 * 24 * time.Hour
 
 // sendCommands sends what waits for a device: what was never sent in this
 // session at once, the rest again every five seconds until it is accepted.
@@ -129,6 +153,7 @@ func (s *Service) sendCommands(ctx context.Context, x *session) {
 		last, was := x.commands[c.ID]
 		live[c.ID] = last
 		if c.State == cloud.CommandAccepted && was || !now.Before(c.ExpiresAt) {
+			live[c.ID] = now.Add(notAgain)
 			continue
 		}
 		if !was || now.Sub(last) >= resendEvery {
@@ -184,6 +209,9 @@ func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
 	for _, c := range ch.Codes {
 		wake[c.DeviceID] = true
 	}
+	for _, d := range ch.Devices {
+		wake[d.ID] = wake[d.ID] || d.ConfigVersion > 0
+	}
 	if len(wake) == 0 {
 		return
 	}
@@ -209,6 +237,9 @@ func (s *Service) push(ctx context.Context, x *session) {
 	})
 	if err != nil {
 		return
+	}
+	if d.ConfigVersion > d.Applied && x.configDue(d.ConfigVersion, time.Time{}) {
+		s.sendConfig(x, d)
 	}
 	s.sendCommands(ctx, x)
 	if d.CodeList > d.CodesHeld {

@@ -238,15 +238,10 @@ func (t *intake) take(p parsed) error {
 }
 
 // peek reads what it can of a batch that cannot be taken, so that the answer
-// names it.
+// names it. What is missing stays zero.
 func peek(payload []byte) wire.Batch {
-	var b struct {
-		Epoch wire.Epoch `cbor:"2,keyasint"`
-		Lane  wire.Lane  `cbor:"3,keyasint"`
-		First uint64     `cbor:"4,keyasint"`
-	}
-	_ = wire.Decode(payload, &b) // what is missing stays zero
-	return wire.Batch{Epoch: b.Epoch, Lane: b.Lane, First: b.First}
+	e, l, first, _ := wire.PeekBatch(payload)
+	return wire.Batch{Epoch: e, Lane: l, First: first}
 }
 
 // begin makes the batch's epoch the current one and closes the old.
@@ -295,10 +290,10 @@ func (t *intake) jump(l *lane, first uint64) (bool, error) {
 		return false, err
 	}
 	next, head := l.Next, l.Head
-	for range len(stored) + len(t.gaps) + 1 {
+	for next < first {
 		moved := false
 		for _, g := range append(stored, t.gaps...) {
-			if g.Epoch == l.Epoch && g.Lane == l.Lane && g.First <= next && g.Last >= next && g.Head != (wire.Head{}) {
+			if g.Epoch == l.Epoch && g.Lane == l.Lane && g.First <= next && g.Last >= next && g.Last < first && g.Head != (wire.Head{}) {
 				next, head, moved = g.Last+1, g.Head, true
 			}
 		}
@@ -444,6 +439,9 @@ func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 		if g.HeadAfter != nil {
 			row.Head = *g.HeadAfter
 		}
+		if err := t.known(&row); err != nil {
+			return "", err
+		}
 		t.gaps = append(t.gaps, row)
 		t.ch.Gaps = append(t.ch.Gaps, row)
 	}
@@ -451,6 +449,21 @@ func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 		return "", t.work.StoreLost(at)
 	}
 	return "", nil
+}
+
+// known keeps what was counted as missing when a gap record comes again under
+// another epoch: by then the lane may have moved across the gap.
+func (t *intake) known(row *cloud.GapRange) error {
+	stored, err := t.v.Gaps(row.DeviceID, row.Epoch, row.Lane, row.First)
+	if err != nil {
+		return err
+	}
+	for _, g := range append(stored, t.gaps...) {
+		if g.Epoch == row.Epoch && g.Lane == row.Lane && g.First == row.First && g.Last == row.Last {
+			row.Missing = max(row.Missing, g.Missing)
+		}
+	}
+	return nil
 }
 
 // finish collects the changes.

@@ -28,7 +28,7 @@ func (w *Work) own(id string) (o *cloud.Opening, d *cloud.Delivery, problem stri
 
 // started: the intent is durable at the cabinet.
 func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
-	if b.OpeningID == "" || len(b.OpeningID) > 40 {
+	if b.OpeningID == "" || len(b.OpeningID) > 40 || len(b.Doors) == 0 || len(b.Doors) > wire.MaxDoors {
 		return badBody, nil
 	}
 	o, err := w.opening(b.OpeningID)
@@ -46,6 +46,9 @@ func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
 	}
 	if o.State == cloud.OpeningRequested || o.EndReason == string(cloud.CommandExpired) {
 		o.State, o.EndReason, o.EndedAt = cloud.OpeningRunning, "", time.Time{} // the cabinet took it after all
+	}
+	if o.Ended() {
+		return "", nil // known, under an earlier epoch
 	}
 	if b.EndsAt != 0 {
 		o.EndsAt = r.OccurredAt.Add(time.Duration(b.EndsAt - r.At))
@@ -112,6 +115,9 @@ func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
 }
 
 func (w *Work) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
+	if c, err := w.cell(b.Door); err != nil || c == nil {
+		return foreign, err
+	}
 	if r.Present {
 		w.present(b.Door).DoorStatus = "open"
 	}
@@ -126,6 +132,9 @@ func (w *Work) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 }
 
 func (w *Work) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
+	if c, err := w.cell(b.Door); err != nil || c == nil {
+		return foreign, err
+	}
 	if r.Present {
 		p := w.present(b.Door)
 		p.DoorStatus = "closed"
@@ -715,13 +724,15 @@ func (w *Work) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
 	if c == nil || c.DeviceID != w.device.ID {
 		return foreign, nil
 	}
+	switch b.Outcome {
+	case wire.OutcomeDone, wire.OutcomePartial, wire.OutcomeFailed, wire.OutcomeRefused, wire.OutcomeExpired, wire.OutcomeInterrupted:
+	default:
+		return badBody, nil
+	}
 	if c.State.Ended() && c.State != cloud.CommandExpired {
 		return "", nil
 	}
 	c.State, c.Reason, c.Doors, c.EndedAt = cloud.CommandState(b.Outcome), b.Reason, b.Doors, r.OccurredAt
-	if !c.State.Ended() {
-		return badBody, nil
-	}
 	w.touch(c)
 	if c.OpeningID == "" {
 		return "", nil

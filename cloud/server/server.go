@@ -108,7 +108,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
-	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Log: cfg.Log})
+	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log})
 	var devices mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		devices = cfg.WrapDevices(devices)

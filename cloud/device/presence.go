@@ -1,0 +1,82 @@
+package device
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// watch keeps presence true: a device is shown offline at once when its
+// connection ends, and after 90 s when nobody was left to say so. A node that
+// starts finds the sessions that it left behind when it died.
+func (s *Service) watch(ctx context.Context) {
+	t := time.NewTicker(presenceEvery)
+	defer t.Stop()
+	for {
+		if err := s.presence(ctx, time.Now().UTC()); err != nil && ctx.Err() == nil {
+			s.log.Error("look after presence", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// presence looks once at every session that is shown online.
+func (s *Service) presence(ctx context.Context, now time.Time) error {
+	const page = 500
+	for after := cloud.DeviceID(0); ; {
+		rows, err := s.cfg.Store.ListSessions(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		here := s.generations() // read after the rows: whoever logged in meanwhile is in it
+		for _, row := range rows {
+			after = row.DeviceID
+			if !row.Online {
+				continue
+			}
+			silent := now.Sub(row.LastSeenAt)
+			switch mine := row.Node == s.cfg.Node; {
+			case mine && here[row.DeviceID] >= row.Generation:
+				if s.cfg.Peers && silent >= silentAfter/3 {
+					s.alive(ctx, row, now)
+				}
+			case mine || silent >= silentAfter:
+				s.offline(ctx, row.DeviceID, row.Generation)
+			}
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+// generations are those of the sessions on this node.
+func (s *Service) generations() map[cloud.DeviceID]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[cloud.DeviceID]int64, len(s.sessions))
+	for _, x := range s.sessions {
+		out[x.id] = x.generation
+	}
+	return out
+}
+
+// alive tells other nodes that a session of this one still stands.
+func (s *Service) alive(ctx context.Context, row cloud.Session, now time.Time) {
+	err := s.cfg.Store.Decide(ctx, row.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
+		fresh, err := v.Session(row.DeviceID)
+		if err != nil || fresh.Generation != row.Generation || !fresh.Online {
+			return nil, ignoreNotFound(err)
+		}
+		fresh.LastSeenAt = now
+		return &cloud.Changes{Generation: row.Generation, Sessions: []cloud.Session{fresh}}, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("keep session fresh", "device_id", row.DeviceID, "err", err)
+	}
+}
