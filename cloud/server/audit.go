@@ -33,6 +33,18 @@ type OpeningAudit struct {
 // Holds reports whether a door belongs to the opening.
 func (o OpeningAudit) Holds(door uint) bool { return slices.Contains(o.Doors, door) }
 
+// Ended lists the openings that have an end, by id.
+func (a Audit) Ended() []string {
+	var ids []string
+	for id, o := range a.Openings {
+		if o.End != 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 type recordKey struct {
 	device cloud.DeviceID
 	boot   uint64

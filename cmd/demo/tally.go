@@ -162,26 +162,28 @@ func (s *stage) outbox(ctx context.Context, cl *server.Server) (all []cloud.Outb
 
 // webhooks asks the running cloud's delivery log.
 func (s *stage) webhooks(ctx context.Context) (sent, waiting int, err error) {
-	for page := 1; ; page++ {
+	url := s.api.base + "/api/v1/third-party-delivery/webhook-deliveries?per_page=200"
+	for next := ""; ; {
 		var out struct {
-			Logs []struct {
+			Deliveries []struct {
 				Status string `json:"status"`
-			} `json:"logs"`
+			} `json:"deliveries"`
+			NextBefore *int64 `json:"next_before"`
 		}
-		err = s.api.call(ctx, "GET", fmt.Sprintf("%s/api/v1/third-party-delivery/webhook-deliveries?per_page=200&page=%d", s.api.base, page), nil, &out)
-		if err != nil {
+		if err = s.api.call(ctx, "GET", url+next, nil, &out); err != nil {
 			return 0, 0, err
 		}
-		for _, l := range out.Logs {
-			switch l.Status {
+		for _, d := range out.Deliveries {
+			switch d.Status {
 			case "success":
 				sent++
 			case "pending", "delivering", "retrying":
 				waiting++
 			}
 		}
-		if len(out.Logs) < 200 {
+		if out.NextBefore == nil {
 			return sent, waiting, nil
 		}
+		next = fmt.Sprintf("&before=%d", *out.NextBefore)
 	}
 }

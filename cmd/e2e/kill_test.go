@@ -290,18 +290,18 @@ func (s *slaughter) judge() {
 	require.Equal(s.t, kept, a.Stored+a.Gaps, "recorded = stored + gaps")
 	require.Zero(s.t, a.Gaps, "nothing was evicted, so nothing may be missing")
 	require.Zero(s.t, a.SettledTwice, "openings that ended twice")
-	require.Equal(s.t, ends, slices.Sorted(maps.Keys(a.Ends)), "the cloud knows the ends that the cabinet kept")
+	require.Equal(s.t, ends, a.Ended(), "the cloud knows the ends that the cabinet kept")
 	for id := range s.confirmed {
-		require.Contains(s.t, a.Ends, id, "an opening that the page confirmed")
+		require.Contains(s.t, a.Openings, id, "an opening that the page confirmed")
 	}
 	require.GreaterOrEqual(s.t, len(s.confirmed), *killRounds/2, "hardly anything happened")
 	require.NotZero(s.t, a.Settled)
-	for id, end := range a.Ends {
-		if end.Kind != wire.KindOpeningSettled {
+	for id, end := range a.Openings {
+		if end.End != wire.KindOpeningSettled {
 			continue
 		}
 		for _, n := range end.Doors {
-			require.False(s.t, s.sim.OpenAt(n, end.At), "%s settled while door %d was open", id, n)
+			require.False(s.t, s.sim.OpenAt(n, end.Ended), "%s settled while door %d was open", id, n)
 		}
 	}
 	err = srv.Store.Look(s.t.Context(), func(v cloud.View) error {
