@@ -220,7 +220,11 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 			continue
 		}
 		if errors.Is(err, cloud.ErrExists) {
-			return s.Create(ctx, c, in) // the same reference, at the same time
+			// The same reference or tracking number, at the same time.
+			if out, ok, err := s.known(ctx, c, in.ReferenceNumber, hash[:]); ok || err != nil {
+				return out, err
+			}
+			continue
 		}
 		if err != nil {
 			return DeliveryOutput{}, err
@@ -238,6 +242,23 @@ func (s *Service) again(ctx context.Context, d cloud.Delivery, hash []byte) (Del
 		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DUPLICATE_REFERENCE")
 	}
 	return s.show(ctx, d.ID)
+}
+
+// known answers a reference that came into being meanwhile.
+func (s *Service) known(ctx context.Context, c cloud.Caller, reference string, hash []byte) (out DeliveryOutput, ok bool, err error) {
+	var d cloud.Delivery
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		d, err = v.DeliveryByReference(c.Provider.ID, reference)
+		return err
+	})
+	if errors.Is(err, cloud.ErrNotFound) {
+		return out, false, nil
+	}
+	if err != nil {
+		return out, false, err
+	}
+	out, err = s.again(ctx, d, hash)
+	return out, true, err
 }
 
 // drawnCodes are codes with the verifiers that a device knows them by.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -160,8 +161,18 @@ func (s *stage) furnish(ctx context.Context) error {
 	}
 	s.box, err = cloud.Sandbox(ctx, cfg)
 	s.receiver.secret(s.box.Provider.WebhookSecret)
-	return errors.Join(err, cloud.Store.Close())
+	if err = errors.Join(err, cloud.Broker.Close(), cloud.Store.Close()); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(s.box, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode credentials: %w", err)
+	}
+	return os.WriteFile(s.credentials(), append(b, '\n'), 0o600)
 }
+
+// credentials is the file with the sandbox's tokens.
+func (s *stage) credentials() string { return filepath.Join(s.dir, "sandbox.json") }
 
 // raise puts up one device: boards, cable, agent.
 func (s *stage) raise(ctx context.Context, i int, mqtt string) error {
@@ -242,7 +253,7 @@ Postern is up.
 
   Console   http://%s/console    (log in as %s, password %s)
   API       http://%s/api/v1     (provider token in %s)
-`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, filepath.Join(s.dir, "sandbox.json"))
+`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials())
 	for _, c := range s.cabinets {
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -69,7 +70,7 @@ func (s *stage) compare(ctx context.Context) (tally, error) {
 	if err != nil {
 		return t, err
 	}
-	defer cl.Store.Close()
+	defer func() { _ = errors.Join(cl.Broker.Close(), cl.Store.Close()) }() // only read
 	a, err := cl.Audit(ctx)
 	if err != nil {
 		return t, err
