@@ -138,17 +138,20 @@ func (w *writer) outbox(c *cloud.Changes) {
 	}
 }
 
+// outboxDelivery writes a delivery and notes in d whether it was leased to this
+// node, so that the sender, told of the commit, knows whether it is its own.
 func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
-	next, sql, owner, generation := d.NextAt, sqlAddOutbox, "", int64(0)
+	next, sql := d.NextAt, sqlAddOutbox
+	d.LeaseOwner, d.Generation = "", 0
 	if next.IsZero() && d.State == cloud.OutboxPending {
 		next = d.CreatedAt
 	}
 	if w.owner != "" && Fresh(d) {
-		sql, owner, generation = sqlAddOutboxLeased, w.owner, 1
+		sql, d.LeaseOwner, d.Generation = sqlAddOutboxLeased, w.owner, 1
 	}
 	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
-		e.ReferenceID, d.WebhookID, string(d.State), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, owner,
-		generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf))
+		e.ReferenceID, d.WebhookID, string(d.State), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
+		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf))
 }
 
 // OwnFresh says whether new deliveries are written leased to this node: from

@@ -185,7 +185,9 @@ func (d *Dispatcher) fresh(e cloud.OutboxEvent, del cloud.OutboxDelivery) {
 	if !d.running || del.State != cloud.OutboxPending || del.NextAt.After(del.CreatedAt) {
 		return
 	}
-	del.Generation = 1
+	if del.LeaseOwner == "" {
+		return // written before this sender owned what is new: it is due for anyone
+	}
 	if d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
 		d.overflow = append(d.overflow, cloud.OutboxResult{ID: del.ID, Generation: 1})
 		return

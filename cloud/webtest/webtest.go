@@ -162,13 +162,13 @@ func (w *World) fill(t testing.TB) {
 		RequestedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Minute), EndsAt: now.Add(9 * time.Minute)}}
 	ch.Exceptions = []cloud.Exception{{ID: 7, BusinessID: 42, DeviceID: 88, GridCode: "A07", Source: "x1", Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: now.Add(-30 * time.Second)}}
 	w.timelines(&ch, now)
-	body := fmt.Sprintf(`{"event_id":"PLE-1","event":"locker_delivery.delivered","data":{"pickup_code":%q,"delivery_code":%q,"packages":[{"tracking_number":%q}]}}`, PickupCode, DeliveryCode, Waiting)
+	body := fmt.Sprintf(`{"event_id":"PLE-810201","event":"locker_delivery.delivered","data":{"pickup_code":%q,"delivery_code":%q,"packages":[{"tracking_number":%q}]}}`, PickupCode, DeliveryCode, Waiting)
 	ch.Endpoints = []cloud.Endpoint{{ID: 5, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://hooks.example/postern", SandboxEnabled: true, Events: []string{"*"},
 		Secret: []byte(Secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
 	w.Outbox = 900
-	ch.Outbox = []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1", Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelLocker,
+	ch.Outbox = []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-810201", Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelLocker,
 		ReferenceType: "locker_delivery", ReferenceID: w.Delivery.Number, OccurredAt: now.Add(-2 * time.Hour), CreatedAt: now.Add(-2 * time.Hour), Body: []byte(body)},
-		Deliveries: []cloud.OutboxDelivery{{ID: w.Outbox, EventID: "PLE-1", EndpointID: 5, BusinessID: 42, WebhookID: "PLE-1", State: cloud.OutboxSuccess, Attempts: 1, MaxAttempts: 8,
+		Deliveries: []cloud.OutboxDelivery{{ID: w.Outbox, EventID: "PLE-810201", EndpointID: 5, BusinessID: 42, WebhookID: "PLE-810201", State: cloud.OutboxSuccess, Attempts: 1, MaxAttempts: 8,
 			CreatedAt: now.Add(-2 * time.Hour), DeliveredAt: now.Add(-2 * time.Hour)}}}}
 	w.Write(t, ch)
 }
