@@ -73,8 +73,10 @@ func (ln listeners) serveOps(srv *server.Server, log *slog.Logger) (stop func() 
 	if ln.http == nil {
 		return func() error { return nil }
 	}
+	// MaxConnsPerIP stays unset: with it fasthttp 1.74 hands connections back to
+	// a pool on shutdown while their readers still use them.
 	h := &fasthttp.Server{Handler: ops(srv), Name: "", NoDefaultServerHeader: true, MaxRequestBodySize: maxBody, ReadTimeout: httpWait, WriteTimeout: httpWait, IdleTimeout: time.Minute,
-		Concurrency: 1024, MaxConnsPerIP: 256, Logger: quiet{log}}
+		Concurrency: 1024, Logger: quiet{log}}
 	done := make(chan error, 1)
 	go func() { done <- h.Serve(ln.http) }()
 	return func() error {
