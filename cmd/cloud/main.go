@@ -111,10 +111,8 @@ func serve(ctx context.Context, s settings, log *slog.Logger) error {
 	}
 	srv, err := server.New(ctx, s.server(log))
 	if err != nil {
-		return errors.Join(err, ln.close())
+		return errors.Join(err, closeListeners(ln))
 	}
-	stopOps := ln.serveOps(srv, log)
-	log.Info("serving", "version", cli.Version(), "http", address(ln.http), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket))
-	err = srv.Run(ctx, ln.Listeners)
-	return errors.Join(err, stopOps())
+	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket))
+	return srv.Run(ctx, ln)
 }

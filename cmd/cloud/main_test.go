@@ -122,8 +122,16 @@ func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
 	}
 }
 
-func TestDemoDataIsWholeAndOnlyOnce(t *testing.T) {
+func TestDemoData(t *testing.T) {
 	t.Parallel()
+	dir, box := madeOnce(t)
+	t.Run("is whole", func(t *testing.T) { isWhole(t, dir, box) })
+	t.Run("is served, backed up, and stopped in order", func(t *testing.T) { isServed(t, dir, box) })
+}
+
+// madeOnce makes the sandbox: the command prints one object, and refuses to do
+// it again.
+func madeOnce(t *testing.T) (string, server.Sandbox) {
 	dir := filepath.Join(t.TempDir(), "data")
 	out, err := program(t, "-data", dir, "demo-data")
 	require.NoError(t, err)
@@ -149,7 +157,11 @@ func TestDemoDataIsWholeAndOnlyOnce(t *testing.T) {
 	require.ErrorContains(t, err, "is there already")
 	_, err = program(t, "-data", t.TempDir(), "-database", "postgres://127.0.0.1:1/x", "demo-data")
 	require.ErrorContains(t, err, "leave database unset")
+	return dir, box
+}
 
+// isWhole looks at the data itself.
+func isWhole(t *testing.T, dir string, box server.Sandbox) {
 	s := defaults()
 	s.Data = dir
 	srv, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
@@ -200,14 +212,7 @@ func (w *watched) find(msg, field string) string {
 	return ""
 }
 
-func TestServesBacksUpAndStopsInOrder(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	var box server.Sandbox
-	out, err := program(t, "-data", dir, "demo-data")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal([]byte(out), &box))
-
+func isServed(t *testing.T, dir string, box server.Sandbox) {
 	ctx, stop := context.WithCancel(t.Context())
 	var log watched
 	done := make(chan error, 1)
@@ -216,7 +221,7 @@ func TestServesBacksUpAndStopsInOrder(t *testing.T) {
 	}()
 	var addr string
 	require.Eventually(t, func() bool { addr = log.find("serving", "http"); return addr != "" }, time.Minute, time.Millisecond)
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/nothing": "not found"} {
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/api/nothing": "NOT_FOUND", "/": "<html"} {
 		r, err := http.Get("http://" + addr + path)
 		require.NoError(t, err)
 		raw, err := io.ReadAll(r.Body)
@@ -231,7 +236,7 @@ func TestServesBacksUpAndStopsInOrder(t *testing.T) {
 	// While it serves: a copy that can be used, and a bundle without secrets.
 	copyDir := t.TempDir()
 	copied := filepath.Join(copyDir, "postern.db")
-	out, err = program(t, "-data", dir, "backup", copied)
+	out, err := program(t, "-data", dir, "backup", copied)
 	require.NoError(t, err)
 	require.Contains(t, out, "keys.json")
 	_, err = program(t, "-data", dir, "backup", copied)

@@ -88,11 +88,11 @@ function drawOpenings() {
   const words = { opening: "opening", open: "is_open", closed: "closed", failed: "failed", not_seen: "not_seen" };
   keep($("openings"), lang + JSON.stringify(state.openings.map((o) => [o.opening_id, o.doors])), () =>
     state.openings.flatMap((o) => o.doors.map((d) => make("li", t(words[d.phase], { door: d.label })))));
-  keep($("actions"), lang + JSON.stringify([state.reopen, state.openings.map((o) => [o.opening_id, o.can_be_done])]), () => [
+  keep($("actions"), lang + JSON.stringify([state.reopen.map((r) => [r.opening_id, r.doors]), state.openings.map((o) => [o.opening_id, o.can_be_done])]), () => [
     ...state.openings.filter((o) => o.can_be_done).map((o) =>
       make("button", t("done"), { type: "button", onclick: () => send("/api/done", { opening_id: o.opening_id }) })),
     ...state.reopen.map((r) =>
-      make("button", t("reopen", { door: r.doors.map((d) => d.label).join(", "), n: r.seconds }), { type: "button", onclick: () => send("/api/reopen", { opening_id: r.opening_id }) })),
+      make("button", t("reopen", { door: r.doors.map((d) => d.label).join(", ") }), { type: "button", onclick: () => send("/api/reopen", { opening_id: r.opening_id }) })),
   ]);
   keep($("exceptions"), lang + JSON.stringify(state.exceptions), () => state.exceptions.map((e) =>
     make("li", t(texts.en[e.type] ? e.type : "exception", { door: label(e.door) }))));
