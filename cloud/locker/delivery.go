@@ -305,6 +305,16 @@ func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
 	if err != nil {
 		return err
 	}
+	for _, r := range unseen {
+		if r.Entry.Op != wire.CodeRevoke || r.DeliveryID == 0 {
+			continue
+		}
+		old, err := v.DeliveryCodes(r.DeliveryID) // those that the cabinet still takes
+		if err != nil {
+			return err
+		}
+		rows = append(rows, old...)
+	}
 	for _, r := range append(rows, unseen...) {
 		for _, x := range verifiers {
 			if bytes.Equal(r.Entry.Verifier, x) {

@@ -488,7 +488,7 @@ func (s *Service) confirm(v cloud.View, id cloud.DeliveryID, in ConfirmInput, no
 			Action: "deposit_evidence", Target: last.ID, Detail: `{"confirmed_by":"partner_api"}`}}
 		return ch, nil
 	}
-	if d.Status != cloud.DeliveryDoorsOpened {
+	if d.Status != cloud.DeliveryDoorsOpened || last.Ended() && last.EndReason != wire.EndDepositUnverified {
 		return nil, conflict(d)
 	}
 	for _, od := range last.Doors {
@@ -520,6 +520,9 @@ func (s *Service) confirm(v cloud.View, id cloud.DeliveryID, in ConfirmInput, no
 				body.Packages = append(body.Packages, wire.SettledPackage{Ref: ref, Door: od.Door, Outcome: wire.Deposited})
 			}
 		}
+	}
+	if len(body.Packages) == 0 {
+		return nil, conflict(d) // no door opened
 	}
 	// Its events are made from the confirmation, not from a record: the opening
 	// stands in for the record's identity.

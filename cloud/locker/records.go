@@ -333,6 +333,11 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if first {
 		d.DepositedAt, d.DueAt = at, at.Add(d.CollectWithin)
 	}
+	if !taken {
+		if err := w.revive(d); err != nil {
+			return err
+		}
+	}
 	if err := w.activate(d); err != nil {
 		return err
 	}
@@ -381,6 +386,33 @@ func (w *Work) activate(d *cloud.Delivery) error {
 		}
 		w.ch.Codes = append(w.ch.Codes, row)
 	}
+	return nil
+}
+
+// revive gives a delivery that had been given up its pickup code back: the
+// parcel lies inside, and the revocation reaches the cabinet or has done so.
+func (w *Work) revive(d *cloud.Delivery) error {
+	rows, err := w.v.DeliveryCodes(d.ID)
+	if err != nil {
+		return err
+	}
+	var newest *cloud.CodeRow
+	for i := range rows {
+		if e := rows[i].Entry; e.Op == wire.CodeSet && e.Kind == wire.CodePickup {
+			newest = &rows[i]
+		}
+	}
+	if newest == nil || newest.DroppedAt.IsZero() {
+		return nil
+	}
+	w.device.CodeList++
+	row := cloud.CodeRow{DeviceID: w.device.ID, DeliveryID: d.ID, CreatedAt: w.received, Entry: newest.Entry}
+	row.Entry.Number = w.device.CodeList
+	if row.Entry, err = activeEntry(w.v, *d, row.Entry); err != nil {
+		return err
+	}
+	w.ch.Codes = append(w.ch.Codes, row)
+	w.ch.Devices = []cloud.Device{w.device}
 	return nil
 }
 
@@ -569,14 +601,15 @@ func (w *Work) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
 	return nil
 }
 
-// releaseCells lets go of everything that is reserved for a delivery.
+// releaseCells lets go of everything that is reserved for a delivery. A
+// compartment where something may lie stays its own.
 func (w *Work) releaseCells(d *cloud.Delivery) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
 	for _, c := range cells {
-		if c.DeliveryID == d.ID && c.State != cloud.GridBlocked {
+		if c.DeliveryID == d.ID && c.State == cloud.GridReserved {
 			c.State, c.DeliveryID = cloud.GridFree, 0
 			w.touch(c)
 		}
@@ -788,6 +821,12 @@ func (w *Work) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) 
 	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCreated {
 		return nil // the deposit came first
 	}
+	dev := cloud.Changes{}
+	if err := w.s.revoke(w.v, &dev, w.device, *d, w.received, wire.CodeDelivery, wire.CodePickup); err != nil {
+		return err
+	}
+	w.device, w.ch.Devices = dev.Devices[0], dev.Devices
+	w.ch.Codes = append(w.ch.Codes, dev.Codes...)
 	return w.cancelled(r.OccurredAt, d)
 }
 
@@ -910,6 +949,22 @@ func (w *Work) audit(r Occurrence, action, target, detail string) {
 // StoreLost: the device begins anew without its old state. What ran on it ends
 // unverified, and people look.
 func (w *Work) StoreLost(at time.Time) error {
+	// It does not know any more which commands it has taken: none of them may
+	// come again.
+	commands, err := w.v.OpenCommands(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range commands {
+		c, err := read(w.commands, row.ID, func() (cloud.Command, error) { return row, nil })
+		if err != nil {
+			return err
+		}
+		if c.State == cloud.CommandAccepted {
+			c.State, c.Reason, c.EndedAt = cloud.CommandInterrupted, "store_lost", at
+			w.touch(c)
+		}
+	}
 	running, err := w.v.RunningOpenings(w.device.ID)
 	if err != nil {
 		return err

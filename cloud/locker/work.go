@@ -232,6 +232,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
 	ch.Codes = append(ch.Codes, w.ch.Codes...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
+	ch.Devices = append(ch.Devices, w.ch.Devices...)
 	return nil
 }
 

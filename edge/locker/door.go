@@ -44,11 +44,12 @@ func (d *draft) start(in Started) {
 }
 
 // carry moves an end into this boot: by the wall clock when both boots have
-// one, otherwise by what was left at last.
+// one, otherwise by what was left at last. More than that is never left: a clock
+// that was set back meanwhile does not prolong a session.
 func (d *draft) carry(ends, last Instant) (out Instant, unsure bool) {
 	left := ends.Mono - last.Mono
 	if ends.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
-		left = ends.Wall - d.now.Wall(d.now.Mono)
+		left = min(left, ends.Wall-d.now.Wall(d.now.Mono))
 	} else {
 		unsure = true
 	}

@@ -374,13 +374,16 @@ func (d *draft) verdict(od OpeningDoor, by wire.ConfirmedBy) (outcome, failure s
 }
 
 // pickupCode is the number of the code entry that a settlement activates. An
-// entry that came with the opening joins the list.
+// entry that came with the opening, ahead of the list, joins it; one that the
+// list has passed and does not hold was revoked meanwhile.
 func (d *draft) pickupCode(o Opening) uint64 {
+	if o.Code != nil && o.Code.Number > d.Meta.CodeList {
+		d.setCode(*o.Code)
+	}
 	if o.Code != nil {
-		if _, ok := d.Codes[o.Code.Number]; !ok && o.Code.Number > 0 {
-			d.setCode(*o.Code)
+		if _, ok := d.Codes[o.Code.Number]; ok {
+			return o.Code.Number
 		}
-		return o.Code.Number
 	}
 	for _, n := range sorted(d.Codes) {
 		if c := d.Codes[n]; c.Kind == wire.CodePickup && c.DeliveryRef == o.DeliveryRef {
