@@ -88,6 +88,18 @@ type Endpoint struct {
 	CreatedAt      time.Time
 }
 
+// Secrets are the endpoint's signing secrets at now: next is nil outside a
+// rotation. When the overlap is over the next secret is the current one.
+func (e Endpoint) Secrets(now time.Time) (current, next []byte) {
+	switch {
+	case len(e.SecretNext) == 0:
+		return e.Secret, nil
+	case now.Before(e.NextUntil):
+		return e.Secret, e.SecretNext
+	}
+	return e.SecretNext, nil
+}
+
 // Wants reports whether the endpoint subscribes to event.
 func (e Endpoint) Wants(event string) bool {
 	if !e.Enabled {

@@ -269,7 +269,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 		out = SecretOutput{Result: true, Secret: secret, SecretHint: hint([]byte(secret))}
 		if len(e.SecretNext) > 0 {
 			out.DroppedOldest = now.Before(e.NextUntil)
-			e.Secret = e.SecretNext
+			e.Secret = e.SecretNext // over or not: of three the oldest goes
 		}
 		e.SecretNext, e.NextUntil = []byte(secret), now.Add(Overlap)
 		out.PreviousUntil = stamp(e.NextUntil, zone(b))

@@ -142,9 +142,10 @@ func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, a
 	line(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	line("X-Webhook-Attempt", strconv.Itoa(attempt))
 	line(signature.HeaderDeliveryID, uid)
-	line(signature.HeaderProvider, signature.Provider(ep.Secret, now, uid, body))
-	if len(ep.SecretNext) > 0 && now.Before(ep.NextUntil) {
-		line(signature.HeaderProviderNext, signature.Provider(ep.SecretNext, now, uid, body))
+	current, next := ep.Secrets(now)
+	line(signature.HeaderProvider, signature.Provider(current, now, uid, body))
+	if next != nil {
+		line(signature.HeaderProviderNext, signature.Provider(next, now, uid, body))
 	}
 	line(signature.HeaderDigest, signature.Digest(body))
 	if w.Event.Test {
