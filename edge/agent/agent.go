@@ -134,7 +134,7 @@ func (a *Agent) build() error {
 		Act: a.act, Log: a.log})
 	s := a.cfg.Secrets
 	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(state.Config, s.Brokers), TLS: a.cfg.TLS,
-		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Logger: a.log})
+		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Forked: a.forked, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
 	}
@@ -391,6 +391,21 @@ func (a *Agent) forgery(what string, err error) {
 	if _, err := a.loop.Do(context.Background(), locker.Tampered{What: wire.TamperBadSignature, Count: count}); err != nil {
 		a.log.Error("keep tamper record", "err", err)
 	}
+}
+
+// forked records that the store was found to be a copy or an older one. The
+// uplink does not wait for it.
+func (a *Agent) forked(reason string) {
+	if reason != wire.GapStoreRolledBack {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stepWait)
+		defer cancel()
+		if _, err := a.loop.Do(ctx, locker.Tampered{What: wire.TamperStoreRolledBack}); err != nil {
+			a.log.Error("keep tamper record", "err", err)
+		}
+	}()
 }
 
 // handler takes what comes down. The uplink calls it one message at a time.
