@@ -174,6 +174,7 @@ func mine(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 // PARCEL_TOO_LARGE, DUPLICATE_REFERENCE.
 func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (DeliveryOutput, error) {
 	now := time.Now().UTC()
+	given := in                // what is checked below takes defaults, and would be another request
 	raw, _ := json.Marshal(in) // plain fields always encode
 	hash := sha256.Sum256(raw)
 	var device cloud.Device
@@ -220,7 +221,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 			continue
 		}
 		if errors.Is(err, cloud.ErrExists) {
-			return s.Create(ctx, c, in) // the same reference, at the same time
+			return s.Create(ctx, c, given) // the same reference, at the same time
 		}
 		if err != nil {
 			return DeliveryOutput{}, err
