@@ -114,7 +114,7 @@ func (r *rig) provider() string { return r.w.Tokens[cloud.ProviderType] }
 
 // fill puts ids of the first business into a path.
 func (r *rig) fill(path string) string {
-	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "{number}": webtest.Waiting} {
+	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "{number}": webtest.Waiting, "/devices/{id}": "/devices/88", "{grid_id}": "7001"} {
 		path = strings.ReplaceAll(path, from, to)
 	}
 	return path
@@ -188,6 +188,32 @@ func TestEveryOperationIsBoundToItsTenant(t *testing.T) {
 	}
 	require.Equal(t, 14, tried)
 	r.refused(r.do("GET", base+"/deliveries/ref:SWP-REF-88", r.w.Stranger, ""), 404, "DELIVERY_NOT_FOUND")
+}
+
+// Staff of one business see and change nothing of another's cabinets.
+func TestStaffOperationsAreBoundToTheirBusiness(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	const other = "/api/v1/smart-lockers/devices/90"
+	r.refused(r.do("GET", other, admin, ""), 404, "DEVICE_NOT_FOUND")
+	r.refused(r.do("POST", other+"/grids/7001/unblock", admin, `{}`), 404, "DEVICE_NOT_FOUND")
+	r.refused(r.do("GET", "/api/v1/smart-lockers/devices/x", admin, ""), 404, "DEVICE_NOT_FOUND")
+	const mine = "/api/v1/smart-lockers/devices/88"
+	g := r.do("GET", mine, admin, "")
+	require.Equal(t, 200, g.status, "%s", g.body)
+	grids := g.json["device"].(map[string]any)["grids"].([]any)
+	require.NotEmpty(t, grids)
+	for _, x := range grids {
+		if grid := x.(map[string]any); grid["state"] == "blocked" {
+			g := r.do("POST", fmt.Sprintf("%s/grids/%v/unblock", mine, grid["grid_id"]), admin, `{"reason":"lock freed"}`)
+			require.Equal(t, 200, g.status, "%s", g.body)
+			require.Equal(t, "free", g.json["grid"].(map[string]any)["state"])
+			require.Nil(t, g.json["grid"].(map[string]any)["block_reason"])
+		}
+	}
+	r.refused(r.do("POST", mine+"/grids/1/unblock", admin, `{}`), 404, "GRID_NOT_FOUND")
+	r.refused(r.do("POST", mine+"/grids/7001/unblock", admin, `{"reason":"`+strings.Repeat("x", 256)+`"}`), 422, "VALIDATION_FAILED")
 }
 
 func TestWhatIsNoOperation(t *testing.T) {

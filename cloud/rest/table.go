@@ -13,6 +13,8 @@ import (
 
 var providers = []cloud.AccountType{cloud.ProviderType}
 
+var staff = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+
 var everyone = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
 
 const partner = "/api/v1/third-party-delivery"
@@ -20,6 +22,7 @@ const partner = "/api/v1/third-party-delivery"
 // operations is the table.
 func (s *Server) operations() []Operation {
 	out := append(s.accountOperations(), s.partnerOperations()...)
+	out = append(out, s.staffOperations()...)
 	out = append(out, s.trackingOperations()...)
 	if s.cfg.Enrol != nil {
 		out = append(out, define(Operation{Name: "devices.enrol", Method: "POST", Path: "/api/v1/devices/enrol", NoToken: true, Secret: true}, s.enrol, nil))
@@ -126,6 +129,40 @@ func (s *Server) openDoors(ctx context.Context, c cloud.Caller, in openInput) (l
 	}
 	in.OpenInput.Delivery = key
 	return s.cfg.Lockers.OpenDoors(ctx, c, in.OpenInput)
+}
+
+// Inputs of the staff operations.
+type (
+	deviceInput struct {
+		ID string `path:"id"`
+	}
+	unblockInput struct {
+		ID   string `path:"id" json:"-"`
+		Grid string `path:"grid_id" json:"-"`
+		locker.UnblockInput
+	}
+)
+
+// number reads an id of a path; what is none finds nothing.
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (s *Server) staffOperations() []Operation {
+	const devices = "/api/v1/smart-lockers/devices/{id}"
+	return []Operation{
+		define(Operation{Name: "smart_lockers.devices.find", Method: "GET", Path: devices, Types: staff}, func(ctx context.Context, c cloud.Caller, in deviceInput) (locker.DeviceOutput, error) {
+			return s.cfg.Lockers.FindDevice(ctx, c, cloud.DeviceID(number(in.ID)))
+		}, nil),
+		define(Operation{Name: "smart_lockers.grids.unblock", Method: "POST", Path: devices + "/grids/{grid_id}/unblock", Types: staff}, func(ctx context.Context, c cloud.Caller, in unblockInput) (locker.GridOutput, error) {
+			in.UnblockInput.Device, in.UnblockInput.Grid = cloud.DeviceID(number(in.ID)), cloud.GridID(number(in.Grid))
+			return s.cfg.Lockers.Unblock(ctx, c, in.UnblockInput)
+		}, nil),
+	}
 }
 
 func (s *Server) trackingOperations() []Operation {

@@ -158,3 +158,28 @@ func (c *cabinet) ready(ctx context.Context) bool {
 	}
 	return true
 }
+
+// unblock puts a cabinet's blocked compartments back into use, as staff do.
+func (a *api) unblock(ctx context.Context, c *cabinet) error {
+	url := fmt.Sprintf("%s/api/v1/smart-lockers/devices/%d", a.base, c.id)
+	var out struct {
+		Device struct {
+			Grids []struct {
+				ID    int64  `json:"grid_id"`
+				State string `json:"state"`
+			} `json:"grids"`
+		} `json:"device"`
+	}
+	if err := a.call(ctx, http.MethodGet, url, nil, &out); err != nil {
+		return err
+	}
+	for _, g := range out.Device.Grids {
+		if g.State != "blocked" {
+			continue
+		}
+		if err := a.call(ctx, http.MethodPost, fmt.Sprintf("%s/grids/%d/unblock", url, g.ID), map[string]any{"reason": "lock freed"}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -38,11 +38,55 @@ func (s *stage) day(ctx context.Context) error {
 		{"The receiver is sick for a while; no event is lost", func(ctx context.Context) error { return s.sickReceiver(ctx, front) }},
 	} {
 		s.say("day", "%s", act.title)
+		if err := s.connected(ctx); err != nil {
+			return err
+		}
 		if err := act.play(ctx); err != nil {
 			return fmt.Errorf("%s: %w", act.title, err)
 		}
 	}
+	if err := s.connected(ctx); err != nil {
+		return err
+	}
+	if err := s.tidy(ctx); err != nil {
+		return fmt.Errorf("tidy up: %w", err)
+	}
 	return s.rest(ctx)
+}
+
+// connected waits for cabinets that were cut off to come back: they take their
+// time, so that not all of a fleet come at once.
+func (s *stage) connected(ctx context.Context) error {
+	return s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
+		for _, c := range s.cabinets {
+			if !c.ready(ctx) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// tidy has waiting parcels collected and puts jammed compartments back into
+// use, so that the next day finds room.
+func (s *stage) tidy(ctx context.Context) error {
+	s.say("day", "Evening: what is left is collected, and staff put the jammed compartments back into use")
+	for _, p := range s.left {
+		if err := s.collect(ctx, p); err != nil {
+			return err
+		}
+		if err := s.becomes(ctx, p, "picked_up", 30*time.Second); err != nil {
+			return err
+		}
+	}
+	s.left = nil
+	staff := &api{base: s.api.base, token: s.box.Staff.Token, client: s.api.client}
+	for _, c := range s.cabinets {
+		if err := staff.unblock(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause is how long a person takes for something.
@@ -236,6 +280,7 @@ func (s *stage) leftOpen(ctx context.Context, c *cabinet) error {
 	if err := s.putIn(p); err != nil {
 		return err
 	}
+	s.left = append(s.left, p)
 	return s.becomes(ctx, p, "delivered", 20*time.Second)
 }
 
@@ -262,6 +307,7 @@ func (s *stage) jamWithRoom(ctx context.Context, c *cabinet) error {
 	if err := s.putIn(p); err != nil {
 		return err
 	}
+	s.left = append(s.left, p)
 	return s.becomes(ctx, p, "delivered", 20*time.Second)
 }
 
@@ -368,9 +414,9 @@ func (s *stage) sickReceiver(ctx context.Context, c *cabinet) error {
 
 // rest waits until everything has arrived everywhere.
 func (s *stage) rest(ctx context.Context) error {
-	return s.awaits(ctx, "all cabinets connected and quiet", 90*time.Second, func() bool {
+	return s.awaits(ctx, "everything sent", 90*time.Second, func() bool {
 		for _, c := range s.cabinets {
-			if !c.ready(ctx) || c.waiting(ctx) > 0 {
+			if c.waiting(ctx) > 0 {
 				return false
 			}
 		}

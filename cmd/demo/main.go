@@ -10,6 +10,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -97,12 +99,17 @@ func play(ctx context.Context, f flags, out io.Writer) error {
 	return nil
 }
 
-// live plays day after day until someone stops it.
+// live plays day after day until someone stops it, obeys what is typed, and
+// compares at the end.
 func (s *stage) live(ctx context.Context) error {
+	go s.obey(os.Stdin)
 	for n := 1; ctx.Err() == nil; n++ {
 		s.say("day", "day %d begins", n)
 		if err := s.day(ctx); err != nil && ctx.Err() == nil {
-			s.say("day", "this day went wrong in a way it should not: %v", err)
+			s.say("day", "this day did not go by the script: %v", err)
+		}
+		if ctx.Err() != nil {
+			break
 		}
 		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
 		select {
@@ -110,5 +117,38 @@ func (s *stage) live(ctx context.Context) error {
 		case <-time.After(20 * time.Second):
 		}
 	}
+	s.say("day", "stopping; what is on its way arrives first")
+	for _, c := range s.cabinets {
+		c.cable.set(false)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	defer cancel()
+	if err := errors.Join(s.connected(last), s.rest(last)); err != nil {
+		return err
+	}
+	t, err := s.compare(last)
+	if err != nil {
+		return err
+	}
+	t.print(s.out)
 	return nil
+}
+
+// obey does what is typed: "cut FRONT-01", "mend FRONT-01".
+func (s *stage) obey(in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		verb, code, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		found := false
+		for _, c := range s.cabinets {
+			if c.code != code || verb != "cut" && verb != "mend" {
+				continue
+			}
+			found = true
+			c.cable.set(verb == "cut")
+			s.say("cable", "%s: %s by hand", code, verb)
+		}
+		if !found && verb != "" {
+			s.say("demo", "type cut CODE or mend CODE, with a cabinet's code")
+		}
+	}
 }

@@ -49,6 +49,7 @@ type stage struct {
 	api      *api
 	cancel   context.CancelFunc
 	refs     int
+	left     []*parcel // waiting to be collected
 }
 
 // cabinet is one device with its simulated boards.
@@ -88,7 +89,9 @@ func (s *stage) say(who, format string, a ...any) {
 }
 
 func (s *stage) build(ctx context.Context) error {
-	ctx, s.cancel = context.WithCancel(ctx)
+	// Boards outlive a Ctrl-C: what is on its way arrives first.
+	var boards context.Context
+	boards, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.folder(); err != nil {
 		return err
 	}
@@ -114,7 +117,7 @@ func (s *stage) build(ctx context.Context) error {
 		return err
 	}
 	for i := range cast {
-		if err := s.raise(ctx, i, mqtt); err != nil {
+		if err := s.raise(boards, i, mqtt); err != nil {
 			return err
 		}
 	}
@@ -258,6 +261,9 @@ Postern is up.
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}
 	fmt.Fprintf(s.out, "  Parcels   http://%s/track/...  (numbers as they appear below)\n\n", s.http)
+	if !s.flags.Once {
+		fmt.Fprintf(s.out, "  Type \"cut %s\" to cut a cabinet off, \"mend %s\" to connect it again. Ctrl-C ends the demo and compares.\n\n", s.cabinets[0].code, s.cabinets[0].code)
+	}
 }
 
 // close ends everything that the demo started, and only that.
