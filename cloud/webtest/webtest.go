@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,7 +205,7 @@ type Server interface {
 func Serve(t testing.TB, s Server) *fasthttputil.InmemoryListener {
 	ln := fasthttputil.NewInmemoryListener()
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(ln) }()
+	go func() { done <- s.Serve(sharedListener{ln}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -212,6 +213,44 @@ func Serve(t testing.TB, s Server) *fasthttputil.InmemoryListener {
 		require.NoError(t, <-done)
 	})
 	return ln
+}
+
+// sharedListener accepts connections whose write deadline may be set while
+// another goroutine writes, as that of a socket may. An in-memory connection
+// by itself does not allow it.
+type sharedListener struct{ *fasthttputil.InmemoryListener }
+
+func (l sharedListener) Accept() (net.Conn, error) {
+	c, err := l.InmemoryListener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &sharedConn{Conn: c}, nil
+}
+
+// sharedConn lets one goroutine at a time write or set a deadline. A deadline
+// set during a write holds from the next one on.
+type sharedConn struct {
+	net.Conn
+	mu sync.Mutex // guards writing of Conn
+}
+
+func (c *sharedConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+func (c *sharedConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *sharedConn) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Conn.SetDeadline(t)
 }
 
 // Client is a client of an in-memory listener that keeps no connection.

@@ -33,7 +33,6 @@ const secret = "48151623"
 type fake struct {
 	mu     sync.Mutex
 	asked  []string
-	inputs []locker.Input
 	answer locker.Answer
 	err    error
 	state  locker.State

@@ -28,13 +28,12 @@ type cloud struct {
 	t     *testing.T
 	began time.Time
 
-	refuse  func() byte                            // return code of a login
-	dialErr func() error                           // the network
-	lose    func(p *packets.PublishPacket) bool    // a publish that never arrives
-	answer  func(b *wire.Batch, a *wire.Ack) bool  // changes the answer; false sends none
-	onAck   func(s wire.Status) bool               // false leaves a status unanswered
-	delay   func(topic string) time.Duration       // before a publish is read on
-	mangle  func(c *link, p packets.ControlPacket) // sees everything that arrives
+	refuse  func() byte                           // return code of a login
+	dialErr func() error                          // the network
+	lose    func(p *packets.PublishPacket) bool   // a publish that never arrives
+	answer  func(b *wire.Batch, a *wire.Ack) bool // changes the answer; false sends none
+	onAck   func(s wire.Status) bool              // false leaves a status unanswered
+	delay   func(topic string) time.Duration      // before a publish is read on
 
 	mu     sync.Mutex
 	links  []*link
