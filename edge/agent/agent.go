@@ -70,6 +70,7 @@ type Agent struct {
 	instance [16]byte
 	started  time.Time
 	forged   forgeries
+	nonce    []byte // that was answered last; owned by the handler
 	laid     uint64 // configuration version that the boards run; owned by act
 	acts     chan locker.Action
 	Recorded atomic.Uint64 // records kept since start, for audits
@@ -386,11 +387,13 @@ func (a *Agent) forgery(what string, err error) {
 	if !f.last.IsZero() && time.Since(f.last) < time.Hour {
 		return
 	}
-	count := f.since
-	f.last, f.since = time.Now(), 0
-	if _, err := a.loop.Do(context.Background(), locker.Tampered{What: wire.TamperBadSignature, Count: count}); err != nil {
-		a.log.Error("keep tamper record", "err", err)
+	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
+	defer cancel()
+	if _, err := a.loop.Do(ctx, locker.Tampered{What: wire.TamperBadSignature, Count: f.since}); err != nil {
+		a.log.Error("keep tamper record; the next one tells of it as well", "err", err)
+		return
 	}
+	f.last, f.since = time.Now(), 0
 }
 
 // forked records that the store was found to be a copy or an older one. The
@@ -464,11 +467,15 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 		(*Agent)(h).forgery("time", err)
 		return
 	}
-	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) {
-		return // an answer to an older question
+	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) || slices.Equal(t.Nonce, h.nonce) {
+		return // an answer to an older question, or the same once more
 	}
+	h.nonce = slices.Clone(t.Nonce)
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)
+	if s := h.clock.Sample(t.ReceivedAt); s.Clock == wire.ClockSynced && half > time.Duration(s.ErrMS)*time.Millisecond {
+		return // the clock is better than an answer that was held up
+	}
 	h.clock.Sync(p.ServerTime, at, half)
 	s := h.clock.Sample(at)
 	if err := h.store.SetSync(s.Mono, s.Wall, s.ErrMS); err != nil {

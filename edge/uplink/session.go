@@ -267,11 +267,13 @@ func (s *session) receiveDown(p []byte, now time.Time) error {
 		s.u.deliver(func() { h.Codes(d.Body) })
 	case wire.DownTime:
 		if q := s.asked.Load(); q != nil {
-			s.u.deliver(func() { h.Time(TimeAnswer{Envelope: d.Body, Nonce: q.nonce, SentAt: q.at, ReceivedAt: now}) })
-		}
-		select {
-		case s.timed <- struct{}{}:
-		default:
+			s.u.deliver(func() {
+				h.Time(TimeAnswer{Envelope: d.Body, Nonce: q.nonce, SentAt: q.at, ReceivedAt: now})
+				select { // only now: the first batch carries the clock that the answer has set
+				case s.timed <- struct{}{}:
+				default:
+				}
+			})
 		}
 	}
 	return nil

@@ -1,0 +1,168 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// counter is the owner of the cabinet's state, as the desk sees it: it notes what
+// it is asked and how many ask at once.
+type counter struct {
+	state   atomic.Pointer[locker.State]
+	asked   []locker.CodeTried
+	inside  atomic.Int32
+	crowded atomic.Bool
+}
+
+func (c *counter) State() locker.State { return *c.state.Load() }
+
+func (c *counter) Do(_ context.Context, in locker.Input) (locker.Answer, error) {
+	if c.inside.Add(1) > 1 {
+		c.crowded.Store(true)
+	}
+	time.Sleep(100 * time.Millisecond)
+	c.inside.Add(-1)
+	c.asked = append(c.asked, in.(locker.CodeTried))
+	return locker.Answer{Outcome: wire.CodeOK}, nil
+}
+
+// wire to the cloud: a status brings the tail after a while.
+type link struct {
+	connected bool
+	statuses  atomic.Int32
+	answer    func()
+}
+
+func (l *link) Connected() bool { return l.connected }
+func (l *link) StatusChanged() {
+	l.statuses.Add(1)
+	if l.answer != nil {
+		time.AfterFunc(200*time.Millisecond, l.answer)
+	}
+}
+
+func desk(t *testing.T, l *link) (*Desk, *counter) {
+	t.Helper()
+	c := &counter{}
+	s := locker.New(wire.Config{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
+	c.state.Store(&s)
+	return New(Config{DeviceCode: "CAB-1", Salt: make([]byte, passcode.SaltSize), Key: make([]byte, passcode.KeySize), Loop: c, Link: l, Now: func() locker.Now { return locker.Now{Mono: 10} }}), c
+}
+
+func verifier(code string) []byte {
+	return passcode.Verifier(code, make([]byte, passcode.SaltSize), make([]byte, passcode.KeySize), wire.CodeParams{MemoryKiB: 8, Passes: 1})
+}
+
+func TestOnlyVerifiersLeaveTheDesk(t *testing.T) {
+	t.Parallel()
+	d, c := desk(t, &link{})
+	_, err := d.Type(t.Context(), "482913", nil)
+	require.NoError(t, err)
+	_, err = d.Scan(t.Context(), " PU:CAB-1:482913\n")
+	require.NoError(t, err)
+	require.Equal(t, []locker.CodeTried{{Verifier: verifier("482913"), Input: "keypad"}, {Verifier: verifier("482913"), Input: "qr"}}, c.asked)
+}
+
+func TestWhatCannotBeACodeIsNoTry(t *testing.T) {
+	t.Parallel()
+	d, c := desk(t, &link{})
+	for _, x := range []string{"", "12345", "123456789", "12345a", "１２３４５６", "12 456"} {
+		_, err := d.Type(t.Context(), x, nil)
+		require.ErrorIs(t, err, ErrNotACode)
+		require.False(t, x != "" && strings.Contains(err.Error(), x))
+	}
+	for _, x := range []string{"", "482913", "PU:CAB-2:482913", "PU:CAB-1:48291", "PU:CAB-1", "pu:CAB-1:482913"} {
+		_, err := d.Scan(t.Context(), x)
+		require.ErrorIs(t, err, ErrNotACode, x)
+	}
+	require.Empty(t, c.asked)
+}
+
+// One try at a time, and one that waits can be given up.
+func TestOneTryAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, c := desk(t, &link{})
+		for range 4 {
+			go func() { _, _ = d.Type(context.Background(), "482913", nil) }()
+		}
+		time.Sleep(150 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		_, err := d.Type(ctx, "482913", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		require.Len(t, c.asked, 4)
+		require.False(t, c.crowded.Load())
+	})
+}
+
+// A locked keypad costs no hash: the verifier stays empty, and the rules say no.
+func TestLockedKeypadCostsNoHash(t *testing.T) {
+	t.Parallel()
+	d, c := desk(t, &link{connected: true})
+	s := c.State()
+	s.Meta.Tries.Closed = true
+	c.state.Store(&s)
+	_, err := d.Type(t.Context(), "482913", nil)
+	require.NoError(t, err)
+	require.Nil(t, c.asked[0].Verifier)
+}
+
+// A code issued a moment ago is waited for, as long as there is a network.
+func TestUnknownCodeWaitsForTheTailOfTheList(t *testing.T) {
+	t.Parallel()
+	took := func(t *testing.T, l *link, d *Desk) time.Duration {
+		t.Helper()
+		began := time.Now()
+		_, err := d.Type(context.Background(), "482913", nil)
+		require.NoError(t, err)
+		return time.Since(began) - 100*time.Millisecond
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &link{connected: true}
+		d, c := desk(t, l)
+		l.answer = func() { s := c.State(); s.Meta.CodeList++; c.state.Store(&s) }
+		require.InDelta(t, 200, took(t, l, d).Milliseconds(), 60)
+		require.EqualValues(t, 1, l.statuses.Load())
+
+		l.answer = nil
+		require.Equal(t, tailWait, took(t, l, d), "not longer than that")
+		l.connected = false
+		require.Zero(t, took(t, l, d), "no network, no wait")
+
+		l.connected = true
+		s := c.State()
+		s.Codes = map[uint64]wire.CodeEntry{1: {Number: 1, Verifier: verifier("482913")}}
+		c.state.Store(&s)
+		require.Zero(t, took(t, l, d), "known")
+		require.EqualValues(t, 2, l.statuses.Load())
+	})
+}
+
+func TestSecretsCheck(t *testing.T) {
+	t.Parallel()
+	good := Secrets{DeviceCode: "CAB-1", DeviceSecret: "s3cret", CodeSalt: make([]byte, 16), CodeKey: bytes.Repeat([]byte{7}, 32), Keys: []wire.PinnedKey{{}}, Brokers: []string{"tcp://b"}}
+	require.NoError(t, good.Check())
+	for name, change := range map[string]func(*Secrets){
+		"no code": func(s *Secrets) { s.DeviceCode = "" }, "no secret": func(s *Secrets) { s.DeviceSecret = "" }, "short salt": func(s *Secrets) { s.CodeSalt = s.CodeSalt[1:] },
+		"short key": func(s *Secrets) { s.CodeKey = s.CodeKey[1:] }, "no pinned key": func(s *Secrets) { s.Keys = nil }, "no broker": func(s *Secrets) { s.Brokers = nil },
+	} {
+		s := good
+		change(&s)
+		err := s.Check()
+		require.ErrorContains(t, err, "secrets: ", name)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
