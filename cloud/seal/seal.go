@@ -55,7 +55,7 @@ func New(key []byte) (*Box, error) {
 func (b *Box) Seal(purpose string, plain []byte) []byte {
 	out := make([]byte, 1+b.aead.NonceSize(), overhead+len(plain))
 	out[0] = version
-	rand.Read(out[1:]) // never fails, see crypto/rand
+	_, _ = rand.Read(out[1:]) // never fails, see crypto/rand
 	return b.aead.Seal(out, out[1:], plain, additional(purpose))
 }
 

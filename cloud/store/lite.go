@@ -71,8 +71,7 @@ func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) 
 		done:    make(chan struct{}),
 	}
 	if err := e.open(ctx); err != nil {
-		e.closeDBs()
-		return nil, err
+		return nil, errors.Join(err, e.closeDBs())
 	}
 	go e.loop()
 	return e, nil
@@ -297,9 +296,8 @@ func (e *lite) backup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	_, err = db.ExecContext(ctx, "VACUUM INTO $1", path)
-	return err
+	return errors.Join(err, db.Close())
 }
 
 // liteConn is one connection with its prepared statements. It serves one
@@ -321,10 +319,11 @@ func newLiteConn(ctx context.Context, db *sql.DB) (*liteConn, error) {
 }
 
 func (c *liteConn) close() error {
+	var errs []error
 	for _, s := range c.stmts {
-		s.Close()
+		errs = append(errs, s.Close())
 	}
-	return c.conn.Close()
+	return errors.Join(append(errs, c.conn.Close())...)
 }
 
 func (c *liteConn) postgres() bool { return false }

@@ -47,9 +47,7 @@ func openPostgres(ctx context.Context, url string, committed func(*cloud.Changes
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	err = migratePostgres(ctx, db)
-	db.Close()
-	if err != nil {
+	if err = errors.Join(migratePostgres(ctx, db), db.Close()); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -200,7 +198,7 @@ func (s *pgSession) apply(ctx context.Context, ops []op) error {
 			err = fmt.Errorf("%s: %w", headline(ops[i].sql), err)
 		}
 		if err != nil {
-			answers.Close()
+			_ = answers.Close() // repeats err or what followed from it
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answe
 		if keep && err == nil {
 			c.put(t, cn)
 		} else {
-			cn.Close()
+			_ = cn.Close()
 		}
 	}
 	if err == nil || a.status != 0 {
@@ -215,7 +215,7 @@ func (c *client) handshake(ctx context.Context, nc net.Conn, host string) (net.C
 	cfg.ServerName, cfg.MinVersion, cfg.NextProtos = host, tls.VersionTLS12, []string{"http/1.1"}
 	tc := tls.Client(nc, cfg)
 	if err := tc.HandshakeContext(ctx); err != nil {
-		nc.Close()
+		_ = nc.Close()
 		if ctx.Err() != nil {
 			return nil, context.DeadlineExceeded
 		}
@@ -363,7 +363,7 @@ func (c *client) take(t *Target) *conn {
 		if !cn.old(now) {
 			return cn
 		}
-		cn.Close()
+		_ = cn.Close()
 	}
 	delete(c.idle, k)
 	return nil
@@ -379,7 +379,7 @@ func (c *client) put(t *Target, cn *conn) {
 	defer c.mu.Unlock()
 	k := keyOf(t)
 	if len(c.idle[k]) >= maxIdle || cn.r.Buffered() > 0 {
-		cn.Close()
+		_ = cn.Close()
 		return
 	}
 	c.idle[k] = append(c.idle[k], cn)
@@ -390,7 +390,7 @@ func (c *client) drop(t *Target) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cn := range c.idle[keyOf(t)] {
-		cn.Close()
+		_ = cn.Close()
 	}
 	delete(c.idle, keyOf(t))
 }
@@ -405,7 +405,7 @@ func (c *client) sweep(everything bool) {
 		kept := l[:0]
 		for _, cn := range l {
 			if everything || cn.old(now) {
-				cn.Close()
+				_ = cn.Close()
 			} else {
 				kept = append(kept, cn)
 			}

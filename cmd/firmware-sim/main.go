@@ -72,7 +72,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return cli.PrintVersion(stdout, "firmware-sim")
 	case opt.Faults:
 		for _, f := range board.AllFaults() {
-			fmt.Fprintln(stdout, f)
+			if _, err := fmt.Fprintln(stdout, f); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -84,8 +86,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case opt.Print:
 		return yaml.NewEncoder(stdout).Encode(cfg)
 	case opt.Check:
-		fmt.Fprintf(stdout, "in order: %d boards, %d doors, %d script steps\n", len(cfg.Boards), len(cfg.Doors), len(script))
-		return nil
+		_, err = fmt.Fprintf(stdout, "in order: %d boards, %d doors, %d script steps\n", len(cfg.Boards), len(cfg.Doors), len(script))
+		return err
 	}
 	return play(ctx, opt, cfg, script, stdout, stderr)
 }
