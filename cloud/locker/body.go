@@ -94,53 +94,27 @@ type (
 	}
 )
 
-// zone is the business's time zone, UTC when it has none that is known.
-func zone(b cloud.Business) *time.Location {
-	if l, err := time.LoadLocation(b.Timezone); err == nil {
-		return l
-	}
-	return time.UTC
-}
-
-// stamp is a time as answers and events show it: ISO 8601 with offset, in
-// seconds; null when it did not happen.
-func stamp(t time.Time, l *time.Location) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := t.In(l).Format(time.RFC3339)
-	return &s
-}
-
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
 func openingBody(o cloud.Opening, cells map[uint]cloud.Compartment, l *time.Location) *OpeningBody {
-	b := &OpeningBody{OpeningID: o.ID, Kind: o.Kind, RequestedBy: o.Requester, OpenedAt: stamp(o.OpenedAt, l), Compartments: []CompartmentBody{}}
+	b := &OpeningBody{OpeningID: o.ID, Kind: o.Kind, RequestedBy: o.Requester, OpenedAt: cloud.Stamp(o.OpenedAt, l), Compartments: []CompartmentBody{}}
 	for _, d := range o.Doors {
 		c := cells[d.Door]
 		packages := d.Packages
 		if packages == nil {
 			packages = []string{}
 		}
-		b.Compartments = append(b.Compartments, CompartmentBody{GridID: d.GridID, Door: d.Door, PickupNumber: orNull(c.PickupNumber), PickupLabel: orNull(c.Label),
+		b.Compartments = append(b.Compartments, CompartmentBody{GridID: d.GridID, Door: d.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
 			GridCode: c.GridCode, ShelfCode: c.ShelfCode, Size: c.Size, Packages: packages, DoorStatus: d.Status})
 	}
 	return b
 }
 
 func packageBody(p cloud.Package) PackageBody {
-	return PackageBody{TrackingNumber: p.TrackingNumber, Reference: orNull(p.Reference), GridID: orNull(p.GridID), Status: p.Status, FailureCode: p.FailureCode,
+	return PackageBody{TrackingNumber: p.TrackingNumber, Reference: cloud.OrNull(p.Reference), GridID: cloud.OrNull(p.GridID), Status: p.Status, FailureCode: p.FailureCode,
 		Size: p.Size, Weight: p.Weight, Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description}
 }
 
 func recipient(r cloud.Recipient) recipientBody {
-	return recipientBody{Name: r.Name, Phone: orNull(r.Phone), Email: orNull(r.Email), Language: r.Language}
+	return recipientBody{Name: r.Name, Phone: cloud.OrNull(r.Phone), Email: cloud.OrNull(r.Email), Language: r.Language}
 }
 
 // deliveryBody shows a delivery. The delivery code is shown while it can be
@@ -148,10 +122,10 @@ func recipient(r cloud.Recipient) recipientBody {
 func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, l *time.Location) DeliveryBody {
 	b := DeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, DeviceID: d.DeviceID,
 		Packages: []PackageBody{}, Recipient: recipient(d.Recipient), Courier: d.Courier, PickupCodeActive: d.PickupCodeActive, Notify: d.Notify,
-		DeliverBefore: stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: stamp(d.DueAt, l),
-		ConfirmedBy: orNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o,
-		CreatedAt: stamp(d.CreatedAt, l), DoorsOpenedAt: stamp(d.DoorsOpenedAt, l), DepositedAt: stamp(d.DepositedAt, l), PickedUpAt: stamp(d.PickedUpAt, l),
-		ExpiredAt: stamp(d.ExpiredAt, l), CancelledAt: stamp(d.CancelledAt, l), FailedAt: stamp(d.FailedAt, l)}
+		DeliverBefore: cloud.Stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: cloud.Stamp(d.DueAt, l),
+		ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o,
+		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
+		ExpiredAt: cloud.Stamp(d.ExpiredAt, l), CancelledAt: cloud.Stamp(d.CancelledAt, l), FailedAt: cloud.Stamp(d.FailedAt, l)}
 	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
 	for _, p := range d.Packages {
 		b.Packages = append(b.Packages, packageBody(p))
@@ -325,20 +299,20 @@ func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.De
 	if err != nil {
 		return eventBody{}, err
 	}
-	l := zone(biz)
+	l := biz.Location()
 	prefix := "PLE-"
 	if !d.Livemode {
 		prefix = "PLE-MOCK-"
 	}
-	b := eventBody{EventID: fmt.Sprintf("%s%d", prefix, id), Event: event, APIVersion: "1", OccurredAt: *stamp(at, l), BusinessID: d.BusinessID,
+	b := eventBody{EventID: fmt.Sprintf("%s%d", prefix, id), Event: event, APIVersion: "1", OccurredAt: *cloud.Stamp(at, l), BusinessID: d.BusinessID,
 		Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
 	b.Data = eventData{
 		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient)},
 		Locker: eventLocker{DeviceID: dev.ID, DeviceCode: dev.Code, DeviceName: dev.Name, DeviceType: dev.Type, Address: dev.Address,
 			Latitude: dev.Latitude, Longitude: dev.Longitude, Timezone: dev.Timezone},
-		Packages: []eventPackage{}, PickupCodeActive: d.PickupCodeActive, ConfirmedBy: orNull(d.ConfirmedBy), Rotation: rot, DueAt: stamp(d.DueAt, l),
-		DepositedAt: stamp(d.DepositedAt, l), PickedUpAt: stamp(d.PickedUpAt, l), ExpiredAt: stamp(d.ExpiredAt, l),
-		CancelledAt: stamp(d.CancelledAt, l), CancelReason: d.CancelReason, CancelledBy: d.CancelledBy, FailureCode: d.FailureCode,
+		Packages: []eventPackage{}, PickupCodeActive: d.PickupCodeActive, ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Rotation: rot, DueAt: cloud.Stamp(d.DueAt, l),
+		DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), ExpiredAt: cloud.Stamp(d.ExpiredAt, l),
+		CancelledAt: cloud.Stamp(d.CancelledAt, l), CancelReason: d.CancelReason, CancelledBy: d.CancelledBy, FailureCode: d.FailureCode,
 	}
 	b.Data.DeliveryCode, b.Data.PickupCode = shownCodes(d, codes)
 	if !d.PickedUpAt.IsZero() {
@@ -346,7 +320,7 @@ func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.De
 		b.Data.PickedUpBy = &pickedUpBy{d.PickedUpBy, d.PickedUpMethod}
 	}
 	for _, p := range d.Packages {
-		b.Data.Packages = append(b.Data.Packages, eventPackage{p.TrackingNumber, orNull(p.Reference), orNull(p.GridID), p.Status, p.FailureCode})
+		b.Data.Packages = append(b.Data.Packages, eventPackage{p.TrackingNumber, cloud.OrNull(p.Reference), cloud.OrNull(p.GridID), p.Status, p.FailureCode})
 	}
 	if o != nil {
 		cells, err := cellsOf(v, d.DeviceID, *o)

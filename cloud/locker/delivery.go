@@ -184,7 +184,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 		if err != nil {
 			return err
 		}
-		if before, err = in.check(zone(biz), now); err != nil {
+		if before, err = in.check(biz.Location(), now); err != nil {
 			return err
 		}
 		if old, err := v.DeliveryByReference(c.Provider.ID, in.ReferenceNumber); err == nil {
@@ -511,7 +511,7 @@ func (s *Service) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error)
 	if err != nil {
 		return DeliveryOutput{}, err
 	}
-	l := zone(biz)
+	l := biz.Location()
 	o, err := lastOpening(v, d)
 	if err != nil {
 		return DeliveryOutput{}, err

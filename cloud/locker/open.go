@@ -353,7 +353,7 @@ func (s *Service) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, 
 		if err != nil {
 			return err
 		}
-		out = OpenOutput{Result: true, Opening: openingBody(o, cells, zone(biz)), PickupCode: shown.Delivery.PickupCode}
+		out = OpenOutput{Result: true, Opening: openingBody(o, cells, biz.Location()), PickupCode: shown.Delivery.PickupCode}
 		switch c.State {
 		case cloud.CommandDone, cloud.CommandPartial:
 			done = true
@@ -415,8 +415,8 @@ func (s *Service) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (o
 		if err != nil {
 			return err
 		}
-		out.Opening = openingBody(*o, cells, zone(biz))
-		out.Session.EndsAt = stamp(o.EndsAt, zone(biz))
+		out.Opening = openingBody(*o, cells, biz.Location())
+		out.Session.EndsAt = cloud.Stamp(o.EndsAt, biz.Location())
 		if !o.Ended() {
 			out.Session.State = "open"
 			if row.Online && time.Now().After(o.EndsAt) {
@@ -425,7 +425,7 @@ func (s *Service) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (o
 		}
 		for _, od := range o.Doors {
 			cell := cells[od.Door]
-			out.Doors = append(out.Doors, doorState{GridID: od.GridID, Door: od.Door, DoorStatus: cell.DoorStatus, Occupied: cell.Occupied, ErrorCode: orNull(od.Error)})
+			out.Doors = append(out.Doors, doorState{GridID: od.GridID, Door: od.Door, DoorStatus: cell.DoorStatus, Occupied: cell.Occupied, ErrorCode: cloud.OrNull(od.Error)})
 		}
 		return nil
 	})
@@ -767,7 +767,7 @@ func (s *Service) rotate(v cloud.View, id cloud.DeliveryID, reason, code string,
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	rot := &Rotation{CodeKind: "pickup_code", Reason: reason, RotatedBy: "partner_api", RotatedAt: *stamp(now, zone(biz))}
+	rot := &Rotation{CodeKind: "pickup_code", Reason: reason, RotatedBy: "partner_api", RotatedAt: *cloud.Stamp(now, biz.Location())}
 	return ch, rot, device.CodeList, s.tell(v, ch, EventPickupCodeChanged, now, d, nil, rot)
 }
 

@@ -253,9 +253,7 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 			return err
 		}
 		b.Business = biz.Name
-		if l, err := time.LoadLocation(biz.Timezone); err == nil {
-			b.Zone = l
-		}
+		b.Zone = biz.Location()
 		b.Cabinets, b.Openings = nil, nil
 		for _, d := range devices {
 			names[d.ID] = cmp.Or(d.Name, d.Code)

@@ -176,13 +176,13 @@ func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInpu
 	shown := cloud.OutboxRow{Event: work.Event, Delivery: work.Delivery}
 	e := Entry{Attempts: []Attempt{}, RequestHeaders: map[string]string{}, ResponseHeaders: map[string]string{}, RequestBody: Masked(work.Event.Body)}
 	for _, a := range attempts {
-		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: stamp(a.At, l), HTTPStatus: orNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: orNull(a.ErrorCode)})
+		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: cloud.Stamp(a.At, l), HTTPStatus: cloud.OrNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: cloud.OrNull(a.ErrorCode)})
 	}
 	if n := len(attempts); n > 0 {
 		last := attempts[n-1]
 		shown.Last = &last
 		e.RequestHeaders, e.ResponseHeaders = heads(last.RequestHead), heads(last.AnswerHead)
-		e.ResponseBody = orNull(maskedText(last.AnswerBody))
+		e.ResponseBody = cloud.OrNull(maskedText(last.AnswerBody))
 	}
 	e.Row = row(shown, l)
 	return EntryOutput{Result: true, Delivery: e}, nil
@@ -233,7 +233,7 @@ func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) 
 func (s *Service) zone(ctx context.Context, c cloud.Caller) (l *time.Location, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Provider.BusinessID)
-		l = zone(b)
+		l = b.Location()
 		return err
 	})
 	return l, err
@@ -243,15 +243,15 @@ func row(r cloud.OutboxRow, l *time.Location) Row {
 	d, e := r.Delivery, r.Event
 	out := Row{ID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID, Event: e.Event, Channel: e.Channel, Level: "provider", ProviderID: e.ProviderID,
 		ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, Format: "native", Signature: "native", Attempt: d.Attempts, MaxAttempts: d.MaxAttempts,
-		Status: d.State, DeliveredAt: stamp(d.DeliveredAt, l), CreatedAt: stamp(d.CreatedAt, l), IsTest: e.Test, ReplayOf: orNull(d.ReplayOf), Error: orNull(d.Reason)}
+		Status: d.State, DeliveredAt: cloud.Stamp(d.DeliveredAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l), IsTest: e.Test, ReplayOf: cloud.OrNull(d.ReplayOf), Error: cloud.OrNull(d.Reason)}
 	if d.State == cloud.OutboxPending || d.State == cloud.OutboxRetrying {
-		out.NextRetryAt = stamp(d.NextAt, l)
+		out.NextRetryAt = cloud.Stamp(d.NextAt, l)
 	}
 	if a := r.Last; a != nil {
 		ms := a.Duration.Milliseconds()
-		out.URL, out.HTTPStatus, out.DurationMS, out.ErrorCode = orNull(a.URL), orNull(a.HTTPStatus), &ms, orNull(a.ErrorCode)
+		out.URL, out.HTTPStatus, out.DurationMS, out.ErrorCode = cloud.OrNull(a.URL), cloud.OrNull(a.HTTPStatus), &ms, cloud.OrNull(a.ErrorCode)
 		if a.Error != "" {
-			out.Error = orNull(a.Error)
+			out.Error = cloud.OrNull(a.Error)
 		}
 	}
 	return out

@@ -272,7 +272,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 			e.Secret = e.SecretNext // over or not: of three the oldest goes
 		}
 		e.SecretNext, e.NextUntil = []byte(secret), now.Add(Overlap)
-		out.PreviousUntil = stamp(e.NextUntil, zone(b))
+		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
 		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, now, "webhook_secret_rotated", e.ID)}}, nil
 	})
 	if err != nil {
@@ -337,35 +337,12 @@ func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	if len(e.SecretNext) > 0 {
 		newest = e.SecretNext
 	}
-	return EndpointOutput{Result: true, Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: orNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
+	return EndpointOutput{Result: true, Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
 		Events: e.Events, Categories: []string{}, Format: "native", Signature: "native", SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
-		CreatedAt: stamp(e.CreatedAt, zone(b))}}, nil
+		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
 }
 
 func audit(c cloud.Caller, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
 	return cloud.Audit{BusinessID: c.Provider.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
 		Target: "endpoint:" + strconv.FormatInt(int64(id), 10)}
-}
-
-func zone(b cloud.Business) *time.Location {
-	if l, err := time.LoadLocation(b.Timezone); err == nil {
-		return l
-	}
-	return time.UTC
-}
-
-func stamp(t time.Time, l *time.Location) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := t.In(l).Format(time.RFC3339)
-	return &s
-}
-
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }

@@ -48,15 +48,7 @@ type user struct {
 }
 
 func userOf(a cloud.Account, b cloud.Business) user {
-	return user{ID: a.ID, Name: a.Name, Email: orNull(a.Email), AccountType: a.Type, BusinessID: orNull(a.BusinessID), Locale: orNull(a.Locale), Timezone: orNull(b.Timezone)}
-}
-
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
+	return user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
 }
 
 func (in loginInput) check() error {
@@ -93,15 +85,8 @@ func (s *Server) login(ctx context.Context, _ cloud.Caller, q *query) (Answer, e
 		}
 		return Answer{}, err
 	}
-	return Answer{Body: loginOutput{Result: true, AccessToken: l.Token, TokenType: "Bearer", ExpiresAt: l.ExpiresAt.In(zone(l.Business)).Format(time.DateTime),
+	return Answer{Body: loginOutput{Result: true, AccessToken: l.Token, TokenType: "Bearer", ExpiresAt: l.ExpiresAt.In(l.Business.Location()).Format(time.DateTime),
 		AccountType: l.Account.Type, User: userOf(l.Account, l.Business)}}, nil
-}
-
-func zone(b cloud.Business) *time.Location {
-	if l, err := time.LoadLocation(b.Timezone); err == nil {
-		return l
-	}
-	return time.UTC
 }
 
 type none struct{}

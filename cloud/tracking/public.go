@@ -158,7 +158,7 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 	if err != nil {
 		return PublicOutput{}, err
 	}
-	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: orNull(p.shipment.External), Family: "device",
+	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: cloud.OrNull(p.shipment.External), Family: "device",
 		OTEPStatus: p.timeline.Current, Terminal: p.timeline.Terminal, Packages: []Package{}, Proof: Proof{Files: []string{}}, Zone: time.UTC}
 	if cur := p.timeline.Current; cur != nil {
 		label := locale.Status(c.Language, *cur)
@@ -185,10 +185,8 @@ func business(v cloud.View, p parcel, out *PublicOutput) error {
 	if err != nil {
 		return err
 	}
-	if l, err := time.LoadLocation(b.Timezone); err == nil {
-		out.Zone = l
-	}
-	out.Business = BusinessRef{Name: b.Name, SupportPhone: orNull(b.SupportPhone), SupportEmail: orNull(b.SupportEmail)}
+	out.Zone = b.Location()
+	out.Business = BusinessRef{Name: b.Name, SupportPhone: cloud.OrNull(b.SupportPhone), SupportEmail: cloud.OrNull(b.SupportEmail)}
 	if p.shipment.ProviderID == 0 {
 		return nil
 	}
@@ -196,7 +194,7 @@ func business(v cloud.View, p parcel, out *PublicOutput) error {
 	if errors.Is(err, cloud.ErrNotFound) {
 		return nil
 	}
-	out.Carrier = Carrier{Code: orNull(prov.Code), Name: orNull(prov.Name)}
+	out.Carrier = Carrier{Code: cloud.OrNull(prov.Code), Name: cloud.OrNull(prov.Name)}
 	return err
 }
 
@@ -216,7 +214,7 @@ func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Pa
 	if !p.owner && !verified(d.Recipient.Phone, verify) {
 		name = maskName(name)
 	}
-	out.Recipient.Name = orNull(name)
+	out.Recipient.Name = cloud.OrNull(name)
 	dev, err := v.Device(d.DeviceID)
 	if err != nil {
 		return err
@@ -230,7 +228,7 @@ func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Pa
 	if i < 0 {
 		return nil
 	}
-	pack.Weight = orNull(d.Packages[i].Weight)
+	pack.Weight = cloud.OrNull(d.Packages[i].Weight)
 	if d.DepositedAt.IsZero() || d.Packages[i].GridID == 0 {
 		return nil
 	}
@@ -254,7 +252,7 @@ func lockerBlock(v cloud.View, d cloud.Delivery, p cloud.Package, dev cloud.Devi
 	if !ok {
 		return nil, nil
 	}
-	l := &Locker{DeviceID: dev.ID, DeviceName: dev.Name, Address: orNull(dev.Address), Status: status, DueAt: stamp(d.DueAt, zone), Due: d.DueAt}
+	l := &Locker{DeviceID: dev.ID, DeviceName: dev.Name, Address: cloud.OrNull(dev.Address), Status: status, DueAt: cloud.Stamp(d.DueAt, zone), Due: d.DueAt}
 	if dev.Latitude != 0 || dev.Longitude != 0 {
 		l.Latitude, l.Longitude = &dev.Latitude, &dev.Longitude
 	}
@@ -263,7 +261,7 @@ func lockerBlock(v cloud.View, d cloud.Delivery, p cloud.Package, dev cloud.Devi
 		return nil, err
 	}
 	if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == p.GridID }); i >= 0 {
-		l.Label = orNull(cells[i].Label)
+		l.Label = cloud.OrNull(cells[i].Label)
 	}
 	return l, nil
 }
@@ -289,13 +287,13 @@ func pickupStatus(d cloud.Delivery, p cloud.Package) (status string, ok bool) {
 func history(t otep.Timeline, lang string, zone *time.Location) []Event {
 	out := make([]Event, 0, len(t.Events))
 	for _, e := range slices.Backward(t.Events) {
-		x := Event{Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *stamp(e.OccurredAt.Time, zone),
-			RecordedAt: *stamp(e.RecordedAt.Time, zone), IncidentReason: orNull(e.IncidentReason), At: e.OccurredAt.Time}
+		x := Event{Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *cloud.Stamp(e.OccurredAt.Time, zone),
+			RecordedAt: *cloud.Stamp(e.RecordedAt.Time, zone), IncidentReason: cloud.OrNull(e.IncidentReason), At: e.OccurredAt.Time}
 		if id, ok := statusIDs[e.StatusCode]; ok {
 			x.StatusID = &id
 		}
 		if l := public(e.Location); l != nil {
-			x.Location = &Place{Name: orNull(l.Name), City: orNull(l.City), Province: orNull(l.Region), Country: orNull(l.Country)}
+			x.Location = &Place{Name: cloud.OrNull(l.Name), City: cloud.OrNull(l.City), Province: cloud.OrNull(l.Region), Country: cloud.OrNull(l.Country)}
 		}
 		out = append(out, x)
 	}
@@ -326,21 +324,4 @@ func maskName(name string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// stamp is a time as answers show it: ISO 8601 with offset, in seconds.
-func stamp(t time.Time, l *time.Location) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := t.In(l).Format(time.RFC3339)
-	return &s
-}
-
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }
