@@ -53,8 +53,8 @@ type GridOutput struct {
 }
 
 func gridBody(c cloud.Compartment) GridBody {
-	return GridBody{GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: orNull(c.PickupNumber), PickupLabel: orNull(c.Label),
-		Column: c.Column, Row: c.Row, Size: c.Size, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: orNull(c.BlockReason), DeliveryID: orNull(c.DeliveryID)}
+	return GridBody{GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
+		Column: c.Column, Row: c.Row, Size: c.Size, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
 // ours finds a device of the caller's business.
@@ -87,7 +87,7 @@ func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.Devic
 			return err
 		}
 		out = DeviceOutput{Result: true, Device: DeviceBody{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Status: "offline",
-			LastSeenAt: stamp(d.LastSeenAt, zone(biz)), Firmware: d.Firmware, Grids: []GridBody{}}}
+			LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Grids: []GridBody{}}}
 		switch {
 		case d.Disabled:
 			out.Device.Status = "disabled"

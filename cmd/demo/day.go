@@ -412,15 +412,20 @@ func (s *stage) sickReceiver(ctx context.Context, c *cabinet) error {
 	return errors.Join(s.collect(ctx, p), s.becomes(ctx, p, "picked_up", 20*time.Second))
 }
 
+// quiet is how long nothing may wait at any cabinet before the day counts as
+// over: a command on its way down has a record to come.
+const quiet = 3 * time.Second
+
 // rest waits until everything has arrived everywhere.
 func (s *stage) rest(ctx context.Context) error {
+	since := time.Now()
 	return s.awaits(ctx, "everything sent", 90*time.Second, func() bool {
 		for _, c := range s.cabinets {
 			if c.waiting(ctx) > 0 {
-				return false
+				since = time.Now()
 			}
 		}
-		return true
+		return time.Since(since) >= quiet
 	})
 }
 
