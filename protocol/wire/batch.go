@@ -154,5 +154,10 @@ func DecodeRecord(p []byte) (Record, error) {
 	if r.Kind == 0 {
 		return r, fmt.Errorf("%w: record without a kind", ErrBad)
 	}
+	// The decoder passes over the content of a tag that no field reads, and a
+	// record with a wrong one could not be encoded again.
+	if _, err := Encode(r.Body); err != nil {
+		return r, fmt.Errorf("%w: body of a record: %w", ErrBad, err)
+	}
 	return r, nil
 }
