@@ -39,6 +39,7 @@ type world struct {
 	logs *slog.Logger
 
 	cloud    *server.Server
+	broker   atomic.Pointer[mqttbroker.Broker] // of cloud, for agents that dial
 	stopC    context.CancelFunc
 	cloudRun sync.WaitGroup
 
@@ -171,11 +172,11 @@ var errCut = errors.New("the network is cut")
 
 // dial connects the agent to the cloud through a pipe that can be cut.
 func (c *cabinet) dial(_ context.Context, _ *url.URL) (net.Conn, error) {
-	if c.cut.Load() || c.w.cloud == nil {
+	broker := c.w.broker.Load()
+	if c.cut.Load() || broker == nil {
 		return nil, errCut
 	}
 	here, there := net.Pipe()
-	broker := c.w.cloud.Broker
 	go func() { _ = broker.ServeConn(there) }()
 	c.mu.Lock()
 	c.conns = append(c.conns, here)
@@ -224,6 +225,7 @@ func (w *world) startCloud() {
 	require.NoError(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	w.cloud, w.stopC = s, stop
+	w.broker.Store(s.Broker)
 	w.cloudRun.Go(func() {
 		if err := s.Run(ctx, server.Listeners{}); err != nil {
 			w.t.Errorf("cloud: %v", err)

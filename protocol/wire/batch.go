@@ -148,16 +148,13 @@ func DecodeRecord(p []byte) (Record, error) {
 	if len(p) > MaxRecord {
 		return r, fmt.Errorf("%w: record of %d bytes", ErrBad, len(p))
 	}
-	if err := Decode(p, &r); err != nil {
-		return r, fmt.Errorf("decode record: %w", err)
+	// Records hold no tags. The decoder would pass over the content of one that
+	// no field reads, and such a record could not be encoded again.
+	if err := untagged.Unmarshal(p, &r); err != nil {
+		return r, fmt.Errorf("decode record: %w: %w", ErrBad, err)
 	}
 	if r.Kind == 0 {
 		return r, fmt.Errorf("%w: record without a kind", ErrBad)
-	}
-	// The decoder passes over the content of a tag that no field reads, and a
-	// record with a wrong one could not be encoded again.
-	if _, err := Encode(r.Body); err != nil {
-		return r, fmt.Errorf("%w: body of a record: %w", ErrBad, err)
 	}
 	return r, nil
 }

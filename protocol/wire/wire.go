@@ -96,7 +96,12 @@ var (
 		InfConvert:    cbor.InfConvertFloat16,
 		IndefLength:   cbor.IndefLengthForbidden,
 	}.EncMode())
-	decMode = must(cbor.DecOptions{
+	decMode  = must(decOptions(cbor.TagsAllowed).DecMode())
+	untagged = must(decOptions(cbor.TagsForbidden).DecMode())
+)
+
+func decOptions(tags cbor.TagsMode) cbor.DecOptions {
+	return cbor.DecOptions{
 		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
 		IndefLength:       cbor.IndefLengthForbidden,
 		MaxNestedLevels:   8,
@@ -104,8 +109,9 @@ var (
 		MaxArrayElements:  MaxRecords,
 		ExtraReturnErrors: cbor.ExtraDecErrorNone,
 		DefaultMapType:    reflect.TypeOf(map[uint64]any(nil)),
-	}.DecMode())
-)
+		TagsMd:            tags,
+	}
+}
 
 func must[T any](v T, err error) T {
 	if err != nil {
