@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // api speaks to the cloud as a partner does, and to cabinets as a person at
@@ -21,9 +23,25 @@ type apiError struct {
 	Status  int
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Details struct {
+		Outcome string `json:"outcome"` // of the command to the cabinet
+		Reason  string `json:"reason"`
+	} `json:"details"`
 }
 
-func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+func (e *apiError) Error() string {
+	s := fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message)
+	if e.Details.Outcome != "" {
+		s += fmt.Sprintf(" (the cabinet: %s %s)", e.Details.Outcome, e.Details.Reason)
+	}
+	return s
+}
+
+// passing reports whether the cabinet could not try: its boards did not answer
+// in time, as on a busy machine. Someone in front of it presses again.
+func (e *apiError) passing() bool {
+	return e.Details.Outcome == "interrupted" || e.Details.Outcome == "refused" && e.Details.Reason == wire.ReasonBoard
+}
 
 func (a *api) call(ctx context.Context, method, url string, in, out any) error {
 	var body io.Reader

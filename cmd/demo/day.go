@@ -105,6 +105,15 @@ func (s *stage) post(ctx context.Context, c *cabinet, size string) (*parcel, err
 // open opens a parcel's doors from afar.
 func (s *stage) open(ctx context.Context, p *parcel) error {
 	doors, code, err := s.api.open(ctx, p.ID)
+	for range 3 {
+		var refused *apiError
+		if !errors.As(err, &refused) || !refused.passing() {
+			break
+		}
+		s.say("courier", "%v; tries again", err)
+		time.Sleep(2 * time.Second)
+		doors, code, err = s.api.open(ctx, p.ID)
+	}
 	if err != nil {
 		return err
 	}
