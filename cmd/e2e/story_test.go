@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -506,7 +507,6 @@ func TestAcknowledgementLostBeforeEviction(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		c.drained()
 		c.halt()
-		before := c.recorded
 		c.maxBytes = 4 << 20
 		c.start()
 		w.ready(c)
@@ -524,18 +524,17 @@ func TestAcknowledgementLostBeforeEviction(t *testing.T) {
 				done += len(ch.Records)
 			}
 		}
-		lost := false
+		var lost atomic.Bool
 		w.cloud.Store.OnCommit(func(ch *cloud.Changes) {
 			for _, b := range ch.Batches {
-				if b.Lane == wire.Telemetry && !lost {
-					lost = true
+				if b.Lane == wire.Telemetry && !lost.Swap(true) {
 					c.cut.Store(true) // the receipt is on its way
 					c.drop()
 				}
 			}
 		})
 		fill(500)
-		w.awaits("committed, and its receipt lost", time.Minute, func() bool { return lost })
+		w.awaits("committed, and its receipt lost", time.Minute, lost.Load)
 		c.setCut(true)
 		fill(45_000)
 		c.setCut(false)
@@ -549,7 +548,6 @@ func TestAcknowledgementLostBeforeEviction(t *testing.T) {
 		}
 		require.NotZero(t, evicted)
 		require.Empty(t, w.faults())
-		_ = before
 		w.judge(t)
 	})
 }

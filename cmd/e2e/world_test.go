@@ -39,7 +39,7 @@ type world struct {
 	logs *slog.Logger
 
 	cloud    *server.Server
-	broker   atomic.Pointer[mqttbroker.Broker] // of cloud, for agents that dial
+	broker   atomic.Pointer[mqttbroker.Broker] // the cloud's, for cabinets that dial while it is exchanged
 	stopC    context.CancelFunc
 	cloudRun sync.WaitGroup
 
@@ -177,11 +177,69 @@ func (c *cabinet) dial(_ context.Context, _ *url.URL) (net.Conn, error) {
 		return nil, errCut
 	}
 	here, there := net.Pipe()
-	go func() { _ = broker.ServeConn(there) }()
+	go func() { _ = broker.ServeConn(newBuffered(there)) }()
 	c.mu.Lock()
 	c.conns = append(c.conns, here)
 	c.mu.Unlock()
 	return here, nil
+}
+
+// buffered writes to a pipe as to a socket: what the other side has not read yet
+// waits. Without that both sides can wait in a write for the other one to read,
+// one of them holding a lock, for which simulated time does not go on.
+type buffered struct {
+	net.Conn
+	mu      sync.Mutex
+	waiting []byte
+	err     error
+	wake    chan struct{}
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newBuffered(c net.Conn) *buffered {
+	b := &buffered{Conn: c, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	go b.run()
+	return b
+}
+
+func (b *buffered) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	b.waiting = append(b.waiting, p...)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (b *buffered) run() {
+	for {
+		select {
+		case <-b.closed:
+			return
+		case <-b.wake:
+		}
+		b.mu.Lock()
+		p := b.waiting
+		b.waiting = nil
+		b.mu.Unlock()
+		if _, err := b.Conn.Write(p); err != nil {
+			b.mu.Lock()
+			b.err = err
+			b.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (b *buffered) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Conn.Close()
 }
 
 // setCut cuts or restores the network.

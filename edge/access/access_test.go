@@ -103,6 +103,7 @@ func TestOneTryAtATime(t *testing.T) {
 		_, err := d.Type(ctx, "482913", nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		time.Sleep(time.Second)
+		synctest.Wait() // orders what follows behind what they wrote
 		require.Len(t, c.asked, 4)
 		require.False(t, c.crowded.Load())
 	})
