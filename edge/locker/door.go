@@ -134,7 +134,7 @@ func (d *draft) opened(door Door) {
 		pulses = uint(o.door(door.Number).Pulses)
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
 			x.Phase, x.OpenedAt, x.ClosedAt = Opened, door.OpenedAt, Instant{}
-			x.Waiting, x.Deadline, x.Error = false, 0, ""
+			x.Deadline, x.Error = 0, ""
 		}))
 	}
 	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
@@ -230,10 +230,14 @@ func (d *draft) pulsed(in Pulsing) {
 		return
 	}
 	od := o.door(in.Door)
-	if !od.Waiting || od.Phase.outcome() {
+	if !od.Waiting {
 		return
 	}
 	od.Waiting = false
+	if od.Phase.outcome() { // it opened before its pulse was through
+		d.setOpening(o.with(in.Door, func(x *OpeningDoor) { x.Waiting = false }))
+		return
+	}
 	switch in.Outcome {
 	case edge.PulseConfirmed, edge.PulseUnanswered:
 		// No answer is not failure: only the door itself tells.

@@ -191,6 +191,41 @@ func TestRestartInMidSession(t *testing.T) {
 	}
 }
 
+// The agent had run for hours, the door closed, and the power went before the
+// settle delay was over: the new boot's clock starts at zero, and the deposit
+// must not wait until it has run as long.
+func TestRestartInsideTheSettleDelay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.now.Mono += 5 * 3600 * second
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.setDoor(1, false)
+	w.wait(time.Second)
+	w.restart(10*time.Second, wire.ClockCarried)
+	w.readAll()
+	w.wait(3 * time.Second)
+	got := bodies[wire.OpeningSettled](w)
+	require.Len(t, got, 1)
+	require.Equal(t, wire.ByDoorClose, got[0].ConfirmedBy)
+}
+
+// A door that is pulled open by hand before its pulse is through: the pulse
+// still comes, and nothing may end before it has.
+func TestNothingEndsWhileAPulseIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.setDoor(1, true)
+	w.wait(time.Second)
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Empty(t, bodies[wire.OpeningSettled](w))
+	w.step(Pulsing{Door: 1, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
+	w.wait(time.Second)
+	require.Len(t, bodies[wire.OpeningSettled](w), 1)
+}
+
 func TestRestartBetweenIntentAndOutcome(t *testing.T) {
 	t.Parallel()
 	for _, open := range []bool{true, false} {

@@ -42,7 +42,7 @@ func (s State) Next(now Now) int64 {
 			if od.Phase == Pulsed && !od.Waiting && !(s.Doors[od.Door].Known && s.Doors[od.Door].Open) {
 				at(od.Deadline)
 			}
-			if od.Phase == Closed {
+			if od.Phase == Closed && od.ClosedAt.Boot == now.Boot {
 				at(od.ClosedAt.Mono + ms(t.SettleMS))
 			}
 		}
@@ -159,7 +159,7 @@ func (d *draft) outcomes(id string) {
 
 // tally is what an opening's doors amount to.
 type tally struct {
-	pending, opened, failed, unseen int
+	pending, opened, failed, unseen int   // a pulse on its way is pending, whatever the door did meanwhile
 	open, unknown                   bool  // a door is open, or nobody knows
 	lastClosed                      int64 // mono
 }
@@ -170,12 +170,17 @@ func (d *draft) tally(o Opening) tally {
 		door := d.Doors[od.Door]
 		t.open = t.open || door.Known && door.Open
 		t.unknown = t.unknown || !door.Known
+		if od.Waiting && od.Phase.outcome() {
+			t.pending++
+		}
 		switch od.Phase {
 		case Queued, Pulsed:
 			t.pending++
 		case Opened, Closed:
 			t.opened++
-			t.lastClosed = max(t.lastClosed, od.ClosedAt.Mono)
+			if od.ClosedAt.Boot == d.now.Boot { // one of an earlier boot is long over
+				t.lastClosed = max(t.lastClosed, od.ClosedAt.Mono)
+			}
 		case OpenFailed:
 			t.failed++
 		case NotSeen:
