@@ -57,8 +57,16 @@ func twoDashes(args []string) []string {
 	return out
 }
 
-// Version is the program's own version and the revision it was built from.
+// release is the version that a build names with -ldflags; it never changes
+// while a program runs.
+var release string
+
+// Version is the program's own version: the one its build named, or else the
+// module's and the revision it was built from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = info.Main.Version
