@@ -1,13 +1,25 @@
 package cloud
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// zones are the time zones that were asked for. Reading one from the machine's
+// files costs more than the rest of an event's body; there are some 600.
+var zones sync.Map // name → *time.Location
 
 // Location is the business's time zone, UTC when it has none that is known.
 func (b Business) Location() *time.Location {
-	if l, err := time.LoadLocation(b.Timezone); err == nil {
-		return l
+	if l, ok := zones.Load(b.Timezone); ok {
+		return l.(*time.Location)
 	}
-	return time.UTC
+	l, err := time.LoadLocation(b.Timezone)
+	if err != nil {
+		return time.UTC
+	}
+	zones.Store(b.Timezone, l)
+	return l
 }
 
 // Stamp is a time as answers and events show it: ISO 8601 with the offset of
