@@ -47,12 +47,18 @@ type Batch struct {
 func (b *Batch) Last() uint64 { return b.First + uint64(len(b.Records)) - 1 }
 
 // DecodeBatch reads a batch and checks everything that can be checked without
-// knowing the device: version, lane, count, sizes. Records stay as they came;
-// DecodeRecord reads one.
+// knowing the device: version, lane, count, sizes. Records stay as they came
+// and may share p's memory; DecodeRecord reads one.
 func DecodeBatch(p []byte) (*Batch, error) {
-	var b Batch
-	if err := Decode(p, &b); err != nil {
-		return nil, fmt.Errorf("decode batch: %w", err)
+	b, ok := Batch{}, false
+	if len(p) <= MaxPayload {
+		b, ok = quickBatch(p)
+	}
+	if !ok {
+		b = Batch{}
+		if err := Decode(p, &b); err != nil {
+			return nil, fmt.Errorf("decode batch: %w", err)
+		}
 	}
 	switch {
 	case b.Version != Version:
@@ -141,13 +147,20 @@ type Record struct {
 	Body  Raw    `cbor:"7,keyasint,omitempty"` // a map, by Kind
 }
 
-// DecodeRecord reads the frame of a record. Its body is read by Decode into
-// the type of its kind.
+// DecodeRecord reads the frame of a record. Its body, which may share p's
+// memory, is read by Decode into the type of its kind.
 func DecodeRecord(p []byte) (Record, error) {
-	var r Record
 	if len(p) > MaxRecord {
-		return r, fmt.Errorf("%w: record of %d bytes", ErrBad, len(p))
+		return Record{}, fmt.Errorf("%w: record of %d bytes", ErrBad, len(p))
 	}
+	if r, ok := quickRecord(p); ok {
+		return r, nil
+	}
+	return libraryRecord(p)
+}
+
+func libraryRecord(p []byte) (Record, error) {
+	var r Record
 	// Records hold no tags. The decoder would pass over the content of one that
 	// no field reads, and such a record could not be encoded again.
 	if err := untagged.Unmarshal(p, &r); err != nil {

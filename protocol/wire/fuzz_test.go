@@ -149,3 +149,37 @@ func FuzzCodes(f *testing.F) {
 		again(t, c)
 	})
 }
+
+// The quick readers take what the library takes, and mean the same.
+func FuzzQuickReaders(f *testing.F) {
+	for k, b := range bodies() {
+		f.Add(MustEncode(Record{Kind: k, At: -1, Boot: 1, Mono: 2, Clock: ClockSynced, ErrMS: 7, Body: MustEncode(b)}))
+	}
+	seed(f)
+	f.Fuzz(func(t *testing.T, p []byte) {
+		if len(p) > MaxRecord {
+			return
+		}
+		if r, ok := quickRecord(p); ok {
+			want, err := libraryRecord(p)
+			require.NoError(t, err)
+			require.Equal(t, want, r)
+		}
+		if b, ok := quickBatch(p); ok {
+			var want Batch
+			require.NoError(t, Decode(p, &want))
+			require.Equal(t, want, b)
+		}
+	})
+}
+
+// What our own encoder writes takes the quick way.
+func TestOwnMessagesAreReadQuickly(t *testing.T) {
+	for k, b := range bodies() {
+		raw := MustEncode(Record{Kind: k, At: 5, Boot: 1, Mono: 2, Clock: ClockSynced, ErrMS: 7, Body: MustEncode(b)})
+		_, ok := quickRecord(raw)
+		require.True(t, ok, "%v: %x", k, raw)
+		_, ok = quickBatch(MustEncode(Batch{Version: 1, Epoch: Epoch{1}, First: 1, Records: []Raw{raw, raw}, Boots: map[uint64]BootSync{1: {Mono: 1}}}))
+		require.True(t, ok, k)
+	}
+}
