@@ -66,8 +66,18 @@ type Provider struct {
 	Code, Name      string
 	Services        []string // locker, third_party, otep
 	LivemodeAllowed bool
-	CreatedAt       time.Time
+	// SourceType is what the provider's events are, as in OTEP's source.type;
+	// empty is stored as partner.
+	SourceType string
+	Scope      string // whose timelines it may add to and pull; empty is stored as own
+	CreatedAt  time.Time
 }
+
+// Scopes of a provider.
+const (
+	ScopeOwn = "own" // shipments handed to it
+	ScopeAll = "all" // every shipment of its business
+)
 
 // Endpoint is a provider's webhook receiver.
 type Endpoint struct {

@@ -3,6 +3,7 @@ package cloud
 import (
 	"time"
 
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -55,10 +56,16 @@ type View interface {
 	ExceptionBySource(DeviceID, string) (Exception, error)
 
 	ShipmentByNumber(string) (Shipment, error)
+	// ShipmentsBySubject lists a business's shipments that the first known
+	// identifier of the subject names, in the order of OTEP's identity key:
+	// several when carriers use an external number again.
+	ShipmentsBySubject(BusinessID, otep.Subject) ([]Shipment, error)
 	// Timeline lists a shipment's events in no particular order.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
-	// HasEvent reports whether an event with this id is stored for the shipment.
+	// HasEvent reports whether an event with this id is stored for the shipment,
+	// taken back or not.
 	HasEvent(ShipmentID, string) (bool, error)
+	Observation(s ShipmentID, source string) (Observation, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -99,6 +106,9 @@ type Changes struct {
 
 	Shipments []Shipment
 	Events    []TimelineEvent // insert; a known event id is left as it is
+	// Withdrawn events leave their timelines; their rows stay.
+	Withdrawn    []EventRef
+	Observations []Observation
 
 	Outbox []OutboxWrite // insert
 	Audits []Audit       // insert
@@ -148,5 +158,5 @@ func (c *Changes) Empty() bool {
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
-		len(c.Events) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

@@ -11,7 +11,9 @@ type Shipment struct {
 	ID         ShipmentID
 	BusinessID BusinessID
 	Number     string // tracking number as given; unique in the deployment, compared upper case
-	External   string
+	External   string // carrier's number; compared upper case
+	SSCC       string // 18 digits
+	PieceID    string // of a ONE Record piece
 	ProviderID ProviderID
 	DeliveryID DeliveryID // a partner's parcel in a locker; 0 otherwise
 	Profile    string
@@ -25,4 +27,20 @@ type TimelineEvent struct {
 	ShipmentID ShipmentID
 	BusinessID BusinessID
 	Event      otep.Event
+}
+
+// EventRef names one event of a shipment.
+type EventRef struct {
+	ShipmentID ShipmentID
+	EventID    string
+	At         time.Time // when it was taken back
+}
+
+// Observation is the last word of a source that only knows a current status.
+type Observation struct {
+	ShipmentID ShipmentID
+	Source     string // provider code
+	Raw        string
+	Code       otep.Code
+	SeenAt     time.Time
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,7 +22,7 @@ const (
 	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
 	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3 WHERE id = $1 AND status <> $2`
 
-	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at`
+	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at`
@@ -35,11 +36,12 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.support_phone, support_email = excluded.support_email`
 
 const sqlSaveProvider = `INSERT INTO provider (
-  id, business_id, code, name, services, livemode_allowed, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+  id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, services =
-  excluded.services, livemode_allowed = excluded.livemode_allowed, created_at = excluded.created_at`
+  excluded.services, livemode_allowed = excluded.livemode_allowed, created_at = excluded.created_at,
+  source_type = excluded.source_type, scope = excluded.scope`
 
 const sqlSaveAccount = `INSERT INTO account (
   id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at)
@@ -76,7 +78,8 @@ func scanBusiness(r rows, b *cloud.Business) error {
 }
 
 func scanProvider(r rows, p *cloud.Provider) error {
-	return r.Scan(&p.ID, &p.BusinessID, &p.Code, &p.Name, parsed(&p.Services), &p.LivemodeAllowed, when(&p.CreatedAt))
+	return r.Scan(&p.ID, &p.BusinessID, &p.Code, &p.Name, parsed(&p.Services), &p.LivemodeAllowed, when(&p.CreatedAt),
+		&p.SourceType, &p.Scope)
 }
 
 func scanAccount(r rows, a *cloud.Account) error {
@@ -131,7 +134,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, p := range c.Providers {
 		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),
-			p.LivemodeAllowed, ms(p.CreatedAt))
+			p.LivemodeAllowed, ms(p.CreatedAt), cmp.Or(p.SourceType, "partner"), cmp.Or(p.Scope, cloud.ScopeOwn))
 	}
 	for _, a := range c.Accounts {
 		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),

@@ -3,30 +3,53 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
-	sqlTimeline         = `SELECT shipment_id, business_id, event FROM timeline WHERE shipment_id = $1`
+	sqlTimeline         = `SELECT shipment_id, business_id, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NULL`
 	sqlHasEvent         = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND event_id = $2`
 
-	shipmentColumns = `id, business_id, number, external, provider_id, delivery_id, profile, current_code, last_at, created_at`
+	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
+	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND external_key = $2 AND external_key <> '' ORDER BY id LIMIT 20`
+	sqlShipmentsBySSCC = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND sscc = $2 AND sscc <> '' ORDER BY id LIMIT 20`
+	sqlShipmentsByPiece = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND piece = $2 AND piece <> '' ORDER BY id LIMIT 20`
+	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
+	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
+	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
+	// A page of a business's events: strictly behind (occurred_at, n), oldest first.
+	sqlEventPage = `SELECT t.n, t.occurred_at, t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
+  s.current_code, s.last_at, s.created_at, s.sscc, s.piece
+FROM timeline t JOIN shipment s ON s.id = t.shipment_id
+WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND t.occurred_at >= $2 AND t.occurred_at < $3
+  AND (t.occurred_at > $4 OR t.occurred_at = $4 AND t.n > $5) AND ($6 = 0 OR s.provider_id = $6)
+ORDER BY t.occurred_at, t.n LIMIT $7`
+
+	shipmentColumns = `id, business_id, number, external, provider_id, delivery_id, profile, current_code, last_at, created_at,
+  sscc, piece`
 )
 
 const sqlSaveShipment = `INSERT INTO shipment (
   id, business_id, number, number_key, external, provider_id, delivery_id, profile, current_code, last_at,
-  created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  created_at, external_key, sscc, piece)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, number = excluded.number, number_key = excluded.number_key, external =
   excluded.external, provider_id = excluded.provider_id, delivery_id = excluded.delivery_id, profile =
   excluded.profile, current_code = excluded.current_code, last_at = excluded.last_at, created_at =
-  excluded.created_at`
+  excluded.created_at, external_key = excluded.external_key, sscc = excluded.sscc, piece = excluded.piece`
 
 const sqlAddEvent = `INSERT INTO timeline (
   shipment_id, business_id, event_id, occurred_at, event)
@@ -35,7 +58,7 @@ ON CONFLICT (shipment_id, event_id) DO NOTHING`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt))
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID)
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
@@ -65,10 +88,43 @@ func (v *view) HasEvent(id cloud.ShipmentID, event string) (bool, error) {
 	return len(found) > 0, err
 }
 
+// ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
+// about what it finds.
+func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
+	for _, by := range []struct{ sql, key string }{
+		{sqlShipmentsByNumber, numberKey(s.TrackingNumber)},
+		{sqlShipmentsByExternal, numberKey(s.ExternalTrackingNumber)},
+		{sqlShipmentsByNumber, numberKey(s.ExternalTrackingNumber)},
+		{sqlShipmentsBySSCC, s.SSCC},
+		{sqlShipmentsByPiece, s.PieceID},
+	} {
+		if by.key == "" {
+			continue
+		}
+		if v.locks {
+			by.sql += " @lock"
+		}
+		found, err := list(v.ctx, v.q, by.sql, scanShipment, int64(b), by.key)
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+func (v *view) Observation(id cloud.ShipmentID, source string) (cloud.Observation, error) {
+	return one(v.ctx, v.q, sqlObservation, scanObservation, int64(id), source)
+}
+
+func scanObservation(r rows, o *cloud.Observation) error {
+	return r.Scan(&o.ShipmentID, &o.Source, &o.Raw, &o.Code, when(&o.SeenAt))
+}
+
 func (w *writer) timelines(c *cloud.Changes) error {
 	for _, s := range c.Shipments {
 		w.add(anything, sqlSaveShipment, int64(s.ID), int64(s.BusinessID), s.Number, numberKey(s.Number), s.External,
-			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt))
+			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
+			numberKey(s.External), s.SSCC, s.PieceID)
 	}
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
@@ -76,6 +132,12 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		}
 		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Event.EventID, ms(e.Event.OccurredAt.Time),
 			text(e.Event))
+	}
+	for _, e := range c.Withdrawn {
+		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.EventID, ms(e.At))
+	}
+	for _, o := range c.Observations {
+		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))
 	}
 	return nil
 }
@@ -100,4 +162,49 @@ func (db *DB) FindTimeline(ctx context.Context, number string) (s cloud.Shipment
 // ListDeliveryShipments lists the timelines of a delivery's parcels, by id.
 func (db *DB) ListDeliveryShipments(ctx context.Context, id cloud.DeliveryID) ([]cloud.Shipment, error) {
 	return readList(ctx, db, sqlDeliveryShipment, scanShipment, int64(id))
+}
+
+// EventQuery asks for a page of a business's events, oldest first.
+type EventQuery struct {
+	BusinessID cloud.BusinessID
+	ProviderID cloud.ProviderID // 0: of every provider and none
+	From, To   time.Time        // occurred_at, To not included; a zero To has no end
+	After      EventCursor
+	Limit      int
+}
+
+// EventCursor is the place of an event in the order of a query. The zero
+// cursor is before the first.
+type EventCursor struct {
+	At time.Time
+	N  int64
+}
+
+// EventRow is one event with its shipment.
+type EventRow struct {
+	Cursor   EventCursor
+	Shipment cloud.Shipment
+	Event    otep.Event
+}
+
+// EventPage reads a page of events that are not taken back.
+func (db *DB) EventPage(ctx context.Context, q EventQuery) ([]EventRow, error) {
+	to := int64(math.MaxInt64)
+	if !q.To.IsZero() {
+		to = q.To.UnixMilli()
+	}
+	from, after := int64(math.MinInt64), int64(math.MinInt64)
+	if !q.From.IsZero() {
+		from = q.From.UnixMilli()
+	}
+	if !q.After.At.IsZero() {
+		after = q.After.At.UnixMilli()
+	}
+	return readList(ctx, db, sqlEventPage, scanEventRow, int64(q.BusinessID), from, to, after, q.After.N, int64(q.ProviderID), q.Limit)
+}
+
+func scanEventRow(r rows, e *EventRow) error {
+	s := &e.Shipment
+	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), parsed(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
+		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID)
 }

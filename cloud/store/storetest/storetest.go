@@ -103,6 +103,10 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Epochs":                   epochs,
 		"Codes":                    codes,
 		"Timeline":                 timeline,
+		"Withdrawn":                withdrawn,
+		"Subjects":                 subjects,
+		"Observations":             observations,
+		"EventPages":               eventPages,
 		"Accounts":                 accounts,
 		"Lists":                    lists,
 		"IDs":                      ids,
@@ -581,7 +585,7 @@ func timeline(t *testing.T, db *store.DB) {
 }
 
 func accounts(t *testing.T, db *store.DB) {
-	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
+	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Scope: cloud.ScopeAll, CreatedAt: now}
 	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now}
 	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
@@ -756,4 +760,105 @@ func panicIsAnError(t *testing.T, db *store.DB) {
 	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { panic("boom") })
 	require.ErrorContains(t, err, "panicked")
 	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}})
+}
+
+func scanAt(t *testing.T, id, when string) otep.Event {
+	at, err := otep.ParseTime(when)
+	require.NoError(t, err)
+	return otep.Event{EventID: id, Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "in_transit", Phase: "transit"}
+}
+
+// What a source took back is gone from the timeline, and does not come again.
+func withdrawn(t *testing.T, db *store.DB) {
+	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1"}
+	e := cloud.TimelineEvent{ShipmentID: 1, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}
+	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{e}})
+	write(t, db, 0, &cloud.Changes{Withdrawn: []cloud.EventRef{{ShipmentID: 1, EventID: "e1", At: now}, {ShipmentID: 1, EventID: "unknown", At: now}}})
+	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{e}})
+	look(t, db, func(v cloud.View) {
+		es, err := v.Timeline(1)
+		require.NoError(t, err)
+		require.Empty(t, es)
+		has, err := v.HasEvent(1, "e1")
+		require.NoError(t, err)
+		require.True(t, has, "it is known all the same")
+	})
+	_, es, err := db.FindTimeline(t.Context(), "swp1")
+	require.NoError(t, err)
+	require.Empty(t, es)
+}
+
+func subjects(t *testing.T, db *store.DB) {
+	a := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1", External: "ups-7", SSCC: "106141412345678908"}
+	b := cloud.Shipment{ID: 2, BusinessID: 1, Number: "SWP2", External: "UPS-7", PieceID: "piece-2"}
+	other := cloud.Shipment{ID: 3, BusinessID: 2, Number: "SWP3", External: "UPS-7", SSCC: "106141412345678908"}
+	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{a, b, other}})
+	f := func(s otep.Subject, want ...cloud.Shipment) {
+		t.Helper()
+		look(t, db, func(v cloud.View) {
+			got, err := v.ShipmentsBySubject(1, s)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+		require.NoError(t, db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+			got, err := v.ShipmentsBySubject(1, s)
+			require.Equal(t, want, got)
+			return nil, err
+		}))
+	}
+	f(otep.Subject{TrackingNumber: "swp1", ExternalTrackingNumber: "ups-7"}, a)
+	f(otep.Subject{TrackingNumber: "unknown", ExternalTrackingNumber: "Ups-7"}, a, b)
+	f(otep.Subject{ExternalTrackingNumber: "swp2"}, b)
+	f(otep.Subject{SSCC: "106141412345678908"}, a)
+	f(otep.Subject{PieceID: "piece-2"}, b)
+	f(otep.Subject{TrackingNumber: "SWP3"})
+	f(otep.Subject{})
+}
+
+func observations(t *testing.T, db *store.DB) {
+	o := cloud.Observation{ShipmentID: 1, Source: "ups", Raw: "In Transit", Code: "in_transit", SeenAt: now}
+	write(t, db, 0, &cloud.Changes{Observations: []cloud.Observation{o}})
+	o.Raw, o.Code = "Delivered", "delivered"
+	write(t, db, 0, &cloud.Changes{Observations: []cloud.Observation{o}})
+	look(t, db, func(v cloud.View) {
+		got, err := v.Observation(1, "ups")
+		require.NoError(t, err)
+		require.Equal(t, o, got)
+		_, err = v.Observation(1, "dhl")
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+	})
+}
+
+// Pages of a business's events are in order, without a hole or a repeat, and
+// hold nothing of others.
+func eventPages(t *testing.T, db *store.DB) {
+	c := &cloud.Changes{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 1, Number: "A", ProviderID: 17}, {ID: 2, BusinessID: 1, Number: "B"}, {ID: 3, BusinessID: 2, Number: "C"}}}
+	for i := range 30 {
+		id := cloud.ShipmentID(1 + i%3)
+		c.Events = append(c.Events, cloud.TimelineEvent{ShipmentID: id, BusinessID: 1 + cloud.BusinessID(id/3), Event: scanAt(t, fmt.Sprint("e", i), fmt.Sprintf("2026-11-20T10:%02d:00Z", i/6))})
+	}
+	c.Withdrawn = []cloud.EventRef{{ShipmentID: 1, EventID: "e0", At: now}}
+	write(t, db, 0, c)
+	read := func(q store.EventQuery) (ids []string) {
+		t.Helper()
+		for {
+			rows, err := db.EventPage(t.Context(), q)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(rows), q.Limit)
+			if len(rows) == 0 {
+				return ids
+			}
+			for _, r := range rows {
+				require.Equal(t, q.BusinessID, r.Shipment.BusinessID)
+				ids = append(ids, r.Event.EventID)
+			}
+			q.After = rows[len(rows)-1].Cursor
+		}
+	}
+	all := read(store.EventQuery{BusinessID: 1, Limit: 4})
+	require.Equal(t, []string{"e1", "e3", "e4", "e6", "e7", "e9", "e10", "e12", "e13", "e15", "e16", "e18", "e19", "e21", "e22", "e24", "e25", "e27", "e28"}, all)
+	require.Equal(t, all, read(store.EventQuery{BusinessID: 1, Limit: 1000}))
+	require.Len(t, read(store.EventQuery{BusinessID: 1, ProviderID: 17, Limit: 2}), 9)
+	minute := time.Date(2026, 11, 20, 10, 2, 0, 0, time.UTC)
+	require.Equal(t, []string{"e12", "e13", "e15", "e16"}, read(store.EventQuery{BusinessID: 1, From: minute, To: minute.Add(time.Minute), Limit: 3}))
 }
