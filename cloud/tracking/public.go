@@ -292,7 +292,7 @@ func history(t otep.Timeline, lang string, zone *time.Location) []Event {
 		if id, ok := statusIDs[e.StatusCode]; ok {
 			x.StatusID = &id
 		}
-		if l := public(e.Location); l != nil {
+		if l := e.Location.Public(); l != nil {
 			x.Location = &Place{Name: cloud.OrNull(l.Name), City: cloud.OrNull(l.City), Province: cloud.OrNull(l.Region), Country: cloud.OrNull(l.Country)}
 		}
 		out = append(out, x)

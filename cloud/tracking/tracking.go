@@ -127,17 +127,8 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 		e := &p.timeline.Events[i]
 		e.StatusLabel = locale.Status(c.Language, e.StatusCode)
 		if !p.owner {
-			e.Location = public(e.Location)
+			e.Location, e.PoD = e.Location.Public(), e.PoD.Public()
 		}
 	}
 	return TimelineOutput{Result: true, Format: format, Data: p.timeline, Bare: in.Envelope == "0", Private: !c.Anonymous()}, nil
-}
-
-// public is a location as everybody may see it: of somebody's address only
-// city, region and country.
-func public(l *otep.Location) *otep.Location {
-	if l == nil || l.Type != "address" {
-		return l
-	}
-	return &otep.Location{City: l.City, Region: l.Region, Country: l.Country, Type: l.Type}
 }

@@ -2,7 +2,8 @@ package otep
 
 import (
 	"encoding/json"
-	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,70 +16,149 @@ func at(t testing.TB, s string) Time {
 	return v
 }
 
-// Figures of the protocol's own sample timeline.
-func TestEventIDsOfTheSample(t *testing.T) {
+func golden(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return b
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// sample is the protocol's own example as a producer knows it: without ids,
+// phases, addresses and current status.
+func sample(t testing.TB) (Subject, []Event) {
+	t.Helper()
+	source := &Source{Type: SelfDelivery}
+	return Subject{TrackingNumber: "SR123456789", OrderID: 12345, SSCC: "106141412345678908"}, []Event{
+		{
+			OccurredAt: at(t, "2026-06-09T18:20:00-04:00"), RecordedAt: at(t, "2026-06-09T18:20:04-04:00"), StatusCode: ArrivalScan, Source: source,
+			Location:  &Location{Name: "Toronto Hub", City: "Toronto", Region: "ON", Country: "CA", PostalCode: "M5V 2T6", Latitude: ptr(43.6426), Longitude: ptr(-79.3871), UNLocode: "CATOR"},
+			Telemetry: []Reading{{Type: "temperature", Value: 4.2, Unit: "CEL", DeviceID: "probe-17"}},
+		},
+		{
+			OccurredAt: at(t, "2026-06-10T09:50:00-04:00"), RecordedAt: at(t, "2026-06-10T09:50:31-04:00"), StatusCode: DeliveryFailed, Source: source,
+			IncidentReason: "recipient_unavailable",
+		},
+		{
+			OccurredAt: at(t, "2026-06-10T11:30:00-04:00"), RecordedAt: at(t, "2026-06-10T11:30:02-04:00"), StatusCode: Delivered, Source: source,
+			Location: &Location{City: "Toronto", Region: "ON", Country: "CA"}, PoD: &Proof{Recipient: "J. Smith"},
+		},
+	}
+}
+
+func TestTheSampleComesOutAsPublished(t *testing.T) {
 	t.Parallel()
-	subject := Subject{TrackingNumber: "SR123456789", OrderID: 12345, SSCC: "106141412345678908"}
-	for _, c := range []struct{ at, code, want string }{
-		{"2026-06-09T18:20:00-04:00", "arrival_scan", "evt_3bb8f382b2d362260118"},
-		{"2026-06-10T09:50:00-04:00", "delivery_failed", "evt_7d8cbde140e953577c3e"},
-		{"2026-06-10T11:30:00-04:00", "delivered", "evt_6cb4c175967220156199"},
+	subject, events := sample(t)
+	for i := range events {
+		events[i].EventID = ID(subject, events[i])
+	}
+	got, err := json.Marshal(Fold(DefaultProfile, subject, events))
+	require.NoError(t, err)
+	require.JSONEq(t, string(golden(t, "sample.json")), string(got))
+
+	var back Timeline
+	require.NoError(t, json.Unmarshal(got, &back))
+	require.Equal(t, Fold(DefaultProfile, subject, events), back)
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	s := Subject{TrackingNumber: "sr1"}
+	e := Event{OccurredAt: at(t, "2026-06-09T18:20:00.500-04:00"), StatusCode: Delivered, Source: &Source{Type: Carrier, Provider: "ups", RawStatus: "D"}}
+	id := ID(s, e)
+	require.Regexp(t, `^evt_[0-9a-f]{20}$`, id)
+	same := e
+	same.OccurredAt = at(t, "2026-06-09T22:20:00.5Z")
+	require.Equal(t, id, ID(Subject{TrackingNumber: " SR1 "}, same), "neither offset, nor trailing zeros, nor letter case matter")
+	for name, change := range map[string]func(*Event){
+		"time": func(e *Event) { e.OccurredAt = at(t, "2026-06-09T18:20:00-04:00") }, "code": func(e *Event) { e.StatusCode = InTransit },
+		"type": func(e *Event) { e.Source = &Source{Type: Partner, Provider: "ups", RawStatus: "D"} }, "no source": func(e *Event) { e.Source = nil },
+		"provider": func(e *Event) { e.Source = &Source{Type: Carrier, RawStatus: "D"} }, "status": func(e *Event) { e.Source = &Source{Type: Carrier, Provider: "ups"} },
 	} {
-		e := Event{OccurredAt: at(t, c.at), StatusCode: Code(c.code), Source: &Source{Type: "self_delivery"}}
-		require.Equal(t, c.want, ID(subject, e))
+		other := e
+		change(&other)
+		require.NotEqual(t, id, ID(s, other), name)
+	}
+	all := Subject{TrackingNumber: "a", ExternalTrackingNumber: "b", SSCC: "106141412345678908", PackageID: 7, OrderID: 8, PieceID: "https://x/y"}
+	for _, want := range []string{"A", "B", "SSCC:106141412345678908", "PACKAGE:7", "ORDER:8", "PIECE:HTTPS://X/Y", ""} {
+		require.Equal(t, want, all.IdentityKey())
+		switch {
+		case all.TrackingNumber != "":
+			all.TrackingNumber = ""
+		case all.ExternalTrackingNumber != "":
+			all.ExternalTrackingNumber = ""
+		case all.SSCC != "":
+			all.SSCC = ""
+		case all.PackageID != 0:
+			all.PackageID = 0
+		case all.OrderID != 0:
+			all.OrderID = 0
+		default:
+			all.PieceID = ""
+		}
 	}
 }
 
-func TestArrivalOrderNeverMatters(t *testing.T) {
+func TestTimesKeepTheirOffset(t *testing.T) {
 	t.Parallel()
-	subject := Subject{TrackingNumber: "SR1"}
-	var events []Event
-	for i, c := range []Code{InformationSubmitted, AvailableForPickup, Delivered} {
-		e := Event{OccurredAt: at(t, []string{"2026-06-09T18:20:00-04:00", "2026-06-10T01:00:00+02:00", "2026-06-09T23:00:01Z"}[i]), StatusCode: c, Source: &Source{Type: "locker"}}
-		e.RecordedAt = e.OccurredAt
-		e.EventID = ID(subject, e)
-		events = append(events, e)
-	}
-	want, err := json.Marshal(Fold("parcel", subject, events))
-	require.NoError(t, err)
-	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-		got, err := json.Marshal(Fold("parcel", subject, events))
+	for given, want := range map[string]string{
+		"2026-06-09T18:20:00-04:00": "", "2026-06-09T18:20:00Z": "", "2026-06-09T18:20:00.123456789+05:45": "", "2026-06-09T18:20:00+23:59": "",
+		"2026-06-09T18:20:00.120+14:00": "2026-06-09T18:20:00.12+14:00", "2026-06-09t18:20:00z": "2026-06-09T18:20:00Z",
+		"2026-06-09T18:20:00+00:00": "2026-06-09T18:20:00Z", "2026-06-09T18:20:00-00:00": "2026-06-09T18:20:00Z", "0000-01-01T00:00:00+01:00": "", "9999-12-31T23:59:59-01:00": "",
+	} {
+		if want == "" {
+			want = given
+		}
+		v := at(t, given)
+		require.Equal(t, want, v.String())
+		b, err := json.Marshal(v)
 		require.NoError(t, err)
-		require.JSONEq(t, string(want), string(got), "seed %d", seed)
+		var back Time
+		require.NoError(t, json.Unmarshal(b, &back))
+		require.Equal(t, v, back)
 	}
-	tl := Fold("parcel", subject, events)
-	require.Equal(t, Delivered, *tl.Current)
-	require.True(t, tl.Delivered)
-	require.True(t, tl.Terminal)
-	require.Equal(t, "otep:locker:x-available_for_pickup", tl.Events[1].StatusURI)
-	require.Equal(t, "2026-06-10T01:00:00+02:00", tl.Events[1].OccurredAt.String(), "the given offset is kept")
+	for _, bad := range []string{
+		"", "2026-06-09", "2026-06-09T18:20:00", "2026-06-09T8:20:00Z", "2026-06-09T18:20Z", "2026-06-09 18:20:00Z", "2026-06-09T18:20:00,5Z", "2026-06-09T18:20:00.Z",
+		"2026-06-09T18:20:00.1234567890Z", "2026-02-30T00:00:00Z", "2026-06-09T24:00:00Z", "2026-06-09T18:60:00Z", "2026-06-09T18:20:00+24:00", "2026-06-09T18:20:00+01:60",
+		"2026-06-09T18:20:00+0100", "2026-06-09T18:20:00+01", " 2026-06-09T18:20:00Z", "2026-06-09T18:20:00Z ", "26-06-09T18:20:00Z", "+2026-06-09T18:20:00Z", "20260609T182000Z", "1781043600",
+	} {
+		_, err := ParseTime(bad)
+		require.Error(t, err, bad)
+	}
 }
 
-func TestVocabularyIsWhole(t *testing.T) {
+func TestExtensionsComeOutAsTheyCameIn(t *testing.T) {
 	t.Parallel()
-	universal, terminal := 0, 0
-	for _, s := range Vocabulary() {
-		if s.Profile == "" {
-			universal++
-		} else {
-			_, ok := Lookup(s.Parent)
-			require.True(t, ok, s.Code)
-		}
-		if s.Terminal {
-			terminal++
-		}
-		require.NotEmpty(t, s.Phase, s.Code)
-		require.NotZero(t, s.Rank, s.Code)
-	}
-	require.Equal(t, 20, universal)
-	require.Equal(t, 4, terminal)
+	const given = `{"a":12345678901234567890,"b":[1.10,null,{"c":1e400}],"d":"é<&>"}`
+	var e Event
+	require.NoError(t, json.Unmarshal([]byte(`{"event_id":"","otep_version":"","occurred_at":"2026-06-09T18:20:00Z","recorded_at":"2026-06-09T18:20:00Z","extensions":`+given+`}`), &e))
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	require.NoError(t, enc.Encode(e.Extensions))
+	require.Equal(t, given+"\n", out.String())
 }
 
-func TestEmptyTimeline(t *testing.T) {
+func TestWhatEverybodyMaySee(t *testing.T) {
 	t.Parallel()
-	b, err := json.Marshal(Fold("parcel", Subject{TrackingNumber: "X"}, nil))
-	require.NoError(t, err)
-	require.JSONEq(t, `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"X"},"current_status":null,"current_phase":null,"delivered":false,"terminal":false,"last_event_at":null,"events":[]}`, string(b))
+	p := &Proof{Recipient: "Jane Q. van Smith", Signed: true, SignatureURL: "https://x", SignedAt: ptr(at(t, "2026-06-09T18:20:00Z")), Note: "desk", Files: []File{{ID: 1, URL: "https://y"}}}
+	require.Equal(t, &Proof{Recipient: "J. Smith", Signed: true, SignedAt: p.SignedAt, Note: "desk"}, p.Public())
+	for name, want := range map[string]string{"": "", "  ": "", "Jane": "J.", "J. Smith": "J. Smith", "Élodie Roux": "É. Roux", "王 小明": "王. 小明"} {
+		require.Equal(t, want, (&Proof{Recipient: name}).Public().Recipient)
+	}
+	require.Nil(t, (*Proof)(nil).Public())
+	l := &Location{Name: "Jane's flat", Type: PlaceAddress, Address: "9 Secret Lane", PostalCode: "M5V 2T6", City: "Toronto", Region: "ON", Country: "CA", Latitude: ptr(1.0), Longitude: ptr(2.0)}
+	require.Equal(t, &Location{Type: PlaceAddress, City: "Toronto", Region: "ON", Country: "CA"}, l.Public())
+	hub := &Location{Type: "hub", Address: "1 Dock Rd"}
+	require.Equal(t, hub, hub.Public())
+	require.Nil(t, (*Location)(nil).Public())
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, Event{Message: strings.Repeat("包", MaxMessage), Telemetry: make([]Reading, MaxTelemetry), Extensions: Extensions{"a": strings.Repeat("x", MaxExtensionsBytes-8)}}.OverLimit())
+	require.Equal(t, "message", Event{Message: strings.Repeat("a", MaxMessage+1)}.OverLimit())
+	require.Equal(t, "telemetry", Event{Telemetry: make([]Reading, MaxTelemetry+1)}.OverLimit())
+	require.Equal(t, "extensions", Event{Extensions: Extensions{"a": strings.Repeat("x", MaxExtensionsBytes-7)}}.OverLimit())
 }

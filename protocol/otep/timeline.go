@@ -15,9 +15,9 @@ import (
 func (s Subject) IdentityKey() string {
 	switch {
 	case s.TrackingNumber != "":
-		return strings.ToUpper(s.TrackingNumber)
+		return strings.ToUpper(strings.TrimSpace(s.TrackingNumber))
 	case s.ExternalTrackingNumber != "":
-		return strings.ToUpper(s.ExternalTrackingNumber)
+		return strings.ToUpper(strings.TrimSpace(s.ExternalTrackingNumber))
 	case s.SSCC != "":
 		return "SSCC:" + s.SSCC
 	case s.PackageID != 0:
@@ -45,62 +45,97 @@ func ID(s Subject, e Event) string {
 
 // Compare orders events: by instant of occurrence, then rank, then time of
 // recording, then id.
-func Compare(a, b Event) int {
+func Compare(a, b Event) int { return compare(&a, &b) }
+
+func compare(a, b *Event) int {
+	if c := a.OccurredAt.Compare(b.OccurredAt.Time); c != 0 {
+		return c
+	}
 	return cmp.Or(
-		a.OccurredAt.Compare(b.OccurredAt.Time),
-		cmp.Compare(byCode[a.StatusCode].Rank, byCode[b.StatusCode].Rank),
+		cmp.Compare(rank(a.StatusCode, a.Phase), rank(b.StatusCode, b.Phase)),
 		a.RecordedAt.Compare(b.RecordedAt.Time),
 		cmp.Compare(a.EventID, b.EventID),
 	)
+}
+
+// counts reports whether e takes part in the current status and in moves.
+func (e *Event) counts() bool {
+	return !e.Withdrawn && (e.TimeType == "" || e.TimeType == Actual)
 }
 
 // Fill returns e with everything that follows from its code: version, phase
 // and addresses. A phase given with an unregistered code is kept.
 func (e Event) Fill(profile string) Event {
 	e.Version = Version
-	if s, ok := byCode[e.StatusCode]; ok {
+	if s := byCode[e.StatusCode]; s != nil {
 		e.Phase = s.Phase
 		e.StatusURI = s.URI(profile)
 	} else {
 		e.StatusURI = "otep:" + profile + ":" + string(e.StatusCode)
+	}
+	if e.TimeType == Actual {
+		e.TimeType = ""
 	}
 	e.PhaseURI = "otep:phase:" + e.Phase
 	return e
 }
 
 // Fold builds the timeline of a subject from its events, in any order. Events
-// that are not actual do not count for the current status.
+// that are not actual do not count for the current status; withdrawn ones are
+// left out. An empty profile is the default one.
 func Fold(profile string, s Subject, events []Event) Timeline {
+	profile = cmp.Or(profile, DefaultProfile)
 	t := Timeline{Version: Version, Profile: profile, Subject: s, Events: make([]Event, 0, len(events))}
 	for _, e := range events {
-		t.Events = append(t.Events, e.Fill(profile))
-	}
-	slices.SortStableFunc(t.Events, Compare)
-	for i := len(t.Events) - 1; i >= 0; i-- {
-		e := &t.Events[i]
-		if e.TimeType != "" && e.TimeType != "actual" {
-			continue
+		if !e.Withdrawn {
+			t.Events = append(t.Events, e.Fill(profile))
 		}
-		spec := byCode[e.StatusCode]
+	}
+	order(t.Events)
+	if e := latest(t.Events); e != nil {
 		t.Current, t.CurrentPhase, t.LastEventAt = &e.StatusCode, &e.Phase, &e.OccurredAt
-		t.Delivered, t.Terminal = e.StatusCode == Delivered, spec.Terminal
-		break
+		t.Delivered = e.StatusCode == Delivered
+		if s := byCode[e.StatusCode]; s != nil {
+			t.Terminal = s.Terminal
+		}
 	}
 	return t
 }
 
-// Reached reports whether any event has a universal code of phase pickup or
-// later, side phases left out.
+// order sorts events by Compare.
+func order(events []Event) {
+	slices.SortStableFunc(events, func(a, b Event) int { return compare(&a, &b) })
+}
+
+// latest is the last event that counts, nil when none does.
+func latest(events []Event) *Event {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].counts() {
+			return &events[i]
+		}
+	}
+	return nil
+}
+
+// Reached reports whether an event that counts has a universal code of phase
+// pickup or later, side phases left out.
 func Reached(events []Event) bool {
-	return slices.ContainsFunc(events, func(e Event) bool {
-		s, ok := byCode[e.StatusCode]
-		if !ok || s.Profile != "" {
-			return false
-		}
-		switch s.Phase {
-		case PhasePickup, PhaseInbound, PhaseTransit, PhaseOutForDelivery, PhaseDelivered:
-			return true
-		}
-		return false
-	})
+	return slices.ContainsFunc(events, func(e Event) bool { return e.collected() && isUniversal(e.StatusCode) })
+}
+
+// Collected is Reached with every code: whether goods are known to have left
+// their sender.
+func Collected(events []Event) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.collected() })
+}
+
+// collected reports whether e counts and its phase is pickup or later in the
+// order.
+func (e *Event) collected() bool {
+	phase := e.Phase
+	if s := byCode[e.StatusCode]; s != nil {
+		phase = s.Phase
+	}
+	n, _ := PhaseOrder(phase)
+	return n > 1 && e.counts()
 }
