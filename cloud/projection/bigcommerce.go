@@ -1,0 +1,33 @@
+package projection
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// BigCommerce: an order's status by number and name, and its shipment.
+type bigCommerceOrder struct {
+	Approximate bool   `json:"approximate"`
+	StatusID    int    `json:"status_id"`
+	Status      string `json:"status"`
+	Shipment    struct {
+		Number      string  `json:"tracking_number"`
+		Carrier     string  `json:"tracking_carrier"`
+		Provider    string  `json:"shipping_provider"`
+		Link        string  `json:"tracking_link"`
+		DateCreated *string `json:"date_created"` // RFC 2822
+		Comments    string  `json:"comments"`
+	} `json:"shipment"`
+}
+
+func bigCommerce(p *Projector, t otep.Timeline, _ time.Time) any {
+	c := p.coarse(t)
+	out := bigCommerceOrder{Approximate: true, StatusID: c.BigCommerceID, Status: c.BigCommerce}
+	out.Shipment.Number, out.Shipment.Link, out.Shipment.Comments = number(t.Subject), p.page(t.Subject), c.label
+	if c.shipped != nil {
+		s := c.shipped.OccurredAt.UTC().Format(time.RFC1123Z)
+		out.Shipment.DateCreated = &s
+	}
+	return out
+}

@@ -1,0 +1,471 @@
+package projection
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// Reading EPCIS. Nothing is fetched: a document's contexts are not looked at,
+// words are understood in every spelling that the standard has had.
+
+// Captured is what one event of an EPCIS document says of one EPC, or why
+// nothing could be made of the event.
+type Captured struct {
+	Index   int    // place of the event in the document
+	Skipped string // why the event says nothing; "" otherwise
+	Fault   *Fault // what is wrong with it
+
+	Subject otep.Subject
+	// Event has no status code yet unless the document gave one: Status finds
+	// it when the parcel's timeline is known.
+	Event otep.Event
+	// Code is the status code as the document wrote it, "" when Step and
+	// Disposition have to tell.
+	Code              string
+	Step, Disposition string
+	// Withdraws says that the event takes back an earlier one of the same id;
+	// EventID is the address that EPCIS knows it by.
+	Withdraws bool
+	EventID   string
+	Notes     []string // what was left out
+}
+
+// Fault is one thing that is wrong with an event.
+type Fault struct {
+	Path    string // below the event
+	Message string
+}
+
+// ErrNoEvents is returned for JSON that is no EPCIS document, event or list of
+// events.
+var ErrNoEvents = errors.New("the body is no EPCISDocument, event or list of events")
+
+// ReadEPCIS reads a document, one event or a list of events. The error is
+// ErrNoEvents or one of encoding/json; what is wrong with a single event is its
+// own Fault. count is the number of events.
+func ReadEPCIS(body []byte) (out []Captured, count int, err error) {
+	list, err := eventList(body)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, raw := range list {
+		out = append(out, capture(i, raw)...)
+	}
+	return out, len(list), nil
+}
+
+func eventList(body []byte) ([]json.RawMessage, error) {
+	body = bytes.TrimSpace(body)
+	if !json.Valid(body) {
+		var v any
+		return nil, json.Unmarshal(body, &v)
+	}
+	var list []json.RawMessage
+	if len(body) > 0 && body[0] == '[' {
+		return list, json.Unmarshal(body, &list)
+	}
+	var d struct {
+		Type string `json:"type"`
+		Body *struct {
+			List    *[]json.RawMessage `json:"eventList"`
+			Results *struct {
+				Body struct {
+					List *[]json.RawMessage `json:"eventList"`
+				} `json:"resultsBody"`
+			} `json:"queryResults"`
+		} `json:"epcisBody"`
+	}
+	if err := json.Unmarshal(body, &d); err != nil {
+		return nil, ErrNoEvents
+	}
+	switch {
+	case d.Body != nil && d.Body.List != nil:
+		return *d.Body.List, nil
+	case d.Body != nil && d.Body.Results != nil && d.Body.Results.Body.List != nil:
+		return *d.Body.Results.Body.List, nil
+	case d.Body == nil && d.Type != "":
+		return []json.RawMessage{body}, nil
+	}
+	return nil, ErrNoEvents
+}
+
+// epcisIn is an event as it comes. Members of which only some spellings are
+// understood stay raw.
+type epcisIn struct {
+	Type        string          `json:"type"`
+	EventID     string          `json:"eventID"`
+	EventTime   string          `json:"eventTime"`
+	Offset      string          `json:"eventTimeZoneOffset"`
+	RecordTime  string          `json:"recordTime"`
+	EPCs        []string        `json:"epcList"`
+	BizStep     string          `json:"bizStep"`
+	Disposition string          `json:"disposition"`
+	ReadPoint   epcisPlace      `json:"readPoint"`
+	BizLocation epcisPlace      `json:"bizLocation"`
+	Sensors     []sensorIn      `json:"sensorElementList"`
+	Error       json.RawMessage `json:"errorDeclaration"`
+
+	OTEPEventID  string `json:"otep:event_id"`
+	OTEPStatus   string `json:"otep:status_code"`
+	OTEPIncident string `json:"otep:incident_reason"`
+	OTEPPhase    string `json:"otep:phase"`
+}
+
+type sensorIn struct {
+	Metadata struct {
+		Time     string `json:"time"`
+		DeviceID string `json:"deviceID"`
+	} `json:"sensorMetadata"`
+	Reports []struct {
+		Type      string   `json:"type"`
+		Value     *float64 `json:"value"`
+		Unit      string   `json:"uom"`
+		Time      string   `json:"time"`
+		DeviceID  string   `json:"deviceID"`
+		Telemetry string   `json:"otep:telemetry_type"`
+	} `json:"sensorReport"`
+}
+
+// eventTypes of EPCIS 2.0. Only ObjectEvents speak of one thing at one place.
+var eventTypes = map[string]bool{"ObjectEvent": true, "AggregationEvent": true, "TransactionEvent": true, "TransformationEvent": true, "AssociationEvent": true}
+
+func capture(i int, raw json.RawMessage) []Captured {
+	var in epcisIn
+	fail := func(path, message string) []Captured {
+		return []Captured{{Index: i, EventID: in.EventID, Fault: &Fault{path, message}}}
+	}
+	skip := func(why string) []Captured { return []Captured{{Index: i, EventID: in.EventID, Skipped: why}} }
+	if err := json.Unmarshal(raw, &in); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			return fail(wrong.Field, wrong.Field+" has the wrong type")
+		}
+		return fail("", "event must be an object")
+	}
+	kind := localName(in.Type)
+	switch {
+	case !eventTypes[kind]:
+		return skip("not an EPCIS event type: " + shown(in.Type))
+	case kind != "ObjectEvent":
+		return skip(kind + " says nothing about a single parcel; only ObjectEvents are taken")
+	case len(in.EPCs) == 0:
+		return skip("epcList is empty: the event names no parcel")
+	case in.EventTime == "":
+		return fail("eventTime", "eventTime is required")
+	}
+	at, err := readTime(in.EventTime, in.Offset)
+	if err != nil {
+		return fail("eventTime", "eventTime must be ISO-8601 with offset")
+	}
+	c := Captured{Index: i, EventID: in.EventID, Code: in.OTEPStatus, Step: word(in.BizStep), Disposition: word(in.Disposition), Withdraws: declared(in.Error)}
+	c.Event = otep.Event{EventID: readEventID(in), OccurredAt: at, Phase: in.OTEPPhase, IncidentReason: cmp.Or(in.OTEPIncident, reasons[c.Disposition]),
+		Location: readPlace(cmp.Or(in.ReadPoint.ID, in.BizLocation.ID))}
+	if in.RecordTime != "" {
+		c.Event.Extensions = otep.Extensions{"epcis_record_time": in.RecordTime}
+	}
+	c.Event.Telemetry, c.Notes = readSensors(in.Sensors, at)
+	out := make([]Captured, len(in.EPCs))
+	for n, epc := range in.EPCs {
+		out[n] = c
+		out[n].Subject = readEPC(epc)
+		if out[n].Subject == (otep.Subject{}) {
+			out[n] = Captured{Index: i, EventID: in.EventID, Fault: &Fault{fmt.Sprintf("epcList[%d]", n), "the EPC names no parcel"}}
+		}
+	}
+	return out
+}
+
+// declared reports whether an event declares an earlier one wrong.
+func declared(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
+}
+
+// readTime gives a time in UTC the offset that is told beside it.
+func readTime(text, offset string) (otep.Time, error) {
+	t, err := otep.ParseTime(text)
+	if err != nil || offset == "" {
+		return t, err
+	}
+	if _, own := t.Zone(); own != 0 {
+		return t, nil
+	}
+	like, err := otep.ParseTime("2000-01-01T00:00:00" + offset)
+	if err != nil {
+		return t, nil
+	}
+	return otep.Time{Time: t.In(like.Location())}, nil
+}
+
+// readEventID is the event's id here: its own where it fits.
+func readEventID(in epcisIn) string {
+	switch {
+	case in.OTEPEventID != "":
+		return in.OTEPEventID
+	case len(in.EventID) > 64:
+		return "evt_" + hexDigest(10, in.EventID)
+	}
+	return in.EventID
+}
+
+// IsEventID reports whether an address that EPCIS knows an event by is that of
+// the stored event id.
+func IsEventID(address, id string) bool {
+	return address != "" && (address == id || address == epcisEventID(id) || id == "evt_"+hexDigest(10, address))
+}
+
+// localName is a term without its prefix or address.
+func localName(s string) string { return s[strings.LastIndexAny(s, ":/#")+1:] }
+
+// word is a word of the Core Business Vocabulary in any of its spellings.
+func word(s string) string {
+	s = localName(s)
+	for _, p := range []string{"BizStep-", "Disp-"} {
+		s = strings.TrimPrefix(s, p)
+	}
+	return s
+}
+
+// shown is text of a sender in a message: short and printable.
+func shown(s string) string {
+	if !utf8.ValidString(s) || len(s) > 64 {
+		return strconv.QuoteToASCII(s[:min(len(s), 64)])
+	}
+	return strconv.Quote(s)
+}
+
+// readEPC is the subject that an EPC names; zero for one that names none.
+func readEPC(epc string) otep.Subject {
+	if rest, ok := strings.CutPrefix(epc, "urn:epc:id:sscc:"); ok {
+		if sscc := fromPureIdentity(rest); sscc != "" {
+			return otep.Subject{SSCC: sscc}
+		}
+	}
+	if key, ok := strings.CutPrefix(epc, "otep:subject:"); ok {
+		return fromIdentityKey(unescaped(key))
+	}
+	path, own := epc, false
+	if u, err := url.Parse(epc); err == nil && u.Scheme == "https" || err == nil && u.Scheme == "http" {
+		path = u.EscapedPath()
+		if _, after, ok := strings.Cut(path, "/00/"); ok && len(after) >= 18 && digits(after[:18]) && (len(after) == 18 || after[18] == '/') {
+			return otep.Subject{SSCC: after[:18]}
+		}
+		_, own = cutLast(path, "/api/v1/otep/trackings/")
+	}
+	name := unescaped(localName(strings.TrimRight(path, "/")))
+	if name == "" || len(name) > 64 || !utf8.ValidString(name) {
+		return otep.Subject{}
+	}
+	if own {
+		return otep.Subject{TrackingNumber: name}
+	}
+	return otep.Subject{ExternalTrackingNumber: name}
+}
+
+// SubjectOfEPC is the subject that an EPC names; zero for one that names none.
+func SubjectOfEPC(epc string) otep.Subject { return readEPC(epc) }
+
+func cutLast(s, sep string) (string, bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 || strings.Contains(s[i+len(sep):], "/") {
+		return "", false
+	}
+	return s[i+len(sep):], true
+}
+
+// fromIdentityKey reads what Subject.IdentityKey wrote.
+func fromIdentityKey(key string) otep.Subject {
+	kind, id, found := strings.Cut(key, ":")
+	n, err := strconv.ParseInt(id, 10, 64)
+	switch {
+	case found && kind == "PACKAGE" && err == nil && n > 0:
+		return otep.Subject{PackageID: n}
+	case found && kind == "ORDER" && err == nil && n > 0:
+		return otep.Subject{OrderID: n}
+	case found && kind == "PIECE":
+		return otep.Subject{PieceID: id}
+	case found && kind == "SSCC":
+		return otep.Subject{SSCC: id}
+	case key == "" || len(key) > 64:
+		return otep.Subject{}
+	}
+	return otep.Subject{ExternalTrackingNumber: key}
+}
+
+// fromPureIdentity makes the 18 digits of an SSCC of company prefix and serial
+// reference, whose first digit is the extension digit.
+func fromPureIdentity(s string) string {
+	prefix, serial, ok := strings.Cut(s, ".")
+	if !ok || len(prefix)+len(serial) != 17 || serial == "" || !digits(prefix) || !digits(serial) {
+		return ""
+	}
+	body := serial[:1] + prefix + serial[1:]
+	return body + checkDigit(body)
+}
+
+// checkDigit is the GS1 mod-10 check digit behind the digits of s.
+func checkDigit(s string) string {
+	sum := 0
+	for i := range len(s) {
+		d := int(s[len(s)-1-i] - '0')
+		if i%2 == 0 {
+			d *= 3
+		}
+		sum += d
+	}
+	return strconv.Itoa((10 - sum%10) % 10)
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func unescaped(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// readPlace reads a read point or business location.
+func readPlace(id string) *otep.Location {
+	if id == "" {
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(id, "geo:"); ok {
+		rest, _, _ = strings.Cut(rest, ";") // parameters (RFC 5870)
+		parts := strings.Split(rest, ",")
+		if len(parts) >= 2 {
+			lat, err1 := strconv.ParseFloat(parts[0], 64)
+			lon, err2 := strconv.ParseFloat(parts[1], 64)
+			if err1 == nil && err2 == nil && lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 {
+				return &otep.Location{Latitude: &lat, Longitude: &lon}
+			}
+		}
+	}
+	if rest, ok := strings.CutPrefix(id, "urn:epc:id:sgln:"); ok {
+		if parts := strings.Split(rest, "."); len(parts) >= 2 && len(parts[0])+len(parts[1]) == 12 && digits(parts[0]+parts[1]) {
+			return &otep.Location{GLN: parts[0] + parts[1] + checkDigit(parts[0]+parts[1])}
+		}
+	}
+	if _, after, ok := strings.Cut(id, "/414/"); ok && len(after) >= 13 && digits(after[:13]) {
+		return &otep.Location{GLN: after[:13]}
+	}
+	if name, ok := strings.CutPrefix(id, "otep:location:"); ok {
+		return &otep.Location{Name: unescaped(name)}
+	}
+	return &otep.Location{FacilityID: id}
+}
+
+func readSensors(in []sensorIn, at otep.Time) (out []otep.Reading, notes []string) {
+	for i, s := range in {
+		for j, r := range s.Reports {
+			if r.Value == nil || r.Type == "" {
+				notes = append(notes, fmt.Sprintf("sensorElementList[%d].sensorReport[%d] has no type and numeric value and is left out", i, j))
+				continue
+			}
+			reading := otep.Reading{Type: sensorType(r.Type, r.Telemetry), Value: *r.Value, Unit: r.Unit,
+				DeviceID: unescaped(strings.TrimPrefix(cmp.Or(r.DeviceID, s.Metadata.DeviceID), "otep:device:"))}
+			if t, err := otep.ParseTime(cmp.Or(r.Time, s.Metadata.Time)); err == nil && t.String() != at.String() {
+				reading.Time = &t
+			}
+			out = append(out, reading)
+		}
+	}
+	return out, notes
+}
+
+// sensorType is our name of a type of measurement.
+func sensorType(epcis, own string) string {
+	epcis = localName(epcis)
+	if own != "" {
+		return own
+	}
+	for _, s := range otep.Sensors() {
+		if s.EPCIS == epcis && epcis != dimensionless {
+			return s.Type
+		}
+	}
+	var b strings.Builder
+	for i, c := range epcis {
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// reasons are the dispositions that say why.
+var reasons = map[string]string{
+	"damaged": "damaged", "stolen": "stolen", "unknown": "lost", "destroyed": "damaged", "expired": "other", "recalled": "other", "non_conformant": "prohibited_item",
+}
+
+// Status is the status code that a business step and disposition mean. reached
+// says that the timeline has an event of phase pickup or later, out that it has
+// out_for_delivery. ok is false when they mean none.
+func Status(step, disposition string, reached, out bool) (code otep.Code, ok bool) {
+	either := func(yes bool, a, b otep.Code) (otep.Code, bool) {
+		if yes {
+			return a, true
+		}
+		return b, true
+	}
+	switch step {
+	case "void_shipping", "decommissioning":
+		return otep.Cancelled, true
+	case "holding":
+		if disposition == "returned" {
+			return otep.RejectedByRecipient, true
+		}
+	}
+	if disposition == "returned" {
+		return otep.ReturnToSender, true
+	}
+	handed := disposition == "received" || disposition == "retail_sold" || disposition == "dispensed"
+	switch step {
+	case "commissioning":
+		return otep.InformationSubmitted, true
+	case "receiving":
+		if handed {
+			return otep.Delivered, true
+		}
+		return either(reached, otep.Received, otep.PickedUp)
+	case "accepting":
+		return either(handed || out, otep.Delivered, otep.PickedUp)
+	case "retail_selling", "dispensing":
+		return otep.Delivered, true
+	case "collecting", "picking":
+		return otep.PickedUp, true
+	case "staging_outbound":
+		return either(disposition == "in_transit", otep.PackageOutbound, otep.AwaitingPickup)
+	case "departing":
+		return either(disposition == "in_progress" && !reached, otep.OutForPickup, otep.InTransit)
+	case "shipping", "transporting", "loading":
+		return otep.InTransit, true
+	case "arriving", "unloading":
+		return otep.ArrivalScan, true
+	case "storing", "stocking", "unpacking":
+		return otep.Received, true
+	case "holding":
+		return either(out, otep.DeliveryFailed, otep.RemovedFromRoute)
+	}
+	return "", false
+}
