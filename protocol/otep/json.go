@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -19,9 +20,9 @@ var ErrJSON = errors.New("not JSON")
 // space around it. Nothing is decoded before it is asked for.
 type value []byte
 
-// member is a member of an object. Its value is never nil.
+// member is a member of an object. Its name is decoded, its value never nil.
 type member struct {
-	name  string
+	name  []byte
 	value value
 }
 
@@ -111,20 +112,20 @@ func (v value) members() ([]member, error) {
 	var seen map[string]bool
 	for i := skip(v, 1); v[i] != '}'; i = skip(v, i) {
 		end := endOfString(v, i)
-		name, _ := v[i:end].text()
+		name := v[i:end].name()
 		i = skip(v, end)
 		end = endOfValue(v, i)
 		if len(out) == 16 {
 			seen = make(map[string]bool)
 			for _, m := range out {
-				seen[m.name] = true
+				seen[string(m.name)] = true
 			}
 		}
-		if seen[name] || seen == nil && find(out, name) != nil {
+		if seen[string(name)] || seen == nil && has(out, name) {
 			return nil, fmt.Errorf("%w of this protocol: member %.64q is given twice", ErrJSON, name)
 		}
 		if seen != nil {
-			seen[name] = true
+			seen[string(name)] = true
 		}
 		out = append(out, member{name, v[i:end]})
 		i = end
@@ -135,11 +136,24 @@ func (v value) members() ([]member, error) {
 // find is the value of a member, nil when there is none.
 func find(members []member, name string) value {
 	for i := range members {
-		if members[i].name == name {
+		if string(members[i].name) == name {
 			return members[i].value
 		}
 	}
 	return nil
+}
+
+func has(members []member, name []byte) bool {
+	return slices.ContainsFunc(members, func(m member) bool { return bytes.Equal(m.name, name) })
+}
+
+// name is the text of a member's name. It shares the document's bytes.
+func (v value) name() []byte {
+	if bytes.IndexByte(v, '\\') < 0 {
+		return v[1 : len(v)-1]
+	}
+	s, _ := v.text()
+	return []byte(s)
 }
 
 // items lists what an array holds, nothing for other values.

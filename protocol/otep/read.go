@@ -136,9 +136,12 @@ func parts(s string) (major, minor, patch uint64, ok bool) {
 
 // sameVersion compares versions by their numbers when both have some.
 func sameVersion(a, b string) bool {
+	if a == b {
+		return true
+	}
 	a1, a2, a3, ok := parts(a)
 	b1, b2, b3, both := parts(b)
-	return a == b || ok && both && a1 == b1 && a2 == b2 && a3 == b3
+	return ok && both && a1 == b1 && a2 == b2 && a3 == b3
 }
 
 func (r *reader) profile(v value) {
