@@ -2,6 +2,7 @@ package otep
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -21,6 +22,17 @@ func golden(t testing.TB, name string) []byte {
 	b, err := os.ReadFile("testdata/" + name)
 	require.NoError(t, err)
 	return b
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// same compares with a golden file, or rewrites it under -update.
+func same(t *testing.T, name, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile("testdata/"+name, []byte(got), 0o644))
+	}
+	require.Equal(t, string(golden(t, name)), got)
 }
 
 func ptr[T any](v T) *T { return &v }
