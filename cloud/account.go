@@ -54,6 +54,7 @@ type Caller struct {
 	Account  Account
 	Provider Provider // when Account.Type is ProviderType
 	Language string   // of messages, as in cloud/locale
+	BaseURL  string   // own address as the caller reaches it, without a slash at the end
 }
 
 // Anonymous reports whether nobody is behind the call.

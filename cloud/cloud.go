@@ -72,13 +72,15 @@ const (
 
 // Error is an error that may be shown to the caller. Code is the public code;
 // the message that people read is found by Code in their language, with Args
-// for its blanks. Fields holds messages per dotted field path.
+// for its blanks. Fields holds messages per dotted field path; Members are
+// further members of the body beside the usual ones, and win over them.
 type Error struct {
 	Kind       Kind
 	Code       string
 	Args       []any
 	Fields     map[string][]string
 	Details    map[string]any
+	Members    map[string]any
 	RetryAfter int // seconds, 0 when not to be tried again
 	Err        error
 }

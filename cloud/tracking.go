@@ -14,6 +14,7 @@ type Shipment struct {
 	External   string // carrier's number; compared upper case
 	SSCC       string // 18 digits
 	PieceID    string // of a ONE Record piece
+	Estimated  string // delivery, as its source wrote it: RFC 3339; empty when not known
 	ProviderID ProviderID
 	DeliveryID DeliveryID // a partner's parcel in a locker; 0 otherwise
 	Profile    string
@@ -43,4 +44,27 @@ type Observation struct {
 	Raw        string
 	Code       otep.Code
 	SeenAt     time.Time
+}
+
+// EventQuery asks for a page of a business's events, oldest first.
+type EventQuery struct {
+	BusinessID BusinessID
+	ProviderID ProviderID // 0: of every provider and none
+	From, To   time.Time  // occurred_at, To not included; a zero To has no end
+	After      EventCursor
+	Limit      int
+}
+
+// EventCursor is the place of an event in the order of a query. The zero
+// cursor is before the first.
+type EventCursor struct {
+	At time.Time
+	N  int64
+}
+
+// EventRow is one event with its shipment.
+type EventRow struct {
+	Cursor   EventCursor
+	Shipment Shipment
+	Event    otep.Event
 }

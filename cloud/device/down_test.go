@@ -96,7 +96,7 @@ func TestRecordsCarriedIntoAnotherEpochChangeNothing(t *testing.T) {
 		d.Send(0, records...)
 		d.Ack()
 		shot := func() []any {
-			_, events, err := w.Store.FindTimeline(t.Context(), "PK-1")
+			_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
 			require.NoError(t, err)
 			require.Len(t, events, 2)
 			outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})

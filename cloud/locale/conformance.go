@@ -343,6 +343,9 @@ var hints = map[string]texts{
 func Hint(lang, rule string, args ...string) string {
 	t, ok := hints[rule]
 	if !ok {
+		t, ok = ingestHints[rule]
+	}
+	if !ok {
 		return ""
 	}
 	pairs := make([]string, 0, 2*len(args))
@@ -350,4 +353,32 @@ func Hint(lang, rule string, args ...string) string {
 		pairs = append(pairs, "{"+strconv.Itoa(i+1)+"}", a)
 	}
 	return strings.NewReplacer(pairs...).Replace(t[index(lang)])
+}
+
+// ingestHints are for findings of ingest that are no rules of the protocol.
+var ingestHints = map[string]texts{
+	"I01": {
+		"Nothing has to be done: events carry the name and type of the provider whose token sent them.",
+		"无需处理：事件使用发送令牌所属服务商的名称和类型。",
+		"無需處理：事件使用傳送權杖所屬服務商的名稱和類型。",
+		"Rien à faire : les événements portent le nom et le type du prestataire dont le jeton les a envoyés.",
+		"Nichts zu tun: Ereignisse tragen Namen und Art des Anbieters, dessen Token sie gesendet hat.",
+		"No hay que hacer nada: los eventos llevan el nombre y el tipo del proveedor cuyo token los envió.",
+	},
+	"I02": {
+		"Give the eventID of the event as you sent it; only its sender can take an event back.",
+		"请提供您当初发送该事件时的 eventID；只有发送方才能撤回事件。",
+		"請提供您當初傳送該事件時的 eventID；只有傳送方才能撤回事件。",
+		"Indiquez l’eventID tel que vous l’avez envoyé ; seul l’expéditeur peut retirer un événement.",
+		"Bitte die eventID so angeben, wie sie gesendet wurde; nur der Absender kann ein Ereignis zurücknehmen.",
+		"Indique el eventID tal como lo envió; solo quien envió un evento puede retirarlo.",
+	},
+	"I03": {
+		"Correct this part of the EPCIS event and send the event again; events that were taken count as duplicates.",
+		"请更正 EPCIS 事件的这一部分并重新发送；已接收的事件按重复处理。",
+		"請更正 EPCIS 事件的這一部分並重新傳送；已接收的事件視為重複。",
+		"Corrigez cette partie de l’événement EPCIS et renvoyez-le ; ceux qui ont été pris comptent comme doublons.",
+		"Bitte diesen Teil des EPCIS-Ereignisses berichtigen und erneut senden; schon übernommene zählen als Wiederholung.",
+		"Corrija esta parte del evento EPCIS y envíelo otra vez; los ya aceptados cuentan como duplicados.",
+	},
 }

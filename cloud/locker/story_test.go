@@ -825,7 +825,7 @@ func TestCodesAreNowhereButInEventsAndAnswers(t *testing.T) {
 		codes := []string{first, out.PickupCode, bodies["doors_opened"]["data"].(map[string]any)["delivery_code"].(string)}
 
 		var seen bytes.Buffer
-		_, events, err := s.Store.FindTimeline(ctx, "PK-1")
+		_, events, err := s.Store.FindTimeline(ctx, "PK-1", nil)
 		require.NoError(s.t, err)
 		orders, err := s.Store.ListDeviceOrders(ctx, s.ID)
 		require.NoError(s.t, err)

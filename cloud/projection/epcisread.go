@@ -166,7 +166,7 @@ func capture(i int, raw json.RawMessage) []Captured {
 	if err != nil {
 		return fail("eventTime", "eventTime must be ISO-8601 with offset")
 	}
-	c := Captured{Index: i, EventID: in.EventID, Code: in.OTEPStatus, Step: word(in.BizStep), Disposition: word(in.Disposition), Withdraws: declared(in.Error)}
+	c := Captured{Index: i, EventID: in.EventID, Code: in.OTEPStatus, Step: Word(in.BizStep), Disposition: Word(in.Disposition), Withdraws: declared(in.Error)}
 	c.Event = otep.Event{EventID: readEventID(in), OccurredAt: at, Phase: in.OTEPPhase, IncidentReason: cmp.Or(in.OTEPIncident, reasons[c.Disposition]),
 		Location: readPlace(cmp.Or(in.ReadPoint.ID, in.BizLocation.ID))}
 	if in.RecordTime != "" {
@@ -226,8 +226,8 @@ func IsEventID(address, id string) bool {
 // localName is a term without its prefix or address.
 func localName(s string) string { return s[strings.LastIndexAny(s, ":/#")+1:] }
 
-// word is a word of the Core Business Vocabulary in any of its spellings.
-func word(s string) string {
+// Word is a word of the Core Business Vocabulary in any of its spellings.
+func Word(s string) string {
 	s = localName(s)
 	for _, p := range []string{"BizStep-", "Disp-"} {
 		s = strings.TrimPrefix(s, p)

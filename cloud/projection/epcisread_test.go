@@ -89,7 +89,7 @@ func TestBizSteps(t *testing.T) {
 	const fresh, reached, outFor = 0, 1, 3 // out for delivery has been reached as well
 	f := func(step, disp string, state int, want otep.Code) {
 		t.Helper()
-		got, ok := Status(word(step), word(disp), state&1 > 0, state&2 > 0)
+		got, ok := Status(Word(step), Word(disp), state&1 > 0, state&2 > 0)
 		require.Equal(t, want != "", ok)
 		require.Equal(t, want, got, step+" "+disp)
 	}

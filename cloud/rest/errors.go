@@ -3,7 +3,9 @@ package rest
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -30,7 +32,6 @@ type errorBody struct {
 	Message   string              `json:"message"`
 	Errors    map[string][]string `json:"errors,omitempty"`
 	Details   map[string]any      `json:"details,omitempty"`
-	Supported any                 `json:"supported,omitempty"` // formats, of OTEP_UNSUPPORTED_FORMAT
 	RequestID string              `json:"request_id"`
 }
 
@@ -48,8 +49,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		status = kindStatus[shown.Kind]
 	}
 	lang := locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
-	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details,
-		Supported: shown.Details["supported"], RequestID: id}
+	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details, RequestID: id}
 	if status == fasthttp.StatusUnprocessableEntity {
 		body.Errors = localised(lang, shown.Fields)
 	}
@@ -63,10 +63,26 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	if shown.Kind == cloud.Unauthenticated && shown.Code != "INVALID_CREDENTIALS" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	b, _ := encode(body) // plain fields and details of our own always encode
+	b, _ := encode(withMembers(body, shown.Members)) // plain fields and details of our own always encode
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json; charset=utf-8")
 	ctx.SetBody(b)
+}
+
+// withMembers is body with further members.
+func withMembers(body errorBody, more map[string]any) any {
+	if len(more) == 0 {
+		return body
+	}
+	all := map[string]any{"result": body.Result, "code": body.Code, "error_code": body.ErrorCode, "message": body.Message, "request_id": body.RequestID}
+	if len(body.Errors) > 0 {
+		all["errors"] = body.Errors
+	}
+	if len(body.Details) > 0 {
+		all["details"] = body.Details
+	}
+	maps.Copy(all, more)
+	return all
 }
 
 // shown is the error that the caller may see.
@@ -101,7 +117,11 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-		s.refuse(ctx, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE"))
+		code := "PAYLOAD_TOO_LARGE"
+		if strings.HasPrefix(string(ctx.Path()), "/api/v1/otep/") {
+			code = "OTEP_" + code
+		}
+		s.refuse(ctx, cloud.E(cloud.TooLarge, code))
 		return
 	}
 	s.refuse(ctx, cloud.E(cloud.Malformed, "BAD_REQUEST"))

@@ -24,6 +24,10 @@ type Operation struct {
 	NoToken      bool // a token is not looked at
 	Idempotent   bool // takes an Idempotency-Key
 	Secret       bool // the answer holds a secret: never compressed
+	// Media are types of a body beside application/json.
+	Media []string
+	// NoTokenCode is the error of a token that is not good; "" is TOKEN_INVALID.
+	NoTokenCode string
 
 	call func(ctx context.Context, c cloud.Caller, q *query) (Answer, error)
 }
@@ -35,6 +39,7 @@ type Group uint8
 const (
 	General Group = iota
 	Replay
+	Ingest    // by provider
 	Unlimited // the operation limits itself
 )
 
@@ -43,23 +48,28 @@ type Answer struct {
 	Status  int
 	Body    any
 	Headers [][2]string
-	ETag    bool // over the body, with 304
+	ETag    bool   // over the body, with 304
+	Type    string // of Body; "" is application/json
 }
 
 // query is what came, copied.
 type query struct {
-	path func(name string) string
-	arg  func(name string) string
-	body []byte
-	ip   string
+	path   func(name string) string
+	arg    func(name string) string // "*" is the whole query string
+	header func(name string) string
+	body   []byte
+	ip     string
 }
 
 // define makes a row of a typed function. Members of In come from the path
-// (tag path), the query (tag query) and, for methods with a body, from JSON.
+// (tag path), the query (tag query), a header (tag header) and, for methods
+// with a body, from JSON; a member with the tag body:"raw" takes the body as it
+// came.
 // answer shapes the result; nil answers 200 with Out.
 func define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In) (Out, error), answer func(Out) Answer) Operation {
 	bind := binder(reflect.TypeFor[In]())
-	hasBody := o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH"
+	raw := rawMember(reflect.TypeFor[In]())
+	hasBody := raw == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 	o.call = func(ctx context.Context, c cloud.Caller, q *query) (Answer, error) {
 		var in In
 		if hasBody {
@@ -69,6 +79,9 @@ func define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 		}
 		if err := bind(reflect.ValueOf(&in).Elem(), q); err != nil {
 			return Answer{}, err
+		}
+		if raw != nil {
+			reflect.ValueOf(&in).Elem().FieldByIndex(raw).SetBytes(q.body)
 		}
 		out, err := fn(ctx, c, in)
 		if err != nil {
@@ -139,31 +152,43 @@ func escapedNUL(body []byte) bool {
 	return false
 }
 
-// binder plans which members of a type come from path and query.
+// rawMember is where a type wants the body as it came, nil when it does not.
+func rawMember(t reflect.Type) []int {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Tag.Get("body") == "raw" {
+			return f.Index
+		}
+	}
+	return nil
+}
+
+// binder plans which members of a type come from path, query and headers.
 func binder(t reflect.Type) func(reflect.Value, *query) error {
 	type member struct {
 		index []int
 		name  string
+		from  func(*query) func(string) string
 		path  bool
 	}
+	path := func(q *query) func(string) string { return q.path }
+	arg := func(q *query) func(string) string { return q.arg }
+	header := func(q *query) func(string) string { return q.header }
 	var members []member
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rest: input %s is no struct", t))
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("path"); name != "" {
-			members = append(members, member{f.Index, name, true})
+			members = append(members, member{f.Index, name, path, true})
 		} else if name := f.Tag.Get("query"); name != "" {
-			members = append(members, member{f.Index, name, false})
+			members = append(members, member{f.Index, name, arg, false})
+		} else if name := f.Tag.Get("header"); name != "" {
+			members = append(members, member{f.Index, name, header, false})
 		}
 	}
 	return func(v reflect.Value, q *query) error {
 		for _, m := range members {
-			from := q.arg
-			if m.path {
-				from = q.path
-			}
-			text := from(m.name)
+			text := m.from(q)(m.name)
 			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 				return cloud.E(cloud.Malformed, "BAD_REQUEST")
 			}

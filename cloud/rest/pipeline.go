@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,6 +55,19 @@ func usableID(id string) bool {
 
 func stack() string { return string(debug.Stack()) }
 
+// base is our own address as the caller reaches it: the configured one, else
+// the one that was asked.
+func (s *Server) base(ctx *fasthttp.RequestCtx) string {
+	if s.cfg.BaseURL != "" {
+		return strings.TrimRight(s.cfg.BaseURL, "/")
+	}
+	scheme := "http://"
+	if ctx.IsTLS() {
+		scheme = "https://"
+	}
+	return scheme + string(ctx.Host())
+}
+
 // tokenKey carries the caller's token to operations that are about it.
 type tokenKey struct{}
 
@@ -63,6 +77,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 	defer cancel()
 	ip := ctx.RemoteIP().String()
 	caller := cloud.Caller{Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))}
+	caller.BaseURL = s.base(ctx)
 	session, err := s.authenticate(c, ctx, op, ip, &caller)
 	if err != nil {
 		s.refuse(ctx, err)
@@ -75,7 +90,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 		s.refuse(ctx, err)
 		return
 	}
-	q, err := read(ctx, ip)
+	q, err := read(ctx, op, ip)
 	if err != nil {
 		s.refuse(ctx, err)
 		return
@@ -93,7 +108,7 @@ func (s *Server) authenticate(c context.Context, ctx *fasthttp.RequestCtx, op *O
 	if op.NoToken || header == "" {
 		return nil, nil
 	}
-	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	invalid := cloud.E(cloud.Unauthenticated, cmp.Or(op.NoTokenCode, "TOKEN_INVALID"))
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
 	var session auth.Session
@@ -134,9 +149,12 @@ func (s *Server) take(key string, perMinute int) limit.State {
 func (s *Server) allowed(ctx *fasthttp.RequestCtx, op *Operation, ip string, session *auth.Session, caller cloud.Caller) error {
 	state := limit.State{OK: true}
 	if op.Group != Unlimited {
-		if session == nil {
+		switch {
+		case session == nil:
 			state = s.take("ip/"+ip, s.cfg.Limits.Anonymous)
-		} else {
+		case op.Group == Ingest:
+			state = s.take("ingest/"+strconv.FormatInt(int64(caller.Provider.ID), 10), s.cfg.Limits.Ingest)
+		default:
 			key := hex.EncodeToString(session.Token.Hash[:16])
 			state = s.take("token/"+key, s.cfg.Limits.Authenticated)
 			if state.OK && op.Group == Replay {
@@ -171,11 +189,12 @@ func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
 }
 
 // read copies what an operation needs out of the request.
-func read(ctx *fasthttp.RequestCtx, ip string) (*query, error) {
+func read(ctx *fasthttp.RequestCtx, op *Operation, ip string) (*query, error) {
 	q := &query{ip: ip, body: bytes.Clone(ctx.Request.Body())}
 	if len(q.body) > 0 {
 		kind, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
-		if kind = strings.TrimSpace(kind); kind != "" && !strings.EqualFold(kind, "application/json") {
+		kind = strings.ToLower(strings.TrimSpace(kind))
+		if kind != "" && kind != "application/json" && !slices.Contains(op.Media, kind) {
 			return nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
 		}
 		if len(ctx.Request.Header.ContentEncoding()) > 0 {
@@ -203,7 +222,9 @@ func read(ctx *fasthttp.RequestCtx, ip string) (*query, error) {
 		}
 	}
 	q.path = func(name string) string { return params[name] }
+	args["*"] = string(ctx.QueryArgs().QueryString())
 	q.arg = func(name string) string { return args[name] }
+	q.header = func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	return q, bad
 }
 
@@ -212,6 +233,7 @@ type reply struct {
 	status  int
 	body    []byte
 	headers [][2]string
+	kind    string
 	etag    bool
 	err     error // of which body is made later, in the caller's language
 }
@@ -232,7 +254,7 @@ func (s *Server) answer(c context.Context, op *Operation, caller cloud.Caller, q
 	if a.Status == 0 {
 		a.Status = fasthttp.StatusOK
 	}
-	return reply{status: a.Status, body: body, headers: a.Headers, etag: a.ETag}
+	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag}
 }
 
 func isShown(err error) bool {
@@ -273,7 +295,9 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, op *Operation, r reply) {
 		h.Set(x[0], x[1])
 	}
 	ctx.SetStatusCode(r.status)
-	ctx.SetContentType("application/json; charset=utf-8")
+	if ctx.SetContentType("application/json; charset=utf-8"); r.kind != "" {
+		ctx.SetContentType(r.kind)
+	}
 	tag := ""
 	if r.etag {
 		sum := sha256.Sum256(r.body)

@@ -57,8 +57,9 @@ type Config struct {
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
 	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
 
-	Limits Limits
-	Log    *slog.Logger
+	BaseURL string // own public address, for links; "": from the request
+	Limits  Limits
+	Log     *slog.Logger
 	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
 	// unbounded (behind a balancer that hides addresses).
 	MaxConnsPerIP int
@@ -72,13 +73,14 @@ type Limits struct {
 	Anonymous     int // per address; 60
 	Replay        int // redeliveries per token; 30
 	Doors         int // remote openings per cabinet; 30
+	Ingest        int // tracking uploads per provider; 6,000
 }
 
 func (l Limits) withDefaults() Limits {
 	for _, x := range []struct {
 		v     *int
 		usual int
-	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Doors, 30}} {
+	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
 		if *x.v == 0 {
 			*x.v = x.usual
 		}

@@ -167,20 +167,42 @@ func (s *Server) staffOperations() []Operation {
 
 func (s *Server) trackingOperations() []Operation {
 	t := s.cfg.Tracking
+	const base = "/api/v1/otep"
+	ld := []string{"application/ld+json"}
 	return []Operation{
 		define(Operation{Name: "tracking.public", Method: "GET", Path: "/api/v1/tracking/{number}"}, t.Public, nil),
-		define(Operation{Name: "otep.tracking", Method: "GET", Path: "/api/v1/otep/trackings/{number}"}, t.Timeline, timelineAnswer),
+		define(Operation{Name: "otep.tracking", Method: "GET", Path: base + "/trackings/{number}"}, t.Timeline, timelineAnswer),
+		define(Operation{Name: "otep.events", Method: "GET", Path: base + "/trackings/{number}/events"}, t.Events, func(out tracking.EventsOutput) Answer {
+			return Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
+		}),
+		define(Operation{Name: "otep.batch", Method: "POST", Path: base + "/trackings/batch"}, t.Batch, nil),
+		define(Operation{Name: "otep.validate", Method: "POST", Path: base + "/validate", Media: ld}, t.Validate, nil),
+		define(Operation{Name: "otep.ingest", Method: "POST", Path: base + "/ingest", Group: Ingest, NoTokenCode: "OTEP_CREDENTIALS_REQUIRED"}, t.Ingest, nil),
+		define(Operation{Name: "otep.ingest_epcis", Method: "POST", Path: base + "/ingest/epcis", Group: Ingest, NoTokenCode: "OTEP_CREDENTIALS_REQUIRED", Media: ld}, t.IngestEPCIS, nil),
+		define(Operation{Name: "otep.epcis_events", Method: "GET", Path: base + "/epcis/events", NoTokenCode: "OTEP_CREDENTIALS_REQUIRED"}, t.Pull, pullAnswer),
 	}
 }
 
 func timelineAnswer(out tracking.TimelineOutput) Answer {
+	a := Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
+	if out.MediaType != "" {
+		a.Body, a.Type = out.Data, out.MediaType
+	}
+	return a
+}
+
+func readHeaders(private bool) [][2]string {
 	cache := "public, max-age=30"
-	if out.Private {
+	if private {
 		cache = "private, max-age=30"
 	}
-	a := Answer{Body: out, ETag: true, Headers: [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization"}}}
-	if out.Bare {
-		a.Body = out.Data
+	return [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization"}}
+}
+
+func pullAnswer(out tracking.PullOutput) Answer {
+	a := Answer{Body: out.Document, Type: "application/ld+json", Headers: [][2]string{{"GS1-EPCIS-Version", "2.0.0"}, {"GS1-CBV-Version", "2.0.0"}}}
+	if out.Next != "" {
+		a.Headers = append(a.Headers, [2]string{"Link", "<" + out.Next + `>; rel="next"`})
 	}
 	return a
 }

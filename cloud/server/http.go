@@ -33,7 +33,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build pages: %w", err)
 	}
 	s.rest = rest.New(rest.Config{Store: s.Store, FindToken: s.findToken, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Limits: s.cfg.Limits, Log: s.log,
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Limits: s.cfg.Limits, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

@@ -2,10 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -25,31 +26,34 @@ WHERE business_id = $1 AND external_key = $2 AND external_key <> '' ORDER BY id 
 WHERE business_id = $1 AND sscc = $2 AND sscc <> '' ORDER BY id LIMIT 20`
 	sqlShipmentsByPiece = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE business_id = $1 AND piece = $2 AND piece <> '' ORDER BY id LIMIT 20`
+	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
 	// A page of a business's events: strictly behind (occurred_at, n), oldest first.
 	sqlEventPage = `SELECT t.n, t.occurred_at, t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
-  s.current_code, s.last_at, s.created_at, s.sscc, s.piece
+  s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated
 FROM timeline t JOIN shipment s ON s.id = t.shipment_id
 WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND t.occurred_at >= $2 AND t.occurred_at < $3
   AND (t.occurred_at > $4 OR t.occurred_at = $4 AND t.n > $5) AND ($6 = 0 OR s.provider_id = $6)
 ORDER BY t.occurred_at, t.n LIMIT $7`
 
 	shipmentColumns = `id, business_id, number, external, provider_id, delivery_id, profile, current_code, last_at, created_at,
-  sscc, piece`
+  sscc, piece, estimated`
 )
 
 const sqlSaveShipment = `INSERT INTO shipment (
   id, business_id, number, number_key, external, provider_id, delivery_id, profile, current_code, last_at,
-  created_at, external_key, sscc, piece)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+  created_at, external_key, sscc, piece, estimated)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, number = excluded.number, number_key = excluded.number_key, external =
   excluded.external, provider_id = excluded.provider_id, delivery_id = excluded.delivery_id, profile =
   excluded.profile, current_code = excluded.current_code, last_at = excluded.last_at, created_at =
-  excluded.created_at, external_key = excluded.external_key, sscc = excluded.sscc, piece = excluded.piece`
+  excluded.created_at, external_key = excluded.external_key, sscc = excluded.sscc, piece = excluded.piece,
+  estimated = excluded.estimated`
 
 const sqlAddEvent = `INSERT INTO timeline (
   shipment_id, business_id, event_id, occurred_at, event)
@@ -58,7 +62,7 @@ ON CONFLICT (shipment_id, event_id) DO NOTHING`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated)
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
@@ -124,7 +128,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 	for _, s := range c.Shipments {
 		w.add(anything, sqlSaveShipment, int64(s.ID), int64(s.BusinessID), s.Number, numberKey(s.Number), s.External,
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
-			numberKey(s.External), s.SSCC, s.PieceID)
+			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated)
 	}
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
@@ -147,11 +151,16 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 	return readOne(ctx, db, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
-// FindTimeline finds a shipment by its tracking number together with its events
-// as they stood at one moment, in no particular order.
-func (db *DB) FindTimeline(ctx context.Context, number string) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
+// FindTimeline finds a shipment by its tracking number, else by a carrier's
+// number, together with its events as they stood at one moment, in no
+// particular order. Of several with one carrier's number it is the newest that
+// prefer likes, else the newest; prefer may be nil.
+func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
-		if s, err = one(ctx, q, sqlShipmentByNumber, scanShipment, numberKey(number)); err == nil {
+		if s, err = one(ctx, q, sqlShipmentByNumber, scanShipment, numberKey(number)); errors.Is(err, cloud.ErrNotFound) {
+			s, err = byExternal(ctx, q, number, prefer)
+		}
+		if err == nil {
 			es, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID))
 		}
 		return err
@@ -159,36 +168,27 @@ func (db *DB) FindTimeline(ctx context.Context, number string) (s cloud.Shipment
 	return s, es, err
 }
 
+func byExternal(ctx context.Context, q querier, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, error) {
+	found, err := list(ctx, q, sqlNewestByExternal, scanShipment, numberKey(number))
+	if err != nil {
+		return cloud.Shipment{}, err
+	}
+	if i := slices.IndexFunc(found, func(s cloud.Shipment) bool { return prefer != nil && prefer(s) }); i >= 0 {
+		return found[i], nil
+	}
+	if len(found) == 0 {
+		return cloud.Shipment{}, cloud.ErrNotFound
+	}
+	return found[0], nil
+}
+
 // ListDeliveryShipments lists the timelines of a delivery's parcels, by id.
 func (db *DB) ListDeliveryShipments(ctx context.Context, id cloud.DeliveryID) ([]cloud.Shipment, error) {
 	return readList(ctx, db, sqlDeliveryShipment, scanShipment, int64(id))
 }
 
-// EventQuery asks for a page of a business's events, oldest first.
-type EventQuery struct {
-	BusinessID cloud.BusinessID
-	ProviderID cloud.ProviderID // 0: of every provider and none
-	From, To   time.Time        // occurred_at, To not included; a zero To has no end
-	After      EventCursor
-	Limit      int
-}
-
-// EventCursor is the place of an event in the order of a query. The zero
-// cursor is before the first.
-type EventCursor struct {
-	At time.Time
-	N  int64
-}
-
-// EventRow is one event with its shipment.
-type EventRow struct {
-	Cursor   EventCursor
-	Shipment cloud.Shipment
-	Event    otep.Event
-}
-
 // EventPage reads a page of events that are not taken back.
-func (db *DB) EventPage(ctx context.Context, q EventQuery) ([]EventRow, error) {
+func (db *DB) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error) {
 	to := int64(math.MaxInt64)
 	if !q.To.IsZero() {
 		to = q.To.UnixMilli()
@@ -203,8 +203,8 @@ func (db *DB) EventPage(ctx context.Context, q EventQuery) ([]EventRow, error) {
 	return readList(ctx, db, sqlEventPage, scanEventRow, int64(q.BusinessID), from, to, after, q.After.N, int64(q.ProviderID), q.Limit)
 }
 
-func scanEventRow(r rows, e *EventRow) error {
+func scanEventRow(r rows, e *cloud.EventRow) error {
 	s := &e.Shipment
 	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), parsed(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
-		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID)
+		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated)
 }

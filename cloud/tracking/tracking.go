@@ -1,32 +1,35 @@
-// Package tracking reads timelines for people and programs: the public
-// tracking answer and the native OTEP timeline.
+// Package tracking reads and adds to timelines: the public tracking answer,
+// the OTEP timeline in every output format, what partners send as OTEP or
+// EPCIS, and pulling by EPCIS clients.
 //
 // The timeline is the truth; the current status is folded from it on every
 // read. What everybody may see is masked: names to initials, addresses to
 // cities; codes are nowhere. Whoever owns the parcel (its provider, staff of
 // its business) or knows the last four digits of the recipient's telephone
 // number sees the recipient's name. A parcel that ended is public for 180 days.
-// The package writes nothing and is safe for concurrent use.
+//
+// Adding is idempotent by event id, in one transaction per parcel, and keeps
+// what it can: a bad event does not keep the good ones out. Safe for concurrent
+// use.
 package tracking
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Store is what this package needs of the database.
 type Store interface {
-	FindTimeline(ctx context.Context, number string) (cloud.Shipment, []cloud.TimelineEvent, error)
+	FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, []cloud.TimelineEvent, error)
+	EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error)
 	Look(ctx context.Context, fn func(cloud.View) error) error
+	Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 }
 
 // Service is the feature.
@@ -38,9 +41,17 @@ func New(s Store) *Service { return &Service{store: s} }
 // publicFor is how long a parcel stays public after its end.
 const publicFor = 180 * 24 * time.Hour
 
+// Error codes of this package.
 const (
-	codeNotFound     = "TRACKING_NOT_FOUND"
-	codeOTEPNotFound = "OTEP_TRACKING_NOT_FOUND"
+	codeNotFound      = "TRACKING_NOT_FOUND"
+	codeOTEPNotFound  = "OTEP_TRACKING_NOT_FOUND"
+	codeInvalidJSON   = "OTEP_INVALID_JSON"
+	codeInvalid       = "OTEP_INVALID_REQUEST"
+	codeFormat        = "OTEP_UNSUPPORTED_FORMAT"
+	codeCredentials   = "OTEP_CREDENTIALS_REQUIRED"
+	codeForbidden     = "OTEP_PROVIDER_FORBIDDEN"
+	codeNotConformant = "OTEP_NOT_CONFORMANT"
+	codeTooLarge      = "OTEP_PAYLOAD_TOO_LARGE"
 )
 
 // parcel is a shipment with everything an answer is made of.
@@ -57,7 +68,7 @@ func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string,
 	if number == "" || len(number) > 64 || !utf8.ValidString(number) {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
-	sh, rows, err := s.store.FindTimeline(ctx, number)
+	sh, rows, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })
 	if errors.Is(err, cloud.ErrNotFound) {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
@@ -69,7 +80,10 @@ func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string,
 		events[i] = r.Event
 	}
 	p := parcel{shipment: sh, owner: owns(c, sh)}
-	p.timeline = otep.Fold(sh.Profile, otep.Subject{TrackingNumber: sh.Number, ExternalTrackingNumber: sh.External}, events)
+	p.timeline = otep.Fold(sh.Profile, subject(sh), events)
+	if t, err := otep.ParseTime(sh.Estimated); err == nil {
+		p.timeline.EstimatedDeliveryAt = &t
+	}
 	if t := p.timeline; !p.owner && t.Terminal && now.Sub(t.LastEventAt.Time) > publicFor {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
@@ -83,7 +97,7 @@ func owns(c cloud.Caller, s cloud.Shipment) bool {
 	}
 	switch c.Account.Type {
 	case cloud.ProviderType:
-		return c.Provider.ID != 0 && c.Provider.ID == s.ProviderID
+		return ofProvider(c.Provider, s)
 	case cloud.ClientAdmin, cloud.ClientEmployee:
 		return c.Account.BusinessID == s.BusinessID
 	case cloud.PlatformAdmin:
@@ -92,43 +106,12 @@ func owns(c cloud.Caller, s cloud.Shipment) bool {
 	return false
 }
 
-// TimelineInput asks for a timeline. Envelope "0" asks for the bare document.
-type TimelineInput struct {
-	Number   string `path:"number"`
-	Format   string `query:"format"`
-	Envelope string `query:"envelope"`
+// ofProvider reports whether a shipment is a provider's to see and add to.
+func ofProvider(p cloud.Provider, s cloud.Shipment) bool {
+	return p.ID != 0 && (p.ID == s.ProviderID || p.Scope == cloud.ScopeAll && p.BusinessID == s.BusinessID)
 }
 
-// TimelineOutput is the read envelope. Bare asks for Data alone; Private says
-// that the answer is the caller's own.
-type TimelineOutput struct {
-	Result  bool          `json:"result"`
-	Format  string        `json:"format"`
-	Data    otep.Timeline `json:"data"`
-	Bare    bool          `json:"-"`
-	Private bool          `json:"-"`
-}
-
-// Formats are the output formats that can be asked for.
-var formats = []string{"otep"}
-
-// Timeline gives the native timeline of a tracking number, with labels in the
-// caller's language. Errors: OTEP_TRACKING_NOT_FOUND, OTEP_UNSUPPORTED_FORMAT.
-func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput) (TimelineOutput, error) {
-	format := cmp.Or(strings.ToLower(strings.TrimSpace(in.Format)), formats[0])
-	if !slices.Contains(formats, format) {
-		return TimelineOutput{}, &cloud.Error{Kind: cloud.Malformed, Code: "OTEP_UNSUPPORTED_FORMAT", Details: map[string]any{"supported": slices.Clone(formats)}}
-	}
-	p, err := s.find(ctx, c, in.Number, codeOTEPNotFound, time.Now())
-	if err != nil {
-		return TimelineOutput{}, err
-	}
-	for i := range p.timeline.Events {
-		e := &p.timeline.Events[i]
-		e.StatusLabel = locale.Status(c.Language, e.StatusCode)
-		if !p.owner {
-			e.Location, e.PoD = e.Location.Public(), e.PoD.Public()
-		}
-	}
-	return TimelineOutput{Result: true, Format: format, Data: p.timeline, Bare: in.Envelope == "0", Private: !c.Anonymous()}, nil
+// subject is a shipment as timelines name it.
+func subject(s cloud.Shipment) otep.Subject {
+	return otep.Subject{TrackingNumber: s.Number, ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
 }

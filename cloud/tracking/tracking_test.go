@@ -113,16 +113,17 @@ func TestTimelineIsWholeInOrderAndReduced(t *testing.T) {
 	out, err := s.Timeline(t.Context(), cloud.Caller{Language: "fr"}, tracking.TimelineInput{Number: webtest.Waiting})
 	require.NoError(t, err)
 	require.False(t, out.Private)
-	require.Equal(t, otep.AvailableForPickup, *out.Data.Current)
-	codes := fmt.Sprint(out.Data.Events[0].StatusCode, out.Data.Events[1].StatusCode, out.Data.Events[2].StatusCode)
+	data := out.Data.(otep.Timeline)
+	require.Equal(t, otep.AvailableForPickup, *data.Current)
+	codes := fmt.Sprint(data.Events[0].StatusCode, data.Events[1].StatusCode, data.Events[2].StatusCode)
 	require.Equal(t, "information_submittedout_for_deliveryx-available_for_pickup", strings.ReplaceAll(codes, " ", ""))
-	require.Equal(t, "Prêt à retirer", out.Data.Events[2].StatusLabel)
-	require.Equal(t, otep.Location{City: "Toronto", Country: "CA", Type: "address"}, *out.Data.Events[1].Location)
-	require.Equal(t, "Front St Lobby", out.Data.Events[2].Location.Name)
+	require.Equal(t, "Prêt à retirer", data.Events[2].StatusLabel)
+	require.Equal(t, otep.Location{City: "Toronto", Country: "CA", Type: "address"}, *data.Events[1].Location)
+	require.Equal(t, "Front St Lobby", data.Events[2].Location.Name)
 	out, err = s.Timeline(t.Context(), owner(), tracking.TimelineInput{Number: webtest.Waiting})
 	require.NoError(t, err)
 	require.True(t, out.Private)
-	require.Equal(t, "9 Secret Lane", out.Data.Events[1].Location.Address)
+	require.Equal(t, "9 Secret Lane", out.Data.(otep.Timeline).Events[1].Location.Address)
 }
 
 func TestAParcelThatIsOnlyAnnouncedHasNoLocker(t *testing.T) {

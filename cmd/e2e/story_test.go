@@ -301,7 +301,7 @@ func TestReceiptThatIsLostAfterTheCommit(t *testing.T) {
 		c.drained()
 		w.delivered("R-1")
 		w.judge(t)
-		_, events, err := w.cloud.Store.FindTimeline(context.Background(), "PK-1")
+		_, events, err := w.cloud.Store.FindTimeline(context.Background(), "PK-1", nil)
 		require.NoError(t, err)
 		require.Len(t, events, 2)
 		require.Empty(t, w.faults())

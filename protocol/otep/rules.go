@@ -140,3 +140,15 @@ func (r *Report) add(id, path string, event int, args ...string) {
 		r.Errors = append(r.Errors, e)
 	}
 }
+
+// Entry is the finding that a bad move is, at a path. event is the index of the
+// event that it leads to, as its sender counts.
+func (m Move) Entry(path string, event int) Entry {
+	var r Report
+	if m.Ended {
+		r.add("V43", path, event, string(m.To), string(m.From))
+	} else {
+		r.add("V42", path, event, string(m.From), string(m.To))
+	}
+	return r.Errors[0]
+}

@@ -35,12 +35,9 @@ func (r *reader) whole(current, delivered value) {
 	slices.SortFunc(bad, func(a, b Move) int { return cmp.Compare(index[a.Index], index[b.Index]) })
 	for _, m := range bad {
 		i := index[m.Index]
-		if m.Ended {
-			r.report.add("V43", path(i, "status_code"), i, string(m.To), string(m.From))
-		} else {
-			r.report.add("V42", path(i, "status_code"), i, string(m.From), string(m.To))
-		}
+		r.report.Errors = append(r.report.Errors, m.Entry(path(i, "status_code"), i))
 	}
+
 	if len(events) > 0 && len(sorted) == 0 {
 		return // nothing is known of the latest event
 	}

@@ -8,6 +8,7 @@ ALTER TABLE provider ADD COLUMN scope TEXT NOT NULL DEFAULT 'own';
 ALTER TABLE shipment ADD COLUMN external_key TEXT NOT NULL DEFAULT '';
 ALTER TABLE shipment ADD COLUMN sscc TEXT NOT NULL DEFAULT '';
 ALTER TABLE shipment ADD COLUMN piece TEXT NOT NULL DEFAULT '';
+ALTER TABLE shipment ADD COLUMN estimated TEXT NOT NULL DEFAULT '';
 UPDATE shipment SET external_key = upper(external);
 CREATE INDEX shipment_external ON shipment (external_key) WHERE external_key <> '';
 CREATE INDEX shipment_sscc ON shipment (sscc) WHERE sscc <> '';

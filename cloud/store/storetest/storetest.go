@@ -355,7 +355,7 @@ func shipmentSerialises(t *testing.T, db *store.DB) {
 		})
 	}
 	wg.Wait()
-	s, es, err := db.FindTimeline(t.Context(), "SWP-1")
+	s, es, err := db.FindTimeline(t.Context(), "SWP-1", nil)
 	require.NoError(t, err)
 	require.Len(t, es, 4*each)
 	require.EqualValues(t, fmt.Sprint(4*each), s.Current)
@@ -567,7 +567,7 @@ func timeline(t *testing.T, db *store.DB) {
 	changed := e
 	changed.Message = "rewritten"
 	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}})
-	got, es, err := db.FindTimeline(t.Context(), "sWP1")
+	got, es, err := db.FindTimeline(t.Context(), "sWP1", nil)
 	require.NoError(t, err)
 	require.Equal(t, s, got)
 	require.Len(t, es, 1, "a known event is left as it is")
@@ -783,7 +783,7 @@ func withdrawn(t *testing.T, db *store.DB) {
 		require.NoError(t, err)
 		require.True(t, has, "it is known all the same")
 	})
-	_, es, err := db.FindTimeline(t.Context(), "swp1")
+	_, es, err := db.FindTimeline(t.Context(), "swp1", nil)
 	require.NoError(t, err)
 	require.Empty(t, es)
 }
@@ -813,6 +813,12 @@ func subjects(t *testing.T, db *store.DB) {
 	f(otep.Subject{PieceID: "piece-2"}, b)
 	f(otep.Subject{TrackingNumber: "SWP3"})
 	f(otep.Subject{})
+	found, _, err := db.FindTimeline(t.Context(), "ups-7", nil)
+	require.NoError(t, err)
+	require.Equal(t, other, found, "the newest")
+	found, _, err = db.FindTimeline(t.Context(), "ups-7", func(s cloud.Shipment) bool { return s.BusinessID == 1 })
+	require.NoError(t, err)
+	require.Equal(t, b, found)
 }
 
 func observations(t *testing.T, db *store.DB) {
@@ -839,7 +845,7 @@ func eventPages(t *testing.T, db *store.DB) {
 	}
 	c.Withdrawn = []cloud.EventRef{{ShipmentID: 1, EventID: "e0", At: now}}
 	write(t, db, 0, c)
-	read := func(q store.EventQuery) (ids []string) {
+	read := func(q cloud.EventQuery) (ids []string) {
 		t.Helper()
 		for {
 			rows, err := db.EventPage(t.Context(), q)
@@ -855,10 +861,10 @@ func eventPages(t *testing.T, db *store.DB) {
 			q.After = rows[len(rows)-1].Cursor
 		}
 	}
-	all := read(store.EventQuery{BusinessID: 1, Limit: 4})
+	all := read(cloud.EventQuery{BusinessID: 1, Limit: 4})
 	require.Equal(t, []string{"e1", "e3", "e4", "e6", "e7", "e9", "e10", "e12", "e13", "e15", "e16", "e18", "e19", "e21", "e22", "e24", "e25", "e27", "e28"}, all)
-	require.Equal(t, all, read(store.EventQuery{BusinessID: 1, Limit: 1000}))
-	require.Len(t, read(store.EventQuery{BusinessID: 1, ProviderID: 17, Limit: 2}), 9)
+	require.Equal(t, all, read(cloud.EventQuery{BusinessID: 1, Limit: 1000}))
+	require.Len(t, read(cloud.EventQuery{BusinessID: 1, ProviderID: 17, Limit: 2}), 9)
 	minute := time.Date(2026, 11, 20, 10, 2, 0, 0, time.UTC)
-	require.Equal(t, []string{"e12", "e13", "e15", "e16"}, read(store.EventQuery{BusinessID: 1, From: minute, To: minute.Add(time.Minute), Limit: 3}))
+	require.Equal(t, []string{"e12", "e13", "e15", "e16"}, read(cloud.EventQuery{BusinessID: 1, From: minute, To: minute.Add(time.Minute), Limit: 3}))
 }

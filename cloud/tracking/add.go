@@ -1,0 +1,334 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/projection"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// add stores what it can of one arrival and says what became of each event.
+func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a arrival) (IngestTimeline, error) {
+	if a.refused {
+		return a.rejected(c.Language, codeNotConformant), nil
+	}
+	now := otep.Time{Time: time.Now().UTC().Truncate(time.Millisecond)}
+	var out IngestTimeline
+	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		w := adding{v: v, by: by, a: a, now: now, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
+		found, err := w.open()
+		if err != nil {
+			return nil, err
+		}
+		if w.code != "" || !found {
+			out = a.rejected(c.Language, w.code)
+			return nil, nil
+		}
+		if err := w.events(); err != nil {
+			return nil, err
+		}
+		if err := w.observe(); err != nil {
+			return nil, err
+		}
+		w.fold()
+		out = w.answer(c.Language)
+		return &w.ch, nil
+	})
+	return out, err
+}
+
+// rejected is the answer of an arrival of which nothing is taken.
+func (a arrival) rejected(lang, code string) IngestTimeline {
+	out := IngestTimeline{Index: a.index, Rejected: len(a.events), Events: []IngestEvent{}, Errors: Findings(lang, a.prefix, a.findings),
+		Warnings: Findings(lang, a.prefix, a.warnings), code: code}
+	for _, e := range a.events {
+		out.Events = append(out.Events, IngestEvent{Index: e.index, EventID: e.event.EventID, StatusCode: e.event.StatusCode, Outcome: outcomeRejected})
+	}
+	if code == codeOTEPNotFound || code == codeForbidden {
+		out.Errors = append(out.Errors, refusal(lang, a.prefix, code))
+	}
+	return out
+}
+
+// adding is one arrival inside its transaction. It is built again when that is
+// run again.
+type adding struct {
+	v        cloud.View
+	by       cloud.Provider
+	a        arrival
+	now      otep.Time
+	shipment cloud.Shipment
+	subject  otep.Subject
+	stored   []otep.Event // of the timeline, with those that are added
+	fresh    map[string]int
+	ch       cloud.Changes
+	outcomes []IngestEvent
+	findings []otep.Entry
+	warnings []otep.Entry
+	code     string
+}
+
+// open finds the shipment. code says why it may not be added to.
+func (w *adding) open() (bool, error) {
+	list, err := w.v.ShipmentsBySubject(w.by.BusinessID, w.a.subject)
+	if err != nil {
+		return false, err
+	}
+	if len(list) == 0 {
+		w.code = codeOTEPNotFound
+		return false, nil
+	}
+	i := slices.IndexFunc(list, func(s cloud.Shipment) bool { return ofProvider(w.by, s) })
+	if i < 0 {
+		w.code = codeForbidden
+		return false, nil
+	}
+	for n := len(list) - 1; n > i; n-- { // of several the newest
+		if ofProvider(w.by, list[n]) {
+			i = n
+		}
+	}
+	w.shipment, w.subject, w.fresh = list[i], subject(list[i]), map[string]int{}
+	rows, err := w.v.Timeline(w.shipment.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		w.stored = append(w.stored, r.Event)
+	}
+	return true, nil
+}
+
+// events takes the events in the order in which they happened: what a business
+// step means depends on what was before.
+func (w *adding) events() error {
+	order := slices.Clone(w.a.events)
+	slices.SortStableFunc(order, func(a, b incoming) int { return a.event.OccurredAt.Compare(b.event.OccurredAt.Time) })
+	for _, in := range order {
+		var outcome IngestEvent
+		var err error
+		switch {
+		case in.refused:
+			outcome = IngestEvent{EventID: in.event.EventID, StatusCode: in.event.StatusCode, Outcome: outcomeRejected}
+		case in.withdraws:
+			outcome = w.withdraw(in)
+		default:
+			outcome, err = w.event(in)
+		}
+		if err != nil {
+			return err
+		}
+		outcome.Index = in.index
+		w.outcomes = append(w.outcomes, outcome)
+	}
+	slices.SortStableFunc(w.outcomes, func(a, b IngestEvent) int { return a.Index - b.Index })
+	return nil
+}
+
+// event takes one event.
+func (w *adding) event(in incoming) (IngestEvent, error) {
+	e := in.event
+	if e.StatusCode == "" {
+		e.StatusCode = w.status(in)
+	}
+	w.signed(&e, in.index)
+	e = e.Fill(w.shipment.Profile)
+	derived := otep.ID(w.subject, e)
+	if e.EventID == "" {
+		e.EventID = derived
+	}
+	out := IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
+	for _, id := range []string{e.EventID, derived} {
+		known, err := w.known(id)
+		if err != nil || known {
+			return out, err
+		}
+	}
+	w.append(e, in.index)
+	out.Outcome = outcomeAccepted
+	return out, nil
+}
+
+func (w *adding) append(e otep.Event, index int) {
+	w.stored = append(w.stored, e)
+	w.fresh[e.EventID] = index
+	w.ch.Events = append(w.ch.Events, cloud.TimelineEvent{ShipmentID: w.shipment.ID, BusinessID: w.shipment.BusinessID, Event: e})
+}
+
+// known reports whether an id is stored, taken back or not.
+func (w *adding) known(id string) (bool, error) {
+	if slices.ContainsFunc(w.stored, func(e otep.Event) bool { return e.EventID == id }) {
+		return true, nil
+	}
+	return w.v.HasEvent(w.shipment.ID, id)
+}
+
+// status is what a business step means at this point of the timeline.
+func (w *adding) status(in incoming) otep.Code {
+	var before []otep.Event
+	for _, e := range w.stored {
+		if !e.OccurredAt.After(in.event.OccurredAt.Time) {
+			before = append(before, e)
+		}
+	}
+	out := slices.ContainsFunc(before, func(e otep.Event) bool { return e.StatusCode == otep.OutForDelivery })
+	code, _ := projection.Status(in.step, in.disposition, otep.Collected(before), out)
+	return code
+}
+
+// signed puts the provider's name on an event, with a warning when the event
+// named another.
+func (w *adding) signed(e *otep.Event, index int) {
+	src := otep.Source{}
+	if e.Source != nil {
+		src = *e.Source
+	}
+	if src.Type != "" && src.Type != w.by.SourceType {
+		w.warn("source.type", index, fmt.Sprintf("source.type '%s' was replaced by '%s'", src.Type, w.by.SourceType))
+	}
+	if src.Provider != "" && src.Provider != w.by.Code {
+		w.warn("source.provider", index, fmt.Sprintf("source.provider '%s' was replaced by '%s'", src.Provider, w.by.Code))
+	}
+	src.Type, src.Provider = w.by.SourceType, w.by.Code
+	e.Source, e.RecordedAt = &src, w.now
+}
+
+func (w *adding) warn(member string, index int, message string) {
+	w.warnings = append(w.warnings, otep.Entry{Rule: ruleReplaced, Path: fmt.Sprintf("events[%d].%s", index, member), Message: message, Event: index})
+}
+
+// withdraw takes back an event that this provider sent.
+func (w *adding) withdraw(in incoming) IngestEvent {
+	out := IngestEvent{EventID: in.event.EventID, Outcome: outcomeRejected}
+	i := slices.IndexFunc(w.stored, func(e otep.Event) bool {
+		return e.Source != nil && e.Source.Provider == w.by.Code && (e.EventID == in.event.EventID || projection.IsEventID(in.address, e.EventID))
+	})
+	if i < 0 {
+		w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("events[%d].errorDeclaration", in.index),
+			Message: "errorDeclaration names no event that this provider sent", Event: in.index})
+		return out
+	}
+	e := w.stored[i]
+	w.stored = slices.Delete(w.stored, i, i+1)
+	w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time})
+	return IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeWithdrawn}
+}
+
+// observe makes an event of a current status that has changed since it was
+// last told (sources that know nothing else).
+func (w *adding) observe() error {
+	if w.a.status == "" {
+		return nil
+	}
+	code, _, ok := otep.Canonical(w.a.status)
+	if _, registered := otep.Lookup(code); !ok || !registered {
+		w.findings = append(w.findings, otep.Entry{Rule: "V18", Path: "current_status", Message: fmt.Sprintf("status_code '%s' is not an OTEP status code", w.a.status), Event: -1, Args: []string{w.a.status}})
+		return nil
+	}
+	out := IngestEvent{StatusCode: code, Outcome: outcomeDuplicate}
+	last, err := w.v.Observation(w.shipment.ID, w.by.Code)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	if err != nil || last.Code != code {
+		at := w.a.statusAt
+		if at.IsZero() {
+			at = w.now
+		}
+		e := otep.Event{OccurredAt: at, RecordedAt: w.now, StatusCode: code,
+			Source: &otep.Source{Type: w.by.SourceType, Provider: w.by.Code, RawStatus: w.a.status, Synthesized: true}}.Fill(w.shipment.Profile)
+		e.EventID = otep.ID(w.subject, e)
+		out.EventID = e.EventID
+		known, err := w.known(e.EventID)
+		if err != nil {
+			return err
+		}
+		if !known {
+			w.append(e, 0)
+			out.Outcome = outcomeAccepted
+		}
+		w.ch.Observations = append(w.ch.Observations, cloud.Observation{ShipmentID: w.shipment.ID, Source: w.by.Code, Raw: w.a.status, Code: code, SeenAt: w.now.Time})
+	}
+	w.outcomes = append(w.outcomes, out)
+	return nil
+}
+
+// fold brings the shipment's cached status up to date and judges the moves that
+// the new events make.
+func (w *adding) fold() {
+	t := otep.Fold(w.shipment.Profile, w.subject, w.stored)
+	for _, m := range otep.BadMoves(t.Events) {
+		index, ok := w.fresh[t.Events[m.Index].EventID]
+		if ok {
+			w.warnings = append(w.warnings, m.Entry(fmt.Sprintf("events[%d].status_code", index), index))
+		}
+	}
+	before := w.shipment
+	w.shipment.Current, w.shipment.LastAt = "", time.Time{}
+	if t.Current != nil {
+		w.shipment.Current, w.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
+	}
+	if w.a.estimate != "" {
+		w.shipment.Estimated = w.a.estimate
+	}
+	if w.shipment.SSCC == "" {
+		w.shipment.SSCC = w.a.subject.SSCC
+	}
+	if w.shipment.PieceID == "" {
+		w.shipment.PieceID = w.a.subject.PieceID
+	}
+	if w.shipment != before {
+		w.ch.Shipments = []cloud.Shipment{w.shipment}
+	}
+}
+
+func (w *adding) answer(lang string) IngestTimeline {
+	out := IngestTimeline{Index: w.a.index, Number: &w.shipment.Number, Events: w.outcomes, Errors: Findings(lang, w.a.prefix, w.findings),
+		Warnings: Findings(lang, w.a.prefix, w.warnings)}
+	if out.Events == nil {
+		out.Events = []IngestEvent{}
+	}
+	if w.shipment.Current != "" {
+		out.Current = &w.shipment.Current
+	}
+	for _, e := range out.Events {
+		switch e.Outcome {
+		case outcomeAccepted:
+			out.Accepted++
+		case outcomeDuplicate:
+			out.Duplicates++
+		case outcomeWithdrawn:
+			out.Withdrawn++
+		default:
+			out.Rejected++
+		}
+	}
+	return out
+}
+
+// Findings of ingest that no rule of the protocol has.
+const (
+	ruleReplaced     = "I01"
+	ruleUnknownEvent = "I02"
+	ruleEPCIS        = "I03"
+)
+
+// refusal is the finding of a parcel that may not be added to.
+func refusal(lang, prefix, code string) Finding {
+	path := strings.TrimSuffix(prefix, ".")
+	if path == "" {
+		path = "$"
+	}
+	return Finding{Path: path, Message: refusals[code], Code: code, Hint: locale.Error(lang, code)}
+}
+
+var refusals = map[string]string{
+	codeOTEPNotFound: "no shipment has this subject",
+	codeForbidden:    "the shipment is not handed to this provider",
+}

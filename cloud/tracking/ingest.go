@@ -1,0 +1,296 @@
+package tracking
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// IngestInput is what a partner sends: one timeline, or an object with a list
+// of them as timelines.
+type IngestInput struct {
+	Body []byte `body:"raw"`
+}
+
+// IngestOutput says what became of every event.
+type IngestOutput struct {
+	Result     bool             `json:"result"`
+	Accepted   int              `json:"accepted"`
+	Duplicates int              `json:"duplicates"`
+	Rejected   int              `json:"rejected"`
+	Withdrawn  int              `json:"withdrawn,omitempty"` // by an error declaration
+	Timelines  []IngestTimeline `json:"timelines"`
+	Skipped    []Skipped        `json:"skipped,omitempty"`
+}
+
+// IngestTimeline is what became of one timeline.
+type IngestTimeline struct {
+	Index      int           `json:"index"`
+	Number     *string       `json:"tracking_number"` // of the shipment; null when there is none
+	Accepted   int           `json:"accepted"`
+	Duplicates int           `json:"duplicates"`
+	Rejected   int           `json:"rejected"`
+	Withdrawn  int           `json:"withdrawn,omitempty"`
+	Current    *otep.Code    `json:"current_status"`
+	Events     []IngestEvent `json:"events"`
+	Errors     []Finding     `json:"errors"`
+	Warnings   []Finding     `json:"warnings"`
+
+	code string // why nothing of it could be taken
+}
+
+// IngestEvent is what became of one event.
+type IngestEvent struct {
+	Index      int       `json:"index"`
+	EventID    string    `json:"event_id,omitempty"`
+	StatusCode otep.Code `json:"status_code,omitempty"`
+	Outcome    string    `json:"outcome"`
+}
+
+// Outcomes of an event.
+const (
+	outcomeAccepted  = "accepted"
+	outcomeDuplicate = "duplicate"
+	outcomeRejected  = "rejected"
+	outcomeWithdrawn = "withdrawn"
+)
+
+// Skipped is an event that says nothing here.
+type Skipped struct {
+	Index  int    `json:"index"`
+	Reason string `json:"reason"`
+}
+
+// source is who sends.
+func source(c cloud.Caller) (cloud.Provider, error) {
+	switch {
+	case c.Anonymous():
+		return cloud.Provider{}, cloud.E(cloud.Unauthenticated, codeCredentials)
+	case c.Account.Type != cloud.ProviderType || c.Provider.ID == 0:
+		return cloud.Provider{}, cloud.E(cloud.Forbidden, codeForbidden)
+	}
+	return c.Provider, nil
+}
+
+// Ingest adds a provider's events to the timelines of their parcels. It may be
+// repeated. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN,
+// OTEP_INVALID_JSON, OTEP_INVALID_REQUEST, OTEP_PAYLOAD_TOO_LARGE,
+// OTEP_TRACKING_NOT_FOUND of a single timeline, OTEP_NOT_CONFORMANT when
+// nothing could be stored.
+func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (IngestOutput, error) {
+	by, err := source(c)
+	if err != nil {
+		return IngestOutput{}, err
+	}
+	if len(in.Body) > otep.MaxIngestBytes {
+		return IngestOutput{}, tooLarge("$")
+	}
+	bodies, isList, err := timelines(in.Body)
+	if err != nil {
+		return IngestOutput{}, err
+	}
+	now := time.Now()
+	list := make([]arrival, len(bodies))
+	events := 0
+	for i, body := range bodies {
+		if list[i], err = read(body, i, isList, now); err != nil {
+			return IngestOutput{}, err
+		}
+		if events += len(list[i].events); events > otep.MaxEvents {
+			return IngestOutput{}, tooLarge("events")
+		}
+	}
+	out, err := s.take(ctx, c, by, list)
+	if err != nil {
+		return IngestOutput{}, err
+	}
+	return out, verdict(out, isList)
+}
+
+// timelines splits a body into its timelines.
+func timelines(body []byte) (list []json.RawMessage, isList bool, err error) {
+	if !json.Valid(body) {
+		return nil, false, cloud.E(cloud.Malformed, codeInvalidJSON)
+	}
+	var d struct {
+		Timelines json.RawMessage `json:"timelines"`
+	}
+	if json.Unmarshal(body, &d) != nil || d.Timelines == nil {
+		return []json.RawMessage{body}, false, nil
+	}
+	if json.Unmarshal(d.Timelines, &list) != nil || len(list) == 0 {
+		return nil, true, invalid("timelines", "Give a list of 1 to 100 timelines.")
+	}
+	if len(list) > otep.MaxIngestTimelines {
+		return nil, true, tooLarge("timelines")
+	}
+	return list, true, nil
+}
+
+// arrival is a timeline on its way in.
+type arrival struct {
+	index    int
+	prefix   string // before the paths of findings
+	subject  otep.Subject
+	profile  string
+	estimate string
+	events   []incoming
+	findings []otep.Entry // errors
+	warnings []otep.Entry
+	refused  bool // the whole of it, for its envelope
+	// status is the current status of a source that knows no events, as it
+	// wrote it; statusAt the time that it gave with it.
+	status   string
+	statusAt otep.Time
+}
+
+// incoming is one event on its way in.
+type incoming struct {
+	index   int
+	event   otep.Event
+	refused bool
+	// step and disposition tell the status when the event has none yet.
+	step, disposition string
+	withdraws         bool
+	address           string // by which EPCIS knows the event
+}
+
+// read reads a native timeline.
+func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
+	t, report, err := otep.Read(body, now)
+	switch {
+	case errors.Is(err, otep.ErrTooLarge):
+		return arrival{}, tooLarge(err.Error())
+	case err != nil:
+		return arrival{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+	}
+	report = report.Tolerant()
+	a := arrival{index: index, subject: t.Subject, profile: t.Profile, findings: report.Errors, refused: report.Refused(-1)}
+	if isList {
+		a.prefix = fmt.Sprintf("timelines[%d].", index)
+	}
+	if t.EstimatedDeliveryAt != nil {
+		a.estimate = t.EstimatedDeliveryAt.String()
+	}
+	for _, w := range report.Warnings {
+		if w.Rule < "V40" { // the merged timeline is judged, not this part of it
+			a.warnings = append(a.warnings, w)
+		}
+	}
+	for i, e := range t.Events {
+		if what := e.OverLimit(); what != "" {
+			return arrival{}, tooLarge(fmt.Sprintf("%sevents[%d].%s", a.prefix, i, what))
+		}
+		a.events = append(a.events, incoming{index: i, event: e, refused: report.Refused(i)})
+	}
+	if len(a.events) == 0 {
+		a.readStatus(body)
+	}
+	return a, nil
+}
+
+// readStatus takes the current status of a source that sends no events.
+func (a *arrival) readStatus(body []byte) {
+	var d struct {
+		Current *string `json:"current_status"`
+		At      string  `json:"last_event_at"`
+	}
+	if json.Unmarshal(body, &d) != nil || d.Current == nil {
+		return
+	}
+	a.status = *d.Current
+	if t, err := otep.ParseTime(d.At); err == nil {
+		a.statusAt = t
+	}
+}
+
+// sideBySide is how many timelines of one request are stored at once; the
+// store commits them together.
+const sideBySide = 16
+
+// take stores arrivals, each in a transaction of its own.
+func (s *Service) take(ctx context.Context, c cloud.Caller, by cloud.Provider, list []arrival) (IngestOutput, error) {
+	out := IngestOutput{Result: true, Timelines: make([]IngestTimeline, len(list))}
+	errs := make([]error, len(list))
+	slots := make(chan struct{}, sideBySide)
+	var wg sync.WaitGroup
+	for i, a := range list {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			out.Timelines[i], errs[i] = s.add(ctx, c, by, a)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return IngestOutput{}, err
+	}
+	for _, t := range out.Timelines {
+		out.Accepted += t.Accepted
+		out.Duplicates += t.Duplicates
+		out.Rejected += t.Rejected
+		out.Withdrawn += t.Withdrawn
+	}
+	return out, nil
+}
+
+// verdict is the error of a request of which nothing could be stored.
+func verdict(out IngestOutput, isList bool) error {
+	if out.Accepted+out.Duplicates+out.Withdrawn > 0 {
+		return nil
+	}
+	var errs, warnings []Finding
+	single := len(out.Timelines) == 1 && !isList
+	for _, t := range out.Timelines {
+		errs, warnings = append(errs, t.Errors...), append(warnings, t.Warnings...)
+		if single && t.code == codeOTEPNotFound {
+			return cloud.E(cloud.NotFound, codeOTEPNotFound)
+		}
+		if single && t.code == codeForbidden {
+			return cloud.E(cloud.Forbidden, codeForbidden)
+		}
+	}
+	m := map[string]any{"errors": orEmpty(errs), "warnings": orEmpty(warnings), "timelines": out.Timelines}
+	if len(out.Skipped) > 0 {
+		m["skipped"] = out.Skipped
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotConformant, Members: m}
+}
+
+func orEmpty(f []Finding) []Finding {
+	if f == nil {
+		return []Finding{}
+	}
+	return f
+}
+
+// ValidateInput is a timeline to check.
+type ValidateInput struct {
+	Body []byte `body:"raw"`
+}
+
+// Validate says how a timeline conforms. It stores nothing. Errors:
+// OTEP_INVALID_JSON, OTEP_PAYLOAD_TOO_LARGE.
+func (s *Service) Validate(_ context.Context, c cloud.Caller, in ValidateInput) (Conformance, error) {
+	if len(in.Body) > otep.MaxValidateBytes {
+		return Conformance{}, tooLarge("$")
+	}
+	if len(bytes.TrimSpace(in.Body)) == 0 {
+		return Conformance{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+	}
+	report, err := otep.Validate(in.Body, time.Now())
+	switch {
+	case errors.Is(err, otep.ErrTooLarge):
+		return Conformance{}, tooLarge(err.Error())
+	case err != nil:
+		return Conformance{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+	}
+	return Conform(c.Language, report), nil
+}

@@ -1,0 +1,221 @@
+package tracking
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/projection"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// TimelineInput asks for a timeline. Envelope "0" asks for the bare document.
+type TimelineInput struct {
+	Number   string `path:"number"`
+	Format   string `query:"format"`
+	Accept   string `header:"Accept"`
+	Envelope string `query:"envelope"`
+}
+
+// TimelineOutput is the read envelope. MediaType is that of the bare document
+// and empty for an enveloped one; Private says that the answer is the caller's
+// own.
+type TimelineOutput struct {
+	Result    bool   `json:"result"`
+	Format    string `json:"format"`
+	Data      any    `json:"data"`
+	MediaType string `json:"-"`
+	Private   bool   `json:"-"`
+}
+
+// projector makes documents for a caller.
+func projector(c cloud.Caller) *projection.Projector {
+	return projection.New(projection.Config{BaseURL: c.BaseURL, Label: func(code otep.Code) string { return locale.Status(locale.English, code) }})
+}
+
+// format is the one that a request asks for.
+func format(name, accept string) (projection.Format, error) {
+	f, ok := projection.Select(name, accept)
+	if !ok {
+		return f, &cloud.Error{Kind: cloud.Malformed, Code: codeFormat, Members: map[string]any{"supported": projection.Names()}}
+	}
+	return f, nil
+}
+
+// Timeline gives the timeline of a tracking number in a format, with labels in
+// the caller's language. Errors: OTEP_TRACKING_NOT_FOUND,
+// OTEP_UNSUPPORTED_FORMAT.
+func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput) (TimelineOutput, error) {
+	f, err := format(in.Format, in.Accept)
+	if err != nil {
+		return TimelineOutput{}, err
+	}
+	p, err := s.shown(ctx, c, in.Number)
+	if err != nil {
+		return TimelineOutput{}, err
+	}
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous()}
+	if in.Envelope == "0" {
+		out.MediaType = f.MediaType
+	}
+	return out, nil
+}
+
+// documentTime is the time that documents give as their own. It is that of the
+// newest recording, so that the same timeline is the same document and its
+// ETag holds.
+func documentTime(t otep.Timeline) time.Time {
+	var at time.Time
+	for _, e := range t.Events {
+		if e.RecordedAt.After(at) {
+			at = e.RecordedAt.Time
+		}
+	}
+	return at
+}
+
+// shown is a parcel as the caller may see it, with labels.
+func (s *Service) shown(ctx context.Context, c cloud.Caller, number string) (parcel, error) {
+	p, err := s.find(ctx, c, number, codeOTEPNotFound, time.Now())
+	if err != nil {
+		return p, err
+	}
+	for i := range p.timeline.Events {
+		e := &p.timeline.Events[i]
+		e.StatusLabel = locale.Status(c.Language, e.StatusCode)
+		if !p.owner {
+			e.Location, e.PoD = e.Location.Public(), e.PoD.Public()
+		}
+	}
+	return p, nil
+}
+
+// EventsInput asks for a timeline's events: those recorded after Since (RFC
+// 3339), in Order asc or desc.
+type EventsInput struct {
+	Number string `path:"number"`
+	Format string `query:"format"`
+	Accept string `header:"Accept"`
+	Since  string `query:"since"`
+	Order  string `query:"order"`
+}
+
+// EventsOutput is a list of events in a format. Total counts Data.
+type EventsOutput struct {
+	Result  bool   `json:"result"`
+	Format  string `json:"format"`
+	Number  string `json:"tracking_number"`
+	Total   int    `json:"total"`
+	Data    any    `json:"data"`
+	Private bool   `json:"-"`
+}
+
+// Events gives a timeline's events as a list. Errors: those of Timeline,
+// OTEP_INVALID_REQUEST.
+func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (EventsOutput, error) {
+	f, err := format(in.Format, in.Accept)
+	if err != nil {
+		return EventsOutput{}, err
+	}
+	var since otep.Time
+	if in.Since != "" {
+		if since, err = otep.ParseTime(in.Since); err != nil {
+			return EventsOutput{}, invalid("since", "Use a date-time with offset, such as 2026-06-10T11:30:00-04:00.")
+		}
+	}
+	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
+		return EventsOutput{}, invalid("order", "Use asc or desc.")
+	}
+	p, err := s.shown(ctx, c, in.Number)
+	if err != nil {
+		return EventsOutput{}, err
+	}
+	t := p.timeline
+	if in.Since != "" {
+		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
+	}
+	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Private: !c.Anonymous()}
+	out.Total = count(out.Data)
+	if in.Order == "desc" {
+		reverse(out.Data)
+	}
+	return out, nil
+}
+
+func invalid(field, message string) error {
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeInvalid, Fields: map[string][]string{field: {message}}}
+}
+
+// BatchInput asks for up to a hundred timelines. Format of the body wins over
+// the query's.
+type BatchInput struct {
+	Numbers     []string `json:"tracking_numbers"`
+	Format      string   `json:"format"`
+	QueryFormat string   `query:"format" json:"-"`
+	Accept      string   `header:"Accept" json:"-"`
+}
+
+// BatchOutput answers a batch in the order of its numbers, each once.
+type BatchOutput struct {
+	Result   bool        `json:"result"`
+	Format   string      `json:"format"`
+	Total    int         `json:"total"`
+	Found    int         `json:"found"`
+	NotFound []string    `json:"not_found"`
+	Data     []BatchItem `json:"data"`
+}
+
+// BatchItem is one number's answer.
+type BatchItem struct {
+	Number string `json:"tracking_number"`
+	Found  bool   `json:"found"`
+	Data   any    `json:"data"`
+	Code   string `json:"code,omitempty"`
+}
+
+// Batch gives several timelines at once. Errors: OTEP_INVALID_REQUEST,
+// OTEP_UNSUPPORTED_FORMAT, OTEP_PAYLOAD_TOO_LARGE.
+func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (BatchOutput, error) {
+	name := in.Format
+	if name == "" {
+		name = in.QueryFormat
+	}
+	f, err := format(name, in.Accept)
+	if err != nil {
+		return BatchOutput{}, err
+	}
+	if len(in.Numbers) == 0 {
+		return BatchOutput{}, invalid("tracking_numbers", "Give 1 to 100 tracking numbers.")
+	}
+	if len(in.Numbers) > otep.MaxBatchNumbers {
+		return BatchOutput{}, tooLarge("tracking_numbers")
+	}
+	out := BatchOutput{Result: true, Format: f.Name, NotFound: []string{}, Data: []BatchItem{}}
+	seen := map[string]bool{}
+	for _, n := range in.Numbers {
+		n = strings.TrimSpace(n)
+		if key := strings.ToUpper(n); seen[key] {
+			continue
+		} else {
+			seen[key] = true
+		}
+		item := BatchItem{Number: n}
+		p, err := s.shown(ctx, c, n)
+		switch {
+		case err == nil:
+			item.Found, item.Data = true, projector(c).Document(f, p.timeline, documentTime(p.timeline))
+			out.Found++
+		case isCode(err, codeOTEPNotFound):
+			item.Code = codeOTEPNotFound
+			out.NotFound = append(out.NotFound, n)
+		default:
+			return BatchOutput{}, err
+		}
+		out.Data = append(out.Data, item)
+	}
+	out.Total = len(out.Data)
+	return out, nil
+}
