@@ -62,7 +62,9 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 		}
 		switch {
 		case c.Skipped != "":
-			skipped = append(skipped, Skipped{c.Index, c.Skipped})
+			if n := len(skipped); n == 0 || skipped[n-1].Index != c.Index { // once for all of its parcels
+				skipped = append(skipped, Skipped{c.Index, c.Skipped})
+			}
 		case c.Fault != nil:
 			faults.fault(c.Index, c.Fault.Path, c.Fault.Message)
 			faults.events = append(faults.events, incoming{index: c.Index, refused: true})

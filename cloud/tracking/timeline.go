@@ -1,7 +1,9 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -152,10 +154,9 @@ func invalid(field, message string) error {
 // BatchInput asks for up to a hundred timelines. Format of the body wins over
 // the query's.
 type BatchInput struct {
-	Numbers     []string `json:"tracking_numbers"`
-	Format      string   `json:"format"`
-	QueryFormat string   `query:"format" json:"-"`
-	Accept      string   `header:"Accept" json:"-"`
+	Body   []byte `body:"raw"` // {"tracking_numbers": [...], "format": "otep"}
+	Format string `query:"format"`
+	Accept string `header:"Accept"`
 }
 
 // BatchOutput answers a batch in the order of its numbers, each once.
@@ -176,26 +177,32 @@ type BatchItem struct {
 	Code   string `json:"code,omitempty"`
 }
 
-// Batch gives several timelines at once. Errors: OTEP_INVALID_REQUEST,
-// OTEP_UNSUPPORTED_FORMAT, OTEP_PAYLOAD_TOO_LARGE.
+// Batch gives several timelines at once. Errors: OTEP_INVALID_JSON,
+// OTEP_INVALID_REQUEST, OTEP_UNSUPPORTED_FORMAT, OTEP_PAYLOAD_TOO_LARGE.
 func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (BatchOutput, error) {
-	name := in.Format
-	if name == "" {
-		name = in.QueryFormat
+	var want struct {
+		Numbers []string `json:"tracking_numbers"`
+		Format  string   `json:"format"`
 	}
-	f, err := format(name, in.Accept)
+	if !json.Valid(in.Body) {
+		return BatchOutput{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+	}
+	if err := json.Unmarshal(in.Body, &want); err != nil {
+		return BatchOutput{}, invalid("tracking_numbers", "Give 1 to 100 tracking numbers.")
+	}
+	f, err := format(cmp.Or(want.Format, in.Format), in.Accept)
 	if err != nil {
 		return BatchOutput{}, err
 	}
-	if len(in.Numbers) == 0 {
+	if len(want.Numbers) == 0 {
 		return BatchOutput{}, invalid("tracking_numbers", "Give 1 to 100 tracking numbers.")
 	}
-	if len(in.Numbers) > otep.MaxBatchNumbers {
+	if len(want.Numbers) > otep.MaxBatchNumbers {
 		return BatchOutput{}, tooLarge("tracking_numbers")
 	}
 	out := BatchOutput{Result: true, Format: f.Name, NotFound: []string{}, Data: []BatchItem{}}
 	seen := map[string]bool{}
-	for _, n := range in.Numbers {
+	for _, n := range want.Numbers {
 		n = strings.TrimSpace(n)
 		if key := strings.ToUpper(n); seen[key] {
 			continue

@@ -1,0 +1,486 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/projection"
+	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+const (
+	otepBase = "/api/v1/otep"
+	ingest   = otepBase + "/ingest"
+	capture  = otepBase + "/ingest/epcis"
+)
+
+// otepRig has parcels of its own beside the world's: of the provider, of
+// nobody, and of another business.
+func otepRig(t testing.TB) *rig {
+	r := newRig(t, func(c *Config) { c.BaseURL = "https://track.example/"; c.Limits.Ingest = -1 })
+	r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{
+		{ID: 101, BusinessID: 42, Number: "SR123456789", External: "1Z999", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"},
+		{ID: 102, BusinessID: 42, Number: "SR2", External: "1Z999", Profile: "parcel"},
+		{ID: 103, BusinessID: 43, Number: "FOREIGN-1", External: "1Z-F", ProviderID: 18, Profile: "parcel"},
+	}})
+	return r
+}
+
+func timelineOf(number string, events ...string) string {
+	return fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":%q},"events":[%s]}`, number, strings.Join(events, ","))
+}
+
+func eventOf(code, at string, more ...string) string {
+	return fmt.Sprintf(`{"occurred_at":%q,"status_code":%q,"source":{"type":"partner"}%s}`, at, code, strings.Join(more, ""))
+}
+
+// asMap is an answer's member of members.
+func dig(v any, path ...any) any {
+	for _, p := range path {
+		switch k := p.(type) {
+		case string:
+			v = v.(map[string]any)[k]
+		case int:
+			v = v.([]any)[k]
+		}
+	}
+	return v
+}
+
+func (r *rig) current(number string) any {
+	r.t.Helper()
+	return dig(r.do("GET", otepBase+"/trackings/"+number, "", "").json, "data", "current_status")
+}
+
+func TestIngestTakesWhatIsGoodAndSaysWhatIsNot(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	body := timelineOf("sr123456789",
+		eventOf("arrival_scan", "2026-06-09T18:20:00-04:00"),
+		eventOf("delivered", "2026-06-10T11:30:00-04:00", `,"pod":{"recipient":"Joan Smith","files":[{"file_id":7,"url":"https://files.example/7"}]}`),
+		`{"status_code":"not_a_code","source":{"type":"bogus"}}`,
+		eventOf("returned_to_sender", "2026-06-11T00:00:00Z", `,"recorded_at":"1999-01-01T00:00:00Z"`))
+	g := r.do("POST", ingest, r.provider(), body)
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, 3.0, g.json["accepted"])
+	require.Equal(t, 1.0, g.json["rejected"])
+	tl := dig(g.json, "timelines", 0)
+	require.Equal(t, "SR123456789", dig(tl, "tracking_number"))
+	require.Equal(t, "return_to_sender", dig(tl, "current_status"))
+	require.Equal(t, "rejected", dig(tl, "events", 2, "outcome"))
+	require.Len(t, dig(tl, "errors"), 3)
+	require.Equal(t, "events[2].occurred_at", dig(tl, "errors", 0, "path"))
+	require.Equal(t, "occurred_at is required (ISO-8601 with offset)", dig(tl, "errors", 0, "message"))
+	require.NotEmpty(t, dig(tl, "errors", 0, "hint"))
+	// Again, and the same in another order with one more.
+	g = r.do("POST", ingest, r.provider(), body)
+	require.Equal(t, 200, g.status)
+	require.Equal(t, 0.0, g.json["accepted"])
+	require.Equal(t, 3.0, g.json["duplicates"])
+	g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", eventOf("out_for_delivery", "2026-06-10T07:00:00-04:00"), eventOf("arrival_scan", "2026-06-09T22:20:00Z")))
+	require.Equal(t, 1.0, g.json["accepted"], string(g.body))
+	require.Equal(t, 1.0, g.json["duplicates"], "the same instant in another offset")
+
+	public := r.do("GET", otepBase+"/trackings/SR123456789", "", "")
+	events := dig(public.json, "data", "events").([]any)
+	require.Len(t, events, 4)
+	codes := ""
+	for _, e := range events {
+		codes += dig(e, "status_code").(string) + " "
+		require.Equal(t, "swiftparcel", dig(e, "source", "provider"))
+		require.Equal(t, "partner", dig(e, "source", "type"))
+	}
+	require.Equal(t, "arrival_scan out_for_delivery delivered return_to_sender ", codes)
+	require.Equal(t, "2026-06-09T18:20:00-04:00", dig(events[0], "occurred_at"))
+	require.Equal(t, map[string]any{"recipient": "J. Smith"}, dig(events[2], "pod"))
+	require.NotContains(t, string(public.body), "files.example")
+	own := r.do("GET", otepBase+"/trackings/SR123456789", r.provider(), "")
+	require.Contains(t, string(own.body), "files.example")
+	require.Equal(t, 200, r.do("GET", otepBase+"/trackings/SR123456789", r.w.Stranger, "").status)
+	require.NotContains(t, string(r.do("GET", otepBase+"/trackings/SR123456789", r.w.Stranger, "").body), "files.example")
+}
+
+// A move that makes no sense is stored and told of, also when its other half
+// was there before.
+func TestIngestWarnsOfMoves(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf("SR123456789", eventOf("delivered", "2026-06-10T11:30:00-04:00"))).status)
+	g := r.do("POST", ingest, r.provider(), timelineOf("SR123456789", eventOf("in_transit", "2026-06-11T11:30:00-04:00", `,"event_id":"later"`)))
+	require.Equal(t, 1.0, g.json["accepted"])
+	require.Equal(t, "V43", dig(g.json, "timelines", 0, "warnings", 0, "code"))
+	require.Equal(t, "events[0].status_code", dig(g.json, "timelines", 0, "warnings", 0, "path"))
+	require.Equal(t, "in_transit", r.current("SR123456789"))
+	g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", `{"occurred_at":"2026-06-12T00:00:00Z","status_code":"return_to_sender","source":{"type":"carrier","provider":"ups"}}`))
+	require.Equal(t, "source.type 'carrier' was replaced by 'partner'", dig(g.json, "timelines", 0, "warnings", 0, "message"))
+	require.Equal(t, "source.provider 'ups' was replaced by 'swiftparcel'", dig(g.json, "timelines", 0, "warnings", 1, "message"))
+}
+
+// A list is taken side by side; paths name the timeline; one unknown parcel
+// does not keep the others out.
+func TestIngestOfAList(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	body := fmt.Sprintf(`{"timelines":[%s,%s,%s,%s,{"otep_version":"9.0"}]}`,
+		timelineOf("SR123456789", eventOf("picked_up", "2026-06-09T18:20:00-04:00")), timelineOf("NOBODY", eventOf("picked_up", "2026-06-09T18:20:00-04:00")),
+		timelineOf("SR2", eventOf("picked_up", "2026-06-09T18:20:00-04:00")), timelineOf("FOREIGN-1", eventOf("picked_up", "2026-06-09T18:20:00-04:00")))
+	g := r.do("POST", ingest, r.provider(), body)
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, 1.0, g.json["accepted"])
+	require.Equal(t, 3.0, g.json["rejected"])
+	require.Equal(t, "OTEP_TRACKING_NOT_FOUND", dig(g.json, "timelines", 1, "errors", 0, "code"))
+	require.Equal(t, "timelines[1]", dig(g.json, "timelines", 1, "errors", 0, "path"))
+	require.Nil(t, dig(g.json, "timelines", 1, "tracking_number"))
+	require.Equal(t, "OTEP_PROVIDER_FORBIDDEN", dig(g.json, "timelines", 2, "errors", 0, "code"))
+	require.Equal(t, "OTEP_TRACKING_NOT_FOUND", dig(g.json, "timelines", 3, "errors", 0, "code"), "another tenant's parcel is an unknown one")
+	require.Equal(t, "timelines[4].otep_version", dig(g.json, "timelines", 4, "errors", 0, "path"))
+	require.Nil(t, r.current("SR2"))
+	require.Nil(t, r.current("FOREIGN-1"))
+}
+
+func TestIngestFindsTheParcelByAnyOfItsNumbers(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	for i, subject := range []string{`{"external_tracking_number":"1z999"}`, `{"gs1_sscc":"00106141412345678908"}`, `{"tracking_number":"UNKNOWN","gs1_sscc":"106141412345678908"}`} {
+		body := fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":%s,"events":[%s]}`, subject, eventOf("in_transit", fmt.Sprintf("2026-06-1%dT00:00:00Z", i)))
+		g := r.do("POST", ingest, r.provider(), body)
+		require.Equal(t, 200, g.status, string(g.body))
+		require.Equal(t, "SR123456789", dig(g.json, "timelines", 0, "tracking_number"))
+	}
+	g := r.do("GET", otepBase+"/trackings/1Z999", r.provider(), "")
+	require.Equal(t, "SR123456789", dig(g.json, "data", "subject", "tracking_number"), "of several, the one the caller may see")
+	g = r.do("GET", otepBase+"/trackings/1z999", "", "")
+	require.Equal(t, "SR2", dig(g.json, "data", "subject", "tracking_number"), "else the newest")
+}
+
+func TestScopeAllReachesTheWholeBusinessAndNoFurther(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	r.w.Write(t, cloud.Changes{Providers: []cloud.Provider{{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", SourceType: "carrier", Scope: cloud.ScopeAll}}})
+	require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf("SR2", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))).status)
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("FOREIGN-1", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))), 404, "OTEP_TRACKING_NOT_FOUND")
+	require.Equal(t, "carrier", dig(r.do("GET", otepBase+"/trackings/SR2", "", "").json, "data", "events", 0, "source", "type"))
+}
+
+func TestIngestErrors(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	good := timelineOf("SR123456789", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))
+	for _, path := range []string{ingest, capture} {
+		r.refused(r.do("POST", path, "", good), 401, "OTEP_CREDENTIALS_REQUIRED")
+		r.refused(r.do("POST", path, r.w.Expired, good), 401, "OTEP_CREDENTIALS_REQUIRED")
+		for typ, token := range r.w.Tokens {
+			if typ != cloud.ProviderType {
+				r.refused(r.do("POST", path, token, good), 403, "OTEP_PROVIDER_FORBIDDEN")
+			}
+		}
+		for _, bad := range []string{`{`, ` `, `{"a":1}}`, "\xff"} {
+			r.refused(r.do("POST", path, r.provider(), bad), 400, "OTEP_INVALID_JSON")
+		}
+		status, over := r.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2097153\r\n\r\n{")
+		require.Equal(t, 413, status)
+		require.Contains(t, over, "OTEP_PAYLOAD_TOO_LARGE")
+		r.refused(r.do("POST", path, r.provider(), good, "Content-Type", "text/xml"), 415, "UNSUPPORTED_MEDIA_TYPE")
+	}
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("NOBODY", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))), 404, "OTEP_TRACKING_NOT_FOUND")
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR2", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))), 403, "OTEP_PROVIDER_FORBIDDEN")
+	g := r.do("POST", ingest, r.provider(), timelineOf("SR123456789", `{"status_code":"not_a_code","source":{"type":"bogus"}}`))
+	r.refused(g, 422, "OTEP_NOT_CONFORMANT")
+	require.Len(t, g.json["errors"], 3)
+	require.Len(t, g.json["warnings"], 0)
+	r.refused(r.do("POST", ingest, r.provider(), `{"otep_version":"0.1"}`), 422, "OTEP_NOT_CONFORMANT")
+	r.refused(r.do("POST", ingest, r.provider(), `[]`), 422, "OTEP_NOT_CONFORMANT")
+	r.refused(r.do("POST", ingest, r.provider(), `{"timelines":7}`), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("POST", ingest, r.provider(), `{"timelines":[]}`), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("POST", ingest, r.provider(), `{"timelines":[`+strings.Repeat("{},", 100)+"{}]}"), 413, "OTEP_PAYLOAD_TOO_LARGE")
+	many := make([]string, 1001)
+	for i := range many {
+		many[i] = "{}"
+	}
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", many...)), 413, "OTEP_PAYLOAD_TOO_LARGE")
+	long := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"message":"`+strings.Repeat("x", 501)+`"`)
+	g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", long))
+	r.refused(g, 413, "OTEP_PAYLOAD_TOO_LARGE")
+	require.Equal(t, "events[0].message", dig(g.json, "details", "path"))
+	big := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"extensions":{"x":"`+strings.Repeat("x", 8<<10)+`"}`)
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", big)), 413, "OTEP_PAYLOAD_TOO_LARGE")
+	hot := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"telemetry":[`+strings.Repeat(`{"type":"t","value":1},`, 100)+`{"type":"t","value":1}]`)
+	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", hot)), 413, "OTEP_PAYLOAD_TOO_LARGE")
+	require.Nil(t, r.current("SR123456789"), "nothing of all that was stored")
+}
+
+// A source that only knows the present gives one event per change.
+func TestASourceWithOnlyACurrentStatus(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	tell := func(status, at string) map[string]any {
+		body := fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"SR123456789"},"current_status":%q,"last_event_at":%q,"events":[]}`, status, at)
+		return r.do("POST", ingest, r.provider(), body).json
+	}
+	require.Equal(t, 1.0, tell("in_transit", "2026-06-09T10:00:00+02:00")["accepted"])
+	require.Equal(t, 1.0, tell("in_transit", "2026-06-09T11:00:00+02:00")["duplicates"], "no change, no event")
+	require.Equal(t, 1.0, tell("delivered", "2026-06-10T10:00:00+02:00")["accepted"])
+	require.Equal(t, "OTEP_NOT_CONFORMANT", tell("Somewhere", "")["code"])
+	require.Equal(t, 1.0, tell("returned", "2026-06-11T10:00:00+02:00")["accepted"], "an accepted spelling")
+	events := dig(r.do("GET", otepBase+"/trackings/SR123456789", "", "").json, "data", "events").([]any)
+	require.Len(t, events, 3)
+	require.Equal(t, "2026-06-09T10:00:00+02:00", dig(events[0], "occurred_at"))
+	require.Equal(t, true, dig(events[0], "source", "synthesized"))
+	require.Equal(t, "returned", dig(events[2], "source", "raw_status"))
+	require.Equal(t, "return_to_sender", dig(events[2], "status_code"))
+}
+
+func TestEveryFormatOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	raw, err := os.ReadFile(filepath.Join("..", "projection", "testdata", "otep.json"))
+	require.NoError(t, err)
+	require.Equal(t, 200, r.do("POST", ingest, r.provider(), string(raw)).status)
+	path := otepBase + "/trackings/SR123456789"
+	for _, f := range projection.Formats() {
+		g := r.do("GET", path+"?format="+strings.ToUpper(f.Name), "", "")
+		require.Equal(t, 200, g.status, f.Name)
+		require.Equal(t, f.Name, g.json["format"])
+		require.Equal(t, "application/json; charset=utf-8", g.header("Content-Type"))
+		require.Equal(t, "public, max-age=30", g.header("Cache-Control"))
+		require.Equal(t, "Accept, Accept-Language, Authorization", g.header("Vary"))
+		bare := r.do("GET", path+"?envelope=0", "", "", "Accept", `application/json;profile="`+f.Name+`"`)
+		require.Equal(t, f.MediaType, bare.header("Content-Type"), f.Name)
+		want, err := json.Marshal(g.json["data"])
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(bare.body))
+		require.Equal(t, 304, r.do("GET", path+"?envelope=0&format="+f.Name, "", "", "If-None-Match", bare.header("ETag")).status, "the same timeline is the same document")
+		list := r.do("GET", path+"/events?format="+f.Name, "", "")
+		require.Equal(t, "SR123456789", list.json["tracking_number"])
+		if f.Coarse {
+			require.Len(t, list.json["data"], 1)
+			require.Equal(t, true, dig(list.json["data"], 0, "approximate"))
+			continue
+		}
+		require.Len(t, list.json["data"], 3, f.Name)
+		require.Equal(t, 3.0, list.json["total"])
+		turned := r.do("GET", path+"/events?order=desc&format="+f.Name, "", "")
+		require.Equal(t, dig(list.json["data"], 0), dig(turned.json["data"], 2))
+	}
+	require.Contains(t, string(r.do("GET", path+"?format=epcis", "", "").body), "https://track.example/api/v1/otep/trackings/SR123456789?format=epcis")
+	all := r.do("GET", path+"/events", "", "")
+	first := dig(all.json["data"], 0, "recorded_at").(string)
+	require.Len(t, r.do("GET", path+"/events?since="+strings.ReplaceAll(first, "+", "%2B"), "", "").json["data"], 0, "recorded at once, none after")
+	require.Len(t, r.do("GET", path+"/events?since=2020-01-01T00:00:00Z", "", "").json["data"], 3)
+	r.refused(r.do("GET", path+"/events?since=yesterday", "", ""), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("GET", path+"/events?order=up", "", ""), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("GET", otepBase+"/trackings/NOBODY/events", "", ""), 404, "OTEP_TRACKING_NOT_FOUND")
+	require.Equal(t, "otep", r.do("GET", path, "", "", "Accept", `application/json;profile="unknown"`).json["format"])
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	g := r.do("POST", otepBase+"/trackings/batch?format=epcis", "", `{"tracking_numbers":["`+webtest.Waiting+`","NOBODY"," `+strings.ToLower(webtest.Waiting)+`","SR2"],"format":"amazon"}`)
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, "amazon", g.json["format"])
+	require.Equal(t, 3.0, g.json["total"])
+	require.Equal(t, 2.0, g.json["found"])
+	require.Equal(t, []any{"NOBODY"}, g.json["not_found"])
+	require.Equal(t, "OTEP_TRACKING_NOT_FOUND", dig(g.json, "data", 1, "code"))
+	r.refused(r.do("POST", otepBase+"/trackings/batch", "", `{"tracking_numbers":[]}`), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("POST", otepBase+"/trackings/batch", "", `{"tracking_numbers":["`+strings.Repeat(`A","`, 100)+`B"]}`), 413, "OTEP_PAYLOAD_TOO_LARGE")
+	r.refused(r.do("POST", otepBase+"/trackings/batch", "", `{"tracking_numbers":["A"],"format":"pdf"}`), 400, "OTEP_UNSUPPORTED_FORMAT")
+	r.refused(r.do("POST", otepBase+"/trackings/batch", "", `{`), 400, "OTEP_INVALID_JSON")
+	r.refused(r.do("POST", otepBase+"/trackings/batch", "", `{"tracking_numbers":"A"}`), 422, "OTEP_INVALID_REQUEST")
+}
+
+func TestValidator(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	sample := `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"X1"},"events":[{"status_code":"not_a_code","source":{"type":"bogus"}}]}`
+	g := r.do("POST", otepBase+"/validate", "", sample, "Accept-Language", "de")
+	require.Equal(t, 200, g.status)
+	require.Equal(t, false, g.json["conformant"])
+	require.Equal(t, 0.0, g.json["level"])
+	require.Len(t, g.json["errors"], 3)
+	require.Len(t, g.json["warnings"], 0)
+	require.Equal(t, "Bitte angeben, wann es geschah, zum Beispiel \"2026-06-10T11:30:00-04:00\".", dig(g.json, "errors", 0, "hint"))
+	require.Equal(t, true, r.do("POST", otepBase+"/validate", "", timelineOf("X1", eventOf("in_transit", "2026-06-10T00:00:00Z"))).json["conformant"])
+	require.Equal(t, "V01", dig(r.do("POST", otepBase+"/validate", "", `7`).json, "errors", 0, "code"))
+	r.refused(r.do("POST", otepBase+"/validate", "", `{`), 400, "OTEP_INVALID_JSON")
+	r.refused(r.do("POST", otepBase+"/validate", "", ""), 400, "OTEP_INVALID_JSON")
+	r.refused(r.do("POST", otepBase+"/validate", "", `"`+strings.Repeat("x", 1<<20)+`"`), 413, "OTEP_PAYLOAD_TOO_LARGE")
+}
+
+// What is told as EPCIS is on the timeline, each event once; a wrong one is
+// taken back by its sender and nobody else.
+func TestIngestOfEPCIS(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	event := func(id, step, disp, at, more string) string {
+		return fmt.Sprintf(`{"type":"ObjectEvent","eventID":%q,"action":"OBSERVE","bizStep":%q,"disposition":%q,"eventTime":%q,"eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]%s}`, id, step, disp, at, more)
+	}
+	doc := func(events ...string) string {
+		return `{"@context":["https://evil.example/never-fetched.jsonld"],"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-10T00:00:00Z","epcisBody":{"eventList":[` + strings.Join(events, ",") + `]}}`
+	}
+	g := r.do("POST", capture, r.provider(), doc(
+		event("urn:uuid:3", "urn:epcglobal:cbv:bizstep:receiving", "in_progress", "2026-06-10T14:00:00Z", ""),
+		event("urn:uuid:1", "commissioning", "active", "2026-06-10T12:00:00Z", `,"readPoint":{"id":"urn:epc:id:sgln:0614141.00777.0"}`),
+		event("urn:uuid:2", "collecting", "damaged", "2026-06-10T13:00:00Z", `,"sensorElementList":[{"sensorReport":[{"type":"gs1:Temperature","value":4.5,"uom":"CEL"},{"type":"Humidity"}]}]`),
+		`{"type":"AggregationEvent"}`,
+		event("urn:uuid:9", "inspecting", "conformant", "2026-06-10T15:00:00Z", ""),
+		event("urn:uuid:8", "shipping", "in_transit", "later", "")), "Content-Type", "application/ld+json")
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, 3.0, g.json["accepted"])
+	require.Equal(t, 1.0, g.json["rejected"])
+	require.Len(t, g.json["skipped"], 2)
+	require.Equal(t, "eventList[5].eventTime", dig(g.json, "timelines", 1, "errors", 0, "path"))
+	require.Contains(t, dig(g.json, "timelines", 0, "warnings", 0, "message"), "sensorReport[1]")
+	events := dig(r.do("GET", otepBase+"/trackings/SR123456789", "", "").json, "data", "events").([]any)
+	require.Len(t, events, 3)
+	require.Equal(t, "information_submitted", dig(events[0], "status_code"))
+	require.Equal(t, "2026-06-10T08:00:00-04:00", dig(events[0], "occurred_at"), "in the offset that stands beside it")
+	require.Equal(t, "0614141007776", dig(events[0], "location", "gln"))
+	require.Equal(t, "picked_up", dig(events[1], "status_code"))
+	require.Equal(t, "damaged", dig(events[1], "incident_reason"))
+	require.Equal(t, 4.5, dig(events[1], "telemetry", 0, "value"))
+	require.Equal(t, "received", dig(events[2], "status_code"), "receiving after a pickup, though it came first")
+	require.Equal(t, 3.0, r.do("POST", capture, r.provider(), doc(event("urn:uuid:1", "commissioning", "active", "2026-06-10T12:00:00Z", ""),
+		event("urn:uuid:2", "collecting", "damaged", "2026-06-10T13:00:00Z", ""), event("urn:uuid:3", "receiving", "in_progress", "2026-06-10T14:00:00Z", ""))).json["duplicates"])
+
+	wrong := event("urn:uuid:2", "collecting", "damaged", "2026-06-10T13:00:00Z", `,"errorDeclaration":{"declarationTime":"2026-06-11T00:00:00Z","reason":"did_not_occur"}`)
+	g = r.do("POST", capture, r.provider(), wrong)
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, 1.0, g.json["withdrawn"])
+	require.Len(t, dig(r.do("GET", otepBase+"/trackings/SR123456789", "", "").json, "data", "events"), 2)
+	r.refused(r.do("POST", capture, r.provider(), wrong), 422, "OTEP_NOT_CONFORMANT")
+	require.Equal(t, 1.0, r.do("POST", capture, r.provider(), event("urn:uuid:2", "collecting", "damaged", "2026-06-10T13:00:00Z", "")).json["duplicates"], "it does not come back")
+
+	// The cabinet's own event is not the partner's to take back.
+	own := fmt.Sprintf(`{"type":"ObjectEvent","eventID":%q,"eventTime":"2026-06-10T13:00:00Z","epcList":["https://track.example/api/v1/otep/trackings/%s"],"errorDeclaration":{}}`,
+		dig(r.do("GET", otepBase+"/trackings/"+webtest.Waiting+"?format=epcis", "", "").json, "data", "epcisBody", "eventList", 0, "eventID"), webtest.Waiting)
+	r.refused(r.do("POST", capture, r.provider(), own), 422, "OTEP_NOT_CONFORMANT")
+	r.refused(r.do("POST", capture, r.provider(), `{"hello":1}`), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("POST", capture, r.provider(), event("x", "shipping", "in_transit", "2026-06-10T13:00:00Z", `,"otep:status_code":"otep:parcel:nonsense"`)), 422, "OTEP_NOT_CONFORMANT")
+}
+
+// The official examples go in without a crash. Their parcels are made known
+// first, so that what they say is on a timeline.
+func TestOfficialEPCISExamplesGoIn(t *testing.T) {
+	t.Parallel()
+	dir := ""
+	for up := ".."; len(up) < 30; up += "/.." {
+		if _, err := os.Stat(filepath.Join(up, "shared", "reference", "epcis", "examples")); err == nil {
+			dir = filepath.Join(up, "shared", "reference", "epcis", "examples")
+		}
+	}
+	if dir == "" {
+		t.Skip("official material epcis/examples is not beside this tree")
+	}
+	r := otepRig(t)
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonld"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	known := map[string]bool{}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		captured, _, err := projection.ReadEPCIS(raw)
+		require.NoError(t, err)
+		for _, c := range captured {
+			if n := c.Subject.ExternalTrackingNumber; n != "" && !known[n] {
+				known[n] = true
+				r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(1000 + len(known)), BusinessID: 42, Number: "N-" + n, External: n, ProviderID: 17, Profile: "parcel"}}})
+			}
+		}
+		g := r.do("POST", capture, r.provider(), string(raw))
+		require.Contains(t, []int{200, 422}, g.status, "%s %s", f, g.body)
+		t.Logf("%s: %d, accepted %v, skipped %v", filepath.Base(f), g.status, g.json["accepted"], g.json["skipped"])
+	}
+	require.Equal(t, "received", r.current("0614141.107346.2018"))
+}
+
+func TestEPCISClientsPull(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	for i := range 25 {
+		require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf("SR123456789", eventOf([]string{"in_transit", "arrival_scan"}[i%2], fmt.Sprintf("2020-06-10T10:%02d:00Z", i)))).status)
+	}
+	pull := otepBase + "/epcis/events"
+	ids := func(path, token string, perPage int) (out []string) {
+		for pages := 0; path != ""; pages++ {
+			require.Less(t, pages, 60)
+			g := r.do("GET", path, token, "")
+			require.Equal(t, 200, g.status, string(g.body))
+			require.Equal(t, "2.0.0", g.header("GS1-EPCIS-Version"))
+			require.Equal(t, "2.0.0", g.header("GS1-CBV-Version"))
+			require.Equal(t, "application/ld+json", g.header("Content-Type"))
+			require.Equal(t, "EPCISQueryDocument", g.json["type"])
+			list := dig(g.json, "epcisBody", "queryResults", "resultsBody", "eventList").([]any)
+			require.LessOrEqual(t, len(list), perPage)
+			for _, e := range list {
+				out = append(out, dig(e, "eventID").(string))
+			}
+			path = ""
+			if link := g.header("Link"); link != "" {
+				address, rel, _ := strings.Cut(link, ">; ")
+				require.Equal(t, `rel="next"`, rel)
+				path = strings.TrimPrefix(address, "<https://track.example")
+			}
+		}
+		return out
+	}
+	all := ids(pull+"?perPage=1000", r.provider(), 1000)
+	require.Equal(t, all, ids(pull+"?perPage=3", r.provider(), 3), "pages without a hole or repeat")
+	require.Equal(t, all, ids(pull, r.provider(), 30))
+	require.Len(t, ids(pull+"?EQ_bizStep=https%3A%2F%2Fref.gs1.org%2Fcbv%2FBizStep-arriving&LT_eventTime=2021-01-01T00:00:00Z&perPage=5", r.provider(), 5), 12)
+	require.Len(t, ids(pull+"?EQ_bizStep=arriving%7Cdeparting&EQ_disposition=in_transit&GE_eventTime=2020-06-10T10:20:00Z&LT_eventTime=2021-01-01T00:00:00Z", r.provider(), 30), 5)
+	require.Len(t, ids(pull+"?MATCH_epc=urn:epc:id:sscc:0614141.1234567890", r.provider(), 30), 25)
+	require.Len(t, ids(pull+"?MATCH_epc=https%3A%2F%2Ftrack.example%2Fapi%2Fv1%2Fotep%2Ftrackings%2F"+webtest.Waiting+"%7Curn:x:1Z999", r.w.Tokens[cloud.ClientAdmin], 30), 28)
+	require.Empty(t, ids(pull, r.w.Stranger, 30), "nothing of another tenant")
+	r.refused(r.do("GET", pull, "", ""), 401, "OTEP_CREDENTIALS_REQUIRED")
+	r.refused(r.do("GET", pull, r.w.Tokens[cloud.Customer], ""), 403, "OTEP_PROVIDER_FORBIDDEN")
+	for _, bad := range []string{"EQ_nonsense=1", "perPage=0", "perPage=1001", "perPage=x", "GE_eventTime=now", "nextPageToken=abc", "nextPageToken=e30"} {
+		r.refused(r.do("GET", pull+"?"+bad, r.provider(), ""), 422, "OTEP_INVALID_REQUEST")
+	}
+	next := r.do("GET", pull+"?perPage=3", r.provider(), "").header("Link")
+	next = strings.TrimPrefix(next[:strings.Index(next, ">")], "<https://track.example")
+	r.refused(r.do("GET", next+"&EQ_bizStep=arriving", r.provider(), ""), 422, "OTEP_INVALID_REQUEST")
+}
+
+// Events that came in any order and in any cuts are the same timeline.
+func TestArrivalOrderOverHTTPNeverMatters(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var events []string
+	for i := range 40 {
+		v := otep.Vocabulary()[rnd.IntN(20)]
+		events = append(events, eventOf(string(v.Code), time.Date(2026, 6, 1, 0, rnd.IntN(2000), i, 0, time.UTC).Format(time.RFC3339)))
+	}
+	var want any
+	for n := range 3 {
+		number := fmt.Sprintf("ORDER-%d", n)
+		r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(200 + n), BusinessID: 42, Number: number, ProviderID: 17, Profile: "parcel"}}})
+		rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+		for rest := events; len(rest) > 0; {
+			k := min(len(rest), 1+rnd.IntN(9))
+			require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf(number, rest[:k]...)).status)
+			rest = rest[k:]
+		}
+		var codes []any
+		for _, e := range dig(r.do("GET", otepBase+"/trackings/"+number, "", "").json, "data", "events").([]any) {
+			codes = append(codes, dig(e, "status_code"), dig(e, "occurred_at"))
+		}
+		if want == nil {
+			want = codes
+		}
+		require.Equal(t, want, codes)
+	}
+}
