@@ -1,0 +1,226 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// web starts a cloud that listens for HTTP on the loopback, without limits on
+// calls.
+func web(tb testing.TB) (*server.Server, server.Sandbox, string) {
+	tb.Helper()
+	s, err := server.New(context.Background(), server.Config{Dir: tb.TempDir(), Node: "bench", BaseURL: "https://track.example",
+		Limits: rest.Limits{Authenticated: -1, Anonymous: -1, Ingest: -1}})
+	require.NoError(tb, err)
+	box, err := s.Sandbox(context.Background(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
+	require.NoError(tb, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Run(ctx, server.Listeners{HTTP: ln}) })
+	tb.Cleanup(func() { stop(); wg.Wait() })
+	return s, box, ln.Addr().String()
+}
+
+// parcels makes shipments of the sandbox's provider, with events each.
+func parcels(tb testing.TB, s *server.Server, p cloud.Provider, count, events int) {
+	tb.Helper()
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for from := 0; from < count; from += 500 {
+		var ch cloud.Changes
+		for n := from; n < min(count, from+500); n++ {
+			id := cloud.ShipmentID(1_000_000 + n)
+			number := fmt.Sprintf("B%07d", n)
+			ch.Shipments = append(ch.Shipments, cloud.Shipment{ID: id, BusinessID: p.BusinessID, ProviderID: p.ID, Number: number, Profile: "parcel", CreatedAt: at})
+			for k := range events {
+				when := otep.Time{Time: at.Add(time.Duration(k) * time.Hour)}
+				e := otep.Event{OccurredAt: when, RecordedAt: when, StatusCode: []otep.Code{otep.InTransit, otep.ArrivalScan}[k%2], Source: &otep.Source{Type: "carrier", Provider: "ups"},
+					Location: &otep.Location{Name: "Toronto Hub", City: "Toronto", Country: "CA"}}.Fill("parcel")
+				e.EventID = fmt.Sprintf("e-%d-%d", n, k)
+				ch.Events = append(ch.Events, cloud.TimelineEvent{ShipmentID: id, BusinessID: p.BusinessID, Event: e})
+			}
+		}
+		require.NoError(tb, s.Store.Decide(context.Background(), 0, func(cloud.View) (*cloud.Changes, error) { return &ch, nil }))
+	}
+}
+
+const senders = 16
+
+// post sends requests from senders connections until there are no more.
+func post(tb testing.TB, addr, path, token string, count int, body func(n int) string) time.Duration {
+	client := &fasthttp.Client{MaxConnsPerHost: senders}
+	bodies := make([]string, count)
+	for n := range bodies {
+		bodies[n] = body(n)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range senders {
+		wg.Go(func() {
+			var q fasthttp.Request
+			var a fasthttp.Response
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= count {
+					return
+				}
+				q.Reset()
+				q.Header.SetMethod(http.MethodPost)
+				q.SetRequestURI("http://" + addr + path)
+				q.Header.SetContentType("application/json")
+				q.Header.Set("Authorization", "Bearer "+token)
+				q.SetBodyString(bodies[n])
+				if err := client.Do(&q, &a); err != nil || a.StatusCode() != 200 {
+					tb.Errorf("%v: %d %s", err, a.StatusCode(), a.Body())
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start)
+}
+
+// Events of partners over HTTP, durable: figure 6.
+func BenchmarkIngest(b *testing.B) {
+	s, box, addr := web(b)
+	const many = 4000
+	parcels(b, s, box.ProviderCaller.Provider, many, 0)
+	day := 0
+	at := func(k int) string {
+		return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, day).Add(time.Duration(k) * time.Minute).Format(time.RFC3339)
+	}
+	native := func(n, events int) string {
+		body := fmt.Appendf(nil, `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"B%07d"},"events":[`, n%many)
+		for k := range events {
+			if k > 0 {
+				body = append(body, ',')
+			}
+			body = fmt.Appendf(body, `{"occurred_at":%q,"status_code":"in_transit","source":{"type":"partner"},"location":{"name":"Toronto Hub","city":"Toronto","country":"CA"}}`, at(k))
+		}
+		return string(append(body, "]}"...))
+	}
+	epcis := func(n, events int) string {
+		body := []byte(`{"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-01T00:00:00Z","epcisBody":{"eventList":[`)
+		for k := range events {
+			if k > 0 {
+				body = append(body, ',')
+			}
+			body = fmt.Appendf(body, `{"type":"ObjectEvent","eventID":"urn:uuid:%d-%d-%d","eventTime":%q,"eventTimeZoneOffset":"+00:00","action":"OBSERVE","bizStep":"departing","disposition":"in_transit","epcList":["https://track.example/api/v1/otep/trackings/B%07d"],"readPoint":{"id":"geo:43.5,-79.25"}}`, day, n, k, at(k), n%many)
+		}
+		return string(append(body, "]}}"...))
+	}
+	token := box.Provider.Token
+	for _, f := range []struct {
+		name, path    string
+		make          func(n, events int) string
+		calls, events int
+	}{{"native/batches of 100", "/api/v1/otep/ingest", native, 200, 100}, {"native/one by one", "/api/v1/otep/ingest", native, 4000, 1},
+		{"epcis/batches of 100", "/api/v1/otep/ingest/epcis", epcis, 200, 100}, {"epcis/one by one", "/api/v1/otep/ingest/epcis", epcis, 4000, 1}} {
+		b.Run(f.name, func(b *testing.B) {
+			var took time.Duration
+			n := 0
+			for b.Loop() {
+				day++ // other events each time
+				took += post(b, addr, f.path, token, f.calls, func(n int) string { return f.make(n, f.events) })
+				n += f.calls * f.events
+			}
+			b.ReportMetric(float64(n)/took.Seconds(), "events/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// get reads addresses from senders connections and gives each answer's time.
+func get(tb testing.TB, addr string, count int, path func(n int) string) (took time.Duration, each []time.Duration) {
+	client := &fasthttp.Client{MaxConnsPerHost: senders}
+	each = make([]time.Duration, count)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range senders {
+		wg.Go(func() {
+			var q fasthttp.Request
+			var a fasthttp.Response
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= count {
+					return
+				}
+				q.Reset()
+				q.SetRequestURI("http://" + addr + path(n))
+				at := time.Now()
+				if err := client.Do(&q, &a); err != nil || a.StatusCode() != 200 {
+					tb.Errorf("%v: %d %s", err, a.StatusCode(), a.Body())
+					return
+				}
+				each[n] = time.Since(at)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(each)
+	return time.Since(start), each
+}
+
+// A timeline read over HTTP among a million events, against fasthttp that gives
+// the same bytes from memory: figure 5.
+func BenchmarkTimelineRead(b *testing.B) {
+	s, box, addr := web(b)
+	const many, events = 100_000, 10
+	parcels(b, s, box.ProviderCaller.Provider, many, events)
+	client := &fasthttp.Client{}
+	_, body, err := client.Get(nil, "http://"+addr+"/api/v1/otep/trackings/B0000001")
+	require.NoError(b, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	bare := &fasthttp.Server{Handler: func(c *fasthttp.RequestCtx) {
+		c.SetContentType("application/json; charset=utf-8")
+		c.SetBody(body)
+	}}
+	go func() { _ = bare.Serve(ln) }()
+	defer bare.Shutdown()
+	for _, f := range []struct {
+		name string
+		path func(n int) string
+	}{{"any of 100,000", func(n int) string { return fmt.Sprintf("/api/v1/otep/trackings/B%07d", (n*7919)%many) }},
+		{"the same again", func(n int) string { return fmt.Sprintf("/api/v1/otep/trackings/B%07d", n%100) }}} {
+		b.Run(f.name, func(b *testing.B) {
+			const calls = 10_000
+			var took, base time.Duration
+			var p50, p99 time.Duration
+			runs := 0
+			for b.Loop() {
+				t, each := get(b, addr, calls, f.path)
+				took += t
+				p50, p99 = p50+each[calls/2], p99+each[calls*99/100]
+				t, _ = get(b, ln.Addr().String(), calls, f.path)
+				base += t
+				runs++
+			}
+			b.ReportMetric(base.Seconds()/took.Seconds(), "ratio")
+			b.ReportMetric(float64(calls*runs)/took.Seconds(), "reads/s")
+			b.ReportMetric(float64(p50)/1e6/float64(runs), "p50-ms")
+			b.ReportMetric(float64(p99)/1e6/float64(runs), "p99-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
