@@ -24,6 +24,7 @@ type Operation struct {
 	NoToken      bool // a token is not looked at
 	Idempotent   bool // takes an Idempotency-Key
 	Secret       bool // the answer holds a secret: never compressed
+	Kept         bool // what nobody in particular is answered is kept for a moment
 	// Media are types of a body beside application/json.
 	Media []string
 	// NoTokenCode is the error of a token that is not good; "" is TOKEN_INVALID.
@@ -50,6 +51,8 @@ type Answer struct {
 	Headers [][2]string
 	ETag    bool   // over the body, with 304
 	Type    string // of Body; "" is application/json
+	// About is the shipment that a kept answer is about; 0 keeps nothing.
+	About cloud.ShipmentID
 }
 
 // query is what came, copied.

@@ -90,6 +90,14 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 		s.refuse(ctx, err)
 		return
 	}
+	var key []byte
+	if op.Kept && session == nil {
+		key = answerKey(ctx, caller)
+		if r, ok := s.answers.find(key, time.Now()); ok {
+			s.write(ctx, op, r)
+			return
+		}
+	}
 	q, err := read(ctx, op, ip)
 	if err != nil {
 		s.refuse(ctx, err)
@@ -99,7 +107,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 		s.once(c, ctx, op, caller, q)
 		return
 	}
-	s.write(ctx, op, s.answer(c, op, caller, q))
+	r := s.answer(c, op, caller, q)
+	if key != nil && r.about != 0 {
+		r.tag = tagOf(r.body)
+		s.answers.keep(string(key), r, r.about, time.Now())
+	}
+	s.write(ctx, op, r)
 }
 
 // authenticate finds who calls. No token is nobody.
@@ -235,6 +248,8 @@ type reply struct {
 	headers [][2]string
 	kind    string
 	etag    bool
+	tag     string // of body, when it is known
+	about   cloud.ShipmentID
 	err     error // of which body is made later, in the caller's language
 }
 
@@ -254,7 +269,7 @@ func (s *Server) answer(c context.Context, op *Operation, caller cloud.Caller, q
 	if a.Status == 0 {
 		a.Status = fasthttp.StatusOK
 	}
-	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag}
+	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag, about: a.About}
 }
 
 func isShown(err error) bool {
@@ -281,6 +296,11 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:12])
+}
+
 const gzipFrom = 1 << 10 // bytes
 
 // write sends a reply.
@@ -300,8 +320,9 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, op *Operation, r reply) {
 	}
 	tag := ""
 	if r.etag {
-		sum := sha256.Sum256(r.body)
-		tag = hex.EncodeToString(sum[:12])
+		if tag = r.tag; tag == "" {
+			tag = tagOf(r.body)
+		}
 		if matches(string(ctx.Request.Header.Peek("If-None-Match")), tag) {
 			h.Set("ETag", `"`+tag+`"`)
 			ctx.SetStatusCode(fasthttp.StatusNotModified)

@@ -107,6 +107,7 @@ type Server struct {
 	stop    context.CancelFunc
 	limits  *limit.Buckets
 	replays *replays
+	answers *answers
 	table   []Operation
 }
 
@@ -122,7 +123,7 @@ func New(cfg Config) *Server {
 		cfg.MaxConnsPerIP = 256
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Log, limits: limit.New(0), replays: newReplays()}
+	s := &Server{cfg: cfg, log: cfg.Log, limits: limit.New(0), replays: newReplays(), answers: newAnswers()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.table = s.operations()
 	s.http = &fasthttp.Server{

@@ -171,7 +171,7 @@ func (s *Server) trackingOperations() []Operation {
 	ld := []string{"application/ld+json"}
 	return []Operation{
 		define(Operation{Name: "tracking.public", Method: "GET", Path: "/api/v1/tracking/{number}"}, t.Public, nil),
-		define(Operation{Name: "otep.tracking", Method: "GET", Path: base + "/trackings/{number}"}, t.Timeline, timelineAnswer),
+		define(Operation{Name: "otep.tracking", Method: "GET", Path: base + "/trackings/{number}", Kept: true}, t.Timeline, timelineAnswer),
 		define(Operation{Name: "otep.events", Method: "GET", Path: base + "/trackings/{number}/events"}, t.Events, func(out tracking.EventsOutput) Answer {
 			return Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
 		}),
@@ -184,7 +184,7 @@ func (s *Server) trackingOperations() []Operation {
 }
 
 func timelineAnswer(out tracking.TimelineOutput) Answer {
-	a := Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
+	a := Answer{Body: out, ETag: true, Headers: readHeaders(out.Private), About: out.About}
 	if out.MediaType != "" {
 		a.Body, a.Type = out.Data, out.MediaType
 	}

@@ -124,6 +124,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.feed.committed)
+	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
 	if err := s.faces(); err != nil {
 		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
 	}

@@ -31,6 +31,8 @@ type TimelineOutput struct {
 	Data      any    `json:"data"`
 	MediaType string `json:"-"`
 	Private   bool   `json:"-"`
+
+	About cloud.ShipmentID `json:"-"`
 }
 
 // projector makes documents for a caller.
@@ -59,7 +61,7 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous()}
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous(), About: p.shipment.ID}
 	if in.Envelope == "0" {
 		out.MediaType = f.MediaType
 	}
