@@ -19,6 +19,10 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	first := !x.greeted
 	x.greeted = true
 	x.mu.Unlock()
+	if len(st.Ends) > int(wire.Telemetry) {
+		l := lanes[wire.Telemetry]
+		s.backlog(x, st.Epoch, l.Next, &st.Ends[wire.Telemetry])
+	}
 	for _, a := range forks {
 		s.sendAck(x, a)
 	}
@@ -297,10 +301,44 @@ func (x *session) due(now time.Time) bool {
 	return false
 }
 
-func (x *session) setCredit(c *uint64) {
+// behaved notes whether batches were refused: credit falls to one record a
+// second, until one is stored again.
+func (x *session) behaved(refused, stored bool) {
 	x.mu.Lock()
-	x.credit = c
+	defer x.mu.Unlock()
+	x.bad = refused || x.bad && !stored
+}
+
+// backlog notes how many records of lane 1 a session has that the cloud lacks,
+// which holds next-1 of them. end is where the lane ends, as a status said; nil
+// leaves what the last one said.
+func (s *Service) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.LaneEnd) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if end != nil {
+		x.end, x.endEpoch = *end, epoch
+	}
+	if x.closed || x.endEpoch != epoch {
+		return
+	}
+	records := uint64(0)
+	if x.end.Last >= next {
+		records = x.end.Last - next + 1
+	}
+	x.owed = s.flow.owes(x.owed, records)
+}
+
+// credit is how many records of lane 1 a session may send a second until its
+// next receipt, of whichever lane; nil is no limit.
+func (s *Service) credit(x *session) *uint64 {
+	x.mu.Lock()
+	bad, owed := x.bad, x.owed
 	x.mu.Unlock()
+	c := s.flow.credit(owed)
+	if one := uint64(1); bad && (c == nil || *c > one) {
+		return &one
+	}
+	return c
 }
 
 // acknowledge sends a receipt, at once or together with those of the next
@@ -339,10 +377,9 @@ func (s *Service) flush(x *session) {
 }
 
 func (s *Service) sendAck(x *session, a wire.Ack) {
-	x.mu.Lock()
-	if a.Lane == wire.Telemetry {
-		a.Credit = x.credit
+	if a.Lane == wire.Telemetry && a.Refused == "" {
+		s.backlog(x, a.Epoch, a.Next, nil)
 	}
-	x.mu.Unlock()
+	a.Credit = s.credit(x)
 	s.send(x, topic.Down, wire.EncodeDown(wire.DownAck, wire.MustEncode(a)), false)
 }

@@ -18,6 +18,10 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	for i, in := range run {
 		decoded[i] = parse(in)
 	}
+	bytes := 0
+	for _, in := range run {
+		bytes += len(in.payload)
+	}
 	var t *intake
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
 		var err error
@@ -32,6 +36,11 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		}
 		return t.finish()
 	})
+	if err != nil {
+		s.flow.drop(bytes)
+	} else {
+		s.flow.committed(bytes, t.records, time.Now())
+	}
 	switch {
 	case errors.Is(err, cloud.ErrStale):
 		return // taken over, or stored by another node: no receipt, the agent asks again
@@ -48,12 +57,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	s.Metrics.Refused.Add(uint64(t.refused))
 	s.Metrics.Unknown.Add(uint64(t.unknown))
 	s.Metrics.Problems.Add(uint64(t.problems))
-	if t.refused > 0 {
-		one := uint64(1)
-		x.setCredit(&one)
-	} else if t.stored > 0 {
-		x.setCredit(nil)
-	}
+	x.behaved(t.refused > 0, t.stored > 0)
 	for _, a := range t.acks {
 		s.acknowledge(x, a.ack, a.records, a.now)
 	}

@@ -137,7 +137,7 @@ func (s *sender) bad(first, acked uint64, now time.Time) (seq uint64, aside bool
 	return first, s.refusals >= maxRefusals
 }
 
-// credit paces lane 1.
+// credit paces lane 1. Every acknowledgement says it anew, of whichever lane.
 type credit struct {
 	known   bool // an acknowledgement came in this session
 	limited bool
@@ -165,7 +165,8 @@ func (c *credit) refill(now time.Time) {
 }
 
 // allow is how many of waiting records may go now, and when to ask again if
-// none. Without any credit for 10 s one record goes, so that its acknowledgement
+// none: half a second's worth together, since each batch costs the cloud
+// something of its own. Without any credit for 10 s one record goes, so that its acknowledgement
 // brings a new one.
 func (c *credit) allow(waiting uint64, now time.Time) (n int, again time.Time) {
 	switch {
@@ -178,7 +179,7 @@ func (c *credit) allow(waiting uint64, now time.Time) (n int, again time.Time) {
 		return 1, again
 	}
 	c.refill(now)
-	want := float64(min(max(c.rate/10, 1), waiting, wire.MaxRecords))
+	want := float64(min(max(c.rate/2, 1), waiting, wire.MaxRecords))
 	if c.saved >= want {
 		return int(min(c.saved, wire.MaxRecords)), again
 	}

@@ -522,9 +522,7 @@ func (s *session) take(a wire.Ack, now time.Time) {
 		return
 	}
 	s.answered[a.Lane] = true
-	if a.Lane == wire.Telemetry {
-		s.credit.grant(a.Credit, now)
-	}
+	s.credit.grant(a.Credit, now)
 	switch a.Refused {
 	case wire.RefusedFork, wire.RefusedEpochConflict:
 		s.begin(wire.GapStoreRolledBack, nil, a.Refused, now)
