@@ -101,6 +101,7 @@ type Service struct {
 	urgent  chan *session // sessions with a status or something of lane 0 to take
 	bulk    chan *session // sessions with something of lane 1
 	flow    flow
+	held    chan struct{} // a session is held back
 	Metrics Metrics
 }
 
@@ -127,7 +128,7 @@ func New(cfg Config) *Service {
 		cfg.Bulk = bulkWorkers
 	}
 	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, urgent: make(chan *session, 1<<16), bulk: make(chan *session, 1<<16),
-		flow: newFlow(time.Now())}
+		flow: newFlow(time.Now()), held: make(chan struct{}, 1)}
 }
 
 // SetSender names who carries messages down. It is called once, before Run.
@@ -147,7 +148,9 @@ type session struct {
 	bad      bool         // the last batch was refused: one record a second
 	end      wire.LaneEnd // of lane 1, as the newest status said
 	endEpoch wire.Epoch   // and of which epoch
-	owed     int64        // what flow has noted
+	last     wire.Ack     // newest receipt of lane 1
+	held     bool         // the newest receipt told of a limit that the flow sets
+	share    share        // of the flow
 	closed   bool
 	acks     [wire.Lanes]*wire.Ack
 	pending  int // records acknowledged by acks
@@ -253,7 +256,7 @@ func (s *Service) end(x *session) {
 	defer x.mu.Unlock()
 	x.closed = true
 	s.forget(x)
-	x.owed = s.flow.owes(x.owed, 0)
+	s.flow.owes(x, 0)
 	if x.timer != nil {
 		x.timer.Stop()
 	}
@@ -297,7 +300,7 @@ func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payloa
 	if _, lane, _, ok := wire.PeekBatch(payload); leaf == topic.Up && ok {
 		in.lane = lane
 	}
-	if !s.flow.come(len(payload), in.class() == classBulk) {
+	if !s.flow.come(x, len(payload), in.class() == classBulk) {
 		s.Metrics.Dropped.Add(1)
 		return
 	}
@@ -391,6 +394,7 @@ func (s *Service) Run(ctx context.Context) error {
 		wg.Go(func() { s.serve(ctx, s.bulk, classBulk) })
 	}
 	wg.Go(func() { s.tend(ctx) })
+	wg.Go(func() { s.pace(ctx) })
 	wg.Go(func() { s.watch(ctx) })
 	wg.Wait()
 	return ctx.Err()

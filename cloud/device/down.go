@@ -325,20 +325,77 @@ func (s *Service) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.L
 	if x.end.Last >= next {
 		records = x.end.Last - next + 1
 	}
-	x.owed = s.flow.owes(x.owed, records)
+	s.flow.owes(x, records)
 }
 
 // credit is how many records of lane 1 a session may send a second until its
-// next receipt, of whichever lane; nil is no limit.
-func (s *Service) credit(x *session) *uint64 {
+// next receipt, of whichever lane; nil is no limit. held says that the flow
+// limits it, which pace will lift.
+func (s *Service) credit(x *session) (c *uint64, held bool) {
+	c = s.flow.credit(x, time.Now())
+	held = c != nil
 	x.mu.Lock()
-	bad, owed := x.bad, x.owed
-	x.mu.Unlock()
-	c := s.flow.credit(owed)
-	if one := uint64(1); bad && (c == nil || *c > one) {
-		return &one
+	defer x.mu.Unlock()
+	if one := uint64(1); x.bad && (c == nil || *c > one) {
+		c = &one
 	}
-	return c
+	return c, held
+}
+
+// pace tells sessions that are held back when that changes: a turn begins, or
+// there is no limit any more. Their last receipt goes again with the new credit.
+func (s *Service) pace(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.held:
+		}
+		t := time.NewTicker(turnEvery)
+		for left := 1; left > 0 && ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case now := <-t.C:
+				left = s.turn(now)
+			}
+		}
+		t.Stop()
+	}
+}
+
+// turn gives out turns and lifts limits; it returns how many sessions are still
+// held back.
+func (s *Service) turn(now time.Time) (left int) {
+	for _, x := range s.flow.next(now) {
+		s.remind(x)
+	}
+	for _, x := range s.connected() {
+		if !x.isHeld() {
+			continue
+		}
+		if s.flow.credit(x, now) == nil {
+			s.remind(x)
+		} else {
+			left++
+		}
+	}
+	return left
+}
+
+func (x *session) isHeld() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.held
+}
+
+// remind sends the newest receipt of lane 1 again.
+func (s *Service) remind(x *session) {
+	x.mu.Lock()
+	last := x.last
+	x.mu.Unlock()
+	if last.Next > 0 {
+		s.sendAck(x, last)
+	}
 }
 
 // acknowledge sends a receipt, at once or together with those of the next
@@ -380,6 +437,20 @@ func (s *Service) sendAck(x *session, a wire.Ack) {
 	if a.Lane == wire.Telemetry && a.Refused == "" {
 		s.backlog(x, a.Epoch, a.Next, nil)
 	}
-	a.Credit = s.credit(x)
+	credit, held := s.credit(x)
+	a.Credit = credit
+	if held {
+		select {
+		case s.held <- struct{}{}:
+		default: // pace is at it
+		}
+	}
+	x.mu.Lock()
+	x.held = held
+	if a.Lane == wire.Telemetry && a.Refused == "" && (a.Epoch != x.last.Epoch || a.Next >= x.last.Next) {
+		x.last = a
+		x.last.ResendFrom = 0
+	}
+	x.mu.Unlock()
 	s.send(x, topic.Down, wire.EncodeDown(wire.DownAck, wire.MustEncode(a)), false)
 }

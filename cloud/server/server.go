@@ -78,6 +78,9 @@ type Server struct {
 	stop context.CancelFunc
 }
 
+// bulkOnPostgres leaves some of the pool's 16 connections to what is urgent.
+const bulkOnPostgres = 10
+
 // New opens the database and builds everything; nothing runs yet.
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
@@ -108,12 +111,18 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
-	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log})
-	var devices mqttbroker.Devices = s.Devices
-	if cfg.WrapDevices != nil {
-		devices = cfg.WrapDevices(devices)
+	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
+	if cfg.Database != "" {
+		devices.Bulk = bulkOnPostgres
 	}
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
+	s.Devices = device.New(devices)
+	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
+		func() float64 { return s.Devices.Waiting().Seconds() }))
+	var intake mqttbroker.Devices = s.Devices
+	if cfg.WrapDevices != nil {
+		intake = cfg.WrapDevices(intake)
+	}
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close())
 	}
