@@ -94,9 +94,16 @@ type JournalBatch struct {
 	Head       wire.Head
 	ReceivedAt time.Time
 	// Aside holds the reason when the batch was kept as evidence only (fork,
-	// epoch_conflict, bad_batch); such a row derives nothing.
+	// epoch_conflict, bad_batch); such a row derives nothing. Of each device the
+	// newest are kept: MaxAside batches, MaxAsideBytes together.
 	Aside string
 }
+
+// Bounds of the batches of one device that are kept as evidence only.
+const (
+	MaxAside      = 100
+	MaxAsideBytes = 8 << 20
+)
 
 // GapRange is a range of one lane that a gap record named.
 type GapRange struct {

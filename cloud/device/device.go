@@ -98,11 +98,12 @@ type Service struct {
 	sender   Sender
 	sessions map[string]*session // by device code
 
-	urgent  chan *session // sessions with a status or something of lane 0 to take
-	bulk    chan *session // sessions with something of lane 1
-	flow    flow
-	held    chan struct{} // a session is held back
-	Metrics Metrics
+	urgent   chan *session // sessions with a status or something of lane 0 to take
+	bulk     chan *session // sessions with something of lane 1
+	flow     flow
+	evidence evidence
+	held     chan struct{} // a session is held back
+	Metrics  Metrics
 }
 
 // Limits of intake.
@@ -128,7 +129,7 @@ func New(cfg Config) *Service {
 		cfg.Bulk = bulkWorkers
 	}
 	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, urgent: make(chan *session, 1<<16), bulk: make(chan *session, 1<<16),
-		flow: newFlow(time.Now()), held: make(chan struct{}, 1)}
+		flow: newFlow(time.Now()), held: make(chan struct{}, 1), evidence: evidence{left: map[cloud.DeviceID]allowance{}}}
 }
 
 // SetSender names who carries messages down. It is called once, before Run.

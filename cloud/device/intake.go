@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -22,6 +23,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	for _, in := range run {
 		bytes += len(in.payload)
 	}
+	room := s.evidence.room(x.id, time.Now())
 	var t *intake
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
 		var err error
@@ -29,6 +31,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		if err != nil {
 			return nil, err
 		}
+		t.asideRoom = room
 		for _, p := range decoded {
 			if err := t.take(p); err != nil {
 				return nil, err
@@ -40,6 +43,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		s.flow.drop(bytes)
 	} else {
 		s.flow.committed(bytes, t.records, time.Now())
+		s.evidence.spend(x.id, t.aside)
 	}
 	switch {
 	case errors.Is(err, cloud.ErrStale):
@@ -111,6 +115,8 @@ type intake struct {
 	acks    []pendingAck
 
 	stored, records, repeats, holes, refused, unknown, problems int
+
+	asideRoom, aside int // how many batches may be kept aside, and were
 }
 
 type laneKey struct {
@@ -153,15 +159,30 @@ func (t *intake) lane(e wire.Epoch, l wire.Lane) (*lane, error) {
 }
 
 func (t *intake) fault(typ, detail string, at time.Time) {
-	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detail, OpenedAt: at, SeenAt: at})
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
 }
 
-// refuse keeps a batch aside as evidence and answers it.
+// detailText is an exception's detail as it is kept: what a decoder quotes of a
+// device's bytes is fit for storing, and not long.
+func detailText(s string) string {
+	const most = 512
+	s = wire.CleanText(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// refuse keeps a batch aside as evidence, as long as there is room for more of
+// that, and answers it.
 func (t *intake) refuse(p parsed, b wire.Batch, reason, fault, detail string) error {
 	t.refused++
 	t.fault(fault, detail, p.at)
-	t.ch.Batches = append(t.ch.Batches, cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First, Count: len(b.Records),
-		Bytes: p.payload, Head: b.Head, ReceivedAt: p.at, Aside: reason})
+	if t.aside < t.asideRoom {
+		t.aside++
+		t.ch.Batches = append(t.ch.Batches, cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First, Count: len(b.Records),
+			Bytes: p.payload, Head: b.Head, ReceivedAt: p.at, Aside: reason})
+	}
 	ack := wire.Ack{Epoch: b.Epoch, Lane: b.Lane, Next: 1, Refused: reason, RefusedFirst: b.First}
 	if b.Lane < wire.Lanes {
 		ack.Head = wire.FirstHead(b.Epoch, b.Lane)
@@ -390,6 +411,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	if r.Kind == wire.KindTelemetry || r.Kind == wire.KindHealth {
 		return nil // kept as batches
 	}
+	r.Body = wire.Clean(r.Body) // the journal has it as it came
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
 	if at.After(t.device.LastPlaced) {
 		t.device.LastPlaced = at
@@ -403,7 +425,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		problem, err = t.gap(r, at)
 	case wire.KindConfigApplied:
 		var c wire.ConfigApplied
-		if wire.Decode(r.Body, &c) != nil {
+		if wire.Decode(r.Body, &c) != nil || c.Version > maxNumber {
 			problem = cloud.DevBadBatch
 		} else if c.Result == "ok" {
 			t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, Applied: c.Version})
@@ -419,11 +441,15 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	return err
 }
 
+// maxNumber is more than any true sequence or version number, and what databases
+// can hold.
+const maxNumber = 1 << 62
+
 // gap stores a range that will never come. The cloud may hold part of it: what
 // is missing is what it lacks.
 func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 	var g wire.Gap
-	if wire.Decode(r.Body, &g) != nil || g.Lane >= wire.Lanes {
+	if wire.Decode(r.Body, &g) != nil || g.Lane >= wire.Lanes || g.First > maxNumber || g.Last > maxNumber {
 		return cloud.DevBadBatch, nil
 	}
 	if e, err := t.v.FindEpoch(g.Epoch); err == nil && e.DeviceID != t.x.id {

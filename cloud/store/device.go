@@ -35,6 +35,9 @@ WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND aside = '' AND first <= $5
 ORDER BY first`
 	sqlJournalAfter = `SELECT n, ` + journalColumns + ` FROM journal WHERE n > $1 ORDER BY n LIMIT $2`
 	sqlAsides       = `SELECT n, ` + journalColumns + ` FROM journal WHERE device_id = $1 AND aside <> '' AND n > $2 ORDER BY n LIMIT $3`
+	sqlTrimAsides   = `DELETE FROM journal WHERE n IN (SELECT n FROM (SELECT n, ROW_NUMBER() OVER (ORDER BY n DESC) AS place,
+  SUM(LENGTH(bytes)) OVER (ORDER BY n DESC) AS total FROM journal WHERE device_id = $1 AND aside <> '') AS kept
+WHERE place > $2 OR total > $3)`
 	sqlJournalStats = `SELECT CAST(COALESCE(SUM(count), 0) AS @int), COUNT(*) FROM journal WHERE device_id = $1 AND aside = ''`
 	sqlGapStats     = `SELECT CAST(COALESCE(SUM(missing), 0) AS @int), COUNT(*) FROM gap WHERE device_id = $1`
 	sqlDeviceFaults = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
@@ -194,12 +197,19 @@ func (w *writer) devices(c *cloud.Changes) error {
 			ms(s.ConnectedAt), ms(s.LastSeenAt))
 	}
 	w.epochs(c.Epochs)
+	aside := map[cloud.DeviceID]bool{}
 	for _, b := range c.Batches {
+		if b.Aside != "" {
+			aside[b.DeviceID] = true
+		}
 		if b.Bytes == nil {
 			return fmt.Errorf("journal batch %d of device %d has no bytes", b.First, b.DeviceID)
 		}
 		w.add(anything, sqlAddBatch, int64(b.DeviceID), b.Epoch[:], int64(b.Lane), int64(b.First), int64(b.Count), b.Bytes,
 			b.Head[:], ms(b.ReceivedAt), b.Aside)
+	}
+	for id := range aside {
+		w.add(anything, sqlTrimAsides, int64(id), cloud.MaxAside, cloud.MaxAsideBytes)
 	}
 	for _, g := range c.Gaps {
 		w.add(anything, sqlSaveGap, int64(g.DeviceID), g.Epoch[:], int64(g.Lane), int64(g.First), int64(g.Last), g.Reason,
@@ -318,7 +328,8 @@ func (db *DB) JournalAfter(ctx context.Context, n int64, limit int) ([]JournalRo
 	return readList(ctx, db, sqlJournalAfter, scanJournalRow, n, limit)
 }
 
-// ListAsides lists the batches of a device that were kept as evidence only.
+// ListAsides lists the batches of a device that are kept as evidence only, oldest
+// first, at most limit: the newest of all there were (see cloud.MaxAside).
 func (db *DB) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, limit int) ([]JournalRow, error) {
 	return readList(ctx, db, sqlAsides, scanJournalRow, int64(id), n, limit)
 }
