@@ -30,6 +30,7 @@ type Device struct {
 	Config        []byte // current configuration, encoded wire.Config
 	ConfigVersion uint64
 	CodeList      uint64 // number of the newest code list entry
+	ListFrom      uint64 // lists with an older number are void as a whole; 0: none is
 
 	// What the device last said.
 	Applied     uint64 // configuration version

@@ -37,7 +37,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	if d.ConfigVersion > st.ConfigVersion && x.configDue(d.ConfigVersion, time.Now()) {
 		s.sendConfig(x, d)
 	}
-	s.sendCodes(ctx, x, d.CodeList, st.CodeList)
+	s.sendCodes(ctx, x, d, st.CodeList)
 	s.sendCommands(ctx, x)
 }
 
@@ -91,15 +91,17 @@ func (x *session) configDue(version uint64, now time.Time) bool {
 }
 
 // sendCodes sends the tail of the code list, or all of it to a device that
-// holds none or more than there is. It goes again until a status confirms.
-func (s *Service) sendCodes(ctx context.Context, x *session, newest, held uint64) {
+// holds none, a void one or more than there is. It goes again until a status
+// confirms.
+func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, held uint64) {
+	newest := d.CodeList
 	if held == newest {
 		x.mu.Lock()
 		x.codesTo = 0
 		x.mu.Unlock()
 		return
 	}
-	if held > newest {
+	if held > newest || held < d.ListFrom {
 		held = 0
 	}
 	msg := wire.Codes{DeviceCode: x.code, From: held, To: newest}
@@ -247,7 +249,7 @@ func (s *Service) push(ctx context.Context, x *session) {
 	}
 	s.sendCommands(ctx, x)
 	if d.CodeList > d.CodesHeld {
-		s.sendCodes(ctx, x, d.CodeList, d.CodesHeld)
+		s.sendCodes(ctx, x, d, d.CodesHeld)
 	}
 }
 
