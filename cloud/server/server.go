@@ -37,6 +37,8 @@ type Config struct {
 	Node     string // name of this node; empty: the host's
 	BaseURL  string // public address, for links; empty: from the request
 	Prefix   string // of MQTT topics
+	// MQTTPlain lets listeners without TLS take devices from beyond the loopback.
+	MQTTPlain bool
 	// Brokers are the addresses that enrolling devices are told.
 	Brokers []string
 	Version string
@@ -122,7 +124,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
 	}
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close())
 	}
@@ -153,13 +155,15 @@ func (s *Server) foreign(client, name string, write bool) {
 	}()
 }
 
-// Listeners are where a server takes connections. Nil ones are left out.
+// Listeners are where a server takes connections. Nil ones are left out. Those
+// without TLS are for the loopback unless Config.MQTTPlain is set.
 type Listeners struct {
-	HTTP      net.Listener
-	MQTT      net.Listener
-	MQTTTLS   net.Listener // with TLS
-	WebSocket net.Listener
-	TLS       *tls.Config
+	HTTP         net.Listener
+	MQTT         net.Listener
+	MQTTTLS      net.Listener // with TLS
+	WebSocket    net.Listener
+	WebSocketTLS net.Listener // with TLS
+	TLS          *tls.Config  // required for those that have it
 }
 
 // Run runs the loops and takes connections until ctx ends. It returns nil
@@ -206,18 +210,20 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 }
 
 func (s *Server) listen(ln Listeners) error {
-	if ln.MQTT != nil {
-		if err := s.Broker.Serve(ln.MQTT, nil); err != nil {
+	if ln.TLS == nil && (ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
+		return errors.New("listen with TLS: there is no certificate")
+	}
+	for _, x := range []struct {
+		ln    net.Listener
+		serve func(net.Listener, *tls.Config) error
+		conf  *tls.Config
+	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, ln.TLS}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
+		if x.ln == nil {
+			continue
+		}
+		if err := x.serve(x.ln, x.conf); err != nil {
 			return err
 		}
-	}
-	if ln.MQTTTLS != nil {
-		if err := s.Broker.Serve(ln.MQTTTLS, ln.TLS); err != nil {
-			return err
-		}
-	}
-	if ln.WebSocket != nil {
-		s.Broker.ServeWebSocket(ln.WebSocket)
 	}
 	return nil
 }
