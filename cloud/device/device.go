@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -309,13 +310,13 @@ func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payloa
 	s.wake(x)
 }
 
-// wake asks for a worker of the class of what is next, once. The caller holds
-// x.mu.
+// wake asks for a worker, once: an urgent one as long as anything urgent waits,
+// even behind something that is not. The caller holds x.mu.
 func (s *Service) wake(x *session) {
 	if x.busy || len(x.queue) == 0 {
 		return
 	}
-	class := x.queue[x.next()].class()
+	class := x.class()
 	if x.asked[class] {
 		return
 	}
@@ -330,6 +331,14 @@ func (s *Service) wake(x *session) {
 		s.forget(x) // as a full queue: it comes again
 		s.Metrics.Dropped.Add(1)
 	}
+}
+
+// class is that of the most urgent payload in the queue.
+func (x *session) class() int {
+	if slices.ContainsFunc(x.queue, func(in incoming) bool { return in.class() == classUrgent }) {
+		return classUrgent
+	}
+	return classBulk
 }
 
 // next is the place of what is taken next: the first of lane 0 unless a status
@@ -418,7 +427,7 @@ func (s *Service) serve(ctx context.Context, line <-chan *session, class int) {
 func (s *Service) take(ctx context.Context, x *session, class int) {
 	x.mu.Lock()
 	x.asked[class] = false
-	if x.busy || len(x.queue) == 0 || x.queue[x.next()].class() != class {
+	if x.busy || len(x.queue) == 0 || x.class() != class {
 		s.wake(x)
 		x.mu.Unlock()
 		return // another worker has it, or it waits in the other line

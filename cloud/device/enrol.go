@@ -84,9 +84,15 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token stri
 			return nil, invalid // the same token, at the same time
 		}
 		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
+		session, err := v.Session(d.ID)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		session.DeviceID, session.Online = d.ID, false
+		session.Generation++ // whoever is connected with the former secret, on whichever node, counts for nothing
 		used := row
 		used.UsedAt = now
-		return &cloud.Changes{Devices: []cloud.Device{dev}, Enrolments: []cloud.EnrolmentToken{used},
+		return &cloud.Changes{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used},
 			Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}, nil
 	})
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -429,6 +431,8 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 			problem = cloud.DevBadBatch
 		} else if c.Result == "ok" {
 			t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, Applied: c.Version})
+		} else {
+			err = t.notApplied(c, at)
 		}
 	default:
 		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate,
@@ -438,6 +442,15 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		t.problems++
 		t.fault(problem, fmt.Sprintf("%s, lane %d: record %d", r.Kind, p.batch.Lane, seq), p.at)
 	}
+	return err
+}
+
+// notApplied keeps for the operators why a device would not have a configuration,
+// or went back from it.
+func (t *intake) notApplied(c wire.ConfigApplied, at time.Time) error {
+	detail, err := json.Marshal(map[string]string{"result": detailText(c.Result)})
+	t.ch.Audits = append(t.ch.Audits, cloud.Audit{BusinessID: t.device.BusinessID, At: at, Actor: "device:" + t.device.Code,
+		Action: "config_not_applied", Target: strconv.FormatUint(c.Version, 10), Detail: string(detail)})
 	return err
 }
 
