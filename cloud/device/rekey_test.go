@@ -2,6 +2,7 @@ package device_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// settle takes what is on its way and confirms a list.
+// hold takes what is on its way and confirms a list.
 func hold(d *devicetest.Device, list uint64) {
 	d.List = list
 	d.Status(nil)
@@ -103,7 +104,12 @@ func pickupCode(t *testing.T, w *devicetest.World, number string) (code string) 
 			return err
 		}
 		b, err := w.Server.Box.Open("delivery-codes", d.SealedCodes)
-		var _, _ = fmt.Sscanf(string(b), `{"d":"%7s","p":"%6s"}`, new(string), &code)
+		if err != nil {
+			return err
+		}
+		var codes locker.Codes
+		err = json.Unmarshal(b, &codes)
+		code = codes.Pickup
 		return err
 	})
 	require.Len(t, code, 6)

@@ -197,7 +197,9 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 		}
 		if opened.Created != "" {
 			s := a.loop.State()
-			if derr := a.store.Commit(ctx, buffer.Change{Put: s.Dump(), Urgent: true}); derr != nil {
+			put := s.Dump()
+			put[keyLinks] = a.links.dump()
+			if derr := a.store.Commit(ctx, buffer.Change{Put: put, Urgent: true}); derr != nil {
 				return errors.Join(err, derr)
 			}
 		}

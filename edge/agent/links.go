@@ -61,10 +61,11 @@ type keptLinks struct {
 }
 
 // links decides which addresses and keys are in use. The last good ones are only
-// replaced, durably, by others that have proven themselves: the cloud was reached
-// at one of the new addresses, and something it signed verified by a new key.
+// replaced, durably, by others that have proven themselves: see proof.
 type links struct {
-	mu   sync.Mutex
+	change sync.Mutex // one change at a time
+
+	mu   sync.Mutex // guards all below; never held while something is kept
 	kept keptLinks
 	next link // of the newest configuration
 }
@@ -117,22 +118,37 @@ func (l *links) onTrial() (is bool, brokers []string) {
 // nothing.
 func (a *Agent) changeLinks(ctx context.Context, f func(k *keptLinks, next link), records ...buffer.Record) error {
 	l := &a.links
+	l.change.Lock()
+	defer l.change.Unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	k := l.kept
 	f(&k, l.next)
+	l.mu.Unlock()
 	if err := a.commit(ctx, buffer.Change{Put: map[string][]byte{keyLinks: wire.MustEncode(k)}, Records: records, Urgent: true}); err != nil {
 		return err
 	}
-	l.kept = k
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept.Version == k.Version { // else a newer configuration came meanwhile; what is kept has the same last good link
+		l.kept = k
+	}
 	return nil
 }
 
-// proof ends a trial well when the cloud was reached at a new address and this
-// message, which has been verified, also verifies by the new keys alone.
+// dump is what is kept, for a store that has lost its content.
+func (l *links) dump() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return wire.MustEncode(l.kept)
+}
+
+// proof ends a trial well when this message, which has been verified, also
+// verifies by the new keys alone. New addresses are proven at one of them, and by
+// an answer to a fresh nonce: anything else may be an old message, replayed by
+// whoever is there.
 func (a *Agent) proof(p signature.Purpose, envelope []byte) {
 	trial, fresh := a.links.onTrial()
-	if !trial || len(fresh) > 0 && !slices.Contains(fresh, a.link.Broker()) {
+	if !trial || len(fresh) > 0 && (p != signature.ForTime || !slices.Contains(fresh, a.link.Broker())) {
 		return
 	}
 	a.links.mu.Lock()
@@ -213,5 +229,9 @@ func (a *Agent) tried(ctx context.Context, more time.Duration) (over bool, err e
 	if err != nil {
 		return false, fmt.Errorf("encode config_applied: %w", err)
 	}
-	return true, a.changeLinks(ctx, func(k *keptLinks, _ link) { k.Stand, k.Tried = goneBack, 0 }, rec)
+	return true, a.changeLinks(ctx, func(now *keptLinks, _ link) {
+		if now.Version == k.Version { // else its time is over anyway: another configuration came this moment
+			now.Stand, now.Tried = goneBack, 0
+		}
+	}, rec)
 }
