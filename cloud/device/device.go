@@ -111,7 +111,7 @@ type Service struct {
 const (
 	queuePerDevice = 24 // payloads; the agent keeps at most 8 batches a lane on the way
 	takeAtOnce     = 16 // payloads in one transaction
-	urgentWorkers  = 16
+	urgentWorkers  = 64 // on SQLite those that decide together share a commit
 	bulkWorkers    = 48
 	ackDelay       = 20 * time.Millisecond
 	ackRecords     = 256
