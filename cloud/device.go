@@ -30,6 +30,7 @@ type Device struct {
 	Config        []byte // current configuration, encoded wire.Config
 	ConfigVersion uint64
 	CodeList      uint64 // number of the newest code list entry
+	ListFrom      uint64 // lists with an older number are void as a whole; 0: none is
 
 	// What the device last said.
 	Applied     uint64 // configuration version
@@ -94,9 +95,16 @@ type JournalBatch struct {
 	Head       wire.Head
 	ReceivedAt time.Time
 	// Aside holds the reason when the batch was kept as evidence only (fork,
-	// epoch_conflict, bad_batch); such a row derives nothing.
+	// epoch_conflict, bad_batch); such a row derives nothing. Of each device the
+	// newest are kept: MaxAside batches, MaxAsideBytes together.
 	Aside string
 }
+
+// Bounds of the batches of one device that are kept as evidence only.
+const (
+	MaxAside      = 100
+	MaxAsideBytes = 8 << 20
+)
 
 // GapRange is a range of one lane that a gap record named.
 type GapRange struct {

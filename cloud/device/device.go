@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +83,11 @@ type Config struct {
 	// Peers says that other nodes share the database: each then keeps the rows
 	// of its sessions fresh, so that those of a node that died are seen as such.
 	Peers bool
-	Log   *slog.Logger
+	// Bulk is how many transactions of lane 1 alone run at a time; 0 is 48. With
+	// a database that gives each transaction a connection it has to be smaller
+	// than their number, so that lane 0 always finds one.
+	Bulk int
+	Log  *slog.Logger
 }
 
 // Service is the device link's cloud side.
@@ -94,15 +99,20 @@ type Service struct {
 	sender   Sender
 	sessions map[string]*session // by device code
 
-	work    chan *session // sessions with something to take
-	Metrics Metrics
+	urgent   chan *session // sessions with a status or something of lane 0 to take
+	bulk     chan *session // sessions with something of lane 1
+	flow     flow
+	evidence evidence
+	held     chan struct{} // a session is held back
+	Metrics  Metrics
 }
 
 // Limits of intake.
 const (
 	queuePerDevice = 24 // payloads; the agent keeps at most 8 batches a lane on the way
 	takeAtOnce     = 16 // payloads in one transaction
-	workers        = 64
+	urgentWorkers  = 64 // on SQLite those that decide together share a commit
+	bulkWorkers    = 48
 	ackDelay       = 20 * time.Millisecond
 	ackRecords     = 256
 	resendEvery    = 5 * time.Second
@@ -116,7 +126,11 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, work: make(chan *session, 1<<16)}
+	if cfg.Bulk == 0 {
+		cfg.Bulk = bulkWorkers
+	}
+	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, urgent: make(chan *session, 1<<16), bulk: make(chan *session, 1<<16),
+		flow: newFlow(time.Now()), held: make(chan struct{}, 1), evidence: evidence{left: map[cloud.DeviceID]allowance{}}}
 }
 
 // SetSender names who carries messages down. It is called once, before Run.
@@ -130,9 +144,15 @@ type session struct {
 
 	mu       sync.Mutex
 	queue    []incoming
-	busy     bool // in the work channel or being worked on
-	greeted  bool // a status was taken in this session
-	credit   *uint64
+	asked    [2]bool      // waits for a worker of its class
+	busy     bool         // being worked on
+	greeted  bool         // a status was taken in this session
+	bad      bool         // the last batch was refused: one record a second
+	end      wire.LaneEnd // of lane 1, as the newest status said
+	endEpoch wire.Epoch   // and of which epoch
+	last     wire.Ack     // newest receipt of lane 1
+	held     bool         // the newest receipt told of a limit that the flow sets
+	share    share        // of the flow
 	closed   bool
 	acks     [wire.Lanes]*wire.Ack
 	pending  int // records acknowledged by acks
@@ -146,9 +166,23 @@ type session struct {
 
 type incoming struct {
 	leaf    topic.Leaf
+	lane    wire.Lane // of a batch; lane 1 when that cannot be read
 	payload []byte
 	at      time.Time
 }
+
+// class is how urgent a payload is.
+func (in incoming) class() int {
+	if in.leaf == topic.Up && in.lane != wire.Settlement {
+		return classBulk
+	}
+	return classUrgent
+}
+
+const (
+	classUrgent = iota
+	classBulk
+)
 
 // SecretMAC is the digest of a device secret that the cloud keeps.
 func SecretMAC(serverKey []byte, code, secret string) []byte {
@@ -212,19 +246,30 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 	s.sessions[d.Code] = x
 	s.mu.Unlock()
 	if old != nil {
-		old.close()
+		s.end(old)
 	}
 	s.Metrics.Logins.Add(1)
 	return generation, nil
 }
 
-func (x *session) close() {
+// end closes a session; what it has queued comes again.
+func (s *Service) end(x *session) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.closed, x.queue = true, nil
+	x.closed = true
+	s.forget(x)
+	s.flow.owes(x, 0)
 	if x.timer != nil {
 		x.timer.Stop()
 	}
+}
+
+// forget empties a session's queue. The caller holds x.mu.
+func (s *Service) forget(x *session) {
+	for _, in := range x.queue {
+		s.flow.drop(len(in.payload))
+	}
+	x.queue = nil
 }
 
 func (s *Service) session(code string, generation int64) *session {
@@ -253,22 +298,62 @@ func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payloa
 		s.Metrics.Dropped.Add(1)
 		return
 	}
-	x.queue = append(x.queue, incoming{leaf, payload, time.Now().UTC()})
+	in := incoming{leaf: leaf, lane: wire.Telemetry, payload: payload, at: time.Now().UTC()}
+	if _, lane, _, ok := wire.PeekBatch(payload); leaf == topic.Up && ok {
+		in.lane = lane
+	}
+	if !s.flow.come(x, len(payload), in.class() == classBulk) {
+		s.Metrics.Dropped.Add(1)
+		return
+	}
+	x.queue = append(x.queue, in)
 	s.wake(x)
 }
 
-// wake puts a session to work once. The caller holds x.mu.
+// wake asks for a worker, once: an urgent one as long as anything urgent waits,
+// even behind something that is not. The caller holds x.mu.
 func (s *Service) wake(x *session) {
 	if x.busy || len(x.queue) == 0 {
 		return
 	}
+	class := x.class()
+	if x.asked[class] {
+		return
+	}
+	line := s.urgent
+	if class == classBulk {
+		line = s.bulk
+	}
 	select {
-	case s.work <- x:
-		x.busy = true
+	case line <- x:
+		x.asked[class] = true
 	default:
-		x.queue = nil // as a full queue: it comes again
+		s.forget(x) // as a full queue: it comes again
 		s.Metrics.Dropped.Add(1)
 	}
+}
+
+// class is that of the most urgent payload in the queue.
+func (x *session) class() int {
+	if slices.ContainsFunc(x.queue, func(in incoming) bool { return in.class() == classUrgent }) {
+		return classUrgent
+	}
+	return classBulk
+}
+
+// next is the place of what is taken next: the first of lane 0 unless a status
+// came before it, else the oldest. The lanes do not depend on each other, but a
+// batch of lane 0 may begin an epoch of which only a status says so.
+func (x *session) next() int {
+	for i, in := range x.queue {
+		if in.leaf != topic.Up {
+			break
+		}
+		if in.lane == wire.Settlement {
+			return i
+		}
+	}
+	return 0
 }
 
 // Disconnected says that a connection ended. A session that has been taken
@@ -278,7 +363,7 @@ func (s *Service) Disconnected(ctx context.Context, code string, generation int6
 	if x == nil {
 		return
 	}
-	x.close()
+	s.end(x)
 	s.mu.Lock()
 	if s.sessions[code] == x {
 		delete(s.sessions, code)
@@ -312,45 +397,81 @@ func ignoreNotFound(err error) error {
 // Run takes what devices send until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case x := <-s.work:
-					s.take(ctx, x)
-				}
-			}
-		})
+	for range urgentWorkers {
+		wg.Go(func() { s.serve(ctx, s.urgent, classUrgent) })
+	}
+	for range s.cfg.Bulk {
+		wg.Go(func() { s.serve(ctx, s.bulk, classBulk) })
 	}
 	wg.Go(func() { s.tend(ctx) })
+	wg.Go(func() { s.pace(ctx) })
 	wg.Go(func() { s.watch(ctx) })
 	wg.Wait()
 	return ctx.Err()
 }
 
-// take works on what one session has queued: runs of batches in one
-// transaction, statuses one by one, in the order they came.
-func (s *Service) take(ctx context.Context, x *session) {
-	x.mu.Lock()
-	n := 0
-	for n < len(x.queue) && n < takeAtOnce && (n == 0 || x.queue[n].leaf == topic.Up && x.queue[0].leaf == topic.Up) {
-		n++
+// serve is one worker: what is urgent never waits for what is not.
+func (s *Service) serve(ctx context.Context, line <-chan *session, class int) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case x := <-line:
+			s.take(ctx, x, class)
+		}
 	}
-	run := x.queue[:n:n]
-	x.queue = append([]incoming(nil), x.queue[n:]...)
+}
+
+// take works on what one session has queued: runs of batches of one class in
+// one transaction, statuses one by one.
+func (s *Service) take(ctx context.Context, x *session, class int) {
+	x.mu.Lock()
+	x.asked[class] = false
+	if x.busy || len(x.queue) == 0 || x.class() != class {
+		s.wake(x)
+		x.mu.Unlock()
+		return // another worker has it, or it waits in the other line
+	}
+	run := x.cut()
+	x.busy = true
 	x.mu.Unlock()
 
-	if n > 0 {
-		if run[0].leaf == topic.Up {
-			s.batches(ctx, x, run)
-		} else {
-			s.status(ctx, x, run[0])
-		}
+	if run[0].leaf == topic.Up {
+		s.batches(ctx, x, run)
+	} else {
+		s.status(ctx, x, run[0])
+		s.flow.drop(len(run[0].payload))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.busy = false
 	s.wake(x)
 }
+
+// cut takes the next run out of the queue: one status, or batches of one class
+// up to the next status, in the order they came. The caller holds x.mu.
+func (x *session) cut() (run []incoming) {
+	first := x.queue[x.next()]
+	if first.leaf != topic.Up {
+		x.queue = append([]incoming(nil), x.queue[1:]...)
+		return []incoming{first}
+	}
+	var rest []incoming
+	for i, in := range x.queue {
+		if in.leaf != topic.Up || len(run) == takeAtOnce {
+			rest = append(rest, x.queue[i:]...)
+			break
+		}
+		if in.class() == first.class() {
+			run = append(run, in)
+		} else {
+			rest = append(rest, in)
+		}
+	}
+	x.queue = rest
+	return run
+}
+
+// Waiting is how long a batch that comes now waits for its commit, as far as
+// this node can tell.
+func (s *Service) Waiting() time.Duration { return s.flow.wait() }

@@ -19,6 +19,10 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	first := !x.greeted
 	x.greeted = true
 	x.mu.Unlock()
+	if len(st.Ends) > int(wire.Telemetry) {
+		l := lanes[wire.Telemetry]
+		s.backlog(x, st.Epoch, l.Next, &st.Ends[wire.Telemetry])
+	}
 	for _, a := range forks {
 		s.sendAck(x, a)
 	}
@@ -33,7 +37,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	if d.ConfigVersion > st.ConfigVersion && x.configDue(d.ConfigVersion, time.Now()) {
 		s.sendConfig(x, d)
 	}
-	s.sendCodes(ctx, x, d.CodeList, st.CodeList)
+	s.sendCodes(ctx, x, d, st.CodeList)
 	s.sendCommands(ctx, x)
 }
 
@@ -87,15 +91,17 @@ func (x *session) configDue(version uint64, now time.Time) bool {
 }
 
 // sendCodes sends the tail of the code list, or all of it to a device that
-// holds none or more than there is. It goes again until a status confirms.
-func (s *Service) sendCodes(ctx context.Context, x *session, newest, held uint64) {
+// holds none, a void one or more than there is. It goes again until a status
+// confirms.
+func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, held uint64) {
+	newest := d.CodeList
 	if held == newest {
 		x.mu.Lock()
 		x.codesTo = 0
 		x.mu.Unlock()
 		return
 	}
-	if held > newest {
+	if held > newest || held < d.ListFrom {
 		held = 0
 	}
 	msg := wire.Codes{DeviceCode: x.code, From: held, To: newest}
@@ -243,7 +249,7 @@ func (s *Service) push(ctx context.Context, x *session) {
 	}
 	s.sendCommands(ctx, x)
 	if d.CodeList > d.CodesHeld {
-		s.sendCodes(ctx, x, d.CodeList, d.CodesHeld)
+		s.sendCodes(ctx, x, d, d.CodesHeld)
 	}
 }
 
@@ -297,10 +303,101 @@ func (x *session) due(now time.Time) bool {
 	return false
 }
 
-func (x *session) setCredit(c *uint64) {
+// behaved notes whether batches were refused: credit falls to one record a
+// second, until one is stored again.
+func (x *session) behaved(refused, stored bool) {
 	x.mu.Lock()
-	x.credit = c
+	defer x.mu.Unlock()
+	x.bad = refused || x.bad && !stored
+}
+
+// backlog notes how many records of lane 1 a session has that the cloud lacks,
+// which holds next-1 of them. end is where the lane ends, as a status said; nil
+// leaves what the last one said.
+func (s *Service) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.LaneEnd) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if end != nil {
+		x.end, x.endEpoch = *end, epoch
+	}
+	if x.closed || x.endEpoch != epoch {
+		return
+	}
+	records := uint64(0)
+	if x.end.Last >= next {
+		records = x.end.Last - next + 1
+	}
+	s.flow.owes(x, records)
+}
+
+// credit is how many records of lane 1 a session may send a second until its
+// next receipt, of whichever lane; nil is no limit. held says that the flow
+// limits it, which pace will lift.
+func (s *Service) credit(x *session) (c *uint64, held bool) {
+	c = s.flow.credit(x, time.Now())
+	held = c != nil
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if one := uint64(1); x.bad && (c == nil || *c > one) {
+		c = &one
+	}
+	return c, held
+}
+
+// pace tells sessions that are held back when that changes: a turn begins, or
+// there is no limit any more. Their last receipt goes again with the new credit.
+func (s *Service) pace(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.held:
+		}
+		t := time.NewTicker(turnEvery)
+		for left := 1; left > 0 && ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case now := <-t.C:
+				left = s.turn(now)
+			}
+		}
+		t.Stop()
+	}
+}
+
+// turn gives out turns and lifts limits; it returns how many sessions are still
+// held back.
+func (s *Service) turn(now time.Time) (left int) {
+	for _, x := range s.flow.next(now) {
+		s.remind(x)
+	}
+	for _, x := range s.connected() {
+		if !x.isHeld() {
+			continue
+		}
+		if s.flow.credit(x, now) == nil {
+			s.remind(x)
+		} else {
+			left++
+		}
+	}
+	return left
+}
+
+func (x *session) isHeld() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.held
+}
+
+// remind sends the newest receipt of lane 1 again.
+func (s *Service) remind(x *session) {
+	x.mu.Lock()
+	last := x.last
 	x.mu.Unlock()
+	if last.Next > 0 {
+		s.sendAck(x, last)
+	}
 }
 
 // acknowledge sends a receipt, at once or together with those of the next
@@ -339,9 +436,22 @@ func (s *Service) flush(x *session) {
 }
 
 func (s *Service) sendAck(x *session, a wire.Ack) {
+	if a.Lane == wire.Telemetry && a.Refused == "" {
+		s.backlog(x, a.Epoch, a.Next, nil)
+	}
+	credit, held := s.credit(x)
+	a.Credit = credit
+	if held {
+		select {
+		case s.held <- struct{}{}:
+		default: // pace is at it
+		}
+	}
 	x.mu.Lock()
-	if a.Lane == wire.Telemetry {
-		a.Credit = x.credit
+	x.held = held
+	if a.Lane == wire.Telemetry && a.Refused == "" && (a.Epoch != x.last.Epoch || a.Next >= x.last.Next) {
+		x.last = a
+		x.last.ResendFrom = 0
 	}
 	x.mu.Unlock()
 	s.send(x, topic.Down, wire.EncodeDown(wire.DownAck, wire.MustEncode(a)), false)

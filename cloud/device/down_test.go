@@ -288,6 +288,13 @@ func TestConfigurationIsSentOnlyWhenNewer(t *testing.T) {
 			require.EqualValues(t, 1, row.Applied)
 			return err
 		})
+		rows, err := w.Store.ListAudits(t.Context(), w.Box.ProviderCaller.Provider.BusinessID, 0, 10)
+		require.NoError(t, err)
+		told := false
+		for _, r := range rows {
+			told = told || r.Action == "config_not_applied" && r.Target == "2" && strings.Contains(r.Detail, "moves an open compartment")
+		}
+		require.True(t, told, "operators are told")
 		for range 20 { // a device that will not have it sends five statuses a second
 			d.Status(nil)
 			time.Sleep(200 * time.Millisecond)

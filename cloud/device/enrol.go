@@ -54,10 +54,13 @@ type Enrolments interface {
 	FindEnrolment(ctx context.Context, hash [32]byte) (cloud.EnrolmentToken, error)
 }
 
+// Keep runs a decision about a device that is given new secrets, and writes into
+// the same transaction what follows for its codes.
+type Keep func(ctx context.Context, d cloud.DeviceID, made Secrets, decide func(cloud.View) (*cloud.Changes, error)) error
+
 // Enrol gives a device its secrets, once, for a token that is bound to its
-// code. sealed encrypts the code secrets for the device's row. Error:
-// TOKEN_INVALID.
-func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token string, sealed func(Secrets) []byte) (Secrets, error) {
+// code. Whoever is connected with former ones is let go. Error: TOKEN_INVALID.
+func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token string, keep Keep) (Secrets, error) {
 	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
 	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(token)))
 	if errors.Is(err, cloud.ErrNotFound) {
@@ -72,7 +75,7 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token stri
 		return Secrets{}, invalid
 	}
 	made := NewSecrets()
-	err = s.cfg.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
+	err = keep(ctx, d.ID, made, func(v cloud.View) (*cloud.Changes, error) {
 		dev, err := v.Device(d.ID)
 		if err != nil {
 			return nil, err
@@ -80,11 +83,21 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token stri
 		if !dev.EnrolledAt.Equal(d.EnrolledAt) {
 			return nil, invalid // the same token, at the same time
 		}
-		dev.SecretMAC, dev.SealedCode, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), sealed(made), now
+		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
+		session, err := v.Session(d.ID)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		session.DeviceID, session.Online = d.ID, false
+		session.Generation++ // whoever is connected with the former secret, on whichever node, counts for nothing
 		used := row
 		used.UsedAt = now
-		return &cloud.Changes{Devices: []cloud.Device{dev}, Enrolments: []cloud.EnrolmentToken{used},
+		return &cloud.Changes{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used},
 			Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}, nil
 	})
-	return made, err
+	if err != nil {
+		return Secrets{}, err
+	}
+	s.sender.Kick(d.Code)
+	return made, nil
 }

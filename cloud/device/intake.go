@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -18,6 +21,11 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	for i, in := range run {
 		decoded[i] = parse(in)
 	}
+	bytes := 0
+	for _, in := range run {
+		bytes += len(in.payload)
+	}
+	room := s.evidence.room(x.id, time.Now())
 	var t *intake
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
 		var err error
@@ -25,6 +33,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		if err != nil {
 			return nil, err
 		}
+		t.asideRoom = room
 		for _, p := range decoded {
 			if err := t.take(p); err != nil {
 				return nil, err
@@ -32,6 +41,12 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		}
 		return t.finish()
 	})
+	if err != nil {
+		s.flow.drop(bytes)
+	} else {
+		s.flow.committed(bytes, t.records, time.Now())
+		s.evidence.spend(x.id, t.aside)
+	}
 	switch {
 	case errors.Is(err, cloud.ErrStale):
 		return // taken over, or stored by another node: no receipt, the agent asks again
@@ -48,12 +63,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	s.Metrics.Refused.Add(uint64(t.refused))
 	s.Metrics.Unknown.Add(uint64(t.unknown))
 	s.Metrics.Problems.Add(uint64(t.problems))
-	if t.refused > 0 {
-		one := uint64(1)
-		x.setCredit(&one)
-	} else if t.stored > 0 {
-		x.setCredit(nil)
-	}
+	x.behaved(t.refused > 0, t.stored > 0)
 	for _, a := range t.acks {
 		s.acknowledge(x, a.ack, a.records, a.now)
 	}
@@ -107,6 +117,8 @@ type intake struct {
 	acks    []pendingAck
 
 	stored, records, repeats, holes, refused, unknown, problems int
+
+	asideRoom, aside int // how many batches may be kept aside, and were
 }
 
 type laneKey struct {
@@ -149,15 +161,30 @@ func (t *intake) lane(e wire.Epoch, l wire.Lane) (*lane, error) {
 }
 
 func (t *intake) fault(typ, detail string, at time.Time) {
-	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detail, OpenedAt: at, SeenAt: at})
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
 }
 
-// refuse keeps a batch aside as evidence and answers it.
+// detailText is an exception's detail as it is kept: what a decoder quotes of a
+// device's bytes is fit for storing, and not long.
+func detailText(s string) string {
+	const most = 512
+	s = wire.CleanText(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// refuse keeps a batch aside as evidence, as long as there is room for more of
+// that, and answers it.
 func (t *intake) refuse(p parsed, b wire.Batch, reason, fault, detail string) error {
 	t.refused++
 	t.fault(fault, detail, p.at)
-	t.ch.Batches = append(t.ch.Batches, cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First, Count: len(b.Records),
-		Bytes: p.payload, Head: b.Head, ReceivedAt: p.at, Aside: reason})
+	if t.aside < t.asideRoom {
+		t.aside++
+		t.ch.Batches = append(t.ch.Batches, cloud.JournalBatch{DeviceID: t.x.id, Epoch: b.Epoch, Lane: b.Lane, First: b.First, Count: len(b.Records),
+			Bytes: p.payload, Head: b.Head, ReceivedAt: p.at, Aside: reason})
+	}
 	ack := wire.Ack{Epoch: b.Epoch, Lane: b.Lane, Next: 1, Refused: reason, RefusedFirst: b.First}
 	if b.Lane < wire.Lanes {
 		ack.Head = wire.FirstHead(b.Epoch, b.Lane)
@@ -386,6 +413,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	if r.Kind == wire.KindTelemetry || r.Kind == wire.KindHealth {
 		return nil // kept as batches
 	}
+	r.Body = wire.Clean(r.Body) // the journal has it as it came
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
 	if at.After(t.device.LastPlaced) {
 		t.device.LastPlaced = at
@@ -399,10 +427,12 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		problem, err = t.gap(r, at)
 	case wire.KindConfigApplied:
 		var c wire.ConfigApplied
-		if wire.Decode(r.Body, &c) != nil {
+		if wire.Decode(r.Body, &c) != nil || c.Version > maxNumber {
 			problem = cloud.DevBadBatch
 		} else if c.Result == "ok" {
 			t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, Applied: c.Version})
+		} else {
+			err = t.notApplied(c, at)
 		}
 	default:
 		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate,
@@ -415,11 +445,24 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	return err
 }
 
+// notApplied keeps for the operators why a device would not have a configuration,
+// or went back from it.
+func (t *intake) notApplied(c wire.ConfigApplied, at time.Time) error {
+	detail, err := json.Marshal(map[string]string{"result": detailText(c.Result)})
+	t.ch.Audits = append(t.ch.Audits, cloud.Audit{BusinessID: t.device.BusinessID, At: at, Actor: "device:" + t.device.Code,
+		Action: "config_not_applied", Target: strconv.FormatUint(c.Version, 10), Detail: string(detail)})
+	return err
+}
+
+// maxNumber is more than any true sequence or version number, and what databases
+// can hold.
+const maxNumber = 1 << 62
+
 // gap stores a range that will never come. The cloud may hold part of it: what
 // is missing is what it lacks.
 func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 	var g wire.Gap
-	if wire.Decode(r.Body, &g) != nil || g.Lane >= wire.Lanes {
+	if wire.Decode(r.Body, &g) != nil || g.Lane >= wire.Lanes || g.First > maxNumber || g.Last > maxNumber {
 		return cloud.DevBadBatch, nil
 	}
 	if e, err := t.v.FindEpoch(g.Epoch); err == nil && e.DeviceID != t.x.id {

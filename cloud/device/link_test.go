@@ -658,7 +658,9 @@ func TestEnrolmentWorksOnce(t *testing.T) {
 			return token
 		}
 		enrol := func(code, token string) (device.Secrets, error) {
-			return w.Devices.Enrol(ctx, w.Store, code, token, func(device.Secrets) []byte { return []byte("sealed") })
+			return w.Devices.Enrol(ctx, w.Store, code, token, func(ctx context.Context, d cloud.DeviceID, _ device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+				return w.Store.Decide(ctx, d, decide)
+			})
 		}
 		token := issue(time.Now().UTC())
 		for _, try := range [][2]string{{"CAB-2", token}, {"CAB-7", token}, {"CAB-1", "nonsense"}, {"CAB-1", ""}} {

@@ -18,7 +18,10 @@ const duplicateWithin = 10 * time.Minute
 // status takes a device's present and answers with what the device lacks. It
 // never settles, ends, opens or closes anything: records do.
 func (s *Service) status(ctx context.Context, x *session, in incoming) {
-	st, err := wire.DecodeStatus(in.payload)
+	st, err := wire.DecodeStatus(wire.Clean(in.payload))
+	if err == nil {
+		err = plausible(st)
+	}
 	if err != nil {
 		s.Metrics.Refused.Add(1)
 		s.fault(ctx, x, cloud.DevBadBatch, "status: "+err.Error(), in.at)
@@ -63,6 +66,23 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 		return
 	}
 	s.answer(ctx, x, st, device, lanes, forks)
+}
+
+// plausible refuses numbers that no device can have reached, and that databases
+// cannot hold.
+func plausible(st *wire.Status) error {
+	if st.ConfigVersion > maxNumber || st.CodeList > maxNumber {
+		return fmt.Errorf("configuration %d, code list %d", st.ConfigVersion, st.CodeList)
+	}
+	for l, end := range st.Ends {
+		if end.Last > maxNumber {
+			return fmt.Errorf("lane %d ends at %d", l, end.Last)
+		}
+	}
+	if len(st.Instance) > 64 {
+		return fmt.Errorf("instance of %d bytes", len(st.Instance))
+	}
+	return nil
 }
 
 // forked reports whether a device's lane cannot be the one the cloud knows: it
@@ -151,7 +171,7 @@ func occupied(i wire.Item) *bool {
 // fault keeps a device exception of its own.
 func (s *Service) fault(ctx context.Context, x *session, typ, detail string, at time.Time) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DeviceFaults: []cloud.DeviceException{{DeviceID: x.id, Type: typ, Detail: detail, OpenedAt: at, SeenAt: at}}}, nil
+		return &cloud.Changes{DeviceFaults: []cloud.DeviceException{{DeviceID: x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at}}}, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("keep device exception", "device", x.code, "type", typ, "err", err)

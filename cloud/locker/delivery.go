@@ -216,7 +216,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 			id = d
 			return ch, err
 		})
-		if errors.Is(err, errCodeTaken) {
+		if errors.Is(err, errCodeTaken) || errors.Is(err, errSecretsChanged) {
 			continue
 		}
 		if errors.Is(err, cloud.ErrExists) {
@@ -265,6 +265,7 @@ func (s *Service) known(ctx context.Context, c cloud.Caller, reference string, h
 type drawnCodes struct {
 	Codes
 	delivery, pickup []byte
+	sealed           []byte // the secrets that they were made with
 }
 
 var errCodeTaken = errors.New("a drawn code is in use")
@@ -272,7 +273,7 @@ var errCodeTaken = errors.New("a drawn code is in use")
 // draw makes two codes. The verifiers cost time and memory, so few are made at
 // once.
 func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) {
-	secrets, err := OpenSecrets(s.cfg.Sealer, d.SealedCode)
+	secrets, sealed, err := s.secrets(ctx, d.ID)
 	if err != nil {
 		return drawnCodes{}, fmt.Errorf("device %s: %w", d.Code, err)
 	}
@@ -282,10 +283,24 @@ func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) 
 		return drawnCodes{}, ctx.Err()
 	}
 	defer func() { <-s.hashing }()
-	c := drawnCodes{Codes: Codes{Delivery: passcode.Draw(passcode.DeliveryDigits), Pickup: passcode.Draw(passcode.PickupDigits)}}
+	c := drawnCodes{sealed: sealed, Codes: Codes{Delivery: passcode.Draw(passcode.DeliveryDigits), Pickup: passcode.Draw(passcode.PickupDigits)}}
 	c.delivery = passcode.Verifier(c.Delivery, secrets.Salt, secrets.Key, secrets.Params)
 	c.pickup = passcode.Verifier(c.Pickup, secrets.Salt, secrets.Key, secrets.Params)
 	return c, nil
+}
+
+// secrets are what a device's verifiers are made with now, and the same sealed:
+// a decision compares them, since the device may enrol again meanwhile.
+func (s *Service) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets, sealed []byte, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.Device(id)
+		sealed = d.SealedCode
+		return err
+	})
+	if err == nil {
+		c, err = OpenSecrets(s.cfg.Sealer, sealed)
+	}
+	return c, sealed, err
 }
 
 // maxLiveCodes bounds what a device's list can hold at once.
@@ -329,6 +344,9 @@ func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 	device, err := v.Device(in.DeviceID)
 	if err != nil {
 		return nil, 0, err
+	}
+	if !bytes.Equal(device.SealedCode, codes.sealed) {
+		return nil, 0, errSecretsChanged
 	}
 	if err := codeFree(v, device, codes.delivery, codes.pickup); err != nil {
 		return nil, 0, err

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -687,19 +688,22 @@ func (s *Service) RotatePickupCode(ctx context.Context, c cloud.Caller, in Rotat
 		return out, err
 	}
 	for range 20 {
-		code, verifier, err := s.drawPickup(ctx, device)
+		code, verifier, sealed, err := s.drawPickup(ctx, device)
 		if err != nil {
 			return out, err
 		}
 		var number uint64
 		err = s.cfg.Store.Decide(ctx, d.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
+			if now, err := v.Device(d.DeviceID); err != nil || !bytes.Equal(now.SealedCode, sealed) {
+				return nil, errors.Join(err, errSecretsChanged)
+			}
 			ch, rot, n, err := s.rotate(v, d.ID, in.Reason, code, verifier, time.Now().UTC())
 			if err == nil {
 				out, number = RotateOutput{Result: true, PickupCode: code, Rotation: *rot}, n
 			}
 			return ch, err
 		})
-		if errors.Is(err, errCodeTaken) {
+		if errors.Is(err, errCodeTaken) || errors.Is(err, errSecretsChanged) {
 			continue
 		}
 		if err != nil {
@@ -711,19 +715,14 @@ func (s *Service) RotatePickupCode(ctx context.Context, c cloud.Caller, in Rotat
 	return out, errors.New("no free code could be drawn")
 }
 
-func (s *Service) drawPickup(ctx context.Context, d cloud.Device) (code string, verifier []byte, err error) {
-	secrets, err := OpenSecrets(s.cfg.Sealer, d.SealedCode)
+func (s *Service) drawPickup(ctx context.Context, d cloud.Device) (code string, verifier, sealed []byte, err error) {
+	secrets, sealed, err := s.secrets(ctx, d.ID)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
-	select {
-	case s.hashing <- struct{}{}:
-	case <-ctx.Done():
-		return "", nil, ctx.Err()
-	}
-	defer func() { <-s.hashing }()
 	code = passcode.Draw(passcode.PickupDigits)
-	return code, passcode.Verifier(code, secrets.Salt, secrets.Key, secrets.Params), nil
+	verifier, err = s.verifier(ctx, code, secrets)
+	return code, verifier, sealed, err
 }
 
 func (s *Service) rotate(v cloud.View, id cloud.DeliveryID, reason, code string, verifier []byte, now time.Time) (*cloud.Changes, *Rotation, uint64, error) {

@@ -41,6 +41,9 @@ type Config struct {
 	// Foreign is told of a client that used a topic it has no right to, for the
 	// audit. It must not block.
 	Foreign func(client, topic string, write bool)
+	// Plain lets listeners without TLS take connections from beyond the loopback.
+	// Device secrets then cross the network in the clear.
+	Plain bool
 }
 
 // Limits of a client.
@@ -104,10 +107,12 @@ func New(cfg Config) (*Broker, error) {
 }
 
 // Serve takes connections from ln until Close. With config set they are TLS; a
-// verified client certificate stands in for a password. It returns at once.
+// verified client certificate stands in for a password. It returns at once. On
+// error, as with a plain listener beyond the loopback, ln is closed.
 func (b *Broker) Serve(ln net.Listener, config *tls.Config) error {
-	if config != nil {
-		ln = tls.NewListener(ln, config)
+	ln, err := b.secure(ln, config)
+	if err != nil {
+		return err
 	}
 	if !b.keep(ln) {
 		return errors.Join(errClosed, ln.Close())
@@ -131,6 +136,17 @@ func (b *Broker) Serve(ln net.Listener, config *tls.Config) error {
 		}
 	})
 	return nil
+}
+
+// secure puts TLS on a listener, or checks that it may do without.
+func (b *Broker) secure(ln net.Listener, config *tls.Config) (net.Listener, error) {
+	if config != nil {
+		return tls.NewListener(ln, config), nil
+	}
+	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !b.cfg.Plain {
+		return nil, errors.Join(fmt.Errorf("MQTT without TLS at %s would show device secrets to the network: listen on the loopback, use TLS, or allow it (mqtt.plain)", tcp), ln.Close())
+	}
+	return ln, nil
 }
 
 // keep remembers what Close has to close.
@@ -280,6 +296,9 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 
 // certificateName is the common name of a verified client certificate.
 func certificateName(c net.Conn) string {
+	if ws, ok := c.(*wsConn); ok {
+		c = ws.Conn
+	}
 	t, ok := c.(*tls.Conn)
 	if !ok {
 		return ""

@@ -326,7 +326,7 @@ func TestWebSocket(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	ln := listen(t)
-	s.ServeWebSocket(ln)
+	require.NoError(t, s.ServeWebSocket(ln, nil))
 	o := s.options("CAB-1", "one")
 	o.Servers = nil
 	o.AddBroker("ws://" + ln.Addr().String() + "/mqtt")

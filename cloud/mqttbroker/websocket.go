@@ -1,6 +1,7 @@
 package mqttbroker
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -10,8 +11,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// ServeWebSocket takes MQTT over WebSocket on path /mqtt from ln until Close.
-func (b *Broker) ServeWebSocket(ln net.Listener) {
+// ServeWebSocket takes MQTT over WebSocket on path /mqtt from ln until Close, as
+// Serve does.
+func (b *Broker) ServeWebSocket(ln net.Listener, config *tls.Config) error {
+	ln, err := b.secure(ln, config)
+	if err != nil {
+		return err
+	}
 	up := websocket.Upgrader{Subprotocols: []string{"mqtt"}, ReadBufferSize: 2048, WriteBufferSize: 2048,
 		// Any page may connect: what counts is the login inside, not a cookie.
 		CheckOrigin: func(*http.Request) bool { return true }}
@@ -28,14 +34,14 @@ func (b *Broker) ServeWebSocket(ln net.Listener) {
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	if !b.keep(s) {
-		_ = ln.Close()
-		return
+		return errors.Join(errClosed, ln.Close())
 	}
 	b.wg.Go(func() {
 		if err := s.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			b.cfg.Log.Error("serve MQTT over WebSocket", "addr", ln.Addr().String(), "err", err)
 		}
 	})
+	return nil
 }
 
 // wsConn is a byte stream over binary WebSocket messages.

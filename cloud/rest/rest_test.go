@@ -57,6 +57,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		change(&cfg)
 	}
 	r := &rig{t: t, w: w, s: New(cfg)}
+	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished
 	r.ln = webtest.Serve(t, r.s)
 	r.c = webtest.Client(r.ln)

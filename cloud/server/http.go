@@ -68,8 +68,8 @@ func (s *Server) enrol(ctx context.Context, code, token string) (any, error) {
 			params = c.Codes
 		}
 	}
-	made, err := s.Devices.Enrol(ctx, s.Store, code, token, func(x device.Secrets) []byte {
-		return locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params})
+	made, err := s.Devices.Enrol(ctx, s.Store, code, token, func(ctx context.Context, d cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, decide)
 	})
 	if err != nil {
 		return nil, err

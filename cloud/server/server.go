@@ -37,6 +37,8 @@ type Config struct {
 	Node     string // name of this node; empty: the host's
 	BaseURL  string // public address, for links; empty: from the request
 	Prefix   string // of MQTT topics
+	// MQTTPlain lets listeners without TLS take devices from beyond the loopback.
+	MQTTPlain bool
 	// Brokers are the addresses that enrolling devices are told.
 	Brokers []string
 	Version string
@@ -78,6 +80,9 @@ type Server struct {
 	stop context.CancelFunc
 }
 
+// bulkOnPostgres leaves some of the pool's 16 connections to what is urgent.
+const bulkOnPostgres = 10
+
 // New opens the database and builds everything; nothing runs yet.
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
@@ -108,12 +113,18 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
-	s.Devices = device.New(device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log})
-	var devices mqttbroker.Devices = s.Devices
-	if cfg.WrapDevices != nil {
-		devices = cfg.WrapDevices(devices)
+	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
+	if cfg.Database != "" {
+		devices.Bulk = bulkOnPostgres
 	}
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign})
+	s.Devices = device.New(devices)
+	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
+		func() float64 { return s.Devices.Waiting().Seconds() }))
+	var intake mqttbroker.Devices = s.Devices
+	if cfg.WrapDevices != nil {
+		intake = cfg.WrapDevices(intake)
+	}
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close())
 	}
@@ -145,13 +156,15 @@ func (s *Server) foreign(client, name string, write bool) {
 	}()
 }
 
-// Listeners are where a server takes connections. Nil ones are left out.
+// Listeners are where a server takes connections. Nil ones are left out. Those
+// without TLS are for the loopback unless Config.MQTTPlain is set.
 type Listeners struct {
-	HTTP      net.Listener
-	MQTT      net.Listener
-	MQTTTLS   net.Listener // with TLS
-	WebSocket net.Listener
-	TLS       *tls.Config
+	HTTP         net.Listener
+	MQTT         net.Listener
+	MQTTTLS      net.Listener // with TLS
+	WebSocket    net.Listener
+	WebSocketTLS net.Listener // with TLS
+	TLS          *tls.Config  // required for those that have it
 }
 
 // Run runs the loops and takes connections until ctx ends. It returns nil
@@ -198,18 +211,20 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 }
 
 func (s *Server) listen(ln Listeners) error {
-	if ln.MQTT != nil {
-		if err := s.Broker.Serve(ln.MQTT, nil); err != nil {
+	if ln.TLS == nil && (ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
+		return errors.New("listen with TLS: there is no certificate")
+	}
+	for _, x := range []struct {
+		ln    net.Listener
+		serve func(net.Listener, *tls.Config) error
+		conf  *tls.Config
+	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, ln.TLS}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
+		if x.ln == nil {
+			continue
+		}
+		if err := x.serve(x.ln, x.conf); err != nil {
 			return err
 		}
-	}
-	if ln.MQTTTLS != nil {
-		if err := s.Broker.Serve(ln.MQTTTLS, ln.TLS); err != nil {
-			return err
-		}
-	}
-	if ln.WebSocket != nil {
-		s.Broker.ServeWebSocket(ln.WebSocket)
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ WHERE device_id = $1 AND epoch = $2 AND lane = $3 AND aside = '' AND first <= $5
 ORDER BY first`
 	sqlJournalAfter = `SELECT n, ` + journalColumns + ` FROM journal WHERE n > $1 ORDER BY n LIMIT $2`
 	sqlAsides       = `SELECT n, ` + journalColumns + ` FROM journal WHERE device_id = $1 AND aside <> '' AND n > $2 ORDER BY n LIMIT $3`
+	sqlTrimAsides   = `DELETE FROM journal WHERE n IN (SELECT n FROM (SELECT n, ROW_NUMBER() OVER (ORDER BY n DESC) AS place,
+  SUM(LENGTH(bytes)) OVER (ORDER BY n DESC) AS total FROM journal WHERE device_id = $1 AND aside <> '') AS kept
+WHERE place > $2 OR total > $3)`
 	sqlJournalStats = `SELECT CAST(COALESCE(SUM(count), 0) AS @int), COUNT(*) FROM journal WHERE device_id = $1 AND aside = ''`
 	sqlGapStats     = `SELECT CAST(COALESCE(SUM(missing), 0) AS @int), COUNT(*) FROM gap WHERE device_id = $1`
 	sqlDeviceFaults = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
@@ -56,7 +59,7 @@ WHERE device_id = $1`
 
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
-  d.config_version, d.code_list, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
+  d.config_version, d.code_list, d.list_from, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
   s.status_end0, s.status_end1, s.status_epoch`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
@@ -65,15 +68,17 @@ WHERE device_id = $1`
 
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
-  owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+  owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
+  list_from)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
   excluded.timezone, protocol = excluded.protocol, disabled = excluded.disabled, livemode = excluded.livemode,
   owner_provider_id = excluded.owner_provider_id, created_at = excluded.created_at, secret_mac =
   excluded.secret_mac, sealed_code = excluded.sealed_code, enrolled_at = excluded.enrolled_at, config =
-  excluded.config, config_version = excluded.config_version, code_list = excluded.code_list`
+  excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
+  list_from = excluded.list_from`
 
 const sqlSaveSession = `INSERT INTO device_session (
   device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
@@ -109,7 +114,7 @@ ON CONFLICT (hash) DO UPDATE SET
 func scanDevice(r rows, d *cloud.Device) error {
 	return r.Scan(&d.ID, &d.BusinessID, &d.Code, &d.Name, &d.Type, &d.Address, &d.Latitude, &d.Longitude, &d.Timezone,
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
-		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.Applied, &d.CodesHeld, &d.Firmware,
+		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
 		fixed(d.StatusEpoch[:]))
 }
@@ -186,7 +191,8 @@ func (w *writer) devices(c *cloud.Changes) error {
 	for _, d := range c.Devices {
 		w.add(anything, sqlSaveDevice, int64(d.ID), int64(d.BusinessID), d.Code, d.Name, d.Type, d.Address, d.Latitude,
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
-			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList))
+			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
+			int64(d.ListFrom))
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {
@@ -194,12 +200,19 @@ func (w *writer) devices(c *cloud.Changes) error {
 			ms(s.ConnectedAt), ms(s.LastSeenAt))
 	}
 	w.epochs(c.Epochs)
+	aside := map[cloud.DeviceID]bool{}
 	for _, b := range c.Batches {
+		if b.Aside != "" {
+			aside[b.DeviceID] = true
+		}
 		if b.Bytes == nil {
 			return fmt.Errorf("journal batch %d of device %d has no bytes", b.First, b.DeviceID)
 		}
 		w.add(anything, sqlAddBatch, int64(b.DeviceID), b.Epoch[:], int64(b.Lane), int64(b.First), int64(b.Count), b.Bytes,
 			b.Head[:], ms(b.ReceivedAt), b.Aside)
+	}
+	for id := range aside {
+		w.add(anything, sqlTrimAsides, int64(id), cloud.MaxAside, cloud.MaxAsideBytes)
 	}
 	for _, g := range c.Gaps {
 		w.add(anything, sqlSaveGap, int64(g.DeviceID), g.Epoch[:], int64(g.Lane), int64(g.First), int64(g.Last), g.Reason,
@@ -318,7 +331,8 @@ func (db *DB) JournalAfter(ctx context.Context, n int64, limit int) ([]JournalRo
 	return readList(ctx, db, sqlJournalAfter, scanJournalRow, n, limit)
 }
 
-// ListAsides lists the batches of a device that were kept as evidence only.
+// ListAsides lists the batches of a device that are kept as evidence only, oldest
+// first, at most limit: the newest of all there were (see cloud.MaxAside).
 func (db *DB) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, limit int) ([]JournalRow, error) {
 	return readList(ctx, db, sqlAsides, scanJournalRow, int64(id), n, limit)
 }

@@ -113,6 +113,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
 		"sqlWaiting":    "sums the partial index of unfinished deliveries, for metrics",
+		"sqlTrimAsides": "walks what one device has aside, which is bounded by it",
 		"sqlReleaseAny": "walks the partial index of held deliveries, once at start",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

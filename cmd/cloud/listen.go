@@ -21,7 +21,8 @@ func listen(s settings) (ln server.Listeners, err error) {
 	for _, x := range []struct {
 		setting, addr string
 		at            *net.Listener
-	}{{"listen", s.Listen, &ln.HTTP}, {"mqtt.listen", s.MQTT.Listen, &ln.MQTT}, {"mqtt.tls_listen", s.MQTT.TLSListen, &ln.MQTTTLS}, {"mqtt.ws_listen", s.MQTT.WSListen, &ln.WebSocket}} {
+	}{{"listen", s.Listen, &ln.HTTP}, {"mqtt.listen", s.MQTT.Listen, &ln.MQTT}, {"mqtt.tls_listen", s.MQTT.TLSListen, &ln.MQTTTLS}, {"mqtt.ws_listen", s.MQTT.WSListen, &ln.WebSocket},
+		{"mqtt.wss_listen", s.MQTT.WSSListen, &ln.WebSocketTLS}} {
 		if x.addr == "" {
 			continue
 		}
@@ -34,7 +35,7 @@ func listen(s settings) (ln server.Listeners, err error) {
 
 func closeListeners(ln server.Listeners) error {
 	var errs []error
-	for _, l := range []net.Listener{ln.HTTP, ln.MQTT, ln.MQTTTLS, ln.WebSocket} {
+	for _, l := range []net.Listener{ln.HTTP, ln.MQTT, ln.MQTTTLS, ln.WebSocket, ln.WebSocketTLS} {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}

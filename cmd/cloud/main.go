@@ -32,6 +32,7 @@ type options struct {
 	MQTTPlain      bool     `name:"mqtt-plain" help:"Let plain MQTT listen beyond the loopback. Device passwords then cross the network in the clear."`
 	MQTTTLSListen  *string  `name:"mqtt-tls-listen" help:"MQTT address with TLS." placeholder:"HOST:PORT"`
 	MQTTWSListen   *string  `name:"mqtt-ws-listen" help:"MQTT over WebSocket, on the loopback, behind a proxy that has TLS." placeholder:"HOST:PORT"`
+	MQTTWSSListen  *string  `name:"mqtt-wss-listen" help:"MQTT over WebSocket with TLS." placeholder:"HOST:PORT"`
 	Broker         []string `help:"Address that enrolling devices are told; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
 	TLSCert        *string  `help:"Certificate chain, PEM." placeholder:"FILE"`
 	TLSKey         *string  `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
@@ -113,6 +114,6 @@ func serve(ctx context.Context, s settings, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, closeListeners(ln))
 	}
-	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket))
+	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS))
 	return srv.Run(ctx, ln)
 }

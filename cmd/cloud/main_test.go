@@ -61,6 +61,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"mqtt.listen", []string{"-mqtt-listen", ":1883"}},
 		{"mqtt.ws_listen", []string{"-mqtt-ws-listen", "0.0.0.0:8083"}},
 		{"set tls.cert and tls.key", []string{"-mqtt-tls-listen", ":8883"}},
+		{"mqtt.wss_listen: set tls.cert and tls.key", []string{"-mqtt-wss-listen", ":8084"}},
 		{"both cert and key", []string{"-tls-cert", key}},
 		{"chmod 600", []string{"-tls-cert", key, "-tls-key", key}},
 		{"listen \"8080\"", []string{"-listen", "8080"}},

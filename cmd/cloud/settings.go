@@ -24,6 +24,7 @@ type settings struct {
 		Plain     bool     `yaml:"plain" json:"plain"` // beyond the loopback
 		TLSListen string   `yaml:"tls_listen" json:"tls_listen"`
 		WSListen  string   `yaml:"ws_listen" json:"ws_listen"`
+		WSSListen string   `yaml:"wss_listen" json:"wss_listen"`
 		Brokers   []string `yaml:"brokers" json:"brokers"` // that enrolling devices are told
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
@@ -62,6 +63,7 @@ func load(opt options) (settings, error) {
 		}
 	}
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
+		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
 		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
@@ -149,7 +151,8 @@ func (s *settings) check() error {
 }
 
 func (s *settings) checkListeners(bad func(string, ...any)) {
-	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen} {
+	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen,
+		"mqtt.wss_listen": s.MQTT.WSSListen} {
 		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
 			bad("%s %q: use host:port, or :port for all interfaces", name, addr)
 		}
@@ -158,10 +161,13 @@ func (s *settings) checkListeners(bad func(string, ...any)) {
 		bad("mqtt.listen %q: plain MQTT shows device passwords to the network; use mqtt.tls_listen with a certificate, or set mqtt.plain", s.MQTT.Listen)
 	}
 	if s.MQTT.WSListen != "" && !s.MQTT.Plain && !loopback(s.MQTT.WSListen) {
-		bad("mqtt.ws_listen %q: plain WebSocket shows device passwords to the network; let a proxy with TLS stand before a loopback address, or set mqtt.plain", s.MQTT.WSListen)
+		bad("mqtt.ws_listen %q: plain WebSocket shows device passwords to the network; use mqtt.wss_listen with a certificate, let a proxy with TLS stand before a loopback address, or set mqtt.plain", s.MQTT.WSListen)
 	}
 	if s.MQTT.TLSListen != "" && s.TLS.Cert == "" {
 		bad("mqtt.tls_listen: set tls.cert and tls.key")
+	}
+	if s.MQTT.WSSListen != "" && s.TLS.Cert == "" {
+		bad("mqtt.wss_listen: set tls.cert and tls.key")
 	}
 }
 
@@ -201,7 +207,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, Brokers: s.MQTT.Brokers, Version: cli.Version(),
+	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, Log: log}
 }
 
@@ -211,6 +217,6 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
-	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q; devices are told %s; data in %s; database: %s",
-		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, database)
+	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; database: %s",
+		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, database)
 }

@@ -94,6 +94,8 @@ type cabinet struct {
 
 	system   func() time.Time // the machine's clock; nil is true
 	maxBytes int64            // of the store; 0 is the usual limit
+	trial    time.Duration    // of new addresses and keys; 0 is the usual time
+	reach    func(broker *url.URL) error
 
 	cut      atomic.Bool // the network to the cloud
 	mu       sync.Mutex
@@ -149,7 +151,7 @@ func (c *cabinet) start() {
 	c.w.t.Helper()
 	secrets := c.w.secrets(c.code)
 	a, err := agent.New(agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
-		System: c.system, MaxBytes: c.maxBytes,
+		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial,
 		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
 			conn, err := c.sim.Dial(l.Port)
 			if err != nil {
@@ -171,7 +173,12 @@ func (c *cabinet) start() {
 var errCut = errors.New("the network is cut")
 
 // dial connects the agent to the cloud through a pipe that can be cut.
-func (c *cabinet) dial(_ context.Context, _ *url.URL) (net.Conn, error) {
+func (c *cabinet) dial(_ context.Context, to *url.URL) (net.Conn, error) {
+	if c.reach != nil {
+		if err := c.reach(to); err != nil {
+			return nil, err
+		}
+	}
 	broker := c.w.broker.Load()
 	if c.cut.Load() || broker == nil {
 		return nil, errCut

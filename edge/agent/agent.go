@@ -40,8 +40,12 @@ type Config struct {
 	MaxBytes int64 // of the store; 0 is 512 MiB
 	// HealthEvery is how often a health record is written; 0 is ten minutes.
 	HealthEvery time.Duration
-	TLS         *tls.Config
-	Log         *slog.Logger
+	// Trial is how long the addresses and keys of a new configuration may take to
+	// prove themselves before the agent goes back to the last good ones; 0 is ten
+	// minutes.
+	Trial time.Duration
+	TLS   *tls.Config
+	Log   *slog.Logger
 	// Act is told of what is to be shown or done outside the boards, once it is
 	// durable: for the local page. It must not block; nil is nobody.
 	Act func(locker.Action)
@@ -70,6 +74,7 @@ type Agent struct {
 	instance [16]byte
 	started  time.Time
 	forged   forgeries
+	links    links
 	nonce    []byte // that was answered last; owned by the handler
 	laid     uint64 // configuration version that the boards run; owned by act
 	acts     chan locker.Action
@@ -90,6 +95,9 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if cfg.HealthEvery == 0 {
 		cfg.HealthEvery = 10 * time.Minute
+	}
+	if cfg.Trial == 0 {
+		cfg.Trial = trialTime
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
@@ -113,8 +121,11 @@ func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
 	err := a.store.Load(func(key string, value []byte) error {
-		if key == keyWall {
+		switch key {
+		case keyWall:
 			return wire.Decode(value, &known)
+		case keyLinks:
+			return wire.Decode(value, &a.links.kept)
 		}
 		if err := state.Load(key, value); err != nil {
 			a.log.Error("leave out what cannot be read", "err", err)
@@ -133,8 +144,9 @@ func (a *Agent) build() error {
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
+	a.links.adopt(state.Config)
 	s := a.cfg.Secrets
-	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(state.Config, s.Brokers), TLS: a.cfg.TLS,
+	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.use().Brokers, s.Brokers), TLS: a.cfg.TLS,
 		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Forked: a.forked, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
@@ -145,9 +157,9 @@ func (a *Agent) build() error {
 
 // brokers are the addresses of the configuration, then those of the secrets
 // file, so that a wrong configuration cannot cut a cabinet off.
-func brokers(c wire.Config, own []string) []string {
-	out := slices.Clone(c.Brokers)
-	for _, b := range own {
+func brokers(configured, own []string) []string {
+	var out []string
+	for _, b := range slices.Concat(configured, own) {
 		if !slices.Contains(out, b) {
 			out = append(out, b)
 		}
@@ -185,7 +197,9 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 		}
 		if opened.Created != "" {
 			s := a.loop.State()
-			if derr := a.store.Commit(ctx, buffer.Change{Put: s.Dump(), Urgent: true}); derr != nil {
+			put := s.Dump()
+			put[keyLinks] = a.links.dump()
+			if derr := a.store.Commit(ctx, buffer.Change{Put: put, Urgent: true}); derr != nil {
 				return errors.Join(err, derr)
 			}
 		}
@@ -248,6 +262,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "health", a.health)
 	run(&outside, outer, "actions", a.acting)
 	run(&outside, outer, "check", a.check)
+	run(&outside, outer, "trial", a.try)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
@@ -418,7 +433,7 @@ type handler Agent
 const stepWait = 10 * time.Second
 
 func (h *handler) keys() signature.Keys {
-	return signature.PinnedKeys(append(slices.Clone(h.cfg.Secrets.Keys), h.loop.State().Config.Keys...))
+	return signature.PinnedKeys(slices.Concat(h.cfg.Secrets.Keys, h.links.use().Keys))
 }
 
 func (h *handler) step(in locker.Input) {
@@ -435,6 +450,7 @@ func (h *handler) Command(envelope []byte) {
 		(*Agent)(h).forgery("command", err)
 		return
 	}
+	(*Agent)(h).proof(signature.ForCommand, envelope)
 	h.step(locker.Ordered{Command: c})
 }
 
@@ -444,6 +460,7 @@ func (h *handler) Codes(envelope []byte) {
 		(*Agent)(h).forgery("codes", err)
 		return
 	}
+	(*Agent)(h).proof(signature.ForCodes, envelope)
 	h.step(locker.CodesCame{Codes: c})
 }
 
@@ -457,7 +474,17 @@ func (h *handler) Config(envelope []byte) {
 	if err := (board.Layout{Lines: h.cfg.Lines, Doors: places(c)}).Check(); err != nil {
 		problem = err.Error()
 	}
+	for _, b := range c.Brokers {
+		if err := uplink.CheckAddress(b); err != nil {
+			problem = err.Error()
+		}
+	}
+	before := h.loop.State().Config.Version
 	h.step(locker.ConfigCame{Config: c, Problem: problem})
+	if now := h.loop.State().Config; now.Version != before {
+		(*Agent)(h).applied(now)
+	}
+	(*Agent)(h).proof(signature.ForConfig, envelope)
 }
 
 func (h *handler) Time(t uplink.TimeAnswer) {
@@ -470,6 +497,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) || slices.Equal(t.Nonce, h.nonce) {
 		return // an answer to an older question, or the same once more
 	}
+	(*Agent)(h).proof(signature.ForTime, t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)

@@ -67,6 +67,6 @@ func TestOnlyAFreshTimeAnswerSetsTheClock(t *testing.T) {
 
 func TestConfigurationCannotCutACabinetOff(t *testing.T) {
 	t.Parallel()
-	got := brokers(wire.Config{Brokers: []string{"ssl://new:8883"}}, []string{"tcp://cloud:1883", "ssl://new:8883"})
+	got := brokers([]string{"ssl://new:8883"}, []string{"tcp://cloud:1883", "ssl://new:8883"})
 	require.Equal(t, []string{"ssl://new:8883", "tcp://cloud:1883"}, got)
 }

@@ -16,7 +16,7 @@ func (d *draft) order(c wire.Command) {
 	if _, seen := d.Commands[c.CommandID]; seen || c.CommandID == "" {
 		return
 	}
-	d.Commands[c.CommandID] = c.ExpiresAt
+	d.Commands[c.CommandID] = max(c.ExpiresAt, d.now.Wall(d.now.Mono)) // one that expired long ago may be replayed as well
 	d.touch(keyCommand + c.CommandID)
 	answer := func(outcome, reason string) {
 		d.record(wire.KindCommandOutcome, d.now.Mono, wire.CommandOutcome{CommandID: c.CommandID, Outcome: outcome, Reason: reason})

@@ -466,9 +466,9 @@ func (d *draft) pressedDone(in PressedDone) {
 
 // forget drops what is remembered only for a while.
 func (d *draft) forget() {
-	if d.now.Clock > wire.ClockUnset {
+	if d.now.Clock == wire.ClockSynced { // a wrong clock of its own would let a repeat through
 		for id, expiry := range d.Commands {
-			if d.now.Wall(d.now.Mono) > expiry+keepCommands {
+			if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) > expiry+keepCommands {
 				delete(d.Commands, id)
 				d.touch(keyCommand + id)
 			}

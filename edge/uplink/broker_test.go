@@ -118,7 +118,7 @@ func TestPlainConnectionsLeaveTheLoopbackNever(t *testing.T) {
 		Status: func() wire.Status { return wire.Status{} }, Sample: func() wire.Sample { return wire.Sample{} }, Handler: &rig{}})
 	require.NoError(t, err)
 	for _, b := range u.brokers {
-		_, err := u.dial(t.Context(), b)
+		_, err := u.dial(t.Context(), b.url)
 		require.ErrorContains(t, err, "only the loopback is allowed")
 	}
 	for _, bad := range []Config{{DeviceCode: "a b"}, {DeviceCode: "ok"}, {DeviceCode: "ok", Brokers: []string{"gopher://x:1"}}} {

@@ -16,6 +16,7 @@ const (
 	sameHole    = time.Second // further words about a hole that was just answered
 	refusalWait = time.Second // before a single record that was refused goes again
 	maxRefusals = 3
+	askAgain    = time.Minute // after a credit of none: the cloud says by itself when that changes
 )
 
 // flight is a batch that was sent and is not acknowledged.
@@ -137,7 +138,7 @@ func (s *sender) bad(first, acked uint64, now time.Time) (seq uint64, aside bool
 	return first, s.refusals >= maxRefusals
 }
 
-// credit paces lane 1.
+// credit paces lane 1. Every acknowledgement says it anew, of whichever lane.
 type credit struct {
 	known   bool // an acknowledgement came in this session
 	limited bool
@@ -165,20 +166,26 @@ func (c *credit) refill(now time.Time) {
 }
 
 // allow is how many of waiting records may go now, and when to ask again if
-// none. Without any credit for 10 s one record goes, so that its acknowledgement
-// brings a new one.
+// none: half a second's worth together, since each batch costs the cloud
+// something of its own. When no word of credit came for 10 s, or a minute after
+// word that there is none, one record goes, so that its acknowledgement brings a
+// new one.
 func (c *credit) allow(waiting uint64, now time.Time) (n int, again time.Time) {
 	switch {
 	case c.known && !c.limited:
 		return wire.MaxRecords, again
 	case !c.known || c.rate == 0:
-		if again = c.since.Add(noProgress); now.Before(again) {
+		wait := noProgress
+		if c.known {
+			wait = askAgain
+		}
+		if again = c.since.Add(wait); now.Before(again) {
 			return 0, again
 		}
 		return 1, again
 	}
 	c.refill(now)
-	want := float64(min(max(c.rate/10, 1), waiting, wire.MaxRecords))
+	want := float64(min(max(c.rate/2, 1), waiting, wire.MaxRecords))
 	if c.saved >= want {
 		return int(min(c.saved, wire.MaxRecords)), again
 	}

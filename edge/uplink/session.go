@@ -32,6 +32,9 @@ const (
 // errRefused is a login or subscription that the broker turned down.
 var errRefused = errors.New("refused by the broker")
 
+// errAgain ends a session that is to start again at the first address.
+var errAgain = errors.New("other addresses come first")
+
 // session is one connection. Its loop's goroutine owns everything below mqtt's
 // own channels.
 type session struct {
@@ -104,10 +107,11 @@ type message struct {
 }
 
 // connect runs one session: it returns how long it stood and why it ended.
-func (u *Uplink) connect(ctx context.Context, broker *url.URL, wg *sync.WaitGroup) (up time.Duration, err error) {
+func (u *Uplink) connect(ctx context.Context, at broker, wg *sync.WaitGroup) (up time.Duration, err error) {
 	s := &session{u: u, lost: make(chan error, 1), acks: make(chan wire.Ack, 256), timed: make(chan struct{}, 1),
 		out: make(chan message), sent: make(chan error, 1), onWire: make(chan struct{}, 1)}
 	u.count(func(c *Counters) { c.Attempts++ })
+	broker := at.url
 	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	s.client = mqtt.NewClient(s.options(dialing, broker))
@@ -120,22 +124,22 @@ func (u *Uplink) connect(ctx context.Context, broker *url.URL, wg *sync.WaitGrou
 	if err := s.subscribe(ctx); err != nil {
 		return max(time.Since(began), 1), err
 	}
-	u.setConnected(true)
-	defer u.setConnected(false)
+	u.setConnected(at.name)
+	defer u.setConnected("")
 	u.cfg.Logger.Info("connected", "broker", broker.Host)
 	wg.Go(s.write)
 	err = s.loop(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errAgain) {
 		s.goodbye()
 	}
 	close(s.out)
 	return max(time.Since(began), 1), err
 }
 
-func (u *Uplink) setConnected(v bool) {
+func (u *Uplink) setConnected(address string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.connected = v
+	u.connected = address
 }
 
 // options are for one connection: the library neither retries nor reconnects.
@@ -318,6 +322,8 @@ func (s *session) loop(ctx context.Context) error {
 			s.take(a, time.Now())
 		case <-s.timed:
 			s.timeKnown = true
+		case <-s.u.again:
+			return errAgain
 		case <-s.u.status:
 			s.statusDue = true
 		case <-s.u.cfg.Store.Wake():
@@ -522,9 +528,7 @@ func (s *session) take(a wire.Ack, now time.Time) {
 		return
 	}
 	s.answered[a.Lane] = true
-	if a.Lane == wire.Telemetry {
-		s.credit.grant(a.Credit, now)
-	}
+	s.credit.grant(a.Credit, now)
 	switch a.Refused {
 	case wire.RefusedFork, wire.RefusedEpochConflict:
 		s.begin(wire.GapStoreRolledBack, nil, a.Refused, now)

@@ -33,6 +33,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,15 +125,22 @@ type Counters struct {
 // Uplink is one device's end of the link.
 type Uplink struct {
 	cfg     Config
-	brokers []*url.URL
 	topics  topics
+	again   chan struct{} // start again at the first broker
 	status  chan struct{} // a status is due
 	down    chan func()   // for the handler
 	backoff backoff
 
 	mu        sync.Mutex
 	counters  Counters
-	connected bool
+	brokers   []broker // never empty
+	connected string   // address of the broker, "" while no session stands
+}
+
+// broker is an address as it was given and as it is used.
+type broker struct {
+	name string
+	url  *url.URL
 }
 
 type topics struct{ up, down, config, status string }
@@ -153,24 +161,70 @@ func New(cfg Config) (*Uplink, error) {
 		_, _ = rand.Read(seed[:])
 		cfg.Source = mathrand.NewPCG(binary.NativeEndian.Uint64(seed[:]), binary.NativeEndian.Uint64(seed[8:]))
 	}
-	u := &Uplink{cfg: cfg, status: make(chan struct{}, 1), down: make(chan func(), 64)}
+	u := &Uplink{cfg: cfg, again: make(chan struct{}, 1), status: make(chan struct{}, 1), down: make(chan func(), 64)}
 	u.backoff.rnd = mathrand.New(cfg.Source)
 	for _, b := range cfg.Brokers {
-		addr, err := url.Parse(b)
-		if err != nil || addr.Host == "" {
-			return nil, fmt.Errorf("uplink: broker address %q", b)
+		if err := CheckAddress(b); err != nil {
+			return nil, fmt.Errorf("uplink: %w", err)
 		}
-		if cfg.Dial == nil && dialers[addr.Scheme] == nil {
-			return nil, fmt.Errorf("uplink: broker address %q: unknown scheme", b)
-		}
-		u.brokers = append(u.brokers, addr)
 	}
+	u.SetBrokers(cfg.Brokers)
 	if cfg.Dial == nil {
 		u.cfg.Dial = u.dial
 	}
 	base := cfg.Prefix + "/device/" + cfg.DeviceCode + "/"
 	u.topics = topics{up: base + "up", down: base + "down", config: base + "config", status: base + "status"}
 	return u, nil
+}
+
+// CheckAddress reports what is wrong with the address of a broker, or nil.
+func CheckAddress(b string) error {
+	addr, err := url.Parse(b)
+	switch {
+	case err != nil || addr.Hostname() == "":
+		return fmt.Errorf("broker address %q: use one such as ssl://tms.example:8883", b)
+	case dialers[addr.Scheme] == nil:
+		return fmt.Errorf("broker address %q: unknown scheme", b)
+	}
+	return nil
+}
+
+// SetBrokers replaces the addresses, from the next attempt on. A session stands
+// unless its address is not among them. Addresses that CheckAddress refuses are
+// left out; with none left nothing changes.
+func (u *Uplink) SetBrokers(addresses []string) {
+	var list []broker
+	for _, b := range addresses {
+		if CheckAddress(b) == nil {
+			addr, _ := url.Parse(b) // CheckAddress has
+			list = append(list, broker{b, addr})
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	u.mu.Lock()
+	u.brokers = list
+	gone := u.connected != "" && !slices.ContainsFunc(list, func(b broker) bool { return b.name == u.connected })
+	u.mu.Unlock()
+	if gone {
+		u.Again()
+	}
+}
+
+// Again ends the session, if one stands, and starts at the first address.
+func (u *Uplink) Again() {
+	select {
+	case u.again <- struct{}{}:
+	default:
+	}
+}
+
+// Broker is the address at which the session stands, "" when none does.
+func (u *Uplink) Broker() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.connected
 }
 
 // StatusChanged says that the status should go out again. Calls within 200 ms
@@ -191,9 +245,7 @@ func (u *Uplink) Counters() Counters {
 
 // Connected reports whether a session stands.
 func (u *Uplink) Connected() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.connected
+	return u.Broker() != ""
 }
 
 func (u *Uplink) count(fn func(*Counters)) {
@@ -211,10 +263,16 @@ func (u *Uplink) Run(ctx context.Context) error {
 	defer stop()
 	wg.Go(func() { u.dispatch(inner) })
 	for i := 0; ctx.Err() == nil; i++ {
+		u.mu.Lock()
 		broker := u.brokers[i%len(u.brokers)]
+		u.mu.Unlock()
 		up, err := u.connect(ctx, broker, &wg)
 		if ctx.Err() != nil {
 			break
+		}
+		if errors.Is(err, errAgain) {
+			i = -1
+			continue
 		}
 		wait := u.backoff.after(outcome{up: up, refused: errors.Is(err, errRefused)})
 		if up > 0 && up < steady {
@@ -223,19 +281,25 @@ func (u *Uplink) Run(ctx context.Context) error {
 		if up >= steady {
 			i-- // it worked: the same one first
 		}
-		u.cfg.Logger.Warn("not connected", "broker", broker.Host, "error", err, "connected_for", up, "retry_in", wait)
-		sleep(ctx, wait)
+		u.cfg.Logger.Warn("not connected", "broker", broker.url.Host, "error", err, "connected_for", up, "retry_in", wait)
+		if u.sleep(ctx, wait) {
+			i = -1
+		}
 	}
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// sleep waits, until it is to start again at the first address: it reports that.
+func (u *Uplink) sleep(ctx context.Context, d time.Duration) (again bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
+	case <-u.again:
+		return true
 	case <-t.C:
 	}
+	return false
 }
 
 // dispatch calls the handler.

@@ -53,8 +53,15 @@ const Doors = 4
 // Cabinet devices are added as they are given.
 func New(t testing.TB, log *slog.Logger, more ...server.SandboxDevice) *World {
 	t.Helper()
+	return NewOn(t, "", log, more...)
+}
+
+// NewOn is New with a database of its own at an address, outside of any bubble;
+// "" is New.
+func NewOn(t testing.TB, database string, log *slog.Logger, more ...server.SandboxDevice) *World {
+	t.Helper()
 	w := &World{T: t, dir: filepath.Join(t.TempDir(), "cloud")}
-	w.cfg = server.Config{Dir: w.dir, Node: "one", Log: log, WebhookWaits: []time.Duration{1000 * time.Hour},
+	w.cfg = server.Config{Dir: w.dir, Database: database, Node: "one", Log: log, WebhookWaits: []time.Duration{1000 * time.Hour},
 		WebhookDial: func(context.Context, netip.AddrPort) (net.Conn, error) { return nil, errors.New("nobody listens") }}
 	require.NoError(t, os.MkdirAll(w.dir, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "postern.db"), migrated(), 0o600))

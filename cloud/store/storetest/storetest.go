@@ -98,6 +98,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"ShipmentSerialises":       shipmentSerialises,
 		"CommitOrder":              commitOrder,
 		"JournalAndGaps":           journalAndGaps,
+		"AsidesAreBounded":         asidesAreBounded,
 		"DeviceSeen":               deviceSeen,
 		"DeviceFaults":             deviceFaults,
 		"Epochs":                   epochs,

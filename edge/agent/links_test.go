@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/edge/uplink"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// bench is an agent that reaches nobody, with what it dialled.
+type bench struct {
+	t      *testing.T
+	dir    string
+	old    *signature.Signer
+	next   *signature.Signer
+	agent  *Agent
+	stop   context.CancelFunc
+	run    sync.WaitGroup
+	mu     sync.Mutex
+	dialed []string
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "agent"), old: signer(t, 1), next: signer(t, 2)}
+	b.start()
+	return b
+}
+
+func signer(t *testing.T, seed byte) *signature.Signer {
+	t.Helper()
+	s, err := signature.NewSigner(ed25519.NewKeyFromSeed(append(make([]byte, 31), seed)))
+	require.NoError(t, err)
+	return s
+}
+
+func (b *bench) start() {
+	b.t.Helper()
+	a, err := New(Config{Dir: b.dir, Secrets: access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "x", CodeSalt: make([]byte, 16), CodeKey: make([]byte, 32),
+		Keys: []wire.PinnedKey{b.old.Pinned()}, Brokers: []string{"tcp://old:1883"}},
+		Lines: []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: lockbus.CU48}}}},
+		Open:  func(context.Context, board.LineConfig) (board.Port, error) { return nil, errors.New("no line") },
+		Dial: func(_ context.Context, to *url.URL) (net.Conn, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.dialed = append(b.dialed, to.Hostname())
+			return nil, errors.New("nobody is there")
+		}})
+	require.NoError(b.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	b.agent, b.stop = a, stop
+	b.run.Go(func() {
+		if err := a.Run(ctx); err != nil {
+			b.t.Errorf("agent: %v", err)
+		}
+	})
+	synctest.Wait()
+}
+
+func (b *bench) halt() { b.stop(); b.run.Wait() }
+
+// dials are the hosts that were tried since the last call.
+func (b *bench) dials() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := strings.Join(b.dialed, " ")
+	b.dialed = nil
+	return s
+}
+
+func (b *bench) config(by *signature.Signer, version uint64, keys []wire.PinnedKey, brokers ...string) {
+	b.t.Helper()
+	env, err := by.Sign(signature.ForConfig, wire.Config{Version: version, DeviceCode: "CAB-1", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}},
+		Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Keys: keys, Brokers: brokers})
+	require.NoError(b.t, err)
+	(*handler)(b.agent).Config(env)
+	synctest.Wait()
+}
+
+// results are those of the config_applied records that are kept.
+func (b *bench) results() (out []string) {
+	b.t.Helper()
+	run, err := b.agent.store.Read(wire.Settlement, 1, 1000, 1<<20)
+	require.NoError(b.t, err)
+	for _, raw := range run.Records {
+		r, err := wire.DecodeRecord(raw)
+		require.NoError(b.t, err)
+		var c wire.ConfigApplied
+		if r.Kind == wire.KindConfigApplied {
+			require.NoError(b.t, wire.Decode(r.Body, &c))
+			out = append(out, c.Result)
+		}
+	}
+	return out
+}
+
+func (b *bench) stand() stand {
+	b.agent.links.mu.Lock()
+	defer b.agent.links.mu.Unlock()
+	return b.agent.links.kept.Stand
+}
+
+func (b *bench) trusts(s *signature.Signer) bool {
+	env, err := s.Sign(signature.ForTime, wire.Time{DeviceCode: "CAB-1"})
+	require.NoError(b.t, err)
+	var p wire.Time
+	return (*handler)(b.agent).keys().Open(signature.ForTime, env, &p) == nil
+}
+
+func TestAddressesGoBackAfterTenMinutesOfTryingAcrossStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		b.config(b.old, 1, []wire.PinnedKey{b.old.Pinned()})
+		require.Equal(t, proven, b.stand(), "its own signature proves the keys, and the addresses are as before")
+		b.dials()
+		b.config(b.old, 2, []wire.PinnedKey{b.old.Pinned()}, "ssl://new:8883")
+		require.Equal(t, onTrial, b.stand())
+		require.Equal(t, "new", b.dials(), "tried at once")
+		time.Sleep(4 * time.Minute)
+		require.Contains(t, b.dials(), "new old new")
+		b.halt()
+		time.Sleep(time.Hour) // without power it cannot try
+		b.start()
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, onTrial, b.stand())
+		require.Contains(t, b.dials(), "new old new")
+		require.Len(t, b.results(), 2)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, goneBack, b.stand())
+		require.Len(t, b.results(), 3)
+		require.Contains(t, b.results()[2], "went back")
+		b.dials()
+		time.Sleep(5 * time.Minute)
+		require.NotContains(t, b.dials(), "new")
+		b.halt()
+		b.start()
+		time.Sleep(time.Hour)
+		require.NotContains(t, b.dials(), "new", "nor after a start")
+		require.Len(t, b.results(), 3, "told once")
+		require.EqualValues(t, 2, b.agent.loop.State().Config.Version, "the rest of the configuration stands")
+
+		b.config(b.old, 3, []wire.PinnedKey{b.old.Pinned()}, "ssl://newer:8883")
+		require.Contains(t, b.dials(), "newer")
+		b.config(b.old, 4, []wire.PinnedKey{b.old.Pinned()})
+		require.Equal(t, proven, b.stand(), "the last good ones need no trial")
+	})
+}
+
+// New keys that nobody signs with would lock the cloud out for good.
+func TestKeysThatNobodySignsWithGoBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		second, wrong := signer(t, 3), signer(t, 4)
+		b.config(b.old, 1, []wire.PinnedKey{b.old.Pinned(), second.Pinned()})
+		require.Equal(t, proven, b.stand())
+		b.config(b.old, 2, []wire.PinnedKey{wrong.Pinned()})
+		require.Equal(t, onTrial, b.stand(), "signed by a key that it does not list")
+		require.True(t, b.trusts(wrong))
+		require.True(t, b.trusts(second), "meanwhile both count")
+		time.Sleep(11 * time.Minute)
+		require.Equal(t, goneBack, b.stand())
+		require.False(t, b.trusts(wrong))
+		require.True(t, b.trusts(second))
+
+		b.config(second, 3, []wire.PinnedKey{b.next.Pinned()})
+		require.Equal(t, onTrial, b.stand())
+		env, err := b.next.Sign(signature.ForTime, wire.Time{DeviceCode: "CAB-1", Nonce: []byte("n"), ServerTime: time.Now().UnixNano()})
+		require.NoError(t, err)
+		(*handler)(b.agent).Time(uplink.TimeAnswer{Envelope: env, Nonce: []byte("n"), SentAt: time.Now(), ReceivedAt: time.Now()})
+		require.Equal(t, proven, b.stand())
+		require.True(t, b.trusts(b.next))
+		require.False(t, b.trusts(second), "replaced")
+		b.halt()
+		b.start()
+		time.Sleep(20 * time.Minute)
+		require.Equal(t, proven, b.stand())
+		require.True(t, b.trusts(b.next))
+	})
+}
+
+func TestConfigurationWithAnAddressThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		b.config(b.old, 1, nil, "new:8883")
+		require.Contains(t, b.results()[0], "broker address")
+		require.Zero(t, b.agent.loop.State().Config.Version)
+		b.halt()
+		b.start() // a refused address must not keep the agent from starting
+	})
+}
