@@ -219,6 +219,22 @@ var errors = map[string]texts{
 		"Dieser Schrank gehört einem anderen Zusteller und ist nicht freigegeben. Bitte einen anderen wählen.",
 		"Esta taquilla es de otro transportista y no está compartida con usted. Elija otra.",
 	},
+	"CORRECTION_LIMIT": {
+		"This delivery was corrected as often as is allowed. Let the recipient collect it, or retrieve the package.",
+		"此投递的更正次数已达上限。请让收件人取件，或取回包裹。",
+		"此投遞的更正次數已達上限。請讓收件人取件，或取回包裹。",
+		"Cette livraison a été corrigée autant de fois que permis. Laissez le destinataire la retirer, ou reprenez le colis.",
+		"Diese Lieferung wurde so oft korrigiert wie erlaubt. Bitte abholen lassen oder das Paket zurückholen.",
+		"Esta entrega se ha corregido tantas veces como se permite. Deje que el destinatario la recoja o retire el paquete.",
+	},
+	"CORRECTION_WINDOW_CLOSED": {
+		"The time for a correction is over. Let the recipient collect it, or retrieve the package.",
+		"更正时限已过。请让收件人取件，或取回包裹。",
+		"更正時限已過。請讓收件人取件，或取回包裹。",
+		"Le délai de correction est passé. Laissez le destinataire retirer le colis, ou reprenez-le.",
+		"Die Zeit für eine Korrektur ist vorbei. Bitte abholen lassen oder das Paket zurückholen.",
+		"El plazo para corregir ha terminado. Deje que el destinatario la recoja o retire el paquete.",
+	},
 	"DELIVERY_NOT_FOUND": {
 		"There is no such delivery of yours. Check the id, or use ref: and your reference number.",
 		"找不到您的该投递任务。请检查 id，或使用 ref: 加参考号。",

@@ -55,17 +55,17 @@ var failureCodes = []string{"NO_COMPARTMENT", doorNotOpened, "DEVICE_OFFLINE", "
 func (in FailInput) check() error {
 	f := fields{}
 	if len(in.Note) > 255 {
-		f.add("note", "The note has at most 255 characters.")
+		f.add("note", "The value is too long.")
 	}
-	if (len(in.Packages) == 0) == (in.FailureCode == "") {
-		f.add("failure_code", "Give either a failure_code or packages.")
-	}
-	if in.FailureCode != "" && !slices.Contains(failureCodes, in.FailureCode) {
-		f.add("failure_code", "The failure_code must be one of %v.", failureCodes)
+	switch {
+	case len(in.Packages) == 0 && in.FailureCode == "":
+		f.add("failure_code", "The value is required.")
+	case in.FailureCode != "" && (len(in.Packages) > 0 || !slices.Contains(failureCodes, in.FailureCode)):
+		f.add("failure_code", "The value is not one of those allowed.")
 	}
 	for i, p := range in.Packages {
 		if !slices.Contains(failureCodes, p.FailureCode) {
-			f.add("packages."+strconv.Itoa(i)+".failure_code", "The failure_code must be one of %v.", failureCodes)
+			f.add("packages."+strconv.Itoa(i)+".failure_code", "The value is not one of those allowed.")
 		}
 	}
 	return f.err()

@@ -59,10 +59,15 @@ func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, l *time.Loc
 // CORRECTION_WINDOW_CLOSED, CORRECTION_LIMIT, GRID_NOT_FOUND, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
 func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) (CorrectOutput, error) {
-	if in.Reason == "" || len(in.Reason) > 255 {
-		f := fields{}
-		f.add("reason", "The reason must have 1 to 255 characters.")
-		return CorrectOutput{}, f.err()
+	f := fields{}
+	if in.Reason == "" {
+		f.add("reason", "The value is required.")
+	}
+	if len(in.Reason) > 255 {
+		f.add("reason", "The reason has at most 255 characters.")
+	}
+	if err := f.err(); err != nil {
+		return CorrectOutput{}, err
 	}
 	var cmd cloud.Command
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {

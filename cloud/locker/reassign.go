@@ -26,8 +26,11 @@ type ReassignInput struct {
 // PARCEL_TOO_LARGE, DEVICE_OFFLINE, DEVICE_TIMEOUT.
 func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput) (OpenOutput, error) {
 	f := fields{}
-	if (in.Size == "") == (in.GridID == 0) {
-		f.add("size", "Give either a size or a grid_id.")
+	if in.Size == "" && in.GridID == 0 {
+		f.add("size", "The value is required.")
+	}
+	if in.Size != "" && in.GridID != 0 {
+		f.add("grid_id", "The value is not one of those allowed.")
 	}
 	if in.Size != "" && !slices.Contains(sizes, in.Size) {
 		f.add("size", "The size must be S, M, L or XL.")
