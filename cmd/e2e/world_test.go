@@ -94,6 +94,7 @@ type cabinet struct {
 
 	system   func() time.Time // the machine's clock; nil is true
 	maxBytes int64            // of the store; 0 is the usual limit
+	disk     func() error     // under the store; nil is a healthy one
 
 	cut      atomic.Bool // the network to the cloud
 	mu       sync.Mutex
@@ -149,7 +150,7 @@ func (c *cabinet) start() {
 	c.w.t.Helper()
 	secrets := c.w.secrets(c.code)
 	a, err := agent.New(agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
-		System: c.system, MaxBytes: c.maxBytes,
+		System: c.system, MaxBytes: c.maxBytes, Disk: c.disk,
 		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
 			conn, err := c.sim.Dial(l.Port)
 			if err != nil {
