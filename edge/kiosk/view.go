@@ -30,7 +30,7 @@ type View struct {
 
 // StoreView is how the cabinet's memory stands.
 type StoreView struct {
-	State         string    `json:"state"` // ok, full, broken
+	State         string    `json:"state"` // ok, working (slow now), full, broken
 	FilledPercent int       `json:"filled_percent"`
 	Waiting       [2]uint64 `json:"waiting"`
 }
@@ -94,6 +94,8 @@ func (k *Kiosk) view() View {
 		v.Store.State = "broken"
 	case st.FilledPercent >= fullFrom:
 		v.Store.State = "full"
+	case k.cfg.Loop.Working():
+		v.Store.State = "working"
 	}
 	v.doors(&s, now)
 	v.openings(&s, now)
