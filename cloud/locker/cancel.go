@@ -114,10 +114,8 @@ func (s *Service) Fail(ctx context.Context, c cloud.Caller, in FailInput) (Deliv
 			return conflict(*d) // before doors have opened, a package is taken out of the delivery
 		}
 		d.FailureCode = ""
-		for i := range d.Packages {
-			if d.Packages[i].FailureCode != "" {
-				d.Packages[i].Status = cloud.PackageFailed
-			}
+		for _, x := range in.Packages {
+			findPackage(d, x.TrackingNumber).Status = cloud.PackageFailed
 		}
 		return errPart
 	})
