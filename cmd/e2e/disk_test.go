@@ -145,6 +145,7 @@ func TestWholeAgentOnAFullDisk(t *testing.T) {
 		full.Store(true)
 		_, err := c.agent.Desk().Type(context.Background(), *other.DeliveryCode, nil)
 		require.ErrorIs(t, err, edgelocker.ErrFull, "no new session")
+		require.True(t, c.agent.Loop().Full(), "and the page says so")
 		require.Len(t, c.agent.Loop().State().Openings, 1)
 		asked, err := w.open("R-2")
 		require.NoError(t, err)
@@ -158,6 +159,7 @@ func TestWholeAgentOnAFullDisk(t *testing.T) {
 
 		full.Store(false)
 		w.delivered("R-1")
+		require.False(t, c.agent.Loop().Full())
 		c.drained()
 		settled, _ := kept[wire.OpeningSettled](w, wire.KindOpeningSettled)
 		require.Len(t, settled, 1)

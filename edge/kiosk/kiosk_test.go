@@ -39,6 +39,7 @@ type fake struct {
 	online  bool
 	broken  bool
 	working bool
+	full    bool
 	hold    chan struct{} // asks wait for it
 }
 
@@ -72,6 +73,7 @@ func (f *fake) set(change func(*locker.State)) {
 	change(&f.state)
 }
 func (f *fake) Broken() bool    { return f.broken }
+func (f *fake) Full() bool      { return f.full }
 func (f *fake) Working() bool   { return f.working }
 func (f *fake) Connected() bool { return f.online }
 
@@ -247,6 +249,9 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	f.working = true
 	_, body, _ = call(k, "GET", "/api/state", "")
 	require.Contains(t, body, `"state":"working"`, "not hanging")
+	f.full = true
+	_, body, _ = call(k, "GET", "/api/state", "")
+	require.Contains(t, body, `"state":"full"`, "a full disk, though the store is small")
 	f.broken = true
 	_, body, _ = call(k, "GET", "/api/state", "")
 	require.Contains(t, body, `"state":"broken"`)

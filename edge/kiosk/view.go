@@ -92,7 +92,7 @@ func (k *Kiosk) view() View {
 	switch {
 	case k.cfg.Loop.Broken():
 		v.Store.State = "broken"
-	case st.FilledPercent >= fullFrom:
+	case st.FilledPercent >= fullFrom, k.cfg.Loop.Full():
 		v.Store.State = "full"
 	case k.cfg.Loop.Working():
 		v.Store.State = "working"

@@ -67,6 +67,7 @@ type Loop struct {
 	active bool
 	last   Now // of the newest step; owned by Run
 	broken atomic.Bool
+	full   atomic.Bool
 	since  atomic.Int64 // mono since when a commit runs, 0 when none does
 }
 
@@ -133,6 +134,10 @@ func (l *Loop) State() State { return *l.state.Load() }
 
 // Broken reports whether the last commit failed: new sessions are refused.
 func (l *Loop) Broken() bool { return l.broken.Load() }
+
+// Full reports whether the store had no room for the last commit, by its own
+// limit or the disk's: new sessions are refused.
+func (l *Loop) Full() bool { return l.full.Load() }
 
 // slowCommit is how long the store may take before people are told to wait.
 const slowCommit = time.Second
@@ -305,6 +310,7 @@ func (l *Loop) step(ctx context.Context, list []timed, asked bool) (Answer, erro
 		l.since.Store(max(1, l.cfg.Clock.Mono(time.Now())))
 		err := l.cfg.Store.Keep(ctx, put, records, urgent)
 		l.since.Store(0)
+		l.full.Store(errors.Is(err, ErrFull))
 		l.broken.Store(err != nil && !errors.Is(err, ErrFull))
 		if errors.Is(err, ErrFull) {
 			return Answer{}, ErrFull
