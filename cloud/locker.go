@@ -117,6 +117,13 @@ type Delivery struct {
 	CreatedAt, DoorsOpenedAt, DepositedAt, PickedUpAt, ExpiredAt, CancelledAt, FailedAt time.Time
 }
 
+// DueDelivery names a delivery whose deadline has passed.
+type DueDelivery struct {
+	ID       DeliveryID
+	DeviceID DeviceID
+	At       time.Time // the deadline
+}
+
 // PackageStatus is the state of one package of a delivery.
 type PackageStatus string
 
@@ -160,6 +167,7 @@ type Opening struct {
 	Doors       []OpeningDoor
 	State       string // requested, running, settled, ended
 	EndReason   string
+	Reason      string // why a correction or reassignment was asked for
 	ConfirmedBy wire.ConfirmedBy
 	Told        bool // doors_opened was told
 	RequestedAt time.Time

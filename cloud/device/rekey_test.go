@@ -148,3 +148,34 @@ func TestDeliveriesMadeDuringAnEnrolmentHaveTheNewVerifiers(t *testing.T) {
 		}
 	})
 }
+
+// A delivery that was given up and is tried again after its cabinet was given
+// other secrets has codes that the cabinet takes.
+func TestCodesThatComeBackAfterNewSecretsAreMadeAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		one := create(w, "R-1", "CAB-1", "PK-1")
+		_, err := w.Lockers.Fail(context.Background(), w.Box.ProviderCaller, locker.FailInput{Delivery: "ref:R-1", FailureCode: "OTHER"})
+		require.NoError(t, err)
+		_, err = w.Lockers.Configure(context.Background(), d.ID, func(c *wire.Config) error { c.Codes.Passes = 2; return nil })
+		require.NoError(t, err)
+		hold(d, 5)
+		none := 0
+		_, err = w.Lockers.OpenDoors(context.Background(), w.Box.ProviderCaller, locker.OpenInput{Delivery: "ref:R-1", WaitSeconds: &none})
+		require.NoError(t, err)
+		secrets := secretsOf(t, w, d)
+		c := devicetest.Wait(t, "codes", d.Codes)
+		set := 0
+		for _, e := range c.Entries {
+			if e.Op != wire.CodeSet {
+				continue
+			}
+			set++
+			code := *one.DeliveryCode
+			if e.Kind == wire.CodePickup {
+				code = pickupCode(t, w, one.DeliveryNumber)
+			}
+			require.Equal(t, passcode.Verifier(code, secrets.Salt, secrets.Key, secrets.Params), e.Verifier)
+		}
+		require.Equal(t, 2, set)
+	})
+}

@@ -74,7 +74,7 @@ type (
 		Livemode         bool                 `json:"livemode"`
 		Metadata         json.RawMessage      `json:"metadata"`
 		Opening          *OpeningBody         `json:"opening"`
-		Correction       *struct{}            `json:"correction"`
+		Correction       *CorrectionBody      `json:"correction"`
 		Rotation         *Rotation            `json:"rotation"`
 		CreatedAt        *string              `json:"created_at"`
 		DoorsOpenedAt    *string              `json:"doors_opened_at"`
@@ -119,11 +119,11 @@ func recipient(r cloud.Recipient) recipientBody {
 
 // deliveryBody shows a delivery. The delivery code is shown while it can be
 // used, the pickup code once it counts as assigned, until the parcel is gone.
-func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, l *time.Location) DeliveryBody {
+func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, cor *CorrectionBody, l *time.Location) DeliveryBody {
 	b := DeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, DeviceID: d.DeviceID,
 		Packages: []PackageBody{}, Recipient: recipient(d.Recipient), Courier: d.Courier, PickupCodeActive: d.PickupCodeActive, Notify: d.Notify,
 		DeliverBefore: cloud.Stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: cloud.Stamp(d.DueAt, l),
-		ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o,
+		ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o, Correction: cor,
 		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
 		ExpiredAt: cloud.Stamp(d.ExpiredAt, l), CancelledAt: cloud.Stamp(d.CancelledAt, l), FailedAt: cloud.Stamp(d.FailedAt, l)}
 	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
@@ -175,12 +175,13 @@ type eventData struct {
 	PickupCodeActive bool              `json:"pickup_code_active"`
 	DeliveryCode     *string           `json:"delivery_code"`
 	ConfirmedBy      *wire.ConfirmedBy `json:"confirmed_by"`
-	Correction       *struct{}         `json:"correction"`
+	Correction       *CorrectionBody   `json:"correction"`
 	Rotation         *Rotation         `json:"rotation"`
 	DueAt            *string           `json:"due_at"`
 	DepositedAt      *string           `json:"deposited_at,omitempty"`
 	PickedUpAt       *string           `json:"picked_up_at,omitempty"`
 	PickedUpBy       *pickedUpBy       `json:"picked_up_by,omitempty"`
+	ExpiredKind      string            `json:"expired_kind,omitempty"`
 	ExpiredAt        *string           `json:"expired_at,omitempty"`
 	CancelledAt      *string           `json:"cancelled_at,omitempty"`
 	CancelReason     string            `json:"cancel_reason,omitempty"`
@@ -227,6 +228,7 @@ const (
 	EventDelivered          = "locker_delivery.delivered"
 	EventPickedUp           = "locker_delivery.picked_up"
 	EventDeliveryFailed     = "locker_delivery.delivery_failed"
+	EventExpired            = "locker_delivery.expired"
 	EventCancelled          = "locker_delivery.cancelled"
 	EventCorrectionReopened = "locker_delivery.correction_reopened"
 	EventPickupCodeChanged  = "locker_delivery.pickup_code_changed"
@@ -322,11 +324,15 @@ func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.De
 	for _, p := range d.Packages {
 		b.Data.Packages = append(b.Data.Packages, eventPackage{p.TrackingNumber, cloud.OrNull(p.Reference), cloud.OrNull(p.GridID), p.Status, p.FailureCode})
 	}
+	if d.Status == cloud.DeliveryExpired {
+		b.Data.ExpiredKind = d.ExpiredKind
+	}
 	if o != nil {
 		cells, err := cellsOf(v, d.DeviceID, *o)
 		if err != nil {
 			return eventBody{}, err
 		}
+		b.Data.Correction = s.correctionBody(d, o, l)
 		b.Data.Opening = openingBody(*o, cells, l)
 	}
 	return b, nil

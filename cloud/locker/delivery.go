@@ -76,36 +76,20 @@ func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore tim
 	if in.DeviceID <= 0 {
 		f.add("device_id", "The device_id is required.")
 	}
-	if n := len(in.Packages); n == 0 || n > 10 {
+	if n := len(in.Packages); n == 0 || n > maxPackages {
 		f.add("packages", "A delivery has 1 to 10 packages.")
 	}
 	seen := map[string]bool{}
 	for i, p := range in.Packages {
 		at := "packages." + strconv.Itoa(i)
-		switch number := strings.ToUpper(p.TrackingNumber); {
-		case !validTracking(p.TrackingNumber):
-			f.add(at+".tracking_number", "The tracking_number must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
-		case seen[number]:
+		f.pack(at+".", p)
+		number := strings.ToUpper(p.TrackingNumber)
+		if seen[number] {
 			f.add(at+".tracking_number", "The tracking_number is listed twice.")
-		default:
-			seen[number] = true
 		}
-		if p.Size != "" && !slices.Contains(sizes, p.Size) {
-			f.add(at+".size", "The size must be S, M, L or XL.")
-		}
-		if p.Weight < 0 || p.Length < 0 || p.Width < 0 || p.Height < 0 {
-			f.add(at, "Weight and dimensions must not be negative.")
-		}
-		if len(p.Reference) > 64 || len(p.Description) > 255 {
-			f.add(at, "The reference has at most 64 characters, the description 255.")
-		}
+		seen[number] = true
 	}
-	if in.Recipient.Name == "" || len(in.Recipient.Name) > 120 {
-		f.add("recipient.name", "The name must have 1 to 120 characters.")
-	}
-	if in.Recipient.Phone == "" && in.Recipient.Email == "" {
-		f.add("recipient", "A phone number or an email address is required.")
-	}
+	f.recipient(in.Recipient)
 	if in.CollectWithin == 0 {
 		in.CollectWithin = 72
 	}
@@ -114,19 +98,59 @@ func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore tim
 	}
 	deliverBefore = now.Add(72 * time.Hour)
 	if in.DeliverBefore != "" {
-		if deliverBefore, err = parseTime(in.DeliverBefore, l); err != nil {
-			f.add("deliver_before", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
-		} else if !deliverBefore.After(now) {
-			f.add("deliver_before", "The time must lie ahead.")
-		}
+		deliverBefore = f.deliverBefore(in.DeliverBefore, l, now)
 	}
-	if len(in.Metadata) > 0 {
-		var m map[string]any
-		if json.Unmarshal(in.Metadata, &m) != nil {
-			f.add("metadata", "The metadata must be an object.")
-		}
-	}
+	f.metadata(in.Metadata)
 	return deliverBefore.UTC(), f.err()
+}
+
+const maxPackages = 10
+
+// pack checks one package; its fields are found under at.
+func (f fields) pack(at string, p PackageInput) {
+	if !validTracking(p.TrackingNumber) {
+		f.add(at+"tracking_number", "The tracking_number must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
+	}
+	if p.Size != "" && !slices.Contains(sizes, p.Size) {
+		f.add(at+"size", "The size must be S, M, L or XL.")
+	}
+	if p.Weight < 0 || p.Length < 0 || p.Width < 0 || p.Height < 0 {
+		f.add(at+"weight", "Weight and dimensions must not be negative.")
+	}
+	if len(p.Reference) > 64 || len(p.Description) > 255 {
+		f.add(at+"reference", "The reference has at most 64 characters, the description 255.")
+	}
+}
+
+func newPackage(position int, p PackageInput) cloud.Package {
+	return cloud.Package{Position: position, TrackingNumber: p.TrackingNumber, Reference: p.Reference, Size: p.Size, Weight: p.Weight,
+		Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description, Status: cloud.PackageCreated}
+}
+
+func (f fields) recipient(r cloud.Recipient) {
+	if r.Name == "" || len(r.Name) > 120 {
+		f.add("recipient.name", "The name must have 1 to 120 characters.")
+	}
+	if r.Phone == "" && r.Email == "" {
+		f.add("recipient", "A phone number or an email address is required.")
+	}
+}
+
+func (f fields) deliverBefore(s string, l *time.Location, now time.Time) time.Time {
+	t, err := parseTime(s, l)
+	if err != nil {
+		f.add("deliver_before", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
+	} else if !t.After(now) {
+		f.add("deliver_before", "The time must lie ahead.")
+	}
+	return t.UTC()
+}
+
+func (f fields) metadata(raw json.RawMessage) {
+	var m map[string]any
+	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil {
+		f.add("metadata", "The metadata must be an object.")
+	}
 }
 
 func parseTime(s string, l *time.Location) (time.Time, error) {
@@ -289,57 +313,6 @@ func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) 
 	return c, nil
 }
 
-// secrets are what a device's verifiers are made with now, and the same sealed:
-// a decision compares them, since the device may enrol again meanwhile.
-func (s *Service) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets, sealed []byte, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := v.Device(id)
-		sealed = d.SealedCode
-		return err
-	})
-	if err == nil {
-		c, err = OpenSecrets(s.cfg.Sealer, sealed)
-	}
-	return c, sealed, err
-}
-
-// maxLiveCodes bounds what a device's list can hold at once.
-const maxLiveCodes = wire.MaxRecords
-
-// codeFree refuses a verifier that is in the list, or may still be live at a
-// cabinet that has not seen its revocation.
-func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
-	rows, err := v.CodeRows(d.ID, 0, maxLiveCodes)
-	if err != nil {
-		return err
-	}
-	if len(rows)+len(verifiers) > maxLiveCodes {
-		return cloud.E(cloud.Conflict, "NO_COMPARTMENT")
-	}
-	unseen, err := v.CodeRows(d.ID, d.CodesHeld, maxLiveCodes)
-	if err != nil {
-		return err
-	}
-	for _, r := range unseen {
-		if r.Entry.Op != wire.CodeRevoke || r.DeliveryID == 0 {
-			continue
-		}
-		old, err := v.DeliveryCodes(r.DeliveryID) // those that the cabinet still takes
-		if err != nil {
-			return err
-		}
-		rows = append(rows, old...)
-	}
-	for _, r := range append(rows, unseen...) {
-		for _, x := range verifiers {
-			if bytes.Equal(r.Entry.Verifier, x) {
-				return errCodeTaken
-			}
-		}
-	}
-	return nil
-}
-
 func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, now time.Time, hash []byte, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
 	device, err := v.Device(in.DeviceID)
 	if err != nil {
@@ -364,68 +337,44 @@ func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 	}
 	ch := &cloud.Changes{}
 	for i, p := range in.Packages {
-		d.Packages = append(d.Packages, cloud.Package{Position: i, TrackingNumber: p.TrackingNumber, Reference: p.Reference, Size: p.Size, Weight: p.Weight,
-			Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description, Status: cloud.PackageCreated})
+		d.Packages = append(d.Packages, newPackage(i, p))
+	}
+	rows, err := v.Compartments(device.ID)
+	if err != nil {
+		return nil, 0, err
+	}
+	cells := make([]*cloud.Compartment, len(rows))
+	for i := range rows {
+		cells[i] = &rows[i]
 	}
 	if in.Reserve == nil || *in.Reserve {
-		cells, err := reserve(v, &d)
+		taken, err := reserve(cells, &d)
 		if err != nil {
 			return nil, 0, err
 		}
-		ch.Compartments = cells
+		for _, c := range taken {
+			ch.Compartments = append(ch.Compartments, *c)
+		}
 	}
 	for i := range d.Packages {
 		if err := announce(v, ch, c, d, i, now); err != nil {
 			return nil, 0, err
 		}
 	}
-	device.CodeList += 2
-	ch.Codes = []cloud.CodeRow{
-		{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: codeEntry(d, ch.Compartments, device.CodeList-1, wire.CodeDelivery, codes.delivery)},
-		{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: codeEntry(d, ch.Compartments, device.CodeList, wire.CodePickup, codes.pickup)},
+	doors := doorsByGrid(cells)
+	for _, e := range []wire.CodeEntry{codeEntry(d, doors, wire.CodeDelivery, codes.delivery), codeEntry(d, doors, wire.CodePickup, codes.pickup)} {
+		device.CodeList++
+		e.Number = device.CodeList
+		ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: e})
 	}
 	ch.Devices = []cloud.Device{device}
 	ch.Deliveries = []cloud.Delivery{d}
 	return ch, d.ID, nil
 }
 
-// codeEntry is a delivery's entry in the cabinet's list.
-func codeEntry(d cloud.Delivery, cells []cloud.Compartment, number uint64, kind string, verifier []byte) wire.CodeEntry {
-	e := wire.CodeEntry{Number: number, Op: wire.CodeSet, Kind: kind, Verifier: verifier, DeliveryRef: d.Number, Active: wire.ActiveNow}
-	if kind == wire.CodePickup {
-		e.Active = wire.ActiveAtSettle
-	} else {
-		e.NotAfter = d.DeliverBefore.UnixNano()
-	}
-	e.Packages = map[uint][]string{}
-	for _, p := range d.Packages {
-		i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == p.GridID })
-		if i < 0 {
-			e.Packages[0] = append(e.Packages[0], p.TrackingNumber)
-			e.Sizes = append(e.Sizes, p.Size)
-			continue
-		}
-		door := cells[i].Door
-		if !slices.Contains(e.Doors, door) {
-			e.Doors = append(e.Doors, door)
-		}
-		e.Packages[door] = append(e.Packages[door], p.TrackingNumber)
-	}
-	return e
-}
-
 // reserve gives every package without a compartment the smallest free one that
-// fits.
-func reserve(v cloud.View, d *cloud.Delivery) ([]cloud.Compartment, error) {
-	rows, err := v.Compartments(d.DeviceID)
-	if err != nil {
-		return nil, err
-	}
-	cells := make([]*cloud.Compartment, len(rows))
-	for i := range rows {
-		cells[i] = &rows[i]
-	}
-	var out []cloud.Compartment
+// fits, and returns those.
+func reserve(cells []*cloud.Compartment, d *cloud.Delivery) (taken []*cloud.Compartment, err error) {
 	for i := range d.Packages {
 		p := &d.Packages[i]
 		if p.GridID != 0 {
@@ -440,9 +389,9 @@ func reserve(v cloud.View, d *cloud.Delivery) ([]cloud.Compartment, error) {
 		}
 		c.State, c.DeliveryID = cloud.GridReserved, d.ID
 		p.GridID = c.GridID
-		out = append(out, *c)
+		taken = append(taken, c)
 	}
-	return out, nil
+	return taken, nil
 }
 
 // announce starts, or goes on with, the timeline of a package.
@@ -542,7 +491,7 @@ func (s *Service) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error)
 		}
 		body = openingBody(*o, cells, l)
 	}
-	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, l)}, nil
+	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, s.correctionBody(d, o, l), l)}, nil
 }
 
 // lastOpening is the newest opening of a delivery, nil when there is none.

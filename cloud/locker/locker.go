@@ -39,7 +39,10 @@ type Config struct {
 	Sealer Sealer
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
-	Log     *slog.Logger
+	// Correction is how long after a deposit its compartments may be opened
+	// once more; 0 is 15 minutes.
+	Correction time.Duration
+	Log        *slog.Logger
 }
 
 // Service is the feature. Safe for concurrent use.
@@ -59,14 +62,19 @@ const (
 	commandLife     = 20 * time.Second // remote openings
 	longCommandLife = 24 * time.Hour   // the rest
 	defaultSession  = 10 * time.Minute
-	defaultWait     = 10
-	maxWait         = 20
+
+	defaultCorrection = 15 * time.Minute
+	defaultWait       = 10
+	maxWait           = 20
 )
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
 	if cfg.Session == 0 {
 		cfg.Session = defaultSession
+	}
+	if cfg.Correction == 0 {
+		cfg.Correction = defaultCorrection
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -3,7 +3,7 @@ package locker
 import "github.com/postern-io/postern/cloud"
 
 // memo is a View that reads what a decision needs again and again once: whose
-// it is, who is told, where compartments are, which codes there are. What it read must not be changed.
+// it is, who is told, where compartments are. What it read must not be changed.
 type memo struct {
 	cloud.View
 	businesses map[cloud.BusinessID]cloud.Business
@@ -12,13 +12,12 @@ type memo struct {
 	devices    map[cloud.DeviceID]cloud.Device
 	places     map[uint]cloud.Compartment // of one device
 	cabinets   map[cloud.DeviceID][]cloud.Compartment
-	codes      map[cloud.DeliveryID][]cloud.CodeRow
 }
 
 func newMemo(v cloud.View, d cloud.Device) *memo {
 	return &memo{View: v, businesses: map[cloud.BusinessID]cloud.Business{}, providers: map[cloud.ProviderID]cloud.Provider{},
 		endpoints: map[cloud.ProviderID][]cloud.Endpoint{}, devices: map[cloud.DeviceID]cloud.Device{d.ID: d}, places: map[uint]cloud.Compartment{},
-		cabinets: map[cloud.DeviceID][]cloud.Compartment{}, codes: map[cloud.DeliveryID][]cloud.CodeRow{}}
+		cabinets: map[cloud.DeviceID][]cloud.Compartment{}}
 }
 
 func once[K comparable, V any](m map[K]V, k K, read func(K) (V, error)) (V, error) {
@@ -54,8 +53,4 @@ func (m *memo) Compartment(d cloud.DeviceID, door uint) (cloud.Compartment, erro
 
 func (m *memo) Compartments(d cloud.DeviceID) ([]cloud.Compartment, error) {
 	return once(m.cabinets, d, m.View.Compartments)
-}
-
-func (m *memo) DeliveryCodes(id cloud.DeliveryID) ([]cloud.CodeRow, error) {
-	return once(m.codes, id, m.View.DeliveryCodes)
 }

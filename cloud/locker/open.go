@@ -1,20 +1,14 @@
 package locker
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -49,90 +43,98 @@ func (s *Service) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (
 			return OpenOutput{}, f.err()
 		}
 	}
-	var device cloud.DeviceID
-	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, in.Delivery)
-		device = d.DeviceID
+	var cmd cloud.Command
+	_, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
+		cmd, err = w.open(c, d, in)
 		return err
 	})
 	if err != nil {
 		return OpenOutput{}, err
 	}
-	var order cloud.Command
-	err = s.cfg.Store.Decide(ctx, device, func(v cloud.View) (*cloud.Changes, error) {
-		ch, cmd, err := s.open(v, c, in, time.Now().UTC())
-		order = cmd
-		return ch, err
-	})
-	if err != nil {
-		return OpenOutput{}, err
-	}
-	return s.await(ctx, order, time.Duration(wait)*time.Second)
+	return s.await(ctx, cmd, time.Duration(wait)*time.Second)
 }
 
 // open decides on a remote opening: delivery change and command row together.
-func (s *Service) open(v cloud.View, c cloud.Caller, in OpenInput, now time.Time) (*cloud.Changes, cloud.Command, error) {
-	d, err := find(v, c, in.Delivery)
+func (w *Work) open(c cloud.Caller, d *cloud.Delivery, in OpenInput) (cloud.Command, error) {
+	running, err := w.mayOpen(d)
 	if err != nil {
-		return nil, cloud.Command{}, err
+		return cloud.Command{}, err
 	}
+	if in.Courier != nil {
+		d.Courier = in.Courier
+		w.touch(d)
+	}
+	if running != nil {
+		return w.openAgain(d, *running)
+	}
+	w.retry(d)
+	cells, err := w.chooseCells(d, in)
+	if err != nil {
+		return cloud.Command{}, err
+	}
+	return w.openCells(c, d, wire.OpenDeposit, cells, "", "")
+}
+
+// mayOpen says whether a delivery's compartments may be opened for a deposit,
+// and gives the opening for one that runs already.
+func (w *Work) mayOpen(d *cloud.Delivery) (running *cloud.Opening, err error) {
 	switch d.Status {
 	case cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryFailed:
 	default:
-		return nil, cloud.Command{}, conflict(d)
+		return nil, conflict(*d)
 	}
-	last, err := lastOpening(v, d)
+	last, err := w.lastOpening(d)
 	if err != nil {
-		return nil, cloud.Command{}, err
+		return nil, err
 	}
-	running := last != nil && !last.Ended() && last.Kind.IsDeposit()
-	if !running && !now.Before(d.DeliverBefore) {
-		return nil, cloud.Command{}, conflict(d)
+	if last != nil && !last.Ended() && last.Kind.IsDeposit() {
+		running = last
+	} else if !w.received.Before(d.DeliverBefore) {
+		return nil, conflict(*d)
 	}
-	row, err := v.Session(d.DeviceID)
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return nil, cloud.Command{}, err
+	return running, w.online()
+}
+
+// retry gives the packages of a delivery that had failed another chance.
+func (w *Work) retry(d *cloud.Delivery) {
+	if d.Status != cloud.DeliveryFailed {
+		return
 	}
-	if !row.Online {
-		return nil, cloud.Command{}, cloud.E(cloud.Conflict, "DEVICE_OFFLINE")
+	for i := range d.Packages {
+		d.Packages[i].Status, d.Packages[i].FailureCode = cloud.PackageCreated, ""
 	}
-	ch := &cloud.Changes{}
-	if in.Courier != nil {
-		d.Courier = in.Courier
+	w.touch(d)
+}
+
+// openCells starts an opening of a delivery's compartments. replaces names the
+// running opening that it takes the place of, if any.
+func (w *Work) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.OpeningKind, cells []*cloud.Compartment, replaces, reason string) (cloud.Command, error) {
+	w.touch(d)
+	if kind != wire.OpenCorrection {
+		if err := w.place(d); err != nil {
+			return cloud.Command{}, err
+		}
 	}
-	if running {
-		cmd, err := s.openAgain(v, ch, d, *last, now)
-		return ch, cmd, err
-	}
-	cells, err := s.chooseCells(v, ch, &d, in)
+	code, err := w.newest(d, wire.CodePickup)
 	if err != nil {
-		return nil, cloud.Command{}, err
+		return cloud.Command{}, err
 	}
-	code, err := pickupEntry(v, d)
-	if err != nil {
-		return nil, cloud.Command{}, err
-	}
-	o := cloud.Opening{ID: newOpeningID(), BusinessID: d.BusinessID, DeviceID: d.DeviceID, DeliveryID: d.ID, Kind: wire.OpenDeposit,
-		Requester: cloud.Requester{Type: "partner_api", ID: strconv.FormatInt(int64(c.Provider.ID), 10), Name: c.Provider.Name},
-		State:     cloud.OpeningRequested, RequestedAt: now, EndsAt: now.Add(s.cfg.Session)}
+	o := &cloud.Opening{ID: newOpeningID(), BusinessID: d.BusinessID, DeviceID: d.DeviceID, DeliveryID: d.ID, Kind: kind, Requester: requester(c),
+		Reason: reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
 	packages := map[uint][]string{}
 	for _, cell := range cells {
-		refs := packagesIn(&d, cell.GridID)
+		refs := packagesIn(d, cell.GridID)
 		packages[cell.Door] = refs
 		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
 	}
-	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(o), SessionSeconds: uint(s.cfg.Session / time.Second), DeliveryRef: d.Number, Packages: packages, Code: code}
-	cmd, err := s.commandRow(v, ch, d.DeviceID, o.ID, wire.CmdOpenDoors, body, doorsOf(o), now, commandLife)
-	if err != nil {
-		return nil, cloud.Command{}, err
+	w.openings[o.ID] = o
+	w.touch(o)
+	body := wire.OpenDoors{OpeningID: o.ID, Kind: kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second), DeliveryRef: d.Number,
+		Packages: packages, Replaces: replaces}
+	if code != nil && code.DroppedAt.IsZero() {
+		body.Code = &code.Entry
 	}
-	if d.Status == cloud.DeliveryFailed {
-		for i := range d.Packages {
-			d.Packages[i].Status, d.Packages[i].FailureCode = cloud.PackageCreated, ""
-		}
-	}
-	ch.Deliveries, ch.Openings = []cloud.Delivery{d}, []cloud.Opening{o}
-	return ch, cmd, nil
+	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
 }
 
 func conflict(d cloud.Delivery) error {
@@ -154,14 +156,14 @@ func doorsOf(o cloud.Opening) []uint {
 }
 
 // openAgain sends a new command for the closed doors of a running opening.
-func (s *Service) openAgain(v cloud.View, ch *cloud.Changes, d cloud.Delivery, o cloud.Opening, now time.Time) (cloud.Command, error) {
+func (w *Work) openAgain(d *cloud.Delivery, o cloud.Opening) (cloud.Command, error) {
 	var doors []uint
 	for _, od := range o.Doors {
-		cell, err := v.Compartment(d.DeviceID, od.Door)
+		cell, err := w.cell(od.Door)
 		if err != nil {
 			return cloud.Command{}, err
 		}
-		if cell.DoorStatus != "open" {
+		if cell != nil && cell.DoorStatus != "open" {
 			doors = append(doors, od.Door)
 		}
 	}
@@ -169,30 +171,33 @@ func (s *Service) openAgain(v cloud.View, ch *cloud.Changes, d cloud.Delivery, o
 		doors = doorsOf(o) // all stand open: the cabinet says so at once
 	}
 	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doors, DeliveryRef: d.Number}
-	return s.commandRow(v, ch, d.DeviceID, o.ID, wire.CmdOpenDoors, body, doors, now, commandLife)
+	return w.send(o.ID, wire.CmdOpenDoors, body, doors, commandLife)
 }
 
 // chooseCells are the compartments of an opening: those the caller named,
 // those reserved, or the first that fit.
-func (s *Service) chooseCells(v cloud.View, ch *cloud.Changes, d *cloud.Delivery, in OpenInput) ([]cloud.Compartment, error) {
-	rows, err := v.Compartments(d.DeviceID)
+func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartment, error) {
+	cells, err := w.allCells()
 	if err != nil {
 		return nil, err
 	}
-	byGrid := map[cloud.GridID]cloud.Compartment{}
-	for _, c := range rows {
+	byGrid := map[cloud.GridID]*cloud.Compartment{}
+	for _, c := range cells {
 		byGrid[c.GridID] = c
 	}
 	if len(in.Compartments) > 0 {
-		if err := moveTo(d, byGrid, in.Compartments, ch); err != nil {
+		if err := w.moveTo(d, cells, in.Compartments); err != nil {
 			return nil, err
 		}
 	}
-	if len(in.Sizes) > 0 {
-		for i := range d.Packages {
-			if i < len(in.Sizes) {
-				d.Packages[i].Size = in.Sizes[i]
-			}
+	for i, size := range in.Sizes {
+		if !slices.Contains(sizes, size) {
+			f := fields{}
+			f.add("sizes."+strconv.Itoa(i), "The size must be S, M, L or XL.")
+			return nil, f.err()
+		}
+		if i < len(d.Packages) {
+			d.Packages[i].Size = size
 		}
 	}
 	for i := range d.Packages {
@@ -201,617 +206,57 @@ func (s *Service) chooseCells(v cloud.View, ch *cloud.Changes, d *cloud.Delivery
 			p.GridID = 0 // taken away meanwhile
 		}
 	}
-	reserved, err := reserve(v, d)
+	taken, err := reserve(cells, d)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range reserved {
-		byGrid[c.GridID] = c
+	for _, c := range taken {
+		w.touch(c)
 	}
-	var out []cloud.Compartment
+	var out []*cloud.Compartment
 	for _, p := range d.Packages {
-		c := byGrid[p.GridID]
-		if !slices.ContainsFunc(out, func(o cloud.Compartment) bool { return o.GridID == c.GridID }) {
+		if c := byGrid[p.GridID]; !slices.Contains(out, c) {
 			out = append(out, c)
 		}
 	}
-	ch.Compartments = append(ch.Compartments, reserved...)
 	return out, nil
 }
 
-// moveTo puts a delivery's packages into the compartments that were named.
-func moveTo(d *cloud.Delivery, byGrid map[cloud.GridID]cloud.Compartment, grids []cloud.GridID, ch *cloud.Changes) error {
+// moveTo puts a delivery's packages into the compartments that were named, and
+// lets go of others that were reserved for it.
+func (w *Work) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []cloud.GridID) error {
 	for i, g := range grids {
-		c, ok := byGrid[g]
-		if !ok {
+		at := slices.IndexFunc(cells, func(c *cloud.Compartment) bool { return c.GridID == g })
+		if at < 0 {
 			return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
+		c := cells[at]
 		if c.State != cloud.GridFree && c.DeliveryID != d.ID || c.State == cloud.GridBlocked {
 			return cloud.E(cloud.Conflict, "GRID_NOT_FREE")
 		}
-		if i >= len(d.Packages) {
-			break
+		if i < len(d.Packages) {
+			c.State, c.DeliveryID = cloud.GridReserved, d.ID
+			w.touch(c)
 		}
-		c.State, c.DeliveryID = cloud.GridReserved, d.ID
-		byGrid[g] = c
-		ch.Compartments = append(ch.Compartments, c)
 	}
 	for i := range d.Packages {
 		d.Packages[i].GridID = grids[min(i, len(grids)-1)]
 	}
-	for g, c := range byGrid {
-		if c.DeliveryID == d.ID && c.State == cloud.GridReserved && !slices.Contains(grids, g) {
-			c.State, c.DeliveryID = cloud.GridFree, 0
-			byGrid[g] = c
-			ch.Compartments = append(ch.Compartments, c)
-		}
-	}
-	return nil
+	return w.releaseSpare(d)
 }
 
-// pickupEntry is the code entry that a settlement activates.
-func pickupEntry(v cloud.View, d cloud.Delivery) (*wire.CodeEntry, error) {
-	rows, err := v.DeliveryCodes(d.ID)
-	if err != nil {
-		return nil, err
-	}
-	var found *wire.CodeEntry
-	for _, r := range rows {
-		if r.Entry.Op == wire.CodeSet && r.Entry.Kind == wire.CodePickup && r.DroppedAt.IsZero() {
-			e := r.Entry
-			found = &e
-		}
-	}
-	return found, nil
-}
-
-// commandRow adds a command and counts up the compartments it is for.
-func (s *Service) commandRow(v cloud.View, ch *cloud.Changes, dev cloud.DeviceID, opening string, kind wire.CommandKind, body any, doors []uint, now time.Time, life time.Duration) (cloud.Command, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return cloud.Command{}, fmt.Errorf("make command id: %w", err)
-	}
-	raw, err := wire.Encode(body)
-	if err != nil {
-		return cloud.Command{}, fmt.Errorf("encode %s: %w", kind, err)
-	}
-	c := cloud.Command{ID: id.String(), DeviceID: dev, OpeningID: opening, Kind: kind, Body: raw, Versions: map[uint]uint64{}, IssuedAt: now,
-		ExpiresAt: now.Add(life), State: cloud.CommandQueued}
-	for _, n := range doors {
-		i := slices.IndexFunc(ch.Compartments, func(x cloud.Compartment) bool { return x.Door == n })
-		if i < 0 {
-			cell, err := v.Compartment(dev, n)
-			if err != nil {
-				return c, err
-			}
-			ch.Compartments = append(ch.Compartments, cell)
-			i = len(ch.Compartments) - 1
-		}
-		ch.Compartments[i].Version++
-		c.Versions[n] = ch.Compartments[i].Version
-	}
-	ch.Commands = append(ch.Commands, c)
-	return c, nil
-}
-
-// await waits until the command has an outcome, the wait is over, or the
-// command expires.
-func (s *Service) await(ctx context.Context, cmd cloud.Command, wait time.Duration) (OpenOutput, error) {
-	changed, stop := s.watch(cmd.OpeningID)
-	defer stop()
-	timer := time.NewTimer(min(wait, time.Until(cmd.ExpiresAt)))
-	defer timer.Stop()
-	for over := false; ; {
-		out, done, err := s.look(ctx, cmd)
-		if done || err != nil {
-			return out, err
-		}
-		if over {
-			if !time.Now().Before(cmd.ExpiresAt) {
-				return out, &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
-			}
-			out.Pending = true
-			return out, nil
-		}
-		poll := time.NewTimer(time.Second) // another node may have stored it
-		select {
-		case <-ctx.Done():
-			poll.Stop()
-			return out, ctx.Err()
-		case <-changed:
-		case <-poll.C:
-		case <-timer.C:
-			over = true
-		}
-		poll.Stop()
-	}
-}
-
-// look reads how far a command has come.
-func (s *Service) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		c, err := v.Command(cmd.ID)
-		if err != nil {
-			return err
-		}
-		o, err := v.Opening(cmd.OpeningID)
-		if err != nil {
-			return err
-		}
-		d, err := v.Delivery(o.DeliveryID)
-		if err != nil {
-			return err
-		}
-		shown, err := s.output(v, d)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
-		cells, err := cellsOf(v, d.DeviceID, o)
-		if err != nil {
-			return err
-		}
-		out = OpenOutput{Result: true, Opening: openingBody(o, cells, biz.Location()), PickupCode: shown.Delivery.PickupCode}
-		switch c.State {
-		case cloud.CommandDone, cloud.CommandPartial:
-			done = true
-		case cloud.CommandExpired:
-			return &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
-		case cloud.CommandFailed, cloud.CommandRefused, cloud.CommandInterrupted:
-			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT",
-				Details: map[string]any{"status": d.Status, "outcome": c.State, "reason": c.Reason, "opening_id": o.ID}}
-		}
-		return nil
-	})
-	return out, done, err
-}
-
-// DoorsOutput shows an opening's doors.
-type DoorsOutput struct {
-	Result  bool         `json:"result"`
-	Opening *OpeningBody `json:"opening"`
-	Session doorsSession `json:"session"`
-	Doors   []doorState  `json:"doors"`
-	Online  bool         `json:"online"`
-}
-
-type doorsSession struct {
-	State  string  `json:"state"` // open, closed, timed_out
-	EndsAt *string `json:"ends_at"`
-}
-
-type doorState struct {
-	GridID     cloud.GridID `json:"grid_id"`
-	Door       uint         `json:"compartment_number"`
-	DoorStatus string       `json:"door_status"`
-	Occupied   *bool        `json:"occupied"`
-	ErrorCode  *string      `json:"error_code"`
-}
-
-// Doors shows the doors of a delivery's last opening as they are now. While
-// the device is offline a session stays open with its end passed.
-func (s *Service) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DoorsOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, key)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
-		row, err := v.Session(d.DeviceID)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return err
-		}
-		out = DoorsOutput{Result: true, Online: row.Online, Session: doorsSession{State: "closed"}, Doors: []doorState{}}
-		o, err := lastOpening(v, d)
-		if err != nil || o == nil {
-			return err
-		}
-		cells, err := cellsOf(v, d.DeviceID, *o)
-		if err != nil {
-			return err
-		}
-		out.Opening = openingBody(*o, cells, biz.Location())
-		out.Session.EndsAt = cloud.Stamp(o.EndsAt, biz.Location())
-		if !o.Ended() {
-			out.Session.State = "open"
-			if row.Online && time.Now().After(o.EndsAt) {
-				out.Session.State = "timed_out"
-			}
-		}
-		for _, od := range o.Doors {
-			cell := cells[od.Door]
-			out.Doors = append(out.Doors, doorState{GridID: od.GridID, Door: od.Door, DoorStatus: cell.DoorStatus, Occupied: cell.Occupied, ErrorCode: cloud.OrNull(od.Error)})
-		}
-		return nil
-	})
-	return out, err
-}
-
-// ConfirmInput is a partner's or a staff member's word that a deposit is made.
-type ConfirmInput struct {
-	Delivery DeliveryKey `json:"-"`
-	Packages []struct {
-		TrackingNumber string       `json:"tracking_number"`
-		GridID         cloud.GridID `json:"grid_id"`
-	} `json:"packages"`
-	Photos []string `json:"photos"`
-}
-
-// Confirm settles a deposit by the partner's word, at once in the cloud, and
-// tells the cabinet, which activates the code. Whichever came first is kept as
-// confirmed_by; a later one is evidence. Errors: DELIVERY_NOT_FOUND,
-// PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT (also while a door of the
-// opening is known to be open).
-func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
-	var d cloud.Delivery
-	if err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		d, err = find(v, c, in.Delivery)
-		return err
-	}); err != nil {
-		return out, err
-	}
-	now := time.Now().UTC()
-	err = s.cfg.Store.Decide(ctx, d.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
-		return s.confirm(v, d.ID, in, now)
-	})
-	if err != nil {
-		return out, err
-	}
-	return s.show(ctx, d.ID)
-}
-
-func (s *Service) confirm(v cloud.View, id cloud.DeliveryID, in ConfirmInput, now time.Time) (*cloud.Changes, error) {
-	d, err := v.Delivery(id)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range in.Packages {
-		if findPackage(&d, p.TrackingNumber) == nil {
-			return nil, cloud.E(cloud.NotFound, "PACKAGE_NOT_IN_DELIVERY")
-		}
-	}
-	last, err := lastOpening(v, d)
-	if err != nil {
-		return nil, err
-	}
-	if last == nil || !last.Kind.IsDeposit() {
-		return nil, conflict(d)
-	}
-	ch := &cloud.Changes{}
-	if d.Status == cloud.DeliveryDelivered { // evidence
-		ch.Audits = []cloud.Audit{{BusinessID: d.BusinessID, At: now, Actor: "provider:" + strconv.FormatInt(int64(d.ProviderID), 10),
-			Action: "deposit_evidence", Target: last.ID, Detail: `{"confirmed_by":"partner_api"}`}}
-		return ch, nil
-	}
-	if d.Status != cloud.DeliveryDoorsOpened || last.Ended() && last.EndReason != wire.EndDepositUnverified {
-		return nil, conflict(d)
-	}
-	for _, od := range last.Doors {
-		cell, err := v.Compartment(d.DeviceID, od.Door)
-		if err != nil {
-			return nil, err
-		}
-		if cell.DoorStatus == "open" {
-			return nil, conflict(d)
-		}
-	}
-	device, err := v.Device(d.DeviceID)
-	if err != nil {
-		return nil, err
-	}
-	w := s.Begin(v, device, now)
-	o, err := w.opening(last.ID)
-	if err != nil {
-		return nil, err
-	}
-	row, err := w.delivery(d.ID)
-	if err != nil {
-		return nil, err
-	}
-	body := wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: wire.ByPartnerAPI}
-	for _, od := range o.Doors {
-		for _, ref := range od.Packages {
-			if od.Error != wire.DoorOpenFailed {
-				body.Packages = append(body.Packages, wire.SettledPackage{Ref: ref, Door: od.Door, Outcome: wire.Deposited})
-			}
-		}
-	}
-	if len(body.Packages) == 0 {
-		return nil, conflict(d) // no door opened
-	}
-	// Its events are made from the confirmation, not from a record: the opening
-	// stands in for the record's identity.
-	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
-	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, wire.ByPartnerAPI, now
-	w.touch(o)
-	if err := w.deposit(r, o, row, body, now); err != nil {
-		return nil, err
-	}
-	if err := w.Finish(ch); err != nil {
-		return nil, err
-	}
-	_, err = s.commandRow(v, ch, d.DeviceID, o.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}, nil, now, longCommandLife)
-	return ch, err
-}
-
-// CancelInput ends a delivery before its deposit.
-type CancelInput struct {
-	Delivery DeliveryKey `json:"-"`
-	Reason   string      `json:"reason"`
-}
-
-// Cancel ends a delivery. With doors opened the cabinet has to answer first.
-// Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, DEVICE_OFFLINE,
-// DEVICE_TIMEOUT.
-func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (out DeliveryOutput, err error) {
-	if len(in.Reason) > 255 {
-		f := fields{}
-		f.add("reason", "The reason has at most 255 characters.")
-		return out, f.err()
-	}
-	var d cloud.Delivery
-	if err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		d, err = find(v, c, in.Delivery)
-		return err
-	}); err != nil {
-		return out, err
-	}
-	var order *cloud.Command
-	err = s.cfg.Store.Decide(ctx, d.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
-		ch, cmd, err := s.cancel(v, d.ID, in.Reason, time.Now().UTC())
-		order = cmd
-		return ch, err
-	})
-	if err != nil {
-		return out, err
-	}
-	if order != nil {
-		if _, err := s.await(ctx, *order, maxWait*time.Second); err != nil {
-			return out, err
-		}
-	}
-	return s.show(ctx, d.ID)
-}
-
-func (s *Service) cancel(v cloud.View, id cloud.DeliveryID, reason string, now time.Time) (*cloud.Changes, *cloud.Command, error) {
-	d, err := v.Delivery(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
-		return nil, nil, conflict(d)
-	}
-	device, err := v.Device(d.DeviceID)
-	if err != nil {
-		return nil, nil, err
-	}
-	last, err := lastOpening(v, d)
-	if err != nil {
-		return nil, nil, err
-	}
-	ch := &cloud.Changes{}
-	w := s.Begin(v, device, now)
-	row, err := w.delivery(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	row.CancelReason, row.CancelledBy = reason, "partner_api"
-	w.touch(row)
-	if last != nil && !last.Ended() {
-		session, err := v.Session(d.DeviceID)
-		if err != nil || !session.Online {
-			return nil, nil, cloud.E(cloud.Conflict, "DEVICE_OFFLINE")
-		}
-		if err := w.Finish(ch); err != nil {
-			return nil, nil, err
-		}
-		cmd, err := s.commandRow(v, ch, d.DeviceID, last.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: last.ID, How: wire.CloseCancel}, nil, now, commandLife)
-		return ch, &cmd, err
-	}
-	if err := w.releaseCells(row); err != nil {
-		return nil, nil, err
-	}
-	if err := w.cancelled(now, row); err != nil {
-		return nil, nil, err
-	}
-	if err := s.revoke(v, ch, device, d, now, wire.CodeDelivery, wire.CodePickup); err != nil {
-		return nil, nil, err
-	}
-	return ch, nil, w.Finish(ch)
-}
-
-// revoke ends codes of a delivery: each revocation is an entry of its own, so
-// that the cabinet's number tells whether it knows.
-func (s *Service) revoke(v cloud.View, ch *cloud.Changes, device cloud.Device, d cloud.Delivery, now time.Time, kinds ...string) error {
-	rows, err := v.DeliveryCodes(d.ID)
+// releaseSpare lets go of compartments that are reserved for a delivery and
+// that none of its packages is for.
+func (w *Work) releaseSpare(d *cloud.Delivery) error {
+	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if r.DroppedAt.IsZero() && slices.Contains(kinds, r.Entry.Kind) {
-			r.DroppedAt = now
-			ch.Codes = append(ch.Codes, r)
-		}
-	}
-	for _, kind := range kinds {
-		device.CodeList++
-		ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now,
-			Entry: wire.CodeEntry{Number: device.CodeList, Op: wire.CodeRevoke, Kind: kind, DeliveryRef: d.Number}})
-	}
-	ch.Devices = append(ch.Devices, device)
-	return nil
-}
-
-// RotateInput replaces a pickup code.
-type RotateInput struct {
-	Delivery DeliveryKey `json:"-"`
-	Reason   string      `json:"reason"`
-}
-
-// RotateOutput is the answer to a rotation. AppliedOnDevice tells whether the
-// cabinet knows already; until then it may take the former code.
-type RotateOutput struct {
-	Result          bool     `json:"result"`
-	PickupCode      string   `json:"pickup_code"`
-	Rotation        Rotation `json:"rotation"`
-	AppliedOnDevice bool     `json:"applied_on_device"`
-}
-
-var rotationReasons = []string{"recipient_request", "partner_request", "security", "resend", "reassign"}
-
-// RotatePickupCode replaces the pickup code. The former dies at once in the
-// cloud, and at the cabinet as soon as its list has the new one. Errors:
-// DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, VALIDATION_FAILED.
-func (s *Service) RotatePickupCode(ctx context.Context, c cloud.Caller, in RotateInput) (out RotateOutput, err error) {
-	if in.Reason == "" {
-		in.Reason = "partner_request"
-	}
-	if !slices.Contains(rotationReasons, in.Reason) {
-		f := fields{}
-		f.add("reason", "The reason must be one of %v.", rotationReasons)
-		return out, f.err()
-	}
-	var d cloud.Delivery
-	var device cloud.Device
-	if err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		if d, err = find(v, c, in.Delivery); err == nil {
-			device, err = v.Device(d.DeviceID)
-		}
-		return err
-	}); err != nil {
-		return out, err
-	}
-	for range 20 {
-		code, verifier, sealed, err := s.drawPickup(ctx, device)
-		if err != nil {
-			return out, err
-		}
-		var number uint64
-		err = s.cfg.Store.Decide(ctx, d.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
-			if now, err := v.Device(d.DeviceID); err != nil || !bytes.Equal(now.SealedCode, sealed) {
-				return nil, errors.Join(err, errSecretsChanged)
-			}
-			ch, rot, n, err := s.rotate(v, d.ID, in.Reason, code, verifier, time.Now().UTC())
-			if err == nil {
-				out, number = RotateOutput{Result: true, PickupCode: code, Rotation: *rot}, n
-			}
-			return ch, err
-		})
-		if errors.Is(err, errCodeTaken) || errors.Is(err, errSecretsChanged) {
-			continue
-		}
-		if err != nil {
-			return RotateOutput{}, err
-		}
-		out.AppliedOnDevice = s.listReached(ctx, d.DeviceID, number)
-		return out, nil
-	}
-	return out, errors.New("no free code could be drawn")
-}
-
-func (s *Service) drawPickup(ctx context.Context, d cloud.Device) (code string, verifier, sealed []byte, err error) {
-	secrets, sealed, err := s.secrets(ctx, d.ID)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	code = passcode.Draw(passcode.PickupDigits)
-	verifier, err = s.verifier(ctx, code, secrets)
-	return code, verifier, sealed, err
-}
-
-func (s *Service) rotate(v cloud.View, id cloud.DeliveryID, reason, code string, verifier []byte, now time.Time) (*cloud.Changes, *Rotation, uint64, error) {
-	d, err := v.Delivery(id)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	switch d.Status {
-	case cloud.DeliveryPickedUp, cloud.DeliveryFailed, cloud.DeliveryCancelled:
-		return nil, nil, 0, conflict(d)
-	}
-	device, err := v.Device(d.DeviceID)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	if err := codeFree(v, device, verifier); err != nil {
-		return nil, nil, 0, err
-	}
-	ch := &cloud.Changes{}
-	if err := s.revoke(v, ch, device, d, now, wire.CodePickup); err != nil {
-		return nil, nil, 0, err
-	}
-	device = ch.Devices[0]
-	device.CodeList++
-	ch.Devices[0] = device
-	entry := codeEntry(d, nil, device.CodeList, wire.CodePickup, verifier)
-	if d.PickupCodeActive {
-		if entry, err = activeEntry(v, d, entry); err != nil {
-			return nil, nil, 0, err
-		}
-	}
-	ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: entry})
-	codes, err := s.openCodes(d)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	codes.Pickup = code
-	d.SealedCodes = s.sealCodes(codes)
-	ch.Deliveries = []cloud.Delivery{d}
-	biz, err := v.Business(d.BusinessID)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	rot := &Rotation{CodeKind: "pickup_code", Reason: reason, RotatedBy: "partner_api", RotatedAt: *cloud.Stamp(now, biz.Location())}
-	return ch, rot, device.CodeList, s.tell(v, ch, EventPickupCodeChanged, now, d, nil, rot)
-}
-
-// activeEntry makes an entry active for the compartments where the delivery's
-// parcels lie.
-func activeEntry(v cloud.View, d cloud.Delivery, e wire.CodeEntry) (wire.CodeEntry, error) {
-	cells, err := v.Compartments(d.DeviceID)
-	if err != nil {
-		return e, err
-	}
-	e.Active, e.Doors, e.Sizes, e.Packages = wire.ActiveNow, nil, nil, map[uint][]string{}
 	for _, c := range cells {
-		for _, p := range d.Packages {
-			if p.GridID == c.GridID && p.Status == cloud.PackageInCompartment {
-				if !slices.Contains(e.Doors, c.Door) {
-					e.Doors = append(e.Doors, c.Door)
-				}
-				e.Packages[c.Door] = append(e.Packages[c.Door], p.TrackingNumber)
-			}
+		if c.DeliveryID == d.ID && c.State == cloud.GridReserved && len(packagesIn(d, c.GridID)) == 0 {
+			c.State, c.DeliveryID = cloud.GridFree, 0
+			w.touch(c)
 		}
 	}
-	return e, nil
-}
-
-// listReached waits a moment for a connected cabinet to confirm a list number.
-func (s *Service) listReached(ctx context.Context, dev cloud.DeviceID, number uint64) bool {
-	for range 10 {
-		reached, online := false, false
-		err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
-			d, err := v.Device(dev)
-			if err != nil {
-				return err
-			}
-			row, err := v.Session(dev)
-			reached, online = d.CodesHeld >= number, err == nil && row.Online
-			return nil
-		})
-		if err != nil || reached || !online {
-			return reached
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return false
+	return nil
 }

@@ -104,10 +104,11 @@ func (w *Work) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Opening
 	return o, "", nil
 }
 
+// packagesIn are the packages that lie in a compartment or are to go there.
 func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
 	var out []string
 	for _, p := range d.Packages {
-		if p.GridID == g {
+		if p.GridID == g && p.Status != cloud.PackageFailed && p.Status != cloud.PackagePickedUp {
 			out = append(out, p.TrackingNumber)
 		}
 	}
@@ -184,6 +185,12 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 	if o.Kind == wire.OpenCorrection {
 		if d.Status == cloud.DeliveryDelivered {
 			d.Status, d.PickupCodeActive = cloud.DeliveryCorrecting, false
+			d.Corrections++
+			for i := range d.Packages {
+				if p := &d.Packages[i]; holds(o, p.TrackingNumber) && p.Status == cloud.PackageInCompartment {
+					p.Status = cloud.PackageCorrecting
+				}
+			}
 			w.touch(d)
 			return w.s.tell(w.v, &w.ch, EventCorrectionReopened, at, *d, o, nil)
 		}
@@ -272,8 +279,22 @@ func (w *Work) settleTimes(r Occurrence, b wire.OpeningSettled) (closedAt, opene
 // otherwise, staff look.
 func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled) error {
 	doubtful := o.State != cloud.OpeningSettled
-	for _, p := range b.Packages {
-		doubtful = doubtful || p.Outcome != wire.Deposited
+	for _, sp := range b.Packages {
+		doubtful = doubtful || sp.Outcome != wire.Deposited
+		p := findPackage(d, sp.Ref)
+		if p == nil || p.Status != cloud.PackageFailed || sp.Outcome != wire.Deposited {
+			continue
+		}
+		// Left out of the confirmation, and the cabinet holds it for deposited.
+		doubtful = true
+		c, err := w.cell(sp.Door)
+		if err != nil {
+			return err
+		}
+		if c != nil && c.DeliveryID == 0 && c.State == cloud.GridFree {
+			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
+			w.touch(c)
+		}
 	}
 	w.audit(r, "deposit_evidence", o.ID, fmt.Sprintf(`{"confirmed_by":%q,"kept":%q}`, b.ConfirmedBy, o.ConfirmedBy))
 	if !doubtful {
@@ -285,10 +306,10 @@ func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b
 // deposit applies a settlement's packages.
 func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, at time.Time) error {
 	first := d.DepositedAt.IsZero()
-	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && d.DepositedAt.IsZero() || d.Status == cloud.DeliveryFailed
+	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
-	var deposited, failed []string
-	var failure string
+	var deposited []string
+	var failed []*cloud.Package
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
 		c, err := w.cell(sp.Door)
@@ -298,31 +319,43 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		if p == nil || c == nil {
 			continue // a package the partner took back meanwhile
 		}
-		switch sp.Outcome {
-		case wire.Deposited:
+		w.touch(c)
+		switch {
+		case sp.Outcome == wire.Deposited && p.Status == cloud.PackageFailed && !gaveUp:
+			// Reported as failed while the doors were open: a door tells nothing of
+			// single packages.
+			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
+			p.GridID = 0
+			failed = append(failed, p)
+		case sp.Outcome == wire.Deposited:
 			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""
 			deposited = append(deposited, p.TrackingNumber)
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			if err := w.order(r, d, p, c, "stored", at); err != nil {
 				return err
 			}
-		case wire.Unverified:
+		case sp.Outcome == wire.Unverified:
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			p.GridID = c.GridID
 			if err := w.order(r, d, p, c, "unverified", time.Time{}); err != nil {
 				return err
 			}
 		default:
-			failure = sp.FailureCode
-			p.Status, p.FailureCode = cloud.PackageFailed, sp.FailureCode
-			p.GridID = 0
-			failed = append(failed, p.TrackingNumber)
-			w.blockCell(c, d.ID)
+			p.Status, p.FailureCode, p.GridID = cloud.PackageFailed, sp.FailureCode, 0
+			failed = append(failed, p)
+			if err := w.notIn(r, d, p); err != nil {
+				return err
+			}
 		}
-		w.touch(c)
+	}
+	if err := w.leaveDoors(d, b); err != nil {
+		return err
 	}
 	w.touch(d)
 	if len(deposited) == 0 {
+		if d.Status == cloud.DeliveryCorrecting && len(failed) > 0 {
+			return w.takenOut(r, o, d)
+		}
 		return nil // stays as it is; the cabinet's exception tells the rest
 	}
 	if !taken {
@@ -334,17 +367,14 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		d.DepositedAt, d.DueAt = at, at.Add(d.CollectWithin)
 	}
 	if !taken {
-		if err := w.revive(d); err != nil {
+		if err := w.activate(d); err != nil {
 			return err
 		}
-	}
-	if err := w.activate(d); err != nil {
-		return err
 	}
 	ro := r
 	ro.OccurredAt = at
 	for _, n := range deposited {
-		if first || !slices.ContainsFunc(failed, func(f string) bool { return f == n }) && o.Kind != wire.OpenCorrection {
+		if first || o.Kind != wire.OpenCorrection {
 			if err := w.track(ro, n, otep.AvailableForPickup, nil); err != nil {
 				return err
 			}
@@ -361,59 +391,40 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if len(failed) == 0 {
 		return nil
 	}
-	for _, n := range failed {
-		if err := w.trackFailure(r, n, failure); err != nil {
+	for _, p := range failed {
+		if err := w.trackFailure(r, p.TrackingNumber, p.FailureCode); err != nil {
 			return err
 		}
 	}
 	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
 }
 
-// activate marks the pickup code's entry as active for the compartments where
-// parcels lie, for a cabinet that asks for the whole list later. The one that
-// settled has activated it by itself.
-func (w *Work) activate(d *cloud.Delivery) error {
-	rows, err := w.v.DeliveryCodes(d.ID)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if row.Entry.Op != wire.CodeSet || row.Entry.Kind != wire.CodePickup || !row.DroppedAt.IsZero() {
-			continue
-		}
-		if row.Entry, err = activeEntry(w.v, *d, row.Entry); err != nil {
+// leaveDoors lets go of the compartments of a settlement in which none of its
+// packages was left: blocked where the door did not open, free otherwise, but
+// for one where a sensor sees something.
+func (w *Work) leaveDoors(d *cloud.Delivery, b wire.OpeningSettled) error {
+	for _, sp := range b.Packages {
+		c, err := w.cell(sp.Door)
+		if err != nil {
 			return err
 		}
-		w.ch.Codes = append(w.ch.Codes, row)
-	}
-	return nil
-}
-
-// revive gives a delivery that had been given up its pickup code back: the
-// parcel lies inside, and the revocation reaches the cabinet or has done so.
-func (w *Work) revive(d *cloud.Delivery) error {
-	rows, err := w.v.DeliveryCodes(d.ID)
-	if err != nil {
-		return err
-	}
-	var newest *cloud.CodeRow
-	for i := range rows {
-		if e := rows[i].Entry; e.Op == wire.CodeSet && e.Kind == wire.CodePickup {
-			newest = &rows[i]
+		if sp.Outcome != wire.Failed || c == nil {
+			continue
 		}
+		if sp.FailureCode == doorNotOpened {
+			w.blockCell(c, d.ID)
+			continue
+		}
+		if c.DeliveryID != d.ID || slices.ContainsFunc(b.Packages, func(x wire.SettledPackage) bool { return x.Door == sp.Door && x.Outcome != wire.Failed }) {
+			continue
+		}
+		if c.Occupied != nil && *c.Occupied {
+			c.State = cloud.GridOccupied // the cabinet's exception tells
+			continue
+		}
+		c.State, c.DeliveryID = cloud.GridFree, 0
 	}
-	if newest == nil || newest.DroppedAt.IsZero() {
-		return nil
-	}
-	w.device.CodeList++
-	row := cloud.CodeRow{DeviceID: w.device.ID, DeliveryID: d.ID, CreatedAt: w.received, Entry: newest.Entry}
-	row.Entry.Number = w.device.CodeList
-	if row.Entry, err = activeEntry(w.v, *d, row.Entry); err != nil {
-		return err
-	}
-	w.ch.Codes = append(w.ch.Codes, row)
-	w.ch.Devices = []cloud.Device{w.device}
-	return nil
+	return w.releaseSpare(d)
 }
 
 func findPackage(d *cloud.Delivery, number string) *cloud.Package {
@@ -488,6 +499,9 @@ func (w *Work) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	if d == nil || !o.Kind.IsDeposit() {
 		return "", nil
 	}
+	if o.Kind == wire.OpenCorrection {
+		return "", w.notCorrected(r, o, d)
+	}
 	switch b.Reason {
 	case wire.EndOpenFailed:
 		return "", w.openFailed(r, o, d)
@@ -516,9 +530,6 @@ func (w *Work) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) err
 			w.blockCell(c, d.ID)
 		}
 	}
-	if o.Kind == wire.OpenCorrection {
-		return nil
-	}
 	var moved []move
 	for i := range d.Packages {
 		p := &d.Packages[i]
@@ -539,7 +550,7 @@ func (w *Work) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) err
 		w.touch(m.cell)
 	}
 	w.touch(d)
-	return nil
+	return w.place(d)
 }
 
 type move struct {
@@ -552,20 +563,14 @@ func (w *Work) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
 		return nil
 	}
-	const code = "DOOR_NOT_OPENED"
-	d.Status, d.FailureCode, d.FailedAt, d.PickupCodeActive = cloud.DeliveryFailed, code, r.OccurredAt, false
-	w.touch(d)
+	d.FailureCode, d.CancelledBy, d.CancelReason = doorNotOpened, "", ""
+	for i := range d.Packages {
+		d.Packages[i].FailureCode = ""
+	}
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	for i := range d.Packages {
-		p := &d.Packages[i]
-		p.Status, p.FailureCode, p.GridID = cloud.PackageFailed, code, 0
-		if err := w.trackFailure(r, p.TrackingNumber, code); err != nil {
-			return err
-		}
-	}
-	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+	return w.fail(r, o, d)
 }
 
 // allCells are the device's compartments, as this decision has them.
@@ -725,6 +730,9 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if len(b.Left) > 0 {
 		return nil // the rest waits, with its code
 	}
+	if err := w.closeOverdue(d, "no_action", "device"); err != nil {
+		return err
+	}
 	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, r.OccurredAt
 	d.PickedUpBy, d.PickedUpMethod = "recipient", "code"
 	if b.How == "remote" {
@@ -732,15 +740,11 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	} else if b.How == "qr" {
 		d.PickedUpMethod = "qr"
 	}
-	codes, err := w.v.DeliveryCodes(d.ID)
+	codes, err := w.dropCodes(d.ID)
 	if err != nil {
 		return err
 	}
 	for _, c := range codes {
-		if c.DroppedAt.IsZero() {
-			c.DroppedAt = w.received
-			w.ch.Codes = append(w.ch.Codes, c)
-		}
 		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind == wire.CodePickup && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
 			w.audit(r, "pickup_with_former_code", d.Number, fmt.Sprintf(`{"code_number":%d,"list_held":%d}`, b.CodeNumber, b.ListNumber))
 		}
@@ -815,29 +819,13 @@ func (w *Work) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) 
 	if err := wire.Decode(c.Body, &body); err != nil {
 		return fmt.Errorf("command %s: %w", c.ID, err)
 	}
-	if body.How != wire.CloseCancel || c.State != cloud.CommandDone || d == nil || d.CancelledBy == "" {
+	if body.How != wire.CloseCancel || c.State != cloud.CommandDone || d == nil || d.CancelledBy == "" && d.FailureCode == "" {
 		return nil
 	}
 	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCreated {
 		return nil // the deposit came first
 	}
-	dev := cloud.Changes{}
-	if err := w.s.revoke(w.v, &dev, w.device, *d, w.received, wire.CodeDelivery, wire.CodePickup); err != nil {
-		return err
-	}
-	w.device, w.ch.Devices = dev.Devices[0], dev.Devices
-	w.ch.Codes = append(w.ch.Codes, dev.Codes...)
-	return w.cancelled(r.OccurredAt, d)
-}
-
-// cancelled ends a delivery by word of its partner.
-func (w *Work) cancelled(at time.Time, d *cloud.Delivery) error {
-	d.Status, d.CancelledAt, d.PickupCodeActive = cloud.DeliveryCancelled, at, false
-	for i := range d.Packages {
-		d.Packages[i].Status = cloud.PackageCancelled
-	}
-	w.touch(d)
-	return w.s.tell(w.v, &w.ch, EventCancelled, at, *d, nil, nil)
+	return w.givenUp(r, d)
 }
 
 // raise opens an exception once per source.
@@ -987,7 +975,12 @@ func (w *Work) StoreLost(at time.Time) error {
 			return err
 		}
 		r := Occurrence{OccurredAt: at}
-		if err := w.unverified(r, o, d); err != nil {
+		if o.Kind == wire.OpenCorrection {
+			err = w.notCorrected(r, o, d)
+		} else {
+			err = w.unverified(r, o, d)
+		}
+		if err != nil {
 			return err
 		}
 		if err := w.raise(r, "store:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet lost its store during the opening"); err != nil {

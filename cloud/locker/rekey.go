@@ -65,6 +65,20 @@ func (s *Service) Rekey(ctx context.Context, id cloud.DeviceID, secrets CodeSecr
 	return errMoreCodes
 }
 
+// secrets are what a device's verifiers are made with now, and the same sealed:
+// a decision compares them, since the device may enrol again meanwhile.
+func (s *Service) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets, sealed []byte, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.Device(id)
+		sealed = d.SealedCode
+		return err
+	})
+	if err == nil {
+		c, err = OpenSecrets(s.cfg.Sealer, sealed)
+	}
+	return c, sealed, err
+}
+
 // verifier makes one, few at a time.
 func (s *Service) verifier(ctx context.Context, code string, secrets CodeSecrets) ([]byte, error) {
 	select {

@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,34 +121,40 @@ func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) 
 	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		if _, err := ours(v, c, in.Device); err != nil {
-			return nil, err
-		}
-		cells, err := v.Compartments(in.Device)
+		device, err := ours(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}
-		for _, cell := range cells {
-			if cell.GridID != in.Grid {
-				continue
-			}
-			ch := &cloud.Changes{}
-			if cell.State == cloud.GridBlocked {
-				cell.State, cell.BlockReason = cloud.GridFree, ""
-				if cell.DeliveryID != 0 {
-					cell.State = cloud.GridOccupied
-				}
-				ch.Compartments = []cloud.Compartment{cell}
-				ch.Audits = []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
-					Action: "grid_unblocked", Target: strconv.FormatInt(int64(cell.GridID), 10)}}
-				if _, err := s.commandRow(v, ch, in.Device, "", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: in.Reason}, nil, now, longCommandLife); err != nil {
-					return nil, err
-				}
-			}
-			out = GridOutput{Result: true, Grid: gridBody(cell)}
-			return ch, nil
+		w := s.Begin(v, device, now)
+		cells, err := w.allCells()
+		if err != nil {
+			return nil, err
 		}
-		return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
+		if at < 0 {
+			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		}
+		if err := w.unblock(c, cells[at], in.Reason); err != nil {
+			return nil, err
+		}
+		out = GridOutput{Result: true, Grid: gridBody(*cells[at])}
+		ch := &cloud.Changes{}
+		return ch, w.Finish(ch)
 	})
 	return out, err
+}
+
+func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) error {
+	if cell.State != cloud.GridBlocked {
+		return nil
+	}
+	cell.State, cell.BlockReason = cloud.GridFree, ""
+	if cell.DeliveryID != 0 {
+		cell.State = cloud.GridOccupied
+	}
+	w.touch(cell)
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: c.Account.BusinessID, At: w.received, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
+		Action: "grid_unblocked", Target: strconv.FormatInt(int64(cell.GridID), 10)})
+	_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, nil, longCommandLife)
+	return err
 }

@@ -41,6 +41,8 @@ type Work struct {
 	shipments  map[string]*shipment
 	exceptions map[string]*cloud.Exception // by source
 	presents   map[uint]*cloud.DoorPresent
+	codeRows   map[cloud.DeliveryID][]*cloud.CodeRow
+	listed     bool         // the code list has grown
 	changed    map[any]bool // rows to be written, by pointer
 }
 
@@ -61,7 +63,7 @@ func (s *Service) Begin(v cloud.View, d cloud.Device, received time.Time) *Work 
 	return &Work{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
 		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
 		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
-		presents: map[uint]*cloud.DoorPresent{}, changed: map[any]bool{}}
+		presents: map[uint]*cloud.DoorPresent{}, codeRows: map[cloud.DeliveryID][]*cloud.CodeRow{}, changed: map[any]bool{}}
 }
 
 // Apply takes one record. A problem is a fault of the record, which then
@@ -208,6 +210,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 			ch.Commands = append(ch.Commands, *c)
 		}
 	}
+	ch.Commands = append(ch.Commands, w.ch.Commands...)
 	for _, id := range slices.Sorted(maps.Keys(w.orders)) {
 		for _, o := range w.orders[id] {
 			if w.changed[o] {
@@ -230,9 +233,17 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	}
 	ch.Events = append(ch.Events, w.ch.Events...)
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
-	ch.Codes = append(ch.Codes, w.ch.Codes...)
+	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
+		for _, r := range w.codeRows[id] {
+			if w.changed[r] {
+				ch.Codes = append(ch.Codes, *r)
+			}
+		}
+	}
+	if w.listed {
+		ch.Devices = append(ch.Devices, w.device)
+	}
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
-	ch.Devices = append(ch.Devices, w.ch.Devices...)
 	return nil
 }
 

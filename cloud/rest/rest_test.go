@@ -116,7 +116,7 @@ func (r *rig) provider() string { return r.w.Tokens[cloud.ProviderType] }
 
 // fill puts ids of the first business into a path.
 func (r *rig) fill(path string) string {
-	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "{number}": webtest.Waiting, "/devices/{id}": "/devices/88", "{grid_id}": "7001"} {
+	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "{number}": webtest.Waiting, "/devices/{id}": "/devices/88", "{grid_id}": "7001", "{tracking_number}": "PK-1"} {
 		path = strings.ReplaceAll(path, from, to)
 	}
 	return path
@@ -125,6 +125,12 @@ func (r *rig) fill(path string) string {
 // bodies are valid bodies for operations that need one.
 var bodies = map[string]string{
 	"third_party.deliveries.create": `{"reference_number":"R-1","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"1"}}`,
+
+	"third_party.deliveries.add_package": `{"tracking_number":"NEW2"}`,
+	"third_party.deliveries.reassign":    `{"size":"M"}`,
+	"third_party.deliveries.fail":        `{"failure_code":"OTHER"}`,
+	"third_party.deliveries.correct":     `{"reason":"wrong parcel"}`,
+	"third_party.deliveries.extend":      `{"hours":24}`,
 }
 
 func TestEveryOperationRefusesWhoMayNotCallIt(t *testing.T) {
@@ -188,7 +194,7 @@ func TestEveryOperationIsBoundToItsTenant(t *testing.T) {
 			require.Equal(t, []any{}, g.json["deliveries"])
 		}
 	}
-	require.Equal(t, 14, tried)
+	require.Equal(t, 23, tried)
 	r.refused(r.do("GET", base+"/deliveries/ref:SWP-REF-88", r.w.Stranger, ""), 404, "DELIVERY_NOT_FOUND")
 }
 
@@ -481,7 +487,7 @@ func TestDeliveryFromBodyToBody(t *testing.T) {
 	require.NotNil(t, g.json["opening"])
 	r.refused(r.do("POST", base+"/deliveries/"+id+"/open-doors", r.provider(), `{"wait_seconds":21}`), 422, "VALIDATION_FAILED")
 	r.refused(r.do("POST", base+"/deliveries/"+id+"/confirm", r.provider(), `{}`), 409, "DELIVERY_STATE_CONFLICT")
-	r.refused(r.do("POST", base+"/deliveries/"+id+"/confirm", r.provider(), `{"packages":[{"tracking_number":"NOPE"}]}`), 404, "PACKAGE_NOT_IN_DELIVERY")
+	r.refused(r.do("POST", base+"/deliveries/"+id+"/confirm", r.provider(), `{"packages":[{"tracking_number":"NOPE"}]}`), 409, "PACKAGE_NOT_IN_DELIVERY")
 	g = r.do("POST", base+"/deliveries/64021/pickup-code/rotate", r.provider(), `{"reason":"security"}`)
 	require.Equal(t, 200, g.status, "%s", g.body)
 	require.Regexp(t, `^\d{6}$`, g.json["pickup_code"])

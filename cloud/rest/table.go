@@ -53,6 +53,34 @@ type (
 		ID string `path:"id" json:"-"`
 		locker.RotateInput
 	}
+	editInput struct {
+		ID string `path:"id" json:"-"`
+		locker.EditInput
+	}
+	addPackageInput struct {
+		ID string `path:"id" json:"-"`
+		locker.AddPackageInput
+	}
+	removePackageInput struct {
+		ID     string `path:"id"`
+		Number string `path:"tracking_number"`
+	}
+	reassignInput struct {
+		ID string `path:"id" json:"-"`
+		locker.ReassignInput
+	}
+	failInput struct {
+		ID string `path:"id" json:"-"`
+		locker.FailInput
+	}
+	correctInput struct {
+		ID string `path:"id" json:"-"`
+		locker.CorrectInput
+	}
+	extendInput struct {
+		ID string `path:"id" json:"-"`
+		locker.ExtendInput
+	}
 )
 
 func (s *Server) partnerOperations() []Operation {
@@ -78,12 +106,7 @@ func (s *Server) partnerOperations() []Operation {
 		define(secret(row("third_party.deliveries.find", "GET", "/deliveries/{id}")), func(ctx context.Context, c cloud.Caller, in byID) (locker.DeliveryOutput, error) {
 			return l.Find(ctx, c, locker.DeliveryKey(in.ID))
 		}, nil),
-		define(secret(once(row("third_party.deliveries.open_doors", "POST", "/deliveries/{id}/open-doors"))), s.openDoors, func(out locker.OpenOutput) Answer {
-			if out.Pending {
-				return Answer{Status: fasthttp.StatusAccepted, Body: out}
-			}
-			return Answer{Body: out}
-		}),
+		define(secret(once(row("third_party.deliveries.open_doors", "POST", "/deliveries/{id}/open-doors"))), s.openDoors, openAnswer),
 		define(row("third_party.deliveries.doors", "GET", "/deliveries/{id}/doors"), func(ctx context.Context, c cloud.Caller, in byID) (locker.DoorsOutput, error) {
 			return l.Doors(ctx, c, locker.DeliveryKey(in.ID))
 		}, nil),
@@ -98,6 +121,39 @@ func (s *Server) partnerOperations() []Operation {
 		define(secret(row("third_party.deliveries.rotate_pickup_code", "POST", "/deliveries/{id}/pickup-code/rotate")), func(ctx context.Context, c cloud.Caller, in rotateInput) (locker.RotateOutput, error) {
 			in.RotateInput.Delivery = locker.DeliveryKey(in.ID)
 			return l.RotatePickupCode(ctx, c, in.RotateInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.rotate_delivery_code", "POST", "/deliveries/{id}/delivery-code/rotate")), func(ctx context.Context, c cloud.Caller, in rotateInput) (locker.RotateDeliveryOutput, error) {
+			in.RotateInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.RotateDeliveryCode(ctx, c, in.RotateInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.edit", "PATCH", "/deliveries/{id}")), func(ctx context.Context, c cloud.Caller, in editInput) (locker.DeliveryOutput, error) {
+			in.EditInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.Edit(ctx, c, in.EditInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.add_package", "POST", "/deliveries/{id}/packages")), func(ctx context.Context, c cloud.Caller, in addPackageInput) (locker.DeliveryOutput, error) {
+			in.AddPackageInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.AddPackage(ctx, c, in.AddPackageInput)
+		}, nil),
+		define(secret(row("third_party.deliveries.remove_package", "DELETE", "/deliveries/{id}/packages/{tracking_number}")), func(ctx context.Context, c cloud.Caller, in removePackageInput) (locker.DeliveryOutput, error) {
+			return l.RemovePackage(ctx, c, locker.RemovePackageInput{Delivery: locker.DeliveryKey(in.ID), TrackingNumber: in.Number})
+		}, nil),
+		define(secret(once(row("third_party.deliveries.reassign", "POST", "/deliveries/{id}/reassign"))), s.reassign, openAnswer),
+		define(secret(row("third_party.deliveries.fail", "POST", "/deliveries/{id}/fail")), func(ctx context.Context, c cloud.Caller, in failInput) (locker.DeliveryOutput, error) {
+			in.FailInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.Fail(ctx, c, in.FailInput)
+		}, nil),
+		define(once(row("third_party.deliveries.correct", "POST", "/deliveries/{id}/correction")), s.correct, func(out locker.CorrectOutput) Answer {
+			if out.Pending {
+				return Answer{Status: fasthttp.StatusAccepted, Body: out}
+			}
+			return Answer{Body: out}
+		}),
+		define(row("third_party.deliveries.pickup", "GET", "/deliveries/{id}/pickup"), func(ctx context.Context, c cloud.Caller, in byID) (locker.PickupOutput, error) {
+			return l.Pickup(ctx, c, locker.DeliveryKey(in.ID))
+		}, nil),
+		define(row("third_party.deliveries.extend", "POST", "/deliveries/{id}/extend"), func(ctx context.Context, c cloud.Caller, in extendInput) (locker.ExtendOutput, error) {
+			in.ExtendInput.Delivery = locker.DeliveryKey(in.ID)
+			return l.Extend(ctx, c, in.ExtendInput)
 		}, nil),
 		define(row("third_party.webhook_endpoint.find", "GET", "/webhook-endpoint"), r.Find, nil),
 		define(secret(row("third_party.webhook_endpoint.save", "PUT", "/webhook-endpoint")), r.Save, nil),
@@ -117,18 +173,48 @@ func created(out locker.DeliveryOutput) Answer {
 	return Answer{Body: out}
 }
 
-// openDoors opens a delivery's doors, so many times a minute and cabinet.
-func (s *Server) openDoors(ctx context.Context, c cloud.Caller, in openInput) (locker.OpenOutput, error) {
-	key := locker.DeliveryKey(in.ID)
+// openAnswer answers 202 while the outcome is not known.
+func openAnswer(out locker.OpenOutput) Answer {
+	if out.Pending {
+		return Answer{Status: fasthttp.StatusAccepted, Body: out}
+	}
+	return Answer{Body: out}
+}
+
+// takeDoors counts an opening of a delivery's cabinet: so many a minute.
+func (s *Server) takeDoors(ctx context.Context, c cloud.Caller, key locker.DeliveryKey) error {
 	found, err := s.cfg.Lockers.Find(ctx, c, key)
 	if err != nil {
-		return locker.OpenOutput{}, err
+		return err
 	}
 	if st := s.take("doors/"+strconv.FormatInt(int64(found.Delivery.DeviceID), 10), s.cfg.Limits.Doors); !st.OK {
-		return locker.OpenOutput{}, &limited{st}
+		return &limited{st}
 	}
-	in.OpenInput.Delivery = key
+	return nil
+}
+
+func (s *Server) openDoors(ctx context.Context, c cloud.Caller, in openInput) (locker.OpenOutput, error) {
+	in.OpenInput.Delivery = locker.DeliveryKey(in.ID)
+	if err := s.takeDoors(ctx, c, in.OpenInput.Delivery); err != nil {
+		return locker.OpenOutput{}, err
+	}
 	return s.cfg.Lockers.OpenDoors(ctx, c, in.OpenInput)
+}
+
+func (s *Server) reassign(ctx context.Context, c cloud.Caller, in reassignInput) (locker.OpenOutput, error) {
+	in.ReassignInput.Delivery = locker.DeliveryKey(in.ID)
+	if err := s.takeDoors(ctx, c, in.ReassignInput.Delivery); err != nil {
+		return locker.OpenOutput{}, err
+	}
+	return s.cfg.Lockers.Reassign(ctx, c, in.ReassignInput)
+}
+
+func (s *Server) correct(ctx context.Context, c cloud.Caller, in correctInput) (locker.CorrectOutput, error) {
+	in.CorrectInput.Delivery = locker.DeliveryKey(in.ID)
+	if err := s.takeDoors(ctx, c, in.CorrectInput.Delivery); err != nil {
+		return locker.CorrectOutput{}, err
+	}
+	return s.cfg.Lockers.Correct(ctx, c, in.CorrectInput)
 }
 
 // Inputs of the staff operations.

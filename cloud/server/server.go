@@ -183,6 +183,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	}
 	run("devices", s.Devices.Run)
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
+	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("webhooks", s.Webhooks.Run)
 	err := s.listen(ln)
 	var face sync.WaitGroup

@@ -25,6 +25,14 @@ WHERE device_id = $1 AND status IN ('created', 'doors_opened', 'delivered', 'cor
 WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
 	sqlProviderDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE provider_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
+	// Deliveries whose deadline has passed: never brought, unless an opening still
+	// runs, or never collected.
+	sqlDueDeliveries = `SELECT id, device_id, at FROM (
+  SELECT d.id, d.device_id, d.deliver_before AS at FROM delivery d WHERE d.status = 'created' AND d.deliver_before <= $1
+    AND NOT EXISTS (SELECT 1 FROM opening o WHERE o.delivery_id = d.id AND o.state IN ('requested', 'running'))
+  UNION ALL
+  SELECT d.id, d.device_id, d.due_at AS at FROM delivery d WHERE d.status = 'delivered' AND d.due_at <= $1
+) AS due WHERE at > $2 OR at = $2 AND id > $3 ORDER BY at, id LIMIT $4`
 	sqlPackages = `SELECT position, tracking_number, reference, size, weight, length, width, height, description, grid_id,
   status, failure_code FROM package WHERE delivery_id = $1 ORDER BY position`
 	sqlDropPackages    = `DELETE FROM package WHERE delivery_id = $1 AND position >= $2`
@@ -64,7 +72,7 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id WHERE d.business_id 
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
   metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
-  requested_at, opened_at, ends_at, ended_at`
+  requested_at, opened_at, ends_at, ended_at, reason`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
   ended_at`
 	deviceOrderColumns = `id, business_id, device_id, grid_code, kind, status, next_actor, delivery_id, tracking, reference,
@@ -118,14 +126,14 @@ ON CONFLICT (delivery_id, position) DO UPDATE SET
 
 const sqlSaveOpening = `INSERT INTO opening (
   id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
-  requested_at, opened_at, ends_at, ended_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+  requested_at, opened_at, ends_at, ended_at, reason)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, device_id = excluded.device_id, delivery_id = excluded.delivery_id, kind
   = excluded.kind, requester = excluded.requester, doors = excluded.doors, state = excluded.state, end_reason
   = excluded.end_reason, confirmed_by = excluded.confirmed_by, told = excluded.told, requested_at =
   excluded.requested_at, opened_at = excluded.opened_at, ends_at = excluded.ends_at, ended_at =
-  excluded.ended_at`
+  excluded.ended_at, reason = excluded.reason`
 
 const sqlSaveCommand = `INSERT INTO command (
   id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
@@ -194,7 +202,7 @@ func scanPackage(r rows, p *cloud.Package) error {
 func scanOpening(r rows, o *cloud.Opening) error {
 	return r.Scan(&o.ID, &o.BusinessID, &o.DeviceID, &o.DeliveryID, &o.Kind, parsed(&o.Requester), parsed(&o.Doors),
 		&o.State, &o.EndReason, &o.ConfirmedBy, &o.Told, when(&o.RequestedAt), when(&o.OpenedAt), when(&o.EndsAt),
-		when(&o.EndedAt))
+		when(&o.EndedAt), &o.Reason)
 }
 
 func scanCommand(r rows, c *cloud.Command) error {
@@ -314,7 +322,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 	for _, o := range c.Openings {
 		w.add(anything, sqlSaveOpening, o.ID, int64(o.BusinessID), int64(o.DeviceID), int64(o.DeliveryID), string(o.Kind),
 			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.Told, ms(o.RequestedAt),
-			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt))
+			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt), o.Reason)
 	}
 	for _, m := range c.Commands {
 		w.add(anything, sqlSaveCommand, m.ID, int64(m.DeviceID), m.OpeningID, string(m.Kind), blob(m.Body), text(m.Versions),
@@ -426,6 +434,16 @@ func (db *DB) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud.Del
 		return db.readDeliveries(ctx, sqlProviderDeliveries, int64(f.ProviderID), orNewest(int64(f.Before)), string(f.Status), f.Limit)
 	}
 	return db.readDeliveries(ctx, sqlBusinessDeliveries, int64(f.BusinessID), orNewest(int64(f.Before)), string(f.Status), f.Limit)
+}
+
+// ListDueDeliveries lists deliveries, of every business, whose deadline is not
+// after now, by deadline and id: those not brought by deliver_before, but for
+// those that an opening still runs for, and those not collected by due_at. after
+// is the last one of the page before, zero for the first.
+func (db *DB) ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
+	return readList(ctx, db, sqlDueDeliveries, func(r rows, d *cloud.DueDelivery) error {
+		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
+	}, now.UnixMilli(), max(0, after.At.UnixMilli()), int64(after.ID), limit)
 }
 
 func (db *DB) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {

@@ -96,6 +96,7 @@ type cabinet struct {
 	maxBytes int64            // of the store; 0 is the usual limit
 	trial    time.Duration    // of new addresses and keys; 0 is the usual time
 	reach    func(broker *url.URL) error
+	disk     func() error // under the store; nil is a healthy one
 
 	cut      atomic.Bool // the network to the cloud
 	mu       sync.Mutex
@@ -151,7 +152,7 @@ func (c *cabinet) start() {
 	c.w.t.Helper()
 	secrets := c.w.secrets(c.code)
 	a, err := agent.New(agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
-		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial,
+		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial, Disk: c.disk,
 		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
 			conn, err := c.sim.Dial(l.Port)
 			if err != nil {

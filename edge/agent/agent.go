@@ -55,6 +55,7 @@ type Config struct {
 	Dial     func(ctx context.Context, broker *url.URL) (net.Conn, error)
 	System   func() time.Time // the machine's wall clock
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
+	Disk     func() error // as buffer.Config.Disk
 }
 
 // keyWall remembers the last wall clock that was known, for the next start.
@@ -104,7 +105,7 @@ func New(cfg Config) (*Agent, error) {
 	}
 	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now(), acts: make(chan locker.Action, 256)}
 	_, _ = rand.Read(a.instance[:]) // never fails
-	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile,
+	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile, Disk: cfg.Disk,
 		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

@@ -101,6 +101,11 @@ type Config struct {
 	// NoSync leaves out every sync: commits then do not survive a power cut.
 	// Only for tests.
 	NoSync bool
+	// Disk is called inside every write transaction, where its pages are about
+	// to be written: a delay holds the commit up as slow syncs do, and an error
+	// fails it as the disk would, with nothing written. The syncs themselves
+	// stay as they are. Only for tests; nil is nothing.
+	Disk func() error
 }
 
 func (c Config) withDefaults() Config {
@@ -160,7 +165,7 @@ type Store struct {
 	wake     chan struct{}
 	segment  atomic.Int64 // records in one segment, as the file was created
 	commitQ  queue
-	writing  sync.Mutex   // held by whoever writes: a commit's leader, NewEpoch, Reopen, Close
+	writing  turn         // held by whoever writes: a commit's leader, NewEpoch, Reopen, Close
 	swapping sync.RWMutex // readers of db hold it shared; changing db needs it alone
 
 	db     *bolt.DB // guarded by swapping; nil once closed
@@ -288,6 +293,10 @@ func (s *Store) Close() error {
 	var err error
 	if pending && broken == nil && s.db != nil {
 		err = s.transact("write acknowledged position", func(*txn) error { return nil })
+		if errors.Is(err, ErrFull) {
+			s.cfg.Logger.Warn("the disk is full: the cloud will say again what it has", "error", err)
+			err = nil
+		}
 	}
 	err = errors.Join(err, s.release(broken), s.lock.Close())
 	s.lock = nil

@@ -50,6 +50,15 @@ const (
 // maxChange is how many records one change may hold.
 const maxChange = 4096
 
+// turn is a lock. Other than a mutex it lets simulated time go on while someone
+// waits for a slow disk.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
 // request is a change on its way through the queue.
 type request struct {
 	change  Change
@@ -302,6 +311,9 @@ func (s *Store) transact(what string, fn func(*txn) error) error {
 			}
 			if own == nil {
 				own = t.writeEnds()
+			}
+			if own == nil && s.cfg.Disk != nil {
+				return s.cfg.Disk()
 			}
 			return own
 		})

@@ -43,7 +43,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", cfg.Path, err)
 	}
-	s := &Store{cfg: cfg, lock: lock, wake: make(chan struct{}, 1)}
+	s := &Store{cfg: cfg, lock: lock, wake: make(chan struct{}, 1), writing: newTurn()}
 	if err := s.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", cfg.Path, err), s.release(err), lock.Close())
 	}
@@ -364,7 +364,7 @@ func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	ns := &Store{cfg: s.cfg, wake: make(chan struct{}, 1)}
+	ns := &Store{cfg: s.cfg, wake: make(chan struct{}, 1), writing: newTurn()}
 	ns.segment.Store(int64(s.cfg.SegmentRecords))
 	var head layout
 	err = db.Update(func(tx *bolt.Tx) error { return initial(tx, id, s.cfg, &head) })

@@ -43,6 +43,8 @@ type Loop interface {
 	Do(ctx context.Context, in locker.Input) (locker.Answer, error)
 	State() locker.State
 	Broken() bool
+	Full() bool    // the last commit found no room
+	Working() bool // at work for a while, because the store is slow
 }
 
 // Link is the way to the cloud.

@@ -31,14 +31,16 @@ const secret = "48151623"
 
 // fake plays desk, loop and link.
 type fake struct {
-	mu     sync.Mutex
-	asked  []string
-	answer locker.Answer
-	err    error
-	state  locker.State
-	online bool
-	broken bool
-	hold   chan struct{} // asks wait for it
+	mu      sync.Mutex
+	asked   []string
+	answer  locker.Answer
+	err     error
+	state   locker.State
+	online  bool
+	broken  bool
+	working bool
+	full    bool
+	hold    chan struct{} // asks wait for it
 }
 
 func (f *fake) ask(what string) (locker.Answer, error) {
@@ -71,6 +73,8 @@ func (f *fake) set(change func(*locker.State)) {
 	change(&f.state)
 }
 func (f *fake) Broken() bool    { return f.broken }
+func (f *fake) Full() bool      { return f.full }
+func (f *fake) Working() bool   { return f.working }
 func (f *fake) Connected() bool { return f.online }
 
 func newState() locker.State {
@@ -242,6 +246,12 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	for _, never := range []string{"LD-000000042", "PK-99", "0123456789abcdef"} {
 		require.NotContains(t, body, never)
 	}
+	f.working = true
+	_, body, _ = call(k, "GET", "/api/state", "")
+	require.Contains(t, body, `"state":"working"`, "not hanging")
+	f.full = true
+	_, body, _ = call(k, "GET", "/api/state", "")
+	require.Contains(t, body, `"state":"full"`, "a full disk, though the store is small")
 	f.broken = true
 	_, body, _ = call(k, "GET", "/api/state", "")
 	require.Contains(t, body, `"state":"broken"`)

@@ -30,7 +30,7 @@ type View struct {
 
 // StoreView is how the cabinet's memory stands.
 type StoreView struct {
-	State         string    `json:"state"` // ok, full, broken
+	State         string    `json:"state"` // ok, working (slow now), full, broken
 	FilledPercent int       `json:"filled_percent"`
 	Waiting       [2]uint64 `json:"waiting"`
 }
@@ -92,8 +92,10 @@ func (k *Kiosk) view() View {
 	switch {
 	case k.cfg.Loop.Broken():
 		v.Store.State = "broken"
-	case st.FilledPercent >= fullFrom:
+	case st.FilledPercent >= fullFrom, k.cfg.Loop.Full():
 		v.Store.State = "full"
+	case k.cfg.Loop.Working():
+		v.Store.State = "working"
 	}
 	v.doors(&s, now)
 	v.openings(&s, now)

@@ -206,7 +206,7 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 			return wire.ReasonNoOpening
 		}
 		if b.How == wire.CloseSettle {
-			d.confirmLate(e)
+			d.confirmLate(e, confirmed(b))
 		}
 		return ""
 	}
@@ -217,7 +217,7 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 		if d.tally(o).open {
 			return wire.ReasonBusy
 		}
-		o.Confirm = string(b.ConfirmedBy)
+		o.Confirm, o.Confirmed = string(b.ConfirmedBy), confirmed(b)
 	default:
 		return wire.ReasonUnsupported
 	}
@@ -225,10 +225,23 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 	return ""
 }
 
+// confirmed is what a confirmation names, by door; nil when it is about all.
+func confirmed(b wire.CloseSession) map[edge.DoorNumber][]string {
+	if len(b.Packages) == 0 {
+		return nil
+	}
+	out := make(map[edge.DoorNumber][]string, len(b.Packages))
+	for n, refs := range b.Packages {
+		out[edge.DoorNumber(n)] = refs
+	}
+	return out
+}
+
 // confirmLate takes a person's word for compartments that an ended deposit left
-// unverified: the pickup code opens them from now on.
-func (d *draft) confirmLate(e EndedOpening) {
-	if !e.Kind.IsDeposit() {
+// unverified: the pickup code opens those it names from now on, and the others
+// are free unless something is seen inside.
+func (d *draft) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) {
+	if !e.Kind.IsDeposit() || e.Delivery == "" {
 		return
 	}
 	dl := d.Deliveries[e.Delivery]
@@ -237,10 +250,24 @@ func (d *draft) confirmLate(e EndedOpening) {
 		doors[n] = refs
 	}
 	for _, n := range e.Doors {
-		if _, has := doors[n]; !has && e.Delivery != "" && d.Doors[n].Delivery == e.Delivery {
-			doors[n] = e.Packages[n]
-			d.closeException(wire.ExDepositUnverified, n, "deposit_confirmed", d.now.Mono)
+		door := d.Doors[n]
+		if _, has := doors[n]; has || door.Delivery != e.Delivery {
+			continue
 		}
+		refs, in := named[n]
+		switch {
+		case named == nil:
+			doors[n] = e.Packages[n]
+		case in:
+			doors[n] = refs
+		case door.Item == wire.ItemPresent:
+			continue
+		default:
+			d.assign(n, "")
+			d.closeException(wire.ExDepositUnverified, n, "deposit_cancelled", d.now.Mono)
+			continue
+		}
+		d.closeException(wire.ExDepositUnverified, n, "deposit_confirmed", d.now.Mono)
 	}
 	if len(doors) > len(dl.Doors) {
 		d.setDelivery(Delivery{Ref: e.Delivery, Doors: doors, Suspended: dl.Suspended})

@@ -165,8 +165,10 @@ type Opening struct {
 	Cancelled   bool
 	Done        bool   // courier pressed done
 	Confirm     string // close_session: confirmed_by
-	LeftOpen    bool   // the session ended with a door open
-	Missed      bool   // the end waits for a door that was not seen closing
+	// Confirmed is what close_session named, by door; nil: everything.
+	Confirmed map[edge.DoorNumber][]string
+	LeftOpen  bool // the session ended with a door open
+	Missed    bool // the end waits for a door that was not seen closing
 }
 
 // Run is a command whose outcome is still open.

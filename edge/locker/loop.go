@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,8 @@ type Loop struct {
 	active bool
 	last   Now // of the newest step; owned by Run
 	broken atomic.Bool
+	full   atomic.Bool
+	since  atomic.Int64 // mono since when a commit runs, 0 when none does
 }
 
 type ask struct {
@@ -132,7 +135,21 @@ func (l *Loop) State() State { return *l.state.Load() }
 // Broken reports whether the last commit failed: new sessions are refused.
 func (l *Loop) Broken() bool { return l.broken.Load() }
 
-// Now is the time of a step made at t.
+// Full reports whether the store had no room for the last commit, by its own
+// limit or the disk's: new sessions are refused.
+func (l *Loop) Full() bool { return l.full.Load() }
+
+// slowCommit is how long the store may take before people are told to wait.
+const slowCommit = time.Second
+
+// Working reports whether the store has been busy with a step for a while: the
+// cabinet is at work and answers later.
+func (l *Loop) Working() bool {
+	since := l.since.Load()
+	return since != 0 && l.cfg.Clock.Mono(time.Now())-since >= int64(slowCommit)
+}
+
+// now is the time of a step made at t.
 func (l *Loop) now(t time.Time) Now {
 	s := l.cfg.Clock.Sample(t)
 	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
@@ -140,10 +157,12 @@ func (l *Loop) now(t time.Time) Now {
 	return n
 }
 
-// Run steps until ctx ends. It returns ctx's error.
+// Run steps until ctx ends. It returns ctx's error. What boards have reported
+// comes before what is asked for and what is due: while the store was slow a
+// door may long have opened that would otherwise be taken for late.
 func (l *Loop) Run(ctx context.Context) error {
 	defer close(l.ended)
-	l.must(ctx, Started{Fresh: l.cfg.Fresh})
+	l.must(ctx, []timed{{Started{Fresh: l.cfg.Fresh}, time.Now()}})
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -152,13 +171,36 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case e := <-l.events:
-			l.must(ctx, l.input(e))
+			l.must(ctx, l.caughtUp(l.reported(l.input(e))))
 		case a := <-l.asks:
 			l.answer(ctx, a)
 		case <-timer.C:
-			l.must(ctx, Tick{})
+			l.must(ctx, append(l.reported(), timed{Tick{}, time.Now()}))
 		}
 	}
+}
+
+// timed is an input and when it happened.
+type timed struct {
+	in Input
+	at time.Time
+}
+
+// maxFold is how many reports are stepped in one commit.
+const maxFold = 64
+
+// reported are the reports that wait, behind those given: a slow store takes
+// them in one commit.
+func (l *Loop) reported(list ...timed) []timed {
+	for len(list) < maxFold {
+		select {
+		case e := <-l.events:
+			list = append(list, l.input(e))
+		default:
+			return list
+		}
+	}
+	return list
 }
 
 // wait is how long nothing will happen by itself, at most a minute.
@@ -170,24 +212,35 @@ func (l *Loop) wait() time.Duration {
 	return max(time.Millisecond, min(time.Duration(next-l.now(time.Now()).Mono), time.Minute))
 }
 
-func (l *Loop) input(e edge.Event) Input {
+// late is how old a report may be for the present to be looked at with it.
+const late = 500 * time.Millisecond
+
+// caughtUp lets time pass behind reports that had to wait, in the same commit.
+func (l *Loop) caughtUp(list []timed) []timed {
+	if now := time.Now(); len(list) < maxFold && now.Sub(list[len(list)-1].at) > late {
+		list = append(list, timed{Tick{}, now})
+	}
+	return list
+}
+
+func (l *Loop) input(e edge.Event) timed {
 	c := l.cfg.Clock
 	switch e := e.(type) {
 	case edge.DoorReading:
-		return Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect}
+		return timed{Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect}, e.At}
 	case edge.BoardLost:
-		return Lost{Doors: e.Doors, Mono: c.Mono(e.At)}
+		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At)}, e.At}
 	case edge.PulseResult:
-		return Pulsing{Door: e.Door, Outcome: e.Outcome, Mono: c.Mono(e.At)}
+		return timed{Pulsing{Door: e.Door, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
 	}
-	return Tick{}
+	return timed{Tick{}, time.Now()}
 }
 
 // must steps what cannot be refused: the world has moved. It tries until the
 // store takes it, and answers everyone else meanwhile.
-func (l *Loop) must(ctx context.Context, in Input) {
+func (l *Loop) must(ctx context.Context, list []timed) {
 	for {
-		_, err := l.step(ctx, in)
+		_, err := l.step(ctx, list, false)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -207,24 +260,57 @@ func (l *Loop) must(ctx context.Context, in Input) {
 	}
 }
 
-// answer steps what someone asked for. What a full store refuses is recorded
-// as refused, which takes little room.
+// answer steps what someone asked for, behind the reports that wait. What a
+// full store refuses is recorded as refused, which takes little room.
 func (l *Loop) answer(ctx context.Context, a ask) {
-	answer, err := l.step(ctx, a.in)
+	before := l.reported()
+	answer, err := l.step(ctx, append(before, timed{a.in, time.Now()}), true)
 	if errors.Is(err, ErrFull) {
 		if o, ok := a.in.(Ordered); ok {
-			_, err = l.step(ctx, Refuse{Command: o.Command, Reason: wire.ReasonStore})
+			_, err = l.step(ctx, append(before, timed{Refuse{Command: o.Command, Reason: wire.ReasonStore}, time.Now()}), true)
+			if err == nil {
+				before = nil
+			}
 		}
 	}
 	a.reply <- reply{answer, err}
+	if err != nil && len(before) > 0 {
+		l.must(ctx, before)
+	}
 }
 
-func (l *Loop) step(ctx context.Context, in Input) (Answer, error) {
-	now := l.now(time.Now())
-	next, out := Step(*l.state.Load(), in, now)
-	l.last = now
-	if len(out.Put) > 0 || len(out.Records) > 0 {
-		err := l.cfg.Store.Keep(ctx, out.Put, l.encode(out.Records, now), out.Urgent)
+// step steps inputs one after the other, each at its own time, and commits once.
+// The answer is the last one's. When that one was asked for it decides alone
+// whether the last part of the store may be used: what was reported may be
+// urgent, and a new session is not.
+func (l *Loop) step(ctx context.Context, list []timed, asked bool) (Answer, error) {
+	state, last := *l.state.Load(), l.last
+	var put map[string][]byte
+	var records []Encoded
+	var actions []Action
+	var out Out
+	urgent := false
+	for _, x := range list {
+		now := l.now(x.at)
+		if now.Boot == last.Boot && now.Mono < last.Mono {
+			now.Mono = last.Mono // time does not run backwards
+		}
+		state, out = Step(state, x.in, now)
+		last = now
+		urgent = out.Urgent || urgent && !asked
+		if put == nil {
+			put = out.Put
+		} else {
+			maps.Copy(put, out.Put)
+		}
+		records = append(records, l.encode(out.Records, now)...)
+		actions = append(actions, out.Actions...)
+	}
+	if len(put) > 0 || len(records) > 0 {
+		l.since.Store(max(1, l.cfg.Clock.Mono(time.Now())))
+		err := l.cfg.Store.Keep(ctx, put, records, urgent)
+		l.since.Store(0)
+		l.full.Store(errors.Is(err, ErrFull))
 		l.broken.Store(err != nil && !errors.Is(err, ErrFull))
 		if errors.Is(err, ErrFull) {
 			return Answer{}, ErrFull
@@ -233,12 +319,13 @@ func (l *Loop) step(ctx context.Context, in Input) (Answer, error) {
 			return Answer{}, fmt.Errorf("%w: %w", ErrStore, err)
 		}
 	}
-	l.state.Store(&next)
-	if active := len(next.Openings) > 0; active != l.active {
+	l.last = last
+	l.state.Store(&state)
+	if active := len(state.Openings) > 0; active != l.active {
 		l.active = active
 		l.cfg.Hardware.SetSession(active)
 	}
-	for _, a := range out.Actions {
+	for _, a := range actions {
 		if p, ok := a.(Pulse); ok {
 			l.cfg.Hardware.Pulse(p.Door)
 			continue

@@ -335,24 +335,34 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	for n, refs := range dl.Doors {
 		doors[n] = refs
 	}
+	var gone []edge.DoorNumber
 	for _, od := range o.Doors {
 		body.Doors = append(body.Doors, wire.SettledDoor{Door: uint(od.Door), OpenedAt: od.OpenedAt.Wall, ClosedAt: od.ClosedAt.Wall, Item: od.Item})
-		outcome, failure := d.verdict(od, by)
-		switch outcome {
-		case wire.Deposited:
-			doors[od.Door] = od.Packages
+		outcome, failure := d.verdict(o, od, by)
+		inside, out := o.behind(od)
+		switch {
+		case outcome == wire.Deposited && (o.Confirmed == nil || len(inside) > 0):
+			doors[od.Door] = inside
 			d.assign(od.Door, o.DeliveryRef)
-		case wire.Unverified:
+		case outcome == wire.Deposited && d.Doors[od.Door].Item == wire.ItemPresent:
+			d.assign(od.Door, o.DeliveryRef)
+			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "something seen where nothing was confirmed")
+		case outcome == wire.Deposited, outcome == wire.Failed && failure == notDeposited:
+			gone = append(gone, od.Door)
+		case outcome == wire.Unverified:
 			delete(doors, od.Door)
 			d.assign(od.Door, o.DeliveryRef)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "nothing seen inside")
 		}
-		for _, ref := range od.Packages {
+		for _, ref := range inside {
 			p := wire.SettledPackage{Ref: ref, Door: uint(od.Door), Outcome: outcome, FailureCode: failure}
 			if outcome == wire.Deposited {
 				p.CodeNumber = code
 			}
 			body.Packages = append(body.Packages, p)
+		}
+		for _, ref := range out {
+			body.Packages = append(body.Packages, wire.SettledPackage{Ref: ref, Door: uint(od.Door), Outcome: wire.Failed, FailureCode: notDeposited})
 		}
 	}
 	dl.Doors = doors
@@ -361,17 +371,50 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	}
 	d.record(wire.KindOpeningSettled, d.now.Mono, body)
 	d.drop(o, true)
+	for _, n := range gone {
+		if o.DeliveryRef != "" && d.Doors[n].Delivery == o.DeliveryRef {
+			d.freeDoor(n)
+		}
+	}
+}
+
+// notDeposited is the failure of a package that is not behind its door.
+const notDeposited = "NOT_DEPOSITED"
+
+// behind are the packages that lie behind a door when its deposit is confirmed,
+// and those that were to lie there and that the confirmation leaves out.
+func (o Opening) behind(od OpeningDoor) (inside, out []string) {
+	if o.Confirmed == nil {
+		return od.Packages, nil
+	}
+	for _, ref := range od.Packages {
+		named := false
+		for _, refs := range o.Confirmed {
+			named = named || slices.Contains(refs, ref)
+		}
+		if !named {
+			out = append(out, ref)
+		}
+	}
+	return o.Confirmed[od.Door], out
 }
 
 // verdict is what became of the packages behind one door. A confirmation by a
-// person stands in for a door that nobody saw, never for a sensor.
-func (d *draft) verdict(od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
+// person stands in for a door that nobody saw, never for a sensor. In a
+// correction packages lie inside already: a door that did not open keeps them,
+// and one that is closed over nothing had them taken out.
+func (d *draft) verdict(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
 	told := by == wire.ByPartnerAPI || by == wire.ByConsole
+	correction := o.Kind == wire.OpenCorrection
 	switch {
-	case od.Phase == OpenFailed:
+	case od.Phase == OpenFailed && !correction:
 		return wire.Failed, "DOOR_NOT_OPENED"
+	case od.Phase == OpenFailed:
+		return wire.Deposited, ""
 	case od.Phase == NotSeen && !told:
 		return wire.Unverified, ""
+	case od.Item == wire.ItemAbsent && !told && correction:
+		return wire.Failed, notDeposited
 	case od.Item == wire.ItemAbsent && !told:
 		return wire.Unverified, ""
 	}

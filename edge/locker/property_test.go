@@ -35,7 +35,7 @@ func TestAnyOrderOfThings(t *testing.T) {
 				if second := uint(door.Draw(rt, "second")); second != set[0] {
 					set = append(set, second)
 				}
-				kind := rapid.SampledFrom([]wire.OpeningKind{wire.OpenDeposit, wire.OpenStaff, wire.OpenCorrection, wire.OpenPickup}).Draw(rt, "kind")
+				kind := rapid.SampledFrom([]wire.OpeningKind{wire.OpenDeposit, wire.OpenStaff, wire.OpenCorrection, wire.OpenPickup, wire.OpenReassign}).Draw(rt, "kind")
 				w.order("op_"+string(rune('A'+started)), kind, set...)
 			},
 			"type the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}) },
@@ -66,7 +66,11 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"close session": func(rt *rapid.T) {
 				for _, id := range sorted(w.s.Openings) {
 					how := rapid.SampledFrom([]string{wire.CloseCancel, wire.CloseSettle}).Draw(rt, "how")
-					w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: how, ConfirmedBy: wire.ByPartnerAPI})})
+					var named map[uint][]string
+					if first := uint(w.s.Openings[id].Doors[0].Door); how == wire.CloseSettle && rapid.Bool().Draw(rt, "in part") {
+						named = map[uint][]string{first: {"PK" + string(rune('0'+first))}}
+					}
+					w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: how, ConfirmedBy: wire.ByPartnerAPI, Packages: named})})
 					break
 				}
 			},

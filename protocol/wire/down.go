@@ -110,6 +110,8 @@ type CloseSession struct {
 	OpeningID   string      `cbor:"1,keyasint"`
 	How         string      `cbor:"2,keyasint"`
 	ConfirmedBy ConfirmedBy `cbor:"3,keyasint,omitempty"`
+	// Packages names what was deposited, door to package refs; none: all of it.
+	Packages map[uint][]string `cbor:"4,keyasint,omitempty"`
 }
 
 // DoorReason is the body of block, unblock, clear and reset_tries.

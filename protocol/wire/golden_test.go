@@ -91,7 +91,7 @@ func messages() []message {
 		{"command", Command{CommandID: "0198", DeviceCode: "CAB-1", IssuedAt: 1, ExpiresAt: 2, Versions: map[uint]uint64{2: 5}, Kind: CmdOpenDoors, Body: Raw{0xa0}}},
 		{"open_doors", OpenDoors{OpeningID: "op_1", Kind: OpenReassign, Doors: []uint{2}, SessionSeconds: 600, DeliveryRef: "LD-1", Packages: map[uint][]string{2: {"PK-1"}},
 			Code: &code, Light: true, Replaces: "op_0"}},
-		{"close_session", CloseSession{OpeningID: "op_1", How: CloseSettle, ConfirmedBy: ByPartnerAPI}},
+		{"close_session", CloseSession{OpeningID: "op_1", How: CloseSettle, ConfirmedBy: ByPartnerAPI, Packages: map[uint][]string{3: {"PK1"}}}},
 		{"door_reason", DoorReason{Door: 2, Reason: "dirty"}},
 		{"sync_config", SyncConfig{Version: 4}},
 		{"time", Time{DeviceCode: "CAB-1", Nonce: []byte{1, 2}, ServerTime: 3}},

@@ -110,6 +110,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"EventPages":               eventPages,
 		"Accounts":                 accounts,
 		"Lists":                    lists,
+		"DueDeliveries":            dueDeliveries,
 		"IDs":                      ids,
 		"OutboxLifecycle":          outboxLifecycle,
 		"OutboxLog":                outboxLog,
@@ -868,4 +869,40 @@ func eventPages(t *testing.T, db *store.DB) {
 	require.Len(t, read(cloud.EventQuery{BusinessID: 1, ProviderID: 17, Limit: 2}), 9)
 	minute := time.Date(2026, 11, 20, 10, 2, 0, 0, time.UTC)
 	require.Equal(t, []string{"e12", "e13", "e15", "e16"}, read(cloud.EventQuery{BusinessID: 1, From: minute, To: minute.Add(time.Minute), Limit: 3}))
+}
+
+// dueDeliveries: deadlines that have passed, in order and page by page, but for
+// deliveries that an opening still runs for and those in other states.
+func dueDeliveries(t *testing.T, db *store.DB) {
+	ctx := context.Background()
+	now := time.Now().UTC().Truncate(time.Second)
+	ago := func(n int) time.Time { return now.Add(-time.Duration(n) * time.Minute) }
+	due := func(id cloud.DeliveryID, status cloud.DeliveryStatus, before, dueAt time.Time) cloud.Delivery {
+		return cloud.Delivery{ID: id, Number: fmt.Sprintf("LD-%d", id), BusinessID: 1, ProviderID: 1, DeviceID: 7, Status: status, DeliverBefore: before, DueAt: dueAt, CreatedAt: now}
+	}
+	c := &cloud.Changes{Deliveries: []cloud.Delivery{
+		due(1, cloud.DeliveryCreated, ago(5), time.Time{}), due(2, cloud.DeliveryCreated, ago(-1), time.Time{}), due(3, cloud.DeliveryDelivered, ago(9), ago(7)),
+		due(4, cloud.DeliveryDelivered, ago(9), ago(-7)), due(5, cloud.DeliveryDoorsOpened, ago(9), time.Time{}), due(6, cloud.DeliveryCreated, ago(5), time.Time{}),
+		due(7, cloud.DeliveryCreated, ago(5), time.Time{}), due(8, cloud.DeliveryCreated, now, time.Time{}), due(9, cloud.DeliveryExpired, ago(5), ago(5)),
+	}, Openings: []cloud.Opening{{ID: "op_1", DeviceID: 7, DeliveryID: 6, Kind: wire.OpenDeposit, State: cloud.OpeningRunning, RequestedAt: now, Reason: "why"},
+		{ID: "op_2", DeviceID: 7, DeliveryID: 7, Kind: wire.OpenDeposit, State: cloud.OpeningEnded, RequestedAt: now}}}
+	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+	var got []cloud.DeliveryID
+	for after := (cloud.DueDelivery{}); ; {
+		page, err := db.ListDueDeliveries(ctx, now, after, 2)
+		require.NoError(t, err)
+		for _, d := range page {
+			require.EqualValues(t, 7, d.DeviceID)
+			got, after = append(got, d.ID), d
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	require.Equal(t, []cloud.DeliveryID{3, 1, 7, 8}, got)
+	require.NoError(t, db.Look(ctx, func(v cloud.View) error {
+		o, err := v.Opening("op_1")
+		require.Equal(t, "why", o.Reason)
+		return err
+	}))
 }

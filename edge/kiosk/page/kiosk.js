@@ -78,6 +78,7 @@ function draw() {
   for (const e of [$("code"), $("enter"), ...$("keys").children]) e.disabled = lost || sending;
   let line = said ? t(said.key, said.fill) : "";
   if (lost) line = t("store");
+  else if (sending && state.store.state === "working") line = t("store_working");
   else if (locked) line = state.locked_seconds < 0 ? t("locked_closed") : t("locked_out", { time: clock(state.locked_seconds) });
   if ($("message").textContent !== line) $("message").textContent = line;
   drawOpenings();

@@ -1,0 +1,83 @@
+package locker
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// await waits until the command has an outcome, the wait is over, or the
+// command expires.
+func (s *Service) await(ctx context.Context, cmd cloud.Command, wait time.Duration) (OpenOutput, error) {
+	changed, stop := s.watch(cmd.OpeningID)
+	defer stop()
+	timer := time.NewTimer(min(wait, time.Until(cmd.ExpiresAt)))
+	defer timer.Stop()
+	for over := false; ; {
+		out, done, err := s.look(ctx, cmd)
+		if done || err != nil {
+			return out, err
+		}
+		if over {
+			if !time.Now().Before(cmd.ExpiresAt) {
+				return out, &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
+			}
+			out.Pending = true
+			return out, nil
+		}
+		poll := time.NewTimer(time.Second) // another node may have stored it
+		select {
+		case <-ctx.Done():
+			poll.Stop()
+			return out, ctx.Err()
+		case <-changed:
+		case <-poll.C:
+		case <-timer.C:
+			over = true
+		}
+		poll.Stop()
+	}
+}
+
+// look reads how far a command has come.
+func (s *Service) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		c, err := v.Command(cmd.ID)
+		if err != nil {
+			return err
+		}
+		o, err := v.Opening(cmd.OpeningID)
+		if err != nil {
+			return err
+		}
+		d, err := v.Delivery(o.DeliveryID)
+		if err != nil {
+			return err
+		}
+		shown, err := s.output(v, d)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		cells, err := cellsOf(v, d.DeviceID, o)
+		if err != nil {
+			return err
+		}
+		out = OpenOutput{Result: true, Opening: openingBody(o, cells, biz.Location()), PickupCode: shown.Delivery.PickupCode}
+		switch c.State {
+		case cloud.CommandDone, cloud.CommandPartial:
+			done = true
+		case cloud.CommandExpired:
+			return &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
+		case cloud.CommandFailed, cloud.CommandRefused, cloud.CommandInterrupted:
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT",
+				Details: map[string]any{"status": d.Status, "outcome": c.State, "reason": c.Reason, "opening_id": o.ID}}
+		}
+		return nil
+	})
+	return out, done, err
+}

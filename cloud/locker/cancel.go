@@ -1,0 +1,213 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// CancelInput ends a delivery before its deposit.
+type CancelInput struct {
+	Delivery DeliveryKey `json:"-"`
+	Reason   string      `json:"reason"`
+}
+
+// Cancel ends a delivery. With doors opened the cabinet has to answer first.
+// Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, DEVICE_OFFLINE,
+// DEVICE_TIMEOUT.
+func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
+	if len(in.Reason) > 255 {
+		f := fields{}
+		f.add("reason", "The reason has at most 255 characters.")
+		return DeliveryOutput{}, f.err()
+	}
+	return s.giveUp(ctx, c, in.Delivery, func(_ *Work, d *cloud.Delivery) error {
+		d.CancelReason, d.CancelledBy, d.FailureCode = in.Reason, "partner_api", ""
+		return nil
+	})
+}
+
+// FailInput reports that packages could not be delivered: all of them by one
+// failure_code, or those that are named, each with its own.
+type FailInput struct {
+	Delivery    DeliveryKey   `json:"-"`
+	Packages    []FailPackage `json:"packages"`
+	FailureCode string        `json:"failure_code"`
+	Note        string        `json:"note"`
+}
+
+// FailPackage is one package that could not be delivered.
+type FailPackage struct {
+	TrackingNumber string `json:"tracking_number"`
+	FailureCode    string `json:"failure_code"`
+}
+
+const doorNotOpened = "DOOR_NOT_OPENED"
+
+var failureCodes = []string{"NO_COMPARTMENT", doorNotOpened, "DEVICE_OFFLINE", "PARCEL_TOO_LARGE", "COMPARTMENT_OCCUPIED", "COURIER_ABORTED", notDeposited,
+	"RECIPIENT_UNKNOWN", "OTHER"}
+
+func (in FailInput) check() error {
+	f := fields{}
+	if len(in.Note) > 255 {
+		f.add("note", "The value is too long.")
+	}
+	switch {
+	case len(in.Packages) == 0 && in.FailureCode == "":
+		f.add("failure_code", "The value is required.")
+	case in.FailureCode != "" && (len(in.Packages) > 0 || !slices.Contains(failureCodes, in.FailureCode)):
+		f.add("failure_code", "The value is not one of those allowed.")
+	}
+	for i, p := range in.Packages {
+		if !slices.Contains(failureCodes, p.FailureCode) {
+			f.add("packages."+strconv.Itoa(i)+".failure_code", "The value is not one of those allowed.")
+		}
+	}
+	return f.err()
+}
+
+// Fail takes a report that packages could not be delivered. When none is left
+// the delivery fails; with doors opened the cabinet has to answer first.
+// Packages that fail while others are being deposited keep their code and are
+// told of when the rest has settled. Errors: DELIVERY_NOT_FOUND,
+// VALIDATION_FAILED, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT,
+// DEVICE_OFFLINE, DEVICE_TIMEOUT.
+func (s *Service) Fail(ctx context.Context, c cloud.Caller, in FailInput) (DeliveryOutput, error) {
+	if err := in.check(); err != nil {
+		return DeliveryOutput{}, err
+	}
+	return s.giveUp(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error {
+		d.CancelReason, d.CancelledBy, d.FailureCode = "", "", in.FailureCode
+		left := len(d.Packages)
+		for i := range d.Packages {
+			p := &d.Packages[i]
+			code := in.FailureCode
+			if j := slices.IndexFunc(in.Packages, func(x FailPackage) bool { return x.TrackingNumber == p.TrackingNumber }); j >= 0 {
+				code = in.Packages[j].FailureCode
+			}
+			if code == "" && p.Status != cloud.PackageFailed {
+				continue
+			}
+			left--
+			if code != "" {
+				p.FailureCode, d.FailureCode = code, code
+			}
+		}
+		for _, x := range in.Packages {
+			if findPackage(d, x.TrackingNumber) == nil {
+				return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
+			}
+		}
+		if in.Note != "" {
+			w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "provider:" + strconv.FormatInt(int64(d.ProviderID), 10),
+				Action: "delivery_failed", Target: d.Number, Detail: `{"note":` + strconv.Quote(in.Note) + `}`})
+		}
+		if left == 0 {
+			return nil
+		}
+		if d.Status != cloud.DeliveryDoorsOpened {
+			return conflict(*d) // before doors have opened, a package is taken out of the delivery
+		}
+		d.FailureCode = ""
+		for _, x := range in.Packages {
+			findPackage(d, x.TrackingNumber).Status = cloud.PackageFailed
+		}
+		return errPart
+	})
+}
+
+// errPart says that a report was about a part of the packages: the delivery goes
+// on with the others.
+var errPart = errors.New("the other packages go on")
+
+// giveUp ends a delivery before its deposit for a reason that mark writes into
+// it. While an opening runs it asks the cabinet to end it, and its answer ends
+// the delivery.
+func (s *Service) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, mark func(*Work, *cloud.Delivery) error) (out DeliveryOutput, err error) {
+	var order *cloud.Command
+	id, err := s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
+		order, err = w.giveUp(d, mark)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	if order != nil {
+		if _, err := s.await(ctx, *order, maxWait*time.Second); err != nil {
+			return out, err
+		}
+	}
+	return s.show(ctx, id)
+}
+
+func (w *Work) giveUp(d *cloud.Delivery, mark func(*Work, *cloud.Delivery) error) (*cloud.Command, error) {
+	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+		return nil, conflict(*d)
+	}
+	last, err := w.lastOpening(d)
+	if err != nil {
+		return nil, err
+	}
+	w.touch(d)
+	switch err := mark(w, d); {
+	case errors.Is(err, errPart):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if last != nil && !last.Ended() {
+		if err := w.online(); err != nil {
+			return nil, err
+		}
+		cmd, err := w.send(last.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: last.ID, How: wire.CloseCancel}, nil, commandLife)
+		return &cmd, err
+	}
+	if err := w.releaseCells(d); err != nil {
+		return nil, err
+	}
+	now := w.received
+	return nil, w.givenUp(Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningEnded, At: now.UnixNano(), Mono: now.UnixNano()}}, d)
+}
+
+// givenUp ends a delivery that its partner has cancelled or reported as failed.
+func (w *Work) givenUp(r Occurrence, d *cloud.Delivery) error {
+	if d.CancelledBy == "" {
+		return w.fail(r, nil, d)
+	}
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
+		return err
+	}
+	d.Status, d.CancelledAt, d.PickupCodeActive = cloud.DeliveryCancelled, r.OccurredAt, false
+	for i := range d.Packages {
+		d.Packages[i].Status = cloud.PackageCancelled
+	}
+	w.touch(d)
+	return w.s.tell(w.v, &w.ch, EventCancelled, r.OccurredAt, *d, nil, nil)
+}
+
+// fail ends a delivery none of whose packages could be delivered, for its
+// failure code; a package may have its own. Its codes end: another try has
+// them listed anew.
+func (w *Work) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	d.Status, d.FailedAt, d.PickupCodeActive = cloud.DeliveryFailed, r.OccurredAt, false
+	w.touch(d)
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
+		return err
+	}
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if p.FailureCode == "" {
+			p.FailureCode = d.FailureCode
+		}
+		p.Status, p.GridID = cloud.PackageFailed, 0
+		if err := w.trackFailure(r, p.TrackingNumber, p.FailureCode); err != nil {
+			return err
+		}
+	}
+	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+}

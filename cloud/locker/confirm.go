@@ -1,0 +1,142 @@
+package locker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// ConfirmInput is a partner's or a staff member's word that a deposit is made:
+// of the packages it names, or of all when it names none. A grid_id says that a
+// package lies in another compartment of the opening than planned.
+type ConfirmInput struct {
+	Delivery DeliveryKey      `json:"-"`
+	Packages []ConfirmPackage `json:"packages"`
+	Photos   []string         `json:"photos"`
+}
+
+// ConfirmPackage names one package that was deposited.
+type ConfirmPackage struct {
+	TrackingNumber string       `json:"tracking_number"`
+	GridID         cloud.GridID `json:"grid_id"`
+}
+
+// notDeposited is the failure of a package that a confirmation left out.
+const notDeposited = "NOT_DEPOSITED"
+
+// Confirm settles a deposit by the partner's word, at once in the cloud, and
+// tells the cabinet, which activates the code for what was confirmed. Packages
+// that the input leaves out have failed. Whichever came first is kept as
+// confirmed_by; a later one is evidence. Errors: DELIVERY_NOT_FOUND,
+// PACKAGE_NOT_IN_DELIVERY, GRID_NOT_FOUND, DELIVERY_STATE_CONFLICT (also while a
+// door of the opening is known to be open).
+func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
+	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(d, in.Packages) })
+	if err != nil {
+		return out, err
+	}
+	return s.show(ctx, id)
+}
+
+func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
+	for _, p := range named {
+		if findPackage(d, p.TrackingNumber) == nil {
+			return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
+		}
+	}
+	o, err := w.lastOpening(d)
+	if err != nil {
+		return err
+	}
+	if o == nil || !o.Kind.IsDeposit() {
+		return conflict(*d)
+	}
+	if d.Status == cloud.DeliveryDelivered { // evidence
+		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "provider:" + strconv.FormatInt(int64(d.ProviderID), 10),
+			Action: "deposit_evidence", Target: o.ID, Detail: `{"confirmed_by":"partner_api"}`})
+		return nil
+	}
+	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && o.EndReason != wire.EndDepositUnverified {
+		return conflict(*d)
+	}
+	for _, od := range o.Doors {
+		cell, err := w.cell(od.Door)
+		if err != nil {
+			return err
+		}
+		if cell != nil && cell.DoorStatus == "open" {
+			return conflict(*d)
+		}
+	}
+	body, err := confirmation(d, o, named)
+	if err != nil {
+		return err
+	}
+	// Its events are made from the confirmation, not from a record: the opening
+	// stands in for the record's identity.
+	now := w.received
+	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
+	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, wire.ByPartnerAPI, now
+	w.touch(o)
+	if err := w.deposit(r, o, d, body, now); err != nil {
+		return err
+	}
+	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}
+	if len(named) > 0 {
+		order.Packages = map[uint][]string{}
+		for _, p := range body.Packages {
+			if p.Outcome == wire.Deposited {
+				order.Packages[p.Door] = append(order.Packages[p.Door], p.Ref)
+			}
+		}
+	}
+	_, err = w.send(o.ID, wire.CmdCloseSession, order, nil, longCommandLife)
+	return err
+}
+
+// confirmation is the settlement that a partner's word amounts to.
+func confirmation(d *cloud.Delivery, o *cloud.Opening, named []ConfirmPackage) (body wire.OpeningSettled, err error) {
+	body = wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: wire.ByPartnerAPI}
+	for _, p := range named {
+		if !holds(o, p.TrackingNumber) {
+			return body, conflict(*d)
+		}
+		if p.GridID != 0 && !slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return od.GridID == p.GridID }) {
+			return body, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		}
+	}
+	deposited := false
+	for _, od := range o.Doors {
+		for _, ref := range od.Packages {
+			sp := wire.SettledPackage{Ref: ref, Door: od.Door, Outcome: wire.Deposited}
+			i := slices.IndexFunc(named, func(p ConfirmPackage) bool { return p.TrackingNumber == ref })
+			door := od
+			if i >= 0 && named[i].GridID != 0 {
+				door = o.Doors[slices.IndexFunc(o.Doors, func(x cloud.OpeningDoor) bool { return x.GridID == named[i].GridID })]
+				sp.Door = door.Door
+			}
+			switch {
+			case door.Error == wire.DoorOpenFailed && i >= 0:
+				return body, conflict(*d) // nothing can lie behind it
+			case door.Error == wire.DoorOpenFailed:
+				sp.Outcome, sp.FailureCode = wire.Failed, doorNotOpened
+			case len(named) > 0 && i < 0:
+				sp.Outcome, sp.FailureCode = wire.Failed, notDeposited
+			}
+			if i >= 0 {
+				if p := findPackage(d, ref); p.Status == cloud.PackageFailed {
+					p.Status = cloud.PackageAwaitingDeposit // in after all
+				}
+			}
+			deposited = deposited || sp.Outcome == wire.Deposited
+			body.Packages = append(body.Packages, sp)
+		}
+	}
+	if !deposited {
+		return body, conflict(*d)
+	}
+	return body, nil
+}

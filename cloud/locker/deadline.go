@@ -1,0 +1,217 @@
+package locker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Kinds of expiry.
+const (
+	expiredUnused  = "delivery_code_expired" // nobody brought it
+	expiredOverdue = "pickup_overdue"        // nobody collected it
+)
+
+// exOverdue is the exception of a parcel that was not collected in time.
+const exOverdue = "overdue"
+
+const (
+	deadlineEvery = 10 * time.Second
+	deadlinePage  = 100
+)
+
+// Due lists deliveries, of every business, whose deadline is not after now, by
+// deadline and id, behind after.
+type Due interface {
+	ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error)
+}
+
+// RunDeadlines expires deliveries that nobody brought or collected in time,
+// until ctx ends. The rows are the truth: nothing is remembered between looks,
+// any number of nodes may run it, and whoever is second finds nothing to do.
+func (s *Service) RunDeadlines(ctx context.Context, rows Due) error {
+	t := time.NewTicker(deadlineEvery)
+	defer t.Stop()
+	for {
+		if err := s.passDeadlines(ctx, rows, time.Now().UTC()); err != nil && ctx.Err() == nil {
+			s.log.Error("look for deadlines", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// passDeadlines expires what is due at now, each in a decision of its own. One
+// that fails does not hold up the others; it comes again with the next look.
+func (s *Service) passDeadlines(ctx context.Context, rows Due, now time.Time) error {
+	for after := (cloud.DueDelivery{}); ; {
+		due, err := rows.ListDueDeliveries(ctx, now, after, deadlinePage)
+		if err != nil {
+			return err
+		}
+		for _, x := range due {
+			after = x
+			err := s.decideOn(ctx, x.DeviceID, x.ID, now, (*Work).expireDelivery)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				s.log.Error("expire delivery", "delivery_id", x.ID, "err", err)
+			}
+		}
+		if len(due) < deadlinePage {
+			return nil
+		}
+	}
+}
+
+// expireDelivery expires a delivery whose deadline has passed.
+func (w *Work) expireDelivery(d *cloud.Delivery) error {
+	switch {
+	case d.Status == cloud.DeliveryCreated && !w.received.Before(d.DeliverBefore):
+		return w.expireUnused(d)
+	case d.Status == cloud.DeliveryDelivered && !w.received.Before(d.DueAt):
+		return w.expireOverdue(d)
+	}
+	return nil // decided meanwhile
+}
+
+// expireUnused ends a delivery that nobody brought. An opening that runs may
+// still become a deposit: it is waited for.
+func (w *Work) expireUnused(d *cloud.Delivery) error {
+	last, err := w.lastOpening(d)
+	if err != nil || last != nil && !last.Ended() {
+		return err
+	}
+	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredUnused, d.DeliverBefore
+	w.touch(d)
+	if err := w.releaseCells(d); err != nil {
+		return err
+	}
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
+		return err
+	}
+	return w.s.tell(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
+}
+
+// expireOverdue marks a deposit that nobody collected. The parcel stays and its
+// code works.
+func (w *Work) expireOverdue(d *cloud.Delivery) error {
+	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredOverdue, d.DueAt
+	w.touch(d)
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	door := uint(0)
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	for _, row := range orders {
+		if row.Status != "stored" {
+			continue
+		}
+		row.Status, row.NextActor, row.OverdueAt = "overdue", "operator", d.DueAt
+		w.touch(row)
+		for _, c := range cells {
+			if c.GridCode == row.GridCode {
+				door = c.Door
+			}
+		}
+	}
+	source := fmt.Sprintf("overdue:%s:%d", d.Number, d.DueAt.Unix())
+	if err := w.raise(Occurrence{OccurredAt: d.DueAt}, source, exOverdue, wire.SeverityLow, d, door, "not collected in time"); err != nil {
+		return err
+	}
+	return w.s.tell(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
+}
+
+// closeOverdue closes a delivery's overdue exception.
+func (w *Work) closeOverdue(d *cloud.Delivery, resolution, by string) error {
+	if d.Status != cloud.DeliveryExpired {
+		return nil
+	}
+	rows, err := w.v.OpenExceptions(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Type != exOverdue || row.DeliveryID != d.ID {
+			continue
+		}
+		e, err := w.exception(row.Source)
+		if err != nil || e == nil {
+			return err
+		}
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", resolution, w.received, by
+		w.touch(e)
+	}
+	return nil
+}
+
+// ExtendInput gives the recipient more time.
+type ExtendInput struct {
+	Delivery DeliveryKey `json:"-"`
+	Hours    int         `json:"hours"`
+}
+
+// ExtendOutput is the answer to an extension.
+type ExtendOutput struct {
+	Result bool    `json:"result"`
+	DueAt  *string `json:"due_at"`
+}
+
+// Extend moves a deposit's due time by 1 to 168 hours; an overdue one counts
+// from now and waits for its recipient again. Errors: DELIVERY_NOT_FOUND,
+// VALIDATION_FAILED, DELIVERY_STATE_CONFLICT.
+func (s *Service) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (ExtendOutput, error) {
+	if in.Hours < 1 || in.Hours > 168 {
+		f := fields{}
+		f.add("hours", "The value must be between 1 and 168.")
+		return ExtendOutput{}, f.err()
+	}
+	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.extend(c, d, time.Duration(in.Hours)*time.Hour) })
+	if err != nil {
+		return ExtendOutput{}, err
+	}
+	shown, err := s.show(ctx, id)
+	return ExtendOutput{Result: err == nil, DueAt: shown.Delivery.DueAt}, err
+}
+
+func (w *Work) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) error {
+	overdue := d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredOverdue
+	if d.Status != cloud.DeliveryDelivered && !overdue {
+		return conflict(*d)
+	}
+	from := d.DueAt
+	if from.Before(w.received) {
+		from = w.received
+	}
+	if err := w.closeOverdue(d, "extended", "partner"); err != nil {
+		return err
+	}
+	d.DueAt = from.Add(by)
+	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
+	w.touch(d)
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range orders {
+		if row.EndedAt.IsZero() && !row.StoredAt.IsZero() {
+			row.DueAt, row.OverdueAt, row.Status, row.NextActor = d.DueAt, time.Time{}, "stored", "recipient"
+			w.touch(row)
+		}
+	}
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "provider:" + strconv.FormatInt(int64(c.Provider.ID), 10),
+		Action: "delivery_extended", Target: d.Number, Detail: fmt.Sprintf(`{"hours":%d}`, int(by/time.Hour))})
+	return nil
+}

@@ -1,0 +1,105 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// decide runs one decision about a delivery of the caller, on its device. fn
+// may run more than once. Error: DELIVERY_NOT_FOUND and those of fn.
+func (s *Service) decide(ctx context.Context, c cloud.Caller, key DeliveryKey, fn func(w *Work, d *cloud.Delivery) error) (cloud.DeliveryID, error) {
+	var d cloud.Delivery
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		d, err = find(v, c, key)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	now := time.Now().UTC()
+	return d.ID, s.decideOn(ctx, d.DeviceID, d.ID, now, fn)
+}
+
+// decideOn runs one decision about a delivery of a device.
+func (s *Service) decideOn(ctx context.Context, device cloud.DeviceID, id cloud.DeliveryID, now time.Time, fn func(w *Work, d *cloud.Delivery) error) error {
+	return s.cfg.Store.Decide(ctx, device, func(v cloud.View) (*cloud.Changes, error) {
+		row, err := v.Device(device)
+		if err != nil {
+			return nil, err
+		}
+		w := s.Begin(v, row, now)
+		d, err := w.delivery(id)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			return nil, cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+		}
+		if err := fn(w, d); err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		return ch, w.Finish(ch)
+	})
+}
+
+// lastOpening is the newest opening of a delivery, as this decision has it.
+func (w *Work) lastOpening(d *cloud.Delivery) (*cloud.Opening, error) {
+	last, err := lastOpening(w.v, *d)
+	if err != nil || last == nil {
+		return nil, err
+	}
+	return w.opening(last.ID)
+}
+
+// online refuses with DEVICE_OFFLINE what a cabinet has to do at once.
+func (w *Work) online() error {
+	row, err := w.v.Session(w.device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	if !row.Online {
+		return cloud.E(cloud.Conflict, "DEVICE_OFFLINE")
+	}
+	return nil
+}
+
+func requester(c cloud.Caller) cloud.Requester {
+	return cloud.Requester{Type: "partner_api", ID: strconv.FormatInt(int64(c.Provider.ID), 10), Name: c.Provider.Name}
+}
+
+// send adds a command and counts up the compartments it is for.
+func (w *Work) send(opening string, kind wire.CommandKind, body any, doors []uint, life time.Duration) (cloud.Command, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return cloud.Command{}, fmt.Errorf("make command id: %w", err)
+	}
+	raw, err := wire.Encode(body)
+	if err != nil {
+		return cloud.Command{}, fmt.Errorf("encode %s: %w", kind, err)
+	}
+	c := cloud.Command{ID: id.String(), DeviceID: w.device.ID, OpeningID: opening, Kind: kind, Body: raw, Versions: map[uint]uint64{}, IssuedAt: w.received,
+		ExpiresAt: w.received.Add(life), State: cloud.CommandQueued}
+	for _, n := range doors {
+		cell, err := w.cell(n)
+		if err != nil {
+			return c, err
+		}
+		if cell == nil {
+			return c, fmt.Errorf("device %d has no compartment %d", w.device.ID, n)
+		}
+		cell.Version++
+		w.touch(cell)
+		c.Versions[n] = cell.Version
+	}
+	w.ch.Commands = append(w.ch.Commands, c)
+	return c, nil
+}

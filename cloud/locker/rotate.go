@@ -1,0 +1,183 @@
+package locker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// RotateInput replaces a code.
+type RotateInput struct {
+	Delivery DeliveryKey `json:"-"`
+	Reason   string      `json:"reason"`
+}
+
+// RotateOutput is the answer to a rotation. AppliedOnDevice tells whether the
+// cabinet knows already; until then it may take the former code.
+type RotateOutput struct {
+	Result          bool     `json:"result"`
+	PickupCode      string   `json:"pickup_code"`
+	Rotation        Rotation `json:"rotation"`
+	AppliedOnDevice bool     `json:"applied_on_device"`
+}
+
+// RotateDeliveryOutput is the answer to the rotation of a delivery code.
+type RotateDeliveryOutput struct {
+	Result          bool   `json:"result"`
+	DeliveryCode    string `json:"delivery_code"`
+	RotatedAt       string `json:"rotated_at"`
+	AppliedOnDevice bool   `json:"applied_on_device"`
+}
+
+var rotationReasons = []string{"recipient_request", "partner_request", "security", "resend", "reassign"}
+
+// RotatePickupCode replaces the pickup code. The former dies at once in the
+// cloud, and at the cabinet as soon as its list has the new one. Errors:
+// DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, VALIDATION_FAILED.
+func (s *Service) RotatePickupCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateOutput, error) {
+	code, rot, applied, err := s.rotate(ctx, c, in, wire.CodePickup)
+	return RotateOutput{Result: err == nil, PickupCode: code, Rotation: rot, AppliedOnDevice: applied}, err
+}
+
+// RotateDeliveryCode replaces the courier's code, as RotatePickupCode does the
+// recipient's.
+func (s *Service) RotateDeliveryCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateDeliveryOutput, error) {
+	code, rot, applied, err := s.rotate(ctx, c, in, wire.CodeDelivery)
+	return RotateDeliveryOutput{Result: err == nil, DeliveryCode: code, RotatedAt: rot.RotatedAt, AppliedOnDevice: applied}, err
+}
+
+func (s *Service) rotate(ctx context.Context, c cloud.Caller, in RotateInput, kind string) (code string, rot Rotation, applied bool, err error) {
+	if in.Reason == "" {
+		in.Reason = "partner_request"
+	}
+	if !slices.Contains(rotationReasons, in.Reason) {
+		f := fields{}
+		f.add("reason", "The reason must be one of %v.", rotationReasons)
+		return "", rot, false, f.err()
+	}
+	var device cloud.Device
+	if err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := find(v, c, in.Delivery)
+		if err == nil {
+			device, err = v.Device(d.DeviceID)
+		}
+		return err
+	}); err != nil {
+		return "", rot, false, err
+	}
+	for range 20 { // a drawn code may be in use
+		code, verifier, sealed, err := s.drawOne(ctx, device, kind)
+		if err != nil {
+			return "", rot, false, err
+		}
+		var number uint64
+		_, err = s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
+			if !bytes.Equal(w.device.SealedCode, sealed) {
+				return errSecretsChanged
+			}
+			rot, err = w.rotate(d, kind, in.Reason, code, verifier)
+			number = w.device.CodeList
+			return err
+		})
+		if errors.Is(err, errCodeTaken) || errors.Is(err, errSecretsChanged) {
+			continue
+		}
+		if err != nil {
+			return "", Rotation{}, false, err
+		}
+		return code, rot, s.listReached(ctx, device.ID, number), nil
+	}
+	return "", rot, false, errors.New("no free code could be drawn")
+}
+
+func (s *Service) drawOne(ctx context.Context, d cloud.Device, kind string) (code string, verifier, sealed []byte, err error) {
+	secrets, sealed, err := s.secrets(ctx, d.ID)
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("device %s: %w", d.Code, err)
+	}
+	digits := passcode.PickupDigits
+	if kind == wire.CodeDelivery {
+		digits = passcode.DeliveryDigits
+	}
+	code = passcode.Draw(digits)
+	verifier, err = s.verifier(ctx, code, secrets)
+	return code, verifier, sealed, err
+}
+
+// rotate replaces a code in the cabinet's list and in the delivery.
+func (w *Work) rotate(d *cloud.Delivery, kind, reason, code string, verifier []byte) (Rotation, error) {
+	ended := d.Status == cloud.DeliveryPickedUp || d.Status == cloud.DeliveryFailed || d.Status == cloud.DeliveryCancelled ||
+		d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredUnused
+	if ended || kind == wire.CodeDelivery && d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+		return Rotation{}, conflict(*d)
+	}
+	if err := codeFree(w.v, w.device, verifier); err != nil {
+		return Rotation{}, err
+	}
+	doors, err := w.doorsByGrid()
+	if err != nil {
+		return Rotation{}, err
+	}
+	entry := codeEntry(*d, doors, kind, verifier)
+	if kind == wire.CodePickup && d.PickupCodeActive {
+		if entry, err = w.activeEntry(d, entry); err != nil {
+			return Rotation{}, err
+		}
+	}
+	if err := w.revoke(d, kind); err != nil {
+		return Rotation{}, err
+	}
+	if err := w.list(d.ID, entry); err != nil {
+		return Rotation{}, err
+	}
+	codes, err := w.s.openCodes(*d)
+	if err != nil {
+		return Rotation{}, err
+	}
+	name := "pickup_code"
+	if kind == wire.CodeDelivery {
+		codes.Delivery, name = code, "delivery_code"
+	} else {
+		codes.Pickup = code
+	}
+	d.SealedCodes = w.s.sealCodes(codes)
+	w.touch(d)
+	biz, err := w.v.Business(d.BusinessID)
+	if err != nil {
+		return Rotation{}, err
+	}
+	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: "partner_api", RotatedAt: *cloud.Stamp(w.received, biz.Location())}
+	return rot, w.s.tell(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
+}
+
+// listReached waits a moment for a connected cabinet to confirm a list number.
+func (s *Service) listReached(ctx context.Context, dev cloud.DeviceID, number uint64) bool {
+	for range 10 {
+		reached, online := false, false
+		err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
+			d, err := v.Device(dev)
+			if err != nil {
+				return err
+			}
+			row, err := v.Session(dev)
+			reached, online = d.CodesHeld >= number, err == nil && row.Online
+			return nil
+		})
+		if err != nil || reached || !online {
+			return reached
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return false
+}
