@@ -34,6 +34,7 @@ type Account struct {
 	Name         string
 	PasswordHash string // argon2id in PHC form; empty when none
 	ProviderID   ProviderID
+	Permissions  []string // scopes of a client employee
 	Locale       string
 	Enabled      bool
 	CreatedAt    time.Time
@@ -54,6 +55,7 @@ type Caller struct {
 	Account  Account
 	Provider Provider // when Account.Type is ProviderType
 	Language string   // of messages, as in cloud/locale
+	Scopes   []string // that the call is narrowed to; nil is everything that the account may
 	BaseURL  string   // own address as the caller reaches it, without a slash at the end
 }
 

@@ -13,7 +13,7 @@ import (
 
 // CancelInput ends a delivery before its deposit.
 type CancelInput struct {
-	Delivery DeliveryKey `json:"-"`
+	Delivery DeliveryKey `path:"id" json:"-"`
 	Reason   string      `json:"reason"`
 }
 
@@ -35,7 +35,7 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (D
 // FailInput reports that packages could not be delivered: all of them by one
 // failure_code, or those that are named, each with its own.
 type FailInput struct {
-	Delivery    DeliveryKey   `json:"-"`
+	Delivery    DeliveryKey   `path:"id" json:"-"`
 	Packages    []FailPackage `json:"packages"`
 	FailureCode string        `json:"failure_code"`
 	Note        string        `json:"note"`

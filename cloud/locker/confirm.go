@@ -13,7 +13,7 @@ import (
 // of the packages it names, or of all when it names none. A grid_id says that a
 // package lies in another compartment of the opening than planned.
 type ConfirmInput struct {
-	Delivery DeliveryKey      `json:"-"`
+	Delivery DeliveryKey      `path:"id" json:"-"`
 	Packages []ConfirmPackage `json:"packages"`
 	Photos   []string         `json:"photos"`
 }

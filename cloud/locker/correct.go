@@ -16,7 +16,7 @@ const maxCorrections = 3
 // CorrectInput asks for compartments of a deposit to be opened once more. None
 // named: all that hold a package.
 type CorrectInput struct {
-	Delivery     DeliveryKey    `json:"-"`
+	Delivery     DeliveryKey    `path:"id" json:"-"`
 	Compartments []cloud.GridID `json:"compartments"`
 	Reason       string         `json:"reason"`
 }

@@ -159,7 +159,7 @@ func (w *Work) closeOverdue(d *cloud.Delivery, resolution, by string) error {
 
 // ExtendInput gives the recipient more time.
 type ExtendInput struct {
-	Delivery DeliveryKey `json:"-"`
+	Delivery DeliveryKey `path:"id" json:"-"`
 	Hours    int         `json:"hours"`
 }
 

@@ -12,7 +12,7 @@ import (
 
 // EditInput changes a delivery; what is absent stays.
 type EditInput struct {
-	Delivery      DeliveryKey      `json:"-"`
+	Delivery      DeliveryKey      `path:"id" json:"-"`
 	Recipient     *cloud.Recipient `json:"recipient"`
 	Courier       *cloud.Courier   `json:"courier"`
 	DeliverBefore string           `json:"deliver_before"`
@@ -81,7 +81,7 @@ func (w *Work) edit(d *cloud.Delivery, in EditInput) error {
 
 // AddPackageInput is one more package of a delivery.
 type AddPackageInput struct {
-	Delivery DeliveryKey `json:"-"`
+	Delivery DeliveryKey `path:"id" json:"-"`
 	PackageInput
 }
 
@@ -151,8 +151,8 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 
 // RemovePackageInput takes a package out of a delivery.
 type RemovePackageInput struct {
-	Delivery       DeliveryKey
-	TrackingNumber string
+	Delivery       DeliveryKey `path:"id"`
+	TrackingNumber string      `path:"tracking_number"`
 }
 
 // RemovePackage takes a package out of a delivery that no door has opened for.

@@ -14,7 +14,7 @@ import (
 
 // OpenInput asks for the doors of a delivery.
 type OpenInput struct {
-	Delivery     DeliveryKey    `json:"-"`
+	Delivery     DeliveryKey    `path:"id" json:"-"`
 	Compartments []cloud.GridID `json:"compartments"`
 	Sizes        []string       `json:"sizes"`
 	Courier      *cloud.Courier `json:"courier"`

@@ -13,7 +13,7 @@ import (
 // the one that is named, or each compartment's into another one of at least a
 // size.
 type ReassignInput struct {
-	Delivery DeliveryKey  `json:"-"`
+	Delivery DeliveryKey  `path:"id" json:"-"`
 	Size     string       `json:"size"`
 	GridID   cloud.GridID `json:"grid_id"`
 	Reason   string       `json:"reason"`

@@ -15,7 +15,7 @@ import (
 
 // RotateInput replaces a code.
 type RotateInput struct {
-	Delivery DeliveryKey `json:"-"`
+	Delivery DeliveryKey `path:"id" json:"-"`
 	Reason   string      `json:"reason"`
 }
 

@@ -105,8 +105,8 @@ func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.Devic
 
 // UnblockInput puts a compartment back into use.
 type UnblockInput struct {
-	Device cloud.DeviceID `json:"-"`
-	Grid   cloud.GridID   `json:"-"`
+	Device cloud.DeviceID `path:"id" json:"-"`
+	Grid   cloud.GridID   `path:"grid_id" json:"-"`
 	Reason string         `json:"reason"`
 }
 

@@ -16,7 +16,9 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -71,8 +73,9 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	}
 	pages, err := page.New(cfg)
 	require.NoError(t, err)
-	return w, rest.New(rest.Config{Store: w.DB, FindToken: w.FindToken, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking,
-		Receivers: receiver.New(w.DB, nil), Pages: pages.Handler}), f
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Receivers: receiver.New(w.DB, nil)})
+	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler}), f
 }
 
 type rig struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
@@ -39,9 +40,9 @@ type errorBody struct {
 // INTERNAL_ERROR.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	id, _ := ctx.UserValue(idKey).(string)
-	var over *limited
+	var over *catalog.Limited
 	if errors.As(err, &over) {
-		limitHeaders(ctx, over.state)
+		limitHeaders(ctx, over.State)
 	}
 	shown := s.shown(ctx, id, err)
 	status := codeStatus[shown.Code]

@@ -121,7 +121,7 @@ func (s *Server) final(r reply) bool {
 }
 
 // once runs an operation under its Idempotency-Key, when it has one.
-func (s *Server) once(c context.Context, ctx *fasthttp.RequestCtx, op *Operation, caller cloud.Caller, q *query) {
+func (s *Server) once(c context.Context, ctx *fasthttp.RequestCtx, op *route, caller cloud.Caller, q *query) {
 	key := string(ctx.Request.Header.Peek("Idempotency-Key"))
 	if key == "" {
 		s.write(ctx, op, s.answer(c, op, caller, q))

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,48 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 )
-
-// Operation is one row of the table. Types nil lets everybody in, with or
-// without a token.
-type Operation struct {
-	Name         string // as the catalogue names it
-	Method, Path string
-	Types        []cloud.AccountType
-	Group        Group
-	NoToken      bool // a token is not looked at
-	Idempotent   bool // takes an Idempotency-Key
-	Secret       bool // the answer holds a secret: never compressed
-	Kept         bool // what nobody in particular is answered is kept for a moment
-	// Media are types of a body beside application/json.
-	Media []string
-	// NoTokenCode is the error of a token that is not good; "" is TOKEN_INVALID.
-	NoTokenCode string
-
-	call func(ctx context.Context, c cloud.Caller, q *query) (Answer, error)
-}
-
-// Group is a rate limit that operations share.
-type Group uint8
-
-// Groups. General is by token, or by address without one; Replay is besides.
-const (
-	General Group = iota
-	Replay
-	Ingest    // by provider
-	Unlimited // the operation limits itself
-)
-
-// Answer is what a caller gets. Status 0 is 200.
-type Answer struct {
-	Status  int
-	Body    any
-	Headers [][2]string
-	ETag    bool   // over the body, with 304
-	Type    string // of Body; "" is application/json
-	// About is the shipment that a kept answer is about; 0 keeps nothing.
-	About cloud.ShipmentID
-}
 
 // query is what came, copied.
 type query struct {
@@ -61,41 +20,25 @@ type query struct {
 	arg    func(name string) string // "*" is the whole query string
 	header func(name string) string
 	body   []byte
-	ip     string
 }
 
-// define makes a row of a typed function. Members of In come from the path
-// (tag path), the query (tag query), a header (tag header) and, for methods
-// with a body, from JSON; a member with the tag body:"raw" takes the body as it
-// came.
-// answer shapes the result; nil answers 200 with Out.
-func define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In) (Out, error), answer func(Out) Answer) Operation {
-	bind := binder(reflect.TypeFor[In]())
-	raw := rawMember(reflect.TypeFor[In]())
-	hasBody := raw == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
-	o.call = func(ctx context.Context, c cloud.Caller, q *query) (Answer, error) {
-		var in In
-		if hasBody {
-			if err := decodeBody(q.body, &in); err != nil {
-				return Answer{}, err
+// bind is the input of a request.
+func (r *route) bind(q *query) catalog.Bind {
+	return func(in any) error {
+		if r.HasBody() {
+			if err := decodeBody(q.body, in); err != nil {
+				return err
 			}
 		}
-		if err := bind(reflect.ValueOf(&in).Elem(), q); err != nil {
-			return Answer{}, err
+		v := reflect.ValueOf(in).Elem()
+		if err := r.fill(v, q); err != nil {
+			return err
 		}
-		if raw != nil {
-			reflect.ValueOf(&in).Elem().FieldByIndex(raw).SetBytes(q.body)
+		if at := r.Raw(); at != nil {
+			v.FieldByIndex(at).SetBytes(q.body)
 		}
-		out, err := fn(ctx, c, in)
-		if err != nil {
-			return Answer{}, err
-		}
-		if answer == nil {
-			return Answer{Body: out}, nil
-		}
-		return answer(out), nil
+		return nil
 	}
-	return o
 }
 
 func invalid(field, message string) error {
@@ -155,16 +98,6 @@ func escapedNUL(body []byte) bool {
 	return false
 }
 
-// rawMember is where a type wants the body as it came, nil when it does not.
-func rawMember(t reflect.Type) []int {
-	for _, f := range reflect.VisibleFields(t) {
-		if f.Tag.Get("body") == "raw" {
-			return f.Index
-		}
-	}
-	return nil
-}
-
 // binder plans which members of a type come from path, query and headers.
 func binder(t reflect.Type) func(reflect.Value, *query) error {
 	type member struct {
@@ -199,8 +132,9 @@ func binder(t reflect.Type) func(reflect.Value, *query) error {
 				continue
 			}
 			if !setText(v.FieldByIndex(m.index), text) {
-				if m.path {
-					return cloud.E(cloud.NotFound, "NOT_FOUND")
+				if m.path { // names nothing; the operation says what it is that is not there
+					v.FieldByIndex(m.index).SetInt(-1)
+					continue
 				}
 				return invalid(m.name, wrongType)
 			}

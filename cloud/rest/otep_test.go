@@ -27,7 +27,7 @@ const (
 // otepRig has parcels of its own beside the world's: of the provider, of
 // nobody, and of another business.
 func otepRig(t testing.TB) *rig {
-	r := newRig(t, func(c *Config) { c.BaseURL = "https://track.example/"; c.Limits.Ingest = -1 })
+	r := newRig(t, func(c *options) { c.BaseURL = "https://track.example/"; c.Limits.Ingest = -1 })
 	r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{
 		{ID: 101, BusinessID: 42, Number: "SR123456789", External: "1Z999", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"},
 		{ID: 102, BusinessID: 42, Number: "SR2", External: "1Z999", Profile: "parcel"},

@@ -21,7 +21,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 )
@@ -55,50 +55,27 @@ func usableID(id string) bool {
 
 func stack() string { return string(debug.Stack()) }
 
-// base is our own address as the caller reaches it: the configured one, else
-// the one that was asked.
-func (s *Server) base(ctx *fasthttp.RequestCtx) string {
-	if s.cfg.BaseURL != "" {
-		return strings.TrimRight(s.cfg.BaseURL, "/")
-	}
-	scheme := "http://"
-	if ctx.IsTLS() {
-		scheme = "https://"
-	}
-	return scheme + string(ctx.Host())
-}
-
-// tokenKey carries the caller's token to operations that are about it.
-type tokenKey struct{}
-
-// serve takes one request through the pipeline.
-func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
+// serve takes one request to its operation and writes the answer.
+func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	ip := ctx.RemoteIP().String()
-	caller := cloud.Caller{Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))}
-	caller.BaseURL = s.base(ctx)
-	session, err := s.authenticate(c, ctx, op, ip, &caller)
+	who := catalog.Who{Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
+		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx)}
+	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, who)
+	limitHeaders(ctx, state)
 	if err != nil {
 		s.refuse(ctx, err)
 		return
 	}
-	if session != nil {
-		c = context.WithValue(c, tokenKey{}, session.Token)
-	}
-	if err := s.allowed(ctx, op, ip, session, caller); err != nil {
-		s.refuse(ctx, err)
-		return
-	}
 	var key []byte
-	if op.Kept && session == nil {
+	if op.Kept && caller.Anonymous() {
 		key = answerKey(ctx, caller)
 		if r, ok := s.answers.find(key, time.Now()); ok {
 			s.write(ctx, op, r)
 			return
 		}
 	}
-	q, err := read(ctx, op, ip)
+	q, err := read(ctx, op)
 	if err != nil {
 		s.refuse(ctx, err)
 		return
@@ -115,80 +92,17 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 	s.write(ctx, op, r)
 }
 
-// authenticate finds who calls. No token is nobody.
-func (s *Server) authenticate(c context.Context, ctx *fasthttp.RequestCtx, op *Operation, ip string, caller *cloud.Caller) (*auth.Session, error) {
-	header := string(ctx.Request.Header.Peek("Authorization"))
-	if op.NoToken || header == "" {
-		return nil, nil
+// base is our own address as the caller reaches it: the configured one, else
+// the one that was asked.
+func (s *Server) base(ctx *fasthttp.RequestCtx) string {
+	if s.cfg.BaseURL != "" {
+		return strings.TrimRight(s.cfg.BaseURL, "/")
 	}
-	invalid := cloud.E(cloud.Unauthenticated, cmp.Or(op.NoTokenCode, "TOKEN_INVALID"))
-	scheme, token, _ := strings.Cut(header, " ")
-	token = strings.TrimSpace(token)
-	var session auth.Session
-	err := cloud.ErrNotFound
-	if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
-		session, err = s.cfg.FindToken(c, auth.Hash(token))
+	scheme := "http://"
+	if ctx.IsTLS() {
+		scheme = "https://"
 	}
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && !auth.Valid(session.Token, time.Now()) {
-		// Guessing is bounded like any other call without a name.
-		if st := s.take("ip/"+ip, s.cfg.Limits.Anonymous); !st.OK {
-			return nil, &limited{st}
-		}
-		return nil, invalid
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find token: %w", err)
-	}
-	if !session.Account.Enabled {
-		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
-	}
-	caller.Account, caller.Provider = session.Account, session.Provider
-	return &session, nil
-}
-
-// limited is the error of a caller that came too often.
-type limited struct{ state limit.State }
-
-func (l *limited) Error() string { return "RATE_LIMITED" }
-func (l *limited) Unwrap() error {
-	return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: l.state.RetryAfter, Details: map[string]any{"retry_after": l.state.RetryAfter}}
-}
-
-func (s *Server) take(key string, perMinute int) limit.State {
-	return s.limits.Take(key, perMinute, time.Now())
-}
-
-// allowed checks the limits and the type of account.
-func (s *Server) allowed(ctx *fasthttp.RequestCtx, op *Operation, ip string, session *auth.Session, caller cloud.Caller) error {
-	state := limit.State{OK: true}
-	if op.Group != Unlimited {
-		switch {
-		case session == nil:
-			state = s.take("ip/"+ip, s.cfg.Limits.Anonymous)
-		case op.Group == Ingest:
-			state = s.take("ingest/"+strconv.FormatInt(int64(caller.Provider.ID), 10), s.cfg.Limits.Ingest)
-		default:
-			key := hex.EncodeToString(session.Token.Hash[:16])
-			state = s.take("token/"+key, s.cfg.Limits.Authenticated)
-			if state.OK && op.Group == Replay {
-				state = s.take("replay/"+key, s.cfg.Limits.Replay)
-			}
-		}
-	}
-	limitHeaders(ctx, state)
-	if !state.OK {
-		return &limited{state}
-	}
-	if op.Types == nil {
-		return nil
-	}
-	if session == nil {
-		return cloud.E(cloud.Unauthenticated, "UNAUTHENTICATED")
-	}
-	if !slices.Contains(op.Types, caller.Account.Type) {
-		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
-	}
-	return nil
+	return scheme + string(ctx.Host())
 }
 
 func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
@@ -202,8 +116,8 @@ func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
 }
 
 // read copies what an operation needs out of the request.
-func read(ctx *fasthttp.RequestCtx, op *Operation, ip string) (*query, error) {
-	q := &query{ip: ip, body: bytes.Clone(ctx.Request.Body())}
+func read(ctx *fasthttp.RequestCtx, op *route) (*query, error) {
+	q := &query{body: bytes.Clone(ctx.Request.Body())}
 	if len(q.body) > 0 {
 		kind, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
 		kind = strings.ToLower(strings.TrimSpace(kind))
@@ -254,8 +168,8 @@ type reply struct {
 }
 
 // answer calls an operation. Its panics are caught where routes are guarded.
-func (s *Server) answer(c context.Context, op *Operation, caller cloud.Caller, q *query) reply {
-	a, err := op.call(c, caller, q)
+func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, q *query) reply {
+	a, err := s.cfg.Pipeline.Run(c, op.Operation, caller, op.bind(q))
 	if err != nil {
 		if ctxErr := context.Cause(c); ctxErr != nil && !isShown(err) {
 			err = ended(ctxErr)
@@ -267,7 +181,7 @@ func (s *Server) answer(c context.Context, op *Operation, caller cloud.Caller, q
 		return reply{err: fmt.Errorf("encode answer of %s: %w", op.Name, err)}
 	}
 	if a.Status == 0 {
-		a.Status = fasthttp.StatusOK
+		a.Status = cmp.Or(op.Status, fasthttp.StatusOK)
 	}
 	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag, about: a.About}
 }
@@ -304,7 +218,7 @@ func tagOf(body []byte) string {
 const gzipFrom = 1 << 10 // bytes
 
 // write sends a reply.
-func (s *Server) write(ctx *fasthttp.RequestCtx, op *Operation, r reply) {
+func (s *Server) write(ctx *fasthttp.RequestCtx, op *route, r reply) {
 	if r.err != nil {
 		s.refuse(ctx, r.err)
 		return

@@ -1,14 +1,12 @@
-// Package rest answers HTTP with JSON. Every operation is one row of a table:
-// method, path, who may call, how often, and a typed function of a feature; one
-// adapter turns a row into a route. The package decides nothing about
-// lockers or parcels itself.
+// Package rest answers HTTP with JSON: one adapter turns a row of the catalogue
+// into a route. The package decides nothing about lockers or parcels itself.
 //
-// A request passes, in this order: request id, language, token, rate limit,
-// account type, body, idempotency key, operation. Every error has the same
-// body, in the caller's language; what is ours is logged in full and shown as
-// INTERNAL_ERROR. A panic ends one request. Operations get a context of the
-// server's with a deadline, and copies of all bytes. Rate limits and
-// idempotency keys are kept in memory of this node.
+// A request gets its id and language, passes the catalogue's pipeline, and has
+// its input decoded and its Idempotency-Key looked up before the operation runs.
+// Every error has the same body, in the caller's language; what is ours is
+// logged in full and shown as INTERNAL_ERROR. A panic ends one request.
+// Operations get a context of the server's with a deadline, and copies of all
+// bytes. Idempotency keys are kept in memory of this node.
 //
 // What is neither an operation nor a service address goes to Config.Pages.
 package rest
@@ -18,7 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
@@ -27,30 +25,13 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/auth"
-	"github.com/postern-io/postern/cloud/limit"
-	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/receiver"
-	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/catalog"
 )
-
-// Store is what this package needs of the database itself.
-type Store interface {
-	Look(ctx context.Context, fn func(cloud.View) error) error
-}
 
 // Config is what New needs.
 type Config struct {
-	Store     Store
-	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error) // cloud.ErrNotFound when unknown; expired and revoked ones too
-	Gate      *auth.Gate
-	Auth      *auth.Service
-	Lockers   *locker.Service
-	Tracking  *tracking.Service
-	Receivers *receiver.Service
-	// Enrol gives a device its secrets for a one-time token; the answer is
-	// encoded as JSON. nil: there is no such operation.
-	Enrol func(ctx context.Context, code, token string) (any, error)
+	Catalog  *catalog.Catalog
+	Pipeline *catalog.Pipeline
 
 	// Pages answers what is no operation. nil: NOT_FOUND.
 	Pages    fasthttp.RequestHandler
@@ -58,34 +39,12 @@ type Config struct {
 	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
 
 	BaseURL string // own public address, for links; "": from the request
-	Limits  Limits
 	Log     *slog.Logger
 	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
 	// unbounded (behind a balancer that hides addresses).
 	MaxConnsPerIP int
 	// Timeout bounds one operation; 0 is 30 s.
 	Timeout time.Duration
-}
-
-// Limits are calls a minute. 0 is the usual figure, a negative one no limit.
-type Limits struct {
-	Authenticated int // per token; 300
-	Anonymous     int // per address; 60
-	Replay        int // redeliveries per token; 30
-	Doors         int // remote openings per cabinet; 30
-	Ingest        int // tracking uploads per provider; 6,000
-}
-
-func (l Limits) withDefaults() Limits {
-	for _, x := range []struct {
-		v     *int
-		usual int
-	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
-		if *x.v == 0 {
-			*x.v = x.usual
-		}
-	}
-	return l
 }
 
 // Bounds of the server. 1 MB is 2^20 bytes.
@@ -105,10 +64,9 @@ type Server struct {
 	http    *fasthttp.Server
 	ctx     context.Context // of running operations
 	stop    context.CancelFunc
-	limits  *limit.Buckets
 	replays *replays
 	answers *answers
-	table   []Operation
+	routes  []route
 }
 
 // New builds the server; Serve starts it.
@@ -122,12 +80,13 @@ func New(cfg Config) *Server {
 	if cfg.MaxConnsPerIP == 0 {
 		cfg.MaxConnsPerIP = 256
 	}
-	cfg.Limits = cfg.Limits.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Log, limits: limit.New(0), replays: newReplays(), answers: newAnswers()}
+	s := &Server{cfg: cfg, log: cfg.Log, replays: newReplays(), answers: newAnswers()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.table = s.operations()
+	for _, op := range cfg.Catalog.Operations() {
+		s.routes = append(s.routes, routeOf(&op))
+	}
 	s.http = &fasthttp.Server{
-		Handler: s.routes(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		Concurrency: concurrency, MaxConnsPerIP: max(cfg.MaxConnsPerIP, 0), DisablePreParseMultipartForm: true, CloseOnShutdown: true,
 		TCPKeepalive: true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
@@ -141,9 +100,6 @@ type quiet struct{ log *slog.Logger }
 func (q quiet) Printf(format string, args ...any) {
 	q.log.Debug("http connection", "detail", fmt.Sprintf(format, args...))
 }
-
-// Operations lists the table.
-func (s *Server) Operations() []Operation { return slices.Clone(s.table) }
 
 // Serve takes connections until Shutdown. Only one listener is served.
 func (s *Server) Serve(ln net.Listener) error {
@@ -163,8 +119,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// routes makes a route of every row.
-func (s *Server) routes() fasthttp.RequestHandler {
+// route is one row with what fills its input from requests.
+type route struct {
+	*catalog.Operation
+	fill func(reflect.Value, *query) error
+}
+
+func routeOf(op *catalog.Operation) route { return route{op, binder(op.In())} }
+
+// handler makes a route of every row.
+func (s *Server) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.guarded(func(ctx *fasthttp.RequestCtx) {
@@ -177,8 +141,8 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))
 	})
-	for i := range s.table {
-		op := &s.table[i]
+	for i := range s.routes {
+		op := &s.routes[i]
 		h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) })
 		r.Handle(op.Method, op.Path, h)
 		if op.Method == fasthttp.MethodGet {

@@ -18,8 +18,11 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
@@ -43,20 +46,31 @@ type rig struct {
 	c  *fasthttp.Client
 }
 
-func newRig(t testing.TB, change func(*Config)) *rig {
+// options are what a test may change.
+type options struct {
+	Config
+	Limits    catalog.Limits
+	Gate      auth.GateConfig
+	Enrol     func(context.Context, string, string) (any, error)
+	FindToken func(context.Context, [32]byte) (auth.Session, error)
+}
+
+func newRig(t testing.TB, change func(*options)) *rig {
 	w := webtest.New(t)
-	cfg := Config{Store: w.DB, FindToken: w.FindToken, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Receivers: receiver.New(w.DB, guard{}), Gatherer: prometheus.NewRegistry(),
+	o := options{Config: Config{Gatherer: prometheus.NewRegistry()}, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Doors: -1},
 		Enrol: func(_ context.Context, code, token string) (any, error) {
 			if token != "one-time" {
 				return nil, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
 			}
 			return map[string]string{"device_code": code}, nil
-		}, Limits: Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Doors: -1}}
+		}, Gate: auth.GateConfig{PerIP: 1000, PerEmail: 1000}, FindToken: w.FindToken}
 	if change != nil {
-		change(&cfg)
+		change(&o)
 	}
-	r := &rig{t: t, w: w, s: New(cfg)}
+	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Limits: o.Limits})
+	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
+		Tracking: tracking.New(w.DB), Receivers: receiver.New(w.DB, guard{}), Enrol: o.Enrol})
+	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished
 	r.ln = webtest.Serve(t, r.s)
@@ -136,8 +150,8 @@ var bodies = map[string]string{
 func TestEveryOperationRefusesWhoMayNotCallIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	require.GreaterOrEqual(t, len(r.s.Operations()), 20)
-	for _, op := range r.s.Operations() {
+	require.GreaterOrEqual(t, len(r.s.cfg.Catalog.Operations()), 20)
+	for _, op := range r.s.cfg.Catalog.Operations() {
 		path, body := r.fill(op.Path), bodies[op.Name]
 		if op.Types == nil {
 			if !op.NoToken {
@@ -170,7 +184,7 @@ func TestEveryOperationIsBoundToItsTenant(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	tried := 0
-	for _, op := range r.s.Operations() {
+	for _, op := range r.s.cfg.Catalog.Operations() {
 		if !strings.HasPrefix(op.Path, base) {
 			continue
 		}
@@ -241,7 +255,7 @@ func TestWhatIsNoOperation(t *testing.T) {
 
 func TestReadyTellsWhenItIsNot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) { c.Ready = func(context.Context) error { return errors.New("database is gone") } })
+	r := newRig(t, func(c *options) { c.Ready = func(context.Context) error { return errors.New("database is gone") } })
 	g := r.do("GET", "/readyz", "", "")
 	require.Equal(t, 503, g.status)
 	require.NotContains(t, string(g.body), "database")
@@ -264,7 +278,7 @@ func TestUnreadableBodies(t *testing.T) {
 	r.refused(r.do("POST", post, r.provider(), "{}", "Content-Encoding", "gzip"), 415, "UNSUPPORTED_MEDIA_TYPE")
 	r.refused(r.do("GET", base+"/deliveries/%zz", r.provider(), ""), 400, "BAD_REQUEST")
 	r.refused(r.do("GET", base+"/deliveries/a%00b", r.provider(), ""), 400, "BAD_REQUEST")
-	r.refused(r.do("GET", base+"/webhook-deliveries/abc", r.provider(), ""), 404, "NOT_FOUND")
+	r.refused(r.do("GET", base+"/webhook-deliveries/abc", r.provider(), ""), 404, "WEBHOOK_DELIVERY_NOT_FOUND")
 	g = r.do("GET", base+"/webhook-deliveries?per_page=many", r.provider(), "")
 	r.refused(g, 422, "VALIDATION_FAILED")
 	r.refused(r.do("GET", base+"/webhook-deliveries?per_page=201", r.provider(), ""), 422, "VALIDATION_FAILED")
@@ -350,7 +364,7 @@ func TestMessagesFollowTheLanguage(t *testing.T) {
 
 func TestLimitsAndTheirHeaders(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) { c.Limits = Limits{Authenticated: 3, Anonymous: 2, Replay: 1, Doors: 1} })
+	r := newRig(t, func(c *options) { c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 2, Replay: 1, Doors: 1} })
 	for i := range 2 {
 		g := r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "")
 		require.Equal(t, 200, g.status)
@@ -372,7 +386,7 @@ func TestLimitsAndTheirHeaders(t *testing.T) {
 
 func TestDoorOpeningsAreLimitedByCabinet(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) { c.Limits = Limits{Doors: 1} })
+	r := newRig(t, func(c *options) { c.Limits = catalog.Limits{Doors: 1} })
 	path := fmt.Sprintf("%s/deliveries/%d/open-doors", base, r.w.Delivery.ID)
 	r.refused(r.do("POST", path, r.provider(), ""), 409, "DELIVERY_STATE_CONFLICT")
 	r.refused(r.do("POST", path, r.provider(), ""), 429, "RATE_LIMITED")
@@ -382,7 +396,7 @@ func TestDoorOpeningsAreLimitedByCabinet(t *testing.T) {
 func TestInternalErrorsAndPanicsTellNothing(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{"error": func() error { return errors.New("secret detail") }, "panic": func() error { panic("secret detail") }} {
-		r := newRig(t, func(c *Config) {
+		r := newRig(t, func(c *options) {
 			c.FindToken = func(context.Context, [32]byte) (auth.Session, error) { return auth.Session{}, fail() }
 		})
 		g := r.do("GET", base+"/me", "any", "")
@@ -394,7 +408,7 @@ func TestInternalErrorsAndPanicsTellNothing(t *testing.T) {
 
 func TestDeadlineIsAnError(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) {
+	r := newRig(t, func(c *options) {
 		c.Timeout = 20 * time.Millisecond
 		c.Enrol = func(ctx context.Context, _, _ string) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
 	})
@@ -441,8 +455,8 @@ func TestLoginMeLogout(t *testing.T) {
 
 func TestLoginsAreLimitedAndLocked(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) {
-		c.Gate = auth.NewGate(c.Auth, auth.GateConfig{PerIP: 6, PerEmail: 4, Failures: 2})
+	r := newRig(t, func(c *options) {
+		c.Gate = auth.GateConfig{PerIP: 6, PerEmail: 4, Failures: 2}
 	})
 	try := func(email, password string) got {
 		return r.do("POST", "/api/v1/user/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password))
@@ -628,7 +642,7 @@ func TestEnrolment(t *testing.T) {
 	require.Equal(t, "TOR-FRONT-01", g.json["device_code"])
 	r.refused(r.do("POST", "/api/v1/devices/enrol", "", `{"device_code":"TOR-FRONT-01","token":"two-time"}`), 401, "TOKEN_INVALID")
 	r.refused(r.do("POST", "/api/v1/devices/enrol", "", `{}`), 422, "VALIDATION_FAILED")
-	none := newRig(t, func(c *Config) { c.Enrol = nil })
+	none := newRig(t, func(c *options) { c.Enrol = nil })
 	none.refused(none.do("POST", "/api/v1/devices/enrol", "", `{}`), 404, "NOT_FOUND")
 }
 
@@ -666,7 +680,7 @@ func TestTimelineOverHTTP(t *testing.T) {
 
 func TestPagesGetWhatIsNoOperation(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) {
+	r := newRig(t, func(c *options) {
 		c.Pages = func(ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/boom" {
 				panic("page")
@@ -686,15 +700,14 @@ func FuzzDecodeBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var in openInput
+		var in locker.OpenInput
 		err := decodeBody(body, &in)
 		var shown *cloud.Error
 		if err != nil {
 			require.ErrorAs(t, err, &shown)
 			require.Contains(t, []string{"MALFORMED_JSON", "VALIDATION_FAILED"}, shown.Code)
 		}
-		require.Empty(t, in.ID, "a path member cannot come from the body")
-		require.Empty(t, in.Delivery)
+		require.Empty(t, in.Delivery, "a path member cannot come from the body")
 	})
 }
 

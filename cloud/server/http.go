@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/page"
@@ -32,8 +34,10 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
-	s.rest = rest.New(rest.Config{Store: s.Store, FindToken: s.findToken, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Limits: s.cfg.Limits, Log: s.log,
+	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
+	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol})
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

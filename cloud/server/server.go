@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
@@ -51,8 +52,8 @@ type Config struct {
 	WebhookWaits    []time.Duration // retry table; nil: the usual one
 	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	Limits  rest.Limits   // calls a minute
-	Session time.Duration // door session; 0: ten minutes
+	Limits  catalog.Limits // calls a minute
+	Session time.Duration  // door session; 0: ten minutes
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
@@ -74,7 +75,9 @@ type Server struct {
 	Broker   *mqttbroker.Broker
 	Metrics  *prometheus.Registry
 
-	feed *feed
+	feed    *feed
+	Catalog *catalog.Catalog
+
 	rest *rest.Server
 	ctx  context.Context // of the running server, for what commits wake
 	stop context.CancelFunc

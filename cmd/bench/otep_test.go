@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
@@ -26,7 +26,7 @@ import (
 func web(tb testing.TB) (*server.Server, server.Sandbox, string) {
 	tb.Helper()
 	s, err := server.New(context.Background(), server.Config{Dir: tb.TempDir(), Node: "bench", BaseURL: "https://track.example",
-		Limits: rest.Limits{Authenticated: -1, Anonymous: -1, Ingest: -1}})
+		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Ingest: -1}})
 	require.NoError(tb, err)
 	box, err := s.Sandbox(context.Background(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
 	require.NoError(tb, err)

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
@@ -51,7 +51,7 @@ type childConfig struct {
 func (c childConfig) cloudConfig() server.Config {
 	return server.Config{Dir: c.Dir, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
 		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: []uint16{c.WebhookPort}, WebhookHTTP: true,
-		Limits: rest.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
+		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
 }
 
 // child runs one role until it is told to stop.

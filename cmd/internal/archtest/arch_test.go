@@ -51,7 +51,9 @@ var allowed = map[string][]string{
 	"cloud/webhook":    {"cloud", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
-	"cloud/rest":       {"cloud", "cloud/limit", "cloud/receiver", "cloud/auth", "cloud/device", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
+	"cloud/api":        {"cloud", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/receiver", "cloud/tracking"},
+	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 }

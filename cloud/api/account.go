@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+func (c Config) accounts() []catalog.Operation {
+	return []catalog.Operation{
+		catalog.Define(catalog.Operation{Name: "user.login", Summary: "Log in with email and password", Tag: "User", Method: "POST", Path: "/api/v1/user/login",
+			Group: catalog.Unlimited, NoToken: true, Secret: true, Risk: catalog.RiskMedium, Errors: []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED"},
+			Example: loginInput{Email: "admin@acme.example", Password: "correct horse battery"}}, c.login, nil),
+		catalog.Define(catalog.Operation{Name: "user.me", Summary: "The account behind the token", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone}, c.me, nil),
+		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Revoke the token of this call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone}, c.logout, nil),
+	}
+}
+
+type loginInput struct {
+	Email      string `json:"email" doc:"In any case" required:"true" max:"256"`
+	Password   string `json:"password" required:"true" max:"256"`
+	ClientCode string `json:"client_code" doc:"Business code, when one email exists in several businesses"`
+	DeviceName string `json:"device_name" doc:"Shown in the list of tokens" max:"64"`
+	Remember   bool   `json:"remember_me" doc:"The token lives 30 days instead of 7"`
+}
+
+type loginOutput struct {
+	Result      bool              `json:"result"`
+	AccessToken string            `json:"access_token"`
+	TokenType   string            `json:"token_type"`
+	ExpiresAt   string            `json:"expires_at" doc:"YYYY-MM-DD HH:MM:SS in the business's time zone"`
+	AccountType cloud.AccountType `json:"account_type"`
+	User        user              `json:"user"`
+}
+
+type user struct {
+	ID          cloud.AccountID   `json:"id"`
+	Name        string            `json:"name"`
+	Email       *string           `json:"email"`
+	AccountType cloud.AccountType `json:"account_type"`
+	BusinessID  *cloud.BusinessID `json:"business_id"`
+	CustomerID  *int64            `json:"customer_id"`
+	Locale      *string           `json:"locale"`
+	Timezone    *string           `json:"timezone"`
+}
+
+func userOf(a cloud.Account, b cloud.Business) user {
+	return user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
+}
+
+func (in loginInput) check() error {
+	fields := map[string][]string{}
+	for name, v := range map[string]string{"email": in.Email, "password": in.Password} {
+		if v == "" {
+			fields[name] = []string{"The value is required."}
+		} else if len(v) > 256 {
+			fields[name] = []string{"The value is too long."}
+		}
+	}
+	if len(in.DeviceName) > 64 {
+		fields["device_name"] = []string{"The value is too long."}
+	}
+	if len(fields) > 0 {
+		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
+	}
+	return nil
+}
+
+// login makes a token. The gate bounds how often it is tried.
+func (c Config) login(ctx context.Context, _ cloud.Caller, in loginInput) (loginOutput, error) {
+	if err := in.check(); err != nil {
+		return loginOutput{}, err
+	}
+	l, state, err := c.Gate.Login(ctx, auth.Try{Email: in.Email, Password: in.Password, ClientCode: in.ClientCode, Name: in.DeviceName, Remember: in.Remember, IP: catalog.AddressOf(ctx)})
+	if err != nil {
+		if !state.OK {
+			err = &catalog.Limited{State: state}
+		}
+		return loginOutput{}, err
+	}
+	return loginOutput{Result: true, AccessToken: l.Token, TokenType: "Bearer", ExpiresAt: l.ExpiresAt.In(l.Business.Location()).Format(time.DateTime),
+		AccountType: l.Account.Type, User: userOf(l.Account, l.Business)}, nil
+}
+
+type meOutput struct {
+	Result bool `json:"result"`
+	User   user `json:"user"`
+}
+
+func (c Config) me(ctx context.Context, caller cloud.Caller, _ none) (out meOutput, err error) {
+	err = c.Store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(caller.Account.BusinessID)
+		if errors.Is(err, cloud.ErrNotFound) { // of the platform's own people
+			err = nil
+		}
+		out = meOutput{Result: true, User: userOf(caller.Account, b)}
+		return err
+	})
+	return out, err
+}
+
+// logout revokes the token that the call came with.
+func (c Config) logout(ctx context.Context, _ cloud.Caller, _ none) (doneOutput, error) {
+	t, ok := catalog.TokenOf(ctx)
+	if !ok {
+		return doneOutput{}, errors.New("log out: the call has no token")
+	}
+	if err := c.Auth.Revoke(ctx, t); err != nil {
+		return doneOutput{}, err
+	}
+	return doneOutput{Result: true}, nil
+}

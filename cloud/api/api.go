@@ -1,0 +1,62 @@
+// Package api declares the operations of the cloud: each once, as a row of the
+// catalogue over the typed function of a feature. It decides nothing itself.
+package api
+
+import (
+	"context"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/tracking"
+)
+
+// Store is what this package needs of the database itself.
+type Store interface {
+	Look(ctx context.Context, fn func(cloud.View) error) error
+}
+
+// Config is what New needs.
+type Config struct {
+	Store     Store
+	Pipeline  *catalog.Pipeline
+	Gate      *auth.Gate
+	Auth      *auth.Service
+	Lockers   *locker.Service
+	Tracking  *tracking.Service
+	Receivers *receiver.Service
+	// Enrol gives a device its secrets for a one-time token; the answer is
+	// encoded as JSON. nil: there is no such operation.
+	Enrol func(ctx context.Context, code, token string) (any, error)
+}
+
+// New declares the operations.
+func New(c Config) *catalog.Catalog {
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking()}
+	if c.Enrol != nil {
+		rows = append(rows, c.enrolment())
+	}
+	return catalog.New(rows...)
+}
+
+// Who may call.
+var (
+	providers = []cloud.AccountType{cloud.ProviderType}
+	staff     = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+	everyone  = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
+)
+
+// Scopes that several rows need.
+var (
+	lockersRead  = []string{"lockers:read"}
+	lockersWrite = []string{"lockers:write"}
+)
+
+type none struct{}
+
+// doneOutput is the answer of what has nothing to say.
+type doneOutput struct {
+	Result bool `json:"result"`
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locker"
+)
+
+type byDevice struct {
+	ID cloud.DeviceID `path:"id"`
+}
+
+func (c Config) staff() []catalog.Operation {
+	const devices = "/api/v1/smart-lockers/devices/{id}"
+	return []catalog.Operation{
+		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.find", Summary: "A cabinet with its compartments", Tag: "Smart Locker", Method: "GET", Path: devices,
+			Types: staff, Scopes: lockersRead, Errors: []string{"DEVICE_NOT_FOUND"}}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {
+			return c.Lockers.FindDevice(ctx, caller, in.ID)
+		}, nil),
+		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Put a blocked compartment back into use", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
+			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
+	}
+}
+
+type enrolInput struct {
+	DeviceCode string `json:"device_code" required:"true" max:"32"`
+	Token      string `json:"token" required:"true" max:"256" doc:"One-time token, bound to the device code"`
+}
+
+func (c Config) enrolment() []catalog.Operation {
+	return []catalog.Operation{catalog.Define(catalog.Operation{Name: "devices.enrol", Summary: "Give a cabinet its secrets, once", Tag: "Device Operations", Method: "POST", Path: "/api/v1/devices/enrol",
+		NoToken: true, Secret: true, Risk: catalog.RiskHigh, Errors: []string{"TOKEN_INVALID"}}, c.enrol, nil)}
+}
+
+func (c Config) enrol(ctx context.Context, _ cloud.Caller, in enrolInput) (any, error) {
+	fields := map[string][]string{}
+	if in.DeviceCode == "" || len(in.DeviceCode) > 32 {
+		fields["device_code"] = []string{"The value is required."}
+	}
+	if in.Token == "" || len(in.Token) > 256 {
+		fields["token"] = []string{"The value is required."}
+	}
+	if len(fields) > 0 {
+		return nil, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
+	}
+	return c.Enrol(ctx, in.DeviceCode, in.Token)
+}

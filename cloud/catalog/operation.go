@@ -1,0 +1,184 @@
+// Package catalog is the one table of operations and what every call passes,
+// whatever face it came through.
+//
+// An operation is declared once, as a value made by Define: its name, who may
+// call it, its scopes and risk, its REST address, its GraphQL field, its errors,
+// and the function of the feature. From the table come the routes, the OpenAPI
+// document and the permission matrix that the tests walk; a face never calls a
+// feature around it. What does not work is not in the table.
+//
+// A call passes, in this order: token, rate limit, feature gate, account type
+// and scope, input, operation, price hiding. Operations get a context with a
+// deadline. Rate limits are kept in memory of this node. Safe for concurrent
+// use.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Operation is one row of the table.
+type Operation struct {
+	Name    string // area, thing and verb: third_party.deliveries.create
+	Summary string // one line for people, in English
+	Tag     string // interface area, one of Tags
+
+	Types  []cloud.AccountType // who may call it; nil: everybody, with or without a token
+	Scopes []string            // what an employee, key or agent needs besides: all of them
+	Risk   Risk
+	Gate   string // feature that must be on for the caller's business; "" always
+
+	// REST address. Path has {names} in braces.
+	Method, Path string
+	Status       int // of a good answer when the operation says nothing else; 0 is 200
+	Group        Group
+	NoToken      bool     // a token is not looked at
+	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
+	Idempotent   bool     // takes an Idempotency-Key
+	Secret       bool     // the answer holds a secret: never compressed, cached or logged
+	Kept         bool     // what nobody in particular is answered is kept for a moment
+	Media        []string // types of a body beside application/json
+	Errors       []string // codes beside those that every operation may answer
+	Example      any      // a worked input, of the input type; nil when it takes none
+
+	in, out reflect.Type
+	raw     []int // member of the input that takes the body as it came, nil when none does
+	call    func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error)
+}
+
+// Risk says what a call can do.
+type Risk string
+
+// Risks. The zero value is that of a read.
+const (
+	RiskLow    Risk = "low"    // reads, and writes that harm nobody
+	RiskMedium Risk = "medium" // changes what others rely on
+	RiskHigh   Risk = "high"   // opens doors, ends orders, shows secrets
+)
+
+// Group is a rate limit that operations share.
+type Group uint8
+
+// Groups. General is by token, or by address without one; Replay and Batch are
+// besides.
+const (
+	General   Group = iota
+	Replay          // redeliveries and test sends
+	Batch           // batch and asynchronous submissions
+	Ingest          // by provider
+	Unlimited       // the operation limits itself
+)
+
+// Bind fills the input, a pointer, from a call as a face has it.
+type Bind func(in any) error
+
+// Answer is what a caller gets. Status 0 is that of the operation.
+type Answer struct {
+	Status  int
+	Body    any
+	Headers [][2]string
+	ETag    bool   // over the body, with 304
+	Type    string // of Body; "" is application/json
+	// About is the shipment that a kept answer is about; 0 keeps nothing.
+	About cloud.ShipmentID
+}
+
+// Define makes a row of a typed function of a feature. Members of In come from
+// the path (tag path), the query (tag query), a header (tag header) and the
+// body (tag json); one with the tag body:"raw" takes the body as it came.
+// answer shapes the result where it is more than Out; nil is Out as it is.
+func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In) (Out, error), answer func(Out) Answer) Operation {
+	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	if o.in.Kind() != reflect.Struct {
+		panic(fmt.Sprintf("catalog: input %s of %s is no struct", o.in, o.Name))
+	}
+	o.raw = rawMember(o.in)
+	if o.Risk == "" {
+		o.Risk = RiskLow
+	}
+	o.call = func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error) {
+		var in In
+		if err := bind(&in); err != nil {
+			return Answer{}, err
+		}
+		out, err := fn(ctx, c, in)
+		if err != nil {
+			return Answer{}, err
+		}
+		if answer == nil {
+			return Answer{Body: out}, nil
+		}
+		return answer(out), nil
+	}
+	return o
+}
+
+// In is the type of the input, a struct; Out that of the body of a good answer.
+func (o *Operation) In() reflect.Type  { return o.in }
+func (o *Operation) Out() reflect.Type { return o.out }
+
+// Raw is the index of the input's member that takes the body as it came, nil
+// when none does.
+func (o *Operation) Raw() []int { return o.raw }
+
+// HasBody reports whether calls have a JSON body.
+func (o *Operation) HasBody() bool {
+	return o.raw == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
+}
+
+// Writes reports whether the operation may change anything.
+func (o *Operation) Writes() bool { return o.Method != "GET" }
+
+func rawMember(t reflect.Type) []int {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Tag.Get("body") == "raw" {
+			return f.Index
+		}
+	}
+	return nil
+}
+
+// Catalog is the table.
+type Catalog struct {
+	list   []Operation
+	byName map[string]*Operation
+}
+
+// New makes a table. Names and addresses must be different, areas known and
+// scopes well formed; it panics otherwise, at start.
+func New(rows ...[]Operation) *Catalog {
+	c := &Catalog{list: slices.Concat(rows...), byName: map[string]*Operation{}}
+	seen := map[string]bool{}
+	for i := range c.list {
+		o := &c.list[i]
+		route := o.Method + " " + o.Path
+		switch {
+		case o.call == nil:
+			panic("catalog: " + o.Name + " was not made by Define")
+		case c.byName[o.Name] != nil || seen[route]:
+			panic("catalog: " + o.Name + " or " + route + " is there twice")
+		case !slices.Contains(tags, o.Tag):
+			panic("catalog: " + o.Name + " has no interface area")
+		case o.Summary == "":
+			panic("catalog: " + o.Name + " has no summary")
+		}
+		for _, s := range o.Scopes {
+			if !KnownScope(s) {
+				panic("catalog: " + o.Name + " needs the unknown scope " + s)
+			}
+		}
+		c.byName[o.Name], seen[route] = o, true
+	}
+	return c
+}
+
+// Operations lists the rows in the order in which they were declared.
+func (c *Catalog) Operations() []Operation { return slices.Clone(c.list) }
+
+// Find finds a row by name; nil when there is none.
+func (c *Catalog) Find(name string) *Operation { return c.byName[name] }

@@ -1,0 +1,222 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/limit"
+)
+
+// Config is what NewPipeline needs.
+type Config struct {
+	// FindToken finds a token by its hash, expired and revoked ones too;
+	// cloud.ErrNotFound when there is none.
+	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
+	// Feature says whether a feature is on for a business; nil: all are.
+	Feature func(ctx context.Context, b cloud.BusinessID, feature string) error
+	// Hidden says whether prices are hidden from a caller; nil: from nobody.
+	Hidden func(ctx context.Context, c cloud.Caller, o *Operation) (bool, error)
+	Limits Limits
+}
+
+// Limits are calls a minute. 0 is the usual figure, a negative one no limit.
+type Limits struct {
+	Authenticated int // per token; 300
+	Anonymous     int // per address; 60
+	Replay        int // redeliveries and test sends per token; 30
+	Batch         int // batches per token; 20
+	Doors         int // remote openings per cabinet; 30
+	Ingest        int // tracking uploads per provider; 6,000
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, x := range []struct {
+		v     *int
+		usual int
+	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
+		if *x.v == 0 {
+			*x.v = x.usual
+		}
+	}
+	return l
+}
+
+// Pipeline takes every call.
+type Pipeline struct {
+	cfg    Config
+	limits *limit.Buckets
+}
+
+// NewPipeline builds a pipeline.
+func NewPipeline(cfg Config) *Pipeline {
+	cfg.Limits = cfg.Limits.withDefaults()
+	return &Pipeline{cfg: cfg, limits: limit.New(0)}
+}
+
+// Limits are the limits in force.
+func (p *Pipeline) Limits() Limits { return p.cfg.Limits }
+
+// Who is what a face knows of a caller.
+type Who struct {
+	Authorization string // header, "" when there is none
+	IP            string
+	Language      string // of ours
+	BaseURL       string
+}
+
+// Limited is the error of a caller that came too often.
+type Limited struct{ State limit.State }
+
+func (l *Limited) Error() string { return "RATE_LIMITED" }
+
+// Unwrap is the error as it is shown.
+func (l *Limited) Unwrap() error {
+	return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: l.State.RetryAfter, Details: map[string]any{"retry_after": l.State.RetryAfter}}
+}
+
+// Take takes one call from a bucket of so many a minute.
+func (p *Pipeline) Take(key string, perMinute int) limit.State {
+	return p.limits.Take(key, perMinute, time.Now())
+}
+
+// tokenKey carries the caller's token to operations that are about it.
+type tokenKey struct{}
+
+// TokenOf is the token that the call of ctx came with.
+func TokenOf(ctx context.Context) (cloud.Token, bool) {
+	t, ok := ctx.Value(tokenKey{}).(cloud.Token)
+	return t, ok
+}
+
+// addressKey carries the caller's network address.
+type addressKey struct{}
+
+// AddressOf is the network address that the call of ctx came from.
+func AddressOf(ctx context.Context) string {
+	ip, _ := ctx.Value(addressKey{}).(string)
+	return ip
+}
+
+// Admit lets a caller in or says why not: token, rate limit, feature, account
+// type, scopes. The state is that of the limit that was taken from.
+func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, limit.State, error) {
+	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL}
+	ctx = context.WithValue(ctx, addressKey{}, w.IP)
+	login, err := p.login(ctx, o, w)
+	if err != nil {
+		return ctx, c, limit.State{}, err
+	}
+	if login != nil {
+		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, scopesOf(login)
+		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
+	}
+	state := p.take(o, w, login)
+	if !state.OK {
+		return ctx, c, state, &Limited{state}
+	}
+	return ctx, c, state, p.allow(ctx, o, c)
+}
+
+// login finds who calls. No token is nobody.
+func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Session, error) {
+	if o.NoToken || w.Authorization == "" {
+		return nil, nil
+	}
+	scheme, token, _ := strings.Cut(w.Authorization, " ")
+	token = strings.TrimSpace(token)
+	var l auth.Session
+	err := cloud.ErrNotFound
+	if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
+		l, err = p.cfg.FindToken(ctx, auth.Hash(token))
+	}
+	switch {
+	case errors.Is(err, cloud.ErrNotFound) || err == nil && !auth.Valid(l.Token, time.Now()):
+		// Guessing is bounded like any other call without a name.
+		if st := p.Take("ip/"+w.IP, p.cfg.Limits.Anonymous); !st.OK {
+			return nil, &Limited{st}
+		}
+		return nil, cloud.E(cloud.Unauthenticated, cmp.Or(o.NoTokenCode, "TOKEN_INVALID"))
+	case err != nil:
+		return nil, fmt.Errorf("find token: %w", err)
+	case !l.Account.Enabled:
+		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	}
+	return &l, nil
+}
+
+// scopesOf is what a login is narrowed to; nil when it is not.
+func scopesOf(l *auth.Session) []string {
+	if l.Account.Type == cloud.ClientEmployee {
+		return append([]string{}, l.Account.Permissions...)
+	}
+	return nil
+}
+
+func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
+	lim := p.cfg.Limits
+	switch {
+	case o.Group == Unlimited:
+		return limit.State{OK: true}
+	case l == nil:
+		return p.Take("ip/"+w.IP, lim.Anonymous)
+	case o.Group == Ingest:
+		return p.Take("ingest/"+strconv.FormatInt(int64(l.Provider.ID), 10), lim.Ingest)
+	}
+	key := hex.EncodeToString(l.Token.Hash[:16])
+	state := p.Take("token/"+key, lim.Authenticated)
+	if !state.OK {
+		return state
+	}
+	switch o.Group {
+	case Replay:
+		return p.Take("replay/"+key, lim.Replay)
+	case Batch:
+		return p.Take("batch/"+key, lim.Batch)
+	}
+	return state
+}
+
+// allow checks account type, feature and scopes.
+func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) error {
+	if o.Types != nil && c.Anonymous() {
+		return cloud.E(cloud.Unauthenticated, "UNAUTHENTICATED")
+	}
+	if o.Gate != "" && p.cfg.Feature != nil {
+		if err := p.cfg.Feature(ctx, c.Account.BusinessID, o.Gate); err != nil {
+			return err
+		}
+	}
+	if o.Types != nil && !slices.Contains(o.Types, c.Account.Type) {
+		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	if s := lacking(o, c); s != "" {
+		return &cloud.Error{Kind: cloud.Forbidden, Code: "SCOPE_MISSING", Args: []any{s}, Details: map[string]any{"scope": s}}
+	}
+	return nil
+}
+
+// Run runs an operation for a caller that Admit let in. Prices are left out of
+// the answer for those from whom they are hidden.
+func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, bind Bind) (Answer, error) {
+	a, err := o.call(ctx, c, bind)
+	if err != nil || p.cfg.Hidden == nil || !HasPrices(o.out) {
+		return a, err
+	}
+	hide, err := p.cfg.Hidden(ctx, c, o)
+	if err != nil {
+		return Answer{}, err
+	}
+	if hide {
+		a.Body = Hide(a.Body)
+	}
+	return a, nil
+}

@@ -1,0 +1,3 @@
+-- +goose Up
+-- What an employee may do, as scopes.
+ALTER TABLE account ADD COLUMN permissions TEXT NOT NULL DEFAULT 'null';
