@@ -199,7 +199,7 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
 	if s := lacking(o, c); s != "" {
-		return &cloud.Error{Kind: cloud.Forbidden, Code: "SCOPE_MISSING", Args: []any{s}, Details: map[string]any{"scope": s}}
+		return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": s}}
 	}
 	return nil
 }

@@ -54,13 +54,13 @@ func hasPrices(t reflect.Type, seen map[reflect.Type]bool) bool {
 
 // hidden copies a value into maps and lists as encoding/json would show it.
 func hidden(v reflect.Value) any {
+	if !HasPrices(v.Type()) {
+		return v.Interface()
+	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return nil
-		}
-		if !HasPrices(v.Elem().Type()) {
-			return v.Interface()
 		}
 		return hidden(v.Elem())
 	case reflect.Slice, reflect.Array:
@@ -79,11 +79,9 @@ func hidden(v reflect.Value) any {
 		}
 		return out
 	case reflect.Struct:
-		if HasPrices(v.Type()) {
-			out := map[string]any{}
-			hideMembers(v, out)
-			return out
-		}
+		out := map[string]any{}
+		hideMembers(v, out)
+		return out
 	}
 	return v.Interface()
 }

@@ -39,6 +39,7 @@ type Config struct {
 	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
 
 	BaseURL string // own public address, for links; "": from the request
+	Version string // of the product, for the description
 	Log     *slog.Logger
 	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
 	// unbounded (behind a balancer that hides addresses).
@@ -151,6 +152,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	}
 	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))
 	r.GET("/readyz", s.guarded(s.ready))
+	r.GET("/api/openapi.json", s.guarded(s.openAPI))
 	if s.cfg.Gatherer != nil {
 		r.GET("/metrics", s.guarded(s.metrics))
 	}
@@ -190,6 +192,12 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	plain(ctx, fasthttp.StatusOK, "ready\n")
+}
+
+// openAPI answers with the description of the REST addresses.
+func (s *Server) openAPI(ctx *fasthttp.RequestCtx) {
+	r := reply{status: fasthttp.StatusOK, body: s.cfg.Catalog.OpenAPI(s.base(ctx), s.cfg.Version), etag: true, headers: [][2]string{{"Cache-Control", "public, max-age=300"}}}
+	s.write(ctx, &route{Operation: &catalog.Operation{}}, r)
 }
 
 func plain(ctx *fasthttp.RequestCtx, status int, text string) {

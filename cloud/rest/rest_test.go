@@ -147,6 +147,32 @@ var bodies = map[string]string{
 	"third_party.deliveries.extend":      `{"hours":24}`,
 }
 
+// An employee without the scope is refused, with it let in.
+func TestEmployeesNeedScopes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	token := r.w.Tokens[cloud.ClientEmployee]
+	path := "/api/v1/smart-lockers/devices/88"
+	g := r.do("GET", path, token, "")
+	r.refused(g, 403, "FORBIDDEN")
+	require.Equal(t, map[string]any{"scope": "lockers:read"}, g.json["details"])
+	s, err := r.w.FindToken(t.Context(), auth.Hash(token))
+	require.NoError(t, err)
+	s.Account.Permissions = []string{"lockers:read"}
+	r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{s.Account}})
+	require.Equal(t, 200, r.do("GET", path, token, "").status)
+	r.refused(r.do("POST", path+"/grids/8809/unblock", token, "{}"), 403, "FORBIDDEN")
+}
+
+func TestDescriptionOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	g := r.do("GET", "/api/openapi.json", "", "")
+	require.Equal(t, 200, g.status)
+	require.Equal(t, "3.1.0", g.json["openapi"])
+	require.Equal(t, 304, r.do("GET", "/api/openapi.json", "", "", "If-None-Match", g.header("ETag")).status)
+}
+
 func TestEveryOperationRefusesWhoMayNotCallIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

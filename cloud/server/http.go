@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *Server) faces() error {
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol})
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Log: s.log,
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: cmp.Or(s.cfg.Version, "dev"), Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/protocol/passcode"
@@ -126,6 +127,9 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 			if cfg.Passwords {
 				a.PasswordHash = auth.HashPassword(sa.Password)
 			}
+		}
+		if t == cloud.ClientEmployee {
+			a.Permissions = catalog.Scopes()
 		}
 		ch.Accounts = append(ch.Accounts, a)
 		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)})

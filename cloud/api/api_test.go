@@ -1,0 +1,55 @@
+package api_test
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+func table() *catalog.Catalog {
+	return api.New(api.Config{Enrol: func(context.Context, string, string) (any, error) { return nil, nil }})
+}
+
+// The description is valid by a library that nobody here wrote, and has every
+// row once.
+func TestTheDescriptionIsValidOpenAPI(t *testing.T) {
+	raw := table().OpenAPI("https://api.example.com", "test")
+	require.Equal(t, string(raw), string(table().OpenAPI("https://api.example.com", "test")), "the same table, the same text")
+	doc, err := openapi3.NewLoader().LoadFromData(raw)
+	require.NoError(t, err)
+	require.NoError(t, doc.Validate(context.Background(), openapi3.EnableExamplesValidation()))
+	seen := map[string]bool{}
+	for _, item := range doc.Paths.Map() {
+		for _, o := range item.Operations() {
+			require.False(t, seen[o.OperationID])
+			seen[o.OperationID] = true
+		}
+	}
+	require.Len(t, seen, len(table().Operations()))
+	require.Len(t, doc.Tags, 43)
+}
+
+// An example is what its operation takes.
+func TestExamplesAreInputs(t *testing.T) {
+	for _, o := range table().Operations() {
+		if o.Example != nil {
+			require.Equal(t, o.In(), reflect.TypeOf(o.Example), o.Name)
+		}
+	}
+}
+
+// Every code that an operation may answer has a message.
+func TestEveryErrorHasAMessage(t *testing.T) {
+	for _, o := range table().Operations() {
+		for _, code := range o.Errors {
+			require.True(t, locale.HasError(code), "%s: %s", o.Name, code)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package catalog
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+var inBraces = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// OpenAPI is the description of the REST addresses (OpenAPI 3.1), as JSON. base
+// is the server's own address. The result is the same for the same table.
+func (c *Catalog) OpenAPI(base, version string) []byte {
+	s := newSchemas()
+	paths := object{}
+	for i := range c.list {
+		o := &c.list[i]
+		item, _ := paths[o.Path].(object)
+		if item == nil {
+			item = object{}
+			paths[o.Path] = item
+		}
+		item[strings.ToLower(o.Method)] = s.operation(o)
+	}
+	s.list["Error"] = errorSchema()
+	areas := make([]any, len(tags))
+	for i, t := range tags {
+		areas[i] = object{"name": t}
+	}
+	doc := object{
+		"openapi": "3.1.0",
+		"info": object{"title": "Postern", "version": version, "description": "Parcel lockers, tracking and delivery. Tokens come from POST /api/v1/user/login. " +
+			"Messages are in the language of Accept-Language (en, zh-Hans, zh-Hant, fr, de, es); codes and names never change with it.",
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"servers": []any{object{"url": base}},
+		"tags":    areas,
+		"paths":   paths,
+		"components": object{
+			"schemas":         s.list,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "An access token or API key"}},
+			"responses": object{"Error": object{"description": "What went wrong, and what to do next, in the caller's language",
+				"content": object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Error"}}}}},
+		},
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		panic("catalog: the description has no encoding: " + err.Error()) // plain values of our own
+	}
+	return b
+}
+
+func errorSchema() object {
+	text := object{"type": "string"}
+	return object{"type": "object", "required": []string{"result", "code", "error_code", "message", "request_id"}, "properties": object{
+		"result": object{"type": "boolean", "const": false}, "code": text, "error_code": object{"type": "string", "description": "The same as code"},
+		"message":    object{"type": "string", "description": "For people, in the language of Accept-Language"},
+		"errors":     object{"description": "Messages by dotted path of the member; a list of findings where the code is one of OTEP"},
+		"details":    object{"type": "object", "description": "For programs", "additionalProperties": true},
+		"request_id": text}}
+}
+
+// operation describes one row.
+func (s *schemas) operation(o *Operation) object {
+	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-risk": o.Risk}
+	if params := s.parameters(o); len(params) > 0 {
+		out["parameters"] = params
+	}
+	if body := s.body(o); body != nil {
+		out["requestBody"] = body
+	}
+	status := o.Status
+	if status == 0 {
+		status = 200
+	}
+	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
+	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
+	out["responses"] = responses
+	if len(o.Errors) > 0 {
+		out["x-error-codes"] = o.Errors
+	}
+	if o.NoToken {
+		out["security"] = []any{}
+	} else if o.Types == nil {
+		out["security"] = []any{object{}, object{"bearer": []string{}}}
+	} else {
+		out["security"] = []any{object{"bearer": []string{}}}
+		out["x-account-types"] = accountTypes(o.Types)
+	}
+	if len(o.Scopes) > 0 {
+		out["x-scopes"] = o.Scopes
+	}
+	return out
+}
+
+func accountTypes(list []cloud.AccountType) []string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = string(t)
+	}
+	return out
+}
+
+func (s *schemas) parameters(o *Operation) []any {
+	var out []any
+	named := map[string]bool{}
+	for _, f := range reflect.VisibleFields(o.in) {
+		in := place(f)
+		name := f.Tag.Get(in)
+		if in == "" || name == "*" || in == "header" && name == "Accept" { // RFC: described by the media types
+			continue
+		}
+		p := object{"name": name, "in": in, "required": in == "path", "schema": described(s.of(f.Type, true), f)}
+		if d := f.Tag.Get("doc"); d != "" {
+			p["description"] = d
+			delete(p["schema"].(object), "description")
+		}
+		if in == "path" {
+			named[name] = true
+		}
+		out = append(out, p)
+	}
+	for _, m := range inBraces.FindAllStringSubmatch(o.Path, -1) {
+		if !named[m[1]] {
+			panic("catalog: " + o.Name + " has no member for {" + m[1] + "}")
+		}
+	}
+	if o.Idempotent {
+		out = append(out, object{"name": "Idempotency-Key", "in": "header", "required": false, "description": "The same key with the same body gives the first answer again for 24 hours",
+			"schema": object{"type": "string", "minLength": 1, "maxLength": 128}})
+	}
+	return out
+}
+
+func (s *schemas) body(o *Operation) object {
+	content := object{}
+	switch {
+	case o.raw != nil:
+		f := o.in.FieldByIndex(o.raw)
+		media := object{"schema": object{"type": "object", "description": f.Tag.Get("doc")}}
+		for _, m := range append([]string{"application/json"}, o.Media...) {
+			content[m] = media
+		}
+	case o.HasBody():
+		schema := s.bodySchema(o.in)
+		if schema == nil {
+			return nil
+		}
+		media := object{"schema": schema}
+		if o.Example != nil {
+			media["example"] = shown(o.Example)
+		}
+		content["application/json"] = media
+	default:
+		return nil
+	}
+	return object{"required": o.raw != nil, "content": content}
+}
+
+// shown is an example without what it does not set.
+func shown(example any) any {
+	b, err := json.Marshal(example)
+	if err != nil {
+		panic("catalog: an example has no encoding: " + err.Error())
+	}
+	var v any
+	_ = json.Unmarshal(b, &v) // it was written a line ago
+	return pruned(v)
+}
+
+func pruned(v any) any {
+	switch v := v.(type) {
+	case object:
+		for k, m := range v {
+			if m = pruned(m); m == nil || m == "" || m == 0.0 || m == false {
+				delete(v, k)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = pruned(v[i])
+		}
+	}
+	return v
+}
+
+// bodySchema is the schema of an input's body; nil when all of it comes from
+// elsewhere.
+func (s *schemas) bodySchema(t reflect.Type) object {
+	for _, f := range reflect.VisibleFields(t) {
+		if _, _, ok := jsonName(f); ok && place(f) == "" {
+			return s.of(t, true)
+		}
+	}
+	return nil
+}

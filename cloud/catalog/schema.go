@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// JSON Schemas (2020-12) of inputs and outputs come from the Go types. Tags add
+// what a type does not say:
+//
+//	doc:"…"          description
+//	required:"true"  of inputs; members of outputs are required unless omitempty
+//	min, max         of numbers; of the length of texts and lists
+//	enum:"a,b"       the only values
+//	format:"date"    of texts
+//	price:"true"     may be hidden
+//
+// A pointer may be null. Named types of the module may list their values by a
+// method Values() []string.
+
+// schemas collects the named types of a document.
+type schemas struct {
+	list  map[string]any
+	named map[reflect.Type]string
+}
+
+func newSchemas() *schemas {
+	return &schemas{list: map[string]any{}, named: map[reflect.Type]string{}}
+}
+
+type object = map[string]any
+
+var (
+	rawType  = reflect.TypeFor[json.RawMessage]()
+	textType = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// lister is a type whose values are a list.
+type lister interface{ Values() []string }
+
+// of is the schema of a type. input says whether members are only required when
+// marked so.
+func (s *schemas) of(t reflect.Type, input bool) object {
+	switch {
+	case t == rawType:
+		return object{"description": "any JSON value"}
+	case t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && (t.Implements(textType) || reflect.PointerTo(t).Implements(textType)):
+		return object{"type": "string", "format": "date-time"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return nullable(s.of(t.Elem(), input))
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.String:
+		out := object{"type": "string"}
+		if l, ok := reflect.Zero(t).Interface().(lister); ok {
+			out["enum"] = l.Values()
+		}
+		return out
+	case reflect.Slice, reflect.Array:
+		return object{"type": "array", "items": s.of(t.Elem(), input)}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": s.of(t.Elem(), input)}
+	case reflect.Struct:
+		if t.Name() == "" {
+			return s.members(t, input)
+		}
+		return object{"$ref": "#/components/schemas/" + s.name(t, input)}
+	case reflect.Interface:
+		return object{}
+	}
+	panic(fmt.Sprintf("catalog: %s has no schema", t))
+}
+
+// nullable lets a schema be null as well.
+func nullable(o object) object {
+	if kind, ok := o["type"].(string); ok {
+		o["type"] = []string{kind, "null"}
+		return o
+	}
+	if len(o) == 0 || o["$ref"] == nil {
+		return o
+	}
+	return object{"anyOf": []any{o, object{"type": "null"}}}
+}
+
+// name registers a struct under a name of its own. Types with an input and an
+// output side have both.
+func (s *schemas) name(t reflect.Type, input bool) string {
+	name := title(t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:]) + title(strings.NewReplacer("[", "Of", "]", "", ".", "", "*", "", "/", "").Replace(t.Name()))
+	if input && !strings.HasSuffix(name, "Input") {
+		name += "Input"
+	}
+	if _, known := s.list[name]; !known {
+		s.list[name] = nil // types may hold themselves
+		s.list[name] = s.members(t, input)
+	}
+	return name
+}
+
+func title(s string) string {
+	if s == "" {
+		return s
+	}
+	return string(unicode.ToUpper(rune(s[0]))) + s[1:]
+}
+
+// members is the schema of a struct's body.
+func (s *schemas) members(t reflect.Type, input bool) object {
+	properties := object{}
+	required := []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, ok := jsonName(f)
+		if !ok || !promoted(t, f) {
+			continue
+		}
+		o := described(s.of(f.Type, input), f)
+		properties[name] = o
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") || f.Tag.Get("price") == "true"
+		if input && f.Tag.Get("required") == "true" || !input && !optional {
+			required = append(required, name)
+		}
+	}
+	out := object{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return out
+}
+
+// jsonName is the member's name in a body; ok is false for one that has none.
+func jsonName(f reflect.StructField) (name, options string, ok bool) {
+	name, options, _ = strings.Cut(f.Tag.Get("json"), ",")
+	if !f.IsExported() || name == "-" || f.Tag.Get("body") != "" {
+		return "", "", false
+	}
+	if name == "" && (f.Anonymous || place(f) != "") {
+		return "", "", false
+	}
+	if name == "" {
+		name = f.Name
+	}
+	return name, options, true
+}
+
+// promoted reports whether a field shows in the body of t: those of embedded
+// structs do, unless the embedding member has a name.
+func promoted(t reflect.Type, f reflect.StructField) bool {
+	for depth := 1; depth < len(f.Index); depth++ {
+		outer := t.FieldByIndex(f.Index[:depth])
+		if name, _, _ := strings.Cut(outer.Tag.Get("json"), ","); name != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// place is where a member comes from when it is not the body: path, query or
+// header.
+func place(f reflect.StructField) string {
+	for _, in := range []string{"path", "query", "header"} {
+		if f.Tag.Get(in) != "" {
+			return in
+		}
+	}
+	return ""
+}
+
+// described adds what the tags say.
+func described(o object, f reflect.StructField) object {
+	notes := object{}
+	if d := f.Tag.Get("doc"); d != "" {
+		notes["description"] = d
+	}
+	if e := f.Tag.Get("enum"); e != "" {
+		notes["enum"] = strings.Split(e, ",")
+	}
+	if v := f.Tag.Get("format"); v != "" {
+		notes["format"] = v
+	}
+	if f.Tag.Get("price") == "true" {
+		notes["x-price"] = true
+	}
+	low, high := "minimum", "maximum"
+	switch kind := f.Type.Kind(); {
+	case kind == reflect.String:
+		low, high = "minLength", "maxLength"
+	case kind == reflect.Slice:
+		low, high = "minItems", "maxItems"
+	}
+	for tag, key := range map[string]string{"min": low, "max": high} {
+		if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
+			notes[key] = n
+		}
+	}
+	if len(notes) == 0 {
+		return o
+	}
+	for k, v := range notes {
+		o[k] = v
+	}
+	return o
+}
