@@ -299,6 +299,58 @@ func (k *recorder) intake(ch *cloud.Changes) {
 	k.committed(&c)
 }
 
+// payloads are the batches that were kept, of one device and lane 1, in order.
+func (k *recorder) payloads() (out [][]byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, list := range k.rows {
+		for _, ch := range list {
+			for _, j := range ch.Batches {
+				if j.Lane == wire.Telemetry && j.Aside == "" {
+					out = append(out, j.Bytes)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// drain gives the first device's batches to the cloud, within the link's window
+// of eight batches and 256 KiB without a receipt, and waits for the last.
+func (r *rig) drain(tb testing.TB, payloads [][]byte) time.Duration {
+	tb.Helper()
+	ends := make([]uint64, len(payloads)) // next after each
+	for i, p := range payloads {
+		b, err := wire.DecodeBatch(p)
+		require.NoError(tb, err)
+		ends[i] = b.Last() + 1
+	}
+	start := time.Now()
+	oldest, open := 0, 0 // batches and bytes without a receipt
+	for i, p := range payloads {
+		for {
+			for oldest < i && r.a.next[0].Load() >= ends[oldest] {
+				open -= len(payloads[oldest])
+				oldest++
+			}
+			if i-oldest < 8 && open+len(p) <= 256<<10 {
+				break
+			}
+			<-r.a.wake[0]
+		}
+		open += len(p)
+		r.s.Devices.Receive(r.box.Devices[0].DeviceCode, r.gen[0], topic.Up, p)
+	}
+	for r.a.next[0].Load() < ends[len(ends)-1] {
+		select {
+		case <-r.a.wake[0]:
+		case <-time.After(20 * time.Second):
+			tb.Fatalf("%d of %d acknowledged", r.a.next[0].Load(), ends[len(ends)-1])
+		}
+	}
+	return time.Since(start)
+}
+
 // replay writes what was kept into another store and forgets it.
 func (k *recorder) replay(tb testing.TB, db *store.DB) time.Duration {
 	k.mu.Lock()
