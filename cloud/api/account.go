@@ -14,8 +14,10 @@ func (c Config) accounts() []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{Name: "user.login", Summary: "Log in with email and password", Tag: "User", Method: "POST", Path: "/api/v1/user/login",
 			Group: catalog.Unlimited, NoToken: true, Secret: true, Risk: catalog.RiskMedium, Errors: []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED"},
+			GraphQL: &catalog.GraphQL{Field: "userLogin", Type: "LoginResult", Mutation: true},
 			Example: loginInput{Email: "admin@acme.example", Password: "correct horse battery"}}, c.login, nil),
-		catalog.Define(catalog.Operation{Name: "user.me", Summary: "The account behind the token", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone}, c.me, nil),
+		catalog.Define(catalog.Operation{Name: "user.me", Summary: "The account behind the token", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone,
+			GraphQL: &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"}}, c.me, nil),
 		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Revoke the token of this call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone}, c.logout, nil),
 	}
 }

@@ -44,11 +44,24 @@ type Operation struct {
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
 	Errors       []string // codes beside those that every operation may answer
+	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
 
 	in, out reflect.Type
 	raw     []int // member of the input that takes the body as it came, nil when none does
 	call    func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error)
+}
+
+// GraphQL is an operation's field there. Arguments are the input's members in
+// camel case, or one argument called input.
+type GraphQL struct {
+	Field    string
+	Type     string // name of the answer's type; "" is made from the Go type
+	Pick     string // member of the answer that is given instead of the whole
+	JSON     bool   // the answer is one JSON value
+	Nullable bool   // null where others have an error of the whole answer
+	Input    bool   // one argument called input
+	Mutation bool
 }
 
 // Risk says what a call can do.

@@ -14,17 +14,6 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 )
 
-// kindStatus is the status of each kind of error; codeStatus of codes that
-// have one of their own.
-var kindStatus = map[cloud.Kind]int{
-	cloud.Internal: 500, cloud.Invalid: 422, cloud.Malformed: 400, cloud.Unauthenticated: 401, cloud.Forbidden: 403, cloud.NotFound: 404,
-	cloud.Conflict: 409, cloud.TooLarge: 413, cloud.Limited: 429, cloud.Unavailable: 503, cloud.Timeout: 504,
-}
-
-var codeStatus = map[string]int{
-	"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "ACCOUNT_LOCKED": 423,
-}
-
 // errorBody is the body of every error.
 type errorBody struct {
 	Result    bool                `json:"result"`
@@ -45,10 +34,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		limitHeaders(ctx, over.State)
 	}
 	shown := s.shown(ctx, id, err)
-	status := codeStatus[shown.Code]
-	if status == 0 {
-		status = kindStatus[shown.Kind]
-	}
+	status := catalog.Status(shown)
 	lang := locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
 	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details, RequestID: id}
 	if status == fasthttp.StatusUnprocessableEntity {

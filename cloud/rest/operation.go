@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -111,7 +109,7 @@ func binder(t reflect.Type) func(reflect.Value, *query) error {
 	header := func(q *query) func(string) string { return q.header }
 	var members []member
 	if t.Kind() != reflect.Struct {
-		panic(fmt.Sprintf("rest: input %s is no struct", t))
+		panic("rest: an input is no struct")
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("path"); name != "" {
@@ -131,7 +129,7 @@ func binder(t reflect.Type) func(reflect.Value, *query) error {
 			if text == "" && !m.path {
 				continue
 			}
-			if !setText(v.FieldByIndex(m.index), text) {
+			if !catalog.SetText(v.FieldByIndex(m.index), text) {
 				if m.path { // names nothing; the operation says what it is that is not there
 					v.FieldByIndex(m.index).SetInt(-1)
 					continue
@@ -141,19 +139,4 @@ func binder(t reflect.Type) func(reflect.Value, *query) error {
 		}
 		return nil
 	}
-}
-
-func setText(v reflect.Value, text string) bool {
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-		return true
-	case reflect.Int, reflect.Int64:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err == nil {
-			v.SetInt(n)
-		}
-		return err == nil
-	}
-	panic("rest: a path or query member is a " + v.Kind().String())
 }

@@ -21,9 +21,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/limit"
-	"github.com/postern-io/postern/cloud/locale"
 )
 
 // idKey is where a request's id waits for its answer.
@@ -59,9 +57,7 @@ func stack() string { return string(debug.Stack()) }
 func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	who := catalog.Who{Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
-		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx)}
-	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, who)
+	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, s.who(ctx))
 	limitHeaders(ctx, state)
 	if err != nil {
 		s.refuse(ctx, err)

@@ -33,6 +33,9 @@ type Config struct {
 	Catalog  *catalog.Catalog
 	Pipeline *catalog.Pipeline
 
+	// GraphQL answers POST /api/graphql; nil: there is no such address.
+	GraphQL func(ctx context.Context, q GraphQLRequest) GraphQLResponse
+
 	// Pages answers what is no operation. nil: NOT_FOUND.
 	Pages    fasthttp.RequestHandler
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
@@ -149,6 +152,9 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		if op.Method == fasthttp.MethodGet {
 			r.HEAD(op.Path, h)
 		}
+	}
+	if s.cfg.GraphQL != nil {
+		r.POST("/api/graphql", s.guarded(s.graphQL))
 	}
 	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))
 	r.GET("/readyz", s.guarded(s.ready))

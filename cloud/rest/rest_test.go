@@ -130,7 +130,7 @@ func (r *rig) provider() string { return r.w.Tokens[cloud.ProviderType] }
 
 // fill puts ids of the first business into a path.
 func (r *rig) fill(path string) string {
-	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "{number}": webtest.Waiting, "/devices/{id}": "/devices/88", "{grid_id}": "7001", "{tracking_number}": "PK-1"} {
+	for from, to := range map[string]string{"/deliveries/{id}": fmt.Sprintf("/deliveries/%d", r.w.Delivery.ID), "/webhook-deliveries/{id}": fmt.Sprintf("/webhook-deliveries/%d", r.w.Outbox), "/trackings/{tracking_number}": "/trackings/" + webtest.Waiting, "/tracking/{tracking_number}": "/tracking/" + webtest.Waiting, "/devices/{id}": "/devices/88", "{grid_id}": "7001", "/packages/{tracking_number}": "/packages/PK-1"} {
 		path = strings.ReplaceAll(path, from, to)
 	}
 	return path

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -38,7 +39,11 @@ func (s *Server) faces() error {
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol})
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: cmp.Or(s.cfg.Version, "dev"), Log: s.log,
+	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})
+	if err != nil {
+		return fmt.Errorf("build GraphQL: %w", err)
+	}
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: cmp.Or(s.cfg.Version, "dev"), Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }
@@ -109,4 +114,11 @@ func (s *Server) serveHTTP(ctx context.Context, ln net.Listener) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpStop)
 	defer cancel()
 	return errors.Join(s.rest.Shutdown(stop), <-done)
+}
+
+// graphFace is GraphQL as REST's server mounts it: faces do not know each other.
+func graphFace(g *graphql.Server) func(context.Context, rest.GraphQLRequest) rest.GraphQLResponse {
+	return func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+		return rest.GraphQLResponse(g.Serve(ctx, graphql.Request(q)))
+	}
 }

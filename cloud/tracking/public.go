@@ -16,8 +16,8 @@ import (
 // PublicInput asks for what is known of a tracking number. Verify is the last
 // four digits of the recipient's telephone number, or empty.
 type PublicInput struct {
-	Number string `path:"number"`
-	Verify string `query:"verify"`
+	Number string `path:"tracking_number" doc:"Order, package or carrier number"`
+	Verify string `query:"verify" doc:"Last four digits of the recipient's telephone number: shows the name"`
 }
 
 // PublicOutput is the public tracking answer. Members of orders are null for a
@@ -33,19 +33,19 @@ type PublicOutput struct {
 	OrderStatus    *string     `json:"order_status"`
 	OTEPStatus     *otep.Code  `json:"otep_status"`
 	StatusLabel    *string     `json:"status_label"`
-	ScheduledDate  *string     `json:"scheduled_date"`
-	TimeWindow     *struct{}   `json:"time_window"`
-	ETA            *string     `json:"eta"`
+	ScheduledDate  *string     `json:"scheduled_date" graphql:"Date"`
+	TimeWindow     *struct{}   `json:"time_window" graphql:"JSON"`
+	ETA            *string     `json:"eta" graphql:"DateTime"`
 	StopsBefore    *int        `json:"stops_before"`
-	Recipient      Recipient   `json:"recipient"`
-	Carrier        Carrier     `json:"carrier"`
-	Driver         *struct{}   `json:"driver"`
-	Packages       []Package   `json:"packages"`
+	Recipient      Recipient   `json:"recipient" graphql:"JSON"`
+	Carrier        Carrier     `json:"carrier" graphql:"JSON"`
+	Driver         *struct{}   `json:"driver" graphql:"JSON"`
+	Packages       []Package   `json:"packages" graphql:"[JSON!]"`
 	Events         []Event     `json:"events"` // newest first
-	Proof          Proof       `json:"proof"`
-	Locker         *Locker     `json:"locker"`
-	Chat           Chat        `json:"chat"`
-	Business       BusinessRef `json:"business"`
+	Proof          Proof       `json:"proof" graphql:"JSON"`
+	Locker         *Locker     `json:"locker" graphql:"JSON"`
+	Chat           Chat        `json:"chat" graphql:"JSON"`
+	Business       BusinessRef `json:"business" graphql:"JSON"`
 
 	// For pages, not part of the answer.
 
@@ -89,14 +89,14 @@ type (
 	}
 	// Event is one entry of the history.
 	Event struct {
-		ID             *int64    `json:"tracking_event_id"`
+		ID             *int64    `json:"tracking_event_id" graphql:"Long"`
 		StatusID       *int      `json:"tracking_event_status_id"`
 		Key            otep.Code `json:"tracking_event_key"`
 		Phase          string    `json:"phase"`
 		Description    string    `json:"description"`
-		OccurredAt     string    `json:"occurred_at"`
-		RecordedAt     string    `json:"recorded_at"`
-		Location       *Place    `json:"location"`
+		OccurredAt     string    `json:"occurred_at" graphql:"DateTime"`
+		RecordedAt     string    `json:"recorded_at" graphql:"DateTime"`
+		Location       *Place    `json:"location" graphql:"JSON"`
 		PackageNumber  *string   `json:"package_tracking_number"`
 		IncidentReason *string   `json:"incident_reason"`
 
@@ -325,3 +325,6 @@ func maskName(name string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// GraphQLName is the type's name there.
+func (Event) GraphQLName() string { return "TrackingEvent" }

@@ -16,7 +16,7 @@ import (
 
 // TimelineInput asks for a timeline. Envelope "0" asks for the bare document.
 type TimelineInput struct {
-	Number   string `path:"number"`
+	Number   string `path:"tracking_number"`
 	Format   string `query:"format"`
 	Accept   string `header:"Accept"`
 	Envelope string `query:"envelope"`
@@ -100,7 +100,7 @@ func (s *Service) shown(ctx context.Context, c cloud.Caller, number string) (par
 // EventsInput asks for a timeline's events: those recorded after Since (RFC
 // 3339), in Order asc or desc.
 type EventsInput struct {
-	Number string `path:"number"`
+	Number string `path:"tracking_number"`
 	Format string `query:"format"`
 	Accept string `header:"Accept"`
 	Since  string `query:"since"`

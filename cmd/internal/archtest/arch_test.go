@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/receiver", "cloud/tracking"},
+	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},

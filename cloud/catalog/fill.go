@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Member is one member of an input, as faces without addresses see it.
+type Member struct {
+	Name     string // of the body, path or query
+	Place    string // "" is the body
+	Type     reflect.Type
+	Required bool
+	Field    reflect.StructField
+}
+
+// Members lists what a caller can give an operation: members of the body, the
+// path and the query. Headers and raw bodies are not among them.
+func (o *Operation) Members() []Member {
+	var out []Member
+	for _, f := range reflect.VisibleFields(o.in) {
+		in := place(f)
+		switch name, _, ok := jsonName(f); {
+		case in == "path", in == "query" && f.Tag.Get(in) != "*":
+			out = append(out, Member{f.Tag.Get(in), in, f.Type, in == "path" || f.Tag.Get("required") == "true", f})
+		case in == "" && ok && promoted(o.in, f):
+			out = append(out, Member{name, "", f.Type, f.Tag.Get("required") == "true", f})
+		}
+	}
+	return out
+}
+
+// Values binds an operation's input from values by member name, as JSON has
+// them. What is not given stays zero; what is not known is an error.
+func (o *Operation) Values(given map[string]any) Bind {
+	return func(in any) error {
+		body := map[string]any{}
+		v := reflect.ValueOf(in).Elem()
+		known := map[string]bool{}
+		for _, m := range o.Members() {
+			known[m.Name] = true
+			x, ok := given[m.Name]
+			if !ok || x == nil {
+				continue
+			}
+			if m.Place == "" {
+				body[m.Name] = x
+				continue
+			}
+			if !SetText(v.FieldByIndex(m.Field.Index), fmt.Sprint(x)) {
+				return invalid(m.Name, wrongType)
+			}
+		}
+		for name := range given {
+			if !known[name] {
+				return invalid(name, "This member is not known.")
+			}
+		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode input: %w", err)
+		}
+		var wrong *json.UnmarshalTypeError
+		if err := json.Unmarshal(raw, in); errors.As(err, &wrong) {
+			return invalid(wrong.Field, wrongType)
+		} else if err != nil {
+			return cloud.E(cloud.Malformed, "MALFORMED_JSON")
+		}
+		return nil
+	}
+}
+
+const wrongType = "The value has the wrong type."
+
+func invalid(field, message string) error {
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{field: {message}}}
+}
+
+// SetText sets a member from text; false when the text has the wrong form.
+func SetText(v reflect.Value, text string) bool {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return true
+	case reflect.Bool:
+		b, err := strconv.ParseBool(strings.ToLower(text))
+		if err == nil {
+			v.SetBool(b)
+		}
+		return err == nil
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil {
+			v.SetInt(n)
+		}
+		return err == nil
+	}
+	panic("catalog: a path or query member is a " + v.Kind().String())
+}
+
+// Status is the HTTP status of an error.
+func Status(e *cloud.Error) int {
+	if s := codeStatus[e.Code]; s != 0 {
+		return s
+	}
+	return kindStatus[e.Kind]
+}
+
+// kindStatus is the status of each kind of error; codeStatus of codes that have
+// one of their own.
+var kindStatus = map[cloud.Kind]int{
+	cloud.Internal: 500, cloud.Invalid: 422, cloud.Malformed: 400, cloud.Unauthenticated: 401, cloud.Forbidden: 403, cloud.NotFound: 404,
+	cloud.Conflict: 409, cloud.TooLarge: 413, cloud.Limited: 429, cloud.Unavailable: 503, cloud.Timeout: 504,
+}
+
+var codeStatus = map[string]int{
+	"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "ACCOUNT_LOCKED": 423,
+}

@@ -1,0 +1,272 @@
+// Package graphql answers GraphQL over HTTP. Schema and execution come from the
+// catalogue: a root field is an operation, its arguments the operation's input,
+// its answer projected onto what was asked for. Every field passes the same
+// pipeline as a REST call, limits and scopes included.
+//
+// Requests are bounded before anything runs: by characters, tokens, depth,
+// fields and root fields. Introspection is not held to depth and fields.
+package graphql
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/parser"
+	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// Limits of a request.
+const (
+	MaxCharacters = 20_000
+	MaxTokens     = 4_000
+	MaxDepth      = 10
+	MaxFields     = 200
+	MaxRoots      = 10
+)
+
+// Config is what New needs.
+type Config struct {
+	Catalog  *catalog.Catalog
+	Pipeline *catalog.Pipeline
+	Log      *slog.Logger
+	// Timeout bounds one request; 0 is 30 s.
+	Timeout time.Duration
+}
+
+// Server answers GraphQL requests. Safe for concurrent use.
+type Server struct {
+	cfg    Config
+	schema *ast.Schema
+	text   string
+	fields map[string]field
+}
+
+// New builds the schema of a table.
+func New(cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	s := &Server{cfg: cfg}
+	var err error
+	s.schema, s.fields, s.text, err = build(cfg.Catalog)
+	return s, err
+}
+
+// Schema is the schema's text.
+func (s *Server) Schema() string { return s.text }
+
+// Request is one request as it came.
+type Request struct {
+	Body      []byte
+	Accept    string
+	RequestID string
+	catalog.Who
+}
+
+// Response is what goes back.
+type Response struct {
+	Status int
+	Type   string
+	Body   []byte
+}
+
+// params is the body of a request (GraphQL over HTTP, 6.1).
+type params struct {
+	Query         *string        `json:"query"`
+	Variables     map[string]any `json:"variables"`
+	OperationName *string        `json:"operationName"`
+	Extensions    map[string]any `json:"extensions"`
+}
+
+// result is the body of an answer.
+type result struct {
+	Data   *any     `json:"data,omitempty"` // nil: nothing was run
+	Errors []failed `json:"errors,omitempty"`
+}
+
+type failed struct {
+	Message    string         `json:"message"`
+	Locations  []location     `json:"locations,omitempty"`
+	Path       []any          `json:"path,omitempty"`
+	Extensions map[string]any `json:"extensions,omitempty"`
+}
+
+type location struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+const (
+	typeJSON    = "application/json; charset=utf-8"
+	typeGraphQL = "application/graphql-response+json; charset=utf-8"
+)
+
+// Serve answers a request.
+func (s *Server) Serve(ctx context.Context, q Request) Response {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	kind := typeJSON
+	if prefersGraphQL(q.Accept) {
+		kind = typeGraphQL
+	}
+	r, readable := s.answer(ctx, q)
+	out := Response{Status: 200, Type: kind}
+	if r.Data == nil && (kind == typeGraphQL || !readable) {
+		out.Status = 400
+	}
+	var err error
+	if out.Body, err = json.Marshal(r); err != nil {
+		s.cfg.Log.Error("encode answer", "request_id", q.RequestID, "err", err)
+		return Response{Status: 500, Type: kind, Body: []byte(`{"errors":[{"message":"internal error"}]}`)}
+	}
+	return out
+}
+
+// prefersGraphQL reports whether an Accept header asks for the newer type.
+func prefersGraphQL(accept string) bool {
+	for item := range strings.SplitSeq(accept, ",") {
+		kind, _, _ := strings.Cut(item, ";")
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "application/graphql-response+json":
+			return true
+		case "application/json", "*/*", "application/*":
+			return false
+		}
+	}
+	return false
+}
+
+// answer reads, checks and runs a request. readable is false for a body that is
+// no GraphQL request.
+func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool) {
+	refuse := func(code, message string) (result, bool) {
+		return result{Errors: []failed{{Message: message, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: code})}}}, false
+	}
+	var p params
+	if !utf8.Valid(q.Body) || json.Unmarshal(q.Body, &p) != nil {
+		return refuse("MALFORMED_JSON", locale.Error(q.Language, "MALFORMED_JSON"))
+	}
+	if p.Query == nil || strings.TrimSpace(*p.Query) == "" {
+		return refuse("BAD_REQUEST", "The member query is missing: send {\"query\": \"…\"}.")
+	}
+	if utf8.RuneCountInString(*p.Query) > MaxCharacters {
+		return refuse("PAYLOAD_TOO_LARGE", locale.Error(q.Language, "PAYLOAD_TOO_LARGE"))
+	}
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: "request", Input: *p.Query}, MaxTokens)
+	if err != nil {
+		return result{Errors: s.problems(q, asList(err))}, true
+	}
+	if list := validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules()); len(list) > 0 {
+		return result{Errors: s.problems(q, list)}, true
+	}
+	name := ""
+	if p.OperationName != nil {
+		name = *p.OperationName
+	}
+	op := doc.Operations.ForName(name)
+	if op == nil || name == "" && len(doc.Operations) > 1 {
+		return refuse("BAD_REQUEST", "The document has no operation of this name; give operationName.")
+	}
+	if err := bounded(doc, op); err != nil {
+		return result{Errors: []failed{{Message: err.Error(), Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}}}, true
+	}
+	vars, err := validator.VariableValues(s.schema, op, p.Variables)
+	if err != nil {
+		return result{Errors: s.problems(q, asList(err))}, true
+	}
+	e := &execution{s: s, q: q, doc: doc, vars: vars}
+	data := e.run(ctx, op)
+	return result{Data: &data, Errors: e.errors}, true
+}
+
+func asList(err error) gqlerror.List {
+	var one *gqlerror.Error
+	var list gqlerror.List
+	switch {
+	case errors.As(err, &list):
+		return list
+	case errors.As(err, &one):
+		return gqlerror.List{one}
+	}
+	return gqlerror.List{{Message: err.Error()}}
+}
+
+// problems are errors of the document itself.
+func (s *Server) problems(q Request, list gqlerror.List) []failed {
+	out := make([]failed, len(list))
+	for i, e := range list {
+		out[i] = failed{Message: e.Message, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}
+		for _, l := range e.Locations {
+			out[i].Locations = append(out[i].Locations, location{l.Line, l.Column})
+		}
+	}
+	return out
+}
+
+// extensions is what programs read of an error.
+func (s *Server) extensions(q Request, e *cloud.Error) map[string]any {
+	x := map[string]any{"code": e.Code, "error_code": e.Code, "http_status": catalog.Status(e), "request_id": q.RequestID}
+	if len(e.Fields) > 0 {
+		x["errors"] = e.Fields
+	}
+	if len(e.Details) > 0 {
+		x["details"] = e.Details
+	}
+	return x
+}
+
+// bounded holds an operation to depth and count of fields.
+func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) error {
+	var fields, roots int
+	var walk func(set ast.SelectionSet, depth int, open map[string]bool) error
+	walk = func(set ast.SelectionSet, depth int, open map[string]bool) error {
+		if depth > MaxDepth {
+			return errors.New("The query is nested too deeply: at most 10 levels.") //nolint:staticcheck // shown to people
+		}
+		for _, sel := range set {
+			var err error
+			switch sel := sel.(type) {
+			case *ast.Field:
+				if depth == 1 {
+					roots++
+				}
+				if strings.HasPrefix(sel.Name, "__") {
+					continue // introspection
+				}
+				fields++
+				err = walk(sel.SelectionSet, depth+1, open)
+			case *ast.InlineFragment:
+				err = walk(sel.SelectionSet, depth, open)
+			case *ast.FragmentSpread:
+				if f := doc.Fragments.ForName(sel.Name); f != nil && !open[sel.Name] {
+					open[sel.Name] = true
+					err = walk(f.SelectionSet, depth, open)
+					delete(open, sel.Name)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if fields > MaxFields || roots > MaxRoots {
+				return errors.New("The query asks for too much at once: at most 200 fields and 10 operations.") //nolint:staticcheck // shown to people
+			}
+		}
+		return nil
+	}
+	return walk(op.SelectionSet, 1, map[string]bool{})
+}

@@ -1,0 +1,258 @@
+package graphql
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// field is one root field with its operation.
+type field struct {
+	op   *catalog.Operation
+	args map[string]string // argument → member
+}
+
+// writer makes the schema's text from Go types.
+type writer struct {
+	types map[string]string // name → body of the definition
+	named map[reflect.Type]string
+	out   strings.Builder
+}
+
+// build makes the schema of a table, and the operations behind its root fields.
+func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
+	w := &writer{types: map[string]string{}, named: map[reflect.Type]string{}}
+	roots := map[bool][]string{}
+	fields := map[string]field{}
+	list := c.Operations()
+	for i := range list {
+		o := &list[i]
+		if o.GraphQL == nil {
+			continue
+		}
+		f := field{op: o, args: map[string]string{}}
+		line := "  " + comment(o.Summary) + "  " + o.GraphQL.Field + w.arguments(o, &f) + ": " + w.answer(o) + "\n"
+		roots[o.GraphQL.Mutation] = append(roots[o.GraphQL.Mutation], line)
+		fields[o.GraphQL.Field] = f
+	}
+	var b strings.Builder
+	b.WriteString("scalar DateTime\nscalar Date\nscalar JSON\nscalar Long\n")
+	for mutation, name := range map[bool]string{false: "Query", true: "Mutation"} {
+		if len(roots[mutation]) > 0 {
+			b.WriteString("\ntype " + name + " {\n" + strings.Join(roots[mutation], "") + "}\n")
+		}
+	}
+	names := make([]string, 0, len(w.types))
+	for n := range w.types {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		b.WriteString("\n" + w.types[n])
+	}
+	text := b.String()
+	s, err := gqlparser.LoadSchema(&ast.Source{Name: "postern", Input: text})
+	if err != nil {
+		return nil, nil, text, fmt.Errorf("the schema is not one: %w", err)
+	}
+	return s, fields, text, nil
+}
+
+func comment(s string) string { return fmt.Sprintf("%q\n", s) }
+
+// arguments writes a root field's arguments: the input's members in camel case.
+func (w *writer) arguments(o *catalog.Operation, f *field) string {
+	var out []string
+	if o.GraphQL.Input {
+		return "(input: " + w.input(o.In()) + "!)"
+	}
+	for _, m := range o.Members() {
+		name := camel(m.Name)
+		f.args[name] = m.Name
+		t := strings.TrimSuffix(w.typed(m.Type, m.Field, true), "!")
+		if m.Required {
+			t += "!"
+		}
+		out = append(out, name+": "+t)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(out, ", ") + ")"
+}
+
+// answer is the type of a root field.
+func (w *writer) answer(o *catalog.Operation) string {
+	g := o.GraphQL
+	t := o.Out()
+	name := "JSON"
+	if g.Pick != "" {
+		t = member(t, g.Pick)
+	}
+	if !g.JSON {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if g.Type != "" {
+			w.named[t] = g.Type
+		}
+		name = strings.TrimSuffix(w.typed(t, reflect.StructField{}, false), "!")
+	}
+	if g.Nullable {
+		return name
+	}
+	return name + "!"
+}
+
+// member is the type of a struct's member by its name in JSON.
+func member(t reflect.Type, name string) reflect.Type {
+	for _, f := range reflect.VisibleFields(t) {
+		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n == name {
+			return f.Type
+		}
+	}
+	panic("graphql: " + t.String() + " has no member " + name)
+}
+
+var (
+	raw       = reflect.TypeFor[json.RawMessage]()
+	marshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// typed is the GraphQL type of a Go type, with "!" where it is never null. The
+// tag graphql names another scalar.
+func (w *writer) typed(t reflect.Type, f reflect.StructField, input bool) string {
+	null := ""
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	} else if !input && f.Tag.Get("price") != "true" && !strings.Contains(f.Tag.Get("json"), ",omit") {
+		null = "!"
+	}
+	if s := f.Tag.Get("graphql"); s != "" {
+		return s + null
+	}
+	switch {
+	case t == raw || t.Kind() == reflect.Interface || t.Kind() == reflect.Map:
+		return "JSON"
+	case t.Kind() == reflect.Struct && (t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)):
+		return "DateTime" + null
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "Boolean" + null
+	case reflect.String:
+		return "String" + null
+	case reflect.Float32, reflect.Float64:
+		return "Float" + null
+	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Slice {
+			null = strings.TrimSuffix(null, "!") // nil is null
+		}
+		return "[" + strings.TrimSuffix(w.typed(t.Elem(), reflect.StructField{}, input), "!") + "!]" + null
+	case reflect.Struct:
+		if input {
+			return w.input(t)
+		}
+		return w.object(t) + null
+	}
+	return "Int" + null // every other kind of our types is a whole number
+}
+
+// object defines an output type and gives its name.
+func (w *writer) object(t reflect.Type) string {
+	name := w.name(t, "")
+	if _, ok := w.types[name]; ok {
+		return name
+	}
+	w.types[name] = "" // types may hold themselves
+	w.types[name] = "type " + name + " {\n" + w.members(t, false) + "}\n"
+	return name
+}
+
+func (w *writer) input(t reflect.Type) string {
+	name := w.name(t, "Input")
+	if _, ok := w.types[name]; ok {
+		return name
+	}
+	w.types[name] = ""
+	w.types[name] = "input " + name + " {\n" + w.members(t, true) + "}\n"
+	return name
+}
+
+func (w *writer) members(t reflect.Type, input bool) string {
+	var b strings.Builder
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" || !shown(t, f) {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		kind := w.typed(f.Type, f, input)
+		if input && f.Tag.Get("required") == "true" {
+			kind = strings.TrimSuffix(kind, "!") + "!"
+		}
+		if d := f.Tag.Get("doc"); d != "" {
+			b.WriteString("  " + comment(d))
+		}
+		b.WriteString("  " + name + ": " + kind + "\n")
+	}
+	return b.String()
+}
+
+// shown reports whether a promoted field has no named struct around it.
+func shown(t reflect.Type, f reflect.StructField) bool {
+	for depth := 1; depth < len(f.Index); depth++ {
+		if name, _, _ := strings.Cut(t.FieldByIndex(f.Index[:depth]).Tag.Get("json"), ","); name != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// name gives a type a name of its own in the schema.
+func (w *writer) name(t reflect.Type, suffix string) string {
+	if n := w.named[t]; n != "" {
+		return n + suffix
+	}
+	if x, ok := reflect.Zero(t).Interface().(interface{ GraphQLName() string }); ok {
+		w.named[t] = x.GraphQLName()
+		return w.named[t] + suffix
+	}
+	n := strings.TrimSuffix(t.Name(), "Input")
+	n = upper(strings.TrimSuffix(strings.TrimSuffix(n, "Output"), "Body"))
+	pkg := upper(t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:])
+	for other, name := range w.named {
+		if name == n && other != t || n == "Query" || n == "Mutation" || n == "" {
+			n = pkg + n
+			break
+		}
+	}
+	w.named[t] = n
+	return n + suffix
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// camel turns snake case into camel case.
+func camel(s string) string {
+	parts := strings.Split(s, "_")
+	for i := 1; i < len(parts); i++ {
+		parts[i] = upper(parts[i])
+	}
+	return strings.Join(parts, "")
+}

@@ -1,0 +1,49 @@
+package rest
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// GraphQLRequest is one request for the other face at its address here.
+type GraphQLRequest struct {
+	Body      []byte
+	Accept    string
+	RequestID string
+	catalog.Who
+}
+
+// GraphQLResponse is its answer.
+type GraphQLResponse struct {
+	Status int
+	Type   string
+	Body   []byte
+}
+
+// graphQL hands a request to the face that answers GraphQL.
+func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
+	kind, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "application/json") || len(ctx.Request.Header.ContentEncoding()) > 0 {
+		s.refuse(ctx, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE"))
+		return
+	}
+	id, _ := ctx.UserValue(idKey).(string)
+	out := s.cfg.GraphQL(s.ctx, GraphQLRequest{Body: bytes.Clone(ctx.Request.Body()), Accept: string(ctx.Request.Header.Peek("Accept")), RequestID: id, Who: s.who(ctx)})
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.Header.Set("Vary", "Accept, Accept-Language, Authorization")
+	ctx.SetStatusCode(out.Status)
+	ctx.SetContentType(out.Type)
+	ctx.SetBody(out.Body)
+}
+
+// who is what a request tells of its caller.
+func (s *Server) who(ctx *fasthttp.RequestCtx) catalog.Who {
+	return catalog.Who{Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
+		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx)}
+}
