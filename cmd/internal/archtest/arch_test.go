@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"cloud/projection": {"protocol/otep"},
 	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},
+	"cloud/trace":      {"cloud", "cloud/projection", "protocol/otep"},
 	"cloud/webhook":    {"cloud", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
