@@ -143,7 +143,7 @@ func (r rules) words() string {
 	case r.Items != nil:
 		parts = append(parts, "[ "+r.Items.words()+" ]")
 	case len(r.Enum) > longest:
-		parts = append(parts, "string")
+		parts = append(parts, "string of the codebook")
 	case len(r.Enum) > 0:
 		parts = append(parts, "string: "+strings.Join(values(r.Enum), " | "))
 	case len(r.AnyOf) > 0:

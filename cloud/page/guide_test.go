@@ -135,6 +135,24 @@ func TestGuideTablesHaveEveryRowOnce(t *testing.T) {
 	require.Equal(t, moves+20, strings.Count(transitions, `class="chip"`), "each valid move, and each code once")
 }
 
+// The operations that the guide tells of are those that there are.
+func TestGuideCallsAreTheOperations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	var want, got []string
+	for _, op := range r.s.Operations() {
+		if strings.HasPrefix(op.Name, "otep.") {
+			want = append(want, op.Method+" "+strings.ReplaceAll(op.Path, "{number}", "{tracking_number}"))
+		}
+	}
+	g, err := guide.New("")
+	require.NoError(t, err)
+	for _, c := range g.View(locale.English).Calls {
+		got = append(got, c.Method+" "+c.Path)
+	}
+	require.ElementsMatch(t, want, got)
+}
+
 func TestGuideFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *page.Config) { c.BaseURL = "https://tms.example" })
@@ -177,6 +195,10 @@ func TestGuideIsCachedByItsTag(t *testing.T) {
 		require.Equal(t, 304, r.do("GET", guide.Path+path, nil, "Accept-Encoding", "gzip", "If-None-Match", "W/"+zipped.header("ETag")).status)
 		require.Contains(t, g.header("Vary"), "Accept-Language")
 	}
+	head := r.do("HEAD", guide.Path, nil)
+	require.Equal(t, 200, head.status)
+	require.Empty(t, head.body)
+	require.Equal(t, guide.Path, strings.TrimPrefix(r.do("GET", guide.Path+"/", nil).header("Location"), "http://cloud.test"), "a slash too many")
 	english := r.do("GET", guide.Path, nil).header("ETag")
 	require.Equal(t, 200, r.do("GET", guide.Path, nil, "Accept-Language", "fr", "If-None-Match", english).status, "another language is another page")
 }
