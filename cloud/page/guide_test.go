@@ -138,9 +138,9 @@ func TestGuideTablesHaveEveryRowOnce(t *testing.T) {
 // The operations that the guide tells of are those that there are.
 func TestGuideCallsAreTheOperations(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	_, s, _ := server(t, nil)
 	var want, got []string
-	for _, op := range r.s.Operations() {
+	for _, op := range s.Operations() {
 		if strings.HasPrefix(op.Name, "otep.") {
 			want = append(want, op.Method+" "+strings.ReplaceAll(op.Path, "{number}", "{tracking_number}"))
 		}
