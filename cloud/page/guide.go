@@ -74,8 +74,14 @@ const (
 	typeSchema   = "application/schema+json"
 )
 
-// guideNames are the pages and the keys of their titles.
-var guideNames = map[string]string{"overview": "guide.title", "spec": "guide.spec", "codebook": "guide.codebook", "examples": "guide.examples", "vocab": "guide.vocab", "codelist": "guide.vocab"}
+// guideName is a page: its name, where it stands under the guide, and the key
+// of its title.
+type guideName struct{ name, path, title string }
+
+var guideNames = []guideName{
+	{"overview", "", "guide.title"}, {"spec", "/spec", "guide.spec"}, {"codebook", "/codebook", "guide.codebook"}, {"examples", "/examples", "guide.examples"},
+	{"vocab", "/vocab", "guide.vocab"}, {"codelist", "/code-lists/OtepEventCode", "guide.vocab"},
+}
 
 func (p *Pages) guideRoutes(r *router.Router) error {
 	g, err := guide.New(p.cfg.BaseURL)
@@ -87,8 +93,8 @@ func (p *Pages) guideRoutes(r *router.Router) error {
 		r.GET(guide.Path+path, h)
 		r.HEAD(guide.Path+path, h)
 	}
-	for name, path := range map[string]string{"overview": "", "spec": "/spec", "codebook": "/codebook", "examples": "/examples", "vocab": "/vocab", "codelist": "/code-lists/OtepEventCode"} {
-		get(path, p.guidePage(name, guide.Path+path))
+	for _, n := range guideNames {
+		get(n.path, p.guidePage(n))
 	}
 	get("/spec.md", p.guideFile("spec.md", typeMarkdown, func(lang string) ([]byte, error) { return text(g.Spec(lang)) }))
 	get("/skill", p.guideFile("skill", typeMarkdown, func(string) ([]byte, error) { return text(g.Skill()) }))
@@ -102,12 +108,12 @@ func (p *Pages) guideRoutes(r *router.Router) error {
 func text(s string, err error) ([]byte, error) { return []byte(s), err }
 
 // guidePage answers with a page of the guide.
-func (p *Pages) guidePage(name, path string) fasthttp.RequestHandler {
+func (p *Pages) guidePage(n guideName) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		f := p.guideFrame(ctx, guideNames[name], path)
-		m, err := p.guides.make(name+" "+f.Lang, typeHTML, func() ([]byte, error) {
+		f := p.guideFrame(ctx, n.title, guide.Path+n.path)
+		m, err := p.guides.make(n.name+" "+f.Lang, typeHTML, func() ([]byte, error) {
 			var b bytes.Buffer
-			err := p.tmpl.ExecuteTemplate(&b, "guide_"+name+".html", p.guideView(f, name))
+			err := p.tmpl.ExecuteTemplate(&b, "guide_"+n.name+".html", p.guideView(f, n.name))
 			return b.Bytes(), err
 		})
 		p.guideAnswer(ctx, m, err)

@@ -33,6 +33,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -166,8 +167,13 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
 	}
-	missing := func(ctx *fasthttp.RequestCtx) { p.missing(ctx) }
-	r.NotFound = missing
+	r.NotFound = func(ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == guide.Path+"/" { // the router overlooks it among routes below
+			ctx.Redirect(guide.Path, fasthttp.StatusMovedPermanently)
+			return
+		}
+		p.missing(ctx)
+	}
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusMethodNotAllowed, "oops.title", "oops.body")
 	}
