@@ -23,6 +23,11 @@ type Shipment struct {
 	CreatedAt  time.Time
 }
 
+// Subject is a shipment as timelines name it.
+func (s Shipment) Subject() otep.Subject {
+	return otep.Subject{TrackingNumber: s.Number, ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
+}
+
 // TimelineEvent is one stored event of a shipment. It is never changed.
 type TimelineEvent struct {
 	ShipmentID ShipmentID

@@ -123,7 +123,7 @@ func TestUnknownKeysAreShownNotInvented(t *testing.T) {
 func TestEveryWordIsUsed(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, dir := range []string{"../page", "../page/templates"} {
+	for _, dir := range []string{"../page", "../page/templates", "../guide"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -134,7 +134,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening)\.`)
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term)\.`)
 	for key := range words {
 		if values.MatchString(key) {
 			kind, _, _ := strings.Cut(key, ".")

@@ -1,7 +1,16 @@
 package locale
 
+import "maps"
+
 // words are what the pages say. Enum values are "kind.value".
-var words = map[string]texts{
+var words = func() map[string]texts {
+	all := maps.Clone(pages)
+	maps.Copy(all, guide)
+	return all
+}()
+
+// pages are the words of the recipient's page and of the console.
+var pages = map[string]texts{
 	"skip":          {"Skip to content", "跳到内容", "跳至內容", "Aller au contenu", "Zum Inhalt", "Ir al contenido"},
 	"language":      {"Language", "语言", "語言", "Langue", "Sprache", "Idioma"},
 	"reload":        {"Reload", "刷新", "重新整理", "Recharger", "Neu laden", "Recargar"},

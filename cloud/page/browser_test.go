@@ -16,7 +16,11 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/guide"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Variables of the browser test: set BrowserTests to "require" where a missing
@@ -62,39 +66,10 @@ type findings struct {
 // the pages' own policy refuses; the console follows; everything works without
 // script.
 func TestPagesInARealBrowser(t *testing.T) {
-	node, err := exec.LookPath("node")
-	tool(t, "node", err == nil)
-	chromium, err := exec.LookPath("chromium")
-	tool(t, "chromium", err == nil)
-	_, err = os.Stat(filepath.Join("browser", "node_modules", "playwright-core"))
-	tool(t, "node_modules", err == nil)
-
 	w, s, _ := server(t, nil)
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ln) }()
-	change := changer(t, w)
-
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
-	defer cancel()
-	args := []string{"drive.mjs", "http://" + ln.Addr().String(), w.Emails[cloud.ClientAdmin], webtest.Password, chromium}
-	if dir := os.Getenv(pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(ctx, node, args...)
-	cmd.Dir = "browser"
-	cmd.Env = append(os.Environ(), "CHANGE="+change)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	require.NoError(t, cmd.Run(), "%s", errs.String())
-	stop, end := context.WithTimeout(context.Background(), 10*time.Second)
-	defer end()
-	require.NoError(t, s.Shutdown(stop))
-	require.NoError(t, <-done)
-
+	out := drive(t, s, []string{"CHANGE=" + changer(t, w)}, "drive.mjs", w.Emails[cloud.ClientAdmin], webtest.Password)
 	var f findings
-	require.NoError(t, json.Unmarshal(out.Bytes(), &f))
+	require.NoError(t, json.Unmarshal(out, &f))
 	require.Len(t, f.Axe, 22)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
@@ -113,6 +88,103 @@ func TestPagesInARealBrowser(t *testing.T) {
 	require.Equal(t, 24, f.NoScript.Doors)
 	require.True(t, f.NoScript.Hint)
 	require.True(t, f.NoScript.Out)
+}
+
+// drive serves s and runs a script of the browser folder against it. The script
+// gets the address, args, the browser and perhaps a folder for pictures.
+func drive(t *testing.T, s *rest.Server, env []string, script string, args ...string) []byte {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	tool(t, "node", err == nil)
+	chromium, err := exec.LookPath("chromium")
+	tool(t, "chromium", err == nil)
+	_, err = os.Stat(filepath.Join("browser", "node_modules", "playwright-core"))
+	tool(t, "node_modules", err == nil)
+
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ln) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+	defer cancel()
+	args = append(append([]string{script, "http://" + ln.Addr().String()}, args...), chromium)
+	if dir := os.Getenv(pictures); dir != "" {
+		args = append(args, dir)
+	}
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Dir = "browser"
+	cmd.Env = append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	require.NoError(t, cmd.Run(), "%s", errs.String())
+	stop, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	require.NoError(t, s.Shutdown(stop))
+	require.NoError(t, <-done)
+	return out.Bytes()
+}
+
+// The protocol's description in a real browser: nothing that axe objects to, on
+// a desk, in the dark, on a telephone and in the widest languages; the
+// validator answers with script, without it and by keyboard; paper shows
+// documents whole.
+func TestGuideInARealBrowser(t *testing.T) {
+	_, s, _ := server(t, nil)
+	var f struct {
+		Axe      map[string][]string `json:"axe"`
+		Console  []string            `json:"console"`
+		Foreign  []string            `json:"foreign"`
+		Overflow []string            `json:"overflow"`
+		Asked    []string            `json:"asked"`
+		Clipped  *int                `json:"clipped"`
+		Verdict  struct {
+			Word, Good, Notice, Offline string
+			Paths, Messages, Hints      []string
+		} `json:"verdict"`
+		NoScript struct {
+			Word, Title string
+			Paths       []string
+			Kept        bool
+		} `json:"noscript"`
+		Keyboard struct {
+			Skip, Next string
+			Checked    bool
+		} `json:"keyboard"`
+	}
+	require.NoError(t, json.Unmarshal(drive(t, s, nil, "guide.mjs"), &f))
+	require.Len(t, f.Axe, 3*len(guidePaths)+4+1)
+	for page, violations := range f.Axe {
+		require.Empty(t, violations, page)
+	}
+	require.Empty(t, f.Console, "errors in the browser's console")
+	require.Empty(t, f.Foreign, "requests to other hosts")
+	require.Empty(t, f.Overflow, "pages wider than the window")
+	report, err := otep.Validate([]byte(guide.Faulty()), time.Now())
+	require.NoError(t, err)
+	var paths, messages, hints []string
+	for _, e := range report.Errors {
+		paths, messages, hints = append(paths, e.Path), append(messages, e.Message), append(hints, locale.Hint("de", e.Rule, e.Args...))
+	}
+	require.Equal(t, "Nicht konform", f.Verdict.Word)
+	require.Equal(t, paths, f.Verdict.Paths)
+	require.Equal(t, messages, f.Verdict.Messages)
+	require.Equal(t, hints, f.Verdict.Hints)
+	require.Equal(t, "Konform", f.Verdict.Good)
+	require.Contains(t, f.Verdict.Notice, locale.Error("de", "OTEP_INVALID_JSON"))
+	require.Contains(t, f.Verdict.Offline, locale.Word("de", "trouble.title"))
+	for _, asked := range f.Asked {
+		require.Equal(t, "/api/v1/otep/validate", asked, "with script the interface is asked")
+	}
+	require.NotEmpty(t, f.Asked)
+	require.Equal(t, "Not conformant", f.NoScript.Word)
+	require.Equal(t, paths, f.NoScript.Paths)
+	require.True(t, f.NoScript.Kept, "the form keeps what was sent")
+	require.Equal(t, "Specification", f.NoScript.Title)
+	require.Equal(t, "skip", f.Keyboard.Skip)
+	require.Equal(t, "Check", f.Keyboard.Next)
+	require.True(t, f.Keyboard.Checked)
+	require.NotNil(t, f.Clipped)
+	require.Zero(t, *f.Clipped)
 }
 
 // changer gives an address that closes a door when it is asked for.

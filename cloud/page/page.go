@@ -1,5 +1,5 @@
-// Package page renders what people look at: the recipient's tracking page and
-// the operations console.
+// Package page renders what people look at: the recipient's tracking page, the
+// operations console and the tracking protocol's description.
 //
 // Pages are made on the server and work without script; a small script of our
 // own refreshes them. Everything comes from the binary, nothing from other
@@ -33,6 +33,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -61,8 +62,10 @@ type Config struct {
 	Listen func() (changed <-chan struct{}, stop func())
 	// Secure sets cookies for https only.
 	Secure bool
-	// PerMinute bounds tracking pages by address; 0 is 60, negative unbounded.
+	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
+	// 60, negative unbounded.
 	PerMinute int
+	BaseURL   string // own public address, for examples; "": one of an example
 	Log       *slog.Logger
 }
 
@@ -81,6 +84,7 @@ type Pages struct {
 	version string           // changes with any asset
 	limits  *limit.Buckets
 	streams chan struct{} // one token a stream
+	guides  *guides
 	handler fasthttp.RequestHandler
 }
 
@@ -112,7 +116,9 @@ func New(cfg Config) (*Pages, error) {
 	if err := p.loadAssets(); err != nil {
 		return nil, err
 	}
-	p.handler = p.routes()
+	if p.handler, err = p.routes(); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -142,7 +148,7 @@ func (p *Pages) loadAssets() error {
 // Handler answers one request.
 func (p *Pages) Handler(ctx *fasthttp.RequestCtx) { p.handler(ctx) }
 
-func (p *Pages) routes() fasthttp.RequestHandler {
+func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r := router.New()
 	r.RedirectFixedPath, r.HandleOPTIONS = false, false
 	get := func(path string, h fasthttp.RequestHandler) {
@@ -158,15 +164,23 @@ func (p *Pages) routes() fasthttp.RequestHandler {
 	r.POST("/console/login", p.login)
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
-	missing := func(ctx *fasthttp.RequestCtx) { p.missing(ctx) }
-	r.NotFound = missing
+	if err := p.guideRoutes(r); err != nil {
+		return nil, err
+	}
+	r.NotFound = func(ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == guide.Path+"/" { // the router overlooks it among routes below
+			ctx.Redirect(guide.Path, fasthttp.StatusMovedPermanently)
+			return
+		}
+		p.missing(ctx)
+	}
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusMethodNotAllowed, "oops.title", "oops.body")
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		headers(ctx)
 		r.Handler(ctx)
-	}
+	}, nil
 }
 
 // policy admits what comes from here and nothing inline.
@@ -207,6 +221,7 @@ type frame struct {
 	Made      time.Time
 	Zone      *time.Location
 	Robots    bool // search engines may keep it
+	Guide     bool // a page of the protocol's description
 	Languages []locale.Language
 }
 
@@ -275,6 +290,15 @@ func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any
 	ctx.SetContentType("text/html; charset=utf-8")
 	ctx.Response.Header.Set("Vary", "Accept-Language, Cookie")
 	ctx.SetBody(b.Bytes())
+}
+
+// limited takes one of the caller's calls and answers when there is none left.
+func (p *Pages) limited(ctx *fasthttp.RequestCtx) (ok bool) {
+	st := p.limits.Take("ip/"+ctx.RemoteIP().String(), max(p.cfg.PerMinute, 0), time.Now())
+	if !st.OK {
+		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
+	}
+	return st.OK
 }
 
 type messagePage struct {

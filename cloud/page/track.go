@@ -49,8 +49,7 @@ func (p *Pages) track(ctx *fasthttp.RequestCtx) {
 		p.missing(ctx)
 		return
 	}
-	if st := p.limits.Take("ip/"+ctx.RemoteIP().String(), max(p.cfg.PerMinute, 0), time.Now()); !st.OK {
-		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
+	if !p.limited(ctx) {
 		return
 	}
 	f := p.frame(ctx, "track.title")

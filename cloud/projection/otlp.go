@@ -1,8 +1,8 @@
 package projection
 
 import (
+	"encoding/hex"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -37,19 +37,19 @@ type (
 		Spans []span `json:"spans"`
 	}
 	span struct {
-		TraceID    string      `json:"traceId"`
-		SpanID     string      `json:"spanId"`
-		ParentID   string      `json:"parentSpanId,omitempty"`
+		TraceID    hexID       `json:"traceId"`
+		SpanID     hexID       `json:"spanId"`
+		ParentID   hexID       `json:"parentSpanId,omitempty"`
 		Name       string      `json:"name"`
 		Kind       int         `json:"kind"`
-		Start      string      `json:"startTimeUnixNano"`
-		End        string      `json:"endTimeUnixNano"`
+		Start      uint64      `json:"startTimeUnixNano,string"` // 64 bits are a string in OTLP/JSON
+		End        uint64      `json:"endTimeUnixNano,string"`
 		Attributes []attribute `json:"attributes"`
 		Events     []spanEvent `json:"events,omitempty"`
 		Status     *spanStatus `json:"status,omitempty"`
 	}
 	spanEvent struct {
-		Time       string      `json:"timeUnixNano"`
+		Time       uint64      `json:"timeUnixNano,string"`
 		Name       string      `json:"name"`
 		Attributes []attribute `json:"attributes"`
 	}
@@ -63,10 +63,16 @@ type (
 	}
 	value struct {
 		String *string  `json:"stringValue,omitempty"`
-		Int    *string  `json:"intValue,omitempty"` // 64 bits are a string in OTLP/JSON
+		Int    *int64   `json:"intValue,omitempty,string"`
 		Double *float64 `json:"doubleValue,omitempty"`
 	}
 )
+
+// hexID is an id, in JSON its digits.
+type hexID []byte
+
+// MarshalText gives the digits, in lower case.
+func (id hexID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id), nil }
 
 // attributes collects what is not empty.
 type attributes []attribute
@@ -81,15 +87,17 @@ func (a *attributes) number(key string, v float64) {
 	*a = append(*a, attribute{key, value{Double: &v}})
 }
 
-func otlp(_ *Projector, t otep.Timeline, _ time.Time) any {
+func otlp(_ *Projector, t otep.Timeline, _ time.Time) any { return traces(t) }
+
+// traces is the model that is written as JSON here and as protobuf by Trace.
+func traces(t otep.Timeline) otlpTraces {
 	var r resourceSpans
 	var a attributes
 	a.text("service.name", "otep")
 	a.text("otep.version", t.Version)
 	a.text("otep.profile", t.Profile)
 	a.text("otep.tracking_number", t.Subject.TrackingNumber)
-	if t.Subject.OrderID != 0 {
-		id := strconv.FormatInt(t.Subject.OrderID, 10)
+	if id := t.Subject.OrderID; id != 0 {
 		a = append(a, attribute{"otep.order_id", value{Int: &id}})
 	}
 	r.Resource.Attributes = a
@@ -111,11 +119,11 @@ func SpanID(s otep.Subject, event string) [8]byte {
 
 func spans(t otep.Timeline) []span {
 	events := actual(t)
-	key := t.Subject.IdentityKey()
-	trace := hexDigest(16, "otep/trace/", key)
+	trace := TraceID(t.Subject)
 	out := make([]span, len(events))
 	for i, e := range events {
-		s := span{TraceID: trace, SpanID: hexDigest(8, "otep/span/", key, "/", e.EventID), Name: string(e.StatusCode), Kind: spanInternal,
+		id := SpanID(t.Subject, e.EventID)
+		s := span{TraceID: trace[:], SpanID: id[:], Name: string(e.StatusCode), Kind: spanInternal,
 			Start: nano(e.OccurredAt), Attributes: spanAttributes(e), Status: spanOutcome(e)}
 		s.End = s.Start
 		if i > 0 {
@@ -182,13 +190,13 @@ func spanReading(e otep.Event, r otep.Reading) spanEvent {
 
 // nano is a time as OTLP has it, an unsigned number of nanoseconds: what lies
 // outside stands at the edge.
-func nano(t otep.Time) string {
+func nano(t otep.Time) uint64 {
 	s := t.Unix()
 	switch {
 	case s < 0:
-		return "0"
+		return 0
 	case s > math.MaxInt64/1_000_000_000-1:
-		return strconv.FormatInt(math.MaxInt64, 10)
+		return math.MaxInt64
 	}
-	return strconv.FormatInt(t.UnixNano(), 10)
+	return uint64(t.UnixNano())
 }

@@ -136,7 +136,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.guarded(func(ctx *fasthttp.RequestCtx) {
-		if path := string(ctx.Path()); s.cfg.Pages != nil && path != "/api" && !strings.HasPrefix(path, "/api/") {
+		if s.cfg.Pages != nil && isPage(string(ctx.Path())) {
 			s.cfg.Pages(ctx)
 			return
 		}
@@ -163,6 +163,13 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		r.GET("/metrics", s.guarded(s.metrics))
 	}
 	return r.Handler
+}
+
+// isPage reports whether an address is for people: all but the interface, and
+// in there the protocol's description.
+func isPage(path string) bool {
+	const guide = "/api/otep-guide"
+	return path != "/api" && !strings.HasPrefix(path, "/api/") || path == guide || strings.HasPrefix(path, guide+"/")
 }
 
 // guarded ends a panic at its request and gives every answer its id.

@@ -32,7 +32,7 @@ func (s *Server) faces() error {
 	gate := auth.NewGate(service, auth.GateConfig{})
 	parcels := tracking.New(s.Store)
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
-		Listen: s.Listen, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
+		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/trace"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/topic"
@@ -52,6 +53,10 @@ type Config struct {
 	WebhookWaits    []time.Duration // retry table; nil: the usual one
 	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
+	// OTLPEndpoint is a trace collector that is told of every parcel's journey;
+	// empty: none.
+	OTLPEndpoint string
+
 	Limits  catalog.Limits // calls a minute
 	Session time.Duration  // door session; 0: ten minutes
 	// WrapDevices stands between broker and device link, for tests that lose,
@@ -75,9 +80,11 @@ type Server struct {
 	Broker   *mqttbroker.Broker
 	Metrics  *prometheus.Registry
 
-	feed    *feed
 	Catalog *catalog.Catalog
 
+	traces *trace.Pusher // nil: none
+
+	feed *feed
 	rest *rest.Server
 	ctx  context.Context // of the running server, for what commits wake
 	stop context.CancelFunc
@@ -139,6 +146,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.feed.committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
+	if cfg.OTLPEndpoint != "" {
+		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
+			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
+		}
+		s.Store.OnCommit(s.traces.Committed)
+	}
 	if err := s.faces(); err != nil {
 		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
 	}
@@ -188,6 +201,9 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("webhooks", s.Webhooks.Run)
+	if s.traces != nil {
+		run("traces", s.traces.Run)
+	}
 	err := s.listen(ln)
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)

@@ -16,3 +16,8 @@ func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) *store.DB { return storetest.OpenPostgres(t) })
 }
+
+func TestTracesOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	storetest.TracesOfTwoNodes(t)
+}

@@ -28,7 +28,7 @@ WHERE business_id = $1 AND sscc = $2 AND sscc <> '' ORDER BY id LIMIT 20`
 WHERE business_id = $1 AND piece = $2 AND piece <> '' ORDER BY id LIMIT 20`
 	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
-	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
+	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3, told = 2 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`

@@ -112,6 +112,4 @@ func ofProvider(p cloud.Provider, s cloud.Shipment) bool {
 }
 
 // subject is a shipment as timelines name it.
-func subject(s cloud.Shipment) otep.Subject {
-	return otep.Subject{TrackingNumber: s.Number, ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
-}
+func subject(s cloud.Shipment) otep.Subject { return s.Subject() }

@@ -70,6 +70,8 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"mqtt.brokers \"x\"", []string{"-broker", "x"}},
 		{"name the addresses", []string{"-mqtt-listen", ""}},
 		{"webhook.allow_networks", []string{"-webhook-allow-network", "10.0.0.0/99"}},
+		{"otlp_endpoint", []string{"-otlp-endpoint", "collector:4318"}},
+		{"otlp_endpoint", []string{"-otlp-endpoint", "http://me:hunter2@collector:4318"}},
 		{"webhook.allow_ports", []string{"-webhook-allow-port", "0"}},
 		{"log_level", []string{"-log-level", "loud"}},
 		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},

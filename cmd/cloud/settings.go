@@ -42,7 +42,8 @@ type settings struct {
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
 		HTTP          bool     `yaml:"http" json:"http"`
 	} `yaml:"webhook" json:"webhook"`
-	LogLevel string `yaml:"log_level" json:"log_level"`
+	OTLPEndpoint string `yaml:"otlp_endpoint" json:"otlp_endpoint"`
+	LogLevel     string `yaml:"log_level" json:"log_level"`
 
 	networks []netip.Prefix
 }
@@ -65,7 +66,7 @@ func load(opt options) (settings, error) {
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
-		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.LogLevel, &s.LogLevel}} {
+		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
 		}
@@ -133,6 +134,9 @@ func (s *settings) check() error {
 	}
 	if s.BaseURL != "" && !isURL(s.BaseURL, "http", "https") {
 		bad("base_url %q: use the public address, such as https://tms.example", s.BaseURL)
+	}
+	if s.OTLPEndpoint != "" && !isURL(s.OTLPEndpoint, "http", "https") {
+		bad("otlp_endpoint: use the collector's address, such as http://collector:4318; secrets go into OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	s.checkBrokers(bad)
 	s.networks = nil
@@ -208,7 +212,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, Log: log}
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, OTLPEndpoint: s.OTLPEndpoint, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.

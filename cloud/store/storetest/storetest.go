@@ -116,6 +116,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"OutboxLog":                outboxLog,
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
+		"Traces":                   traces,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

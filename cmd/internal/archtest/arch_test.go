@@ -47,7 +47,9 @@ var allowed = map[string][]string{
 	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
 	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"cloud/projection": {"protocol/otep"},
+	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},
+	"cloud/trace":      {"cloud", "cloud/projection", "protocol/otep"},
 	"cloud/webhook":    {"cloud", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
@@ -55,7 +57,7 @@ var allowed = map[string][]string{
 	"cloud/api":        {"cloud", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/receiver", "cloud/tracking"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale"},
-	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 }
 
