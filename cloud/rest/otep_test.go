@@ -33,6 +33,7 @@ func otepRig(t testing.TB) *rig {
 		{ID: 102, BusinessID: 42, Number: "SR2", External: "1Z999", Profile: "parcel"},
 		{ID: 103, BusinessID: 43, Number: "FOREIGN-1", External: "1Z-F", ProviderID: 18, Profile: "parcel"},
 	}})
+	r.month = time.Now().AddDate(0, 0, -62).Format("2006-01-")
 	return r
 }
 

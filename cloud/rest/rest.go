@@ -13,16 +13,19 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -71,6 +74,10 @@ type Server struct {
 	replays *replays
 	answers *answers
 	routes  []route
+
+	mu      sync.Mutex // of what follows
+	ln      net.Listener
+	stopped bool
 }
 
 // New builds the server; Serve starts it.
@@ -107,7 +114,15 @@ func (q quiet) Printf(format string, args ...any) {
 
 // Serve takes connections until Shutdown. Only one listener is served.
 func (s *Server) Serve(ln net.Listener) error {
-	if err := s.http.Serve(ln); err != nil {
+	ln = &closedOnce{Listener: ln}
+	s.mu.Lock()
+	s.ln = ln
+	stopped := s.stopped
+	s.mu.Unlock()
+	if stopped {
+		return ln.Close()
+	}
+	if err := s.http.Serve(ln); err != nil && !s.ended(err) {
 		return fmt.Errorf("serve HTTP on %s: %w", ln.Addr(), err)
 	}
 	return nil
@@ -117,10 +132,36 @@ func (s *Server) Serve(ln net.Listener) error {
 // and gives up on them when ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.stop()
+	s.mu.Lock()
+	s.stopped = true
+	if s.ln != nil { // the library only knows of it once it serves
+		_ = s.ln.Close()
+	}
+	s.mu.Unlock()
 	if err := s.http.ShutdownWithContext(ctx); err != nil {
 		return fmt.Errorf("stop HTTP: %w", err)
 	}
 	return nil
+}
+
+// closedOnce is a listener that may be closed again: by us, and by the library,
+// which takes a second close for a failure.
+type closedOnce struct {
+	net.Listener
+	once sync.Once
+	err  error
+}
+
+func (l *closedOnce) Close() error {
+	l.once.Do(func() { l.err = l.Listener.Close() })
+	return l.err
+}
+
+// ended reports whether serving ended because it was asked to.
+func (s *Server) ended(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped && (errors.Is(err, net.ErrClosed) || errors.Is(err, fasthttputil.ErrInmemoryListenerClosed))
 }
 
 // route is one row with what fills its input from requests.
