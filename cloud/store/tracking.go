@@ -16,8 +16,7 @@ const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
-	sqlTimeline         = `SELECT shipment_id, business_id, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NULL`
-	sqlHasEvent         = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND event_id = $2`
+	sqlTimeline         = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1`
 
 	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
 	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
@@ -66,7 +65,7 @@ func scanShipment(r rows, s *cloud.Shipment) error {
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
-	return r.Scan(&e.ShipmentID, &e.BusinessID, parsed(&e.Event))
+	return r.Scan(&e.ShipmentID, &e.BusinessID, parsed(&e.Event), &e.Event.Withdrawn)
 }
 
 // numberKey is what makes two tracking numbers the same.
@@ -85,11 +84,6 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 
 func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
-}
-
-func (v *view) HasEvent(id cloud.ShipmentID, event string) (bool, error) {
-	found, err := list(v.ctx, v.q, sqlHasEvent, scanInt, int64(id), event)
-	return len(found) > 0, err
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
@@ -153,7 +147,7 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 
 // FindTimeline finds a shipment by its tracking number, else by a carrier's
 // number, together with its events as they stood at one moment, in no
-// particular order. Of several with one carrier's number it is the newest that
+// particular order, those taken back marked as withdrawn. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil.
 func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
