@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Operation is one row of the table. Types nil lets everybody in, with or
@@ -112,7 +113,7 @@ func decodeBody(body []byte, in any) error {
 	if len(body) == 0 {
 		return nil
 	}
-	if body[0] != '{' || !utf8.Valid(body) || escapedNUL(body) {
+	if body[0] != '{' || !otep.ValidJSON(body) {
 		return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 	}
 	err := json.Unmarshal(body, in)
@@ -138,21 +139,6 @@ func fieldPath(path string) string {
 		return "body"
 	}
 	return strings.Join(out, ".")
-}
-
-// escapedNUL reports whether a string of the body holds U+0000, which not every
-// database can store.
-func escapedNUL(body []byte) bool {
-	for i := 0; i < len(body); i++ {
-		if body[i] != '\\' {
-			continue
-		}
-		if bytes.HasPrefix(body[i:], []byte(`\u0000`)) {
-			return true
-		}
-		i++ // what is escaped
-	}
-	return false
 }
 
 // rawMember is where a type wants the body as it came, nil when it does not.

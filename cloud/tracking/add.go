@@ -311,6 +311,11 @@ const (
 	ruleEPCIS        = "I03"
 )
 
+// ignoredID is the finding of an event id that is none.
+func ignoredID(path string, index int) otep.Entry {
+	return otep.Entry{Rule: ruleReplaced, Path: path, Message: "event_id must have 1 to 64 characters without control characters; it was replaced", Event: index}
+}
+
 // refusal is the finding of a parcel that may not be added to.
 func refusal(lang, prefix, code string) Finding {
 	path := strings.TrimSuffix(prefix, ".")

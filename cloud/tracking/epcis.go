@@ -97,6 +97,11 @@ func (a *arrival) fault(index int, path, message string) {
 	a.findings = append(a.findings, otep.Entry{Rule: ruleEPCIS, Path: at, Message: message, Event: index})
 }
 
+func (a *arrival) refuse(i int, path, message string) {
+	a.events[i].refused = true
+	a.fault(a.events[i].index, path, message)
+}
+
 // capture takes one event. Its status code stays empty when step and
 // disposition have to tell it.
 func (a *arrival) capture(c projection.Captured) error {
@@ -137,13 +142,18 @@ func (a *arrival) judge(now time.Time) error {
 		}
 		in.event = e
 	}
+	for _, i := range report.Ignored {
+		index := a.events[at[i]].index
+		a.warnings = append(a.warnings, ignoredID(fmt.Sprintf("eventList[%d].eventID", index), index))
+	}
 	for _, f := range report.Errors {
-		for i := range events {
-			// The same id twice in a document is a repeat like any other.
-			if in := &a.events[at[i]]; f.Event == i && f.Rule != "V34" || f.Event < 0 {
-				in.refused = true
-				a.fault(in.index, strings.TrimPrefix(f.Path, fmt.Sprintf("events[%d].", i)), f.Message)
+		switch {
+		case f.Event < 0: // the subject, and with it all of them
+			for i := range a.events {
+				a.refuse(i, f.Path, f.Message)
 			}
+		case f.Rule != "V34": // the same id twice in a document is a repeat like any other
+			a.refuse(at[f.Event], strings.TrimPrefix(f.Path, fmt.Sprintf("events[%d].", f.Event)), f.Message)
 		}
 	}
 	return nil

@@ -186,7 +186,7 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 		Numbers []string `json:"tracking_numbers"`
 		Format  string   `json:"format"`
 	}
-	if !json.Valid(in.Body) {
+	if !otep.ValidJSON(in.Body) {
 		return BatchOutput{}, cloud.E(cloud.Malformed, codeInvalidJSON)
 	}
 	if err := json.Unmarshal(in.Body, &want); err != nil {
