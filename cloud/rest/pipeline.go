@@ -287,6 +287,13 @@ func ended(cause error) error {
 
 // encode is JSON with nothing escaped for HTML.
 func encode(v any) ([]byte, error) {
+	if a, ok := v.(interface {
+		AppendJSON([]byte) ([]byte, error)
+	}); ok { // knows how to write itself, or that it does not
+		if b, err := a.AppendJSON(make([]byte, 0, 4<<10)); err == nil {
+			return append(b, '\n'), nil
+		}
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
