@@ -98,8 +98,7 @@ func (s *Server) Committed(ch *cloud.Changes) {
 func answerKey(ctx *fasthttp.RequestCtx, c cloud.Caller) []byte {
 	h := &ctx.Request.Header
 	b := append(make([]byte, 0, 128), ctx.RequestURI()...)
-	for _, part := range [][]byte{[]byte(c.Language), []byte(c.BaseURL), h.Peek("Accept")} {
-		b = append(append(b, 0), part...)
-	}
-	return b
+	b = append(append(b, 0), c.Language...)
+	b = append(append(b, 0), c.BaseURL...)
+	return append(append(b, 0), h.Peek("Accept")...)
 }

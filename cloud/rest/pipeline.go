@@ -73,11 +73,20 @@ type tokenKey struct{}
 
 // serve takes one request through the pipeline.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
-	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
-	defer cancel()
 	ip := ctx.RemoteIP().String()
 	caller := cloud.Caller{Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))}
 	caller.BaseURL = s.base(ctx)
+	var key []byte
+	if op.Kept && len(ctx.Request.Header.Peek("Authorization")) == 0 {
+		key = answerKey(ctx, caller)
+		if r, ok := s.answers.find(key, time.Now()); ok {
+			r.err = s.allowed(ctx, op, ip, nil, caller)
+			s.write(ctx, op, r)
+			return
+		}
+	}
+	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
 	session, err := s.authenticate(c, ctx, op, ip, &caller)
 	if err != nil {
 		s.refuse(ctx, err)
@@ -89,14 +98,6 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *Operation) {
 	if err := s.allowed(ctx, op, ip, session, caller); err != nil {
 		s.refuse(ctx, err)
 		return
-	}
-	var key []byte
-	if op.Kept && session == nil {
-		key = answerKey(ctx, caller)
-		if r, ok := s.answers.find(key, time.Now()); ok {
-			s.write(ctx, op, r)
-			return
-		}
 	}
 	q, err := read(ctx, op, ip)
 	if err != nil {
