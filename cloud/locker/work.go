@@ -288,7 +288,17 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 	if err != nil || s == nil {
 		return err
 	}
-	source := otep.Source{Type: "locker"}
+	e := w.event(r, number, code)
+	if change != nil {
+		change(&e)
+	}
+	w.add(s, e)
+	return nil
+}
+
+// event is what a record of this device means for a package.
+func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
+	source := otep.Source{Type: otep.Locker}
 	loc := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
 	if w.device.Latitude != 0 || w.device.Longitude != 0 {
 		lat, long := w.device.Latitude, w.device.Longitude
@@ -297,13 +307,9 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
 		StatusCode: code, Source: &source, Location: loc}
 	if r.Approximate {
-		e.Extensions = map[string]any{"occurred_at_approximate": true}
+		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
 	}
-	if change != nil {
-		change(&e)
-	}
-	w.add(s, e)
-	return nil
+	return e
 }
 
 func (w *Work) add(s *shipment, e otep.Event) {
