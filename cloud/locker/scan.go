@@ -11,18 +11,27 @@ import (
 // It is held to the rules that a partner's events are held to, and normalised
 // as they are.
 func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
+	s, e, problem, err := w.scanned(r, b)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	w.add(s, e)
+	return "", nil
+}
+
+func (w *Work) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e otep.Event, problem string, err error) {
 	s, number, err := w.parcel(b.Subject)
 	if err != nil {
-		return "", err
+		return nil, e, "", err
 	}
 	if s == nil {
-		return foreign, nil
+		return nil, e, foreign, nil
 	}
 	code, _, ok := otep.Canonical(b.StatusCode)
 	if !ok {
-		return badBody, nil
+		return nil, e, badBody, nil
 	}
-	e := w.event(r, number, code)
+	e = w.event(r, number, code)
 	if b.Location != "" {
 		e.Location.Name = b.Location
 	}
@@ -36,10 +45,9 @@ func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error)
 	}
 	events, report, err := otep.Check(otep.Subject{TrackingNumber: s.Number}, []otep.Event{e}, w.received)
 	if err != nil || len(report.Errors) > 0 || e.OverLimit() != "" {
-		return badBody, nil
+		return nil, e, badBody, nil
 	}
-	w.add(s, events[0])
-	return "", nil
+	return s, events[0], "", nil
 }
 
 // parcel is the shipment of the device's business that a label names: by its
