@@ -60,11 +60,9 @@ type View interface {
 	// identifier of the subject names, in the order of OTEP's identity key:
 	// several when carriers use an external number again.
 	ShipmentsBySubject(BusinessID, otep.Subject) ([]Shipment, error)
-	// Timeline lists a shipment's events in no particular order.
+	// Timeline lists a shipment's events in no particular order. Those that were
+	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
-	// HasEvent reports whether an event with this id is stored for the shipment,
-	// taken back or not.
-	HasEvent(ShipmentID, string) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)
 }
 

@@ -185,6 +185,11 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
 	return state
 }
 
+// TakeAnonymous takes a call of nobody in particular from its limit.
+func (p *Pipeline) TakeAnonymous(o *Operation, ip string) limit.State {
+	return p.take(o, Who{IP: ip}, nil)
+}
+
 // allow checks account type, feature and scopes.
 func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) error {
 	if o.Types != nil && c.Anonymous() {

@@ -298,7 +298,7 @@ func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payloa
 		s.Metrics.Dropped.Add(1)
 		return
 	}
-	in := incoming{leaf: leaf, lane: wire.Telemetry, payload: payload, at: time.Now().UTC()}
+	in := incoming{leaf: leaf, lane: wire.Telemetry, payload: payload, at: time.Now().UTC().Truncate(time.Millisecond)} // as the journal keeps it
 	if _, lane, _, ok := wire.PeekBatch(payload); leaf == topic.Up && ok {
 		in.lane = lane
 	}

@@ -410,14 +410,12 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		t.unknown++
 		return nil
 	}
-	if r.Kind == wire.KindTelemetry || r.Kind == wire.KindHealth {
-		return nil // kept as batches
+	if !placed(r.Kind) {
+		return nil
 	}
 	r.Body = wire.Clean(r.Body) // the journal has it as it came
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
-	if at.After(t.device.LastPlaced) {
-		t.device.LastPlaced = at
-	}
+	t.device.LastPlaced = latest(t.device.LastPlaced, at)
 	if t.work == nil {
 		t.work = t.s.cfg.Meaning.Begin(t.v, t.device, p.at)
 	}

@@ -29,3 +29,18 @@ func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time
 	}
 	return at.UTC(), approximate
 }
+
+// placed reports whether records of a kind are placed in time: newer agents may
+// have others, and measurements are kept as batches.
+func placed(k wire.Kind) bool {
+	return k != 0 && k <= wire.KindTamper && k != wire.KindTelemetry && k != wire.KindHealth
+}
+
+// latest is the later of the last placed record's time and at, as it is stored:
+// what comes after it goes by that.
+func latest(last, at time.Time) time.Time {
+	if at = at.Truncate(time.Millisecond); at.After(last) {
+		return at
+	}
+	return last
+}

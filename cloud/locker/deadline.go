@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -131,7 +132,22 @@ func (w *Work) expireOverdue(d *cloud.Delivery) error {
 	if err := w.raise(Occurrence{OccurredAt: d.DueAt}, source, exOverdue, wire.SeverityLow, d, door, "not collected in time"); err != nil {
 		return err
 	}
+	for _, p := range d.Packages {
+		if p.Status == cloud.PackageInCompartment {
+			if err := w.trackOverdue(p.TrackingNumber, d.DueAt); err != nil {
+				return err
+			}
+		}
+	}
 	return w.s.tell(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
+}
+
+// trackOverdue is a parcel that nobody collected in time. No record tells of
+// it, so its event has the id that any other of its kind would have.
+func (w *Work) trackOverdue(number string, due time.Time) error {
+	return w.track(Occurrence{OccurredAt: due}, number, otep.PickupOverdue, func(e *otep.Event) {
+		e.IncidentReason, e.EventID = "pickup_expired", otep.ID(otep.Subject{TrackingNumber: number}, *e)
+	})
 }
 
 // closeOverdue closes a delivery's overdue exception.

@@ -392,7 +392,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		return nil
 	}
 	for _, p := range failed {
-		if err := w.trackFailure(r, p.TrackingNumber, p.FailureCode); err != nil {
+		if err := w.trackLoss(r, o, p); err != nil {
 			return err
 		}
 	}
@@ -897,31 +897,6 @@ func (w *Work) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
 	}
 	w.touch(e)
 	return "", nil
-}
-
-// trackingEvent is an event made at the device, for a parcel of its business.
-func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
-	s, err := w.shipment(b.Subject)
-	if err != nil {
-		return "", err
-	}
-	if s == nil || s.BusinessID != w.device.BusinessID {
-		return foreign, nil
-	}
-	if _, ok := otep.Lookup(otep.Code(b.StatusCode)); !ok {
-		return badBody, nil
-	}
-	return "", w.track(r, b.Subject, otep.Code(b.StatusCode), func(e *otep.Event) {
-		if b.Location != "" {
-			e.Location.Name = b.Location
-		}
-		for k, v := range b.Extensions {
-			if e.Extensions == nil {
-				e.Extensions = map[string]any{}
-			}
-			e.Extensions[k] = v
-		}
-	})
 }
 
 func (w *Work) tamper(r Occurrence, b wire.Tamper) (string, error) {

@@ -44,6 +44,12 @@ func tell(t *testing.T, packages int, log *slog.Logger, f func(s *story)) {
 		s.code = s.create("R-1", packages).DeliveryNumber
 		synctest.Wait()
 		f(s)
+		synctest.Wait()
+		// Whatever the story: the journal proves nothing that is not stored.
+		again, err := s.Rebuild(ctx, false)
+		require.NoError(t, err)
+		require.Empty(t, again.Missing)
+		require.Empty(t, again.Different)
 	})
 }
 

@@ -299,7 +299,17 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 	if err != nil || s == nil {
 		return err
 	}
-	source := otep.Source{Type: "locker"}
+	e := w.event(r, number, code)
+	if change != nil {
+		change(&e)
+	}
+	w.add(s, e)
+	return nil
+}
+
+// event is what a record of this device means for a package.
+func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
+	source := otep.Source{Type: otep.Locker}
 	loc := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
 	if w.device.Latitude != 0 || w.device.Longitude != 0 {
 		lat, long := w.device.Latitude, w.device.Longitude
@@ -308,13 +318,9 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
 		StatusCode: code, Source: &source, Location: loc}
 	if r.Approximate {
-		e.Extensions = map[string]any{"occurred_at_approximate": true}
+		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
 	}
-	if change != nil {
-		change(&e)
-	}
-	w.add(s, e)
-	return nil
+	return e
 }
 
 func (w *Work) add(s *shipment, e otep.Event) {
@@ -333,6 +339,15 @@ func (w *Work) add(s *shipment, e otep.Event) {
 var failReasons = map[string]string{
 	"NO_COMPARTMENT": "device_full", "COMPARTMENT_OCCUPIED": "device_full", "DOOR_NOT_OPENED": "device_fault", "DEVICE_OFFLINE": "device_fault",
 	"PARCEL_TOO_LARGE": "oversize", "RECIPIENT_UNKNOWN": "address_incorrect",
+}
+
+// trackLoss is a package that will not be handed over: one that was taken out
+// in a correction was removed, any other could not be delivered.
+func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, p *cloud.Package) error {
+	if o != nil && o.Kind == wire.OpenCorrection {
+		return w.track(r, p.TrackingNumber, otep.RemovedFromDevice, nil)
+	}
+	return w.trackFailure(r, p.TrackingNumber, p.FailureCode)
 }
 
 // trackFailure is a failed delivery; a timeline that had not reached the

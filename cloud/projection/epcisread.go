@@ -50,7 +50,7 @@ type Fault struct {
 var ErrNoEvents = errors.New("the body is no EPCISDocument, event or list of events")
 
 // ReadEPCIS reads a document, one event or a list of events. The error is
-// ErrNoEvents or one of encoding/json; what is wrong with a single event is its
+// ErrNoEvents or otep.ErrJSON; what is wrong with a single event is its
 // own Fault. count is the number of events.
 func ReadEPCIS(body []byte) (out []Captured, count int, err error) {
 	list, err := eventList(body)
@@ -65,9 +65,8 @@ func ReadEPCIS(body []byte) (out []Captured, count int, err error) {
 
 func eventList(body []byte) ([]json.RawMessage, error) {
 	body = bytes.TrimSpace(body)
-	if !json.Valid(body) {
-		var v any
-		return nil, json.Unmarshal(body, &v)
+	if !otep.ValidJSON(body) {
+		return nil, otep.ErrJSON
 	}
 	var list []json.RawMessage
 	if len(body) > 0 && body[0] == '[' {
@@ -334,8 +333,9 @@ func digits(s string) bool {
 	return s != ""
 }
 
+// unescaped leaves what would be no text as it is.
 func unescaped(s string) string {
-	if u, err := url.PathUnescape(s); err == nil {
+	if u, err := url.PathUnescape(s); err == nil && utf8.ValidString(u) && !strings.ContainsRune(u, 0) {
 		return u
 	}
 	return s

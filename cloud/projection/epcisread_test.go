@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -129,8 +128,9 @@ func TestBizSteps(t *testing.T) {
 
 func TestBadEPCIS(t *testing.T) {
 	_, _, err := ReadEPCIS([]byte(`{"type":`))
-	var syntax *json.SyntaxError
-	require.ErrorAs(t, err, &syntax)
+	require.ErrorIs(t, err, otep.ErrJSON)
+	_, _, err = ReadEPCIS([]byte(`{"type":"\u0000"}`))
+	require.ErrorIs(t, err, otep.ErrJSON)
 	for _, body := range []string{`null`, `1`, `{}`, `{"epcisBody":{}}`, `{"epcisBody":[]}`, `{"epcisBody":{"queryResults":{}}}`} {
 		_, _, err := ReadEPCIS([]byte(body))
 		require.ErrorIs(t, err, ErrNoEvents, body)
@@ -149,7 +149,7 @@ func TestBadEPCIS(t *testing.T) {
 	f(`7`, "", "")
 	f(`{"type":"AggregationEvent"}`, "", "AggregationEvent")
 	f(`{"type":"TransformationEvent"}`, "", "TransformationEvent")
-	f(`{"type":"\u0000\u2028strange"}`, "", "not an EPCIS event type")
+	f(`{"type":"\u0001\u2028strange"}`, "", "not an EPCIS event type")
 	f(`{"type":"ObjectEvent","eventTime":"2026-06-10T10:00:00Z"}`, "", "epcList")
 	f(`{"type":"ObjectEvent","epcList":["urn:x:1"]}`, "eventTime", "")
 	f(`{"type":"ObjectEvent","epcList":["urn:x:1"],"eventTime":"yesterday"}`, "eventTime", "")

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 )
 
 // answers keeps what anybody may read for a moment: a parcel that many people
@@ -95,11 +96,10 @@ func (s *Server) Committed(ch *cloud.Changes) {
 }
 
 // answerKey is everything that an answer to nobody in particular depends on.
-func answerKey(ctx *fasthttp.RequestCtx, c cloud.Caller) []byte {
+func answerKey(ctx *fasthttp.RequestCtx, c catalog.Who) []byte {
 	h := &ctx.Request.Header
 	b := append(make([]byte, 0, 128), ctx.RequestURI()...)
-	for _, part := range [][]byte{[]byte(c.Language), []byte(c.BaseURL), h.Peek("Accept")} {
-		b = append(append(b, 0), part...)
-	}
-	return b
+	b = append(append(b, 0), c.Language...)
+	b = append(append(b, 0), c.BaseURL...)
+	return append(append(b, 0), h.Peek("Accept")...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // query is what came, copied.
@@ -53,7 +54,7 @@ func decodeBody(body []byte, in any) error {
 	if len(body) == 0 {
 		return nil
 	}
-	if body[0] != '{' || !utf8.Valid(body) || escapedNUL(body) {
+	if body[0] != '{' || !otep.ValidJSON(body) {
 		return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 	}
 	err := json.Unmarshal(body, in)
@@ -79,21 +80,6 @@ func fieldPath(path string) string {
 		return "body"
 	}
 	return strings.Join(out, ".")
-}
-
-// escapedNUL reports whether a string of the body holds U+0000, which not every
-// database can store.
-func escapedNUL(body []byte) bool {
-	for i := 0; i < len(body); i++ {
-		if body[i] != '\\' {
-			continue
-		}
-		if bytes.HasPrefix(body[i:], []byte(`\u0000`)) {
-			return true
-		}
-		i++ // what is escaped
-	}
-	return false
 }
 
 // binder plans which members of a type come from path, query and headers.

@@ -360,8 +360,22 @@ func TestIngestOfEPCIS(t *testing.T) {
 	require.Equal(t, 200, g.status, string(g.body))
 	require.Equal(t, 1.0, g.json["withdrawn"])
 	require.Len(t, dig(r.do("GET", otepBase+"/trackings/SR123456789", "", "").json, "data", "events"), 2)
-	r.refused(r.do("POST", capture, r.provider(), wrong), 422, "OTEP_NOT_CONFORMANT")
+	require.Len(t, r.do("GET", "/api/v1/tracking/SR123456789", "", "").json["events"], 2, "nor is it in the public answer")
+	require.Len(t, r.do("GET", otepBase+"/trackings/SR123456789/events", "", "").json["data"], 2)
+	require.Equal(t, 1.0, r.do("POST", capture, r.provider(), wrong).json["duplicates"], "a repeat is harmless")
 	require.Equal(t, 1.0, r.do("POST", capture, r.provider(), event("urn:uuid:2", "collecting", "damaged", "2026-06-10T13:00:00Z", "")).json["duplicates"], "it does not come back")
+
+	// Events of one parcel are judged together: what is wrong stays with its own.
+	g = r.do("POST", capture, r.provider(), doc(event("urn:uuid:20", "shipping", "in_transit", "2026-06-10T16:00:00Z", ""),
+		event("urn:uuid:21", "shipping", "in_transit", "2026-06-10T17:00:00Z", `,"otep:incident_reason":"nonsense"`),
+		event("urn:uuid:20", "shipping", "in_transit", "2026-06-10T16:00:00Z", ""),
+		event("urn:uuid:22", "shipping", "in_transit", "2026-06-10T18:00:00Z", "")))
+	require.Equal(t, 200, g.status, string(g.body))
+	require.Equal(t, []any{2.0, 1.0, 1.0}, []any{g.json["accepted"], g.json["duplicates"], g.json["rejected"]})
+	require.Equal(t, "eventList[1].incident_reason", dig(g.json, "timelines", 0, "errors", 0, "path"))
+	for i, outcome := range []string{"accepted", "rejected", "duplicate", "accepted"} {
+		require.Equal(t, outcome, dig(g.json, "timelines", 0, "events", i, "outcome"))
+	}
 
 	// The cabinet's own event is not the partner's to take back.
 	own := fmt.Sprintf(`{"type":"ObjectEvent","eventID":%q,"eventTime":"2026-06-10T13:00:00Z","epcList":["https://track.example/api/v1/otep/trackings/%s"],"errorDeclaration":{}}`,

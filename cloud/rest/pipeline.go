@@ -21,6 +21,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/limit"
 )
 
@@ -53,23 +54,29 @@ func usableID(id string) bool {
 
 func stack() string { return string(debug.Stack()) }
 
-// serve takes one request to its operation and writes the answer.
+// serve takes one request to its operation and writes the answer. What is kept
+// needs neither a context nor a token.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
+	who := s.who(ctx)
+	var key []byte
+	if op.Kept && who.Authorization == "" {
+		key = answerKey(ctx, who)
+		if r, ok := s.answers.find(key, time.Now()); ok {
+			state := s.cfg.Pipeline.TakeAnonymous(op.Operation, who.IP)
+			if limitHeaders(ctx, state); !state.OK {
+				r.err = &catalog.Limited{State: state}
+			}
+			s.write(ctx, op, r)
+			return
+		}
+	}
 	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, s.who(ctx))
+	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, who)
 	limitHeaders(ctx, state)
 	if err != nil {
 		s.refuse(ctx, err)
 		return
-	}
-	var key []byte
-	if op.Kept && caller.Anonymous() {
-		key = answerKey(ctx, caller)
-		if r, ok := s.answers.find(key, time.Now()); ok {
-			s.write(ctx, op, r)
-			return
-		}
 	}
 	q, err := read(ctx, op)
 	if err != nil {
@@ -197,6 +204,13 @@ func ended(cause error) error {
 
 // encode is JSON with nothing escaped for HTML.
 func encode(v any) ([]byte, error) {
+	if a, ok := v.(interface {
+		AppendJSON([]byte) ([]byte, error)
+	}); ok { // knows how to write itself, or that it does not
+		if b, err := a.AppendJSON(make([]byte, 0, 4<<10)); err == nil {
+			return append(b, '\n'), nil
+		}
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -259,7 +259,18 @@ func (e *lite) apart(ctx context.Context, group []*job) error {
 	return w.commit(ctx)
 }
 
-func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) (err error) {
+func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) error {
+	return e.look(ctx, func(ctx context.Context, q querier) error {
+		c := q.(*liteConn)
+		if err := c.exec(ctx, "BEGIN DEFERRED"); err != nil {
+			return fmt.Errorf("begin reading: %w", err)
+		}
+		defer c.rollback(context.WithoutCancel(ctx))
+		return fn(ctx, c)
+	})
+}
+
+func (e *lite) look(ctx context.Context, fn func(context.Context, querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	var c *liteConn
@@ -271,10 +282,6 @@ func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error
 		return errClosed
 	}
 	defer func() { e.readers <- c }()
-	if err := c.exec(ctx, "BEGIN DEFERRED"); err != nil {
-		return fmt.Errorf("begin reading: %w", err)
-	}
-	defer c.rollback(context.WithoutCancel(ctx))
 	return fn(ctx, c)
 }
 

@@ -149,9 +149,18 @@ func (e *postgres) read(ctx context.Context, fn func(context.Context, querier) e
 	return fn(ctx, &pgSession{tx: tx})
 }
 
-// pgSession is one transaction.
+func (e *postgres) look(ctx context.Context, fn func(context.Context, querier) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return fn(ctx, &pgSession{tx: e.pool})
+}
+
+// pgSession is one transaction, or the pool for a single query.
 type pgSession struct {
-	tx     pgx.Tx
+	tx interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+		SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	}
 	broken error
 }
 

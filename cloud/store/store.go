@@ -77,6 +77,8 @@ type engine interface {
 	write(ctx context.Context, dev cloud.DeviceID, fn task) error
 	// read runs fn on one unchanging state of the database.
 	read(ctx context.Context, fn func(context.Context, querier) error) error
+	// look runs fn, which asks a single query, without a transaction around it.
+	look(ctx context.Context, fn func(context.Context, querier) error) error
 	close() error
 }
 

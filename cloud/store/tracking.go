@@ -16,8 +16,11 @@ const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
-	sqlTimeline         = `SELECT shipment_id, business_id, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NULL`
-	sqlHasEvent         = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND event_id = $2`
+	// A shipment with its events, one on a line, those taken back behind a dash.
+	sqlTimelineByNumber = `SELECT ` + shipmentColumns + `,
+  (SELECT @join(CASE WHEN t.withdrawn_at IS NULL THEN t.event ELSE '-' || t.event END, @newline) FROM timeline t WHERE t.shipment_id = shipment.id)
+FROM shipment WHERE number_key = $1`
+	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1`
 
 	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
 	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
@@ -66,7 +69,49 @@ func scanShipment(r rows, s *cloud.Shipment) error {
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
-	return r.Scan(&e.ShipmentID, &e.BusinessID, parsed(&e.Event))
+	return r.Scan(&e.ShipmentID, &e.BusinessID, (*eventColumn)(&e.Event), &e.Event.Withdrawn)
+}
+
+// eventColumn reads one stored event.
+type eventColumn otep.Event
+
+// Scan implements sql.Scanner.
+func (c *eventColumn) Scan(src any) (err error) {
+	s, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("an event is stored as %T", src)
+	}
+	*(*otep.Event)(c), err = otep.DecodeEvent(s)
+	return err
+}
+
+// timelineRow is a shipment with its events.
+type timelineRow struct {
+	cloud.Shipment
+	lines *string // nil without any
+}
+
+func scanTimeline(r rows, t *timelineRow) error {
+	s := &t.Shipment
+	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &t.lines)
+}
+
+func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
+	if t.lines == nil {
+		return nil, nil
+	}
+	out := make([]cloud.TimelineEvent, 0, strings.Count(*t.lines, "\n")+1)
+	for line := range strings.SplitSeq(*t.lines, "\n") { // JSON as we write it has none of its own
+		line, withdrawn := strings.CutPrefix(line, "-")
+		e, err := otep.DecodeEvent(line)
+		if err != nil {
+			return nil, fmt.Errorf("event of shipment %d: %w", t.ID, err)
+		}
+		e.Withdrawn = withdrawn
+		out = append(out, cloud.TimelineEvent{ShipmentID: t.ID, BusinessID: t.BusinessID, Event: e})
+	}
+	return out, nil
 }
 
 // numberKey is what makes two tracking numbers the same.
@@ -85,11 +130,6 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 
 func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
-}
-
-func (v *view) HasEvent(id cloud.ShipmentID, event string) (bool, error) {
-	found, err := list(v.ctx, v.q, sqlHasEvent, scanInt, int64(id), event)
-	return len(found) > 0, err
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
@@ -134,8 +174,11 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		if e.Event.EventID == "" {
 			return fmt.Errorf("timeline event of shipment %d has no id", e.ShipmentID)
 		}
-		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Event.EventID, ms(e.Event.OccurredAt.Time),
-			text(e.Event))
+		event, err := otep.AppendEvent(nil, &e.Event)
+		if err != nil {
+			return fmt.Errorf("encode event %s of shipment %d: %w", e.Event.EventID, e.ShipmentID, err)
+		}
+		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Event.EventID, ms(e.Event.OccurredAt.Time), string(event))
 	}
 	for _, e := range c.Withdrawn {
 		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.EventID, ms(e.At))
@@ -153,14 +196,19 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 
 // FindTimeline finds a shipment by its tracking number, else by a carrier's
 // number, together with its events as they stood at one moment, in no
-// particular order. Of several with one carrier's number it is the newest that
+// particular order, those taken back marked as withdrawn. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil.
 func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
+	found, err := readOne(ctx, db, sqlTimelineByNumber, scanTimeline, numberKey(number))
+	if err == nil {
+		es, err = found.events()
+		return found.Shipment, es, err
+	}
+	if !errors.Is(err, cloud.ErrNotFound) {
+		return s, nil, err
+	}
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
-		if s, err = one(ctx, q, sqlShipmentByNumber, scanShipment, numberKey(number)); errors.Is(err, cloud.ErrNotFound) {
-			s, err = byExternal(ctx, q, number, prefer)
-		}
-		if err == nil {
+		if s, err = byExternal(ctx, q, number, prefer); err == nil {
 			es, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID))
 		}
 		return err
@@ -205,6 +253,6 @@ func (db *DB) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventR
 
 func scanEventRow(r rows, e *cloud.EventRow) error {
 	s := &e.Shipment
-	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), parsed(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
+	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), (*eventColumn)(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
 		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated)
 }

@@ -41,7 +41,7 @@ func (b sealer) open(purpose string, sealed []byte) ([]byte, error) {
 
 // readOne is one outside of a View.
 func readOne[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T) error, args ...any) (v T, err error) {
-	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
 		v, err = one(ctx, q, sql, scan, args...)
 		return err
 	})
@@ -50,7 +50,7 @@ func readOne[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T)
 
 // readList is list outside of a View.
 func readList[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T) error, args ...any) (vs []T, err error) {
-	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
 		vs, err = list(ctx, q, sql, scan, args...)
 		return err
 	})

@@ -30,9 +30,7 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 			out = a.rejected(c.Language, w.code)
 			return nil, nil
 		}
-		if err := w.events(); err != nil {
-			return nil, err
-		}
+		w.events()
 		if err := w.observe(); err != nil {
 			return nil, err
 		}
@@ -65,8 +63,9 @@ type adding struct {
 	now      otep.Time
 	shipment cloud.Shipment
 	subject  otep.Subject
-	stored   []otep.Event // of the timeline, with those that are added
-	fresh    map[string]int
+	stored   []otep.Event   // of the timeline, with those that are added and those taken back
+	place    map[string]int // in stored, by event id
+	fresh    map[string]int // index of those that are added, by event id
 	ch       cloud.Changes
 	outcomes []IngestEvent
 	findings []otep.Entry
@@ -95,44 +94,41 @@ func (w *adding) open() (bool, error) {
 		}
 	}
 	w.shipment, w.subject, w.fresh = list[i], subject(list[i]), map[string]int{}
+	w.place = map[string]int{}
 	rows, err := w.v.Timeline(w.shipment.ID)
 	if err != nil {
 		return false, err
 	}
-	for _, r := range rows {
+	for i, r := range rows {
 		w.stored = append(w.stored, r.Event)
+		w.place[r.Event.EventID] = i
 	}
 	return true, nil
 }
 
 // events takes the events in the order in which they happened: what a business
 // step means depends on what was before.
-func (w *adding) events() error {
+func (w *adding) events() {
 	order := slices.Clone(w.a.events)
 	slices.SortStableFunc(order, func(a, b incoming) int { return a.event.OccurredAt.Compare(b.event.OccurredAt.Time) })
 	for _, in := range order {
 		var outcome IngestEvent
-		var err error
 		switch {
 		case in.refused:
 			outcome = IngestEvent{EventID: in.event.EventID, StatusCode: in.event.StatusCode, Outcome: outcomeRejected}
 		case in.withdraws:
 			outcome = w.withdraw(in)
 		default:
-			outcome, err = w.event(in)
-		}
-		if err != nil {
-			return err
+			outcome = w.event(in)
 		}
 		outcome.Index = in.index
 		w.outcomes = append(w.outcomes, outcome)
 	}
 	slices.SortStableFunc(w.outcomes, func(a, b IngestEvent) int { return a.Index - b.Index })
-	return nil
 }
 
 // event takes one event.
-func (w *adding) event(in incoming) (IngestEvent, error) {
+func (w *adding) event(in incoming) IngestEvent {
 	e := in.event
 	if e.StatusCode == "" {
 		e.StatusCode = w.status(in)
@@ -144,41 +140,37 @@ func (w *adding) event(in incoming) (IngestEvent, error) {
 		e.EventID = derived
 	}
 	out := IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
-	for _, id := range []string{e.EventID, derived} {
-		known, err := w.known(id)
-		if err != nil || known {
-			return out, err
-		}
+	if w.known(e.EventID) || w.known(derived) {
+		return out
 	}
 	w.append(e, in.index)
 	out.Outcome = outcomeAccepted
-	return out, nil
+	return out
 }
 
 func (w *adding) append(e otep.Event, index int) {
+	w.place[e.EventID] = len(w.stored)
 	w.stored = append(w.stored, e)
 	w.fresh[e.EventID] = index
 	w.ch.Events = append(w.ch.Events, cloud.TimelineEvent{ShipmentID: w.shipment.ID, BusinessID: w.shipment.BusinessID, Event: e})
 }
 
 // known reports whether an id is stored, taken back or not.
-func (w *adding) known(id string) (bool, error) {
-	if slices.ContainsFunc(w.stored, func(e otep.Event) bool { return e.EventID == id }) {
-		return true, nil
-	}
-	return w.v.HasEvent(w.shipment.ID, id)
+func (w *adding) known(id string) bool {
+	_, ok := w.place[id]
+	return ok
 }
 
 // status is what a business step means at this point of the timeline.
 func (w *adding) status(in incoming) otep.Code {
-	var before []otep.Event
-	for _, e := range w.stored {
-		if !e.OccurredAt.After(in.event.OccurredAt.Time) {
-			before = append(before, e)
+	var reached, out bool
+	for i := range w.stored {
+		if e := &w.stored[i]; !e.Withdrawn && !e.OccurredAt.After(in.event.OccurredAt.Time) {
+			out = out || e.StatusCode == otep.OutForDelivery
+			reached = reached || otep.Collected(w.stored[i:i+1])
 		}
 	}
-	out := slices.ContainsFunc(before, func(e otep.Event) bool { return e.StatusCode == otep.OutForDelivery })
-	code, _ := projection.Status(in.step, in.disposition, otep.Collected(before), out)
+	code, _ := projection.Status(in.step, in.disposition, reached, out)
 	return code
 }
 
@@ -203,7 +195,8 @@ func (w *adding) warn(member string, index int, message string) {
 	w.warnings = append(w.warnings, otep.Entry{Rule: ruleReplaced, Path: fmt.Sprintf("events[%d].%s", index, member), Message: message, Event: index})
 }
 
-// withdraw takes back an event that this provider sent.
+// withdraw takes back an event that this provider sent. Taking it back again
+// changes nothing.
 func (w *adding) withdraw(in incoming) IngestEvent {
 	out := IngestEvent{EventID: in.event.EventID, Outcome: outcomeRejected}
 	i := slices.IndexFunc(w.stored, func(e otep.Event) bool {
@@ -214,10 +207,13 @@ func (w *adding) withdraw(in incoming) IngestEvent {
 			Message: "errorDeclaration names no event that this provider sent", Event: in.index})
 		return out
 	}
-	e := w.stored[i]
-	w.stored = slices.Delete(w.stored, i, i+1)
-	w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time})
-	return IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeWithdrawn}
+	e := &w.stored[i]
+	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
+	if !e.Withdrawn {
+		e.Withdrawn, out.Outcome = true, outcomeWithdrawn
+		w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time})
+	}
+	return out
 }
 
 // observe makes an event of a current status that has changed since it was
@@ -245,11 +241,7 @@ func (w *adding) observe() error {
 			Source: &otep.Source{Type: w.by.SourceType, Provider: w.by.Code, RawStatus: w.a.status, Synthesized: true}}.Fill(w.shipment.Profile)
 		e.EventID = otep.ID(w.subject, e)
 		out.EventID = e.EventID
-		known, err := w.known(e.EventID)
-		if err != nil {
-			return err
-		}
-		if !known {
+		if !w.known(e.EventID) {
 			w.append(e, 0)
 			out.Outcome = outcomeAccepted
 		}
@@ -318,6 +310,11 @@ const (
 	ruleUnknownEvent = "I02"
 	ruleEPCIS        = "I03"
 )
+
+// ignoredID is the finding of an event id that is none.
+func ignoredID(path string, index int) otep.Entry {
+	return otep.Entry{Rule: ruleReplaced, Path: path, Message: "event_id must have 1 to 64 characters without control characters; it was replaced", Event: index}
+}
 
 // refusal is the finding of a parcel that may not be added to.
 func refusal(lang, prefix, code string) Finding {

@@ -2,9 +2,9 @@ package tracking
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -76,9 +76,14 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 				place[key] = i
 				list = append(list, arrival{index: i, subject: c.Subject, profile: otep.DefaultProfile})
 			}
-			if err := list[i].capture(c, now); err != nil {
+			if err := list[i].capture(c); err != nil {
 				return nil, nil, faults, err
 			}
+		}
+	}
+	for i := range list {
+		if err := list[i].judge(now); err != nil {
+			return nil, nil, faults, err
 		}
 	}
 	return list, skipped, faults, nil
@@ -92,70 +97,66 @@ func (a *arrival) fault(index int, path, message string) {
 	a.findings = append(a.findings, otep.Entry{Rule: ruleEPCIS, Path: at, Message: message, Event: index})
 }
 
-// capture takes one event, held to the same rules as a native one.
-func (a *arrival) capture(c projection.Captured, now time.Time) error {
+func (a *arrival) refuse(i int, path, message string) {
+	a.events[i].refused = true
+	a.fault(a.events[i].index, path, message)
+}
+
+// capture takes one event. Its status code stays empty when step and
+// disposition have to tell it.
+func (a *arrival) capture(c projection.Captured) error {
 	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, address: c.EventID}
+	in.event.StatusCode = otep.Code(c.Code)
 	for _, n := range c.Notes {
 		a.warnings = append(a.warnings, otep.Entry{Rule: ruleEPCIS, Path: fmt.Sprintf("eventList[%d]", c.Index), Message: n, Event: c.Index})
 	}
-	if c.Withdraws {
-		a.events = append(a.events, in)
-		return nil
-	}
-	e := c.Event
-	e.StatusCode = otep.Code(c.Code)
-	if c.Code == "" {
-		e.StatusCode = otep.InTransit // any known one: it is found when the timeline is
-	}
-	if what := e.OverLimit(); what != "" {
+	if what := in.event.OverLimit(); what != "" && !c.Withdraws {
 		return tooLarge(fmt.Sprintf("eventList[%d].%s", c.Index, what))
-	}
-	read, report, err := judge(a.subject, e, now)
-	if err != nil {
-		return err
-	}
-	for _, f := range report.Tolerant().Errors {
-		in.refused = true
-		a.fault(c.Index, f.Path, f.Message)
-	}
-	in.event = read
-	if c.Code == "" {
-		in.event.StatusCode, in.event.Phase = "", ""
 	}
 	a.events = append(a.events, in)
 	return nil
 }
 
-// judge reads one event as the validator does.
-func judge(s otep.Subject, e otep.Event, now time.Time) (otep.Event, otep.Report, error) {
-	type bare struct {
-		otep.Event
-		RecordedAt *otep.Time `json:"recorded_at,omitempty"`
-		Version    *string    `json:"otep_version,omitempty"`
-		EventID    *string    `json:"event_id,omitempty"`
-		Phase      *string    `json:"phase,omitempty"`
+// judge holds what was captured to the rules that native events are held to.
+func (a *arrival) judge(now time.Time) error {
+	var events []otep.Event
+	var at []int // where each stands
+	for i, in := range a.events {
+		if in.withdraws {
+			continue
+		}
+		e := in.event
+		if e.StatusCode == "" {
+			e.StatusCode = otep.InTransit // any known one: it is found when the timeline is
+		}
+		events, at = append(events, e), append(at, i)
 	}
-	b := bare{Event: e}
-	if e.EventID != "" {
-		b.EventID = &e.EventID
-	}
-	if e.Phase != "" {
-		b.Phase = &e.Phase
-	}
-	raw, err := json.Marshal(map[string]any{"otep_version": otep.Version, "profile": otep.DefaultProfile, "subject": s, "events": []bare{b}})
+	read, report, err := otep.Check(a.subject, events, now)
 	if err != nil {
-		return e, otep.Report{}, fmt.Errorf("encode event: %w", err)
+		return fmt.Errorf("check captured events: %w", err)
 	}
-	t, report, err := otep.Read(raw, now)
-	switch {
-	case errors.Is(err, otep.ErrTooLarge):
-		return e, report, tooLarge(err.Error())
-	case err != nil:
-		return e, report, cloud.E(cloud.Malformed, codeInvalidJSON)
-	case len(t.Events) == 1:
-		e = t.Events[0]
+	for i, e := range read {
+		in := &a.events[at[i]]
+		if in.event.StatusCode == "" {
+			e.StatusCode, e.Phase = "", ""
+		}
+		in.event = e
 	}
-	return e, report, nil
+	for _, i := range report.Ignored {
+		index := a.events[at[i]].index
+		a.warnings = append(a.warnings, ignoredID(fmt.Sprintf("eventList[%d].eventID", index), index))
+	}
+	for _, f := range report.Errors {
+		switch {
+		case f.Event < 0: // the subject, and with it all of them
+			for i := range a.events {
+				a.refuse(i, f.Path, f.Message)
+			}
+		case f.Rule != "V34": // the same id twice in a document is a repeat like any other
+			a.refuse(at[f.Event], strings.TrimPrefix(f.Path, fmt.Sprintf("events[%d].", f.Event)), f.Message)
+		}
+	}
+	return nil
 }
 
 func isMissing(err error) bool { return errors.Is(err, cloud.ErrNotFound) }

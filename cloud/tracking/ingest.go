@@ -116,7 +116,7 @@ func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (I
 
 // timelines splits a body into its timelines.
 func timelines(body []byte) (list []json.RawMessage, isList bool, err error) {
-	if !json.Valid(body) {
+	if !otep.ValidJSON(body) {
 		return nil, false, cloud.E(cloud.Malformed, codeInvalidJSON)
 	}
 	var d struct {
@@ -183,6 +183,9 @@ func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
 		if w.Rule < "V40" { // the merged timeline is judged, not this part of it
 			a.warnings = append(a.warnings, w)
 		}
+	}
+	for _, i := range report.Ignored {
+		a.warnings = append(a.warnings, ignoredID(fmt.Sprintf("events[%d].event_id", i), i))
 	}
 	for i, e := range t.Events {
 		if what := e.OverLimit(); what != "" {

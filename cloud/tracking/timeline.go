@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,19 @@ type TimelineOutput struct {
 	Private   bool   `json:"-"`
 
 	About cloud.ShipmentID `json:"-"`
+}
+
+// AppendJSON appends the answer as encoding/json writes it, with nothing
+// escaped for HTML. The error is errors.ErrUnsupported for other formats than
+// the native one.
+func (o TimelineOutput) AppendJSON(b []byte) ([]byte, error) {
+	t, ok := o.Data.(otep.Timeline)
+	if !ok || !o.Result {
+		return b, errors.ErrUnsupported
+	}
+	b = append(b, `{"result":true,"format":"`+o.Format+`","data":`...) // names of formats need no escapes
+	b, err := t.AppendJSON(b)
+	return append(b, '}'), err
 }
 
 // projector makes documents for a caller.
@@ -186,7 +200,7 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 		Numbers []string `json:"tracking_numbers"`
 		Format  string   `json:"format"`
 	}
-	if !json.Valid(in.Body) {
+	if !otep.ValidJSON(in.Body) {
 		return BatchOutput{}, cloud.E(cloud.Malformed, codeInvalidJSON)
 	}
 	if err := json.Unmarshal(in.Body, &want); err != nil {

@@ -65,7 +65,7 @@ type parcel struct {
 // there is none, or none that is still public.
 func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string, now time.Time) (parcel, error) {
 	number = strings.TrimSpace(number)
-	if number == "" || len(number) > 64 || !utf8.ValidString(number) {
+	if number == "" || len(number) > 64 || !utf8.ValidString(number) || strings.ContainsRune(number, 0) {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
 	sh, rows, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })

@@ -60,8 +60,10 @@ type World struct {
 }
 
 // New fills a fresh SQLite store.
-func New(t testing.TB) *World {
-	db := storetest.OpenSQLite(t)
+func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
+
+// NewOn fills an empty store.
+func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
 		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t)})}
 	db.OnCommit(w.Lockers.Committed)

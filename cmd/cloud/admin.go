@@ -49,6 +49,22 @@ func backup(ctx context.Context, s settings, file string, log *slog.Logger, stdo
 	return err
 }
 
+// rebuild finds what of timelines is missing, and stores it when write is set.
+func rebuild(ctx context.Context, s settings, write bool, log *slog.Logger, stdout io.Writer) (err error) {
+	srv, err := open(ctx, s, log)
+	if err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeAll(srv)) }()
+	found, err := srv.Rebuild(ctx, write)
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(found)
+}
+
 // supportBundle collects what helps to understand a node.
 func supportBundle(ctx context.Context, s settings, file string, log *slog.Logger, stdout io.Writer) (err error) {
 	srv, err := open(ctx, s, log)

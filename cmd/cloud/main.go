@@ -4,6 +4,7 @@
 //	cloud                               serves; SQLite in the data folder
 //	cloud --config cloud.yaml --check   checks settings and stops
 //	cloud backup copy.db                a consistent copy while it serves
+//	cloud rebuild --write               timeline events that the journal proves and that are missing
 //	cloud support-bundle out.tar.gz
 //
 // Long flags may have one dash. A flag wins over the environment, that over the
@@ -55,6 +56,9 @@ type options struct {
 	Backup   struct {
 		File string `arg:"" help:"Where to write the copy; it must not exist."`
 	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
+	Rebuild struct {
+		Write bool `help:"Store what is missing. Without it nothing is changed."`
+	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
 	SupportBundle struct {
 		File string `arg:"" help:"Where to write the bundle, tar.gz."`
 	} `cmd:"" help:"Collect versions, settings, devices and counters; never secrets or codes."`
@@ -99,6 +103,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return opt.DemoData.run(ctx, s, log, stdout)
 	case "backup <file>":
 		return backup(ctx, s, opt.Backup.File, log, stdout)
+	case "rebuild":
+		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}

@@ -255,6 +255,10 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 	require.NoError(t, err)
 	require.NoError(t, closeAll(srv))
 
+	out, err = program(t, "-data", dir, "rebuild")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"written":false,"records":0,"events":0,"missing":[],"different":[]}`, out)
+
 	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
 	_, err = program(t, "-data", dir, "support-bundle", bundle)
 	require.NoError(t, err)
@@ -276,8 +280,8 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 func TestAdminCommandsMakeNoData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "none")
-	for _, command := range []string{"backup", "support-bundle"} {
-		_, err := program(t, "-data", dir, command, filepath.Join(t.TempDir(), "x"))
+	for _, command := range [][]string{{"backup", filepath.Join(t.TempDir(), "x")}, {"support-bundle", filepath.Join(t.TempDir(), "x")}, {"rebuild"}, {"rebuild", "-write"}} {
+		_, err := program(t, append([]string{"-data", dir}, command...)...)
 		require.ErrorContains(t, err, "there is no data")
 		require.NoDirExists(t, dir)
 	}

@@ -152,8 +152,8 @@ func (r *reader) phase(i int, e *Event, v value) {
 	}
 }
 
-// eventID takes an id of 1 to 64 characters; another one is as none. Repeats
-// are found among all of them.
+// eventID takes an id of 1 to 64 characters, none of them a control character;
+// another one is as none. Repeats are found among all of them.
 func (r *reader) eventID(i int, e *Event, v value) {
 	s, ok := v.text()
 	if !ok || s == "" {
@@ -166,9 +166,11 @@ func (r *reader) eventID(i int, e *Event, v value) {
 		r.report.add("V34", path(i, "event_id"), i, s)
 	}
 	r.seen[s] = true
-	if isExternal(s) {
-		e.EventID = s
+	if !isExternal(s) {
+		r.report.Ignored = append(r.report.Ignored, i)
+		return
 	}
+	e.EventID = s
 }
 
 func extensions(e *Event, v value) error {

@@ -8,11 +8,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// ErrJSON is what Read answers to a body that is not JSON (RFC 8259, UTF-8),
-// that nests too deeply, or that repeats a member of one object, which readers
+// ErrJSON is what Read answers to a body that is not ValidJSON, that nests too deeply, or that repeats a member of one object, which readers
 // would understand differently.
 var ErrJSON = errors.New("not JSON")
 
@@ -28,7 +28,7 @@ type member struct {
 
 // document checks a body as a whole.
 func document(b []byte) (value, error) {
-	if !utf8.Valid(b) || !json.Valid(b) {
+	if !ValidJSON(b) {
 		return nil, ErrJSON
 	}
 	depth := 0
@@ -45,6 +45,46 @@ func document(b []byte) (value, error) {
 		}
 	}
 	return bytes.TrimSpace(b), nil
+}
+
+// ValidJSON reports whether b is JSON (RFC 8259) in UTF-8 whose text every
+// reader and every database takes alike: no string of it holds U+0000 or half
+// of a surrogate pair (RFC 7493 2.1).
+func ValidJSON(b []byte) bool {
+	if !utf8.Valid(b) || !json.Valid(b) {
+		return false
+	}
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if i < 0 {
+			return true
+		}
+		if b = b[i:]; b[1] != 'u' {
+			b = b[2:]
+			continue
+		}
+		r := escaped(b)
+		b = b[6:]
+		if utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, escaped(b)) == utf8.RuneError {
+				return false
+			}
+			b = b[6:]
+		}
+		if r == 0 {
+			return false
+		}
+	}
+}
+
+// escaped is the code unit that checked JSON gives as \uXXXX at its start, 0
+// for anything else.
+func escaped(b []byte) (r rune) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n)
 }
 
 // endOfString is the offset after the string that starts at b[i].

@@ -65,6 +65,13 @@ func TestReadRefuses(t *testing.T) {
 	for _, body := range []string{"", " ", "{", `{"a":1}x`, "\xef\xbb\xbf{}", "{\"a\":\"\xff\"}", `{'a':1}`, `{"a":01}`, `{"a":1,}`, "nul", `{"a":"` + "\n" + `"}`} {
 		f(body, ErrJSON, "not JSON")
 	}
+	for _, text := range []string{`\u0000`, `\\\u0000`, `\ud800`, `\udc00`, `\udc00\ud800`, `\ud800\u0041`, `\ud800x`, `\ud800\n`, "\xed\xa0\x80"} {
+		f(`{"x":["`+text+`"]}`, ErrJSON, "not JSON")
+		f(`{"`+text+`":1}`, ErrJSON, "not JSON")
+	}
+	for _, text := range []string{`\\u0000`, `\ud83d\udce6`, `\u0001\uffff`, `\\\\ud800`, `\"\/`} {
+		require.True(t, ValidJSON([]byte(`{"x":["`+text+`"]}`)), text)
+	}
 	f(`{"a":1,"a":2}`, ErrJSON, `"a" is given twice`)
 	f(`{"events":[],"\u0065vents":[1]}`, ErrJSON, `"events" is given twice`)
 	f(`{"subject":{"order_id":1,"order_id":2}}`, ErrJSON, `"order_id" is given twice`)

@@ -97,6 +97,8 @@ type Report struct {
 	// Level is 0 with any error, 2 without one when a code of a single profile
 	// is used, 1 otherwise.
 	Level int
+	// Ignored are the events of which a given id was no id, by index.
+	Ignored []int
 }
 
 // Conformant reports whether there is no error.
@@ -112,7 +114,7 @@ func (r Report) Refused(event int) bool {
 // Tolerant is the report as ingest takes it: errors of the timeline as a whole
 // are warnings.
 func (r Report) Tolerant() Report {
-	t := Report{Warnings: slices.Clone(r.Warnings), Level: r.Level}
+	t := Report{Warnings: slices.Clone(r.Warnings), Level: r.Level, Ignored: r.Ignored}
 	for _, e := range r.Errors {
 		if ruleByID[e.Rule].Whole() {
 			t.Warnings = append(t.Warnings, e)

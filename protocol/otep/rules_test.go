@@ -121,7 +121,7 @@ func TestEveryRule(t *testing.T) {
 	}
 	for field, bad := range map[string][]string{
 		"tracking_number": {`5`, `""`, `"  "`, `"a b"`, `"ä"`, `"a/b"`, `"` + strings.Repeat("a", 65) + `"`, `true`, `[]`}, "order_id": {`"5"`, `1.5`, `0`, `-1`, `9223372036854775808`, `1e30`, `true`},
-		"package_id": {`{}`, `1e-1`}, "external_tracking_number": {`""`, `5`, `"` + strings.Repeat("包", 65) + `"`, `"a\u0000b"`},
+		"package_id": {`{}`, `1e-1`}, "external_tracking_number": {`""`, `5`, `"` + strings.Repeat("包", 65) + `"`, `"a\u0001b"`},
 		"gs1_sscc": {`"106141412345678909"`, `"10614141234567890"`, `"11106141412345678908"`, `106141412345678908`, `"10614141234567890x"`, `""`}, "piece_id": {`""`, `7`},
 	} {
 		for _, v := range bad {

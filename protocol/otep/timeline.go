@@ -102,8 +102,15 @@ func Fold(profile string, s Subject, events []Event) Timeline {
 	return t
 }
 
-// order sorts events by Compare.
+// order sorts events by Compare. Most come in order.
 func order(events []Event) {
+	i := 1
+	for i < len(events) && compare(&events[i-1], &events[i]) <= 0 {
+		i++
+	}
+	if i >= len(events) {
+		return
+	}
 	slices.SortStableFunc(events, func(a, b Event) int { return compare(&a, &b) })
 }
 

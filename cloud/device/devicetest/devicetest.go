@@ -132,6 +132,17 @@ func (w *World) Stop() {
 	w.conns = nil
 }
 
+// Copy is a folder with a copy of the server's data.
+func (w *World) Copy() string {
+	w.T.Helper()
+	dir := w.T.TempDir()
+	require.NoError(w.T, w.Store.Backup(context.Background(), filepath.Join(dir, "postern.db")))
+	keys, err := os.ReadFile(filepath.Join(w.dir, "keys.json"))
+	require.NoError(w.T, err)
+	require.NoError(w.T, os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600))
+	return dir
+}
+
 // Device is one connection of a device, and the store behind it.
 type Device struct {
 	W    *World

@@ -292,9 +292,9 @@ func missingRows(t *testing.T, db *store.DB) {
 		} {
 			require.ErrorIs(t, err, cloud.ErrNotFound, name)
 		}
-		has, err := v.HasEvent(1, "x")
+		es, err := v.Timeline(1)
 		require.NoError(t, err)
-		require.False(t, has)
+		require.Empty(t, es)
 	})
 	for name, c := range map[string]*cloud.Changes{
 		"seen": {Seen: []cloud.DeviceSeen{{DeviceID: 1, Firmware: "1"}}},
@@ -580,11 +580,6 @@ func timeline(t *testing.T, db *store.DB) {
 	of, err := db.ListDeliveryShipments(t.Context(), 4)
 	require.NoError(t, err)
 	require.Equal(t, []cloud.Shipment{s}, of)
-	look(t, db, func(v cloud.View) {
-		has, err := v.HasEvent(1, "e1")
-		require.NoError(t, err)
-		require.True(t, has)
-	})
 }
 
 func accounts(t *testing.T, db *store.DB) {
@@ -771,7 +766,7 @@ func scanAt(t *testing.T, id, when string) otep.Event {
 	return otep.Event{EventID: id, Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "in_transit", Phase: "transit"}
 }
 
-// What a source took back is gone from the timeline, and does not come again.
+// What a source took back stays, marked, and does not come again.
 func withdrawn(t *testing.T, db *store.DB) {
 	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1"}
 	e := cloud.TimelineEvent{ShipmentID: 1, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}
@@ -781,14 +776,16 @@ func withdrawn(t *testing.T, db *store.DB) {
 	look(t, db, func(v cloud.View) {
 		es, err := v.Timeline(1)
 		require.NoError(t, err)
-		require.Empty(t, es)
-		has, err := v.HasEvent(1, "e1")
-		require.NoError(t, err)
-		require.True(t, has, "it is known all the same")
+		require.Len(t, es, 1)
+		require.True(t, es[0].Event.Withdrawn)
 	})
 	_, es, err := db.FindTimeline(t.Context(), "swp1", nil)
 	require.NoError(t, err)
-	require.Empty(t, es)
+	require.Len(t, es, 1)
+	require.True(t, es[0].Event.Withdrawn)
+	page, err := db.EventPage(t.Context(), cloud.EventQuery{BusinessID: 1, Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, page, "a page has none that were taken back")
 }
 
 func subjects(t *testing.T, db *store.DB) {

@@ -1,0 +1,178 @@
+package locker_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// timeline is PK-1's, folded; every event of it is held to the rules of ingest.
+func (s *story) timeline() otep.Timeline {
+	s.t.Helper()
+	sh, rows, err := s.Store.FindTimeline(ctx, "PK-1", nil)
+	require.NoError(s.t, err)
+	var events []otep.Event
+	for _, r := range rows {
+		events = append(events, r.Event)
+	}
+	t := otep.Fold(sh.Profile, otep.Subject{TrackingNumber: sh.Number}, events)
+	for i := range t.Events {
+		e := t.Events[i]
+		require.Empty(s.t, e.OverLimit())
+		read, report, err := otep.Check(t.Subject, []otep.Event{e}, time.Now())
+		require.NoError(s.t, err)
+		require.Empty(s.t, report.Errors)
+		require.Equal(s.t, e, read[0].Fill(sh.Profile), "canonical as it stands")
+	}
+	return t
+}
+
+// moves are the codes with source and reason.
+func (s *story) moves() (out []string) {
+	s.t.Helper()
+	for _, e := range s.timeline().Events {
+		out = append(out, strings.TrimSpace(string(e.StatusCode)+" "+e.Source.Type+" "+e.IncidentReason))
+	}
+	return out
+}
+
+// What of the platform's events becomes which event of a timeline (OTEP 14).
+func TestLockerEventsBecomeTimelineEvents(t *testing.T) {
+	t.Parallel()
+	f := func(name string, play func(s *story), want ...string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(t, 1, nil, func(s *story) {
+				time.Sleep(time.Minute) // doors close a little before they are told of
+				play(s)
+				require.Equal(s.t, append([]string{"information_submitted partner"}, want...), s.moves())
+			})
+		})
+	}
+	f("created by a partner", func(*story) {})
+	f("doors opened", func(s *story) { s.open() })
+	f("deposit", func(s *story) { s.settle(s.open()) }, "x-available_for_pickup locker")
+	f("collected", func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.pickUp("op_p", 2, nil, a.Doors...)
+		require.True(s.t, s.timeline().Delivered)
+	}, "x-available_for_pickup locker", "delivered locker")
+	f("not collected in time", func(s *story) {
+		s.settle(s.open())
+		s.soon(time.Minute)
+		time.Sleep(3 * time.Minute)
+	}, "x-available_for_pickup locker", "x-pickup_overdue locker pickup_expired")
+	f("taken out in a correction", func(s *story) {
+		a := s.open()
+		s.settle(a)
+		_, err := s.correct(func(b asked) {
+			s.opened(b)
+			s.Tell(wire.KindOpeningSettled, wire.OpeningSettled{OpeningID: b.OpeningID, ConfirmedBy: wire.ByDoorClose,
+				Packages: []wire.SettledPackage{{Ref: "PK-1", Door: b.Doors[0], Outcome: wire.Failed, FailureCode: "NOT_DEPOSITED"}}})
+		})
+		require.NoError(s.t, err)
+	}, "x-available_for_pickup locker", "x-removed_from_device locker")
+	f("failed", func(s *story) { s.failDoors() }, "out_for_delivery locker", "delivery_failed locker device_fault")
+	f("failed, on its way before", func(s *story) {
+		s.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: "PK-1", StatusCode: "in_transit"})
+		time.Sleep(time.Second)
+		s.failDoors()
+	}, "in_transit locker", "delivery_failed locker device_fault")
+	f("unverified", func(s *story) { s.end(s.open(), wire.EndDepositUnverified) })
+	f("cancelled", func(s *story) { require.NoError(s.t, s.cancel()) })
+}
+
+// Why a package could not be put in, as the cabinet says it.
+func TestFailureCodesBecomeReasons(t *testing.T) {
+	t.Parallel()
+	for code, reason := range map[string]string{"NO_COMPARTMENT": "device_full", "COMPARTMENT_OCCUPIED": "device_full", "DOOR_NOT_OPENED": "device_fault", "DEVICE_OFFLINE": "device_fault",
+		"PARCEL_TOO_LARGE": "oversize", "RECIPIENT_UNKNOWN": "address_incorrect", "ANOTHER": "other", "": "other"} {
+		tell(t, 2, nil, func(s *story) {
+			a := s.open()
+			b := wire.OpeningSettled{OpeningID: a.OpeningID, ConfirmedBy: wire.ByDoorClose}
+			for _, n := range a.Doors {
+				b.Doors = append(b.Doors, wire.SettledDoor{Door: n, OpenedAt: time.Now().UnixNano(), ClosedAt: time.Now().UnixNano()})
+				for _, ref := range a.Packages[n] {
+					p := wire.SettledPackage{Ref: ref, Door: n, Outcome: wire.Deposited}
+					if ref == "PK-1" {
+						p.Outcome, p.FailureCode = wire.Failed, code
+					}
+					b.Packages = append(b.Packages, p)
+				}
+			}
+			s.Tell(wire.KindOpeningSettled, b)
+			require.Equal(s.t, []string{"information_submitted partner", "out_for_delivery locker", "delivery_failed locker " + reason}, s.moves(), code)
+		})
+	}
+}
+
+// failDoors is a delivery of which every door fails to open.
+func (s *story) failDoors() {
+	s.t.Helper()
+	for range 12 { // as long as another compartment fits
+		if s.find().Status == cloud.DeliveryFailed {
+			return
+		}
+		a := s.ask()
+		s.begin(a)
+		s.outcome(a.id, wire.OutcomeFailed, map[uint]string{a.Doors[0]: "DOOR_OPEN_FAILED"})
+		s.end(a, wire.EndOpenFailed)
+	}
+	s.status(cloud.DeliveryFailed)
+}
+
+// Events made at a device pass what a partner's events pass.
+func TestEventsOfDevicesAreNormalised(t *testing.T) {
+	t.Parallel()
+	tell(t, 1, nil, func(s *story) {
+		at := time.Now()
+		say := func(b wire.TrackingEvent) {
+			s.t.Helper()
+			time.Sleep(time.Second)
+			s.Tell(wire.KindTrackingEvent, b)
+		}
+		say(wire.TrackingEvent{Subject: "pk-1", StatusCode: "otep:universal:arrival_scan", Location: "Dock 3", Extensions: map[string]string{"lane": "4"}})
+		events := s.timeline().Events
+		last := events[len(events)-1]
+		require.Equal(s.t, otep.ArrivalScan, last.StatusCode)
+		require.Equal(s.t, otep.PhaseInbound, last.Phase)
+		require.Equal(s.t, "Dock 3", last.Location.Name)
+		require.Equal(s.t, otep.Extensions{"lane": "4"}, last.Extensions)
+		require.True(s.t, last.OccurredAt.After(at))
+		say(wire.TrackingEvent{Subject: "PK-1", StatusCode: "refused"})
+		require.Equal(s.t, otep.RejectedByRecipient, *s.timeline().Current, "an accepted spelling")
+		require.Empty(s.t, s.Faults())
+
+		before := s.moves()
+		for i, bad := range []wire.TrackingEvent{
+			{Subject: "PK-1", StatusCode: "nonsense"}, {Subject: "PK-1"}, {Subject: "PK-1", StatusCode: "x-unheard_of"},
+			{Subject: "PK-1", StatusCode: "otep:phase:delivered"}, {Subject: "PK-1", StatusCode: "in_transit", Extensions: map[string]string{"k": strings.Repeat("x", otep.MaxExtensionsBytes)}},
+		} {
+			say(bad)
+			require.EqualValues(s.t, i+1, s.Faults()[cloud.DevBadBatch].Count, "%+v", bad)
+		}
+		require.Equal(s.t, before, s.moves())
+
+		// A label of the carrier's names the newest parcel of the business.
+		require.NoError(s.t, s.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+			sh, err := v.ShipmentByNumber("PK-1")
+			require.NoError(s.t, err)
+			sh.External = "UPS-7"
+			other := cloud.Shipment{ID: 9001, BusinessID: sh.BusinessID + 1, Number: "ELSEWHERE", External: "UPS-8", Profile: "parcel"}
+			return &cloud.Changes{Shipments: []cloud.Shipment{sh, other}}, nil
+		}))
+		say(wire.TrackingEvent{Subject: "ups-7", StatusCode: "return_to_sender"})
+		require.Equal(s.t, append(slices.Clone(before), "return_to_sender locker"), s.moves())
+		say(wire.TrackingEvent{Subject: "UPS-8", StatusCode: "in_transit"})
+		say(wire.TrackingEvent{Subject: "ELSEWHERE", StatusCode: "in_transit"})
+		require.EqualValues(s.t, 2, s.Faults()[cloud.DevForeignReference].Count)
+	})
+}
