@@ -55,6 +55,9 @@ type Caller struct {
 	Provider Provider // when Account.Type is ProviderType
 	Language string   // of messages, as in cloud/locale
 	BaseURL  string   // own address as the caller reaches it, without a slash at the end
+	// Surface is how the call came: web, api, graphql, mcp, import, app. Empty
+	// is api.
+	Surface string
 }
 
 // Anonymous reports whether nobody is behind the call.

@@ -16,6 +16,7 @@ type View interface {
 	NewID(IDKind) (int64, error)
 
 	Business(BusinessID) (Business, error)
+	Account(AccountID) (Account, error)
 	Provider(ProviderID) (Provider, error)
 	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
 
@@ -66,6 +67,18 @@ type View interface {
 	// taken back or not.
 	HasEvent(ShipmentID, string) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+
+	// Order, in a decision on PostgreSQL, waits for others that decide about
+	// the same order.
+	Order(BusinessID, OrderID) (Order, error)
+	OrderByNumber(BusinessID, string) (Order, error)
+	// OrderByRef finds an order by its reference among those of one customer,
+	// or with customer 0 of the business itself.
+	OrderByRef(b BusinessID, customer AccountID, ref string) (Order, error)
+	// OrdersByRef lists a business's orders with a reference, whosever they are.
+	OrdersByRef(BusinessID, string) ([]Order, error)
+	OrderShipment(OrderID) (Shipment, error)
+	Interception(BusinessID, InterceptionID) (Interception, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -110,6 +123,14 @@ type Changes struct {
 	Withdrawn    []EventRef
 	Observations []Observation
 
+	Orders          []Order // with packages
+	OrderTerms      []OrderTerms
+	OrderOperations []OrderOperation // insert
+	Interceptions   []Interception
+	// DroppedOrders are removed with all that is kept about them, but for
+	// operations of the same Changes and audit lines.
+	DroppedOrders []OrderKey
+
 	Outbox []OutboxWrite // insert
 	Audits []Audit       // insert
 }
@@ -150,6 +171,12 @@ type OutboxWrite struct {
 	Deliveries []OutboxDelivery
 }
 
+// OrderKey names an order of a business.
+type OrderKey struct {
+	BusinessID BusinessID
+	ID         OrderID
+}
+
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {
 	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
@@ -158,5 +185,6 @@ func (c *Changes) Empty() bool {
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
-		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
+		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

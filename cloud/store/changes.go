@@ -47,6 +47,8 @@ func (w *writer) changes(c *cloud.Changes) error {
 	if err := w.timelines(c); err != nil {
 		return err
 	}
+	w.orders(c)
+	w.interceptions(c)
 	w.outbox(c)
 	return nil
 }

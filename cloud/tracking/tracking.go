@@ -100,6 +100,8 @@ func owns(c cloud.Caller, s cloud.Shipment) bool {
 		return ofProvider(c.Provider, s)
 	case cloud.ClientAdmin, cloud.ClientEmployee:
 		return c.Account.BusinessID == s.BusinessID
+	case cloud.Customer:
+		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
 	case cloud.PlatformAdmin:
 		return true
 	}
@@ -113,5 +115,5 @@ func ofProvider(p cloud.Provider, s cloud.Shipment) bool {
 
 // subject is a shipment as timelines name it.
 func subject(s cloud.Shipment) otep.Subject {
-	return otep.Subject{TrackingNumber: s.Number, ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
+	return otep.Subject{TrackingNumber: s.Number, OrderID: int64(s.OrderID), ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
 }
