@@ -284,7 +284,7 @@ type Interception struct {
 	After      OrderStatus // 0 while the order is not stopped
 	Operation  int         // type of the latest operation
 
-	RejectReason, FailureReason                          string
+	RejectReason, FailureReason                       string
 	CreatedAt, InForceAt, HeldAt, ExecutedAt, EndedAt time.Time
 }
 
