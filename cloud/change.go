@@ -79,6 +79,10 @@ type View interface {
 	OrdersByRef(BusinessID, string) ([]Order, error)
 	OrderShipment(OrderID) (Shipment, error)
 	Interception(BusinessID, InterceptionID) (Interception, error)
+	OrderJob(BusinessID, string) (OrderJob, error)
+	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
+	// about the same row.
+	OrderJobRow(job string, row int) (OrderJobRow, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -127,6 +131,11 @@ type Changes struct {
 	OrderTerms      []OrderTerms
 	OrderOperations []OrderOperation // insert
 	Interceptions   []Interception
+	OrderJobs       []OrderJob
+	OrderJobRows    []OrderJobRow
+	// DropJobsBefore removes jobs that were finished before it; the zero time
+	// removes none.
+	DropJobsBefore time.Time
 	// DroppedOrders are removed with all that is kept about them, but for
 	// operations of the same Changes and audit lines.
 	DroppedOrders []OrderKey
@@ -186,5 +195,6 @@ func (c *Changes) Empty() bool {
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
-		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 &&
+		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

@@ -308,3 +308,41 @@ func (i Interception) Open() bool {
 func (i Interception) InForce() bool {
 	return i.Status == InterceptionInForce || i.Status == InterceptionHeld
 }
+
+// OrderJob is a batch of orders that is made in the background. Its rows hold
+// what is to be made and what became of it.
+type OrderJob struct {
+	ID          string // bat_…
+	BusinessID  BusinessID
+	AccountID   AccountID // who asked, and whose orders they are
+	Surface     string
+	Language    string
+	BaseURL     string
+	Total       int
+	StopOnError bool
+	Status      string // queued, processing, completed, failed
+	CreatedAt   time.Time
+	FinishedAt  time.Time
+}
+
+// States of a job.
+const (
+	JobQueued     = "queued"
+	JobProcessing = "processing"
+	JobCompleted  = "completed"
+	JobFailed     = "failed"
+)
+
+// OrderJobRow is one order of a job.
+type OrderJobRow struct {
+	JobID  string
+	Row    int // from 1
+	Input  []byte
+	Result []byte // JSON, nil while it is not made
+	Failed bool
+}
+
+// JobCount is how far a job has come.
+type JobCount struct {
+	Processed, Failed int
+}

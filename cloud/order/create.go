@@ -146,19 +146,27 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (C
 	if err := owners(c); err != nil {
 		return CreateOutput{}, err
 	}
+	return s.create(ctx, c, in, actCreate.by(c))
+}
+
+func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, operation int) (CreateOutput, error) {
 	now := s.time()
 	var out CreateOutput
-	decide := func() error {
-		return s.store.Decide(ctx, 0, func(v cloud.View) (ch *cloud.Changes, err error) {
-			out, ch, err = create(v, c, in, now, actCreate.by(c))
-			return ch, err
-		})
-	}
-	err := decide()
-	if errors.Is(err, cloud.ErrExists) { // the reference was taken at the same moment: now it is seen
-		err = decide()
-	}
+	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
+		out, ch, err = create(v, c, in, now, operation)
+		return ch, err
+	})
 	return out, err
+}
+
+// twice runs a decision that takes a reference again when that was taken at the
+// same moment: now it is seen.
+func (s *Service) twice(ctx context.Context, fn func(cloud.View) (*cloud.Changes, error)) error {
+	err := s.store.Decide(ctx, 0, fn)
+	if errors.Is(err, cloud.ErrExists) {
+		err = s.store.Decide(ctx, 0, fn)
+	}
+	return err
 }
 
 // create is the decision to make an order.

@@ -28,17 +28,22 @@ type Store interface {
 	ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, found []cloud.Order, err error)
 	SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error)
 	ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error)
+	ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error)
+	NextJobRow(ctx context.Context, job string) (int, error)
+	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }
 
 // Service is the feature.
 type Service struct {
-	store Store
-	now   func() time.Time
+	store   Store
+	now     func() time.Time
+	wake    chan struct{}
+	dropped time.Time // old jobs; owned by Run
 }
 
 // New builds the service; it starts nothing.
-func New(s Store) *Service { return &Service{store: s, now: time.Now} }
+func New(s Store) *Service { return &Service{store: s, now: time.Now, wake: make(chan struct{}, 1)} }
 
 // Error codes of this package.
 const (

@@ -117,6 +117,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlDropTerms":                  "a virtual table is said to be scanned whatever it does; this is a range of its row numbers",
 		"sqlShipmentsByPackageExternal": "sorts the orders of one carrier's number, which are few",
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
+		"sqlOpenJobs":                   "walks the partial index of unfinished jobs",
 		"sqlReleaseAny":                 "walks the partial index of held deliveries, once at start",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

@@ -63,3 +63,26 @@ CREATE TABLE interception (
   body TEXT NOT NULL
 ) @strict;
 CREATE INDEX interception_order ON interception (business_id, order_id, id);
+
+-- Orders that are made in the background. A row without a result is still to
+-- be made.
+CREATE TABLE order_job (
+  id TEXT PRIMARY KEY,
+  business_id @int NOT NULL,
+  status TEXT NOT NULL,
+  created_at @int,
+  finished_at @int,
+  body TEXT NOT NULL
+) @strict;
+CREATE INDEX order_job_open ON order_job (created_at, id) WHERE finished_at IS NULL;
+CREATE INDEX order_job_finished ON order_job (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE order_job_row (
+  job_id TEXT NOT NULL,
+  row_number @int NOT NULL,
+  failed @bool NOT NULL,
+  input @bytes NOT NULL,
+  result @bytes,
+  PRIMARY KEY (job_id, row_number)
+) @strict;
+CREATE INDEX order_job_row_open ON order_job_row (job_id, row_number) WHERE result IS NULL;

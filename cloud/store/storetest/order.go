@@ -314,3 +314,89 @@ func droppedOrders(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Len(t, es, 1, "the other order is as it was")
 }
+
+func orderJobs(t *testing.T, db *store.DB) {
+	j := cloud.OrderJob{ID: "bat_1", BusinessID: 1, AccountID: 2, Total: 3, Status: cloud.JobQueued, CreatedAt: now}
+	later := cloud.OrderJob{ID: "bat_0", BusinessID: 2, Total: 1, Status: cloud.JobProcessing, CreatedAt: now.Add(time.Second)}
+	write(t, db, 0, &cloud.Changes{OrderJobs: []cloud.OrderJob{later, j}, OrderJobRows: []cloud.OrderJobRow{
+		{JobID: "bat_1", Row: 1, Input: []byte("a")}, {JobID: "bat_1", Row: 2, Input: []byte("b")}, {JobID: "bat_1", Row: 3, Input: []byte("c")},
+		{JobID: "bat_0", Row: 1, Input: []byte("d")}}})
+	open, err := db.ListOpenJobs(t.Context(), 9)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.OrderJob{j, later}, open, "oldest first")
+	n, err := db.NextJobRow(t.Context(), "bat_1")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	done := cloud.OrderJobRow{JobID: "bat_1", Row: 1, Input: []byte{}, Result: []byte(`{}`), Failed: true}
+	write(t, db, 0, &cloud.Changes{OrderJobRows: []cloud.OrderJobRow{done}})
+	err = db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Orders: []cloud.Order{order(1, 1)}, OrderJobRows: []cloud.OrderJobRow{done}}, nil
+	})
+	require.ErrorIs(t, err, cloud.ErrStale, "a result is written once")
+	look(t, db, func(v cloud.View) {
+		_, err := v.Order(1, 1)
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+		row, err := v.OrderJobRow("bat_1", 1)
+		require.NoError(t, err)
+		require.Equal(t, done.Result, row.Result)
+		require.True(t, row.Failed)
+		_, err = v.OrderJob(2, "bat_1")
+		require.ErrorIs(t, err, cloud.ErrNotFound, "another business")
+	})
+	got, count, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, j, got)
+	require.Equal(t, cloud.JobCount{Processed: 1, Failed: 1}, count)
+	require.Len(t, rows, 1)
+	require.Equal(t, 2, rows[0].Row)
+	require.Nil(t, rows[0].Result)
+	_, _, _, err = db.ListJobRows(t.Context(), 2, "bat_1", 0, 9)
+	require.ErrorIs(t, err, cloud.ErrNotFound)
+
+	j.Status, j.FinishedAt = cloud.JobCompleted, now
+	write(t, db, 0, &cloud.Changes{OrderJobs: []cloud.OrderJob{j}, DropJobsBefore: now})
+	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
+	require.NoError(t, err)
+	write(t, db, 0, &cloud.Changes{DropJobsBefore: now.Add(time.Millisecond)})
+	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
+	require.ErrorIs(t, err, cloud.ErrNotFound)
+	look(t, db, func(v cloud.View) {
+		_, err := v.OrderJobRow("bat_1", 1)
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+	})
+	open, err = db.ListOpenJobs(t.Context(), 9)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.OrderJob{later}, open, "what is not finished stays")
+}
+
+func interceptions(t *testing.T, db *store.DB) {
+	r := rand.New(rand.NewPCG(5, 5))
+	var want []cloud.Interception
+	ch := &cloud.Changes{Orders: []cloud.Order{order(1, 1)}}
+	for id := range cloud.InterceptionID(5) {
+		i := random[cloud.Interception](r)
+		i.ID, i.BusinessID, i.OrderID = id+1, 1, 1
+		want = append(want, i)
+	}
+	ch.Interceptions = want
+	write(t, db, 0, ch)
+	want[2].Status = cloud.InterceptionWithdrawn
+	write(t, db, 0, &cloud.Changes{Interceptions: want[2:3]})
+	got, err := db.ListInterceptions(t.Context(), 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	look(t, db, func(v cloud.View) {
+		i, err := v.Interception(1, 3)
+		require.NoError(t, err)
+		require.Equal(t, want[2], i)
+		_, err = v.Interception(2, 3)
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+	})
+	got, err = db.ListInterceptions(t.Context(), 2, 1)
+	require.NoError(t, err)
+	require.Empty(t, got)
+	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}})
+	got, err = db.ListInterceptions(t.Context(), 1, 1)
+	require.NoError(t, err)
+	require.Empty(t, got)
+}

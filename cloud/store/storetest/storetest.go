@@ -117,6 +117,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"OrderShipments":           orderShipments,
 		"OrderSearch":              orderSearch,
 		"DroppedOrders":            droppedOrders,
+		"OrderJobs":                orderJobs,
+		"Interceptions":            interceptions,
 		"IDs":                      ids,
 		"OutboxLifecycle":          outboxLifecycle,
 		"OutboxLog":                outboxLog,
