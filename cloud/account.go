@@ -57,6 +57,9 @@ type Caller struct {
 	Language string   // of messages, as in cloud/locale
 	Scopes   []string // that the call is narrowed to; nil is everything that the account may
 	BaseURL  string   // own address as the caller reaches it, without a slash at the end
+	// Surface is how the call came: web, api, graphql, mcp, import, app. Empty
+	// is api.
+	Surface string
 }
 
 // Anonymous reports whether nobody is behind the call.

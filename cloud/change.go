@@ -16,6 +16,7 @@ type View interface {
 	NewID(IDKind) (int64, error)
 
 	Business(BusinessID) (Business, error)
+	Account(AccountID) (Account, error)
 	Provider(ProviderID) (Provider, error)
 	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
 
@@ -64,6 +65,22 @@ type View interface {
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+
+	// Order, in a decision on PostgreSQL, waits for others that decide about
+	// the same order.
+	Order(BusinessID, OrderID) (Order, error)
+	OrderByNumber(BusinessID, string) (Order, error)
+	// OrderByRef finds an order by its reference among those of one customer,
+	// or with customer 0 of the business itself.
+	OrderByRef(b BusinessID, customer AccountID, ref string) (Order, error)
+	// OrdersByRef lists a business's orders with a reference, whosever they are.
+	OrdersByRef(BusinessID, string) ([]Order, error)
+	OrderShipment(OrderID) (Shipment, error)
+	Interception(BusinessID, InterceptionID) (Interception, error)
+	OrderJob(BusinessID, string) (OrderJob, error)
+	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
+	// about the same row.
+	OrderJobRow(job string, row int) (OrderJobRow, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -108,6 +125,19 @@ type Changes struct {
 	Withdrawn    []EventRef
 	Observations []Observation
 
+	Orders          []Order // with packages
+	OrderTerms      []OrderTerms
+	OrderOperations []OrderOperation // insert
+	Interceptions   []Interception
+	OrderJobs       []OrderJob
+	OrderJobRows    []OrderJobRow
+	// DropJobsBefore removes jobs that were finished before it; the zero time
+	// removes none.
+	DropJobsBefore time.Time
+	// DroppedOrders are removed with all that is kept about them, but for
+	// operations of the same Changes and audit lines.
+	DroppedOrders []OrderKey
+
 	Outbox []OutboxWrite // insert
 	Audits []Audit       // insert
 }
@@ -148,6 +178,12 @@ type OutboxWrite struct {
 	Deliveries []OutboxDelivery
 }
 
+// OrderKey names an order of a business.
+type OrderKey struct {
+	BusinessID BusinessID
+	ID         OrderID
+}
+
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {
 	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
@@ -156,5 +192,7 @@ func (c *Changes) Empty() bool {
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
-		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
+		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 &&
+		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

@@ -30,6 +30,10 @@ type (
 	DeviceOrderID int64
 	ExceptionID   int64
 	OutboxID      int64 // one webhook delivery: a fact to one receiver
+
+	OrderID        int64
+	PackageID      int64 // of an order
+	InterceptionID int64
 )
 
 // IDKind is a sequence of ids; each starts at 1.
@@ -49,6 +53,11 @@ const (
 	ExceptionIDs   IDKind = "exception"
 	OutboxIDs      IDKind = "outbox"
 	EventIDs       IDKind = "event" // the number in an outbox event's id
+
+	OrderIDs        IDKind = "order"
+	PackageIDs      IDKind = "package"
+	InterceptionIDs IDKind = "interception"
+	FileIDs         IDKind = "file"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

@@ -17,6 +17,8 @@ type Shipment struct {
 	Estimated  string // delivery, as its source wrote it: RFC 3339; empty when not known
 	ProviderID ProviderID
 	DeliveryID DeliveryID // a partner's parcel in a locker; 0 otherwise
+	OrderID    OrderID    // whose packages it is; 0 otherwise
+	CustomerID AccountID  // whose order that is; 0 when it is the business's own
 	Profile    string
 	Current    otep.Code // cached fold of the timeline, never the truth
 	LastAt     time.Time // occurred_at of the latest event
@@ -25,7 +27,7 @@ type Shipment struct {
 
 // Subject is a shipment as timelines name it.
 func (s Shipment) Subject() otep.Subject {
-	return otep.Subject{TrackingNumber: s.Number, ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
+	return otep.Subject{TrackingNumber: s.Number, OrderID: int64(s.OrderID), ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
 }
 
 // TimelineEvent is one stored event of a shipment. It is never changed.

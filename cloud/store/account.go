@@ -114,6 +114,10 @@ func (v *view) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return one(v.ctx, v.q, sqlBusiness, scanBusiness, int64(id))
 }
 
+func (v *view) Account(id cloud.AccountID) (cloud.Account, error) {
+	return one(v.ctx, v.q, sqlAccount, scanAccount, int64(id))
+}
+
 func (v *view) Provider(id cloud.ProviderID) (cloud.Provider, error) {
 	return one(v.ctx, v.q, sqlProvider, scanProvider, int64(id))
 }

@@ -47,6 +47,9 @@ func (w *writer) changes(c *cloud.Changes) error {
 	if err := w.timelines(c); err != nil {
 		return err
 	}
+	w.orders(c)
+	w.interceptions(c)
+	w.orderJobs(c)
 	w.outbox(c)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -29,12 +30,13 @@ const sqlLockDevice = `SELECT id FROM device WHERE id = $1 @lock`
 type postgres struct {
 	pool      *pgxpool.Pool
 	committed func(*cloud.Changes)
+	trigrams  bool // orders are searched by them
 	// stripes keep decisions about one device on this node in line before
 	// they reach the row lock, up to and including what is told after commit.
 	stripes [pgStripes]sync.Mutex
 }
 
-func openPostgres(ctx context.Context, url string, committed func(*cloud.Changes)) (*postgres, error) {
+func openPostgres(ctx context.Context, url string, log *slog.Logger, committed func(*cloud.Changes)) (*postgres, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database address does not parse") // the cause may show the password
@@ -51,7 +53,12 @@ func openPostgres(ctx context.Context, url string, committed func(*cloud.Changes
 		pool.Close()
 		return nil, err
 	}
-	return &postgres{pool: pool, committed: committed}, nil
+	trigrams, err := indexSearch(ctx, pool, log)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &postgres{pool: pool, committed: committed, trigrams: trigrams}, nil
 }
 
 func (e *postgres) close() error {

@@ -101,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	var err error
 	if isPostgres(cfg.URL) {
-		db.engine, err = openPostgres(ctx, cfg.URL, db.committed)
+		db.engine, err = openPostgres(ctx, cfg.URL, db.log, db.committed)
 	} else {
 		var path string
 		if path, err = litePath(cfg); err == nil {

@@ -29,6 +29,17 @@ WHERE business_id = $1 AND external_key = $2 AND external_key <> '' ORDER BY id 
 WHERE business_id = $1 AND sscc = $2 AND sscc <> '' ORDER BY id LIMIT 20`
 	sqlShipmentsByPiece = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE business_id = $1 AND piece = $2 AND piece <> '' ORDER BY id LIMIT 20`
+	sqlShipmentsByOrder   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`
+	sqlShipmentsByPackage = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE id = $2)`
+	sqlShipmentsByPackageNumber = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE number_key = $2)`
+	sqlShipmentsByPackageExternal = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $2 AND external_key <> '') ORDER BY id LIMIT 20`
+	sqlShipmentOfPackage = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE number_key = $1)`
+	sqlNewestByPackageExternal = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $1 AND external_key <> '') ORDER BY id DESC LIMIT 20`
 	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3, told = 2 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
@@ -37,26 +48,27 @@ WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
 	// A page of a business's events: strictly behind (occurred_at, n), oldest first.
 	sqlEventPage = `SELECT t.n, t.occurred_at, t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
-  s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated
+  s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated, s.order_id, s.customer_id
 FROM timeline t JOIN shipment s ON s.id = t.shipment_id
 WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND t.occurred_at >= $2 AND t.occurred_at < $3
   AND (t.occurred_at > $4 OR t.occurred_at = $4 AND t.n > $5) AND ($6 = 0 OR s.provider_id = $6)
 ORDER BY t.occurred_at, t.n LIMIT $7`
 
 	shipmentColumns = `id, business_id, number, external, provider_id, delivery_id, profile, current_code, last_at, created_at,
-  sscc, piece, estimated`
+  sscc, piece, estimated, order_id, customer_id`
 )
 
 const sqlSaveShipment = `INSERT INTO shipment (
   id, business_id, number, number_key, external, provider_id, delivery_id, profile, current_code, last_at,
-  created_at, external_key, sscc, piece, estimated)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+  created_at, external_key, sscc, piece, estimated, order_id, customer_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, number = excluded.number, number_key = excluded.number_key, external =
   excluded.external, provider_id = excluded.provider_id, delivery_id = excluded.delivery_id, profile =
   excluded.profile, current_code = excluded.current_code, last_at = excluded.last_at, created_at =
   excluded.created_at, external_key = excluded.external_key, sscc = excluded.sscc, piece = excluded.piece,
-  estimated = excluded.estimated`
+  estimated = excluded.estimated, order_id = excluded.order_id,
+  customer_id = excluded.customer_id`
 
 const sqlAddEvent = `INSERT INTO timeline (
   shipment_id, business_id, event_id, occurred_at, event)
@@ -65,7 +77,7 @@ ON CONFLICT (shipment_id, event_id) DO NOTHING`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID)
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
@@ -94,7 +106,7 @@ type timelineRow struct {
 func scanTimeline(r rows, t *timelineRow) error {
 	s := &t.Shipment
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &t.lines)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &t.lines)
 }
 
 func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
@@ -135,14 +147,21 @@ func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
 // about what it finds.
 func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
-	for _, by := range []struct{ sql, key string }{
+	for _, by := range []struct {
+		sql string
+		key any
+	}{
 		{sqlShipmentsByNumber, numberKey(s.TrackingNumber)},
+		{sqlShipmentsByPackageNumber, numberKey(s.TrackingNumber)},
 		{sqlShipmentsByExternal, numberKey(s.ExternalTrackingNumber)},
+		{sqlShipmentsByPackageExternal, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsByNumber, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsBySSCC, s.SSCC},
+		{sqlShipmentsByPackage, s.PackageID},
+		{sqlShipmentsByOrder, s.OrderID},
 		{sqlShipmentsByPiece, s.PieceID},
 	} {
-		if by.key == "" {
+		if by.key == "" || by.key == int64(0) {
 			continue
 		}
 		if v.locks {
@@ -168,7 +187,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 	for _, s := range c.Shipments {
 		w.add(anything, sqlSaveShipment, int64(s.ID), int64(s.BusinessID), s.Number, numberKey(s.Number), s.External,
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
-			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated)
+			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID))
 	}
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
@@ -194,9 +213,10 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 	return readOne(ctx, db, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
-// FindTimeline finds a shipment by its tracking number, else by a carrier's
-// number, together with its events as they stood at one moment, in no
-// particular order, those taken back marked as withdrawn. Of several with one carrier's number it is the newest that
+// FindTimeline finds a shipment by its tracking number, else by that of a
+// package of its order, else by a carrier's number for either, together with
+// its events as they stood at one moment, in no particular order, those taken
+// back marked as withdrawn. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil.
 func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
 	found, err := readOne(ctx, db, sqlTimelineByNumber, scanTimeline, numberKey(number))
@@ -208,7 +228,13 @@ func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud
 		return s, nil, err
 	}
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
-		if s, err = byExternal(ctx, q, number, prefer); err == nil {
+		s, err = one(ctx, q, sqlShipmentOfPackage, scanShipment, numberKey(number))
+		for _, sql := range []string{sqlNewestByExternal, sqlNewestByPackageExternal} {
+			if errors.Is(err, cloud.ErrNotFound) {
+				s, err = byExternal(ctx, q, sql, number, prefer)
+			}
+		}
+		if err == nil {
 			es, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID))
 		}
 		return err
@@ -216,8 +242,8 @@ func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud
 	return s, es, err
 }
 
-func byExternal(ctx context.Context, q querier, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, error) {
-	found, err := list(ctx, q, sqlNewestByExternal, scanShipment, numberKey(number))
+func byExternal(ctx context.Context, q querier, sql, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, error) {
+	found, err := list(ctx, q, sql, scanShipment, numberKey(number))
 	if err != nil {
 		return cloud.Shipment{}, err
 	}
@@ -254,5 +280,5 @@ func (db *DB) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventR
 func scanEventRow(r rows, e *cloud.EventRow) error {
 	s := &e.Shipment
 	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), (*eventColumn)(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
-		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated)
+		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID)
 }

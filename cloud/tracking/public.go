@@ -34,7 +34,7 @@ type PublicOutput struct {
 	OTEPStatus     *otep.Code  `json:"otep_status"`
 	StatusLabel    *string     `json:"status_label"`
 	ScheduledDate  *string     `json:"scheduled_date" graphql:"Date"`
-	TimeWindow     *struct{}   `json:"time_window" graphql:"JSON"`
+	TimeWindow     *TimeWindow `json:"time_window" graphql:"JSON"`
 	ETA            *string     `json:"eta" graphql:"DateTime"`
 	StopsBefore    *int        `json:"stops_before"`
 	Recipient      Recipient   `json:"recipient" graphql:"JSON"`
@@ -73,6 +73,11 @@ type (
 		PostalCode *string `json:"postal_code"`
 		Country    *string `json:"country"`
 	}
+	// TimeWindow is when the stop is to be, in local time.
+	TimeWindow struct {
+		Start string `json:"start"` // HH:MM
+		End   string `json:"end"`
+	}
 	// Carrier is who brings it.
 	Carrier struct {
 		Code    *string `json:"code"`
@@ -82,10 +87,10 @@ type (
 	}
 	// Package is the parcel itself.
 	Package struct {
-		TrackingNumber string     `json:"tracking_number"`
-		Status         *otep.Code `json:"status"`
-		Weight         *float64   `json:"weight"`
-		WeightUnit     string     `json:"weight_unit"`
+		TrackingNumber string   `json:"tracking_number"`
+		Status         *string  `json:"status"` // of an order's package its own, else the parcel's OTEP code
+		Weight         *float64 `json:"weight"`
+		WeightUnit     string   `json:"weight_unit"`
 	}
 	// Event is one entry of the history.
 	Event struct {
@@ -148,7 +153,7 @@ var statusIDs = map[otep.Code]int{
 	otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.OutForPickup: 20, otep.PickedUp: 21,
 	otep.PickupFailed: 22, otep.PickupRescheduled: 23, otep.Received: 30, otep.ArrivalScan: 31, otep.InTransit: 32, otep.PackageOutbound: 33,
 	otep.RemovedFromRoute: 34, otep.RouteCancelled: 35, otep.OutForDelivery: 40, otep.Delivered: 41, otep.DeliveryFailed: 43,
-	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Cancelled: 50,
+	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Intercepted: 48, otep.Cancelled: 50,
 	otep.PickupOverdue: 51, otep.RemovedFromDevice: 52,
 }
 
@@ -164,17 +169,22 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 		label := locale.Status(c.Language, *cur)
 		out.StatusLabel, out.LastAt = &label, p.timeline.LastEventAt.Time
 	}
-	pack := Package{TrackingNumber: p.shipment.Number, Status: p.timeline.Current, WeightUnit: "kg"}
+	pack := Package{TrackingNumber: p.shipment.Number, Status: (*string)(p.timeline.Current), WeightUnit: "kg"}
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		if err := business(v, p, &out); err != nil {
 			return err
+		}
+		if p.shipment.OrderID != 0 {
+			return order(v, p, in.Verify, &out)
 		}
 		return delivery(v, p, in.Verify, &out, &pack)
 	})
 	if err != nil {
 		return PublicOutput{}, err
 	}
-	out.Packages = append(out.Packages, pack)
+	if p.shipment.OrderID == 0 {
+		out.Packages = append(out.Packages, pack)
+	}
 	out.Events = history(p.timeline, c.Language, out.Zone)
 	return out, nil
 }
@@ -196,6 +206,41 @@ func business(v cloud.View, p parcel, out *PublicOutput) error {
 	}
 	out.Carrier = Carrier{Code: cloud.OrNull(prov.Code), Name: cloud.OrNull(prov.Name)}
 	return err
+}
+
+// order fills in what the parcel's order tells.
+func order(v cloud.View, p parcel, verify string, out *PublicOutput) error {
+	o, err := v.Order(p.shipment.BusinessID, p.shipment.OrderID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kind, id, name := string(o.Type), int(o.Status), o.Status.String()
+	out.OrderRef, out.Family, out.Type, out.OrderStatusID, out.OrderStatus = cloud.OrNull(o.Ref), cloud.LocalDelivery, &kind, &id, &name
+	out.ScheduledDate, out.ETA = cloud.OrNull(o.ScheduledDate), cloud.Stamp(o.ETA, out.Zone)
+	if o.WindowStart != "" {
+		out.TimeWindow = &TimeWindow{Start: o.WindowStart, End: o.WindowEnd}
+	}
+	for _, x := range o.Packages {
+		status := string(x.Status)
+		out.Packages = append(out.Packages, Package{TrackingNumber: x.Number, Status: &status, Weight: cloud.OrNull(x.Weight), WeightUnit: x.WeightUnit})
+	}
+	if a := o.Recipient; a != nil {
+		out.Recipient = consignee(*a, p.owner || verified(a.Phone, verify))
+	}
+	return nil
+}
+
+// consignee is who an order is for: in full for those who may see it.
+func consignee(a cloud.Address, whole bool) Recipient {
+	r := Recipient{Name: cloud.OrNull(a.Name), City: cloud.OrNull(a.City), Province: cloud.OrNull(a.Province), PostalCode: cloud.OrNull(a.PostalCode),
+		Country: cloud.OrNull(a.Country)}
+	if !whole {
+		r.Name, r.PostalCode = cloud.OrNull(maskName(a.Name)), cloud.OrNull(maskPostalCode(a.PostalCode))
+	}
+	return r
 }
 
 // delivery fills in what the parcel's locker delivery tells.
@@ -324,6 +369,18 @@ func maskName(name string) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// maskPostalCode leaves the first half of a postal code: M5V *** of M5V 2T6.
+func maskPostalCode(code string) string {
+	if first, _, parts := strings.Cut(code, " "); parts {
+		return first + " ***"
+	}
+	runes := []rune(code)
+	if len(runes) == 0 {
+		return ""
+	}
+	return string(runes[:len(runes)/2]) + "***"
 }
 
 // GraphQLName is the type's name there.

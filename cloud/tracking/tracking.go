@@ -100,6 +100,8 @@ func owns(c cloud.Caller, s cloud.Shipment) bool {
 		return ofProvider(c.Provider, s)
 	case cloud.ClientAdmin, cloud.ClientEmployee:
 		return c.Account.BusinessID == s.BusinessID
+	case cloud.Customer:
+		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
 	case cloud.PlatformAdmin:
 		return true
 	}

@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"cloud/locale":     {"cloud", "protocol/otep"},
 	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
 	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},
+	"cloud/order":      {"cloud", "cloud/locale", "protocol/otep"},
 	"cloud/projection": {"protocol/otep"},
 	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},

@@ -1,0 +1,348 @@
+package cloud
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// OrderType says which stops an order has.
+type OrderType string
+
+// Types of orders.
+const (
+	DeliveryOrder OrderType = "D"   // a stop at the recipient
+	PickupOrder   OrderType = "P"   // a stop at the sender
+	PointToPoint  OrderType = "P2P" // both
+)
+
+// LocalDelivery is the family of orders with stops, as keys of price hiding
+// name it.
+const LocalDelivery = "local_delivery"
+
+// Order is one job for a business: packages from a sender to a recipient, each
+// end of which may be a warehouse.
+type Order struct {
+	ID             OrderID
+	BusinessID     BusinessID
+	CustomerID     AccountID // whose order it is; 0 when it is the business's own
+	Number         string    // SR204518837, unique in the deployment
+	Ref            string    // unique per business and customer
+	ExternalNumber string    // tracking number at a carrier
+	ExternalID     string    // id in a shop or partner system
+	Type           OrderType
+	Status         OrderStatus
+	// Before is the status to go back to from planning and from a third party; 0
+	// outside of them.
+	Before OrderStatus
+	// Collected says that the goods have left their sender.
+	Collected bool
+
+	SelfDelivery  bool
+	ScheduledDate string // YYYY-MM-DD in the business's time zone, "" when not planned
+	WindowStart   string // HH:MM at the stop, "" when any time will do
+	WindowEnd     string
+	Service       int // minutes at the stop
+	Priority      int // 0 to 9
+
+	Sender      *Address
+	Recipient   *Address
+	WarehouseID int64
+	Packages    []OrderPackage
+
+	Skills            []string
+	Instruction       string
+	Note              string
+	SignatureRequired bool
+	PhotoRequired     bool
+	AgeVerification   int
+	COD               *Money
+	Declared          *Money
+
+	RouteID    int64
+	Stop       int
+	DriverID   AccountID
+	DriverName string
+	ETA        time.Time
+	// BrokerID is the contractor whose active assignment holds the order. It is
+	// what lets a contractor see it.
+	BrokerID AccountID
+
+	// InterceptionID is the latest interception, open or not.
+	InterceptionID InterceptionID
+	Attempts       int
+	Prices         *OrderPrices // nil while the order has no price
+	PaymentStatus  string
+	Source         string // web, api, graphql, mcp, import, …
+	Metadata       map[string]string
+	HoldReason     string
+	HoldUntil      time.Time
+	// Reroutes counts the orders that took this one's place under its reference.
+	Reroutes int
+
+	CreatedAt, UpdatedAt, DeliveredAt, CancelledAt time.Time
+	CancelReason                                   string
+}
+
+// OrderPrices are the amounts of an order.
+type OrderPrices struct {
+	Shipping Money
+	Tax      Money
+	Total    Money
+	Paid     Money
+	Currency string // ISO 4217
+	Details  []PriceDetail
+}
+
+// PriceDetail is one line of a price.
+type PriceDetail struct {
+	Code     string  `json:"code"`
+	Name     string  `json:"name"`
+	Amount   Money   `json:"amount"`
+	Quantity float64 `json:"quantity"`
+	Taxable  bool    `json:"taxable"`
+}
+
+// Payment states of an order.
+const (
+	Unpaid        = "unpaid"
+	Paid          = "paid"
+	PartiallyPaid = "partially_paid"
+	Refunded      = "refunded"
+	Offline       = "offline"
+)
+
+// Address is a place with a person.
+type Address struct {
+	Name       string   `json:"name"`
+	Company    string   `json:"company"`
+	Phone      string   `json:"phone"`
+	Email      string   `json:"email"`
+	Line1      string   `json:"address_line1"`
+	Line2      string   `json:"address_line2"`
+	City       string   `json:"city"`
+	Province   string   `json:"province"`
+	PostalCode string   `json:"postal_code"`
+	Country    string   `json:"country"` // ISO 3166-1 alpha-2
+	Latitude   *float64 `json:"latitude"`
+	Longitude  *float64 `json:"longitude"`
+	BuzzCode   string   `json:"buzz_code"`
+	Kind       string   `json:"address_type"` // residential, commercial, unknown
+}
+
+// OrderPackage is one parcel of an order.
+type OrderPackage struct {
+	ID             PackageID
+	Ref            string
+	Number         string // the order's with -1, -2, …
+	ExternalNumber string
+	Barcode        string
+	Description    string
+	Quantity       int
+	Weight         float64
+	Length         float64
+	Width          float64
+	Height         float64
+	WeightUnit     string // kg, g, lb, oz
+	DimensionUnit  string // cm, in, mm
+	Declared       *Money
+	Status         OrderPackageStatus
+	Items          []PackageItem
+}
+
+// PackageItem is one kind of goods in a package.
+type PackageItem struct {
+	SKU       string `json:"sku"`
+	Name      string `json:"name"`
+	Quantity  int    `json:"quantity"`
+	UnitPrice *Money `json:"unit_price"`
+	HSCode    string `json:"hs_code"`
+	Origin    string `json:"origin_country"`
+}
+
+// OrderPackageStatus is where one package of an order is.
+type OrderPackageStatus string
+
+// States of an order's package.
+const (
+	OrderPackageCreated        OrderPackageStatus = "created"
+	OrderPackageReceived       OrderPackageStatus = "received"
+	OrderPackageInTransit      OrderPackageStatus = "in_transit"
+	OrderPackageOutForDelivery OrderPackageStatus = "out_for_delivery"
+	OrderPackageDelivered      OrderPackageStatus = "delivered"
+	OrderPackageFailed         OrderPackageStatus = "failed"
+	OrderPackageReturned       OrderPackageStatus = "returned"
+	OrderPackageCancelled      OrderPackageStatus = "cancelled"
+	OrderPackageInLocker       OrderPackageStatus = "in_locker"
+	OrderPackageLost           OrderPackageStatus = "lost"
+)
+
+// OrderOperation is one thing that was done to an order, by whom. It is never
+// changed.
+type OrderOperation struct {
+	ID         int64 // given by the store, in the order of writing
+	OrderID    OrderID
+	BusinessID BusinessID
+	PackageID  PackageID
+	Type       int // operation type; its first digit is the channel
+	Before     OrderStatus
+	After      OrderStatus
+	Changes    map[string]FieldChange
+	Note       string
+	Operator   Operator
+	At         time.Time
+}
+
+// FieldChange is what became of one member.
+type FieldChange struct {
+	From any `json:"from"`
+	To   any `json:"to"`
+}
+
+// Operator is who did something.
+type Operator struct {
+	Type string    `json:"type"` // user, customer, driver, system, api, device, partner
+	ID   AccountID `json:"id"`
+	Name string    `json:"name"`
+}
+
+// OrderTerms is what an order is found by in a search. It replaces what was
+// kept before.
+type OrderTerms struct {
+	BusinessID BusinessID
+	OrderID    OrderID
+	Terms      [SearchFields]string // by SearchField, folded; "" is not searched
+}
+
+// SearchField is a field that a search looks at.
+type SearchField int
+
+// Fields of a search.
+const (
+	SearchNumber SearchField = iota
+	SearchExternal
+	SearchRef
+	SearchName
+	SearchPhone
+
+	SearchFields = 5
+)
+
+// OrderQuery asks for a page of orders. Zero fields do not filter.
+type OrderQuery struct {
+	BusinessID                 BusinessID // required
+	CustomerID                 AccountID
+	BrokerID                   AccountID
+	DriverID                   AccountID
+	RouteID                    int64
+	WarehouseID                int64
+	Statuses                   []OrderStatus
+	Type                       OrderType
+	ScheduledFrom, ScheduledTo string // YYYY-MM-DD, both included
+	CreatedFrom, CreatedTo     time.Time
+	Keyword                    string // folded, at least three characters: part of what orders are found by
+	Sort                       string // id, created_at, updated_at, scheduled_date, priority, order_status_id
+	Descending                 bool
+	Offset, Limit              int
+}
+
+// OrderSearch asks for orders by what they are found by: those that contain
+// Text, or with Grams those that contain some of these. All of it is folded and
+// has at least three characters.
+type OrderSearch struct {
+	BusinessID BusinessID // required
+	CustomerID AccountID  // 0: everybody's
+	BrokerID   AccountID  // 0: whoever holds them
+	Fields     []SearchField
+	Text       string
+	Grams      []string
+	Limit      int // rows, not orders
+}
+
+// OrderMatch is an order with the field that a search found it by.
+type OrderMatch struct {
+	Order Order
+	Field SearchField
+	Value string // of the field, folded
+}
+
+// Interception is a request to stop an order on its way. At most one of an
+// order is open.
+type Interception struct {
+	ID         InterceptionID
+	BusinessID BusinessID
+	OrderID    OrderID
+	Status     string
+	Requested  string // outcome that was asked for
+	Outcome    string // that was executed
+	NewAddress *Address
+	NewDate    string
+	Reason     string
+	By         Operator
+	Before     OrderStatus // of the order when it was stopped, or when it was asked for
+	BeforeCode otep.Code   // current in the timeline when it was stopped
+	After      OrderStatus // 0 while the order is not stopped
+	Operation  int         // type of the latest operation
+
+	RejectReason, FailureReason                       string
+	CreatedAt, InForceAt, HeldAt, ExecutedAt, EndedAt time.Time
+}
+
+// States of an interception.
+const (
+	InterceptionRequested = "requested"
+	InterceptionInForce   = "in_force"
+	InterceptionHeld      = "held"
+	InterceptionExecuted  = "executed"
+	InterceptionWithdrawn = "withdrawn"
+	InterceptionRejected  = "rejected"
+	InterceptionFailed    = "failed"
+)
+
+// Open reports whether the interception has no end yet.
+func (i Interception) Open() bool {
+	return i.Status == InterceptionRequested || i.InForce()
+}
+
+// InForce reports whether the interception keeps its order stopped.
+func (i Interception) InForce() bool {
+	return i.Status == InterceptionInForce || i.Status == InterceptionHeld
+}
+
+// OrderJob is a batch of orders that is made in the background. Its rows hold
+// what is to be made and what became of it.
+type OrderJob struct {
+	ID          string // bat_…
+	BusinessID  BusinessID
+	AccountID   AccountID // who asked, and whose orders they are
+	Surface     string
+	Language    string
+	BaseURL     string
+	Total       int
+	StopOnError bool
+	Status      string // queued, processing, completed, failed
+	CreatedAt   time.Time
+	FinishedAt  time.Time
+}
+
+// States of a job.
+const (
+	JobQueued     = "queued"
+	JobProcessing = "processing"
+	JobCompleted  = "completed"
+	JobFailed     = "failed"
+)
+
+// OrderJobRow is one order of a job.
+type OrderJobRow struct {
+	JobID  string
+	Row    int // from 1
+	Input  []byte
+	Result []byte // JSON, nil while it is not made
+	Failed bool
+}
+
+// JobCount is how far a job has come.
+type JobCount struct {
+	Processed, Failed int
+}

@@ -1,0 +1,214 @@
+package order
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// BatchInput is several new orders.
+type BatchInput struct {
+	Orders      []CreateInput `json:"orders"`
+	StopOnError bool          `json:"stop_on_error"`
+}
+
+// BatchOutput says what became of each order of a batch.
+type BatchOutput struct {
+	Result    bool        `json:"result"`
+	Total     int         `json:"total"`
+	Succeeded int         `json:"succeeded"`
+	Failed    int         `json:"failed"`
+	Results   []RowResult `json:"results"` // up to the one that a batch was stopped by
+}
+
+// RowResult is what became of one order of a batch. Members about the order are
+// null when there is none, those about the error when it was made.
+type RowResult struct {
+	Row      int                 `json:"row"` // from 1
+	Ref      *string             `json:"order_ref"`
+	Result   bool                `json:"result"`
+	OrderID  *cloud.OrderID      `json:"order_id"`
+	Number   *string             `json:"tracking_number"`
+	StatusID *cloud.OrderStatus  `json:"order_status_id"`
+	Code     *string             `json:"code"`
+	Message  *string             `json:"message"` // in the language of who asked
+	Errors   map[string][]string `json:"errors"`
+}
+
+const (
+	maxBatch     = 100
+	maxAsync     = 2000
+	batchCreated = 6007
+)
+
+// made is the row of an order that was made.
+func made(row int, out CreateOutput) RowResult {
+	return RowResult{Row: row, Ref: out.Ref, Result: true, OrderID: &out.OrderID, Number: &out.Number, StatusID: &out.StatusID}
+}
+
+// refused is the row of an order that could not be made.
+func refused(c cloud.Caller, row int, in CreateInput, e *cloud.Error) RowResult {
+	text := message(c, e)
+	r := RowResult{Row: row, Ref: cloud.OrNull(in.Ref), Code: &e.Code, Message: &text}
+	for path, list := range e.Fields {
+		if r.Errors == nil {
+			r.Errors = map[string][]string{}
+		}
+		for _, s := range list {
+			r.Errors[path] = append(r.Errors[path], locale.Field(c.Language, s))
+		}
+	}
+	return r
+}
+
+// Batch makes up to a hundred orders now, each in a transaction of its own.
+// Errors: VALIDATION_FAILED, ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (BatchOutput, error) {
+	if err := owners(c); err != nil {
+		return BatchOutput{}, err
+	}
+	f := fields{}
+	if len(in.Orders) == 0 || len(in.Orders) > maxBatch {
+		f.add("orders", "Give 1 to 100 orders.")
+	}
+	if err := f.err(); err != nil {
+		return BatchOutput{}, err
+	}
+	out := BatchOutput{Result: true, Total: len(in.Orders), Results: []RowResult{}}
+	for i, x := range in.Orders {
+		one, err := s.create(ctx, c, x, batchCreated)
+		var e *cloud.Error
+		switch {
+		case errors.As(err, &e):
+			out.Failed++
+			out.Results = append(out.Results, refused(c, i+1, x, e))
+			if in.StopOnError {
+				return out, nil
+			}
+		case err != nil:
+			return out, err
+		default:
+			out.Succeeded++
+			out.Results = append(out.Results, made(i+1, one))
+		}
+	}
+	return out, nil
+}
+
+// AsyncOutput is the answer to a batch that is made in the background.
+type AsyncOutput struct {
+	Result  bool   `json:"result"`
+	AsyncID string `json:"asyncId"`
+	Total   int    `json:"total"`
+	Status  string `json:"status"`
+}
+
+// BatchAsync takes up to two thousand orders to be made in the background, by
+// Run. Errors: VALIDATION_FAILED, ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput) (AsyncOutput, error) {
+	if err := owners(c); err != nil {
+		return AsyncOutput{}, err
+	}
+	f := fields{}
+	if len(in.Orders) == 0 || len(in.Orders) > maxAsync {
+		f.add("orders", "Give 1 to 2000 orders.")
+	}
+	if err := f.err(); err != nil {
+		return AsyncOutput{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return AsyncOutput{}, fmt.Errorf("make job id: %w", err)
+	}
+	j := cloud.OrderJob{ID: fmt.Sprintf("bat_%x", id[:]), BusinessID: c.Account.BusinessID, AccountID: c.Account.ID, Surface: c.Surface, Language: c.Language,
+		BaseURL: c.BaseURL, Total: len(in.Orders), StopOnError: in.StopOnError, Status: cloud.JobQueued, CreatedAt: s.time()}
+	ch := &cloud.Changes{OrderJobs: []cloud.OrderJob{j}}
+	for i, x := range in.Orders {
+		raw, err := json.Marshal(x)
+		if err != nil {
+			return AsyncOutput{}, fmt.Errorf("encode order: %w", err)
+		}
+		ch.OrderJobRows = append(ch.OrderJobRows, cloud.OrderJobRow{JobID: j.ID, Row: i + 1, Input: raw})
+	}
+	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil })
+	return AsyncOutput{Result: err == nil, AsyncID: j.ID, Total: j.Total, Status: j.Status}, err
+}
+
+// JobInput asks how far a job has come, with a page of its rows.
+type JobInput struct {
+	ID      string `path:"id" json:"-"`
+	Page    int    `query:"page" json:"page"`
+	PerPage int    `query:"per_page" json:"per_page"`
+}
+
+// JobOutput is how far a job has come. Results are the rows of the page that
+// are made or refused.
+type JobOutput struct {
+	Result     bool        `json:"result"`
+	AsyncID    string      `json:"asyncId"`
+	Kind       string      `json:"kind"`   // order_create
+	Status     string      `json:"status"` // queued, processing, completed, failed
+	Total      int         `json:"total"`
+	Processed  int         `json:"processed"`
+	Succeeded  int         `json:"succeeded"`
+	Failed     int         `json:"failed"`
+	CreatedAt  *string     `json:"created_at"`
+	FinishedAt *string     `json:"finished_at"`
+	Results    []RowResult `json:"results"`
+	Page       int         `json:"page"`
+	PerPage    int         `json:"per_page"`
+}
+
+// jobsKept is how long a finished job can be asked for.
+const jobsKept = 30 * 24 * time.Hour
+
+// Job says how far a job has come: staff see their business's, customers their
+// own. Errors: ASYNC_JOB_NOT_FOUND, VALIDATION_FAILED.
+func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutput, error) {
+	if err := owners(c); err != nil {
+		return JobOutput{}, err
+	}
+	f := fields{}
+	f.paging(&in.Page, &in.PerPage)
+	if err := f.err(); err != nil {
+		return JobOutput{}, err
+	}
+	missing := cloud.E(cloud.NotFound, "ASYNC_JOB_NOT_FOUND")
+	if !sane(in.ID) {
+		return JobOutput{}, missing
+	}
+	j, n, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, (in.Page-1)*in.PerPage, in.PerPage)
+	gone := !j.FinishedAt.IsZero() && s.time().Sub(j.FinishedAt) > jobsKept
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (gone || c.Account.Type == cloud.Customer && j.AccountID != c.Account.ID) {
+		return JobOutput{}, missing
+	}
+	if err != nil {
+		return JobOutput{}, err
+	}
+	out := JobOutput{Result: true, AsyncID: j.ID, Kind: "order_create", Status: j.Status, Total: j.Total, Processed: n.Processed, Succeeded: n.Processed - n.Failed,
+		Failed: n.Failed, Results: []RowResult{}, Page: in.Page, PerPage: in.PerPage}
+	for _, row := range rows {
+		var r RowResult
+		if row.Result == nil {
+			continue
+		}
+		if err := json.Unmarshal(row.Result, &r); err != nil {
+			return JobOutput{}, fmt.Errorf("result of row %d of %s: %w", row.Row, j.ID, err)
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		zone, err := newShower(v, c).zone(j.BusinessID)
+		if err == nil {
+			out.CreatedAt, out.FinishedAt = cloud.Stamp(j.CreatedAt, zone), cloud.Stamp(j.FinishedAt, zone)
+		}
+		return err
+	})
+}

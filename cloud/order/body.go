@@ -1,0 +1,294 @@
+package order
+
+import (
+	"errors"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// OrderOutput is the answer that shows an order.
+type OrderOutput struct {
+	Result bool      `json:"result"`
+	Order  OrderBody `json:"order"`
+}
+
+// OrderBody is an order as answers show it (interface 4.1). Members marked
+// price are left out for callers that may not see prices, and while there is
+// no price.
+type OrderBody struct {
+	OrderID          cloud.OrderID     `json:"order_id"`
+	Ref              *string           `json:"order_ref"`
+	Number           string            `json:"tracking_number"`
+	ExternalNumber   *string           `json:"external_tracking_number"`
+	ExternalID       *string           `json:"external_order_id"`
+	Type             cloud.OrderType   `json:"type"`
+	Family           string            `json:"family"`
+	StatusID         cloud.OrderStatus `json:"order_status_id"`
+	Status           string            `json:"order_status"`
+	OTEPStatus       *otep.Code        `json:"otep_status"`
+	SelfDelivery     bool              `json:"self_delivery"`
+	BusinessID       cloud.BusinessID  `json:"business_id"`
+	CustomerID       *cloud.AccountID  `json:"customer_id"`
+	CustomerName     *string           `json:"customer_name"`
+	ScheduledDate    *string           `json:"scheduled_date"`
+	TimeWindow       *TimeWindow       `json:"time_window"`
+	ServiceMinutes   int               `json:"service_minutes"`
+	Priority         int               `json:"priority"`
+	Sender           *AddressBody      `json:"sender"`
+	Recipient        *AddressBody      `json:"recipient"`
+	WarehouseID      *int64            `json:"warehouse_id"`
+	Packages         []PackageBody     `json:"packages"`
+	PackageCount     int               `json:"package_count"`
+	TotalWeight      float64           `json:"total_weight"` // in WeightUnit
+	WeightUnit       string            `json:"weight_unit"`
+	RequiredSkills   []string          `json:"required_skills"`
+	Instruction      *string           `json:"delivery_instruction"`
+	Note             *string           `json:"note"` // null for customers
+	Signature        bool              `json:"signature_required"`
+	Photo            bool              `json:"photo_required"`
+	AgeVerification  int               `json:"age_verification"`
+	COD              *cloud.Money      `json:"cod_amount"`
+	Declared         *cloud.Money      `json:"declared_value"`
+	RouteID          *int64            `json:"route_id"`
+	StopSequence     *int              `json:"stop_sequence"`
+	DriverID         *cloud.AccountID  `json:"driver_id"`
+	DriverName       *string           `json:"driver_name"`
+	ETA              *string           `json:"eta"`
+	BrokerAssignment *struct{}         `json:"broker_assignment"`
+	ThirdParty       *struct{}         `json:"third_party"`
+	Interception     *InterceptionRef  `json:"interception"`
+	Locker           *struct{}         `json:"locker"`
+	Attempts         int               `json:"attempts"`
+	ProofFiles       []string          `json:"proof_files"`
+	ProofDetail      []FileBody        `json:"proof_files_detail"`
+
+	ShippingPrice *cloud.Money        `json:"shipping_price,omitempty" price:"true"`
+	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
+	TotalPrice    *cloud.Money        `json:"total_price,omitempty" price:"true"`
+	PaidAmount    *cloud.Money        `json:"paid_amount,omitempty" price:"true"`
+	Currency      *string             `json:"currency,omitempty" price:"true"`
+	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" price:"true"`
+	PriceHidden   bool                `json:"price_hidden,omitempty"`
+
+	PaymentStatus string            `json:"payment_status"`
+	TrackingURL   string            `json:"tracking_url"`
+	Source        string            `json:"source"`
+	Metadata      map[string]string `json:"metadata"`
+	CreatedAt     *string           `json:"created_at"`
+	UpdatedAt     *string           `json:"updated_at"`
+	DeliveredAt   *string           `json:"delivered_at"`
+	CancelledAt   *string           `json:"cancelled_at"`
+	CancelReason  *string           `json:"cancel_reason"`
+}
+
+// TimeWindow is a window at the stop, in local time.
+type TimeWindow struct {
+	Start string `json:"start"` // HH:MM
+	End   string `json:"end"`
+}
+
+// InterceptionRef is an order's latest interception in short.
+type InterceptionRef struct {
+	ID      cloud.InterceptionID `json:"interception_id"`
+	Status  string               `json:"status"`
+	Outcome *string              `json:"outcome"`
+}
+
+// AddressBody is an address as answers show it.
+type AddressBody struct {
+	Name       string   `json:"name"`
+	Company    *string  `json:"company"`
+	Phone      *string  `json:"phone"`
+	Email      *string  `json:"email"`
+	Line1      string   `json:"address_line1"`
+	Line2      *string  `json:"address_line2"`
+	City       string   `json:"city"`
+	Province   string   `json:"province"`
+	PostalCode string   `json:"postal_code"`
+	Country    string   `json:"country"`
+	Latitude   *float64 `json:"latitude"`
+	Longitude  *float64 `json:"longitude"`
+	BuzzCode   *string  `json:"buzz_code"`
+	Kind       string   `json:"address_type"`
+}
+
+// PackageBody is a package as answers show it.
+type PackageBody struct {
+	PackageID      cloud.PackageID          `json:"package_id"`
+	Ref            *string                  `json:"package_ref"`
+	Number         string                   `json:"tracking_number"`
+	ExternalNumber *string                  `json:"external_tracking_number"`
+	Barcode        *string                  `json:"barcode"`
+	Description    *string                  `json:"description"`
+	Quantity       int                      `json:"quantity"`
+	Weight         float64                  `json:"weight"`
+	Length         *float64                 `json:"length"`
+	Width          *float64                 `json:"width"`
+	Height         *float64                 `json:"height"`
+	WeightUnit     string                   `json:"weight_unit"`
+	DimensionUnit  string                   `json:"dimension_unit"`
+	Declared       *cloud.Money             `json:"declared_value"`
+	Status         cloud.OrderPackageStatus `json:"status"`
+	Items          []cloud.PackageItem      `json:"items"`
+}
+
+// FileBody is a proof file as answers show it (interface 4.7).
+type FileBody struct {
+	FileID   int64   `json:"file_id"`
+	Type     string  `json:"type"` // photo, signature, document, video
+	URL      string  `json:"url"`
+	FullURL  *string `json:"full_url"`
+	EventID  *int64  `json:"tracking_event_id"`
+	StatusID *int    `json:"tracking_event_status_id"`
+	EventKey *string `json:"tracking_event_key"`
+	Service  *int    `json:"service_type"`   // 1 delivery, 2 pickup
+	Success  *int    `json:"service_status"` // 1 success, 2 failed
+}
+
+// shower shows orders to a caller. It reads what many of them share once.
+type shower struct {
+	v     cloud.View
+	c     cloud.Caller
+	zones map[cloud.BusinessID]*time.Location
+	names map[cloud.AccountID]string
+}
+
+func newShower(v cloud.View, c cloud.Caller) *shower {
+	return &shower{v: v, c: c, zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
+}
+
+func (s *shower) zone(id cloud.BusinessID) (*time.Location, error) {
+	if z := s.zones[id]; z != nil {
+		return z, nil
+	}
+	b, err := s.v.Business(id)
+	if err != nil {
+		return nil, err
+	}
+	s.zones[id] = b.Location()
+	return s.zones[id], nil
+}
+
+func (s *shower) name(id cloud.AccountID) (string, error) {
+	if n, ok := s.names[id]; ok || id == 0 {
+		return n, nil
+	}
+	a, err := s.v.Account(id)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return "", err
+	}
+	s.names[id] = a.Name
+	return a.Name, nil
+}
+
+// order shows one order. w is the decision about it, of which nothing is
+// stored yet, or nil.
+func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
+	zone, err := s.zone(o.BusinessID)
+	if err != nil {
+		return OrderBody{}, err
+	}
+	customer, err := s.name(o.CustomerID)
+	if err != nil {
+		return OrderBody{}, err
+	}
+	b := OrderBody{OrderID: o.ID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalNumber: cloud.OrNull(o.ExternalNumber), ExternalID: cloud.OrNull(o.ExternalID),
+		Type: o.Type, Family: cloud.LocalDelivery, StatusID: o.Status, Status: o.Status.String(), SelfDelivery: o.SelfDelivery, BusinessID: o.BusinessID,
+		CustomerID: cloud.OrNull(o.CustomerID), CustomerName: cloud.OrNull(customer), ScheduledDate: cloud.OrNull(o.ScheduledDate), ServiceMinutes: o.Service,
+		Priority: o.Priority, Sender: addressBody(o.Sender), Recipient: addressBody(o.Recipient), WarehouseID: cloud.OrNull(o.WarehouseID),
+		Packages: []PackageBody{}, PackageCount: len(o.Packages), RequiredSkills: orEmpty(o.Skills), Instruction: cloud.OrNull(o.Instruction),
+		Note: cloud.OrNull(o.Note), Signature: o.SignatureRequired, Photo: o.PhotoRequired, AgeVerification: o.AgeVerification, COD: o.COD, Declared: o.Declared,
+		RouteID: cloud.OrNull(o.RouteID), StopSequence: cloud.OrNull(o.Stop), DriverID: cloud.OrNull(o.DriverID), DriverName: cloud.OrNull(o.DriverName),
+		ETA: cloud.Stamp(o.ETA, zone), Attempts: o.Attempts, ProofFiles: []string{}, ProofDetail: []FileBody{}, PaymentStatus: o.PaymentStatus,
+		TrackingURL: trackingURL(s.c, o.Number), Source: o.Source, Metadata: map[string]string{}, CreatedAt: cloud.Stamp(o.CreatedAt, zone),
+		UpdatedAt: cloud.Stamp(o.UpdatedAt, zone), DeliveredAt: cloud.Stamp(o.DeliveredAt, zone), CancelledAt: cloud.Stamp(o.CancelledAt, zone),
+		CancelReason: cloud.OrNull(o.CancelReason)}
+	if s.c.Account.Type == cloud.Customer {
+		b.Note = nil
+	}
+	if o.Metadata != nil {
+		b.Metadata = o.Metadata
+	}
+	if o.WindowStart != "" {
+		b.TimeWindow = &TimeWindow{Start: o.WindowStart, End: o.WindowEnd}
+	}
+	for _, p := range o.Packages {
+		b.Packages = append(b.Packages, packageBody(p))
+	}
+	b.TotalWeight, b.WeightUnit = totalWeight(o.Packages)
+	b.prices(o.Prices)
+	if err := s.related(o, w, &b); err != nil {
+		return OrderBody{}, err
+	}
+	return b, nil
+}
+
+func (b *OrderBody) prices(p *cloud.OrderPrices) {
+	if p != nil {
+		b.ShippingPrice, b.Tax, b.TotalPrice, b.PaidAmount = &p.Shipping, &p.Tax, &p.Total, &p.Paid
+		b.Currency, b.PriceDetails = &p.Currency, p.Details
+	}
+}
+
+// related fills in what is kept beside the order.
+func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
+	if w != nil && w.line != nil {
+		b.OTEPStatus = cloud.OrNull(w.line.current())
+	} else {
+		sh, err := s.v.OrderShipment(o.ID)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return err
+		}
+		b.OTEPStatus = cloud.OrNull(sh.Current)
+	}
+	if w == nil {
+		w = &work{v: s.v, o: o}
+	}
+	stop, err := w.interception()
+	if err == nil && stop != nil {
+		b.Interception = &InterceptionRef{ID: stop.ID, Status: stop.Status, Outcome: cloud.OrNull(stop.Outcome)}
+	}
+	return err
+}
+
+func trackingURL(c cloud.Caller, number string) string { return c.BaseURL + "/track/" + number }
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func addressBody(a *cloud.Address) *AddressBody {
+	if a == nil {
+		return nil
+	}
+	return &AddressBody{Name: a.Name, Company: cloud.OrNull(a.Company), Phone: cloud.OrNull(a.Phone), Email: cloud.OrNull(a.Email), Line1: a.Line1,
+		Line2: cloud.OrNull(a.Line2), City: a.City, Province: a.Province, PostalCode: a.PostalCode, Country: a.Country, Latitude: a.Latitude,
+		Longitude: a.Longitude, BuzzCode: cloud.OrNull(a.BuzzCode), Kind: a.Kind}
+}
+
+func packageBody(p cloud.OrderPackage) PackageBody {
+	return PackageBody{PackageID: p.ID, Ref: cloud.OrNull(p.Ref), Number: p.Number, ExternalNumber: cloud.OrNull(p.ExternalNumber), Barcode: cloud.OrNull(p.Barcode),
+		Description: cloud.OrNull(p.Description), Quantity: p.Quantity, Weight: p.Weight, Length: cloud.OrNull(p.Length), Width: cloud.OrNull(p.Width),
+		Height: cloud.OrNull(p.Height), WeightUnit: p.WeightUnit, DimensionUnit: p.DimensionUnit, Declared: p.Declared, Status: p.Status, Items: orEmpty(p.Items)}
+}
+
+// grams are the units of weight in grams.
+var grams = map[string]float64{"kg": 1000, "g": 1, "lb": 453.59237, "oz": 28.349523125}
+
+// totalWeight is the weight of all packages in the unit of the first, to the
+// thousandth.
+func totalWeight(list []cloud.OrderPackage) (float64, string) {
+	if len(list) == 0 {
+		return 0, "kg"
+	}
+	unit, sum := list[0].WeightUnit, 0.0
+	for _, p := range list {
+		sum += p.Weight * grams[p.WeightUnit]
+	}
+	return thousandth(sum / grams[unit]), unit
+}

@@ -1,0 +1,358 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// CreateInput is a new order (interface 4.8).
+type CreateInput struct {
+	Type              cloud.OrderType   `json:"type"` // D, P, P2P
+	Ref               string            `json:"order_ref"`
+	CustomerID        cloud.AccountID   `json:"customer_id"`
+	ScheduledDate     string            `json:"scheduled_date"` // YYYY-MM-DD; empty: the next day
+	WindowStart       string            `json:"time_window_start"`
+	WindowEnd         string            `json:"time_window_end"`
+	Sender            *cloud.Address    `json:"sender"`
+	Recipient         *cloud.Address    `json:"recipient"`
+	Packages          []PackageInput    `json:"packages"` // 1 to 200
+	Instruction       string            `json:"delivery_instruction"`
+	Note              string            `json:"note"`
+	ServiceMinutes    *int              `json:"service_minutes"` // nil: 5
+	Priority          int               `json:"priority"`
+	SignatureRequired bool              `json:"signature_required"`
+	PhotoRequired     bool              `json:"photo_required"`
+	AgeVerification   int               `json:"age_verification"` // 0, 18, 19, 21
+	COD               *cloud.Money      `json:"cod_amount"`
+	Declared          *cloud.Money      `json:"declared_value"`
+	Hold              bool              `json:"hold"`
+	ExternalID        string            `json:"external_order_id"`
+	Metadata          map[string]string `json:"metadata"`
+}
+
+// PackageInput is one package of a new order.
+type PackageInput struct {
+	Ref            string              `json:"package_ref"`
+	ExternalNumber string              `json:"external_tracking_number"`
+	Barcode        string              `json:"barcode"`
+	Description    string              `json:"description"`
+	Quantity       *int                `json:"quantity"` // nil: 1
+	Weight         float64             `json:"weight"`
+	Length         *float64            `json:"length"`
+	Width          *float64            `json:"width"`
+	Height         *float64            `json:"height"`
+	WeightUnit     string              `json:"weight_unit"`
+	DimensionUnit  string              `json:"dimension_unit"`
+	Declared       *cloud.Money        `json:"declared_value"`
+	Items          []cloud.PackageItem `json:"items"`
+}
+
+// CreateOutput is the answer to a new order.
+type CreateOutput struct {
+	Result        bool                `json:"result"`
+	OrderID       cloud.OrderID       `json:"order_id"`
+	Ref           *string             `json:"order_ref"`
+	Number        string              `json:"tracking_number"`
+	TrackingURL   string              `json:"tracking_url"`
+	StatusID      cloud.OrderStatus   `json:"order_status_id"`
+	Status        string              `json:"order_status"`
+	Packages      []CreatedPackage    `json:"packages"`
+	ShippingPrice *cloud.Money        `json:"shipping_price,omitempty" price:"true"`
+	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
+	TotalPrice    *cloud.Money        `json:"total_price,omitempty" price:"true"`
+	Currency      *string             `json:"currency,omitempty" price:"true"`
+	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" price:"true"`
+	PaymentStatus string              `json:"payment_status"`
+	Warnings      []Warning           `json:"warnings"`
+	Order         OrderBody           `json:"order"`
+}
+
+// CreatedPackage is a package of a new order in short. It has no label yet.
+type CreatedPackage struct {
+	PackageID cloud.PackageID `json:"package_id"`
+	Ref       *string         `json:"package_ref"`
+	Number    string          `json:"tracking_number"`
+	LabelURL  *string         `json:"label_url"`
+}
+
+// Warning is something about a new order that is worth knowing.
+type Warning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"` // in the caller's language
+}
+
+const (
+	maxPackages  = 200
+	codeApproxAt = "ADDRESS_APPROXIMATE"
+)
+
+// check checks the input at now, a time in the business's time zone, and fills
+// in what was left out.
+func (in *CreateInput) check(now time.Time) error {
+	f := fields{}
+	f.oneOf("type", string(in.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
+	f.text("order_ref", in.Ref, 64)
+	if in.ScheduledDate == "" {
+		in.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
+	}
+	f.date("scheduled_date", in.ScheduledDate, now)
+	f.window(in.WindowStart, in.WindowEnd)
+	f.stop("sender", in.Sender, in.Type != cloud.DeliveryOrder)
+	f.stop("recipient", in.Recipient, in.Type != cloud.PickupOrder)
+	if n := len(in.Packages); n == 0 || n > maxPackages {
+		f.add("packages", "Give 1 to 200 packages.")
+	} else {
+		for i := range in.Packages {
+			f.pack("packages."+strconv.Itoa(i)+".", &in.Packages[i])
+		}
+	}
+	f.text("delivery_instruction", in.Instruction, 500)
+	f.text("note", in.Note, 1000)
+	if in.ServiceMinutes == nil {
+		five := 5
+		in.ServiceMinutes = &five
+	}
+	f.between("service_minutes", *in.ServiceMinutes, 0, 1440)
+	f.between("priority", in.Priority, 0, 9)
+	f.oneOf("age_verification", strconv.Itoa(in.AgeVerification), "0", "18", "19", "21")
+	f.money("cod_amount", in.COD)
+	f.money("declared_value", in.Declared)
+	f.text("external_order_id", in.ExternalID, 128)
+	f.metadata(in.Metadata)
+	return f.err()
+}
+
+// stop checks the address of one end.
+func (f fields) stop(path string, a *cloud.Address, needed bool) {
+	switch {
+	case a != nil:
+		f.address(path, a)
+	case needed:
+		f.add(path, "This is required.")
+	}
+}
+
+// Create makes an order, with its packages, its tracking number and its
+// timeline. Staff and customers may. Errors: VALIDATION_FAILED,
+// DUPLICATE_ORDER_REF with details.order_id, ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (CreateOutput, error) {
+	if err := owners(c); err != nil {
+		return CreateOutput{}, err
+	}
+	return s.create(ctx, c, in, actCreate.by(c))
+}
+
+func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, operation int) (CreateOutput, error) {
+	now := s.time()
+	var out CreateOutput
+	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
+		out, ch, err = create(v, c, in, now, operation)
+		return ch, err
+	})
+	return out, err
+}
+
+// twice runs a decision that takes a reference again when that was taken at the
+// same moment: now it is seen.
+func (s *Service) twice(ctx context.Context, fn func(cloud.View) (*cloud.Changes, error)) error {
+	err := s.store.Decide(ctx, 0, fn)
+	if errors.Is(err, cloud.ErrExists) {
+		err = s.store.Decide(ctx, 0, fn)
+	}
+	return err
+}
+
+// create is the decision to make an order.
+func create(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int) (CreateOutput, *cloud.Changes, error) {
+	b, err := v.Business(c.Account.BusinessID)
+	if err != nil {
+		return CreateOutput{}, nil, err
+	}
+	if err := in.check(now.In(b.Location())); err != nil {
+		return CreateOutput{}, nil, err
+	}
+	w := &work{v: v, c: c, now: now}
+	if err := w.open(in); err != nil {
+		return CreateOutput{}, nil, err
+	}
+	w.did(operation, 0, "", nil)
+	w.finish()
+	body, err := newShower(v, c).order(w.o, w)
+	return created(body, warnings(c, w.o)), &w.ch, err
+}
+
+// open makes the order and its timeline. Errors: VALIDATION_FAILED,
+// DUPLICATE_ORDER_REF.
+func (w *work) open(in CreateInput) error {
+	customer, err := w.customer(in.CustomerID)
+	if err != nil {
+		return err
+	}
+	o := cloud.Order{BusinessID: w.c.Account.BusinessID, CustomerID: customer, Ref: in.Ref, ExternalID: in.ExternalID, Type: in.Type, Status: cloud.OrderNew,
+		SelfDelivery: true, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
+		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: in.SignatureRequired, PhotoRequired: in.PhotoRequired,
+		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: w.c.Surface, Metadata: in.Metadata,
+		CreatedAt: w.now, UpdatedAt: w.now}
+	if o.Source == "" {
+		o.Source = "api"
+	}
+	if in.Hold {
+		o.Status = cloud.OrderHold
+	}
+	for _, p := range in.Packages {
+		o.Packages = append(o.Packages, newPackage(p))
+	}
+	return w.insert(o)
+}
+
+// insert gives a new order its ids and numbers and begins its timeline. Error:
+// DUPLICATE_ORDER_REF.
+func (w *work) insert(o cloud.Order) error {
+	if o.Ref != "" {
+		old, err := w.v.OrderByRef(o.BusinessID, o.CustomerID, o.Ref)
+		if err == nil {
+			return &cloud.Error{Kind: cloud.Conflict, Code: codeDuplicateRef, Details: map[string]any{"order_id": old.ID}}
+		}
+		if !errors.Is(err, cloud.ErrNotFound) {
+			return err
+		}
+	}
+	if err := w.number(&o); err != nil {
+		return err
+	}
+	for i := range o.Packages {
+		id, err := w.v.NewID(cloud.PackageIDs)
+		if err != nil {
+			return err
+		}
+		o.Packages[i].ID, o.Packages[i].Number = cloud.PackageID(id), packageNumber(o.Number, i)
+	}
+	id, err := w.v.NewID(cloud.ShipmentIDs)
+	if err != nil {
+		return err
+	}
+	w.o, w.line = o, newLine(o, cloud.ShipmentID(id), w.now)
+	w.line.tell(otep.InformationSubmitted, otep.System, "", w.now)
+	w.index()
+	return nil
+}
+
+// number gives an order an id whose tracking number nobody uses: partners name
+// their parcels as they like.
+func (w *work) number(o *cloud.Order) error {
+	for {
+		id, err := w.v.NewID(cloud.OrderIDs)
+		if err != nil {
+			return err
+		}
+		o.ID = cloud.OrderID(id)
+		if o.Number, err = trackingNumber(o.ID); err != nil {
+			return err
+		}
+		if _, err = w.v.ShipmentByNumber(o.Number); errors.Is(err, cloud.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// customer is whose a new order is: a customer's own, else the one that staff
+// name.
+func (w *work) customer(id cloud.AccountID) (cloud.AccountID, error) {
+	f := fields{}
+	if w.c.Account.Type == cloud.Customer {
+		if id != 0 && id != w.c.Account.ID {
+			f.add("customer_id", "There is no such customer.")
+		}
+		return w.c.Account.ID, f.err()
+	}
+	if id == 0 {
+		return 0, nil
+	}
+	a, err := w.v.Account(id)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return 0, err
+	}
+	if err != nil || a.BusinessID != w.c.Account.BusinessID || a.Type != cloud.Customer {
+		f.add("customer_id", "There is no such customer.")
+	}
+	return id, f.err()
+}
+
+func newPackage(p PackageInput) cloud.OrderPackage {
+	value := func(n *float64) float64 {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	return cloud.OrderPackage{Ref: p.Ref, ExternalNumber: p.ExternalNumber, Barcode: p.Barcode, Description: p.Description, Quantity: *p.Quantity, Weight: p.Weight,
+		Length: value(p.Length), Width: value(p.Width), Height: value(p.Height), WeightUnit: p.WeightUnit, DimensionUnit: p.DimensionUnit, Declared: p.Declared,
+		Status: cloud.OrderPackageCreated, Items: p.Items}
+}
+
+func created(b OrderBody, warnings []Warning) CreateOutput {
+	out := CreateOutput{Result: true, OrderID: b.OrderID, Ref: b.Ref, Number: b.Number, TrackingURL: b.TrackingURL, StatusID: b.StatusID, Status: b.Status,
+		Packages: []CreatedPackage{}, ShippingPrice: b.ShippingPrice, Tax: b.Tax, TotalPrice: b.TotalPrice, Currency: b.Currency, PriceDetails: b.PriceDetails,
+		PaymentStatus: b.PaymentStatus, Warnings: warnings, Order: b}
+	for _, p := range b.Packages {
+		out.Packages = append(out.Packages, CreatedPackage{PackageID: p.PackageID, Ref: p.Ref, Number: p.Number})
+	}
+	return out
+}
+
+// warnings are about addresses that are only known by their words.
+func warnings(c cloud.Caller, o cloud.Order) []Warning {
+	for _, a := range []*cloud.Address{o.Sender, o.Recipient} {
+		if a != nil && a.Latitude == nil {
+			return []Warning{{Code: codeApproxAt, Message: locale.Error(c.Language, codeApproxAt)}}
+		}
+	}
+	return []Warning{}
+}
+
+// fold is a text as searches compare it: lower case, one space between words.
+func fold(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
+
+// digits are those of a text.
+func digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// index keeps what the order is found by.
+func (w *work) index() {
+	t := cloud.OrderTerms{BusinessID: w.o.BusinessID, OrderID: w.o.ID}
+	t.Terms[cloud.SearchNumber], t.Terms[cloud.SearchExternal], t.Terms[cloud.SearchRef] = fold(w.o.Number), fold(w.o.ExternalNumber), fold(w.o.Ref)
+	for _, p := range w.o.Packages {
+		if p.ExternalNumber != "" {
+			t.Terms[cloud.SearchExternal] = strings.TrimSpace(t.Terms[cloud.SearchExternal] + " " + fold(p.ExternalNumber))
+		}
+	}
+	if a := consignee(w.o); a != nil {
+		t.Terms[cloud.SearchName], t.Terms[cloud.SearchPhone] = fold(a.Name), digits(a.Phone)
+	}
+	w.ch.OrderTerms = append(w.ch.OrderTerms, t)
+}
+
+// consignee is the person at the order's last stop: the recipient, or of a
+// pickup the sender.
+func consignee(o cloud.Order) *cloud.Address {
+	if o.Recipient != nil {
+		return o.Recipient
+	}
+	return o.Sender
+}

@@ -1,0 +1,179 @@
+package order
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Committed tells Run of new jobs. It does not block.
+func (s *Service) Committed(ch *cloud.Changes) {
+	if len(ch.OrderJobs) == 0 {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	jobPoll  = 10 * time.Second // for what no one told us of
+	jobsRead = 16
+)
+
+// Run makes the orders of jobs until ctx ends. A row's order and its result are
+// one transaction, so that an order is made once however often Run is stopped
+// and on however many nodes it runs.
+func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(jobPoll)
+	defer tick.Stop()
+	for {
+		if err := s.jobs(ctx); err != nil && ctx.Err() == nil {
+			log.Error("orders of a batch cannot be made now", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// jobs works on every job that is not finished, and drops those that were long
+// ago.
+func (s *Service) jobs(ctx context.Context) error {
+	for {
+		open, err := s.store.ListOpenJobs(ctx, jobsRead)
+		if err != nil || len(open) == 0 {
+			return errors.Join(err, s.dropJobs(ctx))
+		}
+		var errs []error
+		for _, j := range open { // one that cannot go on does not keep the others
+			if err := s.job(ctx, j); err != nil {
+				errs = append(errs, fmt.Errorf("job %s: %w", j.ID, err))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Service) dropJobs(ctx context.Context) error {
+	now := s.time()
+	if now.Sub(s.dropped) < time.Hour {
+		return nil
+	}
+	s.dropped = now
+	return s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{DropJobsBefore: now.Add(-jobsKept)}, nil
+	})
+}
+
+// job makes the rows of one job that have no result.
+func (s *Service) job(ctx context.Context, j cloud.OrderJob) error {
+	if j.Status == cloud.JobQueued {
+		j.Status = cloud.JobProcessing
+		if err := s.saveJob(ctx, j); err != nil {
+			return err
+		}
+	}
+	for {
+		row, err := s.store.NextJobRow(ctx, j.ID)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return s.endJob(ctx, j, cloud.JobCompleted)
+		}
+		if err != nil {
+			return err
+		}
+		failed, err := s.row(ctx, j, row)
+		if err != nil {
+			return err
+		}
+		if failed && j.StopOnError {
+			return s.endJob(ctx, j, cloud.JobFailed)
+		}
+	}
+}
+
+func (s *Service) endJob(ctx context.Context, j cloud.OrderJob, status string) error {
+	j.Status, j.FinishedAt = status, s.time()
+	return s.saveJob(ctx, j)
+}
+
+// saveJob writes how far a job has come, unless it is finished already.
+func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
+	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		old, err := v.OrderJob(j.BusinessID, j.ID)
+		if err != nil || !old.FinishedAt.IsZero() {
+			return nil, err
+		}
+		return &cloud.Changes{OrderJobs: []cloud.OrderJob{j}}, nil
+	})
+}
+
+// row makes the order of one row, unless it has a result, and says whether it
+// was refused.
+func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bool, err error) {
+	now := s.time()
+	return failed, s.twice(ctx, func(v cloud.View) (*cloud.Changes, error) {
+		r, err := v.OrderJobRow(j.ID, row)
+		if err != nil {
+			return nil, err
+		}
+		if failed = r.Failed; r.Result != nil {
+			return nil, nil
+		}
+		c, err := caller(v, j)
+		if err != nil {
+			return nil, err
+		}
+		var in CreateInput
+		if err := json.Unmarshal(r.Input, &in); err != nil {
+			return nil, fmt.Errorf("row %d: %w", row, err)
+		}
+		result, ch, err := attempt(v, c, row, in, now)
+		if err != nil {
+			return nil, err
+		}
+		failed = !result.Result
+		r.Failed, r.Input = failed, []byte{} // whose order it is need not be kept twice
+		if r.Result, err = json.Marshal(result); err != nil {
+			return nil, fmt.Errorf("row %d: %w", row, err)
+		}
+		ch.OrderJobRows = append(ch.OrderJobRows, r)
+		return ch, nil
+	})
+}
+
+// attempt makes an order, or the result that says why it is refused.
+func attempt(v cloud.View, c cloud.Caller, row int, in CreateInput, now time.Time) (RowResult, *cloud.Changes, error) {
+	err := error(cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"))
+	var out CreateOutput
+	var ch *cloud.Changes
+	if c.Account.Enabled {
+		out, ch, err = create(v, c, in, now, batchCreated)
+	}
+	var e *cloud.Error
+	if errors.As(err, &e) {
+		return refused(c, row, in, e), &cloud.Changes{}, nil
+	}
+	return made(row, out), ch, err
+}
+
+// caller is who asked for a job, as they stand now.
+func caller(v cloud.View, j cloud.OrderJob) (cloud.Caller, error) {
+	a, err := v.Account(j.AccountID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return cloud.Caller{}, err
+	}
+	a.Enabled = a.Enabled && a.BusinessID == j.BusinessID
+	return cloud.Caller{Account: a, Surface: j.Surface, Language: j.Language, BaseURL: j.BaseURL}, nil
+}

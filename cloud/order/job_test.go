@@ -1,0 +1,125 @@
+package order_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/order"
+)
+
+func numbered(n int) (out []order.CreateInput) {
+	for i := range n {
+		in := input(cloud.DeliveryOrder)
+		in.Ref = fmt.Sprint("ROW-", i+1)
+		out = append(out, in)
+	}
+	return out
+}
+
+func TestBatch(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		w.ref("ROW-2")
+		list := numbered(3)
+		list[2].Packages = nil
+		german := w.staff
+		german.Language = "de"
+		out, err := w.orders.Batch(ctx, german, order.BatchInput{Orders: list})
+		require.NoError(t, err)
+		require.Equal(t, []int{3, 1, 2}, []int{out.Total, out.Succeeded, out.Failed})
+		require.True(t, out.Results[0].Result)
+		require.Equal(t, []string{"6007:0>1"}, w.did(*out.Results[0].OrderID))
+		require.Equal(t, "DUPLICATE_ORDER_REF", *out.Results[1].Code)
+		require.Equal(t, "ROW-2", *out.Results[1].Ref)
+		require.Contains(t, *out.Results[1].Message, "Referenz")
+		require.Equal(t, []string{"Bitte 1 bis 200 Pakete angeben."}, out.Results[2].Errors["packages"])
+		out, err = w.orders.Batch(ctx, w.staff, order.BatchInput{Orders: list, StopOnError: true})
+		require.NoError(t, err)
+		require.Len(t, out.Results, 1)
+		for _, n := range []int{0, 101} {
+			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Batch(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
+		}
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Batch(ctx, w.driver, order.BatchInput{Orders: list})))
+	})
+}
+
+// run runs workers until the job has finished.
+func (w *world) run(id string, workers int) order.JobOutput {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, workers)
+	for range workers {
+		go func() { ended <- order.New(w.db).Run(ctx, slog.New(slog.DiscardHandler)) }()
+	}
+	var out order.JobOutput
+	require.Eventually(w.t, func() bool {
+		var err error
+		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, PerPage: 200})
+		require.NoError(w.t, err)
+		return out.FinishedAt != nil
+	}, time.Minute, 5*time.Millisecond)
+	cancel()
+	for range workers {
+		require.NoError(w.t, <-ended)
+	}
+	return out
+}
+
+func TestAsynchronousBatch(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx, list := t.Context(), numbered(12)
+		list[4].Packages = nil
+		a, err := w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: list})
+		require.NoError(t, err)
+		require.Equal(t, "queued", a.Status)
+		require.Regexp(t, `^bat_`, a.AsyncID)
+		for _, c := range []cloud.Caller{w.other, w.stranger} {
+			require.Equal(t, "ASYNC_JOB_NOT_FOUND", failure(w.orders.Job(ctx, c, order.JobInput{ID: a.AsyncID})))
+		}
+		require.Equal(t, "ASYNC_JOB_NOT_FOUND", failure(w.orders.Job(ctx, w.staff, order.JobInput{ID: "bat_\x00"})))
+		waiting, err := w.orders.Job(ctx, w.customer, order.JobInput{ID: a.AsyncID})
+		require.NoError(t, err)
+		require.Equal(t, []int{12, 0}, []int{waiting.Total, waiting.Processed})
+
+		// Several workers, as after a crash when the one that is dead still writes.
+		out := w.run(a.AsyncID, 3)
+		require.Equal(t, "completed", out.Status)
+		require.Equal(t, []int{12, 12, 11, 1}, []int{out.Total, out.Processed, out.Succeeded, out.Failed})
+		for i, r := range out.Results {
+			require.Equal(t, i+1, r.Row)
+			require.Equal(t, i != 4, r.Result)
+		}
+		require.Equal(t, "VALIDATION_FAILED", *out.Results[4].Code)
+		made, err := w.orders.List(ctx, w.staff, order.ListInput{PerPage: 100})
+		require.NoError(t, err)
+		require.Equal(t, 11, made.Total, "each order once")
+		require.Equal(t, w.customer.Account.ID, *made.Orders[0].CustomerID)
+
+		list[0].Ref = "NEW-1"
+		b, err := w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: list, StopOnError: true})
+		require.NoError(t, err)
+		out = w.run(b.AsyncID, 1)
+		require.Equal(t, "failed", out.Status)
+		require.Equal(t, []int{2, 1, 1}, []int{out.Processed, out.Succeeded, out.Failed})
+		require.Equal(t, "DUPLICATE_ORDER_REF", *out.Results[1].Code)
+
+		// Whoever may no longer sign in makes no orders.
+		c, err := w.orders.BatchAsync(ctx, w.other, order.BatchInput{Orders: numbered(2)})
+		require.NoError(t, err)
+		gone := w.other.Account
+		gone.Enabled = false
+		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Accounts: []cloud.Account{gone}}, nil }))
+		out = w.run(c.AsyncID, 1)
+		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
+		require.Equal(t, 2, out.Failed)
+		for _, n := range []int{0, 2001} {
+			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package order
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Find shows one order. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, k Key) (out OrderOutput, err error) {
+	r, err := reachOf(c)
+	if err != nil {
+		return out, err
+	}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		o, err := find(v, r, k)
+		if err != nil {
+			return err
+		}
+		out.Result = true
+		out.Order, err = newShower(v, c).order(o, nil)
+		return err
+	})
+	return out, err
+}
+
+// ListInput asks for a page of orders. Fields that are not given do not filter.
+type ListInput struct {
+	StatusIDs     []cloud.OrderStatus `query:"status_ids" json:"status_ids"`
+	Type          cloud.OrderType     `query:"type" json:"type"`
+	ScheduledFrom string              `query:"scheduled_date_from" json:"scheduled_date_from"` // YYYY-MM-DD
+	ScheduledTo   string              `query:"scheduled_date_to" json:"scheduled_date_to"`     // included
+	CreatedFrom   string              `query:"created_from" json:"created_from"`               // date-time
+	CreatedTo     string              `query:"created_to" json:"created_to"`                   // not included
+	CustomerID    cloud.AccountID     `query:"customer_id" json:"customer_id"`
+	DriverID      cloud.AccountID     `query:"driver_id" json:"driver_id"`
+	RouteID       int64               `query:"route_id" json:"route_id"`
+	BrokerID      cloud.AccountID     `query:"broker_id" json:"broker_id"`
+	WarehouseID   int64               `query:"warehouse_id" json:"warehouse_id"`
+	Keyword       string              `query:"keyword" json:"keyword"` // three characters or more
+	Page          int                 `query:"page" json:"page"`       // from 1; 0 is 1
+	PerPage       int                 `query:"per_page" json:"per_page"`
+	Sort          string              `query:"sort" json:"sort"` // field or -field; empty is -id
+}
+
+// ListOutput is a page of orders. Total counts all pages.
+type ListOutput struct {
+	Result  bool        `json:"result"`
+	Total   int         `json:"total"`
+	Page    int         `json:"page"`
+	PerPage int         `json:"per_page"`
+	Orders  []OrderBody `json:"orders"`
+}
+
+const (
+	defaultPage = 20
+	maxPage     = 200
+	lastPage    = 10_000_000
+)
+
+// paging checks a page and fills in what was left out.
+func (f fields) paging(page, perPage *int) {
+	if *page == 0 {
+		*page = 1
+	}
+	if *perPage == 0 {
+		*perPage = defaultPage
+	}
+	f.between("page", *page, 1, lastPage)
+	f.between("per_page", *perPage, 1, maxPage)
+}
+
+var sortable = []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"}
+
+// query checks the input and makes the query of it.
+func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, error) {
+	f := fields{}
+	f.paging(&in.Page, &in.PerPage)
+	q := cloud.OrderQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: in.BrokerID, DriverID: in.DriverID, RouteID: in.RouteID,
+		WarehouseID: in.WarehouseID, Statuses: in.StatusIDs, Type: in.Type, ScheduledFrom: in.ScheduledFrom, ScheduledTo: in.ScheduledTo,
+		CreatedFrom: f.moment("created_from", in.CreatedFrom, zone), CreatedTo: f.moment("created_to", in.CreatedTo, zone), Keyword: fold(in.Keyword),
+		Sort: "id", Descending: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}
+	if r.customer != 0 {
+		q.CustomerID = r.customer
+	}
+	if r.broker != 0 {
+		q.BrokerID = r.broker
+	}
+	if q.Type != "" {
+		f.oneOf("type", string(q.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
+	}
+	for path, s := range map[string]string{"scheduled_date_from": q.ScheduledFrom, "scheduled_date_to": q.ScheduledTo} {
+		if _, err := time.Parse(time.DateOnly, s); s != "" && err != nil {
+			f.add(path, "Use a date such as 2026-11-20.")
+		}
+	}
+	if n := utf8.RuneCountInString(q.Keyword); n > 0 && n < minQuery {
+		f.add("keyword", "Give at least three characters.")
+	}
+	f.text("keyword", in.Keyword, maxQuery)
+	if in.Sort != "" {
+		q.Sort, q.Descending = strings.CutPrefix(in.Sort, "-")
+		if !slices.Contains(sortable, q.Sort) {
+			f.add("sort", "Lists cannot be sorted by this.")
+		}
+	}
+	return q, f.err()
+}
+
+// List shows a page of the orders that the caller may see. A page behind the
+// last one is empty. Error: VALIDATION_FAILED.
+func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+	r, err := reachOf(c)
+	if err != nil {
+		return ListOutput{}, err
+	}
+	var q cloud.OrderQuery
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		zone, err := newShower(v, c).zone(r.business)
+		if err != nil {
+			return err
+		}
+		q, err = in.query(r, zone)
+		return err
+	})
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Orders: []OrderBody{}}
+	foreign := r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer || r.broker != 0 && in.BrokerID != 0 && in.BrokerID != r.broker
+	if r.nothing || foreign {
+		return out, nil
+	}
+	total, found, err := s.store.ListOrders(ctx, q)
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out.Total = total
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		show := newShower(v, c)
+		for _, o := range found {
+			b, err := show.order(o, nil)
+			if err != nil {
+				return err
+			}
+			out.Orders = append(out.Orders, b)
+		}
+		return nil
+	})
+}

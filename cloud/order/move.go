@@ -1,0 +1,187 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// MoveInput is a move that another feature saw happen.
+type MoveInput struct {
+	BusinessID cloud.BusinessID
+	OrderID    cloud.OrderID
+	To         cloud.OrderStatus
+	Trigger    Trigger
+	Operation  int    // type
+	Reason     string // OTEP incident reason
+	Note       string
+	// Delivered are the packages that were handed over when only some were:
+	// required with, and only with, a move to PARTIALLY_DELIVERED.
+	Delivered []cloud.PackageID
+}
+
+// Move moves an order by the table, on behalf of a driver, a scanner, a cabinet
+// or a third party. The caller is who did it and may be anonymous. To go back
+// to the status before planning, ask for that status. Errors: ORDER_NOT_FOUND,
+// ORDER_STATUS_CONFLICT.
+func (s *Service) Move(ctx context.Context, c cloud.Caller, in MoveInput) error {
+	now := s.time()
+	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		o, err := v.Order(in.BusinessID, in.OrderID)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return nil, cloud.E(cloud.NotFound, codeNotFound)
+		}
+		if err != nil {
+			return nil, err
+		}
+		w := &work{v: v, c: c, now: now, o: o}
+		if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(o, in.Delivered) {
+			return nil, conflict(o)
+		}
+		if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
+			return nil, err
+		}
+		for i, p := range w.o.Packages {
+			if slices.Contains(in.Delivered, p.ID) {
+				w.o.Packages[i].Status = cloud.OrderPackageDelivered
+			}
+		}
+		if in.To == cloud.OrderReceived && w.o.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
+			if err := w.move(cloud.OrderDelivered, Complete, 1005, "", ""); err != nil {
+				return nil, err
+			}
+		}
+		w.finish()
+		return &w.ch, nil
+	})
+}
+
+// someOf reports whether ids are packages of an order, but not all of them.
+func someOf(o cloud.Order, ids []cloud.PackageID) bool {
+	n := 0
+	for _, p := range o.Packages {
+		if slices.Contains(ids, p.ID) {
+			n++
+		}
+	}
+	return n == len(ids) && (n == 0 || n < len(o.Packages))
+}
+
+// move moves the order by the table: status, packages, times, timeline,
+// operation, and what becomes of its interception. Error:
+// ORDER_STATUS_CONFLICT.
+func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note string) error {
+	stop, err := w.interception()
+	if err != nil {
+		return err
+	}
+	var before cloud.OrderStatus
+	if stop != nil && stop.InForce() {
+		before = stop.Before
+	}
+	m := rowOf(w.o, to, t, before)
+	if m == nil {
+		return conflict(w.o)
+	}
+	l, err := w.timeline()
+	if err != nil {
+		return err
+	}
+	switch code := m.tells(w.o, l, to); code {
+	case silent:
+	default:
+		if reason == "" && code == to.State().Code {
+			reason = to.State().Reason
+		}
+		l.tell(code, m.source, reason, w.now)
+	}
+	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
+		l.tell(stop.BeforeCode, m.source, "", w.now)
+	}
+	w.enter(to, operation, note)
+	w.unstop(t)
+	return nil
+}
+
+// tells is the code that a move writes, or silent.
+func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
+	switch {
+	case m.trigger == Withdraw || m.trigger == InterceptionFailed && to != cloud.OrderDelivered:
+		return silent // what was current before comes again
+	case m.code != "":
+		return m.code
+	case to == cloud.OrderDriverAccepted && slices.ContainsFunc(l.events, func(e otep.Event) bool { return e.StatusCode != otep.InformationSubmitted }):
+		return silent // a booking is confirmed once, and first
+	case to == cloud.OrderHandedOver && otep.Reached(l.events):
+		return otep.PackageOutbound
+	}
+	return to.State().Code
+}
+
+// enter puts the order into a status.
+func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
+	from := w.o.Status
+	switch held := slices.Contains(planned, to) || to == cloud.OrderHandedOver; {
+	case to == cloud.OrderIntercepted || from == cloud.OrderIntercepted && held:
+	case !held:
+		w.o.Before = 0
+	case !slices.Contains(planned, from):
+		w.o.Before = from
+	}
+	switch to {
+	case cloud.OrderPickedUp, cloud.OrderReceived, cloud.OrderArrivalScan, cloud.OrderInTransit, cloud.OrderOutbound, cloud.OrderOutForDelivery, cloud.OrderInLocker:
+		w.o.Collected = true
+	case cloud.OrderDelivered:
+		w.o.Collected, w.o.DeliveredAt = true, w.now
+	case cloud.OrderCancelled:
+		w.o.CancelledAt = w.now
+	}
+	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
+		w.o.Attempts++
+	}
+	if from == cloud.OrderHold {
+		w.o.HoldReason, w.o.HoldUntil = "", time.Time{}
+	}
+	if s, ok := packageStates[to]; ok {
+		w.o.Packages = slices.Clone(w.o.Packages)
+		for i := range w.o.Packages {
+			if p := &w.o.Packages[i]; p.Status != cloud.OrderPackageLost && (p.Status != cloud.OrderPackageDelivered || to == cloud.OrderCancelled) {
+				p.Status = s
+			}
+		}
+	}
+	w.o.Status = to
+	w.did(operation, from, note, nil)
+}
+
+// A move from one of attempting to one of attempted was an attempt to deliver.
+var (
+	attempting = statuses{cloud.OrderOutForDelivery, cloud.OrderHandedOver, cloud.OrderPartlyDelivered}
+	attempted  = statuses{cloud.OrderDelivered, cloud.OrderPartlyDelivered, cloud.OrderDeliveryFailed, cloud.OrderRejected}
+)
+
+// packageStates are what becomes of an order's packages with it; those that
+// were delivered stay so.
+var packageStates = map[cloud.OrderStatus]cloud.OrderPackageStatus{
+	cloud.OrderNew: cloud.OrderPackageCreated, cloud.OrderReady: cloud.OrderPackageCreated, cloud.OrderHandedOver: cloud.OrderPackageInTransit,
+	cloud.OrderPickedUp: cloud.OrderPackageInTransit, cloud.OrderReceived: cloud.OrderPackageReceived, cloud.OrderArrivalScan: cloud.OrderPackageReceived,
+	cloud.OrderInTransit: cloud.OrderPackageInTransit, cloud.OrderOutbound: cloud.OrderPackageInTransit, cloud.OrderOutForDelivery: cloud.OrderPackageOutForDelivery,
+	cloud.OrderDelivered: cloud.OrderPackageDelivered, cloud.OrderPartlyDelivered: cloud.OrderPackageFailed, cloud.OrderDeliveryFailed: cloud.OrderPackageFailed,
+	cloud.OrderRejected: cloud.OrderPackageReturned, cloud.OrderInLocker: cloud.OrderPackageInLocker, cloud.OrderReturned: cloud.OrderPackageReturned,
+	cloud.OrderCancelled: cloud.OrderPackageCancelled,
+}
+
+// unstop ends an interception that the order has got away from.
+func (w *work) unstop(t Trigger) {
+	i := w.stop
+	if i == nil || !i.Open() || t == Intercept || t == Withdraw || t == ExecuteOutcome || t == InterceptionFailed {
+		return
+	}
+	if i.InForce() && w.o.Status != cloud.OrderIntercepted || !i.InForce() && w.o.Status.State().Terminal {
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(t), w.now, w.o.Status
+	}
+}

@@ -1,0 +1,167 @@
+// Package order holds the rules of orders: what they are, who may see and
+// change them, and how they move from status to status.
+//
+// One table says which moves there are. Every move is one transaction with its
+// timeline event, its operation, and its audit line; the timeline that comes of
+// it has no invalid move. What another feature saw happen (a scan, a door, a
+// driver) comes in through Move and is held to the same table.
+//
+// Everything is bound to the caller's business: staff see all of its orders,
+// customers their own, contractors those that they hold, drivers none. Safe for
+// concurrent use.
+package order
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+	ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, found []cloud.Order, err error)
+	SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error)
+	ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error)
+	ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error)
+	NextJobRow(ctx context.Context, job string) (int, error)
+	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
+	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
+}
+
+// Service is the feature.
+type Service struct {
+	store   Store
+	now     func() time.Time
+	wake    chan struct{}
+	dropped time.Time // old jobs; owned by Run
+}
+
+// New builds the service; it starts nothing.
+func New(s Store) *Service { return &Service{store: s, now: time.Now, wake: make(chan struct{}, 1)} }
+
+// Error codes of this package.
+const (
+	codeNotFound       = "ORDER_NOT_FOUND"
+	codeStatus         = "ORDER_STATUS_CONFLICT"
+	codeNotCancellable = "ORDER_NOT_CANCELLABLE"
+	codeDuplicateRef   = "DUPLICATE_ORDER_REF"
+	codeAmbiguousRef   = "AMBIGUOUS_ORDER_REF"
+	codeType           = "ACCOUNT_TYPE_NOT_ALLOWED"
+	codeAnonymous      = "UNAUTHENTICATED"
+)
+
+// Key names one order: by its id, else by its reference, else by its tracking
+// number.
+type Key struct {
+	OrderID cloud.OrderID `json:"order_id" path:"order_id" query:"order_id"`
+	Ref     string        `json:"order_ref" query:"order_ref"`
+	Number  string        `json:"tracking_number" query:"tracking_number"`
+}
+
+// reach is which orders a caller may see.
+type reach struct {
+	business cloud.BusinessID
+	customer cloud.AccountID // 0: everybody's
+	broker   cloud.AccountID // 0: whoever holds them
+	nothing  bool
+}
+
+func reachOf(c cloud.Caller) (reach, error) {
+	r := reach{business: c.Account.BusinessID}
+	switch c.Account.Type {
+	case cloud.ClientAdmin, cloud.ClientEmployee, cloud.PlatformAdmin:
+	case cloud.Customer:
+		r.customer = c.Account.ID
+	case cloud.Broker:
+		r.broker = c.Account.ID
+	case cloud.DriverAccount:
+		r.nothing = true
+	default:
+		if c.Anonymous() {
+			return r, cloud.E(cloud.Unauthenticated, codeAnonymous)
+		}
+		return r, cloud.E(cloud.Forbidden, codeType)
+	}
+	r.nothing = r.nothing || r.business == 0
+	return r, nil
+}
+
+func (r reach) sees(o cloud.Order) bool {
+	return !r.nothing && o.BusinessID == r.business && (r.customer == 0 || o.CustomerID == r.customer) && (r.broker == 0 || o.BrokerID == r.broker)
+}
+
+// staff refuses everybody but the business's own people.
+func staff(c cloud.Caller) error {
+	if r, err := reachOf(c); err != nil {
+		return err
+	} else if r.nothing || r.customer != 0 || r.broker != 0 {
+		return cloud.E(cloud.Forbidden, codeType)
+	}
+	return nil
+}
+
+// owners refuses everybody but staff and customers.
+func owners(c cloud.Caller) error {
+	if c.Account.Type == cloud.Customer {
+		return nil
+	}
+	return staff(c)
+}
+
+// find reads the order that a caller names. Errors: ORDER_NOT_FOUND,
+// AMBIGUOUS_ORDER_REF.
+func find(v cloud.View, r reach, k Key) (cloud.Order, error) {
+	missing := cloud.E(cloud.NotFound, codeNotFound)
+	if r.nothing || !sane(k.Ref) || !sane(k.Number) {
+		return cloud.Order{}, missing
+	}
+	var o cloud.Order
+	var err error
+	switch {
+	case k.OrderID != 0:
+		o, err = v.Order(r.business, k.OrderID)
+	case k.Ref != "":
+		return byRef(v, r, k.Ref)
+	default:
+		o, err = v.OrderByNumber(r.business, k.Number)
+	}
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !r.sees(o) {
+		return cloud.Order{}, missing
+	}
+	return o, err
+}
+
+// sane reports whether a text can be that of a stored order: databases refuse
+// some that cannot.
+func sane(s string) bool {
+	return len(s) <= 400 && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
+}
+
+// byRef finds an order by a reference, which several customers of a business
+// may have given.
+func byRef(v cloud.View, r reach, ref string) (cloud.Order, error) {
+	all, err := v.OrdersByRef(r.business, ref)
+	if err != nil {
+		return cloud.Order{}, err
+	}
+	var seen []cloud.Order
+	var ids []cloud.OrderID
+	for _, o := range all {
+		if r.sees(o) {
+			seen, ids = append(seen, o), append(ids, o.ID)
+		}
+	}
+	switch len(seen) {
+	case 0:
+		return cloud.Order{}, cloud.E(cloud.NotFound, codeNotFound)
+	case 1:
+		return seen[0], nil
+	}
+	return cloud.Order{}, &cloud.Error{Kind: cloud.Conflict, Code: codeAmbiguousRef, Details: map[string]any{"order_ids": ids}}
+}

@@ -1,0 +1,213 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// UpdateInput changes an order. What is null or missing stays; an empty text
+// clears. A window has both ends.
+type UpdateInput struct {
+	OrderID       cloud.OrderID  `path:"order_id" json:"-"`
+	Instruction   *string        `json:"delivery_instruction"`
+	Note          *string        `json:"note"`
+	ScheduledDate *string        `json:"scheduled_date"`
+	WindowStart   *string        `json:"time_window_start"`
+	WindowEnd     *string        `json:"time_window_end"`
+	Recipient     *cloud.Address `json:"recipient"`
+	Priority      *int           `json:"priority"`
+}
+
+// beforePickup are the statuses in which addresses may still change.
+var beforePickup = statuses{cloud.OrderNew, cloud.OrderUnpaid, cloud.OrderHold, cloud.OrderReady, cloud.OrderRoutePlanned, cloud.OrderDriverAssigned,
+	cloud.OrderDriverAccepted, cloud.OrderPickupFailed, cloud.OrderPickupRescheduled}
+
+// Update changes what may still change: of an order that has ended the note, of
+// one that was picked up not its address. A new date for a failed stop plans
+// it again. Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
+func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (OrderOutput, error) {
+	if err := owners(c); err != nil {
+		return OrderOutput{}, err
+	}
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.update(in) })
+}
+
+func (w *work) update(in UpdateInput) error {
+	b, err := w.v.Business(w.o.BusinessID)
+	if err != nil {
+		return err
+	}
+	if err := in.check(w.o, w.now.In(b.Location())); err != nil {
+		return err
+	}
+	more := in.Instruction != nil || in.ScheduledDate != nil || in.WindowStart != nil || in.WindowEnd != nil || in.Priority != nil
+	if more && w.o.Status.State().Terminal || in.Recipient != nil && (w.o.Collected || !slices.Contains(beforePickup, w.o.Status)) {
+		return conflict(w.o)
+	}
+	changes := map[string]cloud.FieldChange{}
+	set(changes, "delivery_instruction", &w.o.Instruction, in.Instruction)
+	set(changes, "note", &w.o.Note, in.Note)
+	set(changes, "priority", &w.o.Priority, in.Priority)
+	set(changes, "time_window_start", &w.o.WindowStart, in.WindowStart)
+	set(changes, "time_window_end", &w.o.WindowEnd, in.WindowEnd)
+	set(changes, "scheduled_date", &w.o.ScheduledDate, in.ScheduledDate)
+	if in.Recipient != nil && !reflect.DeepEqual(in.Recipient, w.o.Recipient) {
+		changes["recipient"] = cloud.FieldChange{From: w.o.Recipient, To: in.Recipient}
+		w.o.Recipient = in.Recipient
+		w.index()
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	w.did(actOf(changes).by(w.c), w.o.Status, "", changes)
+	if _, dated := changes["scheduled_date"]; dated && w.o.ScheduledDate != "" {
+		return w.reschedule()
+	}
+	return nil
+}
+
+// set replaces a member that is given and notes what became of it.
+func set[T comparable](changes map[string]cloud.FieldChange, name string, old *T, to *T) {
+	if to != nil && *to != *old {
+		changes[name] = cloud.FieldChange{From: *old, To: *to}
+		*old = *to
+	}
+}
+
+// actOf is what a change of these members is called.
+func actOf(changes map[string]cloud.FieldChange) act {
+	only := func(names ...string) bool {
+		for name := range changes {
+			if !slices.Contains(names, name) {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case only("note"):
+		return actNote
+	case only("delivery_instruction"):
+		return actInstruct
+	case only("scheduled_date", "time_window_start", "time_window_end"):
+		return actWindow
+	}
+	return actEdit
+}
+
+// reschedule plans a failed stop again.
+func (w *work) reschedule() error {
+	to, failed := map[cloud.OrderStatus]cloud.OrderStatus{cloud.OrderPickupFailed: cloud.OrderPickupRescheduled,
+		cloud.OrderDeliveryFailed: cloud.OrderDeliveryRescheduled}[w.o.Status]
+	if !failed {
+		return nil
+	}
+	return w.move(to, Reschedule, actWindow.by(w.c), "", "")
+}
+
+// check checks what is to change in an order.
+func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
+	f := fields{}
+	if in.Instruction != nil {
+		f.text("delivery_instruction", *in.Instruction, 500)
+	}
+	if in.Note != nil {
+		f.text("note", *in.Note, 1000)
+	}
+	if in.ScheduledDate != nil && *in.ScheduledDate != "" && *in.ScheduledDate != o.ScheduledDate {
+		f.date("scheduled_date", *in.ScheduledDate, now)
+	}
+	start, end := o.WindowStart, o.WindowEnd
+	if in.WindowStart != nil {
+		start = *in.WindowStart
+	}
+	if in.WindowEnd != nil {
+		end = *in.WindowEnd
+	}
+	f.window(start, end)
+	if in.Recipient != nil {
+		f.address("recipient", in.Recipient)
+	}
+	if in.Priority != nil {
+		f.between("priority", *in.Priority, 0, 9)
+	}
+	return f.err()
+}
+
+// WindowsInput gives several orders a new time window.
+type WindowsInput struct {
+	Refs          []string `json:"order_refs"` // 1 to 100
+	ScheduledDate *string  `json:"scheduled_date"`
+	WindowStart   string   `json:"time_window_start"`
+	WindowEnd     string   `json:"time_window_end"`
+}
+
+// WindowsOutput says how many orders have it.
+type WindowsOutput struct {
+	Result  bool       `json:"result"`
+	Updated int        `json:"updated"`
+	Skipped int        `json:"skipped"`
+	Errors  []RefError `json:"errors"`
+}
+
+// RefError says why an order was left as it was.
+type RefError struct {
+	Ref     string `json:"order_ref"`
+	Message string `json:"message"` // in the caller's language
+	Code    string `json:"code"`
+}
+
+// SetWindows gives orders a new time window, each in a transaction of its own.
+// Error: VALIDATION_FAILED, of which nothing is changed.
+func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInput) (WindowsOutput, error) {
+	if err := owners(c); err != nil {
+		return WindowsOutput{}, err
+	}
+	f := fields{}
+	if len(in.Refs) == 0 || len(in.Refs) > 100 {
+		f.add("order_refs", "Give 1 to 100 references.")
+	}
+	if in.WindowStart == "" {
+		f.add("time_window_start", "This is required.")
+	}
+	if in.WindowEnd == "" {
+		f.add("time_window_end", "This is required.")
+	}
+	f.window(in.WindowStart, in.WindowEnd)
+	if err := f.err(); err != nil {
+		return WindowsOutput{}, err
+	}
+	out := WindowsOutput{Result: true, Errors: []RefError{}}
+	seen := map[string]bool{}
+	for _, ref := range in.Refs {
+		if seen[ref] {
+			continue
+		}
+		seen[ref] = true
+		changed := false
+		_, err := s.decide(ctx, c, Key{Ref: ref}, func(w *work) error {
+			err := w.update(UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
+			changed = len(w.ch.OrderOperations) > 0
+			return err
+		})
+		switch e := (*cloud.Error)(nil); {
+		case errors.As(err, &e) && e.Code == "VALIDATION_FAILED":
+			return WindowsOutput{}, err // the same for all of them
+		case errors.As(err, &e):
+			out.Skipped++
+			out.Errors = append(out.Errors, RefError{Ref: ref, Code: e.Code, Message: message(c, e)})
+		case err != nil:
+			return WindowsOutput{}, err
+		case changed:
+			out.Updated++
+		default:
+			out.Skipped++
+		}
+	}
+	return out, nil
+}

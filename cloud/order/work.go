@@ -1,0 +1,117 @@
+package order
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// work is one decision about one order. It is built again when that is run
+// again.
+type work struct {
+	v    cloud.View
+	c    cloud.Caller
+	now  time.Time
+	o    cloud.Order
+	line *line               // the order's timeline, once it is needed
+	stop *cloud.Interception // open or just ended, once it is needed
+	ch   cloud.Changes
+	done bool // ch is complete
+}
+
+// decide runs one decision about an order that the caller may see and stores
+// what it changed. fn may run more than once. Errors: those of find and fn.
+func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *work) error) (OrderOutput, error) {
+	r, err := reachOf(c)
+	if err != nil {
+		return OrderOutput{}, err
+	}
+	now := s.time()
+	var out OrderOutput
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		o, err := find(v, r, k)
+		if err != nil {
+			return nil, err
+		}
+		w := &work{v: v, c: c, now: now, o: o}
+		if err := fn(w); err != nil {
+			return nil, err
+		}
+		w.finish()
+		out.Result = true
+		out.Order, err = newShower(v, c).order(w.o, w)
+		return &w.ch, err
+	})
+	return out, err
+}
+
+// time is now as it is stored.
+func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
+
+// finish puts the order itself into the changes. A decision that did nothing
+// writes nothing.
+func (w *work) finish() {
+	if w.done || len(w.ch.OrderOperations) == 0 {
+		return
+	}
+	w.done = true
+	w.o.UpdatedAt = w.now
+	w.ch.Orders = append(w.ch.Orders, w.o)
+	if w.line != nil {
+		w.line.finish(&w.ch)
+	}
+	if w.stop != nil {
+		w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
+	}
+}
+
+// join puts the changes of another order behind those of this one.
+func (w *work) join(other *work) {
+	a, b := &w.ch, other.ch
+	a.Orders, a.OrderTerms = append(a.Orders, b.Orders...), append(a.OrderTerms, b.OrderTerms...)
+	a.OrderOperations, a.Audits = append(a.OrderOperations, b.OrderOperations...), append(a.Audits, b.Audits...)
+	a.Shipments, a.Events = append(a.Shipments, b.Shipments...), append(a.Events, b.Events...)
+}
+
+// did takes down an operation and its audit line. before is the status that
+// the order had.
+func (w *work) did(kind int, before cloud.OrderStatus, note string, changes map[string]cloud.FieldChange) {
+	w.ch.OrderOperations = append(w.ch.OrderOperations, cloud.OrderOperation{OrderID: w.o.ID, BusinessID: w.o.BusinessID, Type: kind,
+		Before: before, After: w.o.Status, Changes: changes, Note: note, Operator: operator(w.c), At: w.now})
+	actor := "system"
+	if !w.c.Anonymous() {
+		actor = "account:" + strconv.FormatInt(int64(w.c.Account.ID), 10)
+	}
+	detail, _ := json.Marshal(map[string]any{"operation_type": kind, "before": before, "after": w.o.Status,
+		"fields": slices.Sorted(maps.Keys(changes))}) // plain fields always encode
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.o.BusinessID, At: w.now, Actor: actor, Action: "order_" + operations[kind],
+		Target: fmt.Sprintf("order:%d", w.o.ID), Detail: string(detail)})
+}
+
+// conflict says that the order is in no status for what was asked.
+func conflict(o cloud.Order) error {
+	return &cloud.Error{Kind: cloud.Conflict, Code: codeStatus, Details: map[string]any{"order_status_id": o.Status, "order_status": o.Status.String()}}
+}
+
+// interception is the order's latest one, nil when there is none.
+func (w *work) interception() (*cloud.Interception, error) {
+	if w.stop != nil || w.o.InterceptionID == 0 {
+		return w.stop, nil
+	}
+	i, err := w.v.Interception(w.o.BusinessID, w.o.InterceptionID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.stop = &i
+	return w.stop, nil
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// A search goes by trigrams: FTS5 on SQLite, pg_trgm on PostgreSQL. A server
+// that has no pg_trgm finds what begins with the words that are asked for,
+// by an ordinary index.
+
+// Statements of one engine only, and what they begin and end with.
+const (
+	hasTrigrams  = `SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm'`
+	makeTrigrams = `CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public`
+	prefixIndex  = `CREATE INDEX IF NOT EXISTS order_search_prefix ON order_search (business_id, value text_pattern_ops)`
+
+	matches = `SELECT o.body, s.field, s.value FROM order_search s JOIN orders o ON o.id = s.order_id
+WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.customer_id = $2)
+  AND (CAST($3 AS @int) = 0 OR o.broker_id = $3) AND (CAST($4 AS @int) >> CAST(s.field AS INTEGER)) & 1 = 1 AND `
+	matchesNewest = ` ORDER BY s.order_id DESC, s.field LIMIT $6`
+	liteMatches   = matches + `order_search MATCH $5` + matchesNewest
+	pgMatches     = matches + `s.value LIKE $5` + matchesNewest
+	liteNearest   = matches + `order_search MATCH $5 ORDER BY s.rank, s.order_id DESC LIMIT $6`
+	pgNearest     = matches + `s.value LIKE ANY (CAST($5 AS TEXT[]))
+ORDER BY (SELECT COUNT(*) FROM unnest(CAST($5 AS TEXT[])) g WHERE s.value LIKE g) DESC, s.order_id DESC LIMIT $6`
+)
+
+// indexSearch makes the index that a search on PostgreSQL goes by, and reports
+// whether it is one of trigrams. Several nodes may do so at once.
+func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (trigrams bool, err error) {
+	if _, err := pool.Exec(ctx, prefixIndex); err != nil {
+		return false, fmt.Errorf("index the search: %w", err)
+	}
+	var schema string
+	if pool.QueryRow(ctx, hasTrigrams).Scan(&schema) != nil {
+		_, refused := pool.Exec(ctx, makeTrigrams)
+		if err := pool.QueryRow(ctx, hasTrigrams).Scan(&schema); err != nil {
+			log.Warn("PostgreSQL has no pg_trgm: orders are found by how their numbers, references, names and telephone numbers begin; "+
+				"have an administrator run CREATE EXTENSION pg_trgm and start again", "error", refused)
+			return false, nil
+		}
+	}
+	sql := `CREATE INDEX IF NOT EXISTS order_search_grams ON order_search USING gin (value "` + strings.ReplaceAll(schema, `"`, `""`) + `".gin_trgm_ops)`
+	if _, err := pool.Exec(ctx, sql); err != nil {
+		return false, fmt.Errorf("index the search: %w", err)
+	}
+	return true, nil
+}
+
+// contains is the argument of @contains for a text of three characters or more,
+// or "" for none.
+func (db *DB) contains(text string) string {
+	e, postgres := db.engine.(*postgres)
+	switch {
+	case text == "":
+		return ""
+	case !postgres:
+		return phrase(text)
+	case e.trigrams:
+		return "%" + likeText(text) + "%"
+	}
+	return likeText(text) + "%"
+}
+
+// phrase is text as FTS5 takes it word for word.
+func phrase(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
+
+var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// likeText is text as PostgreSQL's LIKE takes it word for word.
+func likeText(text string) string { return likeEscapes.Replace(text) }
+
+// SearchOrders reads what contains q.Text, newest first, or with Grams what
+// contains some of them, those with most first as far as the engine can tell.
+func (db *DB) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error) {
+	sql, arg := liteMatches, any(db.contains(q.Text))
+	e, postgres := db.engine.(*postgres)
+	switch {
+	case postgres && len(q.Grams) > 0 && !e.trigrams:
+		return nil, nil
+	case postgres && len(q.Grams) > 0:
+		patterns := make([]string, len(q.Grams))
+		for i, g := range q.Grams {
+			patterns[i] = "%" + likeText(g) + "%"
+		}
+		sql, arg = pgNearest, patterns
+	case postgres:
+		sql = pgMatches
+	case len(q.Grams) > 0:
+		quoted := make([]string, len(q.Grams))
+		for i, g := range q.Grams {
+			quoted[i] = phrase(g)
+		}
+		sql, arg = liteNearest, strings.Join(quoted, " OR ")
+	}
+	var fields int64
+	for _, f := range q.Fields {
+		fields |= 1 << f
+	}
+	return readList(ctx, db, sql, func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) },
+		int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, arg, q.Limit)
+}
