@@ -94,6 +94,15 @@ func (f fields) window(start, end string) {
 
 var country = regexp.MustCompile(`^[A-Z]{2}$`)
 
+// own is a copy of an address, which may be changed.
+func own(a *cloud.Address) *cloud.Address {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
+
 // address checks an address and fills in what was left out.
 func (f fields) address(path string, a *cloud.Address) {
 	path += "."
