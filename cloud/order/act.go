@@ -151,6 +151,7 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.NewAddress = own(in.NewAddress)
 	f := fields{}
 	f.stop("new_address", in.NewAddress, true)
 	f.text("reason", in.Reason, 255)

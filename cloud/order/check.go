@@ -81,18 +81,28 @@ func (f fields) window(start, end string) {
 	if start == "" && end == "" {
 		return
 	}
+	readable := true
 	for path, s := range map[string]string{"time_window_start": start, "time_window_end": end} {
 		if s != "" && !clock.MatchString(s) {
 			f.add(path, "Use a time such as 13:30.")
-			return
+			readable = false
 		}
 	}
-	if start == "" || end <= start {
+	if readable && (start == "" || end <= start) {
 		f.add("time_window_end", "Give both ends of the window, the end after the start.")
 	}
 }
 
 var country = regexp.MustCompile(`^[A-Z]{2}$`)
+
+// own is a copy of an address, which may be changed.
+func own(a *cloud.Address) *cloud.Address {
+	if a == nil {
+		return nil
+	}
+	b := *a
+	return &b
+}
 
 // address checks an address and fills in what was left out.
 func (f fields) address(path string, a *cloud.Address) {

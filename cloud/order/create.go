@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,8 @@ const (
 // check checks the input at now, a time in the business's time zone, and fills
 // in what was left out.
 func (in *CreateInput) check(now time.Time) error {
+	// The caller keeps what it gave.
+	in.Sender, in.Recipient, in.Packages = own(in.Sender), own(in.Recipient), slices.Clone(in.Packages)
 	f := fields{}
 	f.oneOf("type", string(in.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
 	f.text("order_ref", in.Ref, 64)

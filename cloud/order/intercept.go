@@ -112,7 +112,7 @@ func (w *work) intercept(in InterceptInput) error {
 	f := fields{}
 	f.oneOf("outcome", in.Outcome, outcomeReturn, outcomeRedeliver, outcomeHold, outcomeDispose)
 	f.text("reason", in.Reason, 255)
-	if in.NewAddress != nil {
+	if in.NewAddress = own(in.NewAddress); in.NewAddress != nil {
 		f.address("new_address", in.NewAddress)
 	}
 	if in.NewDate != "" {

@@ -269,7 +269,7 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	f("customer_id", func(in *order.CreateInput) { in.CustomerID = 999 })
 	f("scheduled_date", func(in *order.CreateInput) { in.ScheduledDate = "2020-01-01" })
 	f("scheduled_date", func(in *order.CreateInput) { in.ScheduledDate = "tomorrow" })
-	f("time_window_start", func(in *order.CreateInput) { in.WindowStart, in.WindowEnd = "25:00", "26:00" })
+	f("time_window_start", func(in *order.CreateInput) { in.WindowStart, in.WindowEnd = "25:00", "17:00" })
 	f("time_window_end", func(in *order.CreateInput) { in.WindowStart = "10:00" })
 	f("time_window_end", func(in *order.CreateInput) { in.WindowStart, in.WindowEnd = "10:00", "10:00" })
 	f("sender", func(in *order.CreateInput) { in.Sender = nil })

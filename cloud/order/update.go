@@ -131,6 +131,7 @@ func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 	}
 	f.window(start, end)
 	if in.Recipient != nil {
+		in.Recipient = own(in.Recipient)
 		f.address("recipient", in.Recipient)
 	}
 	if in.Priority != nil {
