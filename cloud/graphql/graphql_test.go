@@ -71,6 +71,16 @@ func (r *rig) failed(m map[string]any, code string, status float64) {
 	require.Equal(r.t, "req-1", x["request_id"])
 }
 
+// Answers come in one piece: what would split them is neither shown nor taken.
+func TestNoDirectiveThatIsNotObeyed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, m := r.ask(`{ __schema { directives { name } } }`, nil)
+	require.NotContains(t, fmt.Sprint(m), "defer")
+	_, m = r.ask(`{ ... @defer { __typename } }`, nil)
+	r.failed(m, "BAD_REQUEST", 400)
+}
+
 // The schema as callers see it: review reads the difference.
 func TestSchema(t *testing.T) {
 	t.Parallel()

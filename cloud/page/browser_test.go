@@ -90,16 +90,34 @@ func TestPagesInARealBrowser(t *testing.T) {
 	require.True(t, f.NoScript.Out)
 }
 
-// drive serves s and runs a script of the browser folder against it. The script
-// gets the address, args, the browser and perhaps a folder for pictures.
+// drive serves s and runs a script of the browser folder against it, with a
+// browser. The script gets the address, args, the browser and perhaps a folder
+// for pictures.
 func drive(t *testing.T, s *rest.Server, env []string, script string, args ...string) []byte {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	tool(t, "node", err == nil)
 	chromium, err := exec.LookPath("chromium")
 	tool(t, "chromium", err == nil)
-	_, err = os.Stat(filepath.Join("browser", "node_modules", "playwright-core"))
-	tool(t, "node_modules", err == nil)
+	args = append(args, chromium)
+	if dir := os.Getenv(pictures); dir != "" {
+		args = append(args, dir)
+	}
+	return node(t, s, env, script, args...)
+}
+
+// node serves s and runs a script of the browser folder against it. The script
+// gets the address and args, and what it prints is given back.
+func node(t *testing.T, s *rest.Server, env []string, script string, args ...string) []byte {
+	t.Helper()
+	program, err := exec.LookPath("node")
+	tool(t, "node", err == nil)
+	list, err := os.ReadFile(filepath.Join("browser", "package.json"))
+	require.NoError(t, err)
+	var packages struct{ Dependencies map[string]string }
+	require.NoError(t, json.Unmarshal(list, &packages))
+	for name := range packages.Dependencies {
+		_, err = os.Stat(filepath.Join("browser", "node_modules", name))
+		tool(t, "node_modules/"+name, err == nil)
+	}
 
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -107,11 +125,7 @@ func drive(t *testing.T, s *rest.Server, env []string, script string, args ...st
 	go func() { done <- s.Serve(ln) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 	defer cancel()
-	args = append(append([]string{script, "http://" + ln.Addr().String()}, args...), chromium)
-	if dir := os.Getenv(pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(ctx, node, args...)
+	cmd := exec.CommandContext(ctx, program, append([]string{script, "http://" + ln.Addr().String()}, args...)...)
 	cmd.Dir = "browser"
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http/httputil"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -75,7 +77,11 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	require.NoError(t, err)
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Receivers: receiver.New(w.DB, nil)})
-	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler}), f
+	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
+	require.NoError(t, err)
+	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
+	}}), f
 }
 
 type rig struct {

@@ -1,0 +1,41 @@
+// Lets the tools that other people use judge the interface and prints what they
+// found as one JSON object. Usage: node checks.mjs <base address>. SCHEMA names
+// the file of the GraphQL schema as we publish it.
+import { readFileSync } from "node:fs";
+import SwaggerParser from "@apidevtools/swagger-parser";
+import { buildClientSchema, buildSchema, getIntrospectionQuery, lexicographicSortSchema, printSchema, validateSchema } from "graphql";
+import { auditServer } from "graphql-http";
+
+const base = process.argv[2];
+const url = `${base}/api/graphql`;
+const found = { openapi: {}, schema: {}, audits: [] };
+
+const described = await fetch(`${base}/api/openapi.json`);
+const document = await described.json();
+try {
+  const checked = await SwaggerParser.validate(structuredClone(document));
+  found.openapi.operations = Object.values(checked.paths).flatMap((path) => Object.values(path)).length;
+} catch (e) {
+  found.openapi.fault = e.message;
+}
+
+const asked = await fetch(url, {
+  method: "POST",
+  headers: { "Content-Type": "application/json", Accept: "application/graphql-response+json" },
+  body: JSON.stringify({ query: getIntrospectionQuery({ descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true }) }),
+});
+const { data, errors } = await asked.json();
+const sorted = (schema) => printSchema(lexicographicSortSchema(schema));
+found.schema.status = asked.status;
+found.schema.faults = (errors ?? []).map((e) => e.message);
+if (data) {
+  const schema = buildClientSchema(data);
+  found.schema.faults.push(...validateSchema(schema).map((e) => e.message));
+  found.schema.served = sorted(schema);
+  found.schema.published = sorted(buildSchema(readFileSync(process.env.SCHEMA, "utf8")));
+}
+
+for (const audit of await auditServer({ url })) {
+  found.audits.push({ id: audit.id, name: audit.name, status: audit.status, reason: audit.reason ?? "" });
+}
+process.stdout.write(JSON.stringify(found));

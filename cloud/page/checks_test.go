@@ -1,0 +1,46 @@
+package page_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/api"
+)
+
+// The tools that other people use agree with what is served: a validator of
+// OpenAPI documents, the reference implementation of GraphQL, and the audits of
+// GraphQL over HTTP, of which we leave out what a server may do: GET.
+func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
+	_, s, _ := server(t, nil)
+	schema, err := filepath.Abs("../graphql/testdata/schema.graphql")
+	require.NoError(t, err)
+	var f struct {
+		OpenAPI struct {
+			Fault      string
+			Operations int
+		}
+		Schema struct {
+			Status            int
+			Faults            []string
+			Served, Published string
+		}
+		Audits []struct{ ID, Name, Status, Reason string }
+	}
+	require.NoError(t, json.Unmarshal(node(t, s, []string{"SCHEMA=" + schema}, "checks.mjs"), &f))
+	require.Empty(t, f.OpenAPI.Fault)
+	require.Equal(t, len(api.New(api.Config{}).Operations()), f.OpenAPI.Operations)
+	require.Equal(t, 200, f.Schema.Status)
+	require.Empty(t, f.Schema.Faults)
+	require.NotEmpty(t, f.Schema.Served)
+	require.Equal(t, f.Schema.Published, f.Schema.Served, "introspection gives the published schema")
+	require.Greater(t, len(f.Audits), 50)
+	for _, a := range f.Audits {
+		if !strings.HasPrefix(a.Name, "MAY") {
+			require.Equal(t, "ok", a.Status, "%s %s: %s", a.ID, a.Name, a.Reason)
+		}
+	}
+}
