@@ -53,7 +53,7 @@ func (o *Operation) Values(given map[string]any) Bind {
 				body[m.Name] = x
 				continue
 			}
-			if !SetText(v.FieldByIndex(m.Field.Index), fmt.Sprint(x)) {
+			if !SetText(v.FieldByIndex(m.Field.Index), textOf(x)) {
 				return invalid(m.Name, wrongType)
 			}
 		}
@@ -76,13 +76,27 @@ func (o *Operation) Values(given map[string]any) Bind {
 	}
 }
 
+// textOf is a value as an address would have it.
+func textOf(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	parts := make([]string, len(list))
+	for i, x := range list {
+		parts[i] = fmt.Sprint(x)
+	}
+	return strings.Join(parts, ",")
+}
+
 const wrongType = "The value has the wrong type."
 
 func invalid(field, message string) error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{field: {message}}}
 }
 
-// SetText sets a member from text; false when the text has the wrong form.
+// SetText sets a member from text, a list from texts with commas between them;
+// false when the text has the wrong form.
 func SetText(v reflect.Value, text string) bool {
 	switch v.Kind() {
 	case reflect.String:
@@ -100,6 +114,16 @@ func SetText(v reflect.Value, text string) bool {
 			v.SetInt(n)
 		}
 		return err == nil
+	}
+	if v.Kind() == reflect.Slice {
+		for part := range strings.SplitSeq(text, ",") {
+			item := reflect.New(v.Type().Elem()).Elem()
+			if !SetText(item, strings.TrimSpace(part)) {
+				return false
+			}
+			v.Set(reflect.Append(v, item))
+		}
+		return true
 	}
 	panic("catalog: a path or query member is a " + v.Kind().String())
 }

@@ -44,6 +44,7 @@ type Operation struct {
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
 	Errors       []string // codes beside those that every operation may answer
+	Family       string   // of orders whose prices the answer shows; "" is none in particular
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
 
@@ -61,6 +62,7 @@ type GraphQL struct {
 	JSON     bool   // the answer is one JSON value
 	Nullable bool   // null where others have an error of the whole answer
 	Input    bool   // one argument called input
+	Filter   string // name of the type of an argument called filter, which holds every member but page, per_page and sort
 	Mutation bool
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // JSON Schemas (2020-12) of inputs and outputs come from the Go types. Tags add
@@ -36,8 +38,9 @@ func newSchemas() *schemas {
 type object = map[string]any
 
 var (
-	rawType  = reflect.TypeFor[json.RawMessage]()
-	textType = reflect.TypeFor[encoding.TextMarshaler]()
+	rawType   = reflect.TypeFor[json.RawMessage]()
+	moneyType = reflect.TypeFor[cloud.Money]()
+	textType  = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 // lister is a type whose values are a list.
@@ -49,6 +52,8 @@ func (s *schemas) of(t reflect.Type, input bool) object {
 	switch {
 	case t == rawType:
 		return object{"description": "any JSON value"}
+	case t == moneyType:
+		return object{"type": "number"}
 	case t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && (t.Implements(textType) || reflect.PointerTo(t).Implements(textType)):
 		return object{"type": "string", "format": "date-time"}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -110,7 +111,11 @@ func (f field) given(args map[string]any) map[string]any {
 	}
 	out := map[string]any{}
 	for name, v := range args {
-		out[f.args[name]] = v
+		if members, ok := v.(map[string]any); ok && name == "filter" && f.op.GraphQL.Filter != "" {
+			maps.Copy(out, members)
+		} else if to := f.args[name]; to != "" {
+			out[to] = v
+		}
 	}
 	return out
 }

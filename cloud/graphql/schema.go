@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
@@ -72,20 +73,32 @@ func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
 
 func comment(s string) string { return fmt.Sprintf("%q\n", s) }
 
+// besideFilter are the members that stand beside a filter.
+var besideFilter = []string{"page", "per_page", "sort"}
+
 // arguments writes a root field's arguments: the input's members in camel case.
 func (w *writer) arguments(o *catalog.Operation, f *field) string {
 	var out []string
 	if o.GraphQL.Input {
 		return "(input: " + w.input(o.In()) + "!)"
 	}
+	var filter strings.Builder
 	for _, m := range o.Members() {
+		t := strings.TrimSuffix(w.typed(m.Type, m.Field, true), "!")
+		if o.GraphQL.Filter != "" && !slices.Contains(besideFilter, m.Name) {
+			filter.WriteString("  " + m.Name + ": " + t + "\n")
+			continue
+		}
 		name := camel(m.Name)
 		f.args[name] = m.Name
-		t := strings.TrimSuffix(w.typed(m.Type, m.Field, true), "!")
 		if m.Required {
 			t += "!"
 		}
 		out = append(out, name+": "+t)
+	}
+	if o.GraphQL.Filter != "" {
+		w.types[o.GraphQL.Filter] = "input " + o.GraphQL.Filter + " {\n" + filter.String() + "}\n"
+		out = slices.Insert(out, 0, "filter: "+o.GraphQL.Filter)
 	}
 	if len(out) == 0 {
 		return ""
@@ -128,6 +141,7 @@ func member(t reflect.Type, name string) reflect.Type {
 
 var (
 	raw       = reflect.TypeFor[json.RawMessage]()
+	money     = reflect.TypeFor[cloud.Money]()
 	marshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
@@ -148,6 +162,8 @@ func (w *writer) typed(t reflect.Type, f reflect.StructField, input bool) string
 		return "JSON"
 	case t.Kind() == reflect.Struct && (t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)):
 		return "DateTime" + null
+	case t == money:
+		return "Float" + null
 	}
 	switch t.Kind() {
 	case reflect.Bool:

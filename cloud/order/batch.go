@@ -15,7 +15,7 @@ import (
 
 // BatchInput is several new orders.
 type BatchInput struct {
-	Orders      []CreateInput `json:"orders"`
+	Orders      []CreateInput `json:"orders" required:"true" min:"1" max:"2000"`
 	StopOnError bool          `json:"stop_on_error"`
 }
 

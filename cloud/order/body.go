@@ -33,7 +33,7 @@ type OrderBody struct {
 	CustomerID       *cloud.AccountID  `json:"customer_id"`
 	CustomerName     *string           `json:"customer_name"`
 	ScheduledDate    *string           `json:"scheduled_date"`
-	TimeWindow       *TimeWindow       `json:"time_window"`
+	TimeWindow       *TimeWindow       `json:"time_window" graphql:"JSON"`
 	ServiceMinutes   int               `json:"service_minutes"`
 	Priority         int               `json:"priority"`
 	Sender           *AddressBody      `json:"sender"`
@@ -56,20 +56,20 @@ type OrderBody struct {
 	DriverID         *cloud.AccountID  `json:"driver_id"`
 	DriverName       *string           `json:"driver_name"`
 	ETA              *string           `json:"eta"`
-	BrokerAssignment *struct{}         `json:"broker_assignment"`
-	ThirdParty       *struct{}         `json:"third_party"`
-	Interception     *InterceptionRef  `json:"interception"`
-	Locker           *struct{}         `json:"locker"`
+	BrokerAssignment *struct{}         `json:"broker_assignment" graphql:"JSON"`
+	ThirdParty       *struct{}         `json:"third_party" graphql:"JSON"`
+	Interception     *InterceptionRef  `json:"interception" graphql:"JSON"`
+	Locker           *struct{}         `json:"locker" graphql:"JSON"`
 	Attempts         int               `json:"attempts"`
 	ProofFiles       []string          `json:"proof_files"`
-	ProofDetail      []FileBody        `json:"proof_files_detail"`
+	ProofDetail      []FileBody        `json:"proof_files_detail" graphql:"[JSON!]"`
 
 	ShippingPrice *cloud.Money        `json:"shipping_price,omitempty" price:"true"`
 	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
 	TotalPrice    *cloud.Money        `json:"total_price,omitempty" price:"true"`
 	PaidAmount    *cloud.Money        `json:"paid_amount,omitempty" price:"true"`
 	Currency      *string             `json:"currency,omitempty" price:"true"`
-	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" price:"true"`
+	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" graphql:"JSON" price:"true"`
 	PriceHidden   bool                `json:"price_hidden,omitempty"`
 
 	PaymentStatus string            `json:"payment_status"`
@@ -146,6 +146,13 @@ type FileBody struct {
 	Service  *int    `json:"service_type"`   // 1 delivery, 2 pickup
 	Success  *int    `json:"service_status"` // 1 success, 2 failed
 }
+
+// Names of the types in GraphQL.
+func (OrderBody) GraphQLName() string    { return "Order" }
+func (CreateInput) GraphQLName() string  { return "Order" }
+func (AddressBody) GraphQLName() string  { return "Address" }
+func (PackageBody) GraphQLName() string  { return "Package" }
+func (PackageInput) GraphQLName() string { return "Package" }
 
 // shower shows orders to a caller. It reads what many of them share once.
 type shower struct {

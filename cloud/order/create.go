@@ -15,7 +15,7 @@ import (
 
 // CreateInput is a new order (interface 4.8).
 type CreateInput struct {
-	Type              cloud.OrderType   `json:"type"` // D, P, P2P
+	Type              cloud.OrderType   `json:"type" required:"true"` // D, P, P2P
 	Ref               string            `json:"order_ref"`
 	CustomerID        cloud.AccountID   `json:"customer_id"`
 	ScheduledDate     string            `json:"scheduled_date"` // YYYY-MM-DD; empty: the next day
@@ -23,7 +23,7 @@ type CreateInput struct {
 	WindowEnd         string            `json:"time_window_end"`
 	Sender            *cloud.Address    `json:"sender"`
 	Recipient         *cloud.Address    `json:"recipient"`
-	Packages          []PackageInput    `json:"packages"` // 1 to 200
+	Packages          []PackageInput    `json:"packages" required:"true" min:"1" max:"200"`
 	Instruction       string            `json:"delivery_instruction"`
 	Note              string            `json:"note"`
 	ServiceMinutes    *int              `json:"service_minutes"` // nil: 5
@@ -69,9 +69,9 @@ type CreateOutput struct {
 	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
 	TotalPrice    *cloud.Money        `json:"total_price,omitempty" price:"true"`
 	Currency      *string             `json:"currency,omitempty" price:"true"`
-	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" price:"true"`
+	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" graphql:"JSON" price:"true"`
 	PaymentStatus string              `json:"payment_status"`
-	Warnings      []Warning           `json:"warnings"`
+	Warnings      []Warning           `json:"warnings" graphql:"[JSON!]"`
 	Order         OrderBody           `json:"order"`
 }
 

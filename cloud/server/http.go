@@ -38,7 +38,7 @@ func (s *Server) faces() error {
 	}
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Enrol: s.enrol})
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Enrol: s.enrol})
 	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
@@ -82,6 +83,7 @@ type Server struct {
 
 	Catalog *catalog.Catalog
 
+	orders *order.Service
 	traces *trace.Pusher // nil: none
 
 	feed *feed
@@ -123,6 +125,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
+	s.orders = order.New(s.Store)
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres
@@ -142,6 +145,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.Store.OnCommit(s.Lockers.Committed)
+	s.Store.OnCommit(s.orders.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.feed.committed)
@@ -200,6 +204,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("devices", s.Devices.Run)
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
+	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
 	if s.traces != nil {
 		run("traces", s.traces.Run)

@@ -53,6 +53,7 @@ type World struct {
 	Tokens          map[cloud.AccountType]string // of Business
 	Emails          map[cloud.AccountType]string
 	Stranger        string // token of the other business's provider
+	OtherAdmin      string // token of the other business's administrator
 	Device, Spare   cloud.Device
 	Delivery        cloud.Delivery // the one that waits
 	Outbox          cloud.OutboxID // a webhook delivery of Business's provider
@@ -114,6 +115,7 @@ func (w *World) fill(t testing.TB) {
 	}
 	w.Tokens[cloud.ProviderType] = add(20, 42, cloud.ProviderType, 17)
 	w.Stranger = add(21, 43, cloud.ProviderType, 18)
+	w.OtherAdmin = add(23, 43, cloud.ClientAdmin, 0)
 	w.Expired = add(22, 42, cloud.ClientAdmin, 0)
 	ch.Accounts[len(ch.Accounts)-1].Email = "former@42.example" // an email has one account
 	ch.Tokens[len(ch.Tokens)-1].ExpiresAt = now.Add(-time.Minute)

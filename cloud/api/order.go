@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
+)
+
+var (
+	ordersRead  = []string{"orders:read"}
+	ordersWrite = []string{"orders:write"}
+
+	// withOrders see orders: staff all of their business's, customers their own,
+	// contractors those that they hold.
+	withOrders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
+	// makers may make orders and stop them.
+	makers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer}
+	admins = []cloud.AccountType{cloud.ClientAdmin}
+)
+
+type byOrder struct {
+	ID cloud.OrderID `path:"order_id"`
+}
+
+type orderDetail struct {
+	ID     cloud.OrderID `query:"order_id"`
+	Ref    string        `query:"order_ref" doc:"The caller's own reference"`
+	Number string        `query:"tracking_number"`
+}
+
+func (c Config) orders() []catalog.Operation {
+	o := c.Orders
+	const one, area = "/api/v1/orders/{order_id}", "Client"
+	row := func(name, summary, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
+		r := catalog.Operation{Name: name, Summary: summary, Tag: area, Method: method, Path: path, Types: types, Scopes: ordersRead, Errors: errs, Family: familyOrders}
+		if method != http.MethodGet {
+			r.Scopes, r.Risk = ordersWrite, catalog.RiskMedium
+		}
+		return r
+	}
+	with := func(r catalog.Operation, change func(*catalog.Operation)) catalog.Operation {
+		change(&r)
+		return r
+	}
+	graph := func(r catalog.Operation, g catalog.GraphQL) catalog.Operation {
+		r.GraphQL = &g
+		return r
+	}
+	pick := func(field string) catalog.GraphQL {
+		return catalog.GraphQL{Field: field, Pick: "order", Mutation: true}
+	}
+	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
+	return []catalog.Operation{
+		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF"), func(r *catalog.Operation) {
+			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
+		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
+		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), o.Search, nil),
+		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", withOrders, unknown, "AMBIGUOUS_ORDER_REF"),
+			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.OrderOutput, error) {
+			return o.Find(ctx, caller, order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number})
+		}, nil),
+		catalog.Define(row("orders.find", "One order", "GET", one, withOrders, unknown), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
+			return o.Find(ctx, caller, order.Key{OrderID: in.ID})
+		}, nil),
+		catalog.Define(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), o.Update, nil),
+		catalog.Define(with(row("orders.delete", "Delete an order for good", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
+		catalog.Define(row("orders.time_windows", "Give orders a new time window", "POST", "/api/v1/orders/time-windows", staff), o.SetWindows, nil),
+		catalog.Define(graph(with(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), pick("orderCancel")), o.Cancel, nil),
+		catalog.Define(graph(row("orders.hold", "Keep an order from being planned", "POST", one+"/hold", staff, unknown, status), pick("orderHold")), o.Hold, nil),
+		catalog.Define(graph(row("orders.release", "End a hold", "POST", one+"/release", staff, unknown, status), pick("orderRelease")), o.Release, nil),
+		catalog.Define(row("orders.ready", "Mark goods as ready to be fetched", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
+		catalog.Define(with(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), func(r *catalog.Operation) {
+			r.Risk, r.Idempotent = catalog.RiskHigh, true
+		}), o.Reroute, nil),
+		catalog.Define(with(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers), func(r *catalog.Operation) {
+			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
+		}), o.BatchAsync, nil),
+		catalog.Define(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), o.Job, nil),
+		catalog.Define(with(row("orders.intercept", "Stop an order on its way", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
+			r.Status, r.Risk, r.Idempotent = http.StatusCreated, catalog.RiskHigh, true
+		}), o.Intercept, nil),
+		catalog.Define(row("orders.interceptions", "The interceptions of an order", "GET", one+"/interceptions", withOrders, unknown), o.Interceptions, nil),
+		catalog.Define(row("interceptions.withdraw", "Take an interception back", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Withdraw, nil),
+		catalog.Define(row("interceptions.execute", "Carry an interception out", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Execute, nil),
+		catalog.Define(row("interceptions.reject", "Refuse an interception that waits for review", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Reject, nil),
+		catalog.Define(row("interceptions.approve", "Put an interception that waits for review into force", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
+	}
+}
+
+// familyOrders is the family of orders whose prices may be hidden.
+const familyOrders = "local_delivery"
+
+var exampleOrder = order.CreateInput{Type: cloud.DeliveryOrder, Ref: "SO-10042", ScheduledDate: "2026-12-01", WindowStart: "09:00", WindowEnd: "12:00",
+	Recipient: &cloud.Address{Name: "Ada Moreau", Phone: "+14165550123", Line1: "100 Queen St W", City: "Toronto", Province: "ON", PostalCode: "M5H 2N2", Country: "CA", Kind: "residential"},
+	Packages:  []order.PackageInput{{Ref: "SO-10042-1", Weight: 2.5, WeightUnit: "kg", DimensionUnit: "cm", Description: "Books"}}, Instruction: "Leave with the concierge",
+	Metadata: map[string]string{"channel": "shop"}}

@@ -1,0 +1,46 @@
+package graphql_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// TestOrdersAsFields makes an order, finds it through a filter and acts on it.
+func TestOrdersAsFields(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	input := map[string]any{"type": "D", "order_ref": "SO-1", "declared_value": 12.5, "metadata": map[string]any{"channel": "shop"},
+		"recipient": map[string]any{"name": "Ada Moreau", "phone": "+14165550123", "address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"},
+		"packages":  []any{map[string]any{"weight": 2.5, "weight_unit": "kg", "dimension_unit": "cm"}}}
+	const create = `mutation ($in: OrderInput!) { clientOrderCreate(input: $in) { order_id order { declared_value order_status recipient { city } time_window } } }`
+	_, m := r.ask(create, map[string]any{"in": input}, admin)
+	require.Empty(t, m["errors"])
+	made := m["data"].(map[string]any)["clientOrderCreate"].(map[string]any)
+	o := made["order"].(map[string]any)
+	require.Equal(t, 12.5, o["declared_value"])
+	require.Equal(t, "Toronto", o["recipient"].(map[string]any)["city"])
+	require.Nil(t, o["time_window"])
+	_, m = r.ask(create, map[string]any{"in": input}, admin)
+	r.failed(m, "DUPLICATE_ORDER_REF", 409)
+	_, m = r.ask(create, map[string]any{"in": input})
+	r.failed(m, "UNAUTHENTICATED", 401)
+
+	list := func(filter any) any {
+		_, m := r.ask(`query ($f: OrderFilter) { orders(filter: $f, page: 1, perPage: 5) { total orders { order_id } } }`, map[string]any{"f": filter}, admin)
+		require.Empty(t, m["errors"])
+		return m["data"].(map[string]any)["orders"].(map[string]any)["total"]
+	}
+	require.Equal(t, 1.0, list(nil))
+	require.Equal(t, 1.0, list(map[string]any{"keyword": "moreau", "type": "D"}))
+	require.Equal(t, 0.0, list(map[string]any{"status_ids": []int{98, 99}}))
+
+	id := map[string]any{"id": made["order_id"]}
+	_, m = r.ask(`mutation ($id: Int!) { orderHold(orderId: $id, reason: "customs") { order_status } orderCancel(orderId: $id) { order_status } }`, id, admin)
+	require.Empty(t, m["errors"])
+	_, m = r.ask(`query ($id: Int!) { order(orderId: $id) { order_status note } }`, id, r.w.OtherAdmin)
+	r.failed(m, "ORDER_NOT_FOUND", 404)
+}
