@@ -135,7 +135,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 			return err
 		}
 		out = RerouteOutput{Result: true, Cancelled: w.o.ID}
-		out.NewOrder, err = newShower(w.v, c).order(next.o, next)
+		out.NewOrder, err = s.shower(w.v, c).order(next.o, next)
 		// The old order is written first: it gives up the reference.
 		w.finish()
 		next.finish()

@@ -134,29 +134,18 @@ type PackageBody struct {
 	Items          []cloud.PackageItem      `json:"items"`
 }
 
-// FileBody is a proof file as answers show it (interface 4.7).
-type FileBody struct {
-	FileID   int64   `json:"file_id"`
-	Type     string  `json:"type"` // photo, signature, document, video
-	URL      string  `json:"url"`
-	FullURL  *string `json:"full_url"`
-	EventID  *int64  `json:"tracking_event_id"`
-	StatusID *int    `json:"tracking_event_status_id"`
-	EventKey *string `json:"tracking_event_key"`
-	Service  *int    `json:"service_type"`   // 1 delivery, 2 pickup
-	Success  *int    `json:"service_status"` // 1 success, 2 failed
-}
-
 // shower shows orders to a caller. It reads what many of them share once.
 type shower struct {
 	v     cloud.View
 	c     cloud.Caller
+	sign  func(string, time.Time) string
+	now   time.Time
 	zones map[cloud.BusinessID]*time.Location
 	names map[cloud.AccountID]string
 }
 
-func newShower(v cloud.View, c cloud.Caller) *shower {
-	return &shower{v: v, c: c, zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
+func (s *Service) shower(v cloud.View, c cloud.Caller) *shower {
+	return &shower{v: v, c: c, sign: s.sign, now: s.time(), zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
 }
 
 func (s *shower) zone(id cloud.BusinessID) (*time.Location, error) {
@@ -219,6 +208,13 @@ func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
 	}
 	b.TotalWeight, b.WeightUnit = totalWeight(o.Packages)
 	b.prices(o.Prices)
+	for _, f := range o.Files {
+		body := s.file(f, zone)
+		b.ProofDetail = append(b.ProofDetail, body)
+		if body.FullURL != nil {
+			b.ProofFiles = append(b.ProofFiles, *body.FullURL)
+		}
+	}
 	if err := s.related(o, w, &b); err != nil {
 		return OrderBody{}, err
 	}

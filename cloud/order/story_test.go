@@ -28,7 +28,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
-	w := &world{t: t, db: db, orders: order.New(db)}
+	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, SignFile: signed})}
 	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}
@@ -338,7 +338,7 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		}
 
 		// A contractor sees what it holds.
-		held, err := order.New(w.db).Find(t.Context(), w.staff, order.Key{OrderID: c.OrderID})
+		held, err := order.New(order.Config{Store: w.db}).Find(t.Context(), w.staff, order.Key{OrderID: c.OrderID})
 		require.NoError(t, err)
 		require.NoError(t, w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 			o, err := v.Order(42, held.Order.OrderID)
