@@ -76,8 +76,6 @@ type Order struct {
 	PaymentStatus  string
 	Source         string // web, api, graphql, mcp, import, …
 	Metadata       map[string]string
-	HoldReason     string
-	HoldUntil      time.Time
 	// Reroutes counts the orders that took this one's place under its reference.
 	Reroutes int
 

@@ -17,7 +17,7 @@ func message(c cloud.Caller, e *cloud.Error) string {
 }
 
 // ReasonInput is why something is done to an order. Until is a date-time that
-// is kept with a hold, for people to see.
+// is kept with the operation of a hold, for people to see; nothing happens then.
 type ReasonInput struct {
 	OrderID cloud.OrderID `path:"order_id" json:"-"`
 	Reason  string        `json:"reason"` // up to 255 characters
@@ -46,7 +46,10 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 		if err := w.move(cloud.OrderHold, Hold, actHold.by(c), "", in.Reason); err != nil {
 			return err
 		}
-		w.o.HoldReason, w.o.HoldUntil = in.Reason, until.Truncate(time.Millisecond)
+		if !until.IsZero() {
+			last := &w.ch.OrderOperations[len(w.ch.OrderOperations)-1]
+			last.Changes = map[string]cloud.FieldChange{"hold_until": {To: cloud.Stamp(until, b.Location())}}
+		}
 		return nil
 	})
 }

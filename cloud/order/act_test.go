@@ -21,6 +21,9 @@ func TestHoldReleaseReady(t *testing.T) {
 		out, err := w.orders.Hold(ctx, w.staff, in)
 		require.NoError(t, err)
 		require.Equal(t, "HOLD", out.Order.Status)
+		ops, err := w.orders.Operations(ctx, w.staff, order.OperationsInput{Key: order.Key{OrderID: o.OrderID}})
+		require.NoError(t, err)
+		require.Equal(t, cloud.FieldChange{To: "2099-01-01T00:00:00-05:00"}, ops.Events[1].Changes["hold_until"])
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Hold(ctx, w.staff, in)))
 		_, err = w.orders.Ready(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
 		var e *cloud.Error

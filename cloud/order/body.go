@@ -233,7 +233,7 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 	if w != nil && w.line != nil {
 		b.OTEPStatus = cloud.OrNull(w.line.current())
 	} else {
-		sh, err := s.v.OrderShipment(o.ID)
+		sh, err := s.v.OrderShipment(o.BusinessID, o.ID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -142,9 +141,6 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
 		w.o.Attempts++
-	}
-	if from == cloud.OrderHold {
-		w.o.HoldReason, w.o.HoldUntil = "", time.Time{}
 	}
 	if s, ok := packageStates[to]; ok {
 		w.o.Packages = slices.Clone(w.o.Packages)

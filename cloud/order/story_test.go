@@ -94,7 +94,7 @@ func (w *world) codes(id cloud.OrderID) string {
 	w.t.Helper()
 	var out []string
 	require.NoError(w.t, w.db.Look(w.t.Context(), func(v cloud.View) error {
-		s, err := v.OrderShipment(id)
+		s, err := v.OrderShipment(42, id)
 		require.NoError(w.t, err)
 		rows, err := v.Timeline(s.ID)
 		require.NoError(w.t, err)
@@ -415,6 +415,7 @@ func TestTrackingShowsTheOrder(t *testing.T) {
 		require.Equal(t, "local_delivery", out.Family)
 		require.Equal(t, "PO-1", *out.OrderRef)
 		require.Equal(t, "D", *out.Type)
+		require.Equal(t, "Acme", *out.Carrier.Name)
 		require.Equal(t, 1, *out.OrderStatusID)
 		require.Equal(t, "NEW_ORDER", *out.OrderStatus)
 		require.Equal(t, o.ScheduledDate, out.ScheduledDate)
