@@ -90,9 +90,7 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 	if err != nil {
 		return err
 	}
-	switch code := m.tells(w.o, l, to); code {
-	case silent:
-	default:
+	if code := m.tells(w.o, l, to); code != silent {
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
@@ -138,6 +136,11 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 		w.o.Collected, w.o.DeliveredAt = true, w.now
 	case cloud.OrderCancelled:
 		w.o.CancelledAt = w.now
+	}
+	if to == cloud.OrderHandedOver {
+		w.o.SelfDelivery = false
+	} else if from == cloud.OrderHandedOver && slices.Contains(resting, to) {
+		w.o.SelfDelivery = true // it was given back
 	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
 		w.o.Attempts++
