@@ -75,7 +75,7 @@ type View interface {
 	OrderByRef(b BusinessID, customer AccountID, ref string) (Order, error)
 	// OrdersByRef lists a business's orders with a reference, whosever they are.
 	OrdersByRef(BusinessID, string) ([]Order, error)
-	OrderShipment(OrderID) (Shipment, error)
+	OrderShipment(BusinessID, OrderID) (Shipment, error)
 	Interception(BusinessID, InterceptionID) (Interception, error)
 	OrderJob(BusinessID, string) (OrderJob, error)
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide

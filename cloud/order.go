@@ -70,13 +70,12 @@ type Order struct {
 
 	// InterceptionID is the latest interception, open or not.
 	InterceptionID InterceptionID
+	Files          []ProofFile
 	Attempts       int
 	Prices         *OrderPrices // nil while the order has no price
 	PaymentStatus  string
 	Source         string // web, api, graphql, mcp, import, …
 	Metadata       map[string]string
-	HoldReason     string
-	HoldUntil      time.Time
 	// Reroutes counts the orders that took this one's place under its reference.
 	Reroutes int
 
@@ -128,6 +127,24 @@ type Address struct {
 	Longitude  *float64 `json:"longitude"`
 	BuzzCode   string   `json:"buzz_code"`
 	Kind       string   `json:"address_type"` // residential, commercial, unknown
+}
+
+// ProofFile is a file that shows what happened at a stop. The file itself is
+// kept elsewhere, at Path.
+type ProofFile struct {
+	ID         int64
+	Type       string // photo, signature, document, video
+	Path       string
+	MIME       string
+	Size       int64     // bytes
+	Event      otep.Code // that it goes with, "" for none
+	Service    int       // 1 delivery, 2 pickup, 0 not known
+	Result     int       // 1 success, 2 failed, 0 not known
+	CapturedAt time.Time
+	Latitude   *float64
+	Longitude  *float64
+	By         Operator
+	AddedAt    time.Time
 }
 
 // OrderPackage is one parcel of an order.

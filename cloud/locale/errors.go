@@ -451,6 +451,14 @@ var errors = map[string]texts{
 		"Das Abfangen ist dafür zu weit. „details“ nennt seinen Stand.",
 		"La interceptación está demasiado avanzada para esto. «details» da su estado.",
 	},
+	"FILE_NOT_FOUND": {
+		"The order has no such file. Read the order again; the file may have been replaced.",
+		"该订单没有此文件。请重新读取订单；文件可能已被替换。",
+		"此訂單沒有此檔案。請重新讀取訂單；檔案可能已被取代。",
+		"La commande n’a pas ce fichier. Relisez-la ; il a peut-être été remplacé.",
+		"Der Auftrag hat diese Datei nicht. Bitte den Auftrag neu lesen; sie wurde vielleicht ersetzt.",
+		"El pedido no tiene ese archivo. Vuelva a leerlo; quizá fue reemplazado.",
+	},
 	"ASYNC_JOB_NOT_FOUND": {
 		"There is no such job of yours. Jobs are kept for 30 days.",
 		"没有您的此任务。任务保留 30 天。",

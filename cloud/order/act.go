@@ -17,7 +17,7 @@ func message(c cloud.Caller, e *cloud.Error) string {
 }
 
 // ReasonInput is why something is done to an order. Until is a date-time that
-// is kept with a hold, for people to see.
+// is kept with the operation of a hold, for people to see; nothing happens then.
 type ReasonInput struct {
 	OrderID cloud.OrderID `path:"order_id" json:"-"`
 	Reason  string        `json:"reason"` // up to 255 characters
@@ -46,7 +46,10 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 		if err := w.move(cloud.OrderHold, Hold, actHold.by(c), "", in.Reason); err != nil {
 			return err
 		}
-		w.o.HoldReason, w.o.HoldUntil = in.Reason, until.Truncate(time.Millisecond)
+		if !until.IsZero() {
+			last := &w.ch.OrderOperations[len(w.ch.OrderOperations)-1]
+			last.Changes = map[string]cloud.FieldChange{"hold_until": {To: cloud.Stamp(until, b.Location())}}
+		}
 		return nil
 	})
 }
@@ -135,7 +138,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 			return err
 		}
 		out = RerouteOutput{Result: true, Cancelled: w.o.ID}
-		out.NewOrder, err = newShower(w.v, c).order(next.o, next)
+		out.NewOrder, err = s.shower(w.v, c).order(next.o, next)
 		// The old order is written first: it gives up the reference.
 		w.finish()
 		next.finish()

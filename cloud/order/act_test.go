@@ -21,6 +21,9 @@ func TestHoldReleaseReady(t *testing.T) {
 		out, err := w.orders.Hold(ctx, w.staff, in)
 		require.NoError(t, err)
 		require.Equal(t, "HOLD", out.Order.Status)
+		ops, err := w.orders.Operations(ctx, w.staff, order.OperationsInput{Key: order.Key{OrderID: o.OrderID}})
+		require.NoError(t, err)
+		require.Equal(t, cloud.FieldChange{To: "2099-01-01T00:00:00-05:00"}, ops.Events[1].Changes["hold_until"])
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Hold(ctx, w.staff, in)))
 		_, err = w.orders.Ready(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
 		var e *cloud.Error
@@ -223,9 +226,13 @@ func TestMoves(t *testing.T) {
 		f("a booking is confirmed once", cloud.DeliveryOrder, "information_submitted booking_confirmed removed_from_route", cloud.OrderDriverAccepted,
 			step{11, order.AssignDriver}, step{12, order.DriverAccepts}, step{11, order.DriverDeclines}, step{12, order.DriverAccepts}, step{1, order.TakeOffRoute},
 			step{10, order.PutOnRoute}, step{11, order.AssignDriver}, step{12, order.DriverAccepts})
-		f("a third party gives back and takes again", cloud.DeliveryOrder,
+		given := f("a third party gives back", cloud.DeliveryOrder, "information_submitted picked_up route_cancelled", cloud.OrderNew,
+			step{13, order.HandOver}, step{1, order.FallBack})
+		require.True(t, w.find(given).SelfDelivery)
+		given = f("a third party gives back and takes again", cloud.DeliveryOrder,
 			"information_submitted picked_up route_cancelled package_outbound in_transit", cloud.OrderInTransit,
 			step{13, order.HandOver}, step{1, order.FallBack}, step{13, order.HandOver}, step{32, order.ThirdPartyTracking})
+		require.False(t, w.find(given).SelfDelivery)
 		f("a locker", cloud.DeliveryOrder, "information_submitted x-available_for_pickup delivered", cloud.OrderDelivered, step{46, order.Deposit}, step{41, order.Collect})
 		f("removed from a locker and returned", cloud.DeliveryOrder, "information_submitted x-available_for_pickup x-removed_from_device out_for_delivery return_to_sender",
 			cloud.OrderReturned, step{46, order.Deposit}, step{43, order.RemoveFromLocker}, step{47, order.DeliveryResult})

@@ -205,7 +205,7 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 		out.Results = append(out.Results, r)
 	}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
-		zone, err := newShower(v, c).zone(j.BusinessID)
+		zone, err := s.shower(v, c).zone(j.BusinessID)
 		if err == nil {
 			out.CreatedAt, out.FinishedAt = cloud.Stamp(j.CreatedAt, zone), cloud.Stamp(j.FinishedAt, zone)
 		}

@@ -134,19 +134,6 @@ type PackageBody struct {
 	Items          []cloud.PackageItem      `json:"items"`
 }
 
-// FileBody is a proof file as answers show it (interface 4.7).
-type FileBody struct {
-	FileID   int64   `json:"file_id"`
-	Type     string  `json:"type"` // photo, signature, document, video
-	URL      string  `json:"url"`
-	FullURL  *string `json:"full_url"`
-	EventID  *int64  `json:"tracking_event_id"`
-	StatusID *int    `json:"tracking_event_status_id"`
-	EventKey *string `json:"tracking_event_key"`
-	Service  *int    `json:"service_type"`   // 1 delivery, 2 pickup
-	Success  *int    `json:"service_status"` // 1 success, 2 failed
-}
-
 // Names of the types in GraphQL.
 func (OrderBody) GraphQLName() string    { return "Order" }
 func (CreateInput) GraphQLName() string  { return "Order" }
@@ -158,12 +145,14 @@ func (PackageInput) GraphQLName() string { return "Package" }
 type shower struct {
 	v     cloud.View
 	c     cloud.Caller
+	sign  func(string, time.Time) string
+	now   time.Time
 	zones map[cloud.BusinessID]*time.Location
 	names map[cloud.AccountID]string
 }
 
-func newShower(v cloud.View, c cloud.Caller) *shower {
-	return &shower{v: v, c: c, zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
+func (s *Service) shower(v cloud.View, c cloud.Caller) *shower {
+	return &shower{v: v, c: c, sign: s.sign, now: s.time(), zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
 }
 
 func (s *shower) zone(id cloud.BusinessID) (*time.Location, error) {
@@ -226,6 +215,13 @@ func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
 	}
 	b.TotalWeight, b.WeightUnit = totalWeight(o.Packages)
 	b.prices(o.Prices)
+	for _, f := range o.Files {
+		body := s.file(f, zone)
+		b.ProofDetail = append(b.ProofDetail, body)
+		if body.FullURL != nil {
+			b.ProofFiles = append(b.ProofFiles, *body.FullURL)
+		}
+	}
 	if err := s.related(o, w, &b); err != nil {
 		return OrderBody{}, err
 	}
@@ -244,7 +240,7 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 	if w != nil && w.line != nil {
 		b.OTEPStatus = cloud.OrNull(w.line.current())
 	} else {
-		sh, err := s.v.OrderShipment(o.ID)
+		sh, err := s.v.OrderShipment(o.BusinessID, o.ID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}

@@ -128,7 +128,12 @@ func (f fields) address(path string, a *cloud.Address) {
 		a.Kind = "unknown"
 	}
 	f.oneOf(path+"address_type", a.Kind, "residential", "commercial", "unknown")
-	if (a.Latitude == nil) != (a.Longitude == nil) || a.Latitude != nil && (math.Abs(*a.Latitude) > 90 || math.Abs(*a.Longitude) > 180) {
+	f.place(path, a.Latitude, a.Longitude)
+}
+
+// place checks coordinates, of which both are given or none.
+func (f fields) place(path string, latitude, longitude *float64) {
+	if (latitude == nil) != (longitude == nil) || latitude != nil && (math.Abs(*latitude) > 90 || math.Abs(*longitude) > 180) {
 		f.add(path+"latitude", "Give both coordinates, latitude from -90 to 90 and longitude from -180 to 180.")
 	}
 }

@@ -156,7 +156,7 @@ func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, op
 	now := s.time()
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
-		out, ch, err = create(v, c, in, now, operation)
+		out, ch, err = s.open(v, c, in, now, operation)
 		return ch, err
 	})
 	return out, err
@@ -172,8 +172,8 @@ func (s *Service) twice(ctx context.Context, fn func(cloud.View) (*cloud.Changes
 	return err
 }
 
-// create is the decision to make an order.
-func create(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int) (CreateOutput, *cloud.Changes, error) {
+// open is the decision to make an order.
+func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int) (CreateOutput, *cloud.Changes, error) {
 	b, err := v.Business(c.Account.BusinessID)
 	if err != nil {
 		return CreateOutput{}, nil, err
@@ -187,7 +187,7 @@ func create(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operati
 	}
 	w.did(operation, 0, "", nil)
 	w.finish()
-	body, err := newShower(v, c).order(w.o, w)
+	body, err := s.shower(v, c).order(w.o, w)
 	return created(body, warnings(c, w.o)), &w.ch, err
 }
 

@@ -68,7 +68,7 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	o := found.Order
 	var zone *time.Location
 	err = s.store.Look(ctx, func(v cloud.View) (err error) {
-		zone, err = newShower(v, c).zone(o.BusinessID)
+		zone, err = s.shower(v, c).zone(o.BusinessID)
 		return err
 	})
 	if err != nil {

@@ -91,13 +91,13 @@ func (s *Service) Intercept(ctx context.Context, c cloud.Caller, in InterceptInp
 		if err := w.intercept(in); err != nil {
 			return err
 		}
-		return out.show(w)
+		return s.showStop(w, &out)
 	})
 	return out, err
 }
 
-func (out *InterceptionOutput) show(w *work) error {
-	zone, err := newShower(w.v, w.c).zone(w.o.BusinessID)
+func (s *Service) showStop(w *work, out *InterceptionOutput) error {
+	zone, err := s.shower(w.v, w.c).zone(w.o.BusinessID)
 	if err == nil {
 		*out = InterceptionOutput{Result: true, Interception: interceptionBody(*w.stop, zone)}
 	}
@@ -201,7 +201,7 @@ func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn
 		if err := fn(w); err != nil {
 			return err
 		}
-		return out.show(w)
+		return s.showStop(w, &out)
 	})
 	var e *cloud.Error
 	if errors.As(err, &e) && e.Code == codeNotFound {
@@ -377,7 +377,7 @@ func (s *Service) Interceptions(ctx context.Context, c cloud.Caller, in OrderRef
 	}
 	out := InterceptionsOutput{Result: true, OrderID: found.Order.OrderID, Interceptions: []InterceptionBody{}}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
-		zone, err := newShower(v, c).zone(found.Order.BusinessID)
+		zone, err := s.shower(v, c).zone(found.Order.BusinessID)
 		for _, i := range list {
 			out.Interceptions = append(out.Interceptions, interceptionBody(i, zone))
 		}

@@ -139,7 +139,7 @@ func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bo
 		if err := json.Unmarshal(r.Input, &in); err != nil {
 			return nil, fmt.Errorf("row %d: %w", row, err)
 		}
-		result, ch, err := attempt(v, c, row, in, now)
+		result, ch, err := s.attempt(v, c, row, in, now)
 		if err != nil {
 			return nil, err
 		}
@@ -154,12 +154,12 @@ func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bo
 }
 
 // attempt makes an order, or the result that says why it is refused.
-func attempt(v cloud.View, c cloud.Caller, row int, in CreateInput, now time.Time) (RowResult, *cloud.Changes, error) {
+func (s *Service) attempt(v cloud.View, c cloud.Caller, row int, in CreateInput, now time.Time) (RowResult, *cloud.Changes, error) {
 	err := error(cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"))
 	var out CreateOutput
 	var ch *cloud.Changes
 	if c.Account.Enabled {
-		out, ch, err = create(v, c, in, now, batchCreated)
+		out, ch, err = s.open(v, c, in, now, batchCreated)
 	}
 	var e *cloud.Error
 	if errors.As(err, &e) {

@@ -22,7 +22,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, k Key) (out OrderOut
 			return err
 		}
 		out.Result = true
-		out.Order, err = newShower(v, c).order(o, nil)
+		out.Order, err = s.shower(v, c).order(o, nil)
 		return err
 	})
 	return out, err
@@ -120,7 +120,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	}
 	var q cloud.OrderQuery
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		zone, err := newShower(v, c).zone(r.business)
+		zone, err := s.shower(v, c).zone(r.business)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	}
 	out.Total = total
 	return out, s.store.Look(ctx, func(v cloud.View) error {
-		show := newShower(v, c)
+		show := s.shower(v, c)
 		for _, o := range found {
 			b, err := show.order(o, nil)
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -91,9 +90,7 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 	if err != nil {
 		return err
 	}
-	switch code := m.tells(w.o, l, to); code {
-	case silent:
-	default:
+	if code := m.tells(w.o, l, to); code != silent {
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
@@ -140,11 +137,13 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 	case cloud.OrderCancelled:
 		w.o.CancelledAt = w.now
 	}
+	if to == cloud.OrderHandedOver {
+		w.o.SelfDelivery = false
+	} else if from == cloud.OrderHandedOver && slices.Contains(resting, to) {
+		w.o.SelfDelivery = true // it was given back
+	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
 		w.o.Attempts++
-	}
-	if from == cloud.OrderHold {
-		w.o.HoldReason, w.o.HoldUntil = "", time.Time{}
 	}
 	if s, ok := packageStates[to]; ok {
 		w.o.Packages = slices.Clone(w.o.Packages)

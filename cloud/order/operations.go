@@ -42,6 +42,9 @@ var (
 	actReroute   = act{3003, 5003, 6011}
 	actIntercept = act{3043, 5004, 6012}
 	actExecute   = act{3044, 0, 6013}
+	actAttach    = act{3050, 0, 3050}
+	actReplace   = act{3051, 0, 3051}
+	actDetach    = act{3052, 0, 3052}
 	actWithdraw  = act{3045, 5005, 6014}
 )
 

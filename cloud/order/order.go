@@ -34,16 +34,27 @@ type Store interface {
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }
 
+// Config is what New needs.
+type Config struct {
+	Store Store
+	// SignFile is the address at which a stored file can be read until then. nil
+	// leaves addresses of files out.
+	SignFile func(path string, until time.Time) string
+}
+
 // Service is the feature.
 type Service struct {
 	store   Store
+	sign    func(path string, until time.Time) string
 	now     func() time.Time
 	wake    chan struct{}
 	dropped time.Time // old jobs; owned by Run
 }
 
 // New builds the service; it starts nothing.
-func New(s Store) *Service { return &Service{store: s, now: time.Now, wake: make(chan struct{}, 1)} }
+func New(cfg Config) *Service {
+	return &Service{store: cfg.Store, sign: cfg.SignFile, now: time.Now, wake: make(chan struct{}, 1)}
+}
 
 // Error codes of this package.
 const (

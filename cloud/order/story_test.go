@@ -28,7 +28,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
-	w := &world{t: t, db: db, orders: order.New(db)}
+	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, SignFile: signed})}
 	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}
@@ -94,7 +94,7 @@ func (w *world) codes(id cloud.OrderID) string {
 	w.t.Helper()
 	var out []string
 	require.NoError(w.t, w.db.Look(w.t.Context(), func(v cloud.View) error {
-		s, err := v.OrderShipment(id)
+		s, err := v.OrderShipment(42, id)
 		require.NoError(w.t, err)
 		rows, err := v.Timeline(s.ID)
 		require.NoError(w.t, err)
@@ -338,7 +338,7 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		}
 
 		// A contractor sees what it holds.
-		held, err := order.New(w.db).Find(t.Context(), w.staff, order.Key{OrderID: c.OrderID})
+		held, err := order.New(order.Config{Store: w.db}).Find(t.Context(), w.staff, order.Key{OrderID: c.OrderID})
 		require.NoError(t, err)
 		require.NoError(t, w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 			o, err := v.Order(42, held.Order.OrderID)
@@ -415,6 +415,7 @@ func TestTrackingShowsTheOrder(t *testing.T) {
 		require.Equal(t, "local_delivery", out.Family)
 		require.Equal(t, "PO-1", *out.OrderRef)
 		require.Equal(t, "D", *out.Type)
+		require.Equal(t, "Acme", *out.Carrier.Name)
 		require.Equal(t, 1, *out.OrderStatusID)
 		require.Equal(t, "NEW_ORDER", *out.OrderStatus)
 		require.Equal(t, o.ScheduledDate, out.ScheduledDate)

@@ -19,7 +19,7 @@ func (w *work) timeline() (*line, error) {
 	if w.line != nil {
 		return w.line, nil
 	}
-	s, err := w.v.OrderShipment(w.o.ID)
+	s, err := w.v.OrderShipment(w.o.BusinessID, w.o.ID)
 	if err != nil {
 		return nil, err
 	}

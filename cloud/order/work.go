@@ -46,7 +46,7 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *
 		}
 		w.finish()
 		out.Result = true
-		out.Order, err = newShower(v, c).order(w.o, w)
+		out.Order, err = s.shower(v, c).order(w.o, w)
 		return &w.ch, err
 	})
 	return out, err

@@ -75,7 +75,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	}
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Limits: o.Limits})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: order.New(w.DB), Receivers: receiver.New(w.DB, guard{}), Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/importer"
@@ -17,11 +18,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
 )
 
@@ -105,6 +108,66 @@ func TestEveryStatementPreparesOnPostgreSQL(t *testing.T) {
 		_, err := conn.Conn().Prepare(ctx, name, pgText(text))
 		require.NoError(t, err, name)
 	}
+}
+
+// A server without pg_trgm finds what begins with the text.
+func TestSearchWithoutTrigrams(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("POSTERN_TEST_POSTGRES")
+	if url == "" {
+		t.Skip("POSTERN_TEST_POSTGRES is not set")
+	}
+	ctx := t.Context()
+	c, err := pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	defer c.Close(context.WithoutCancel(ctx))
+	schema := "prefix_" + strings.ToLower(rand.Text())
+	_, err = c.Exec(ctx, "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	defer c.Exec(context.WithoutCancel(ctx), "DROP SCHEMA "+schema+" CASCADE")
+	sep := "?"
+	if strings.Contains(url, "?") {
+		sep = "&"
+	}
+	url += sep + "search_path=" + schema + "&pool_max_conns=2"
+	var opened sync.WaitGroup // nodes that start at the same moment
+	for i := range 4 {
+		opened.Go(func() {
+			db, err := Open(ctx, Config{URL: url, Node: fmt.Sprint("n", i), Box: testBox(t)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			db.Close()
+		})
+	}
+	opened.Wait()
+	db := openTest(t, Config{URL: url})
+	require.True(t, db.engine.(*postgres).trigrams, "the test server has pg_trgm")
+	db.engine.(*postgres).trigrams = false
+	o := cloud.Order{ID: 1, BusinessID: 1, Number: "SR000000017"}
+	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Orders: []cloud.Order{o}, OrderTerms: []cloud.OrderTerms{{BusinessID: 1, OrderID: 1,
+			Terms: [cloud.SearchFields]string{cloud.SearchName: "jane_smith"}}}}, nil
+	}))
+	for text, want := range map[string]int{"jane": 1, "jane_s": 1, "ane": 0, "janexs": 0, "%ane": 0} {
+		found, err := db.SearchOrders(ctx, cloud.OrderSearch{BusinessID: 1, Text: text, Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
+		require.NoError(t, err)
+		require.Len(t, found, want, text)
+	}
+	found, err := db.SearchOrders(ctx, cloud.OrderSearch{BusinessID: 1, Grams: []string{"jan"}, Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
+	require.NoError(t, err)
+	require.Empty(t, found, "it knows nothing of likeness")
+	conn, err := db.engine.(*postgres).pool.Acquire(ctx)
+	require.NoError(t, err)
+	defer conn.Release()
+	_, err = conn.Exec(ctx, "SET enable_seqscan = off")
+	require.NoError(t, err)
+	rows, err := conn.Query(ctx, "EXPLAIN SELECT order_id FROM order_search WHERE business_id = 1 AND value LIKE 'jane%'")
+	require.NoError(t, err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(plan, "\n"), "order_search_prefix")
 }
 
 // TestNoStatementSortsOrScans asks SQLite how it would run every query. Those

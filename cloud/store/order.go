@@ -13,7 +13,7 @@ const (
 	sqlOrderByNumber = `SELECT body FROM orders WHERE business_id = $1 AND number_key = $2`
 	sqlOrderByRef    = `SELECT body FROM orders WHERE business_id = $1 AND customer_id = $2 AND ref = $3 AND ref <> ''`
 	sqlOrdersByRef   = `SELECT body FROM orders WHERE business_id = $1 AND ref = $2 AND ref <> '' ORDER BY id`
-	sqlOrderShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE order_id = $1 AND order_id <> 0`
+	sqlOrderShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`
 
 	sqlSaveOrder = `INSERT INTO orders (
   id, business_id, customer_id, number_key, ref, type, status_id, scheduled_date, priority, warehouse_id,
@@ -100,8 +100,8 @@ func (v *view) OrdersByRef(b cloud.BusinessID, ref string) ([]cloud.Order, error
 	return list(v.ctx, v.q, v.locked(sqlOrdersByRef), scanOrder, int64(b), ref)
 }
 
-func (v *view) OrderShipment(id cloud.OrderID) (cloud.Shipment, error) {
-	return one(v.ctx, v.q, v.locked(sqlOrderShipment), scanShipment, int64(id))
+func (v *view) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipment, error) {
+	return one(v.ctx, v.q, v.locked(sqlOrderShipment), scanShipment, int64(b), int64(id))
 }
 
 func scanInterception(r rows, i *cloud.Interception) error { return r.Scan(parsed(i)) }

@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postern-io/postern/cloud"
@@ -21,6 +24,8 @@ const (
 	makeTrigrams = `CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public`
 	prefixIndex  = `CREATE INDEX IF NOT EXISTS order_search_prefix ON order_search (business_id, value text_pattern_ops)`
 
+	gramIndex = `CREATE INDEX IF NOT EXISTS order_search_grams ON order_search USING gin (value %s.gin_trgm_ops)`
+
 	matches = `SELECT o.body, s.field, s.value FROM order_search s JOIN orders o ON o.id = s.order_id
 WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.customer_id = $2)
   AND (CAST($3 AS @int) = 0 OR o.broker_id = $3) AND (CAST($4 AS @int) >> CAST(s.field AS INTEGER)) & 1 = 1 AND `
@@ -32,26 +37,55 @@ WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.c
 ORDER BY (SELECT COUNT(*) FROM unnest(CAST($5 AS TEXT[])) g WHERE s.value LIKE g) DESC, s.order_id DESC LIMIT $6`
 )
 
-// indexSearch makes the index that a search on PostgreSQL goes by, and reports
-// whether it is one of trigrams. Several nodes may do so at once.
+// indexSearch makes the indexes that a search on PostgreSQL goes by, and reports
+// whether there is one of trigrams.
 func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (trigrams bool, err error) {
-	if _, err := pool.Exec(ctx, prefixIndex); err != nil {
+	if err := makeOnce(ctx, pool, prefixIndex); err != nil {
 		return false, fmt.Errorf("index the search: %w", err)
 	}
-	var schema string
-	if pool.QueryRow(ctx, hasTrigrams).Scan(&schema) != nil {
-		_, refused := pool.Exec(ctx, makeTrigrams)
-		if err := pool.QueryRow(ctx, hasTrigrams).Scan(&schema); err != nil {
+	schema, err := trigramSchema(ctx, pool)
+	if err == nil && schema == "" {
+		refused := makeOnce(ctx, pool, makeTrigrams)
+		if schema, err = trigramSchema(ctx, pool); err == nil && schema == "" {
 			log.Warn("PostgreSQL has no pg_trgm: orders are found by how their numbers, references, names and telephone numbers begin; "+
 				"have an administrator run CREATE EXTENSION pg_trgm and start again", "error", refused)
 			return false, nil
 		}
 	}
-	sql := `CREATE INDEX IF NOT EXISTS order_search_grams ON order_search USING gin (value "` + strings.ReplaceAll(schema, `"`, `""`) + `".gin_trgm_ops)`
-	if _, err := pool.Exec(ctx, sql); err != nil {
+	if err != nil {
+		return false, fmt.Errorf("look for pg_trgm: %w", err)
+	}
+	if err := makeOnce(ctx, pool, fmt.Sprintf(gramIndex, pgx.Identifier{schema}.Sanitize())); err != nil {
 		return false, fmt.Errorf("index the search: %w", err)
 	}
 	return true, nil
+}
+
+// trigramSchema is where pg_trgm is, "" when it is nowhere.
+func trigramSchema(ctx context.Context, pool *pgxpool.Pool) (schema string, err error) {
+	err = pool.QueryRow(ctx, hasTrigrams).Scan(&schema)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return schema, err
+}
+
+// makeOnce makes something unless it exists. Nodes that start at the same moment
+// get in each other's way, which IF NOT EXISTS does not help against.
+func makeOnce(ctx context.Context, pool *pgxpool.Pool, sql string) (err error) {
+	for try := range pgTries {
+		if _, err = pool.Exec(ctx, sql); err == nil {
+			return nil
+		}
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "23505" && pg.Code != "42P07" && pg.Code != "42710" && !overtaken(err) {
+			return err
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // contains is the argument of @contains for a text of three characters or more,

@@ -227,6 +227,10 @@ func order(v cloud.View, p parcel, verify string, out *PublicOutput) error {
 		status := string(x.Status)
 		out.Packages = append(out.Packages, Package{TrackingNumber: x.Number, Status: &status, Weight: cloud.OrNull(x.Weight), WeightUnit: x.WeightUnit})
 	}
+	if out.Carrier.Name == nil && o.SelfDelivery {
+		out.Carrier = Carrier{Name: cloud.OrNull(out.Business.Name), Phone: out.Business.SupportPhone}
+	}
+	out.Proof.Available = slices.ContainsFunc(o.Files, func(f cloud.ProofFile) bool { return f.Event == otep.Delivered })
 	if a := o.Recipient; a != nil {
 		out.Recipient = consignee(*a, p.owner || verified(a.Phone, verify))
 	}

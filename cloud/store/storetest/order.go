@@ -48,7 +48,7 @@ func orders(t *testing.T, db *store.DB) {
 	}
 	look(t, db, func(v cloud.View) {
 		for _, err := range []error{second(v.Order(2, 1)), second(v.Order(1, 99)), second(v.OrderByNumber(2, "SR000000001")),
-			second(v.OrderByRef(1, 0, "")), second(v.OrderByRef(2, 0, "ref-39")), second(v.OrderShipment(0)), second(v.Account(9))} {
+			second(v.OrderByRef(1, 0, "")), second(v.OrderByRef(2, 0, "ref-39")), second(v.OrderShipment(1, 0)), second(v.Account(9))} {
 			require.ErrorIs(t, err, cloud.ErrNotFound)
 		}
 	})
@@ -215,7 +215,7 @@ func orderShipments(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Equal(t, s, got)
 	look(t, db, func(v cloud.View) {
-		got, err := v.OrderShipment(2)
+		got, err := v.OrderShipment(1, 2)
 		require.NoError(t, err)
 		require.Equal(t, newer, got)
 	})
