@@ -80,6 +80,9 @@ func (c Config) orders() []catalog.Operation {
 			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
 		}), o.BatchAsync, nil),
 		catalog.Define(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), o.Job, nil),
+		catalog.Define(graph(with(row("orders.operations", "What was done to an order, by whom and when", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), func(r *catalog.Operation) {
+			r.Tag, r.Scopes, r.Risk = "Tracking", ordersRead, ""
+		}), catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"}), o.Operations, nil),
 		catalog.Define(with(row("orders.intercept", "Stop an order on its way", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
 			r.Status, r.Risk, r.Idempotent = http.StatusCreated, catalog.RiskHigh, true
 		}), o.Intercept, nil),

@@ -41,6 +41,9 @@ func TestOrdersAsFields(t *testing.T) {
 	id := map[string]any{"id": made["order_id"]}
 	_, m = r.ask(`mutation ($id: Int!) { orderHold(orderId: $id, reason: "customs") { order_status } orderCancel(orderId: $id) { order_status } }`, id, admin)
 	require.Empty(t, m["errors"])
+	_, m = r.ask(`query ($id: Int!) { trackingOperationevents(orderId: $id) { total events { operation_name operator { name } changes } } }`, id, admin)
+	require.Empty(t, m["errors"])
+	require.Equal(t, 3.0, m["data"].(map[string]any)["trackingOperationevents"].(map[string]any)["total"], "made, held, cancelled")
 	_, m = r.ask(`query ($id: Int!) { order(orderId: $id) { order_status note } }`, id, r.w.OtherAdmin)
 	r.failed(m, "ORDER_NOT_FOUND", 404)
 }

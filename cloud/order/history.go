@@ -118,3 +118,6 @@ func operationBody(c cloud.Caller, x cloud.OrderOperation, zone *time.Location) 
 	}
 	return b
 }
+
+// GraphQLName is the name of the type in GraphQL.
+func (OperationBody) GraphQLName() string { return "OperationEvent" }

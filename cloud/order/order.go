@@ -70,9 +70,9 @@ const (
 // Key names one order: by its id, else by its reference, else by its tracking
 // number.
 type Key struct {
-	OrderID cloud.OrderID `json:"order_id" path:"order_id" query:"order_id"`
-	Ref     string        `json:"order_ref" query:"order_ref"`
-	Number  string        `json:"tracking_number" query:"tracking_number"`
+	OrderID cloud.OrderID `json:"order_id"`
+	Ref     string        `json:"order_ref"`
+	Number  string        `json:"tracking_number"`
 }
 
 // reach is which orders a caller may see.

@@ -71,6 +71,10 @@ func TestOrdersOverREST(t *testing.T) {
 	cancelled := status(r.do("POST", one+"/cancel", admin, `{"reason":"changed mind"}`))
 	require.NotEqual(t, fresh, cancelled)
 	r.refused(r.do("POST", one+"/cancel", admin, `{}`), 409, "ORDER_NOT_CANCELLABLE")
+
+	g = r.do("POST", "/api/v1/tracking/operationevents", admin, `{"order_ref":"SO-1"}`)
+	require.Equal(t, 200, g.status, "%s", g.body)
+	require.GreaterOrEqual(t, g.json["total"], 6.0, "made, held, released, edited, stopped, taken back, cancelled")
 }
 
 // TestCustomersSeeTheirOwnOrders: not those of the business, and no notes of
@@ -118,6 +122,8 @@ func TestOrdersAreBoundToTheirTenant(t *testing.T) {
 			body = `{"new_address":{"name":"Eve","phone":"+14165550199","address_line1":"1 Mill St","city":"Toronto","province":"ON","postal_code":"M5A 3C4","country":"CA"}}`
 		case "orders.time_windows":
 			body = `{"order_refs":["SO-1"],"time_window_start":"09:00","time_window_end":"10:00"}`
+		case "orders.operations":
+			body = `{"order_ref":"SO-1"}`
 		case "orders.detail":
 			path += "?order_ref=SO-1"
 		case "orders.search":
@@ -147,6 +153,6 @@ func TestOrdersAreBoundToTheirTenant(t *testing.T) {
 			r.refused(g, 404, want)
 		}
 	}
-	require.GreaterOrEqual(t, tried, 21)
+	require.GreaterOrEqual(t, tried, 22)
 	require.Equal(t, before, string(r.do("GET", "/api/v1/orders/"+id, admin, "").body))
 }
