@@ -64,6 +64,10 @@ type View interface {
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+
+	// Tokens lists an account's tokens, expired and revoked ones too, in no
+	// particular order.
+	Tokens(AccountID) ([]Token, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

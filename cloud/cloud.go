@@ -30,6 +30,7 @@ type (
 	DeviceOrderID int64
 	ExceptionID   int64
 	OutboxID      int64 // one webhook delivery: a fact to one receiver
+	TokenID       int64
 )
 
 // IDKind is a sequence of ids; each starts at 1.
@@ -49,6 +50,7 @@ const (
 	ExceptionIDs   IDKind = "exception"
 	OutboxIDs      IDKind = "outbox"
 	EventIDs       IDKind = "event" // the number in an outbox event's id
+	TokenIDs       IDKind = "token"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face
