@@ -48,6 +48,22 @@ type Token struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never
 	RevokedAt time.Time
+
+	// Of keys only. A key with an id was made in the settings; a login has none.
+	ID TokenID
+	// Scopes that a key is narrowed to; empty: those of Profile, and when that
+	// is empty too, everything that the account may.
+	Scopes      []string
+	Profile     string
+	IPAllowlist []string // addresses and prefixes it may come from; empty: any
+}
+
+// Page is a part of a list: Limit rows after Offset ones, sorted by a column,
+// rows that are equal there by id.
+type Page struct {
+	Sort          string // id, name, …
+	Down          bool
+	Offset, Limit int
 }
 
 // Caller is who asks: the account behind a token. The zero Caller is anonymous.

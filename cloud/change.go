@@ -81,6 +81,9 @@ type View interface {
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
 	// about the same row.
 	OrderJobRow(job string, row int) (OrderJobRow, error)
+	// Tokens lists an account's tokens, expired and revoked ones too, in no
+	// particular order.
+	Tokens(AccountID) ([]Token, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

@@ -34,6 +34,7 @@ type (
 	OrderID        int64
 	PackageID      int64 // of an order
 	InterceptionID int64
+	TokenID        int64
 )
 
 // IDKind is a sequence of ids; each starts at 1.
@@ -58,6 +59,7 @@ const (
 	PackageIDs      IDKind = "package"
 	InterceptionIDs IDKind = "interception"
 	FileIDs         IDKind = "file"
+	TokenIDs        IDKind = "token"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

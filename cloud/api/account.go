@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 )
@@ -19,6 +20,47 @@ func (c Config) accounts() []catalog.Operation {
 		catalog.Define(catalog.Operation{Name: "user.me", Summary: "The account behind the token", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone,
 			GraphQL: &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"}}, c.me, nil),
 		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Revoke the token of this call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone}, c.logout, nil),
+	}
+}
+
+// keeping are the operations by which a business keeps who may call. What has a
+// scope has it for reads too: there is none to read settings.
+func (c Config) keeping() []catalog.Operation {
+	a := c.Accounts
+	row := func(name, summary, method, path string, errors ...string) catalog.Operation {
+		o := catalog.Operation{Name: name, Summary: summary, Tag: "User", Method: method, Path: "/api/v1" + path, Errors: errors}
+		if method != "GET" {
+			o.Risk = catalog.RiskMedium
+		}
+		return o
+	}
+	// key is an operation on the caller's own keys.
+	key := func(o catalog.Operation) catalog.Operation {
+		o.Types, o.Errors = people, append(o.Errors, "LOGIN_REQUIRED")
+		return o
+	}
+	// token is an operation that shows a secret.
+	token := func(o catalog.Operation, example any) catalog.Operation {
+		o.Secret, o.Risk, o.Status, o.Example = true, catalog.RiskHigh, 201, example
+		return o
+	}
+	return []catalog.Operation{
+		catalog.Define(key(row("user.api_keys.list", "The caller's keys", "GET", "/user/api-keys")), byPerson(a.ListKeys), nil),
+		catalog.Define(key(row("user.api_keys.find", "One of the caller's keys", "GET", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.FindKey), nil),
+		catalog.Define(token(key(row("user.api_keys.create", "Make a key; it is shown once", "POST", "/user/api-keys", "KEY_LIMIT")),
+			account.KeyInput{Name: "Nightly report", Scopes: []string{"orders:read"}, IPAllowlist: []string{"192.0.2.0/24"}}), byPerson(a.MakeKey), nil),
+		catalog.Define(key(row("user.api_keys.revoke", "End a key", "DELETE", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.RevokeKey), nil),
+	}
+}
+
+// byPerson keeps keys from an operation: one that leaked could make others that
+// outlive it.
+func byPerson[In, Out any](fn func(context.Context, cloud.Caller, In) (Out, error)) func(context.Context, cloud.Caller, In) (Out, error) {
+	return func(ctx context.Context, c cloud.Caller, in In) (out Out, err error) {
+		if t, _ := catalog.TokenOf(ctx); t.ID != 0 {
+			return out, cloud.E(cloud.Forbidden, "LOGIN_REQUIRED")
+		}
+		return fn(ctx, c, in)
 	}
 }
 

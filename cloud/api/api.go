@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
@@ -29,6 +30,7 @@ type Config struct {
 	Tracking  *tracking.Service
 	Receivers *receiver.Service
 	Orders    *order.Service
+	Accounts  *account.Service
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
 	Enrol func(ctx context.Context, code, token string) (any, error)
@@ -36,7 +38,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.keeping()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
@@ -47,6 +49,7 @@ func New(c Config) *catalog.Catalog {
 var (
 	providers = []cloud.AccountType{cloud.ProviderType}
 	staff     = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+	people    = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
 	everyone  = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
 )
 

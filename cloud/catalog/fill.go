@@ -99,6 +99,13 @@ func invalid(field, message string) error {
 // false when the text has the wrong form.
 func SetText(v reflect.Value, text string) bool {
 	switch v.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(v.Type().Elem())
+		if !SetText(p.Elem(), text) {
+			return false
+		}
+		v.Set(p)
+		return true
 	case reflect.String:
 		v.SetString(text)
 		return true

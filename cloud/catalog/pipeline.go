@@ -149,16 +149,10 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		return nil, fmt.Errorf("find token: %w", err)
 	case !l.Account.Enabled:
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	case !fromAllowed(l.Token, w.IP):
+		return nil, cloud.E(cloud.Forbidden, "IP_NOT_ALLOWED")
 	}
 	return &l, nil
-}
-
-// scopesOf is what a login is narrowed to; nil when it is not.
-func scopesOf(l *auth.Session) []string {
-	if l.Account.Type == cloud.ClientEmployee {
-		return append([]string{}, l.Account.Permissions...)
-	}
-	return nil
 }
 
 func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {

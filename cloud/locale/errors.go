@@ -475,6 +475,38 @@ var errors = map[string]texts{
 		"Die Anfrage wurde abgelehnt. Der Code sagt warum, die API-Dokumentation, was zu tun ist.",
 		"La solicitud fue rechazada. El código dice por qué; la documentación de la API, qué hacer.",
 	},
+	"IP_NOT_ALLOWED": {
+		"This key may not be used from your address. Call from an address of its list, or change the list.",
+		"此密钥不能在您的地址使用。请从允许列表中的地址调用，或修改该列表。",
+		"此金鑰不能在您的位址使用。請從允許清單中的位址呼叫，或修改該清單。",
+		"Cette clé ne peut pas être utilisée depuis votre adresse. Appelez depuis une adresse de sa liste, ou modifiez la liste.",
+		"Dieser Schlüssel gilt nicht für Ihre Adresse. Bitte von einer Adresse seiner Liste aufrufen oder die Liste ändern.",
+		"Esta clave no puede usarse desde su dirección. Llame desde una dirección de su lista o cambie la lista.",
+	},
+	"API_KEY_NOT_FOUND": {
+		"There is no such key, or it has ended. Check the id in your list of keys.",
+		"没有此密钥，或其已失效。请在密钥列表中核对编号。",
+		"沒有此金鑰，或其已失效。請在金鑰清單中核對編號。",
+		"Cette clé n’existe pas ou a pris fin. Vérifiez l’identifiant dans votre liste de clés.",
+		"Diesen Schlüssel gibt es nicht oder nicht mehr. Bitte die Nummer in Ihrer Schlüsselliste prüfen.",
+		"No existe esa clave o ya terminó. Revise el identificador en su lista de claves.",
+	},
+	"KEY_LIMIT": {
+		"There are too many keys. Revoke one that is no longer used, then try again.",
+		"密钥数量过多。请先撤销不再使用的密钥，然后重试。",
+		"金鑰數量過多。請先撤銷不再使用的金鑰，然後再試一次。",
+		"Il y a trop de clés. Révoquez-en une qui ne sert plus, puis réessayez.",
+		"Es gibt zu viele Schlüssel. Bitte einen nicht mehr benutzten widerrufen und erneut versuchen.",
+		"Hay demasiadas claves. Revoque una que ya no se use e inténtelo de nuevo.",
+	},
+	"LOGIN_REQUIRED": {
+		"Keys cannot manage keys. Log in with email and password and use that token.",
+		"密钥不能用于管理密钥。请用邮箱和密码登录，并使用所得令牌。",
+		"金鑰不能用於管理金鑰。請以電子郵件和密碼登入，並使用取得的權杖。",
+		"Une clé ne peut pas gérer de clés. Connectez-vous avec e-mail et mot de passe et utilisez ce jeton.",
+		"Mit einem Schlüssel lassen sich keine Schlüssel verwalten. Bitte mit E-Mail und Passwort anmelden und jenes Token verwenden.",
+		"Una clave no puede administrar claves. Inicie sesión con correo y contraseña y use ese token.",
+	},
 }
 
 // fields are messages about input fields, by their English text.
@@ -537,4 +569,7 @@ var fields = map[string]texts{
 	"This address cannot be used: it must be a public https address that our guard accepts.":  {"This address cannot be used: it must be a public https address that our guard accepts.", "此地址不可用：须为公网可访问且通过安全检查的 https 地址。", "此網址不可用：須為公開且通過安全檢查的 https 網址。", "Cette adresse ne convient pas : il faut une adresse https publique que notre contrôle accepte.", "Diese Adresse geht nicht: nötig ist eine öffentliche https-Adresse, die unsere Prüfung zulässt.", "Esta dirección no sirve: debe ser una dirección https pública que nuestro control acepte."},
 	"The secret must have 16 to 128 characters.":                                              {"The secret must have 16 to 128 characters.", "密钥须为 16 至 128 个字符。", "密鑰須為 16 至 128 個字元。", "Le secret doit avoir de 16 à 128 caractères.", "Das Geheimnis muss 16 bis 128 Zeichen haben.", "El secreto debe tener de 16 a 128 caracteres."},
 	"The events must be [\"*\"] or names of locker delivery events.":                          {"The events must be [\"*\"] or names of locker delivery events.", "events 须为 [\"*\"] 或投递柜事件名称。", "events 須為 [\"*\"] 或投遞櫃事件名稱。", "events doit être [\"*\"] ou des noms d’événements de consigne.", "events muss [\"*\"] oder Namen von Schrank-Ereignissen sein.", "events debe ser [\"*\"] o nombres de eventos de taquilla."},
+	"Use an IP address, or a prefix such as 192.0.2.0/24.":                                    {"Use an IP address, or a prefix such as 192.0.2.0/24.", "请使用 IP 地址或前缀，例如 192.0.2.0/24。", "請使用 IP 位址或前綴，例如 192.0.2.0/24。", "Utilisez une adresse IP ou un préfixe tel que 192.0.2.0/24.", "Bitte eine IP-Adresse oder ein Präfix wie 192.0.2.0/24 angeben.", "Use una dirección IP o un prefijo como 192.0.2.0/24."},
+	"A key lives five years at most.":                                                         {"A key lives five years at most.", "密钥有效期最长五年。", "金鑰有效期最長五年。", "Une clé vit cinq ans au plus.", "Ein Schlüssel gilt höchstens fünf Jahre.", "Una clave dura cinco años como máximo."},
+	"Use a page from 1.":                                                                      {"Use a page from 1.", "页码须从 1 开始。", "頁碼須從 1 開始。", "Utilisez une page à partir de 1.", "Bitte eine Seite ab 1 angeben.", "Use una página a partir de 1."},
 }

@@ -37,7 +37,8 @@ type loginPage struct {
 	Error string
 }
 
-// session finds who is signed in. ok is false when nobody is.
+// session finds who is signed in. ok is false when nobody is; a key, which may
+// be narrowed to less than pages show, is nobody.
 func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Session, ok bool, err error) {
 	token := string(ctx.Request.Header.Cookie(sessionCookie))
 	if token == "" || len(token) > 256 {
@@ -47,7 +48,7 @@ func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Ses
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
 	}
-	return s, err == nil && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
+	return s, err == nil && s.Token.ID == 0 && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,

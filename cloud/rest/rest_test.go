@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -73,9 +74,10 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	if change != nil {
 		change(&o)
 	}
+	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Limits: o.Limits})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -36,9 +37,10 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
+	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Enrol: s.enrol})
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Enrol: s.enrol})
 	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)

@@ -17,14 +17,15 @@ const (
 	sqlEndpoint         = `SELECT ` + endpointColumns + ` FROM endpoint WHERE id = $1`
 	sqlAccountByEmail   = `SELECT ` + accountColumns + ` FROM account WHERE email = $1 AND email <> ''`
 	sqlAccount          = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
-	sqlToken            = `SELECT hash, account_id, name, created_at, expires_at, revoked_at FROM token WHERE hash = $1`
-	sqlTokens           = `SELECT hash, account_id, name, created_at, expires_at, revoked_at FROM token WHERE account_id = $1`
+	sqlToken            = `SELECT ` + tokenColumns + ` FROM token WHERE hash = $1`
+	sqlTokens           = `SELECT ` + tokenColumns + ` FROM token WHERE account_id = $1`
 	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
 	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3 WHERE id = $1 AND status <> $2`
 
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at`
+	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions`
 )
 
@@ -52,11 +53,12 @@ ON CONFLICT (id) DO UPDATE SET
   enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions`
 
 const sqlSaveToken = `INSERT INTO token (
-  hash, account_id, name, created_at, expires_at, revoked_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+  hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (hash) DO UPDATE SET
   account_id = excluded.account_id, name = excluded.name, created_at = excluded.created_at, expires_at =
-  excluded.expires_at, revoked_at = excluded.revoked_at`
+  excluded.expires_at, revoked_at = excluded.revoked_at, id = excluded.id, scopes = excluded.scopes,
+  profile = excluded.profile, ip_allowlist = excluded.ip_allowlist`
 
 const sqlSaveEndpoint = `INSERT INTO endpoint (
   id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
@@ -88,7 +90,8 @@ func scanAccount(r rows, a *cloud.Account) error {
 }
 
 func scanToken(r rows, t *cloud.Token) error {
-	return r.Scan(fixed(t.Hash[:]), &t.AccountID, &t.Name, when(&t.CreatedAt), when(&t.ExpiresAt), when(&t.RevokedAt))
+	return r.Scan(fixed(t.Hash[:]), &t.AccountID, &t.Name, when(&t.CreatedAt), when(&t.ExpiresAt), when(&t.RevokedAt),
+		&t.ID, parsed(&t.Scopes), &t.Profile, parsed(&t.IPAllowlist))
 }
 
 // scanEndpoint leaves the secrets sealed; unsealEndpoint opens them.
@@ -132,6 +135,10 @@ func (v *view) Endpoints(id cloud.ProviderID) ([]cloud.Endpoint, error) {
 	return es, err
 }
 
+func (v *view) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
+	return list(v.ctx, v.q, sqlTokens, scanToken, int64(id))
+}
+
 func (w *writer) accounts(c *cloud.Changes) {
 	for _, b := range c.Businesses {
 		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail)
@@ -145,7 +152,8 @@ func (w *writer) accounts(c *cloud.Changes) {
 			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions))
 	}
 	for _, t := range c.Tokens {
-		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt))
+		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt),
+			int64(t.ID), text(t.Scopes), t.Profile, text(t.IPAllowlist))
 	}
 	for _, e := range c.Endpoints {
 		purpose := secretPurpose(e.ID)

@@ -26,6 +26,7 @@ const (
 	Exceptions   = cloud.ExceptionIDs
 	Outboxes     = cloud.OutboxIDs
 	Events       = cloud.EventIDs // the number in an outbox event's id
+	Tokens       = cloud.TokenIDs
 )
 
 // Blocks start small, so that ids of quiet kinds look natural, and double while

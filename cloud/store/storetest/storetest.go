@@ -260,6 +260,7 @@ func naturalKeys(t *testing.T, db *store.DB) {
 	first := &cloud.Changes{
 		Businesses: []cloud.Business{{ID: 1, Code: "b"}}, Providers: []cloud.Provider{{ID: 1, BusinessID: 1, Code: "p"}},
 		Accounts: []cloud.Account{{ID: 1, Email: "A@x.example"}, {ID: 2}, {ID: 3}}, Devices: []cloud.Device{device(1)},
+		Tokens:       []cloud.Token{{Hash: [32]byte{1}, ID: 1}, {Hash: [32]byte{3}}, {Hash: [32]byte{4}}},
 		Compartments: []cloud.Compartment{{GridID: 1, DeviceID: 1, Door: 1}},
 		Deliveries:   []cloud.Delivery{{ID: 1, Number: "n", ProviderID: 1, Reference: "r"}, {ID: 2, Number: "n2"}, {ID: 3, Number: "n3"}},
 		Exceptions:   []cloud.Exception{{ID: 1, DeviceID: 1, Source: "s"}},
@@ -272,6 +273,7 @@ func naturalKeys(t *testing.T, db *store.DB) {
 		"business":  {Businesses: []cloud.Business{{ID: 2, Code: "b"}}},
 		"provider":  {Providers: []cloud.Provider{{ID: 2, BusinessID: 1, Code: "p"}}},
 		"email":     {Accounts: []cloud.Account{{ID: 9, Email: "a@X.example"}}},
+		"token":     {Tokens: []cloud.Token{{Hash: [32]byte{2}, ID: 1}}},
 		"device":    {Devices: []cloud.Device{{ID: 2, Code: "CAB-1"}}},
 		"door":      {Compartments: []cloud.Compartment{{GridID: 2, DeviceID: 1, Door: 1}}},
 		"number":    {Deliveries: []cloud.Delivery{{ID: 9, Number: "n"}}},
@@ -593,7 +595,7 @@ func timeline(t *testing.T, db *store.DB) {
 func accounts(t *testing.T, db *store.DB) {
 	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Scope: cloud.ScopeAll, CreatedAt: now}
 	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now}
-	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now}
+	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"}}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now}
 	write(t, db, 0, &cloud.Changes{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok},
@@ -613,6 +615,14 @@ func accounts(t *testing.T, db *store.DB) {
 		es, err := v.Endpoints(17)
 		require.NoError(t, err)
 		require.Equal(t, []cloud.Endpoint{e}, es)
+	})
+	look(t, db, func(v cloud.View) {
+		ts, err := v.Tokens(12)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.Token{tok}, ts)
+		ts, err = v.Tokens(13)
+		require.NoError(t, err)
+		require.Empty(t, ts)
 	})
 	ep, err := db.FindEndpoint(t.Context(), 3)
 	require.NoError(t, err)

@@ -1,0 +1,143 @@
+// Package account keeps who may call: keys, people, providers and customers of
+// a business, its settings and its optional features.
+//
+// Everything is bound to the caller's business; what belongs to another one is
+// answered as if it were not there. Tokens are shown once, when they are made.
+// Every change is one transaction with an audit line. Who may call what is the
+// catalogue's matter. Safe for concurrent use.
+package account
+
+import (
+	"context"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+}
+
+// Config is what New needs.
+type Config struct {
+	Store        Store
+	KnownScope   func(string) bool
+	KnownProfile func(string) bool
+}
+
+// Service is the feature.
+type Service struct{ cfg Config }
+
+// New builds the service.
+func New(cfg Config) *Service { return &Service{cfg} }
+
+// None is the input of operations that take none.
+type None struct{}
+
+// Done is the answer of what has nothing to say.
+type Done struct {
+	Result bool `json:"result"`
+}
+
+// fields collects what is wrong with an input.
+type fields map[string][]string
+
+func (f fields) add(field, message string) { f[field] = append(f[field], message) }
+
+func (f fields) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
+}
+
+// text checks a required text of at most most bytes.
+func (f fields) text(field, value string, most int) {
+	switch {
+	case strings.TrimSpace(value) == "":
+		f.add(field, "The value is required.")
+	case len(value) > most || !utf8.ValidString(value):
+		f.add(field, "The value is too long.")
+	}
+}
+
+// known checks that every item of a list is known, and that it is short.
+func (f fields) known(field string, list []string, known func(string) bool) {
+	if len(list) > 100 {
+		f.add(field, "The value is too long.")
+		return
+	}
+	for i, x := range list {
+		if !known(x) {
+			f.add(field+"."+strconv.Itoa(i), "The value is not one of those allowed.")
+		}
+	}
+}
+
+// addresses checks a list of addresses and prefixes, and gives it back in one
+// form.
+func (f fields) addresses(field string, list []string) []string {
+	if len(list) > 100 {
+		f.add(field, "The value is too long.")
+		return nil
+	}
+	var out []string
+	for i, x := range list {
+		if a, err := netip.ParseAddr(x); err == nil && a.Zone() == "" {
+			out = append(out, a.Unmap().String())
+		} else if p, err := netip.ParsePrefix(x); err == nil && !p.Addr().Is4In6() {
+			out = append(out, p.Masked().String())
+		} else {
+			f.add(field+"."+strconv.Itoa(i), "Use an IP address, or a prefix such as 192.0.2.0/24.")
+		}
+	}
+	return out
+}
+
+// How long a key lives: as a rule, and at most.
+const (
+	keyYears    = 1
+	maxKeyYears = 5
+)
+
+var timeLayouts = []string{time.RFC3339, time.DateTime, time.DateOnly}
+
+// keyEnd is when a key ends that is made at now.
+func (f fields) keyEnd(text string, l *time.Location, now time.Time) time.Time {
+	if text == "" {
+		return now.AddDate(keyYears, 0, 0)
+	}
+	for _, layout := range timeLayouts {
+		t, err := time.ParseInLocation(layout, text, l)
+		switch {
+		case err != nil:
+			continue
+		case !t.After(now):
+			f.add("expires_at", "The time must lie ahead.")
+		case t.After(now.AddDate(maxKeyYears, 0, 0)):
+			f.add("expires_at", "A key lives five years at most.")
+		}
+		return t.UTC()
+	}
+	f.add("expires_at", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
+	return time.Time{}
+}
+
+func audit(c cloud.Caller, now time.Time, action, kind string, id int64) []cloud.Audit {
+	return []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+		Target: kind + ":" + strconv.FormatInt(id, 10), Detail: "{}"}}
+}
+
+// orEmpty is a list as answers show it.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,201 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+)
+
+// defaultProfile is what a key may that says nothing else.
+const defaultProfile = "ops-readonly"
+
+// maxKeys is how many keys an account or provider may have that still work.
+const maxKeys = 100
+
+// Key is a key as its owner sees it.
+type Key struct {
+	ID          cloud.TokenID `json:"id"`
+	Name        string        `json:"name"`
+	Profile     *string       `json:"profile"`
+	Scopes      []string      `json:"scopes" doc:"Empty: those of the profile"`
+	IPAllowlist []string      `json:"ip_allowlist" doc:"Empty: any address"`
+	CreatedAt   *string       `json:"created_at"`
+	ExpiresAt   *string       `json:"expires_at"`
+}
+
+func showKey(t cloud.Token, l *time.Location) Key {
+	return Key{ID: t.ID, Name: t.Name, Profile: cloud.OrNull(t.Profile), Scopes: orEmpty(t.Scopes), IPAllowlist: orEmpty(t.IPAllowlist),
+		CreatedAt: cloud.Stamp(t.CreatedAt, l), ExpiresAt: cloud.Stamp(t.ExpiresAt, l)}
+}
+
+// KeysInput asks for a part of the caller's keys.
+type KeysInput struct{ PageInput }
+
+// KeysOutput lists keys that still work.
+type KeysOutput struct {
+	Result bool `json:"result"`
+	PageOutput
+	Keys []Key `json:"api_keys"`
+}
+
+// ListKeys lists the caller's keys that still work.
+func (s *Service) ListKeys(ctx context.Context, c cloud.Caller, in KeysInput) (out KeysOutput, err error) {
+	page, err := in.page("id")
+	if err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return err
+		}
+		list, err := liveKeys(v, c.Account.ID, time.Now())
+		out = KeysOutput{Result: true, PageOutput: in.output(len(list)), Keys: []Key{}}
+		for _, t := range partOf(list, page) {
+			out.Keys = append(out.Keys, showKey(t, b.Location()))
+		}
+		return err
+	})
+	return out, err
+}
+
+// ByKey names a key of the caller.
+type ByKey struct {
+	ID cloud.TokenID `path:"id"`
+}
+
+// KeyOutput shows a key. Token is set once, when this call made it.
+type KeyOutput struct {
+	Result bool   `json:"result"`
+	Key    Key    `json:"api_key"`
+	Token  string `json:"token,omitempty"`
+}
+
+// FindKey shows a key of the caller. Error: API_KEY_NOT_FOUND.
+func (s *Service) FindKey(ctx context.Context, c cloud.Caller, in ByKey) (out KeyOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return err
+		}
+		t, err := keyOf(v, c.Account.ID, in.ID, time.Now())
+		out = KeyOutput{Result: err == nil, Key: showKey(t, b.Location())}
+		return err
+	})
+	return out, err
+}
+
+// KeyInput asks for a key.
+type KeyInput struct {
+	Name        string   `json:"name" required:"true" max:"64"`
+	Profile     string   `json:"profile" doc:"What the key may when scopes are empty; ops-readonly when absent"`
+	Scopes      []string `json:"scopes" doc:"What the key may, of what its owner may"`
+	ExpiresAt   string   `json:"expires_at" doc:"A year from now when absent, five years at most"`
+	IPAllowlist []string `json:"ip_allowlist" doc:"Addresses and prefixes that it may come from; empty: any"`
+}
+
+// MakeKey makes a key of the caller and shows it, once. Errors:
+// VALIDATION_FAILED, KEY_LIMIT.
+func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out KeyOutput, err error) {
+	f := fields{}
+	f.text("name", in.Name, 64)
+	f.known("scopes", in.Scopes, s.cfg.KnownScope)
+	profile := cmp.Or(in.Profile, defaultProfile)
+	if !s.cfg.KnownProfile(profile) {
+		f.add("profile", "The value is not one of those allowed.")
+	}
+	allowed := f.addresses("ip_allowlist", in.IPAllowlist)
+	now, token := time.Now().UTC(), auth.NewToken()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return nil, err
+		}
+		g := fields{}
+		for k, m := range f {
+			g[k] = m
+		}
+		t := cloud.Token{Hash: auth.Hash(token), AccountID: c.Account.ID, Name: in.Name, Profile: profile, Scopes: distinct(in.Scopes), IPAllowlist: allowed,
+			CreatedAt: now, ExpiresAt: g.keyEnd(in.ExpiresAt, b.Location(), now)}
+		if err := g.err(); err != nil {
+			return nil, err
+		}
+		if err := addKey(v, &t, now); err != nil {
+			return nil, err
+		}
+		out = KeyOutput{Result: true, Key: showKey(t, b.Location()), Token: token}
+		return &cloud.Changes{Tokens: []cloud.Token{t}, Audits: audit(c, now, "api_key_made", "token", int64(t.ID))}, nil
+	})
+	if err != nil {
+		return KeyOutput{}, err
+	}
+	return out, nil
+}
+
+// addKey gives a new key its id unless its account has too many.
+func addKey(v cloud.View, t *cloud.Token, now time.Time) error {
+	list, err := liveKeys(v, t.AccountID, now)
+	if err != nil {
+		return err
+	}
+	if len(list) >= maxKeys {
+		return cloud.E(cloud.Conflict, "KEY_LIMIT", maxKeys)
+	}
+	id, err := v.NewID(cloud.TokenIDs)
+	t.ID = cloud.TokenID(id)
+	return err
+}
+
+// RevokeKey ends a key of the caller. Error: API_KEY_NOT_FOUND.
+func (s *Service) RevokeKey(ctx context.Context, c cloud.Caller, in ByKey) (Done, error) {
+	now := time.Now().UTC()
+	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		t, err := keyOf(v, c.Account.ID, in.ID, now)
+		if err != nil {
+			return nil, err
+		}
+		t.RevokedAt = now
+		return &cloud.Changes{Tokens: []cloud.Token{t}, Audits: audit(c, now, "api_key_revoked", "token", int64(t.ID))}, nil
+	})
+	return Done{err == nil}, err
+}
+
+// liveKeys lists an account's keys that still work, by id.
+func liveKeys(v cloud.View, a cloud.AccountID, now time.Time) ([]cloud.Token, error) {
+	list, err := v.Tokens(a)
+	list = slices.DeleteFunc(list, func(t cloud.Token) bool { return t.ID == 0 || !auth.Valid(t, now) })
+	slices.SortFunc(list, func(a, b cloud.Token) int { return cmp.Compare(a.ID, b.ID) })
+	return list, err
+}
+
+func keyOf(v cloud.View, a cloud.AccountID, id cloud.TokenID, now time.Time) (cloud.Token, error) {
+	list, err := liveKeys(v, a, now)
+	if err != nil {
+		return cloud.Token{}, err
+	}
+	if i := slices.IndexFunc(list, func(t cloud.Token) bool { return t.ID == id }); i >= 0 {
+		return list[i], nil
+	}
+	return cloud.Token{}, cloud.E(cloud.NotFound, "API_KEY_NOT_FOUND")
+}
+
+// businessOf finds the caller's business; the platform's own people have none.
+func businessOf(v cloud.View, c cloud.Caller) (cloud.Business, error) {
+	b, err := v.Business(c.Account.BusinessID)
+	if errors.Is(err, cloud.ErrNotFound) && c.Account.Type == cloud.PlatformAdmin {
+		return cloud.Business{}, nil
+	}
+	return b, err
+}
+
+// distinct is a sorted copy without repeats.
+func distinct(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
