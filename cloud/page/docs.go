@@ -129,6 +129,9 @@ func (d *described) show(method, path string, o operation) docsOp {
 	for status, r := range o.Responses {
 		if status != "default" {
 			out.Status, out.Answer = status, d.parts(r.Content[typeJSON].Schema)
+			for i := range out.Answer {
+				out.Answer[i].Required = false // callers are to give nothing here
+			}
 		}
 	}
 	return out
@@ -165,6 +168,9 @@ func (f docsPage) E(code string) string {
 
 // Known reports whether a code has a message of its own.
 func (f docsPage) Known(code string) bool { return locale.HasError(code) }
+
+// Short reports whether an answer is shown unfolded.
+func (o docsOp) Short() bool { return len(o.Answer) <= 12 }
 
 // JSON is a document with its parts marked for reading.
 func (o docsOp) JSON() template.HTML { return marked(o.Example) }

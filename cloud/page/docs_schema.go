@@ -21,6 +21,10 @@ type part struct {
 	Values   []string // the only ones
 }
 
+// Within is the name up to the member itself, Last the member's own.
+func (p part) Within() string { return p.Name[:strings.LastIndexByte(p.Name, '.')+1] }
+func (p part) Last() string   { return p.Name[len(p.Within()):] }
+
 // schema is what is read of a JSON Schema.
 type schema struct {
 	Ref                  string `json:"$ref"`
@@ -134,6 +138,9 @@ func (d *described) kind(s *schema) string {
 	list := slices.Clone(at.Type)
 	if null {
 		list = append(list, "null")
+	}
+	if len(list) == 0 && at.Description != "" {
+		return "" // it says itself what it is
 	}
 	if len(list) == 0 {
 		return "any"

@@ -137,6 +137,7 @@ for (const [scheme, options] of Object.entries({ light: {}, dark: { colorScheme:
   await page.focus('details[id="user.me"] > summary');
   await page.keyboard.press("Enter");
   await op(page, "user.me").locator("form.call").waitFor();
+  await page.keyboard.press("Tab"); // the answer's members fold
   await page.keyboard.press("Tab");
   found.keyboard.next = await page.evaluate(() => document.activeElement.type);
   await page.keyboard.press("Enter");
