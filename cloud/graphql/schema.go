@@ -45,9 +45,12 @@ func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("scalar DateTime\nscalar Date\nscalar JSON\nscalar Long\n")
-	for mutation, name := range map[bool]string{false: "Query", true: "Mutation"} {
-		if len(roots[mutation]) > 0 {
-			b.WriteString("\ntype " + name + " {\n" + strings.Join(roots[mutation], "") + "}\n")
+	for _, root := range []struct {
+		name     string
+		mutation bool
+	}{{"Query", false}, {"Mutation", true}} {
+		if lines := roots[root.mutation]; len(lines) > 0 {
+			b.WriteString("\ntype " + root.name + " {\n" + strings.Join(lines, "") + "}\n")
 		}
 	}
 	names := make([]string, 0, len(w.types))
