@@ -30,6 +30,11 @@ func TestTheDescriptionIsValidOpenAPI(t *testing.T) {
 		for _, o := range item.Operations() {
 			require.False(t, seen[o.OperationID])
 			seen[o.OperationID] = true
+			if o.RequestBody != nil { // one that must hold something must be there
+				body := o.RequestBody.Value
+				required := len(body.Content.Get("application/json").Schema.Value.Required) > 0
+				require.Equal(t, required || table().Find(o.OperationID).Raw() != nil, body.Required, o.OperationID)
+			}
 		}
 	}
 	require.Len(t, seen, len(table().Operations()))

@@ -136,7 +136,7 @@ func (s *schemas) parameters(o *Operation) []any {
 }
 
 func (s *schemas) body(o *Operation) object {
-	content := object{}
+	content, required := object{}, o.raw != nil
 	switch {
 	case o.raw != nil:
 		f := o.in.FieldByIndex(o.raw)
@@ -154,10 +154,19 @@ func (s *schemas) body(o *Operation) object {
 			media["example"] = shown(o.Example)
 		}
 		content["application/json"] = media
+		required = s.requires(schema)
 	default:
 		return nil
 	}
-	return object{"required": o.raw != nil, "content": content}
+	return object{"required": required, "content": content}
+}
+
+// requires reports whether a body must have any member.
+func (s *schemas) requires(schema object) bool {
+	if ref, ok := schema["$ref"].(string); ok {
+		schema, _ = s.list[strings.TrimPrefix(ref, "#/components/schemas/")].(object)
+	}
+	return schema["required"] != nil
 }
 
 // shown is an example without what it does not set.

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/rest"
@@ -199,6 +200,85 @@ func TestGuideInARealBrowser(t *testing.T) {
 	require.True(t, f.Keyboard.Checked)
 	require.NotNil(t, f.Clipped)
 	require.Zero(t, *f.Clipped)
+}
+
+// The interface's description in a real browser: nothing that axe objects to;
+// calls are sent and answered in the page; the token is nowhere but in its
+// field; search, keyboard and reading without script work.
+func TestDocsInARealBrowser(t *testing.T) {
+	w, s, _ := server(t, nil)
+	type said struct {
+		Status, Body, Headers string
+		Notice                []string
+	}
+	var f struct {
+		Axe                              map[string][]string
+		Console, Foreign, Overflow, Kept []string
+		Calls                            map[string]json.RawMessage
+		Curl                             string
+		Search                           struct {
+			All, One, Words, Again int
+			Count                  string
+			None                   bool
+		}
+		Keyboard struct {
+			Skip, Next string
+			Sent       bool
+		}
+		NoScript struct {
+			Shown                int
+			Example, Token, Hint bool
+		} `json:"noscript"`
+	}
+	token, email := w.Tokens[cloud.ClientAdmin], w.Emails[cloud.ClientAdmin]
+	require.NoError(t, json.Unmarshal(drive(t, s, []string{"EMAIL=" + email, "PASSWORD=" + webtest.Password}, "docs.mjs", token), &f))
+	answer := func(name string) (a said) {
+		require.NoError(t, json.Unmarshal(f.Calls[name], &a), name)
+		return a
+	}
+	require.Len(t, f.Axe, 3+4+1)
+	for page, violations := range f.Axe {
+		require.Empty(t, violations, page)
+	}
+	require.Empty(t, f.Console, "errors in the browser's console")
+	require.Empty(t, f.Foreign, "requests to other hosts")
+	require.Empty(t, f.Overflow, "pages wider than the window")
+	require.Empty(t, f.Kept, "the token is kept somewhere")
+
+	for _, name := range []string{"good", "used"} {
+		require.Equal(t, "200 OK", answer(name).Status)
+		require.Contains(t, answer(name).Body, `"email": "`+email+`"`)
+		require.Contains(t, answer(name).Headers, "x-request-id: ")
+	}
+	for name, code := range map[string]string{"none": "UNAUTHENTICATED", "wrong": "TOKEN_INVALID"} {
+		require.Equal(t, "401 Unauthorized", answer(name).Status)
+		require.Contains(t, answer(name).Body, code)
+		require.Contains(t, answer(name).Notice[0], locale.Error("en", code))
+	}
+	require.Equal(t, "200 OK", answer("body").Status)
+	require.Equal(t, "200 OK", answer("tracking dark").Status)
+	require.Contains(t, answer("tracking dark").Body, webtest.Waiting)
+	require.JSONEq(t, `"/api/v1/otep/trackings/SWP%201%2F2%3F%23%C3%BC/events"`, string(f.Calls["path"]))
+	require.JSONEq(t, "false", string(f.Calls["dots"]), "dots are no name")
+	require.JSONEq(t, "false", string(f.Calls["unsure"]), "what opens doors asks first")
+	require.Regexp(t, "(?s)^curl -X GET 'http://127.0.0.1:[0-9]+/api/v1/user/me' .*Bearer \\$POSTERN_TOKEN\"", f.Curl)
+	require.NotContains(t, f.Curl, token)
+
+	ops := len(api.New(api.Config{}).Operations())
+	require.Equal(t, ops, f.Search.All)
+	require.Equal(t, 1, f.Search.One)
+	require.Equal(t, fmt.Sprintf("1 / %d", ops), f.Search.Count)
+	require.Positive(t, f.Search.Words)
+	require.Less(t, f.Search.Words, ops/2)
+	require.True(t, f.Search.None)
+	require.Equal(t, ops, f.Search.Again)
+	require.Equal(t, "skip", f.Keyboard.Skip)
+	require.Equal(t, "submit", f.Keyboard.Next)
+	require.True(t, f.Keyboard.Sent)
+	require.Equal(t, ops, f.NoScript.Shown)
+	require.True(t, f.NoScript.Example)
+	require.False(t, f.NoScript.Token)
+	require.True(t, f.NoScript.Hint)
 }
 
 // changer gives an address that closes a door when it is asked for.

@@ -12,7 +12,7 @@ import (
 )
 
 // The tools that other people use agree with what is served: a validator of
-// OpenAPI documents, the reference implementation of GraphQL, and the audits of
+// OpenAPI documents, one of JSON Schemas with the worked examples, the reference implementation of GraphQL, and the audits of
 // GraphQL over HTTP, of which we leave out what a server may do: GET.
 func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 	_, s, _ := server(t, nil)
@@ -22,6 +22,9 @@ func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 		OpenAPI struct {
 			Fault      string
 			Operations int
+			Schemas    int
+			Examples   []string
+			Wrong      []string // examples that are not what their schema says
 		}
 		Schema struct {
 			Status            int
@@ -33,6 +36,9 @@ func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 	require.NoError(t, json.Unmarshal(node(t, s, []string{"SCHEMA=" + schema}, "checks.mjs"), &f))
 	require.Empty(t, f.OpenAPI.Fault)
 	require.Equal(t, len(api.New(api.Config{}).Operations()), f.OpenAPI.Operations)
+	require.Positive(t, f.OpenAPI.Schemas)
+	require.NotEmpty(t, f.OpenAPI.Examples)
+	require.Empty(t, f.OpenAPI.Wrong)
 	require.Equal(t, 200, f.Schema.Status)
 	require.Empty(t, f.Schema.Faults)
 	require.NotEmpty(t, f.Schema.Served)

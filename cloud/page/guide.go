@@ -133,7 +133,7 @@ func (p *Pages) guideFile(name, kind string, body func(lang string) ([]byte, err
 // guideFrame is the frame of a page that is the same for everybody.
 func (p *Pages) guideFrame(ctx *fasthttp.RequestCtx, title, path string) frame {
 	f := p.frame(ctx, title)
-	f.Path, f.Made, f.Robots, f.Guide = path, time.Time{}, true, true
+	f.Path, f.Made, f.Robots, f.Kit = path, time.Time{}, true, []string{"guide"}
 	return f
 }
 

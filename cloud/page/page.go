@@ -1,5 +1,5 @@
 // Package page renders what people look at: the recipient's tracking page, the
-// operations console and the tracking protocol's description.
+// operations console, the tracking protocol's description and the interface's.
 //
 // Pages are made on the server and work without script; a small script of our
 // own refreshes them. Everything comes from the binary, nothing from other
@@ -66,6 +66,9 @@ type Config struct {
 	// 60, negative unbounded.
 	PerMinute int
 	BaseURL   string // own public address, for examples; "": one of an example
+	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
+	// there is no page about it.
+	Interface []byte
 	Log       *slog.Logger
 }
 
@@ -167,6 +170,13 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
 	}
+	if p.cfg.Interface != nil {
+		d, err := readInterface(p.cfg.Interface)
+		if err != nil {
+			return nil, err
+		}
+		get(docsPath, p.docs(d))
+	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.Path()) == guide.Path+"/" { // the router overlooks it among routes below
 			ctx.Redirect(guide.Path, fasthttp.StatusMovedPermanently)
@@ -220,8 +230,8 @@ type frame struct {
 	Path      string // of this page, for language links
 	Made      time.Time
 	Zone      *time.Location
-	Robots    bool // search engines may keep it
-	Guide     bool // a page of the protocol's description
+	Robots    bool     // search engines may keep it
+	Kit       []string // names of the further style sheets and scripts of its kind of page
 	Languages []locale.Language
 }
 

@@ -74,10 +74,13 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	if change != nil {
 		change(&cfg)
 	}
-	pages, err := page.New(cfg)
-	require.NoError(t, err)
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, nil)})
+	if cfg.Interface == nil {
+		cfg.Interface = table.OpenAPI("", "test")
+	}
+	pages, err := page.New(cfg)
+	require.NoError(t, err)
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
 	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {

@@ -3,6 +3,7 @@
 // the file of the GraphQL schema as we publish it.
 import { readFileSync } from "node:fs";
 import SwaggerParser from "@apidevtools/swagger-parser";
+import Ajv from "ajv/dist/2020.js";
 import { buildClientSchema, buildSchema, getIntrospectionQuery, lexicographicSortSchema, printSchema, validateSchema } from "graphql";
 import { auditServer } from "graphql-http";
 
@@ -17,6 +18,22 @@ try {
   found.openapi.operations = Object.values(checked.paths).flatMap((path) => Object.values(path)).length;
 } catch (e) {
   found.openapi.fault = e.message;
+}
+
+// Every schema is one, and every worked example is valid by its schema.
+const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true }).addSchema({ $id: "served", ...document });
+const pointer = (path) => "served#/" + path.map((p) => encodeURIComponent(p.replaceAll("~", "~0").replaceAll("/", "~1"))).join("/");
+found.openapi.schemas = Object.keys(document.components.schemas).filter((name) => ajv.compile({ $ref: pointer(["components", "schemas", name]) })).length;
+found.openapi.examples = [];
+found.openapi.wrong = [];
+for (const [path, methods] of Object.entries(document.paths)) {
+  for (const [method, { operationId, requestBody }] of Object.entries(methods)) {
+    const example = requestBody?.content["application/json"]?.example;
+    if (example === undefined) continue;
+    found.openapi.examples.push(operationId);
+    const valid = ajv.compile({ $ref: pointer(["paths", path, method, "requestBody", "content", "application/json", "schema"]) });
+    if (!valid(example)) found.openapi.wrong.push(`${operationId}: ${ajv.errorsText(valid.errors)}`);
+  }
 }
 
 const asked = await fetch(url, {
