@@ -66,6 +66,15 @@ type Page struct {
 	Offset, Limit int
 }
 
+// AccountFilter chooses accounts of a business. Zero fields choose all.
+type AccountFilter struct {
+	BusinessID BusinessID
+	Types      []AccountType
+	ProviderID ProviderID
+	Enabled    bool // only those
+	Page       Page
+}
+
 // Caller is who asks: the account behind a token. The zero Caller is anonymous.
 type Caller struct {
 	Account  Account

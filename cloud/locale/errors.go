@@ -419,6 +419,38 @@ var errors = map[string]texts{
 		"Mit einem Schlüssel lassen sich keine Schlüssel verwalten. Bitte mit E-Mail und Passwort anmelden und jenes Token verwenden.",
 		"Una clave no puede administrar claves. Inicie sesión con correo y contraseña y use ese token.",
 	},
+	"USER_NOT_FOUND": {
+		"There is no such user in your business. Check the id in the list of users.",
+		"您的企业没有此用户。请在用户列表中核对编号。",
+		"您的企業沒有此使用者。請在使用者清單中核對編號。",
+		"Cet utilisateur n’existe pas dans votre entreprise. Vérifiez l’identifiant dans la liste des utilisateurs.",
+		"Diese Person gibt es in Ihrem Unternehmen nicht. Bitte die Nummer in der Liste prüfen.",
+		"No existe ese usuario en su empresa. Revise el identificador en la lista de usuarios.",
+	},
+	"PROVIDER_NOT_FOUND": {
+		"There is no such provider in your business. Check the id in the list of providers.",
+		"您的企业没有此服务商。请在服务商列表中核对编号。",
+		"您的企業沒有此服務商。請在服務商清單中核對編號。",
+		"Ce prestataire n’existe pas dans votre entreprise. Vérifiez l’identifiant dans la liste des prestataires.",
+		"Diesen Dienstleister gibt es in Ihrem Unternehmen nicht. Bitte die Nummer in der Liste prüfen.",
+		"No existe ese proveedor en su empresa. Revise el identificador en la lista de proveedores.",
+	},
+	"TOKEN_NOT_FOUND": {
+		"The provider has no such token, or it has ended. Check the id in its list of tokens.",
+		"该服务商没有此令牌，或其已失效。请在令牌列表中核对编号。",
+		"該服務商沒有此權杖，或其已失效。請在權杖清單中核對編號。",
+		"Le prestataire n’a pas ce jeton, ou il a pris fin. Vérifiez l’identifiant dans sa liste de jetons.",
+		"Der Dienstleister hat dieses Token nicht oder nicht mehr. Bitte die Nummer in seiner Liste prüfen.",
+		"El proveedor no tiene ese token o ya terminó. Revise el identificador en su lista de tokens.",
+	},
+	"LAST_ADMIN": {
+		"This is the last enabled administrator. Enable another one first.",
+		"这是最后一位启用的管理员。请先启用另一位。",
+		"這是最後一位啟用的管理員。請先啟用另一位。",
+		"C’est le dernier administrateur actif. Activez-en d’abord un autre.",
+		"Das ist die letzte aktive Verwaltungsperson. Bitte zuerst eine andere freigeben.",
+		"Es el último administrador activo. Active antes a otro.",
+	},
 }
 
 // fields are messages about input fields, by their English text.
@@ -463,4 +495,9 @@ var fields = map[string]texts{
 	"Use an IP address, or a prefix such as 192.0.2.0/24.":                                    {"Use an IP address, or a prefix such as 192.0.2.0/24.", "请使用 IP 地址或前缀，例如 192.0.2.0/24。", "請使用 IP 位址或前綴，例如 192.0.2.0/24。", "Utilisez une adresse IP ou un préfixe tel que 192.0.2.0/24.", "Bitte eine IP-Adresse oder ein Präfix wie 192.0.2.0/24 angeben.", "Use una dirección IP o un prefijo como 192.0.2.0/24."},
 	"A key lives five years at most.":                                                         {"A key lives five years at most.", "密钥有效期最长五年。", "金鑰有效期最長五年。", "Une clé vit cinq ans au plus.", "Ein Schlüssel gilt höchstens fünf Jahre.", "Una clave dura cinco años como máximo."},
 	"Use a page from 1.":                                                                      {"Use a page from 1.", "页码须从 1 开始。", "頁碼須從 1 開始。", "Utilisez une page à partir de 1.", "Bitte eine Seite ab 1 angeben.", "Use una página a partir de 1."},
+	"Use an email address, such as jane@example.com.":                                         {"Use an email address, such as jane@example.com.", "请使用邮箱地址，例如 jane@example.com。", "請使用電子郵件地址，例如 jane@example.com。", "Utilisez une adresse e-mail telle que jane@example.com.", "Bitte eine E-Mail-Adresse wie jane@example.com angeben.", "Use un correo electrónico como jane@example.com."},
+	"A password has 10 to 256 characters.":                                                    {"A password has 10 to 256 characters.", "密码须为 10 至 256 个字符。", "密碼須為 10 至 256 個字元。", "Un mot de passe a de 10 à 256 caractères.", "Ein Passwort hat 10 bis 256 Zeichen.", "Una contraseña tiene de 10 a 256 caracteres."},
+	"The email is in use.":                                                                    {"The email is in use.", "该邮箱已被使用。", "此電子郵件已被使用。", "Cette adresse e-mail est déjà utilisée.", "Diese E-Mail-Adresse ist schon vergeben.", "Ese correo ya está en uso."},
+	"The code must have 1 to 64 characters of a-z 0-9 . _ -":                                  {"The code must have 1 to 64 characters of a-z 0-9 . _ -", "代码须为 1 至 64 个字符，仅限 a-z 0-9 . _ -", "代碼須為 1 至 64 個字元，僅限 a-z 0-9 . _ -", "Le code doit avoir de 1 à 64 caractères parmi a-z 0-9 . _ -", "Der Code muss 1 bis 64 Zeichen aus a-z 0-9 . _ - haben", "El código debe tener de 1 a 64 caracteres de a-z 0-9 . _ -"},
+	"The code is in use.":                                                                     {"The code is in use.", "该代码已被使用。", "此代碼已被使用。", "Ce code est déjà utilisé.", "Dieser Code ist schon vergeben.", "Ese código ya está en uso."},
 }

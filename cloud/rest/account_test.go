@@ -3,13 +3,18 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/webtest"
 )
 
 const keysPath = "/api/v1/user/api-keys"
@@ -122,4 +127,138 @@ func admits(o catalog.Operation, t cloud.AccountType) bool {
 		}
 	}
 	return false
+}
+
+// rival is the token of an admin of the other business.
+func (r *rig) rival() string {
+	token := auth.NewToken()
+	now := time.Now().UTC()
+	r.w.Write(r.t, cloud.Changes{Accounts: []cloud.Account{{ID: 900, BusinessID: r.w.Other.ID, Type: cloud.ClientAdmin, Email: "rival@43.example", Name: "rival", Enabled: true, CreatedAt: now}},
+		Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: 900, Name: "test", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}}})
+	return token
+}
+
+func TestUsersOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	const users = "/api/v1/users"
+	u := r.made(r.do("POST", users, admin, `{"account_type":"client_employee","name":"Ana","email":" Ana@Acme.example","password":"long enough","permissions":["lockers:read"]}`), 201, "user")
+	require.Equal(t, "ana@acme.example", u["email"])
+	require.NotContains(t, fmt.Sprint(u), "argon2")
+	one := fmt.Sprintf("%s/%d", users, number(u["id"]))
+	g := r.do("POST", "/api/v1/user/login", "", `{"email":"ana@acme.example","password":"long enough"}`)
+	require.Equal(t, 200, g.status, "%s", g.body)
+	ana := g.json["access_token"].(string)
+	const cabinet = "/api/v1/smart-lockers/devices/88"
+	require.Equal(t, 200, r.do("GET", cabinet, ana, "").status)
+	r.refused(r.do("GET", users, ana, ""), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
+
+	// What is taken away is gone at once, for logins and keys.
+	key := r.do("POST", keysPath, ana, `{"name":"k","scopes":["lockers:read"]}`).json["token"].(string)
+	require.Equal(t, 200, r.do("GET", cabinet, key, "").status)
+	r.made(r.do("PATCH", one, admin, `{"permissions":[]}`), 200, "user")
+	r.refused(r.do("GET", cabinet, ana, ""), 403, "FORBIDDEN")
+	r.refused(r.do("GET", cabinet, key, ""), 403, "FORBIDDEN")
+	u = r.made(r.do("PATCH", one, admin, `{"enabled":false,"name":"Ana B."}`), 200, "user")
+	require.Equal(t, []any{"Ana B.", false, "ana@acme.example"}, []any{u["name"], u["enabled"], u["email"]})
+	r.refused(r.do("GET", cabinet, ana, ""), 403, "ACCOUNT_DISABLED")
+	r.refused(r.do("GET", cabinet, key, ""), 403, "ACCOUNT_DISABLED")
+	r.made(r.do("PATCH", one, admin, `{"enabled":true,"permissions":["lockers:read"],"password":"another one"}`), 200, "user")
+	r.refused(r.do("GET", cabinet, ana, ""), 401, "TOKEN_INVALID")
+	require.Equal(t, 200, r.do("GET", cabinet, key, "").status, "a key is no login")
+
+	for field, body := range map[string]string{"email": `{"email":"client_admin@42.example"}`, "account_type": `{"account_type":"platform_admin"}`, "permissions.0": `{"permissions":["root"]}`,
+		"password": `{"password":"short"}`, "name": `{"name":" "}`} {
+		g := r.do("PATCH", one, admin, body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], field)
+	}
+	r.refused(r.do("POST", users, admin, `{}`), 422, "VALIDATION_FAILED")
+
+	g = r.do("GET", users+"?sort=name&per_page=3", admin, "")
+	require.Equal(t, 200, g.status, "%s", g.body)
+	require.Equal(t, 6.0, g.json["total"])
+	require.Equal(t, "Ana B.", g.json["users"].([]any)[0].(map[string]any)["name"])
+	require.NotContains(t, string(r.do("GET", users, admin, "").body), "platform_admin")
+	for _, other := range []string{one, users + "/5", users + "/6", users + "/20", users + "/x", users + "/999"} { // customer, platform, provider, none
+		token := admin
+		if other == one {
+			token = r.rival()
+		}
+		r.refused(r.do("GET", other, token, ""), 404, "USER_NOT_FOUND")
+		r.refused(r.do("PATCH", other, token, `{"password":"long enough"}`), 404, "USER_NOT_FOUND")
+	}
+}
+
+// A business always keeps an admin who is let in, however many go at once.
+func TestTheLastAdminStays(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *store.DB{"sqlite": storetest.OpenSQLite, "postgres": storetest.OpenPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rigOn(t, webtest.NewOn(t, open(t)), nil)
+			admin := r.w.Tokens[cloud.ClientAdmin]
+			r.made(r.do("PATCH", "/api/v1/users/22", admin, `{"enabled":false}`), 200, "user") // the other one
+			for _, body := range []string{`{"enabled":false}`, `{"account_type":"broker"}`} {
+				r.refused(r.do("PATCH", "/api/v1/users/1", admin, body), 409, "LAST_ADMIN")
+			}
+			r.made(r.do("PATCH", "/api/v1/users/1", admin, `{"name":"Still here"}`), 200, "user")
+			for range 10 {
+				r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{{ID: 1, BusinessID: 42, Type: cloud.ClientAdmin, Email: "client_admin@42.example", Name: "a", Enabled: true},
+					{ID: 22, BusinessID: 42, Type: cloud.ClientAdmin, Email: "former@42.example", Name: "b", Enabled: true}}})
+				var wg sync.WaitGroup
+				for _, id := range []int{1, 22} {
+					wg.Go(func() { r.do("PATCH", fmt.Sprint("/api/v1/users/", id), admin, `{"enabled":false}`) })
+				}
+				wg.Wait()
+				require.NoError(t, r.w.DB.Look(t.Context(), func(v cloud.View) error {
+					_, n, err := v.Accounts(cloud.AccountFilter{BusinessID: 42, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id"}})
+					require.Equal(t, 1, n)
+					return err
+				}))
+			}
+		})
+	}
+}
+
+func TestProvidersOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	const providers = "/api/v1/providers"
+	p := r.made(r.do("POST", providers, admin, `{"code":"quick-box","name":"Quick Box","services":["otep","locker"]}`), 201, "provider")
+	require.Equal(t, []any{"partner", "own", false}, []any{p["source_type"], p["scope"], p["livemode_allowed"]})
+	one := fmt.Sprintf("%s/%d", providers, number(p["id"]))
+	p = r.made(r.do("PATCH", one, admin, `{"source_type":"carrier","scope":"all","livemode_allowed":true}`), 200, "provider")
+	require.Equal(t, []any{"carrier", "all", true, "quick-box"}, []any{p["source_type"], p["scope"], p["livemode_allowed"], p["code"]})
+	require.Equal(t, p, r.made(r.do("GET", one, admin, ""), 200, "provider"))
+	for field, body := range map[string]string{"code": `{"code":"swiftparcel"}`, "source_type": `{"source_type":"ufo"}`, "scope": `{"scope":"world"}`, "services.0": `{"services":["taxi"]}`, "name": `{"name":""}`} {
+		g := r.do("PATCH", one, admin, body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], field)
+	}
+	r.refused(r.do("PATCH", one, admin, `{"code":"Quick Box"}`), 422, "VALIDATION_FAILED")
+	r.refused(r.do("POST", providers, admin, `{}`), 422, "VALIDATION_FAILED")
+	require.Equal(t, 2.0, r.do("GET", providers+"?sort=-code", admin, "").json["total"])
+
+	require.Equal(t, []any{}, r.do("GET", one+"/tokens", admin, "").json["tokens"])
+	r.refused(r.do("POST", one+"/tokens", admin, `{}`), 422, "VALIDATION_FAILED")
+	g := r.do("POST", one+"/tokens", admin, `{"name":"Production"}`)
+	made := r.made(g, 201, "provider_token")
+	token := g.json["token"].(string)
+	require.Equal(t, "quick-box", r.made(r.do("GET", base+"/me", token, ""), 200, "provider")["code"])
+	g = r.do("GET", one+"/tokens", admin, "")
+	require.Equal(t, []any{made}, g.json["tokens"], "%s", g.body)
+	require.NotContains(t, string(g.body), token)
+	revoke := fmt.Sprintf("%s/tokens/%d", one, number(made["id"]))
+	for method, path := range map[string]string{"GET": one, "PATCH": one, "POST": one + "/tokens", "DELETE": revoke} {
+		r.refused(r.do(method, path, rival, `{"name":"x"}`), 404, "PROVIDER_NOT_FOUND")
+	}
+	r.refused(r.do("GET", one+"/tokens", rival, ""), 404, "PROVIDER_NOT_FOUND")
+	require.Equal(t, 1.0, r.do("GET", providers, rival, "").json["total"], "its own")
+	r.refused(r.do("DELETE", providers+"/17/tokens/"+fmt.Sprint(number(made["id"])), admin, ""), 404, "TOKEN_NOT_FOUND")
+	require.Equal(t, 200, r.do("DELETE", revoke, admin, "").status)
+	r.refused(r.do("GET", base+"/me", token, ""), 401, "TOKEN_INVALID")
+	r.refused(r.do("DELETE", revoke, admin, ""), 404, "TOKEN_NOT_FOUND")
 }

@@ -132,7 +132,11 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 			a.Permissions = catalog.Scopes()
 		}
 		ch.Accounts = append(ch.Accounts, a)
-		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)})
+		tok := cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)}
+		if p != 0 { // those of providers have an id, so that they can be revoked
+			tok.ID = cloud.TokenID(ids.next(cloud.TokenIDs))
+		}
+		ch.Tokens = append(ch.Tokens, tok)
 		return a, sa
 	}
 	_, out.Admin = account(cloud.ClientAdmin, "admin", 0)

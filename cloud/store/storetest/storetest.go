@@ -109,6 +109,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Observations":             observations,
 		"EventPages":               eventPages,
 		"Accounts":                 accounts,
+		"AccountPages":             accountPages,
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"IDs":                      ids,
@@ -285,7 +286,7 @@ func naturalKeys(t *testing.T, db *store.DB) {
 func missingRows(t *testing.T, db *store.DB) {
 	look(t, db, func(v cloud.View) {
 		for name, err := range map[string]error{
-			"business": second(v.Business(1)), "provider": second(v.Provider(1)), "device": second(v.Device(1)),
+			"business": second(v.Business(1)), "account": second(v.Account(1)), "provider": second(v.Provider(1)), "device": second(v.Device(1)),
 			"session": second(v.Session(1)), "current epoch": second(v.CurrentEpoch(1)), "epoch": second(v.FindEpoch(epoch(1))),
 			"lane": second(v.Lane(1, epoch(1), 0)), "compartment": second(v.Compartment(1, 1)), "delivery": second(v.Delivery(1)),
 			"number": second(v.DeliveryByNumber("")), "reference": second(v.DeliveryByReference(0, "")),
