@@ -35,6 +35,7 @@ type Account struct {
 	PasswordHash string // argon2id in PHC form; empty when none
 	ProviderID   ProviderID
 	Permissions  []string // scopes of a client employee
+	PriceHidden  []string // families of orders whose prices a customer does not see
 	Locale       string
 	Enabled      bool
 	CreatedAt    time.Time

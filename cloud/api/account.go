@@ -63,6 +63,10 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(admin(row("users.find", "One of the business's people", "GET", "/users/{id}", "USER_NOT_FOUND")), a.FindUser, nil),
 		catalog.Define(made(admin(row("users.create", "Add a person", "POST", "/users"))), a.AddUser, nil),
 		catalog.Define(admin(row("users.edit", "Change a person, or switch one off", "PATCH", "/users/{id}", "USER_NOT_FOUND", "LAST_ADMIN")), a.ChangeUser, nil),
+		catalog.Define(admin(row("customers.list", "The customers of the business", "GET", "/customers")), a.ListCustomers, nil),
+		catalog.Define(admin(row("customers.find", "One of the business's customers", "GET", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.FindCustomer, nil),
+		catalog.Define(made(admin(row("customers.create", "Add a customer", "POST", "/customers"))), a.AddCustomer, nil),
+		catalog.Define(admin(row("customers.edit", "Change a customer, or switch one off", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.ChangeCustomer, nil),
 		catalog.Define(admin(row("providers.list", "The providers of the business", "GET", "/providers")), a.ListProviders, nil),
 		catalog.Define(admin(row("providers.find", "One of the business's providers", "GET", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.FindProvider, nil),
 		catalog.Define(made(admin(row("providers.create", "Add a provider", "POST", "/providers"))), a.AddProvider, nil),
@@ -114,7 +118,12 @@ type user struct {
 }
 
 func userOf(a cloud.Account, b cloud.Business) user {
-	return user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
+	out := user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
+	if a.Type == cloud.Customer {
+		id := int64(a.ID)
+		out.CustomerID = &id
+	}
+	return out
 }
 
 func (in loginInput) check() error {

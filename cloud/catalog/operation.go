@@ -32,6 +32,7 @@ type Operation struct {
 	Scopes []string            // what an employee, key or agent needs besides: all of them
 	Risk   Risk
 	Gate   string // feature that must be on for the caller's business; "" always
+	Family string // kind of order whose prices the answer has; "" none
 
 	// REST address. Path has {names} in braces.
 	Method, Path string

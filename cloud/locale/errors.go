@@ -451,6 +451,14 @@ var errors = map[string]texts{
 		"Das ist die letzte aktive Verwaltungsperson. Bitte zuerst eine andere freigeben.",
 		"Es el último administrador activo. Active antes a otro.",
 	},
+	"CUSTOMER_NOT_FOUND": {
+		"There is no such customer in your business. Check the id in the list of customers.",
+		"您的企业没有此客户。请在客户列表中核对编号。",
+		"您的企業沒有此客戶。請在客戶清單中核對編號。",
+		"Ce client n’existe pas dans votre entreprise. Vérifiez l’identifiant dans la liste des clients.",
+		"Diesen Kunden gibt es in Ihrem Unternehmen nicht. Bitte die Nummer in der Liste prüfen.",
+		"No existe ese cliente en su empresa. Revise el identificador en la lista de clientes.",
+	},
 }
 
 // fields are messages about input fields, by their English text.

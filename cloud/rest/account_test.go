@@ -262,3 +262,29 @@ func TestProvidersOverHTTP(t *testing.T) {
 	r.refused(r.do("GET", base+"/me", token, ""), 401, "TOKEN_INVALID")
 	r.refused(r.do("DELETE", revoke, admin, ""), 404, "TOKEN_NOT_FOUND")
 }
+
+func TestCustomersOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	const customers = "/api/v1/customers"
+	c := r.made(r.do("POST", customers, admin, `{"name":"Maple Books","email":"shop@maple.example","password":"long enough","price_hidden_families":["ltl","label","ltl"]}`), 201, "customer")
+	require.Equal(t, []any{"label", "ltl"}, c["price_hidden_families"])
+	one := fmt.Sprintf("%s/%d", customers, number(c["id"]))
+	require.Equal(t, c, r.made(r.do("GET", one, admin, ""), 200, "customer"))
+	g := r.do("POST", "/api/v1/user/login", "", `{"email":"shop@maple.example","password":"long enough"}`)
+	require.Equal(t, c["id"], r.made(g, 200, "user")["customer_id"])
+	r.refused(r.do("GET", customers, g.json["access_token"].(string), ""), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
+	c = r.made(r.do("PATCH", one, admin, `{"price_hidden_families":[],"name":"Maple"}`), 200, "customer")
+	require.Equal(t, []any{[]any{}, "Maple", true}, []any{c["price_hidden_families"], c["name"], c["enabled"]})
+	for field, body := range map[string]string{"price_hidden_families.0": `{"price_hidden_families":["taxi"]}`, "email": `{"email":"no"}`} {
+		g := r.do("PATCH", one, admin, body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], field)
+	}
+	require.Equal(t, 2.0, r.do("GET", customers, admin, "").json["total"])
+	require.Equal(t, 0.0, r.do("GET", customers, rival, "").json["total"])
+	r.refused(r.do("GET", one, rival, ""), 404, "CUSTOMER_NOT_FOUND")
+	r.refused(r.do("PATCH", one, rival, `{"name":"x"}`), 404, "CUSTOMER_NOT_FOUND")
+	r.refused(r.do("PATCH", customers+"/1", admin, `{"enabled":false}`), 404, "CUSTOMER_NOT_FOUND")
+}

@@ -38,7 +38,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build pages: %w", err)
 	}
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
-	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
+	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Accounts: accounts, Enrol: s.enrol})
 	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})
@@ -48,6 +48,11 @@ func (s *Server) faces() error {
 	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: cmp.Or(s.cfg.Version, "dev"), Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
+}
+
+// hidden says whether a caller sees no prices in an operation's answers.
+func hidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool, error) {
+	return account.PricesHidden(c, o.Family), nil
 }
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {

@@ -26,7 +26,8 @@ const (
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist`
-	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions`
+	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
+  price_hidden`
 )
 
 const sqlSaveBusiness = `INSERT INTO business (
@@ -45,12 +46,14 @@ ON CONFLICT (id) DO UPDATE SET
   source_type = excluded.source_type, scope = excluded.scope`
 
 const sqlSaveAccount = `INSERT INTO account (
-  id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
+  price_hidden)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, type = excluded.type, email = excluded.email, name = excluded.name,
   password_hash = excluded.password_hash, provider_id = excluded.provider_id, locale = excluded.locale,
-  enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions`
+  enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions,
+  price_hidden = excluded.price_hidden`
 
 const sqlSaveToken = `INSERT INTO token (
   hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist)
@@ -86,7 +89,7 @@ func scanProvider(r rows, p *cloud.Provider) error {
 
 func scanAccount(r rows, a *cloud.Account) error {
 	return r.Scan(&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
-		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions))
+		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden))
 }
 
 func scanToken(r rows, t *cloud.Token) error {
@@ -145,7 +148,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, a := range c.Accounts {
 		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),
-			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions))
+			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions), text(a.PriceHidden))
 	}
 	for _, t := range c.Tokens {
 		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt),
