@@ -9,6 +9,7 @@ type Business struct {
 	Timezone     string // IANA name
 	SupportPhone string
 	SupportEmail string
+	Settings     Settings
 }
 
 // AccountType says what a caller is.

@@ -67,6 +67,8 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(admin(row("customers.find", "One of the business's customers", "GET", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.FindCustomer, nil),
 		catalog.Define(made(admin(row("customers.create", "Add a customer", "POST", "/customers"))), a.AddCustomer, nil),
 		catalog.Define(admin(row("customers.edit", "Change a customer, or switch one off", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.ChangeCustomer, nil),
+		catalog.Define(admin(row("settings.find", "The business's settings", "GET", "/settings")), a.FindSettings, nil),
+		catalog.Define(admin(row("settings.save", "Change settings", "PUT", "/settings")), a.SaveSettings, nil),
 		catalog.Define(admin(row("providers.list", "The providers of the business", "GET", "/providers")), a.ListProviders, nil),
 		catalog.Define(admin(row("providers.find", "One of the business's providers", "GET", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.FindProvider, nil),
 		catalog.Define(made(admin(row("providers.create", "Add a provider", "POST", "/providers"))), a.AddProvider, nil),

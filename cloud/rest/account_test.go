@@ -288,3 +288,28 @@ func TestCustomersOverHTTP(t *testing.T) {
 	r.refused(r.do("PATCH", one, rival, `{"name":"x"}`), 404, "CUSTOMER_NOT_FOUND")
 	r.refused(r.do("PATCH", customers+"/1", admin, `{"enabled":false}`), 404, "CUSTOMER_NOT_FOUND")
 }
+
+func TestSettingsOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	const settings = "/api/v1/settings"
+	fresh := map[string]any{"timezone": "America/Toronto", "default_locale": "en", "correction_window_minutes": 15.0, "interception_review": false, "allow_self_approval": false,
+		"exact_geocodes": false, "signature_required": false, "photo_required": false, "driver_may_mark_ready": false, "driver_acceptance_required": false}
+	require.Equal(t, fresh, r.made(r.do("GET", settings, admin, ""), 200, "settings"))
+	before := r.made(r.do("GET", settings, rival, ""), 200, "settings")
+	for _, name := range []string{"interception_review", "allow_self_approval", "exact_geocodes", "signature_required", "photo_required", "driver_may_mark_ready", "driver_acceptance_required"} {
+		fresh[name] = true
+		require.Equal(t, fresh, r.made(r.do("PUT", settings, admin, `{"`+name+`":true}`), 200, "settings"), "only what was named")
+	}
+	fresh["timezone"], fresh["default_locale"], fresh["correction_window_minutes"] = "Asia/Shanghai", "zh-Hans", 0.0
+	r.made(r.do("PUT", settings, admin, `{"timezone":"Asia/Shanghai","default_locale":"zh-Hans","correction_window_minutes":0}`), 200, "settings")
+	require.Equal(t, fresh, r.made(r.do("GET", settings, admin, ""), 200, "settings"))
+	require.Equal(t, before, r.made(r.do("GET", settings, rival, ""), 200, "settings"), "another business keeps its own")
+	for field, body := range map[string]string{"timezone": `{"timezone":"Mars/Base"}`, "default_locale": `{"default_locale":"xx"}`, "correction_window_minutes": `{"correction_window_minutes":61}`} {
+		g := r.do("PUT", settings, admin, body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], field)
+	}
+	r.refused(r.do("POST", base+fmt.Sprintf("/deliveries/%d/correction", r.w.Delivery.ID), r.provider(), `{"reason":"wrong parcel"}`), 409, "CORRECTION_WINDOW_CLOSED")
+}

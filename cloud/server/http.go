@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -37,7 +38,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
-	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
+	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Accounts: accounts, Enrol: s.enrol})

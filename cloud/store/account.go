@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email FROM business WHERE id = $1`
+	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE id = $1`
 	sqlProvider         = `SELECT ` + providerColumns + ` FROM provider WHERE id = $1`
 	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
 	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
@@ -31,11 +31,12 @@ const (
 )
 
 const sqlSaveBusiness = `INSERT INTO business (
-  id, code, name, timezone, support_phone, support_email)
-VALUES ($1, $2, $3, $4, $5, $6)
+  id, code, name, timezone, support_phone, support_email, settings)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO UPDATE SET
   code = excluded.code, name = excluded.name, timezone = excluded.timezone, support_phone =
-  excluded.support_phone, support_email = excluded.support_email`
+  excluded.support_phone, support_email = excluded.support_email,
+  settings = excluded.settings`
 
 const sqlSaveProvider = `INSERT INTO provider (
   id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope)
@@ -79,7 +80,7 @@ const sqlAddAudit = `INSERT INTO audit (
 VALUES ($1, $2, $3, $4, $5, $6)`
 
 func scanBusiness(r rows, b *cloud.Business) error {
-	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail)
+	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail, parsed(&b.Settings))
 }
 
 func scanProvider(r rows, p *cloud.Provider) error {
@@ -140,7 +141,7 @@ func (v *view) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
 
 func (w *writer) accounts(c *cloud.Changes) {
 	for _, b := range c.Businesses {
-		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail)
+		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail, text(b.Settings))
 	}
 	for _, p := range c.Providers {
 		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),

@@ -10,3 +10,6 @@ CREATE INDEX account_business ON account (business_id, id);
 
 -- Order families whose prices a customer does not see.
 ALTER TABLE account ADD COLUMN price_hidden TEXT NOT NULL DEFAULT 'null';
+
+-- A business's own settings, as JSON.
+ALTER TABLE business ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';

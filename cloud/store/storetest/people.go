@@ -26,7 +26,15 @@ func accountPages(t *testing.T, db *store.DB) {
 		c.Providers = append(c.Providers, cloud.Provider{ID: cloud.ProviderID(i + 1), BusinessID: a.BusinessID, Code: fmt.Sprintf("c%d", 99-i), Name: a.Name,
 			SourceType: "partner", Scope: cloud.ScopeOwn, CreatedAt: now})
 	}
+	minutes := 0
+	b := cloud.Business{ID: 2, Code: "b", Settings: cloud.Settings{DefaultLocale: "fr", Rules: cloud.Rules{PhotoRequired: true}, CorrectionMinutes: &minutes}}
+	c.Businesses = []cloud.Business{b}
 	write(t, db, 0, c)
+	look(t, db, func(v cloud.View) {
+		got, err := v.Business(2)
+		require.NoError(t, err)
+		require.Equal(t, b, got)
+	})
 	by := map[string]func(a, b cloud.Account) int{"id": func(a, b cloud.Account) int { return 0 },
 		"name": func(a, b cloud.Account) int { return strings.Compare(a.Name, b.Name) }, "email": func(a, b cloud.Account) int { return strings.Compare(a.Email, b.Email) }}
 	for sort, less := range by {
