@@ -12,7 +12,15 @@ type Settings struct {
 	Rules
 	// CorrectionMinutes is how long after a deposit its compartments may be
 	// opened again, 0 to 60; nil is the usual time.
-	CorrectionMinutes *int `json:"correction_window_minutes,omitempty"`
+	CorrectionMinutes *int      `json:"correction_window_minutes,omitempty"`
+	Features          []Feature `json:"features,omitempty"` // that were ever switched
+}
+
+// Feature is a family of operations that a business may have.
+type Feature struct {
+	Family  string `json:"family"`
+	Enabled bool   `json:"enabled"`
+	Revoked bool   `json:"revoked,omitempty"` // by the platform
 }
 
 // Rules are switches of a business. All are off in a new one.

@@ -46,6 +46,7 @@ func New(c Config) *catalog.Catalog {
 // Who may call.
 var (
 	providers = []cloud.AccountType{cloud.ProviderType}
+	platform  = []cloud.AccountType{cloud.PlatformAdmin}
 	admins    = []cloud.AccountType{cloud.ClientAdmin}
 	staff     = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
 	people    = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}

@@ -459,6 +459,46 @@ var errors = map[string]texts{
 		"Diesen Kunden gibt es in Ihrem Unternehmen nicht. Bitte die Nummer in der Liste prüfen.",
 		"No existe ese cliente en su empresa. Revise el identificador en la lista de clientes.",
 	},
+	"FEATURE_DISABLED": {
+		"This feature is off for your business. An administrator can switch it on in the settings.",
+		"您的企业未启用此功能。管理员可在设置中启用。",
+		"您的企業未啟用此功能。管理員可在設定中啟用。",
+		"Cette fonction est désactivée pour votre entreprise. Un administrateur peut l’activer.",
+		"Diese Funktion ist für Ihr Unternehmen aus. Die Verwaltung kann sie einschalten.",
+		"Esta función está desactivada en su empresa. Un administrador puede activarla.",
+	},
+	"FEATURE_REVOKED": {
+		"The platform has withdrawn this feature. Ask its support.",
+		"平台已撤回此功能。请联系平台支持。",
+		"平台已撤回此功能。請聯絡平台支援。",
+		"La plateforme a retiré cette fonction. Contactez son assistance.",
+		"Die Plattform hat diese Funktion entzogen. Bitte den Support fragen.",
+		"La plataforma retiró esta función. Consulte con su soporte.",
+	},
+	"FEATURE_NOT_FOUND": {
+		"There is no such feature. See the list of features.",
+		"没有此功能。请查看功能列表。",
+		"沒有此功能。請查看功能清單。",
+		"Cette fonction n’existe pas. Voyez la liste des fonctions.",
+		"Diese Funktion gibt es nicht. Bitte die Liste der Funktionen ansehen.",
+		"No existe esa función. Vea la lista de funciones.",
+	},
+	"BUSINESS_NOT_FOUND": {
+		"There is no such business. Check its id.",
+		"没有此企业。请核对编号。",
+		"沒有此企業。請核對編號。",
+		"Cette entreprise n’existe pas. Vérifiez l’identifiant.",
+		"Dieses Unternehmen gibt es nicht. Bitte die Nummer prüfen.",
+		"No existe esa empresa. Revise el identificador.",
+	},
+	"MODULE_DISABLED": {
+		"This module is off for your business. Ask the platform's support to enable it.",
+		"您的企业未启用此模块。请联系平台支持启用。",
+		"您的企業未啟用此模組。請聯絡平台支援啟用。",
+		"Ce module est désactivé pour votre entreprise. Demandez à l’assistance de l’activer.",
+		"Dieses Modul ist für Ihr Unternehmen aus. Bitte den Support um Freigabe.",
+		"Este módulo está desactivado en su empresa. Pida a soporte que lo active.",
+	},
 }
 
 // fields are messages about input fields, by their English text.

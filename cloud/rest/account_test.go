@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store"
@@ -312,4 +314,35 @@ func TestSettingsOverHTTP(t *testing.T) {
 		require.Contains(t, g.json["errors"], field)
 	}
 	r.refused(r.do("POST", base+fmt.Sprintf("/deliveries/%d/correction", r.w.Delivery.ID), r.provider(), `{"reason":"wrong parcel"}`), 409, "CORRECTION_WINDOW_CLOSED")
+}
+
+func TestFeaturesOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s := account.New(account.Config{Store: r.w.DB})
+	gate := func(family string) string {
+		var e *cloud.Error
+		if errors.As(s.Gate(t.Context(), 42, family), &e) {
+			return e.Code
+		}
+		return ""
+	}
+	admin, platform := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.PlatformAdmin]
+	const features, grant = "/api/v1/features", "/api/v1/admin/features"
+	require.Len(t, r.do("GET", features, admin, "").json["features"], 4)
+	require.Equal(t, "FEATURE_DISABLED", gate("sms_marketing"))
+	require.Equal(t, "MODULE_DISABLED", gate("contractor_assignment"))
+	require.Equal(t, true, r.made(r.do("PUT", features+"/sms_marketing", admin, `{"enabled":true}`), 200, "feature")["enabled"])
+	require.Equal(t, "", gate("sms_marketing"))
+	r.refused(r.do("PUT", features+"/contractor_assignment", admin, `{"enabled":true}`), 403, "FORBIDDEN")
+	r.refused(r.do("PUT", features+"/nosuch", admin, `{"enabled":true}`), 404, "FEATURE_NOT_FOUND")
+	r.refused(r.do("PUT", features+"/order_chat", admin, `{}`), 422, "VALIDATION_FAILED")
+	r.made(r.do("PUT", grant+"/contractor_assignment/42", platform, `{"state":"allowed","enabled":true}`), 200, "feature")
+	require.Equal(t, "", gate("contractor_assignment"))
+	require.Equal(t, "revoked", r.made(r.do("PUT", grant+"/sms_marketing/42", platform, `{"state":"revoked","enabled":true}`), 200, "feature")["state"])
+	require.Equal(t, "FEATURE_REVOKED", gate("sms_marketing"))
+	r.refused(r.do("PUT", features+"/sms_marketing", admin, `{"enabled":true}`), 409, "FEATURE_REVOKED")
+	r.refused(r.do("PUT", grant+"/sms_marketing/999", platform, `{"state":"allowed","enabled":true}`), 404, "BUSINESS_NOT_FOUND")
+	r.refused(r.do("PUT", grant+"/sms_marketing/42", platform, `{"state":"maybe","enabled":true}`), 422, "VALIDATION_FAILED")
+	require.NotContains(t, string(r.do("GET", features, r.rival(), "").body), "true,\"state", "another business has its own")
 }

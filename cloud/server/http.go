@@ -39,7 +39,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build pages: %w", err)
 	}
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
-	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Hidden: hidden, Limits: s.cfg.Limits})
+	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Accounts: accounts, Enrol: s.enrol})
 	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})

@@ -27,7 +27,8 @@ func accountPages(t *testing.T, db *store.DB) {
 			SourceType: "partner", Scope: cloud.ScopeOwn, CreatedAt: now})
 	}
 	minutes := 0
-	b := cloud.Business{ID: 2, Code: "b", Settings: cloud.Settings{DefaultLocale: "fr", Rules: cloud.Rules{PhotoRequired: true}, CorrectionMinutes: &minutes}}
+	b := cloud.Business{ID: 2, Code: "b", Settings: cloud.Settings{DefaultLocale: "fr", Rules: cloud.Rules{PhotoRequired: true}, CorrectionMinutes: &minutes,
+		Features: []cloud.Feature{{Family: "order_chat", Enabled: true, Revoked: true}}}}
 	c.Businesses = []cloud.Business{b}
 	write(t, db, 0, c)
 	look(t, db, func(v cloud.View) {
