@@ -9,6 +9,7 @@ type Business struct {
 	Timezone     string // IANA name
 	SupportPhone string
 	SupportEmail string
+	Settings     Settings
 }
 
 // AccountType says what a caller is.
@@ -35,6 +36,7 @@ type Account struct {
 	PasswordHash string // argon2id in PHC form; empty when none
 	ProviderID   ProviderID
 	Permissions  []string // scopes of a client employee
+	PriceHidden  []string // families of orders whose prices a customer does not see
 	Locale       string
 	Enabled      bool
 	CreatedAt    time.Time
@@ -64,6 +66,15 @@ type Page struct {
 	Sort          string // id, name, …
 	Down          bool
 	Offset, Limit int
+}
+
+// AccountFilter chooses accounts of a business. Zero fields choose all.
+type AccountFilter struct {
+	BusinessID BusinessID
+	Types      []AccountType
+	ProviderID ProviderID
+	Enabled    bool // only those
+	Page       Page
 }
 
 // Caller is who asks: the account behind a token. The zero Caller is anonymous.

@@ -84,6 +84,10 @@ type View interface {
 	// Tokens lists an account's tokens, expired and revoked ones too, in no
 	// particular order.
 	Tokens(AccountID) ([]Token, error)
+	// Accounts and Providers list a part of what a business has, and say how
+	// much there is.
+	Accounts(AccountFilter) ([]Account, int, error)
+	Providers(BusinessID, Page) ([]Provider, int, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

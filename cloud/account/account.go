@@ -29,6 +29,7 @@ type Config struct {
 	Store        Store
 	KnownScope   func(string) bool
 	KnownProfile func(string) bool
+	KnownLocale  func(string) bool
 }
 
 // Service is the feature.

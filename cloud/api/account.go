@@ -39,6 +39,22 @@ func (c Config) keeping() []catalog.Operation {
 		o.Types, o.Errors = people, append(o.Errors, "LOGIN_REQUIRED")
 		return o
 	}
+	// admin is an operation on what a business keeps.
+	admin := func(o catalog.Operation) catalog.Operation {
+		o.Types, o.Scopes, o.Tag = admins, settingsWrite, "Client"
+		return o
+	}
+	feature := func(o catalog.Operation, types []cloud.AccountType) catalog.Operation {
+		o.Types, o.Tag = types, "Client"
+		if o.Method != "GET" {
+			o.Scopes = settingsWrite
+		}
+		return o
+	}
+	made := func(o catalog.Operation) catalog.Operation {
+		o.Status = 201
+		return o
+	}
 	// token is an operation that shows a secret.
 	token := func(o catalog.Operation, example any) catalog.Operation {
 		o.Secret, o.Risk, o.Status, o.Example = true, catalog.RiskHigh, 201, example
@@ -50,6 +66,27 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(token(key(row("user.api_keys.create", "Make a key; it is shown once", "POST", "/user/api-keys", "KEY_LIMIT")),
 			account.KeyInput{Name: "Nightly report", Scopes: []string{"orders:read"}, IPAllowlist: []string{"192.0.2.0/24"}}), byPerson(a.MakeKey), nil),
 		catalog.Define(key(row("user.api_keys.revoke", "End a key", "DELETE", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.RevokeKey), nil),
+		catalog.Define(admin(row("users.list", "The people of the business", "GET", "/users")), a.ListUsers, nil),
+		catalog.Define(admin(row("users.find", "One of the business's people", "GET", "/users/{id}", "USER_NOT_FOUND")), a.FindUser, nil),
+		catalog.Define(made(admin(row("users.create", "Add a person", "POST", "/users"))), a.AddUser, nil),
+		catalog.Define(admin(row("users.edit", "Change a person, or switch one off", "PATCH", "/users/{id}", "USER_NOT_FOUND", "LAST_ADMIN")), a.ChangeUser, nil),
+		catalog.Define(admin(row("customers.list", "The customers of the business", "GET", "/customers")), a.ListCustomers, nil),
+		catalog.Define(admin(row("customers.find", "One of the business's customers", "GET", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.FindCustomer, nil),
+		catalog.Define(made(admin(row("customers.create", "Add a customer", "POST", "/customers"))), a.AddCustomer, nil),
+		catalog.Define(admin(row("customers.edit", "Change a customer, or switch one off", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.ChangeCustomer, nil),
+		catalog.Define(admin(row("settings.find", "The business's settings", "GET", "/settings")), a.FindSettings, nil),
+		catalog.Define(admin(row("settings.save", "Change settings", "PUT", "/settings")), a.SaveSettings, nil),
+		catalog.Define(feature(row("features.list", "What the business has besides", "GET", "/features"), staff), a.ListFeatures, nil),
+		catalog.Define(admin(row("features.switch", "Switch a family of operations", "PUT", "/features/{family}", "FEATURE_NOT_FOUND", "FEATURE_REVOKED")), a.Switch, nil),
+		catalog.Define(feature(row("admin.features.grant", "Allow or revoke a family for a business", "PUT", "/admin/features/{family}/{business_id}", "FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"), platform), a.Grant, nil),
+		catalog.Define(admin(row("providers.list", "The providers of the business", "GET", "/providers")), a.ListProviders, nil),
+		catalog.Define(admin(row("providers.find", "One of the business's providers", "GET", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.FindProvider, nil),
+		catalog.Define(made(admin(row("providers.create", "Add a provider", "POST", "/providers"))), a.AddProvider, nil),
+		catalog.Define(admin(row("providers.edit", "Change a provider", "PATCH", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.ChangeProvider, nil),
+		catalog.Define(admin(row("providers.tokens.list", "A provider's tokens", "GET", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND")), a.ListTokens, nil),
+		catalog.Define(token(admin(row("providers.tokens.create", "Make a token of a provider; it is shown once", "POST", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND", "KEY_LIMIT")),
+			account.TokenInput{Name: "Production"}), a.MakeToken, nil),
+		catalog.Define(admin(row("providers.tokens.revoke", "End a provider's token", "DELETE", "/providers/{id}/tokens/{token_id}", "PROVIDER_NOT_FOUND", "TOKEN_NOT_FOUND")), a.RevokeToken, nil),
 	}
 }
 
@@ -93,7 +130,12 @@ type user struct {
 }
 
 func userOf(a cloud.Account, b cloud.Business) user {
-	return user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
+	out := user{ID: a.ID, Name: a.Name, Email: cloud.OrNull(a.Email), AccountType: a.Type, BusinessID: cloud.OrNull(a.BusinessID), Locale: cloud.OrNull(a.Locale), Timezone: cloud.OrNull(b.Timezone)}
+	if a.Type == cloud.Customer {
+		id := int64(a.ID)
+		out.CustomerID = &id
+	}
+	return out
 }
 
 func (in loginInput) check() error {

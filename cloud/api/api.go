@@ -48,6 +48,8 @@ func New(c Config) *catalog.Catalog {
 // Who may call.
 var (
 	providers = []cloud.AccountType{cloud.ProviderType}
+	platform  = []cloud.AccountType{cloud.PlatformAdmin}
+	admins    = []cloud.AccountType{cloud.ClientAdmin}
 	staff     = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
 	people    = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
 	everyone  = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
@@ -55,8 +57,9 @@ var (
 
 // Scopes that several rows need.
 var (
-	lockersRead  = []string{"lockers:read"}
-	lockersWrite = []string{"lockers:write"}
+	lockersRead   = []string{"lockers:read"}
+	lockersWrite  = []string{"lockers:write"}
+	settingsWrite = []string{"settings:write"}
 )
 
 type none struct{}

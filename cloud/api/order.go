@@ -18,7 +18,6 @@ var (
 	withOrders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
 	// makers may make orders and stop them.
 	makers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer}
-	admins = []cloud.AccountType{cloud.ClientAdmin}
 )
 
 type byOrder struct {
@@ -35,7 +34,7 @@ func (c Config) orders() []catalog.Operation {
 	o := c.Orders
 	const one, area = "/api/v1/orders/{order_id}", "Client"
 	row := func(name, summary, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
-		r := catalog.Operation{Name: name, Summary: summary, Tag: area, Method: method, Path: path, Types: types, Scopes: ordersRead, Errors: errs, Family: familyOrders}
+		r := catalog.Operation{Name: name, Summary: summary, Tag: area, Method: method, Path: path, Types: types, Scopes: ordersRead, Errors: errs, Family: cloud.LocalDelivery}
 		if method != http.MethodGet {
 			r.Scopes, r.Risk = ordersWrite, catalog.RiskMedium
 		}
@@ -93,9 +92,6 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(row("interceptions.approve", "Put an interception that waits for review into force", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
 	}
 }
-
-// familyOrders is the family of orders whose prices may be hidden.
-const familyOrders = "local_delivery"
 
 var exampleOrder = order.CreateInput{Type: cloud.DeliveryOrder, Ref: "SO-10042", ScheduledDate: "2026-12-01", WindowStart: "09:00", WindowEnd: "12:00",
 	Recipient: &cloud.Address{Name: "Ada Moreau", Phone: "+14165550123", Line1: "100 Queen St W", City: "Toronto", Province: "ON", PostalCode: "M5H 2N2", Country: "CA", Kind: "residential"},

@@ -32,6 +32,7 @@ type Operation struct {
 	Scopes []string            // what an employee, key or agent needs besides: all of them
 	Risk   Risk
 	Gate   string // feature that must be on for the caller's business; "" always
+	Family string // kind of order whose prices the answer has; "" none
 
 	// REST address. Path has {names} in braces.
 	Method, Path string
@@ -44,7 +45,6 @@ type Operation struct {
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
 	Errors       []string // codes beside those that every operation may answer
-	Family       string   // of orders whose prices the answer shows; "" is none in particular
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
 

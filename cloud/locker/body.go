@@ -332,7 +332,7 @@ func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.De
 		if err != nil {
 			return eventBody{}, err
 		}
-		b.Data.Correction = s.correctionBody(d, o, l)
+		b.Data.Correction = s.correctionBody(d, o, biz)
 		b.Data.Opening = openingBody(*o, cells, l)
 	}
 	return b, nil

@@ -40,16 +40,16 @@ type CorrectOutput struct {
 }
 
 // correctionBody shows the correction that an opening is; nil for others.
-func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, l *time.Location) *CorrectionBody {
+func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Business) *CorrectionBody {
 	if o == nil || o.Kind != wire.OpenCorrection {
 		return nil
 	}
-	b := &CorrectionBody{CorrectionID: "cor_" + strings.TrimPrefix(o.ID, "op_"), WindowEndsAt: cloud.Stamp(d.DepositedAt.Add(s.cfg.Correction), l),
+	body := &CorrectionBody{CorrectionID: "cor_" + strings.TrimPrefix(o.ID, "op_"), WindowEndsAt: cloud.Stamp(d.DepositedAt.Add(b.Settings.Correction(s.cfg.Correction)), b.Location()),
 		Reason: o.Reason, RequestedBy: o.Requester.Type, Compartments: []cloud.GridID{}}
 	for _, od := range o.Doors {
-		b.Compartments = append(b.Compartments, od.GridID)
+		body.Compartments = append(body.Compartments, od.GridID)
 	}
-	return b
+	return body
 }
 
 // Correct opens compartments of a deposit once more, inside the correction
@@ -86,6 +86,10 @@ func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) 
 }
 
 func (w *Work) correct(c cloud.Caller, d *cloud.Delivery, in CorrectInput) (cloud.Command, error) {
+	b, err := w.v.Business(d.BusinessID)
+	if err != nil {
+		return cloud.Command{}, err
+	}
 	last, err := w.lastOpening(d)
 	if err != nil {
 		return cloud.Command{}, err
@@ -95,7 +99,7 @@ func (w *Work) correct(c cloud.Caller, d *cloud.Delivery, in CorrectInput) (clou
 	case d.Status == cloud.DeliveryCorrecting && running:
 	case d.Status != cloud.DeliveryDelivered:
 		return cloud.Command{}, conflict(*d)
-	case w.received.After(d.DepositedAt.Add(w.s.cfg.Correction)):
+	case w.received.After(d.DepositedAt.Add(b.Settings.Correction(w.s.cfg.Correction))):
 		return cloud.Command{}, cloud.E(cloud.Conflict, "CORRECTION_WINDOW_CLOSED")
 	case d.Corrections >= maxCorrections:
 		return cloud.Command{}, cloud.E(cloud.Conflict, "CORRECTION_LIMIT")

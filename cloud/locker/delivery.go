@@ -491,7 +491,7 @@ func (s *Service) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error)
 		}
 		body = openingBody(*o, cells, l)
 	}
-	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, s.correctionBody(d, o, l), l)}, nil
+	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, s.correctionBody(d, o, biz), l)}, nil
 }
 
 // lastOpening is the newest opening of a delivery, nil when there is none.

@@ -28,9 +28,9 @@ type CreateInput struct {
 	Note              string            `json:"note"`
 	ServiceMinutes    *int              `json:"service_minutes"` // nil: 5
 	Priority          int               `json:"priority"`
-	SignatureRequired bool              `json:"signature_required"`
-	PhotoRequired     bool              `json:"photo_required"`
-	AgeVerification   int               `json:"age_verification"` // 0, 18, 19, 21
+	SignatureRequired *bool             `json:"signature_required"` // nil: as the business has it
+	PhotoRequired     *bool             `json:"photo_required"`     // nil: as the business has it
+	AgeVerification   int               `json:"age_verification"`   // 0, 18, 19, 21
 	COD               *cloud.Money      `json:"cod_amount"`
 	Declared          *cloud.Money      `json:"declared_value"`
 	Hold              bool              `json:"hold"`
@@ -181,6 +181,12 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 	if err := in.check(now.In(b.Location())); err != nil {
 		return CreateOutput{}, nil, err
 	}
+	if in.SignatureRequired == nil {
+		in.SignatureRequired = &b.Settings.SignatureRequired
+	}
+	if in.PhotoRequired == nil {
+		in.PhotoRequired = &b.Settings.PhotoRequired
+	}
 	w := &work{v: v, c: c, now: now}
 	if err := w.open(in); err != nil {
 		return CreateOutput{}, nil, err
@@ -200,7 +206,7 @@ func (w *work) open(in CreateInput) error {
 	}
 	o := cloud.Order{BusinessID: w.c.Account.BusinessID, CustomerID: customer, Ref: in.Ref, ExternalID: in.ExternalID, Type: in.Type, Status: cloud.OrderNew,
 		SelfDelivery: true, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
-		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: in.SignatureRequired, PhotoRequired: in.PhotoRequired,
+		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: *in.SignatureRequired, PhotoRequired: *in.PhotoRequired,
 		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: w.c.Surface, Metadata: in.Metadata,
 		CreatedAt: w.now, UpdatedAt: w.now}
 	if o.Source == "" {

@@ -31,9 +31,6 @@ type InterceptInput struct {
 	Reason     string         `json:"reason"`  // up to 255 characters
 	NewAddress *cloud.Address `json:"new_address"`
 	NewDate    string         `json:"new_scheduled_date"`
-	// Review keeps a customer's request waiting until staff approve it. It is
-	// the business's setting, not the caller's.
-	Review bool `json:"-"`
 }
 
 // InterceptionOutput is the answer that shows an interception.
@@ -142,7 +139,7 @@ func (w *work) intercept(in InterceptInput) error {
 		w.stop.By.Type = "customer"
 	}
 	w.o.InterceptionID = w.stop.ID
-	if in.Review && w.c.Account.Type == cloud.Customer {
+	if b.Settings.InterceptionReview && w.c.Account.Type == cloud.Customer {
 		w.did(operation, w.o.Status, in.Reason, nil)
 		return nil
 	}

@@ -18,6 +18,16 @@ func (w *world) onTheRoad() cloud.OrderID {
 	return o.OrderID
 }
 
+// rules are what the business chooses from now on.
+func (w *world) rules(r cloud.Rules) {
+	w.t.Helper()
+	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(42)
+		b.Settings.Rules = r
+		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+	}))
+}
+
 func (w *world) intercept(c cloud.Caller, in order.InterceptInput) order.InterceptionBody {
 	w.t.Helper()
 	out, err := w.orders.Intercept(w.t.Context(), c, in)
@@ -112,7 +122,8 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 
 		// Reviewed: nothing changes until it is approved.
 		id = w.onTheRoad()
-		stop.OrderID, stop.Review = id, true
+		stop.OrderID = id
+		w.rules(cloud.Rules{InterceptionReview: true, SignatureRequired: true})
 		i = w.intercept(w.customer, stop)
 		require.Equal(t, "requested", i.Status)
 		require.Equal(t, "OUT_FOR_DELIVERY", w.find(id).Status)
@@ -136,6 +147,10 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		require.Equal(t, "failed", w.find(id).Interception.Status)
 
 		held := w.create(w.staff, input(cloud.DeliveryOrder))
+		require.True(t, held.Signature, "the business asks for it")
+		in := input(cloud.DeliveryOrder)
+		in.SignatureRequired = new(bool)
+		require.False(t, w.create(w.staff, in).Signature, "this once not")
 		_, err = w.orders.Hold(ctx, w.staff, order.ReasonInput{OrderID: held.OrderID})
 		require.NoError(t, err)
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "dispose"})))

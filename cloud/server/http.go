@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -32,8 +33,8 @@ func (s *Server) faces() error {
 	service := auth.New(s.Store)
 	gate := auth.NewGate(service, auth.GateConfig{})
 	parcels := tracking.New(s.Store)
-	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
-	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Limits: s.cfg.Limits})
+	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
@@ -49,6 +50,11 @@ func (s *Server) faces() error {
 	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
+}
+
+// hidden says whether a caller sees no prices in an operation's answers.
+func hidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool, error) {
+	return account.PricesHidden(c, o.Family), nil
 }
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {

@@ -114,7 +114,8 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 	var out Sandbox
 	ids := idGiver{v: v}
 	biz := cloud.Business{ID: cloud.BusinessID(ids.next(cloud.BusinessIDs)), Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto",
-		SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example"}
+		SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example",
+		Settings: cloud.Settings{Features: []cloud.Feature{{Family: "order_chat", Enabled: true}, {Family: "contractor_assignment", Enabled: true}}}}
 	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
 		Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
 	ch := &cloud.Changes{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}
@@ -132,7 +133,11 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 			a.Permissions = catalog.Scopes()
 		}
 		ch.Accounts = append(ch.Accounts, a)
-		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)})
+		tok := cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)}
+		if p != 0 { // those of providers have an id, so that they can be revoked
+			tok.ID = cloud.TokenID(ids.next(cloud.TokenIDs))
+		}
+		ch.Tokens = append(ch.Tokens, tok)
 		return a, sa
 	}
 	_, out.Admin = account(cloud.ClientAdmin, "admin", 0)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email FROM business WHERE id = $1`
+	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE id = $1`
 	sqlProvider         = `SELECT ` + providerColumns + ` FROM provider WHERE id = $1`
 	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
 	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
@@ -26,15 +26,17 @@ const (
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist`
-	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions`
+	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
+  price_hidden`
 )
 
 const sqlSaveBusiness = `INSERT INTO business (
-  id, code, name, timezone, support_phone, support_email)
-VALUES ($1, $2, $3, $4, $5, $6)
+  id, code, name, timezone, support_phone, support_email, settings)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO UPDATE SET
   code = excluded.code, name = excluded.name, timezone = excluded.timezone, support_phone =
-  excluded.support_phone, support_email = excluded.support_email`
+  excluded.support_phone, support_email = excluded.support_email,
+  settings = excluded.settings`
 
 const sqlSaveProvider = `INSERT INTO provider (
   id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope)
@@ -45,12 +47,14 @@ ON CONFLICT (id) DO UPDATE SET
   source_type = excluded.source_type, scope = excluded.scope`
 
 const sqlSaveAccount = `INSERT INTO account (
-  id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
+  price_hidden)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, type = excluded.type, email = excluded.email, name = excluded.name,
   password_hash = excluded.password_hash, provider_id = excluded.provider_id, locale = excluded.locale,
-  enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions`
+  enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions,
+  price_hidden = excluded.price_hidden`
 
 const sqlSaveToken = `INSERT INTO token (
   hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist)
@@ -76,7 +80,7 @@ const sqlAddAudit = `INSERT INTO audit (
 VALUES ($1, $2, $3, $4, $5, $6)`
 
 func scanBusiness(r rows, b *cloud.Business) error {
-	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail)
+	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail, parsed(&b.Settings))
 }
 
 func scanProvider(r rows, p *cloud.Provider) error {
@@ -86,7 +90,7 @@ func scanProvider(r rows, p *cloud.Provider) error {
 
 func scanAccount(r rows, a *cloud.Account) error {
 	return r.Scan(&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
-		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions))
+		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden))
 }
 
 func scanToken(r rows, t *cloud.Token) error {
@@ -141,7 +145,7 @@ func (v *view) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
 
 func (w *writer) accounts(c *cloud.Changes) {
 	for _, b := range c.Businesses {
-		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail)
+		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail, text(b.Settings))
 	}
 	for _, p := range c.Providers {
 		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),
@@ -149,7 +153,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, a := range c.Accounts {
 		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),
-			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions))
+			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions), text(a.PriceHidden))
 	}
 	for _, t := range c.Tokens {
 		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt),

@@ -69,6 +69,13 @@ func NewOn(t testing.TB, db *store.DB) *World {
 		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t)})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
+	for _, kind := range []cloud.IDKind{cloud.AccountIDs, cloud.ProviderIDs} { // new ids start above those of the world
+		for id := int64(0); id < 30; {
+			var err error
+			id, err = db.NewID(context.Background(), kind)
+			require.NoError(t, err)
+		}
+	}
 	return w
 }
 

@@ -109,6 +109,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Observations":             observations,
 		"EventPages":               eventPages,
 		"Accounts":                 accounts,
+		"AccountPages":             accountPages,
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"Orders":                   orders,
@@ -293,7 +294,7 @@ func naturalKeys(t *testing.T, db *store.DB) {
 func missingRows(t *testing.T, db *store.DB) {
 	look(t, db, func(v cloud.View) {
 		for name, err := range map[string]error{
-			"business": second(v.Business(1)), "provider": second(v.Provider(1)), "device": second(v.Device(1)),
+			"business": second(v.Business(1)), "account": second(v.Account(1)), "provider": second(v.Provider(1)), "device": second(v.Device(1)),
 			"session": second(v.Session(1)), "current epoch": second(v.CurrentEpoch(1)), "epoch": second(v.FindEpoch(epoch(1))),
 			"lane": second(v.Lane(1, epoch(1), 0)), "compartment": second(v.Compartment(1, 1)), "delivery": second(v.Delivery(1)),
 			"number": second(v.DeliveryByNumber("")), "reference": second(v.DeliveryByReference(0, "")),
@@ -594,7 +595,7 @@ func timeline(t *testing.T, db *store.DB) {
 
 func accounts(t *testing.T, db *store.DB) {
 	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Scope: cloud.ScopeAll, CreatedAt: now}
-	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now}
+	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now, PriceHidden: []string{"label"}}
 	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"}}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now}

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"cloud/auth":       {"cloud", "cloud/limit"},
 	"cloud/limit":      {},
 	"cloud/receiver":   {"cloud"},
-	"cloud/account":    {"cloud", "cloud/auth"},
+	"cloud/account":    {"cloud", "cloud/auth", "protocol/otep"},
 	"cloud/locale":     {"cloud", "protocol/otep"},
 	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
 	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},

@@ -1,0 +1,92 @@
+package account
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Lengths of a password.
+const (
+	minPassword = 10
+	maxPassword = 256
+)
+
+// email checks an address as people log in with it and gives it back in lower
+// case.
+func (f fields) email(value string) string {
+	value = strings.ToLower(strings.TrimSpace(value))
+	name, host, ok := strings.Cut(value, "@")
+	if !ok || name == "" || !strings.Contains(host, ".") || strings.ContainsAny(value, " \t\r\n<>,;") || strings.Contains(host, "@") || len(value) > 256 {
+		f.add("email", "Use an email address, such as jane@example.com.")
+	}
+	return value
+}
+
+func (f fields) password(value string) {
+	if len(value) < minPassword || len(value) > maxPassword {
+		f.add("password", "A password has 10 to 256 characters.")
+	}
+}
+
+// taken says that an email belongs to an account already.
+func taken(err error) error {
+	if errors.Is(err, cloud.ErrExists) {
+		f := fields{}
+		f.add("email", "The email is in use.")
+		return f.err()
+	}
+	return err
+}
+
+// owned finds an account of the caller's business that is of one of the types;
+// any other is the error code.
+func owned(v cloud.View, c cloud.Caller, id cloud.AccountID, types []cloud.AccountType, code string) (cloud.Account, error) {
+	a, err := v.Account(id)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (a.BusinessID != c.Account.BusinessID || !slices.Contains(types, a.Type)) {
+		return cloud.Account{}, cloud.E(cloud.NotFound, code)
+	}
+	return a, err
+}
+
+// ended are an account's logins with an end now: those who know a former
+// password have no more of it.
+func ended(v cloud.View, a cloud.AccountID, now time.Time) ([]cloud.Token, error) {
+	list, err := v.Tokens(a)
+	list = slices.DeleteFunc(list, func(t cloud.Token) bool { return t.ID != 0 || !t.RevokedAt.IsZero() })
+	for i := range list {
+		list[i].RevokedAt = now
+	}
+	return list, err
+}
+
+// keepsAnAdmin refuses a change that leaves a business without an enabled
+// admin. The business's row is written with it, so that two admins who switch
+// each other off at one moment meet there.
+func keepsAnAdmin(v cloud.View, before, after cloud.Account) ([]cloud.Business, error) {
+	admin := func(a cloud.Account) bool { return a.Type == cloud.ClientAdmin && a.Enabled }
+	if !admin(before) || admin(after) {
+		return nil, nil
+	}
+	b, err := v.Business(before.BusinessID)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := v.Accounts(cloud.AccountFilter{BusinessID: b.ID, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id", Limit: 2}})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(list, func(a cloud.Account) bool { return a.ID != before.ID }) {
+		return nil, cloud.E(cloud.Conflict, "LAST_ADMIN")
+	}
+	return []cloud.Business{b}, nil
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,101 @@
+package account
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Settings are a business's own.
+type Settings struct {
+	Timezone      string `json:"timezone"`
+	DefaultLocale string `json:"default_locale"`
+	cloud.Rules
+	CorrectionWindow int `json:"correction_window_minutes"`
+}
+
+func showSettings(b cloud.Business) Settings {
+	return Settings{Timezone: b.Timezone, DefaultLocale: b.Settings.Locale(), Rules: b.Settings.Rules,
+		CorrectionWindow: int(b.Settings.Correction(15*time.Minute) / time.Minute)}
+}
+
+// SettingsOutput shows the settings.
+type SettingsOutput struct {
+	Result   bool     `json:"result"`
+	Settings Settings `json:"settings"`
+}
+
+// FindSettings shows the settings of the caller's business.
+func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		out = SettingsOutput{Result: err == nil, Settings: showSettings(b)}
+		return err
+	})
+	return out, err
+}
+
+// SettingsInput changes settings. Members that are absent stay as they are.
+type SettingsInput struct {
+	Timezone           *string `json:"timezone" max:"64" doc:"IANA name, such as America/Toronto"`
+	DefaultLocale      *string `json:"default_locale" enum:"en,zh-Hans,zh-Hant,fr,de,es"`
+	InterceptionReview *bool   `json:"interception_review"`
+	SelfApproval       *bool   `json:"allow_self_approval"`
+	CorrectionWindow   *int    `json:"correction_window_minutes" min:"0" max:"60"`
+	ExactGeocodes      *bool   `json:"exact_geocodes"`
+	SignatureRequired  *bool   `json:"signature_required"`
+	PhotoRequired      *bool   `json:"photo_required"`
+	DriverMarksReady   *bool   `json:"driver_may_mark_ready"`
+	DriverAccepts      *bool   `json:"driver_acceptance_required"`
+}
+
+func (s *Service) checkSettings(in SettingsInput) error {
+	f := fields{}
+	if z := in.Timezone; z != nil {
+		if _, err := time.LoadLocation(*z); err != nil || *z == "" || *z == "Local" || len(*z) > 64 {
+			f.add("timezone", "Use an IANA time zone, such as America/Toronto.")
+		}
+	}
+	if in.DefaultLocale != nil && !s.cfg.KnownLocale(*in.DefaultLocale) {
+		f.add("default_locale", "The value is not one of those allowed.")
+	}
+	if m := in.CorrectionWindow; m != nil && (*m < 0 || *m > 60) {
+		f.add("correction_window_minutes", "The value must be between 0 and 60.")
+	}
+	return f.err()
+}
+
+// SaveSettings changes the settings of the caller's business. Error:
+// VALIDATION_FAILED.
+func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
+	if err := s.checkSettings(in); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		r := &b.Settings.Rules
+		set(&b.Timezone, in.Timezone)
+		set(&b.Settings.DefaultLocale, in.DefaultLocale)
+		set(&r.InterceptionReview, in.InterceptionReview)
+		set(&r.SelfApproval, in.SelfApproval)
+		set(&r.ExactGeocodes, in.ExactGeocodes)
+		set(&r.SignatureRequired, in.SignatureRequired)
+		set(&r.PhotoRequired, in.PhotoRequired)
+		set(&r.DriverMarksReady, in.DriverMarksReady)
+		set(&r.DriverAccepts, in.DriverAccepts)
+		if in.CorrectionWindow != nil {
+			b.Settings.CorrectionMinutes = in.CorrectionWindow
+		}
+		out = SettingsOutput{Result: true, Settings: showSettings(b)}
+		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}, nil
+	})
+	if err != nil {
+		return SettingsOutput{}, err
+	}
+	return out, nil
+}

@@ -1,0 +1,227 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+)
+
+// userTypes are people that a business keeps.
+var userTypes = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount}
+
+// User is a person of the business.
+type User struct {
+	ID          cloud.AccountID   `json:"id"`
+	AccountType cloud.AccountType `json:"account_type"`
+	Name        string            `json:"name"`
+	Email       string            `json:"email"`
+	Permissions []string          `json:"permissions" doc:"Scopes of a client_employee"`
+	Enabled     bool              `json:"enabled"`
+	CreatedAt   *string           `json:"created_at"`
+}
+
+func showUser(a cloud.Account, l *time.Location) User {
+	return User{ID: a.ID, AccountType: a.Type, Name: a.Name, Email: a.Email, Permissions: orEmpty(a.Permissions), Enabled: a.Enabled, CreatedAt: cloud.Stamp(a.CreatedAt, l)}
+}
+
+// UsersInput asks for a part of the business's people.
+type UsersInput struct{ PageInput }
+
+// UsersOutput lists people.
+type UsersOutput struct {
+	Result bool `json:"result"`
+	PageOutput
+	Users []User `json:"users"`
+}
+
+// ListUsers lists the people of the caller's business.
+func (s *Service) ListUsers(ctx context.Context, c cloud.Caller, in UsersInput) (out UsersOutput, err error) {
+	list, total, l, err := s.accounts(ctx, c, in.PageInput, userTypes)
+	out = UsersOutput{Result: true, PageOutput: in.output(total), Users: []User{}}
+	for _, a := range list {
+		out.Users = append(out.Users, showUser(a, l))
+	}
+	return out, err
+}
+
+// accounts are a part of the business's accounts of some types.
+func (s *Service) accounts(ctx context.Context, c cloud.Caller, in PageInput, types []cloud.AccountType) (list []cloud.Account, total int, l *time.Location, err error) {
+	page, err := in.page("id", "name", "email", "created_at")
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return err
+		}
+		l = b.Location()
+		list, total, err = v.Accounts(cloud.AccountFilter{BusinessID: b.ID, Types: types, Page: page})
+		return err
+	})
+	return list, total, l, err
+}
+
+// ByUser names a person.
+type ByUser struct {
+	ID cloud.AccountID `path:"id"`
+}
+
+// UserOutput shows a person.
+type UserOutput struct {
+	Result bool `json:"result"`
+	User   User `json:"user"`
+}
+
+// FindUser shows a person of the caller's business. Error: USER_NOT_FOUND.
+func (s *Service) FindUser(ctx context.Context, c cloud.Caller, in ByUser) (out UserOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return err
+		}
+		a, err := owned(v, c, in.ID, userTypes, "USER_NOT_FOUND")
+		out = UserOutput{Result: err == nil, User: showUser(a, b.Location())}
+		return err
+	})
+	return out, err
+}
+
+// UserInput makes or changes a person. Members that are absent stay as they
+// are; without a password nobody can log in.
+type UserInput struct {
+	AccountType *cloud.AccountType `json:"account_type" enum:"client_admin,client_employee,broker,driver" doc:"Required of a new one"`
+	Name        *string            `json:"name" max:"120" doc:"Required of a new one"`
+	Email       *string            `json:"email" max:"256" doc:"Required of a new one"`
+	Password    *string            `json:"password" min:"10" max:"256" doc:"A new one ends every login"`
+	Permissions *[]string          `json:"permissions" doc:"Scopes of a client_employee"`
+	Enabled     *bool              `json:"enabled" doc:"true when absent"`
+}
+
+func (s *Service) checkUser(in *UserInput, fresh bool) error {
+	f := fields{}
+	if in.AccountType != nil && !slices.Contains(userTypes, *in.AccountType) {
+		f.add("account_type", "The value is not one of those allowed.")
+	}
+	if fresh && in.AccountType == nil {
+		f.add("account_type", "The value is required.")
+	}
+	if in.Permissions != nil {
+		f.known("permissions", *in.Permissions, s.cfg.KnownScope)
+	}
+	f.person(in.Name, &in.Email, in.Password, fresh)
+	return f.err()
+}
+
+// person checks what every account has; the email gets its stored form.
+func (f fields) person(name *string, email **string, password *string, fresh bool) {
+	none := ""
+	if name != nil || fresh {
+		f.text("name", *or(name, &none), 120)
+	}
+	if *email != nil {
+		lower := f.email(**email)
+		*email = &lower
+	} else if fresh {
+		f.add("email", "The value is required.")
+	}
+	if password != nil {
+		f.password(*password)
+	}
+}
+
+func or[T any](p, other *T) *T {
+	if p != nil {
+		return p
+	}
+	return other
+}
+
+// AddUser makes a person. Error: VALIDATION_FAILED.
+func (s *Service) AddUser(ctx context.Context, c cloud.Caller, in UserInput) (UserOutput, error) {
+	if err := s.checkUser(&in, true); err != nil {
+		return UserOutput{}, err
+	}
+	return s.saveUser(ctx, c, in, "user_made", func(v cloud.View, now time.Time) (cloud.Account, error) { return newAccount(v, c, now) })
+}
+
+// newAccount is an enabled account of the caller's business.
+func newAccount(v cloud.View, c cloud.Caller, now time.Time) (cloud.Account, error) {
+	id, err := v.NewID(cloud.AccountIDs)
+	return cloud.Account{ID: cloud.AccountID(id), BusinessID: c.Account.BusinessID, Enabled: true, CreatedAt: now}, err
+}
+
+// ChangeUserInput changes a person.
+type ChangeUserInput struct {
+	ID cloud.AccountID `path:"id"`
+	UserInput
+}
+
+// ChangeUser changes a person. Errors: USER_NOT_FOUND, VALIDATION_FAILED,
+// LAST_ADMIN.
+func (s *Service) ChangeUser(ctx context.Context, c cloud.Caller, in ChangeUserInput) (UserOutput, error) {
+	if err := s.checkUser(&in.UserInput, false); err != nil {
+		return UserOutput{}, err
+	}
+	return s.saveUser(ctx, c, in.UserInput, "user_changed", func(v cloud.View, _ time.Time) (cloud.Account, error) {
+		return owned(v, c, in.ID, userTypes, "USER_NOT_FOUND")
+	})
+}
+
+func (s *Service) saveUser(ctx context.Context, c cloud.Caller, in UserInput, action string, find func(cloud.View, time.Time) (cloud.Account, error)) (out UserOutput, err error) {
+	edit := func(a *cloud.Account) {
+		set(&a.Type, in.AccountType)
+		set(&a.Name, in.Name)
+		set(&a.Email, in.Email)
+		set(&a.Enabled, in.Enabled)
+		if in.Permissions != nil {
+			a.Permissions = distinct(*in.Permissions)
+		}
+		if a.Type != cloud.ClientEmployee {
+			a.Permissions = nil
+		}
+	}
+	a, l, err := s.save(ctx, c, action, "user", in.Password, find, edit)
+	if err != nil {
+		return UserOutput{}, err
+	}
+	return UserOutput{Result: true, User: showUser(a, l)}, nil
+}
+
+// save edits an account in one transaction. A new password ends its logins.
+func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account)) (a cloud.Account, l *time.Location, err error) {
+	hash := ""
+	if password != nil {
+		hash = auth.HashPassword(*password)
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return nil, err
+		}
+		l = b.Location()
+		before, err := find(v, now)
+		if err != nil {
+			return nil, err
+		}
+		a = before
+		edit(&a)
+		ch := &cloud.Changes{Audits: audit(c, now, action, kind, int64(a.ID))}
+		if ch.Businesses, err = keepsAnAdmin(v, before, a); err != nil {
+			return nil, err
+		}
+		if hash != "" {
+			a.PasswordHash = hash
+			if ch.Tokens, err = ended(v, a.ID, now); err != nil {
+				return nil, err
+			}
+		}
+		ch.Accounts = []cloud.Account{a}
+		return ch, nil
+	})
+	return a, l, taken(err)
+}

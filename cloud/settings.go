@@ -1,0 +1,46 @@
+package cloud
+
+import (
+	"cmp"
+	"time"
+)
+
+// Settings are what a business chose for itself. The zero Settings are those of
+// a new business.
+type Settings struct {
+	DefaultLocale string `json:"default_locale,omitempty"` // empty: en
+	Rules
+	// CorrectionMinutes is how long after a deposit its compartments may be
+	// opened again, 0 to 60; nil is the usual time.
+	CorrectionMinutes *int      `json:"correction_window_minutes,omitempty"`
+	Features          []Feature `json:"features,omitempty"` // that were ever switched
+}
+
+// Feature is a family of operations that a business may have.
+type Feature struct {
+	Family  string `json:"family"`
+	Enabled bool   `json:"enabled"`
+	Revoked bool   `json:"revoked,omitempty"` // by the platform
+}
+
+// Rules are switches of a business. All are off in a new one.
+type Rules struct {
+	InterceptionReview bool `json:"interception_review"`
+	SelfApproval       bool `json:"allow_self_approval"`
+	ExactGeocodes      bool `json:"exact_geocodes"`
+	SignatureRequired  bool `json:"signature_required"`
+	PhotoRequired      bool `json:"photo_required"`
+	DriverMarksReady   bool `json:"driver_may_mark_ready"`
+	DriverAccepts      bool `json:"driver_acceptance_required"`
+}
+
+// Locale is the language that the business writes in.
+func (s Settings) Locale() string { return cmp.Or(s.DefaultLocale, "en") }
+
+// Correction is the time for corrections; usual where the business chose none.
+func (s Settings) Correction(usual time.Duration) time.Duration {
+	if s.CorrectionMinutes == nil {
+		return usual
+	}
+	return time.Duration(*s.CorrectionMinutes) * time.Minute
+}
