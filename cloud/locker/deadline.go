@@ -176,7 +176,7 @@ func (w *Work) closeOverdue(d *cloud.Delivery, resolution, by string) error {
 // ExtendInput gives the recipient more time.
 type ExtendInput struct {
 	Delivery DeliveryKey `path:"id" json:"-"`
-	Hours    int         `json:"hours"`
+	Hours    int         `json:"hours" required:"true" min:"1" max:"168"`
 }
 
 // ExtendOutput is the answer to an extension.

@@ -20,9 +20,9 @@ import (
 
 // PackageInput is one package of a new delivery.
 type PackageInput struct {
-	TrackingNumber string  `json:"tracking_number"`
+	TrackingNumber string  `json:"tracking_number" required:"true" min:"1" max:"64" doc:"A-Z a-z 0-9 . _ -"`
 	Reference      string  `json:"reference"`
-	Size           string  `json:"size"` // S, M, L, XL; empty: any
+	Size           string  `json:"size" enum:"S,M,L,XL" doc:"Empty takes any that fits"`
 	Weight         float64 `json:"weight"`
 	Length         float64 `json:"length"`
 	Width          float64 `json:"width"`
@@ -32,14 +32,14 @@ type PackageInput struct {
 
 // CreateInput is a new delivery.
 type CreateInput struct {
-	ReferenceNumber string          `json:"reference_number"`
-	DeviceID        cloud.DeviceID  `json:"device_id"`
-	Packages        []PackageInput  `json:"packages"`
-	Recipient       cloud.Recipient `json:"recipient"`
+	ReferenceNumber string          `json:"reference_number" required:"true" min:"1" max:"64" doc:"Your own number of the delivery; each once"`
+	DeviceID        cloud.DeviceID  `json:"device_id" required:"true" doc:"The locker"`
+	Packages        []PackageInput  `json:"packages" required:"true" min:"1" max:"10"`
+	Recipient       cloud.Recipient `json:"recipient" required:"true"`
 	Courier         *cloud.Courier  `json:"courier"`
 	Notify          *cloud.Notify   `json:"notify"`
-	DeliverBefore   string          `json:"deliver_before"`
-	CollectWithin   int             `json:"collect_within_hours"`
+	DeliverBefore   string          `json:"deliver_before" doc:"Date-time until which the courier may deposit; in 72 hours when left out"`
+	CollectWithin   int             `json:"collect_within_hours" min:"24" max:"720" doc:"Counted from the deposit; 72 when left out"`
 	Reserve         *bool           `json:"reserve"`
 	Metadata        json.RawMessage `json:"metadata"`
 }
