@@ -12,7 +12,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
-	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -131,15 +130,6 @@ func admits(o catalog.Operation, t cloud.AccountType) bool {
 	return false
 }
 
-// rival is the token of an admin of the other business.
-func (r *rig) rival() string {
-	token := auth.NewToken()
-	now := time.Now().UTC()
-	r.w.Write(r.t, cloud.Changes{Accounts: []cloud.Account{{ID: 900, BusinessID: r.w.Other.ID, Type: cloud.ClientAdmin, Email: "rival@43.example", Name: "rival", Enabled: true, CreatedAt: now}},
-		Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: 900, Name: "test", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}}})
-	return token
-}
-
 func TestUsersOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -186,7 +176,7 @@ func TestUsersOverHTTP(t *testing.T) {
 	for _, other := range []string{one, users + "/5", users + "/6", users + "/20", users + "/x", users + "/999"} { // customer, platform, provider, none
 		token := admin
 		if other == one {
-			token = r.rival()
+			token = r.w.OtherAdmin
 		}
 		r.refused(r.do("GET", other, token, ""), 404, "USER_NOT_FOUND")
 		r.refused(r.do("PATCH", other, token, `{"password":"long enough"}`), 404, "USER_NOT_FOUND")
@@ -227,7 +217,7 @@ func TestTheLastAdminStays(t *testing.T) {
 func TestProvidersOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.w.OtherAdmin
 	const providers = "/api/v1/providers"
 	p := r.made(r.do("POST", providers, admin, `{"code":"quick-box","name":"Quick Box","services":["otep","locker"]}`), 201, "provider")
 	require.Equal(t, []any{"partner", "own", false}, []any{p["source_type"], p["scope"], p["livemode_allowed"]})
@@ -268,7 +258,7 @@ func TestProvidersOverHTTP(t *testing.T) {
 func TestCustomersOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.w.OtherAdmin
 	const customers = "/api/v1/customers"
 	c := r.made(r.do("POST", customers, admin, `{"name":"Maple Books","email":"shop@maple.example","password":"long enough","price_hidden_families":["ltl","label","ltl"]}`), 201, "customer")
 	require.Equal(t, []any{"label", "ltl"}, c["price_hidden_families"])
@@ -294,7 +284,7 @@ func TestCustomersOverHTTP(t *testing.T) {
 func TestSettingsOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.rival()
+	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.w.OtherAdmin
 	const settings = "/api/v1/settings"
 	fresh := map[string]any{"timezone": "America/Toronto", "default_locale": "en", "correction_window_minutes": 15.0, "interception_review": false, "allow_self_approval": false,
 		"exact_geocodes": false, "signature_required": false, "photo_required": false, "driver_may_mark_ready": false, "driver_acceptance_required": false}
@@ -344,5 +334,5 @@ func TestFeaturesOverHTTP(t *testing.T) {
 	r.refused(r.do("PUT", features+"/sms_marketing", admin, `{"enabled":true}`), 409, "FEATURE_REVOKED")
 	r.refused(r.do("PUT", grant+"/sms_marketing/999", platform, `{"state":"allowed","enabled":true}`), 404, "BUSINESS_NOT_FOUND")
 	r.refused(r.do("PUT", grant+"/sms_marketing/42", platform, `{"state":"maybe","enabled":true}`), 422, "VALIDATION_FAILED")
-	require.NotContains(t, string(r.do("GET", features, r.rival(), "").body), "true,\"state", "another business has its own")
+	require.NotContains(t, string(r.do("GET", features, r.w.OtherAdmin, "").body), "true,\"state", "another business has its own")
 }
