@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -189,6 +190,24 @@ type OutboxWrite struct {
 type OrderKey struct {
 	BusinessID BusinessID
 	ID         OrderID
+}
+
+// Join adds what another decision about other things writes. Conditions of one
+// session generation cannot be joined with those of another: the later wins.
+func (c *Changes) Join(other *Changes) {
+	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(other).Elem()
+	for i := range to.NumField() {
+		switch f := to.Field(i); {
+		case f.Kind() == reflect.Slice:
+			f.Set(reflect.AppendSlice(f, from.Field(i)))
+		case f.Kind() == reflect.Map && !f.IsNil():
+			for m := from.Field(i).MapRange(); m.Next(); {
+				f.SetMapIndex(m.Key(), m.Value())
+			}
+		case !from.Field(i).IsZero():
+			f.Set(from.Field(i))
+		}
+	}
 }
 
 // Empty reports whether c writes nothing.

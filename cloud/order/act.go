@@ -142,7 +142,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 		// The old order is written first: it gives up the reference.
 		w.finish()
 		next.finish()
-		w.join(next)
+		w.ch.Join(&next.ch)
 		return err
 	})
 	return out, err

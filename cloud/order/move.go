@@ -13,7 +13,7 @@ import (
 type MoveInput struct {
 	BusinessID cloud.BusinessID
 	OrderID    cloud.OrderID
-	To         cloud.OrderStatus
+	To         cloud.OrderStatus // 0: the order stays where it is; only Set and Operation count
 	Trigger    Trigger
 	Operation  int    // type
 	Reason     string // OTEP incident reason
@@ -21,6 +21,9 @@ type MoveInput struct {
 	// Delivered are the packages that were handed over when only some were:
 	// required with, and only with, a move to PARTIALLY_DELIVERED.
 	Delivered []cloud.PackageID
+	// Set puts what the other feature keeps in the order into it, after the move;
+	// nil puts nothing. It may run more than once.
+	Set func(*cloud.Order)
 }
 
 // Move moves an order by the table, on behalf of a driver, a scanner, a cabinet
@@ -28,35 +31,63 @@ type MoveInput struct {
 // to the status before planning, ask for that status. Errors: ORDER_NOT_FOUND,
 // ORDER_STATUS_CONFLICT.
 func (s *Service) Move(ctx context.Context, c cloud.Caller, in MoveInput) error {
+	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) { return s.Steps(v, c, in) })
+}
+
+// Steps makes moves inside a decision of another feature and gives what is to be
+// written besides. Moves of one order go on from one another; all of them are
+// made or none. Errors: those of Move.
+func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud.Changes, error) {
 	now := s.time()
-	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		o, err := v.Order(in.BusinessID, in.OrderID)
-		if errors.Is(err, cloud.ErrNotFound) {
-			return nil, cloud.E(cloud.NotFound, codeNotFound)
-		}
-		if err != nil {
-			return nil, err
-		}
-		w := &work{v: v, c: c, now: now, o: o}
-		if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(o, in.Delivered) {
-			return nil, conflict(o)
-		}
-		if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
-			return nil, err
-		}
-		for i, p := range w.o.Packages {
-			if slices.Contains(in.Delivered, p.ID) {
-				w.o.Packages[i].Status = cloud.OrderPackageDelivered
+	var works []*work
+	for _, in := range list {
+		i := slices.IndexFunc(works, func(w *work) bool { return w.o.ID == in.OrderID && w.o.BusinessID == in.BusinessID })
+		if i < 0 {
+			o, err := v.Order(in.BusinessID, in.OrderID)
+			if errors.Is(err, cloud.ErrNotFound) {
+				return nil, cloud.E(cloud.NotFound, codeNotFound)
 			}
-		}
-		if in.To == cloud.OrderReceived && w.o.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
-			if err := w.move(cloud.OrderDelivered, Complete, 1005, "", ""); err != nil {
+			if err != nil {
 				return nil, err
 			}
+			i, works = len(works), append(works, &work{v: v, c: c, now: now, o: o})
 		}
+		if err := works[i].step(in); err != nil {
+			return nil, err
+		}
+	}
+	all := &cloud.Changes{}
+	for _, w := range works {
 		w.finish()
-		return &w.ch, nil
-	})
+		all.Join(&w.ch)
+	}
+	return all, nil
+}
+
+// step is one of Steps.
+func (w *work) step(in MoveInput) error {
+	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(w.o, in.Delivered) {
+		return conflict(w.o)
+	}
+	if in.To == 0 {
+		w.did(in.Operation, w.o.Status, in.Note, nil)
+	} else if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
+		return err
+	}
+	for i, p := range w.o.Packages {
+		if slices.Contains(in.Delivered, p.ID) {
+			w.o.Packages[i].Status = cloud.OrderPackageDelivered
+		}
+	}
+	if in.To == cloud.OrderReceived && w.o.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
+		if err := w.move(cloud.OrderDelivered, Complete, 1005, "", ""); err != nil {
+			return err
+		}
+	}
+	if in.Set != nil {
+		in.Set(&w.o)
+	}
+	return nil
 }
 
 // someOf reports whether ids are packages of an order, but not all of them.

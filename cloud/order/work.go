@@ -72,14 +72,6 @@ func (w *work) finish() {
 	}
 }
 
-// join puts the changes of another order behind those of this one.
-func (w *work) join(other *work) {
-	a, b := &w.ch, other.ch
-	a.Orders, a.OrderTerms = append(a.Orders, b.Orders...), append(a.OrderTerms, b.OrderTerms...)
-	a.OrderOperations, a.Audits = append(a.OrderOperations, b.OrderOperations...), append(a.Audits, b.Audits...)
-	a.Shipments, a.Events = append(a.Shipments, b.Shipments...), append(a.Events, b.Events...)
-}
-
 // did takes down an operation and its audit line. before is the status that
 // the order had.
 func (w *work) did(kind int, before cloud.OrderStatus, note string, changes map[string]cloud.FieldChange) {
