@@ -78,6 +78,7 @@ type View interface {
 	OrdersByRef(BusinessID, string) ([]Order, error)
 	OrderShipment(BusinessID, OrderID) (Shipment, error)
 	Interception(BusinessID, InterceptionID) (Interception, error)
+	Assignment(BusinessID, AssignmentID) (Assignment, error)
 	OrderJob(BusinessID, string) (OrderJob, error)
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
 	// about the same row.
@@ -137,6 +138,7 @@ type Changes struct {
 	OrderTerms      []OrderTerms
 	OrderOperations []OrderOperation // insert
 	Interceptions   []Interception
+	Assignments     []Assignment // those that end before those that begin
 	OrderJobs       []OrderJob
 	OrderJobRows    []OrderJobRow
 	// DropJobsBefore removes jobs that were finished before it; the zero time
@@ -219,6 +221,6 @@ func (c *Changes) Empty() bool {
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
-		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 &&
+		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

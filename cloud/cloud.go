@@ -34,6 +34,7 @@ type (
 	OrderID        int64
 	PackageID      int64 // of an order
 	InterceptionID int64
+	AssignmentID   int64
 	TokenID        int64
 )
 
@@ -58,6 +59,7 @@ const (
 	OrderIDs        IDKind = "order"
 	PackageIDs      IDKind = "package"
 	InterceptionIDs IDKind = "interception"
+	AssignmentIDs   IDKind = "assignment"
 	FileIDs         IDKind = "file"
 	TokenIDs        IDKind = "token"
 )

@@ -16,6 +16,11 @@ const (
 	PointToPoint  OrderType = "P2P" // both
 )
 
+// Values are all of them.
+func (OrderType) Values() []string {
+	return []string{string(DeliveryOrder), string(PickupOrder), string(PointToPoint)}
+}
+
 // LocalDelivery is the family of orders with stops, as keys of price hiding
 // name it.
 const LocalDelivery = "local_delivery"
@@ -64,9 +69,11 @@ type Order struct {
 	DriverID   AccountID
 	DriverName string
 	ETA        time.Time
-	// BrokerID is the contractor whose active assignment holds the order. It is
-	// what lets a contractor see it.
+	// BrokerID is the contractor that holds the order, or that held it when it was
+	// completed. It is what lets a contractor see it.
 	BrokerID AccountID
+	// AssignmentID is the active assignment, 0 when there is none.
+	AssignmentID AssignmentID
 
 	// InterceptionID is the latest interception, open or not.
 	InterceptionID InterceptionID
@@ -362,4 +369,48 @@ type OrderJobRow struct {
 // JobCount is how far a job has come.
 type JobCount struct {
 	Processed, Failed int
+}
+
+// Assignment is an order handed to one contractor alone. Of the assignments of
+// an order at most one is active.
+type Assignment struct {
+	ID         AssignmentID
+	BusinessID BusinessID
+	OrderID    OrderID
+	BrokerID   AccountID
+	Status     AssignmentStatus
+	Note       string
+	AssignedBy AccountID
+	AssignedAt time.Time
+	EndedBy    AccountID // 0: nobody, or not ended
+	EndedAt    time.Time
+	EndReason  string
+}
+
+// AssignmentStatus is where an assignment stands.
+type AssignmentStatus string
+
+// States of an assignment.
+const (
+	AssignmentActive   AssignmentStatus = "active"
+	AssignmentRevoked  AssignmentStatus = "revoked"  // by the business
+	AssignmentReleased AssignmentStatus = "released" // by the contractor, or because the order is done
+)
+
+// GraphQLName is the name of the type in GraphQL.
+func (AssignmentStatus) GraphQLName() string { return "BrokerAssignmentStatus" }
+
+// Values are all of them.
+func (AssignmentStatus) Values() []string {
+	return []string{string(AssignmentActive), string(AssignmentRevoked), string(AssignmentReleased)}
+}
+
+// AssignmentQuery asks for a page of assignments, newest first. Zero fields do
+// not filter.
+type AssignmentQuery struct {
+	BusinessID    BusinessID // required
+	BrokerID      AccountID
+	OrderID       OrderID
+	Status        AssignmentStatus
+	Offset, Limit int
 }

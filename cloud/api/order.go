@@ -53,7 +53,7 @@ func (c Config) orders() []catalog.Operation {
 	}
 	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
 	return []catalog.Operation{
-		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF"), func(r *catalog.Operation) {
+		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
 		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
 		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
@@ -90,6 +90,34 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(row("interceptions.execute", "Carry an interception out", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Execute, nil),
 		catalog.Define(row("interceptions.reject", "Refuse an interception that waits for review", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Reject, nil),
 		catalog.Define(row("interceptions.approve", "Put an interception that waits for review into force", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
+	}
+}
+
+// assignments are those of interface document 4.1.
+func (c Config) assignments() []catalog.Operation {
+	o := c.Orders
+	const path = "/api/v1/broker-order-assignments"
+	row := func(name, summary, method, path string, types []cloud.AccountType, g catalog.GraphQL) catalog.Operation {
+		r := catalog.Operation{Name: "broker_order_assignments." + name, Summary: summary, Tag: "Broker Order Assignments", Method: method, Path: path, Types: types,
+			Scopes: ordersRead, Gate: "contractor_assignment", Errors: []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"}, GraphQL: &g}
+		if method != http.MethodGet {
+			r.Scopes, r.Risk, g.Mutation = ordersWrite, catalog.RiskMedium, true
+		}
+		return r
+	}
+	like := func(r catalog.Operation, example any, errs ...string) catalog.Operation {
+		r.Example, r.Errors = example, append(r.Errors, errs...)
+		return r
+	}
+	return []catalog.Operation{
+		catalog.Define(row("list", "Which contractor holds, or held, which order", "GET", path, []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker},
+			catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"}), o.Assignments, nil),
+		catalog.Define(like(row("assign", "Hand orders to one contractor alone", "POST", path, admins, catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult"}),
+			order.AssignInput{OrderIDs: []cloud.OrderID{120045, 120046}, BrokerID: 31, Note: "Before noon"}), o.Assign, nil),
+		catalog.Define(like(row("revoke", "Take orders back from their contractors", "POST", path+"/revoke", admins, catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult"}),
+			order.RevokeInput{OrderIDs: []cloud.OrderID{120045}, Reason: "No van today"}), o.Revoke, nil),
+		catalog.Define(like(row("release", "Give an own order back to the business", "POST", path+"/release", []cloud.AccountType{cloud.Broker},
+			catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult"}), order.ReleaseOrderInput{OrderID: 120045, Reason: "No van today"}, "NOT_ASSIGNED", "ORDER_ON_ROUTE"), o.GiveBack, nil),
 	}
 }
 

@@ -41,9 +41,47 @@ func TestOrdersAsFields(t *testing.T) {
 	id := map[string]any{"id": made["order_id"]}
 	_, m = r.ask(`mutation ($id: Int!) { orderHold(orderId: $id, reason: "customs") { order_status } orderCancel(orderId: $id) { order_status } }`, id, admin)
 	require.Empty(t, m["errors"])
-	_, m = r.ask(`query ($id: Int!) { trackingOperationevents(orderId: $id) { total events { operation_name operator { name } changes } } }`, id, admin)
+	_, m = r.ask(`query ($id: Int!) { trackingOperationevents(orderId: $id) { total events { operation_name operator changes } } }`, id, admin)
 	require.Empty(t, m["errors"])
 	require.Equal(t, 3.0, m["data"].(map[string]any)["trackingOperationevents"].(map[string]any)["total"], "made, held, cancelled")
 	_, m = r.ask(`query ($id: Int!) { order(orderId: $id) { order_status note } }`, id, r.w.OtherAdmin)
 	r.failed(m, "ORDER_NOT_FOUND", 404)
+}
+
+// A contractor's part by GraphQL: the four mirrors, with the same rights.
+func TestAssignmentsAsFields(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, broker := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.Broker]
+	create := `mutation { clientOrderCreate(input: {type: D, order_ref: "G-1", packages: [{weight: 1}], recipient: {name: "Ada", address_line1: "1 Elm St", city: "Toronto", province: "ON", postal_code: "M5H 2N2", country: "CA"}}) { order_id order { broker_assignment { id } } } }`
+	_, m := r.ask(create, nil, admin)
+	require.Empty(t, m["errors"])
+	id := map[string]any{"id": m["data"].(map[string]any)["clientOrderCreate"].(map[string]any)["order_id"]}
+
+	assign := `mutation ($id: Int!) { assignOrdersToBroker(orderIds: [$id, 99999], brokerId: 3, note: "early") { result assigned skipped errors { order_id code message } } }`
+	_, m = r.ask(assign, id, broker)
+	r.failed(m, "ACCOUNT_TYPE_NOT_ALLOWED", 403)
+	_, m = r.ask(assign, id, admin, "", "fr")
+	require.Empty(t, m["errors"])
+	out := m["data"].(map[string]any)["assignOrdersToBroker"].(map[string]any)
+	require.Equal(t, 1.0, out["assigned"])
+	require.Contains(t, out["errors"].([]any)[0].(map[string]any)["message"], "commande")
+
+	list := `query ($s: BrokerAssignmentStatus) { brokerOrderAssignments(status: $s) { total per_page assignments { order_id broker_name status note assigned_at } } }`
+	_, m = r.ask(list, map[string]any{"s": "active"}, broker)
+	require.Empty(t, m["errors"])
+	require.Equal(t, 1.0, m["data"].(map[string]any)["brokerOrderAssignments"].(map[string]any)["total"])
+	_, m = r.ask(list, map[string]any{"s": "lost"}, broker)
+	r.failed(m, "BAD_REQUEST", 400)
+	_, m = r.ask(`query ($id: Int!) { order(orderId: $id) { broker_assignment { broker_id status } } }`, id, broker)
+	require.Empty(t, m["errors"])
+	require.Equal(t, map[string]any{"broker_id": 3.0, "status": "active"}, m["data"].(map[string]any)["order"].(map[string]any)["broker_assignment"])
+
+	_, m = r.ask(`mutation ($id: Int!) { releaseBrokerOrderAssignment(orderId: $id, reason: "no van") { result message } }`, id, broker)
+	require.Empty(t, m["errors"])
+	_, m = r.ask(`mutation ($id: Int!) { releaseBrokerOrderAssignment(orderId: $id) { result } }`, id, broker)
+	r.failed(m, "NOT_ASSIGNED", 400)
+	_, m = r.ask(`mutation ($id: Int!) { revokeBrokerOrderAssignments(orderIds: [$id], reason: "x") { result revoked errors { code } } }`, id, admin)
+	require.Empty(t, m["errors"])
+	require.Equal(t, false, m["data"].(map[string]any)["revokeBrokerOrderAssignments"].(map[string]any)["result"])
 }

@@ -146,7 +146,8 @@ var (
 )
 
 // typed is the GraphQL type of a Go type, with "!" where it is never null. The
-// tag graphql names another scalar.
+// tag graphql names another scalar; "!" alone says that what looks as if it could
+// be null never is.
 func (w *writer) typed(t reflect.Type, f reflect.StructField, input bool) string {
 	null := ""
 	if t.Kind() == reflect.Pointer {
@@ -154,7 +155,12 @@ func (w *writer) typed(t reflect.Type, f reflect.StructField, input bool) string
 	} else if !input && f.Tag.Get("price") != "true" && !strings.Contains(f.Tag.Get("json"), ",omit") {
 		null = "!"
 	}
-	if s := f.Tag.Get("graphql"); s != "" {
+	if s := f.Tag.Get("graphql"); s == "!" {
+		f.Tag = ""
+		return strings.TrimSuffix(w.typed(t, f, input), "!") + "!"
+	} else if strings.HasSuffix(s, "!") {
+		return s
+	} else if s != "" {
 		return s + null
 	}
 	switch {
@@ -169,6 +175,9 @@ func (w *writer) typed(t reflect.Type, f reflect.StructField, input bool) string
 	case reflect.Bool:
 		return "Boolean" + null
 	case reflect.String:
+		if l, ok := reflect.Zero(t).Interface().(interface{ Values() []string }); ok {
+			return w.enum(t, l.Values()) + null
+		}
 		return "String" + null
 	case reflect.Float32, reflect.Float64:
 		return "Float" + null
@@ -194,6 +203,13 @@ func (w *writer) object(t reflect.Type) string {
 	}
 	w.types[name] = "" // types may hold themselves
 	w.types[name] = "type " + name + " {\n" + w.members(t, false) + "}\n"
+	return name
+}
+
+// enum defines the values of a type and gives its name.
+func (w *writer) enum(t reflect.Type, values []string) string {
+	name := w.name(t, "")
+	w.types[name] = "enum " + name + " {\n  " + strings.Join(values, "\n  ") + "\n}\n"
 	return name
 }
 

@@ -387,6 +387,54 @@ var errors = map[string]texts{
 		"Diesen Auftrag gibt es bei Ihnen nicht. Bitte Nummer oder Referenz prüfen und erneut versuchen.",
 		"No tiene ese pedido. Revise el número o la referencia e inténtelo de nuevo.",
 	},
+	"ORDER_ON_ROUTE": {
+		"The order is on a route. Take it off the route first.",
+		"订单已在路线上。请先将其移出路线。",
+		"訂單已在路線上。請先將其移出路線。",
+		"La commande est sur une tournée. Retirez-la d’abord de la tournée.",
+		"Der Auftrag steht auf einer Tour. Bitte zuerst von der Tour nehmen.",
+		"El pedido está en una ruta. Quítelo primero de la ruta.",
+	},
+	"NOT_SELF_DELIVERY": {
+		"The order does not run with the own fleet. Take it back from its carrier first.",
+		"此订单不由自有车队配送。请先从承运方收回。",
+		"此訂單不由自有車隊配送。請先從承運方收回。",
+		"La commande n’est pas livrée par la flotte propre. Reprenez-la d’abord à son transporteur.",
+		"Der Auftrag läuft nicht mit der eigenen Flotte. Bitte ihn zuerst vom Frachtführer zurückholen.",
+		"El pedido no va con la flota propia. Retírelo primero a su transportista.",
+	},
+	"STATUS_NOT_ASSIGNABLE": {
+		"Orders in this status cannot be handed to a contractor.",
+		"此状态的订单不能交给承包商。",
+		"此狀態的訂單不能交給承包商。",
+		"Une commande dans cet état ne peut être confiée à un sous-traitant.",
+		"Aufträge in diesem Status können keinem Subunternehmer übergeben werden.",
+		"Un pedido en este estado no se puede asignar a un contratista.",
+	},
+	"HELD_BY_THIRD_PARTY": {
+		"A third-party carrier has the order. Cancel it there first.",
+		"订单在第三方承运商手中。请先在该处取消。",
+		"訂單在第三方承運商手中。請先在該處取消。",
+		"Un transporteur tiers détient la commande. Annulez-la d’abord chez lui.",
+		"Ein fremder Zusteller hat den Auftrag. Bitte zuerst dort stornieren.",
+		"Un transportista externo tiene el pedido. Cancélelo primero allí.",
+	},
+	"ALREADY_ASSIGNED": {
+		"This contractor has the order already. Nothing is left to do.",
+		"此承包商已持有该订单，无需再操作。",
+		"此承包商已持有該訂單，無須再操作。",
+		"Ce sous-traitant a déjà la commande. Il n’y a rien à faire.",
+		"Dieser Subunternehmer hat den Auftrag schon. Es ist nichts zu tun.",
+		"Este contratista ya tiene el pedido. No hay nada que hacer.",
+	},
+	"NOT_ASSIGNED": {
+		"The order is not assigned to a contractor here. Check the number.",
+		"该订单未分配给此处的承包商。请检查单号。",
+		"該訂單未分配給此處的承包商。請檢查單號。",
+		"La commande n’est pas confiée ici à un sous-traitant. Vérifiez le numéro.",
+		"Der Auftrag ist hier keinem Subunternehmer zugeteilt. Bitte die Nummer prüfen.",
+		"El pedido no está asignado aquí a un contratista. Revise el número.",
+	},
 	"ORDER_STATUS_CONFLICT": {
 		"The order’s status does not allow this. “details” gives the status; read the order again before you go on.",
 		"订单的当前状态不允许此操作。“details”给出了该状态；请重新读取订单后再继续。",
@@ -418,6 +466,14 @@ var errors = map[string]texts{
 		"Plusieurs clients utilisent cette référence ; « details » cite les commandes. Désignez-en une par son order_id.",
 		"Mehrere Kunden verwenden diese Referenz; „details“ nennt die Aufträge. Bitte einen mit seiner order_id nennen.",
 		"Varios clientes usan esta referencia; «details» enumera los pedidos. Indique uno por su order_id.",
+	},
+	"ADDRESS_NOT_GEOCODED": {
+		"Your business takes orders with exact places only. Give latitude and longitude of each address.",
+		"贵企业只接受有精确位置的订单。请为每个地址提供纬度和经度。",
+		"貴企業只接受有精確位置的訂單。請為每個地址提供緯度和經度。",
+		"Votre entreprise n’accepte que des lieux exacts. Donnez la latitude et la longitude de chaque adresse.",
+		"Ihr Unternehmen nimmt nur Aufträge mit genauem Ort an. Bitte Breiten- und Längengrad jeder Adresse angeben.",
+		"Su empresa solo acepta pedidos con lugar exacto. Indique latitud y longitud de cada dirección.",
 	},
 	"ADDRESS_APPROXIMATE": {
 		"An address has no coordinates. Give latitude and longitude if the stop must be exact.",
@@ -591,6 +647,8 @@ var errors = map[string]texts{
 
 // fields are messages about input fields, by their English text.
 var fields = map[string]texts{
+	"Give 1 to 500 order ids.":                               {"Give 1 to 500 order ids.", "请提供 1 到 500 个订单编号。", "請提供 1 到 500 個訂單編號。", "Donnez de 1 à 500 numéros de commande.", "Bitte 1 bis 500 Auftragsnummern angeben.", "Indique de 1 a 500 números de pedido."},
+	"This is no contractor of yours.":                        {"This is no contractor of yours.", "这不是您的承包商。", "這不是您的承包商。", "Ce n’est pas un de vos sous-traitants.", "Das ist kein Subunternehmer von Ihnen.", "No es un contratista suyo."},
 	"This is required.":                                      {"This is required.", "此项必填。", "此項必填。", "Ce champ est obligatoire.", "Diese Angabe ist nötig.", "Este dato es obligatorio."},
 	"This is too long.":                                      {"This is too long.", "内容过长。", "內容過長。", "C’est trop long.", "Das ist zu lang.", "Es demasiado largo."},
 	"This holds characters that cannot be kept.":             {"This holds characters that cannot be kept.", "内容包含无法保存的字符。", "內容包含無法儲存的字元。", "Certains caractères ne peuvent pas être conservés.", "Einige Zeichen lassen sich nicht speichern.", "Contiene caracteres que no se pueden guardar."},

@@ -2,6 +2,7 @@ package order
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -140,8 +141,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 		out = RerouteOutput{Result: true, Cancelled: w.o.ID}
 		out.NewOrder, err = s.shower(w.v, c).order(next.o, next)
 		// The old order is written first: it gives up the reference.
-		w.finish()
-		next.finish()
+		err = errors.Join(err, w.finish(), next.finish())
 		w.ch.Join(&next.ch)
 		return err
 	})
@@ -221,7 +221,7 @@ func (w *work) renameRef() error {
 func fresh(o *cloud.Order, now time.Time) {
 	waits := o.Status == cloud.OrderHold || o.Status == cloud.OrderUnpaid
 	status := o.Status
-	o.Status, o.Before, o.Collected, o.RouteID, o.Stop, o.DriverID, o.DriverName, o.BrokerID = cloud.OrderNew, 0, false, 0, 0, 0, "", 0
+	o.Status, o.Before, o.Collected, o.RouteID, o.Stop, o.DriverID, o.DriverName, o.BrokerID, o.AssignmentID = cloud.OrderNew, 0, false, 0, 0, 0, "", 0, 0
 	o.ETA, o.InterceptionID, o.Attempts, o.ExternalNumber = time.Time{}, 0, 0, ""
 	o.CreatedAt, o.UpdatedAt, o.DeliveredAt, o.CancelledAt, o.CancelReason = now, now, time.Time{}, time.Time{}, ""
 	if waits {
@@ -246,6 +246,9 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
 		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, w.o.Status) {
 			return conflict(w.o)
+		}
+		if err := w.unassign(cloud.AssignmentRevoked, "order_deleted"); err != nil {
+			return err
 		}
 		w.did(actDelete.by(c), w.o.Status, "", nil)
 		w.ch.DroppedOrders = []cloud.OrderKey{{BusinessID: w.o.BusinessID, ID: w.o.ID}}

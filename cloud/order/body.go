@@ -32,18 +32,18 @@ type OrderBody struct {
 	BusinessID       cloud.BusinessID  `json:"business_id"`
 	CustomerID       *cloud.AccountID  `json:"customer_id"`
 	CustomerName     *string           `json:"customer_name"`
-	ScheduledDate    *string           `json:"scheduled_date"`
+	ScheduledDate    *string           `json:"scheduled_date" graphql:"Date"`
 	TimeWindow       *TimeWindow       `json:"time_window" graphql:"JSON"`
 	ServiceMinutes   int               `json:"service_minutes"`
 	Priority         int               `json:"priority"`
 	Sender           *AddressBody      `json:"sender"`
 	Recipient        *AddressBody      `json:"recipient"`
 	WarehouseID      *int64            `json:"warehouse_id"`
-	Packages         []PackageBody     `json:"packages"`
+	Packages         []PackageBody     `json:"packages" graphql:"!"`
 	PackageCount     int               `json:"package_count"`
 	TotalWeight      float64           `json:"total_weight"` // in WeightUnit
 	WeightUnit       string            `json:"weight_unit"`
-	RequiredSkills   []string          `json:"required_skills"`
+	RequiredSkills   []string          `json:"required_skills" graphql:"!"`
 	Instruction      *string           `json:"delivery_instruction"`
 	Note             *string           `json:"note"` // null for customers
 	Signature        bool              `json:"signature_required"`
@@ -55,14 +55,14 @@ type OrderBody struct {
 	StopSequence     *int              `json:"stop_sequence"`
 	DriverID         *cloud.AccountID  `json:"driver_id"`
 	DriverName       *string           `json:"driver_name"`
-	ETA              *string           `json:"eta"`
-	BrokerAssignment *struct{}         `json:"broker_assignment" graphql:"JSON"`
+	ETA              *string           `json:"eta" graphql:"DateTime"`
+	BrokerAssignment *AssignmentBody   `json:"broker_assignment"`
 	ThirdParty       *struct{}         `json:"third_party" graphql:"JSON"`
 	Interception     *InterceptionRef  `json:"interception" graphql:"JSON"`
 	Locker           *struct{}         `json:"locker" graphql:"JSON"`
 	Attempts         int               `json:"attempts"`
-	ProofFiles       []string          `json:"proof_files"`
-	ProofDetail      []FileBody        `json:"proof_files_detail" graphql:"[JSON!]"`
+	ProofFiles       []string          `json:"proof_files" graphql:"!"`
+	ProofDetail      []FileBody        `json:"proof_files_detail" graphql:"[JSON!]!"`
 
 	ShippingPrice *cloud.Money        `json:"shipping_price,omitempty" price:"true"`
 	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
@@ -76,10 +76,10 @@ type OrderBody struct {
 	TrackingURL   string            `json:"tracking_url"`
 	Source        string            `json:"source"`
 	Metadata      map[string]string `json:"metadata"`
-	CreatedAt     *string           `json:"created_at"`
-	UpdatedAt     *string           `json:"updated_at"`
-	DeliveredAt   *string           `json:"delivered_at"`
-	CancelledAt   *string           `json:"cancelled_at"`
+	CreatedAt     *string           `json:"created_at" graphql:"DateTime!"`
+	UpdatedAt     *string           `json:"updated_at" graphql:"DateTime!"`
+	DeliveredAt   *string           `json:"delivered_at" graphql:"DateTime"`
+	CancelledAt   *string           `json:"cancelled_at" graphql:"DateTime"`
 	CancelReason  *string           `json:"cancel_reason"`
 }
 
@@ -132,6 +132,7 @@ type PackageBody struct {
 	Declared       *cloud.Money             `json:"declared_value"`
 	Status         cloud.OrderPackageStatus `json:"status"`
 	Items          []cloud.PackageItem      `json:"items"`
+	LabelURL       *string                  `json:"label_url"` // null while no label was printed
 }
 
 // Names of the types in GraphQL.
@@ -248,6 +249,15 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 	}
 	if w == nil {
 		w = &work{v: s.v, o: o}
+	}
+	if held, err := w.assignment(); err != nil {
+		return err
+	} else if held != nil {
+		body, err := s.held(*held, o)
+		if err != nil {
+			return err
+		}
+		b.BrokerAssignment = &body
 	}
 	stop, err := w.interception()
 	if err == nil && stop != nil {

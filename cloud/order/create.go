@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ type CreateInput struct {
 	Type              cloud.OrderType   `json:"type" required:"true"` // D, P, P2P
 	Ref               string            `json:"order_ref"`
 	CustomerID        cloud.AccountID   `json:"customer_id"`
-	ScheduledDate     string            `json:"scheduled_date"` // YYYY-MM-DD; empty: the next day
+	ScheduledDate     string            `json:"scheduled_date" graphql:"Date"` // YYYY-MM-DD; empty: the next day
 	WindowStart       string            `json:"time_window_start"`
 	WindowEnd         string            `json:"time_window_end"`
 	Sender            *cloud.Address    `json:"sender"`
@@ -34,6 +35,7 @@ type CreateInput struct {
 	COD               *cloud.Money      `json:"cod_amount"`
 	Declared          *cloud.Money      `json:"declared_value"`
 	Hold              bool              `json:"hold"`
+	Skills            []string          `json:"required_skills"` // of the driver
 	ExternalID        string            `json:"external_order_id"`
 	Metadata          map[string]string `json:"metadata"`
 }
@@ -45,14 +47,14 @@ type PackageInput struct {
 	Barcode        string              `json:"barcode"`
 	Description    string              `json:"description"`
 	Quantity       *int                `json:"quantity"` // nil: 1
-	Weight         float64             `json:"weight"`
+	Weight         float64             `json:"weight" required:"true"`
 	Length         *float64            `json:"length"`
 	Width          *float64            `json:"width"`
 	Height         *float64            `json:"height"`
 	WeightUnit     string              `json:"weight_unit"`
 	DimensionUnit  string              `json:"dimension_unit"`
 	Declared       *cloud.Money        `json:"declared_value"`
-	Items          []cloud.PackageItem `json:"items"`
+	Items          []cloud.PackageItem `json:"items" graphql:"JSON"`
 }
 
 // CreateOutput is the answer to a new order.
@@ -64,23 +66,16 @@ type CreateOutput struct {
 	TrackingURL   string              `json:"tracking_url"`
 	StatusID      cloud.OrderStatus   `json:"order_status_id"`
 	Status        string              `json:"order_status"`
-	Packages      []CreatedPackage    `json:"packages"`
+	Packages      []PackageBody       `json:"packages" graphql:"!"`
 	ShippingPrice *cloud.Money        `json:"shipping_price,omitempty" price:"true"`
 	Tax           *cloud.Money        `json:"tax,omitempty" price:"true"`
 	TotalPrice    *cloud.Money        `json:"total_price,omitempty" price:"true"`
 	Currency      *string             `json:"currency,omitempty" price:"true"`
 	PriceDetails  []cloud.PriceDetail `json:"price_details,omitempty" graphql:"JSON" price:"true"`
+	PriceHidden   bool                `json:"price_hidden,omitempty"`
 	PaymentStatus string              `json:"payment_status"`
 	Warnings      []Warning           `json:"warnings" graphql:"[JSON!]"`
 	Order         OrderBody           `json:"order"`
-}
-
-// CreatedPackage is a package of a new order in short. It has no label yet.
-type CreatedPackage struct {
-	PackageID cloud.PackageID `json:"package_id"`
-	Ref       *string         `json:"package_ref"`
-	Number    string          `json:"tracking_number"`
-	LabelURL  *string         `json:"label_url"`
 }
 
 // Warning is something about a new order that is worth knowing.
@@ -129,7 +124,22 @@ func (in *CreateInput) check(now time.Time) error {
 	f.money("declared_value", in.Declared)
 	f.text("external_order_id", in.ExternalID, 128)
 	f.metadata(in.Metadata)
+	f.skills(in.Skills)
 	return f.err()
+}
+
+var skill = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// skills checks what a driver must know: up to 20 codes.
+func (f fields) skills(list []string) {
+	if len(list) > 20 {
+		f.add("required_skills", "This is too long.")
+	}
+	for i, s := range list {
+		if !skill.MatchString(s) {
+			f.add("required_skills."+strconv.Itoa(i), "This is none of the values allowed here.")
+		}
+	}
 }
 
 // stop checks the address of one end.
@@ -187,14 +197,35 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 	if in.PhotoRequired == nil {
 		in.PhotoRequired = &b.Settings.PhotoRequired
 	}
+	if b.Settings.ExactGeocodes {
+		if err := placed(in); err != nil {
+			return CreateOutput{}, nil, err
+		}
+	}
 	w := &work{v: v, c: c, now: now}
 	if err := w.open(in); err != nil {
 		return CreateOutput{}, nil, err
 	}
 	w.did(operation, 0, "", nil)
-	w.finish()
+	if err := w.finish(); err != nil {
+		return CreateOutput{}, nil, err
+	}
 	body, err := s.shower(v, c).order(w.o, w)
 	return created(body, warnings(c, w.o)), &w.ch, err
+}
+
+// placed refuses addresses that are only known by their words.
+func placed(in CreateInput) error {
+	f := map[string][]string{}
+	for path, a := range map[string]*cloud.Address{"sender": in.Sender, "recipient": in.Recipient} {
+		if a != nil && a.Latitude == nil {
+			f[path+".latitude"] = []string{"This is required."}
+		}
+	}
+	if len(f) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "ADDRESS_NOT_GEOCODED", Fields: f}
 }
 
 // open makes the order and its timeline. Errors: VALIDATION_FAILED,
@@ -205,7 +236,7 @@ func (w *work) open(in CreateInput) error {
 		return err
 	}
 	o := cloud.Order{BusinessID: w.c.Account.BusinessID, CustomerID: customer, Ref: in.Ref, ExternalID: in.ExternalID, Type: in.Type, Status: cloud.OrderNew,
-		SelfDelivery: true, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
+		SelfDelivery: true, Skills: in.Skills, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
 		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: *in.SignatureRequired, PhotoRequired: *in.PhotoRequired,
 		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: w.c.Surface, Metadata: in.Metadata,
 		CreatedAt: w.now, UpdatedAt: w.now}
@@ -310,13 +341,9 @@ func newPackage(p PackageInput) cloud.OrderPackage {
 }
 
 func created(b OrderBody, warnings []Warning) CreateOutput {
-	out := CreateOutput{Result: true, OrderID: b.OrderID, Ref: b.Ref, Number: b.Number, TrackingURL: b.TrackingURL, StatusID: b.StatusID, Status: b.Status,
-		Packages: []CreatedPackage{}, ShippingPrice: b.ShippingPrice, Tax: b.Tax, TotalPrice: b.TotalPrice, Currency: b.Currency, PriceDetails: b.PriceDetails,
+	return CreateOutput{Result: true, OrderID: b.OrderID, Ref: b.Ref, Number: b.Number, TrackingURL: b.TrackingURL, StatusID: b.StatusID, Status: b.Status,
+		Packages: b.Packages, ShippingPrice: b.ShippingPrice, Tax: b.Tax, TotalPrice: b.TotalPrice, Currency: b.Currency, PriceDetails: b.PriceDetails,
 		PaymentStatus: b.PaymentStatus, Warnings: warnings, Order: b}
-	for _, p := range b.Packages {
-		out.Packages = append(out.Packages, CreatedPackage{PackageID: p.PackageID, Ref: p.Ref, Number: p.Number})
-	}
-	return out
 }
 
 // warnings are about addresses that are only known by their words.

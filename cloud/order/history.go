@@ -11,8 +11,8 @@ import (
 // OperationsInput asks what was done to an order.
 type OperationsInput struct {
 	Key
-	From    string `json:"from"` // date-time
-	To      string `json:"to"`   // not included
+	From    string `json:"from" graphql:"DateTime"` // date-time
+	To      string `json:"to" graphql:"DateTime"`   // not included
 	Types   []int  `json:"operation_types"`
 	Page    int    `json:"page"`
 	PerPage int    `json:"per_page"`
@@ -27,13 +27,13 @@ type OperationsOutput struct {
 	PerPage int             `json:"per_page"`
 	OrderID cloud.OrderID   `json:"order_id"`
 	Number  string          `json:"tracking_number"`
-	Events  []OperationBody `json:"events"`
+	Events  []OperationBody `json:"events" graphql:"!"`
 }
 
 // OperationBody is one thing that was done (interface 6.2). Where it was done is
 // not kept.
 type OperationBody struct {
-	ID        int64                        `json:"id"`
+	ID        int64                        `json:"id" graphql:"Long!"`
 	OrderID   cloud.OrderID                `json:"order_id"`
 	PackageID *cloud.PackageID             `json:"package_id"`
 	Type      int                          `json:"operation_type"`
@@ -43,11 +43,11 @@ type OperationBody struct {
 	After     cloud.OrderStatus            `json:"after_status"`
 	Changes   map[string]cloud.FieldChange `json:"changes"`
 	Note      *string                      `json:"note"`
-	Operator  OperatorBody                 `json:"operator"`
+	Operator  OperatorBody                 `json:"operator" graphql:"JSON"`
 	IP        *string                      `json:"ip"`
 	Latitude  *float64                     `json:"latitude"`
 	Longitude *float64                     `json:"longitude"`
-	CreatedAt *string                      `json:"created_at"`
+	CreatedAt *string                      `json:"created_at" graphql:"DateTime!"`
 }
 
 // OperatorBody is who did it, as far as the caller may know.

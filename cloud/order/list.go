@@ -32,10 +32,10 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, k Key) (out OrderOut
 type ListInput struct {
 	StatusIDs     []cloud.OrderStatus `query:"status_ids" json:"status_ids"`
 	Type          cloud.OrderType     `query:"type" json:"type"`
-	ScheduledFrom string              `query:"scheduled_date_from" json:"scheduled_date_from"` // YYYY-MM-DD
-	ScheduledTo   string              `query:"scheduled_date_to" json:"scheduled_date_to"`     // included
-	CreatedFrom   string              `query:"created_from" json:"created_from"`               // date-time
-	CreatedTo     string              `query:"created_to" json:"created_to"`                   // not included
+	ScheduledFrom string              `query:"scheduled_date_from" json:"scheduled_date_from" graphql:"Date"` // YYYY-MM-DD
+	ScheduledTo   string              `query:"scheduled_date_to" json:"scheduled_date_to" graphql:"Date"`     // included
+	CreatedFrom   string              `query:"created_from" json:"created_from" graphql:"DateTime"`           // date-time
+	CreatedTo     string              `query:"created_to" json:"created_to" graphql:"DateTime"`               // not included
 	CustomerID    cloud.AccountID     `query:"customer_id" json:"customer_id"`
 	DriverID      cloud.AccountID     `query:"driver_id" json:"driver_id"`
 	RouteID       int64               `query:"route_id" json:"route_id"`
@@ -53,7 +53,7 @@ type ListOutput struct {
 	Total   int         `json:"total"`
 	Page    int         `json:"page"`
 	PerPage int         `json:"per_page"`
-	Orders  []OrderBody `json:"orders"`
+	Orders  []OrderBody `json:"orders" graphql:"!"`
 }
 
 const (

@@ -27,6 +27,8 @@ type model struct {
 	stop      cloud.InterceptionID
 	outcome   string
 	held      bool
+	holder    cloud.AccountID // contractor, 0: none
+	foreign   bool            // a third party's
 }
 
 func in(n int, list ...int) bool { return slices.Contains(list, n) }
@@ -104,6 +106,14 @@ func (m *model) enter(to int) {
 	if m.status == 48 {
 		m.stopped, m.stop = 0, 0
 	}
+	switch {
+	case terminal(to):
+		m.holder = 0
+	case to == 13:
+		m.foreign = true
+	case m.status == 13 && in(to, 1, 4, 30, 44):
+		m.foreign = false
+	}
 	m.status = to
 }
 
@@ -153,7 +163,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 		}
 	}
 	const conflict, stop = "ORDER_STATUS_CONFLICT", "INTERCEPTION_STATUS_CONFLICT"
-	switch n := p.r.IntN(20); n {
+	switch n := p.r.IntN(24); n {
 	case 0:
 		what = "cancel by customer"
 		_, err := p.orders.Cancel(ctx, p.customer, order.ReasonInput{OrderID: m.id})
@@ -253,6 +263,51 @@ func (p *player) play(m *model) (what string, got, want string) {
 				m.enter(to)
 			}
 		})
+	case 20, 21:
+		to := []cloud.Caller{p.broker, p.rival}[p.r.IntN(2)].Account.ID
+		what = fmt.Sprint("assign to ", to)
+		out, err := p.orders.Assign(ctx, p.admin, order.AssignInput{OrderIDs: []cloud.OrderID{m.id, m.id}, BrokerID: to})
+		require.NoError(p.t, err)
+		require.Equal(p.t, out.Assigned == 1, out.Result)
+		require.Equal(p.t, 1, out.Assigned+out.Skipped)
+		if !out.Result {
+			got = out.Errors[0].Code
+		}
+		switch s := m.status; {
+		case in(s, 10, 11, 12):
+			want = "ORDER_ON_ROUTE"
+		case s == 13:
+			want = "HELD_BY_THIRD_PARTY"
+		case m.foreign:
+			want = "NOT_SELF_DELIVERY"
+		case !in(s, 1, 4, 22, 23, 30, 31, 43, 44):
+			want = "STATUS_NOT_ASSIGNABLE"
+		case m.holder == to:
+			want = "ALREADY_ASSIGNED"
+		default:
+			m.holder = to
+		}
+	case 22, 23:
+		c := []cloud.Caller{p.broker, p.rival, p.admin, p.admin}[p.r.IntN(4)]
+		what = fmt.Sprint("give back by ", c.Account.ID)
+		if c.Account.Type == cloud.ClientAdmin {
+			out, err := p.orders.Revoke(ctx, c, order.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
+			require.NoError(p.t, err)
+			if !out.Result {
+				got = out.Errors[0].Code
+			}
+		} else {
+			_, err := p.orders.GiveBack(ctx, c, order.ReleaseOrderInput{OrderID: m.id})
+			outcome(err)
+		}
+		switch {
+		case m.holder == 0 || c.Account.Type == cloud.Broker && m.holder != c.Account.ID:
+			want = "NOT_ASSIGNED"
+		case in(m.status, 10, 11, 12):
+			want = "ORDER_ON_ROUTE"
+		default:
+			m.holder = 0
+		}
 	default:
 		by := triggers[p.r.IntN(len(triggers))]
 		if p.r.IntN(8) > 0 { // mostly something that is possible
@@ -274,6 +329,14 @@ func (p *player) play(m *model) (what string, got, want string) {
 		})
 	}
 	return what, got, want
+}
+
+// holder is the contractor that holds an order.
+func holder(o order.OrderBody) cloud.AccountID {
+	if o.BrokerAssignment == nil {
+		return 0
+	}
+	return o.BrokerAssignment.BrokerID
 }
 
 // history checks what an order's operations and timeline say together: each
@@ -300,6 +363,19 @@ func (w *world) history(id cloud.OrderID) {
 	} else if o.Interception != nil {
 		require.NotContains(w.t, []string{"in_force", "held"}, o.Interception.Status)
 	}
+	list, err := w.orders.Assignments(w.t.Context(), w.staff, order.AssignmentsInput{OrderID: id, PerPage: 200})
+	require.NoError(w.t, err)
+	active := 0
+	for i, a := range list.Assignments {
+		require.Equal(w.t, a.Status == cloud.AssignmentActive, a.EndedAt == nil)
+		if a.Status == cloud.AssignmentActive {
+			active++
+			require.Zero(w.t, i, "the newest")
+			require.Equal(w.t, holder(o), a.BrokerID)
+		}
+	}
+	require.Equal(w.t, o.BrokerAssignment != nil, active == 1, "at most one is active")
+	require.False(w.t, active == 1 && at.State().Terminal, "the end of an order ends it")
 	require.NotEmpty(w.t, w.codes(id)) // checks the moves of the timeline
 }
 
@@ -320,7 +396,9 @@ func TestOrdersAgainstModel(t *testing.T) {
 					what, got, want := p.play(m)
 					story = append(story, fmt.Sprintf("%d %s → %d", was, what, m.status))
 					require.Equal(t, want, got, "%s order: %v", m.kind, story)
-					require.Equal(t, cloud.OrderStatus(m.status), p.find(m.id).StatusID, "%s order: %v", m.kind, story)
+					o := p.find(m.id)
+					require.Equal(t, cloud.OrderStatus(m.status), o.StatusID, "%s order: %v", m.kind, story)
+					require.Equal(t, m.holder, holder(o), "%s order: %v", m.kind, story)
 					seen[m.status] = true
 				}
 				p.history(m.id)
@@ -353,7 +431,14 @@ func TestConcurrentCallers(t *testing.T) {
 					m.status = int(o.Order.StatusID)
 					by := triggers[p.r.IntN(len(triggers))]
 					to := cloud.OrderStatus(targets[by][p.r.IntN(len(targets[by]))])
-					switch p.r.IntN(6) {
+					switch p.r.IntN(9) {
+					case 6:
+						to := []cloud.Caller{w.broker, w.rival}[p.r.IntN(2)].Account.ID
+						_, err = w.orders.Assign(t.Context(), w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{m.id}, BrokerID: to})
+					case 7:
+						_, err = w.orders.Revoke(t.Context(), w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
+					case 8:
+						_, err = w.orders.GiveBack(t.Context(), w.broker, order.ReleaseOrderInput{OrderID: m.id})
 					case 0:
 						_, err = w.orders.Intercept(t.Context(), w.staff, order.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
 					case 1:
@@ -366,7 +451,7 @@ func TestConcurrentCallers(t *testing.T) {
 					default:
 						err = w.orders.Move(t.Context(), cloud.Caller{}, order.MoveInput{BusinessID: 42, OrderID: m.id, To: to, Trigger: by, Operation: 1005})
 					}
-					if err != nil && !slices.Contains([]string{"ORDER_STATUS_CONFLICT", "INTERCEPTION_OPEN", "INTERCEPTION_STATUS_CONFLICT"}, code(err)) {
+					if err != nil && !slices.Contains([]string{"ORDER_STATUS_CONFLICT", "INTERCEPTION_OPEN", "INTERCEPTION_STATUS_CONFLICT", "NOT_ASSIGNED", "ORDER_ON_ROUTE"}, code(err)) {
 						t.Error(err)
 					}
 				}

@@ -58,7 +58,9 @@ func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud
 	}
 	all := &cloud.Changes{}
 	for _, w := range works {
-		w.finish()
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
 		all.Join(&w.ch)
 	}
 	return all, nil

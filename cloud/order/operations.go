@@ -46,6 +46,9 @@ var (
 	actReplace   = act{3051, 0, 3051}
 	actDetach    = act{3052, 0, 3052}
 	actWithdraw  = act{3045, 5005, 6014}
+	actAssign    = act{3030, 0, 6020}
+	actRevoke    = act{3031, 0, 6021}
+	actGiveBack  = act{3032, 0, 6022}
 )
 
 // by is the operation type of an act by a caller: people at pages and apps work

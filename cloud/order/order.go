@@ -31,6 +31,7 @@ type Store interface {
 	ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error)
 	NextJobRow(ctx context.Context, job string) (int, error)
 	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
+	ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error)
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ type world struct {
 	db     *store.DB
 	orders *order.Service
 
-	admin, staff, customer, other, broker, driver, stranger cloud.Caller
+	admin, staff, customer, other, broker, rival, driver, stranger cloud.Caller
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
@@ -38,6 +39,7 @@ func newWorld(t testing.TB, db *store.DB) *world {
 	w.admin, w.staff = add(1, 42, cloud.ClientAdmin), add(2, 42, cloud.ClientEmployee)
 	w.customer, w.other = add(3, 42, cloud.Customer), add(4, 42, cloud.Customer)
 	w.broker, w.driver, w.stranger = add(5, 42, cloud.Broker), add(6, 42, cloud.DriverAccount), add(7, 43, cloud.ClientAdmin)
+	w.rival = add(8, 42, cloud.Broker)
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil }))
 	return w
 }
@@ -293,6 +295,19 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	f("cod_amount", func(in *order.CreateInput) { in.COD = &minus })
 	f("metadata", func(in *order.CreateInput) { in.Metadata = map[string]string{"": "x"} })
 	f("metadata", func(in *order.CreateInput) { in.Metadata = map[string]string{"k": strings.Repeat("x", 256)} })
+	f("required_skills.1", func(in *order.CreateInput) { in.Skills = []string{"tail_lift", "Über"} })
+	f("required_skills", func(in *order.CreateInput) { in.Skills = slices.Repeat([]string{"heavy"}, 21) })
+	skilled := input(cloud.DeliveryOrder)
+	skilled.Skills = []string{"tail_lift"}
+	require.Equal(t, []string{"tail_lift"}, w.find(w.create(w.staff, skilled).OrderID).RequiredSkills)
+	w.rules(cloud.Rules{ExactGeocodes: true})
+	require.Equal(t, "ADDRESS_NOT_GEOCODED", failure(w.orders.Create(t.Context(), w.staff, input(cloud.DeliveryOrder))))
+	exact := input(cloud.DeliveryOrder)
+	place := *exact.Recipient
+	place.Latitude, place.Longitude = &far, &zero
+	far = 43.6
+	exact.Recipient = &place
+	w.create(w.staff, exact)
 	for _, c := range []cloud.Caller{w.broker, w.driver, {Account: cloud.Account{ID: 9, BusinessID: 42, Type: cloud.ProviderType}}} {
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Create(t.Context(), c, input(cloud.DeliveryOrder))))
 	}
@@ -338,16 +353,11 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		}
 
 		// A contractor sees what it holds.
-		held, err := order.New(order.Config{Store: w.db}).Find(t.Context(), w.staff, order.Key{OrderID: c.OrderID})
-		require.NoError(t, err)
-		require.NoError(t, w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
-			o, err := v.Order(42, held.Order.OrderID)
-			o.BrokerID = w.broker.Account.ID
-			return &cloud.Changes{Orders: []cloud.Order{o}}, err
-		}))
+		w.assign(w.broker, c.OrderID)
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(list(w.broker, order.ListInput{}).Orders))
-		_, err = w.orders.Find(t.Context(), w.broker, order.Key{OrderID: c.OrderID})
+		_, err := w.orders.Find(t.Context(), w.broker, order.Key{OrderID: c.OrderID})
 		require.NoError(t, err)
+		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Find(t.Context(), w.rival, order.Key{OrderID: c.OrderID})))
 	})
 }
 

@@ -44,7 +44,9 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *
 		if err := fn(w); err != nil {
 			return nil, err
 		}
-		w.finish()
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
 		out.Result = true
 		out.Order, err = s.shower(v, c).order(w.o, w)
 		return &w.ch, err
@@ -57,11 +59,14 @@ func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisec
 
 // finish puts the order itself into the changes. A decision that did nothing
 // writes nothing.
-func (w *work) finish() {
+func (w *work) finish() error {
 	if w.done || len(w.ch.OrderOperations) == 0 {
-		return
+		return nil
 	}
 	w.done = true
+	if err := w.settle(); err != nil {
+		return err
+	}
 	w.o.UpdatedAt = w.now
 	w.ch.Orders = append(w.ch.Orders, w.o)
 	if w.line != nil {
@@ -70,6 +75,7 @@ func (w *work) finish() {
 	if w.stop != nil {
 		w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
 	}
+	return nil
 }
 
 // did takes down an operation and its audit line. before is the status that

@@ -41,7 +41,7 @@ type PublicOutput struct {
 	Carrier        Carrier     `json:"carrier" graphql:"JSON"`
 	Driver         *struct{}   `json:"driver" graphql:"JSON"`
 	Packages       []Package   `json:"packages" graphql:"[JSON!]"`
-	Events         []Event     `json:"events"` // newest first
+	Events         []Event     `json:"events" graphql:"!"` // newest first
 	Proof          Proof       `json:"proof" graphql:"JSON"`
 	Locker         *Locker     `json:"locker" graphql:"JSON"`
 	Chat           Chat        `json:"chat" graphql:"JSON"`
@@ -95,7 +95,7 @@ type (
 	// Event is one entry of the history.
 	Event struct {
 		ID             *int64    `json:"tracking_event_id" graphql:"Long"`
-		StatusID       *int      `json:"tracking_event_status_id"`
+		StatusID       int       `json:"tracking_event_status_id"`
 		Key            otep.Code `json:"tracking_event_key"`
 		Phase          string    `json:"phase"`
 		Description    string    `json:"description"`
@@ -155,6 +155,15 @@ var statusIDs = map[otep.Code]int{
 	otep.RemovedFromRoute: 34, otep.RouteCancelled: 35, otep.OutForDelivery: 40, otep.Delivered: 41, otep.DeliveryFailed: 43,
 	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Intercepted: 48, otep.Cancelled: 50,
 	otep.PickupOverdue: 51, otep.RemovedFromDevice: 52,
+}
+
+// statusID is the number of an event; one that the dictionary does not name has
+// that of the code which it counts as.
+func statusID(e otep.Event) int {
+	if id, ok := statusIDs[e.StatusCode]; ok {
+		return id
+	}
+	return statusIDs[otep.Project(e.StatusCode, e.Phase).Parent]
 }
 
 // Public gives what is known of a tracking number. Error: TRACKING_NOT_FOUND.
@@ -336,11 +345,8 @@ func pickupStatus(d cloud.Delivery, p cloud.Package) (status string, ok bool) {
 func history(t otep.Timeline, lang string, zone *time.Location) []Event {
 	out := make([]Event, 0, len(t.Events))
 	for _, e := range slices.Backward(t.Events) {
-		x := Event{Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *cloud.Stamp(e.OccurredAt.Time, zone),
+		x := Event{StatusID: statusID(e), Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *cloud.Stamp(e.OccurredAt.Time, zone),
 			RecordedAt: *cloud.Stamp(e.RecordedAt.Time, zone), IncidentReason: cloud.OrNull(e.IncidentReason), At: e.OccurredAt.Time}
-		if id, ok := statusIDs[e.StatusCode]; ok {
-			x.StatusID = &id
-		}
 		if l := e.Location.Public(); l != nil {
 			x.Location = &Place{Name: cloud.OrNull(l.Name), City: cloud.OrNull(l.City), Province: cloud.OrNull(l.Region), Country: cloud.OrNull(l.Country)}
 		}

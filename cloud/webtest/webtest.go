@@ -99,7 +99,9 @@ func (w *World) fill(t testing.TB) {
 	now := time.Now().UTC().Truncate(time.Second)
 	box := storetest.Box(t)
 	w.Business = cloud.Business{ID: 42, Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto", SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example"}
-	w.Other = cloud.Business{ID: 43, Code: "other", Name: "Other Freight", Timezone: "Europe/Berlin"}
+	contractors := cloud.Settings{Features: []cloud.Feature{{Family: "contractor_assignment", Enabled: true}}}
+	w.Business.Settings = contractors
+	w.Other = cloud.Business{Settings: contractors, ID: 43, Code: "other", Name: "Other Freight", Timezone: "Europe/Berlin"}
 	ch := cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}, Providers: []cloud.Provider{
 		{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now},
 		{ID: 18, BusinessID: 43, Code: "rival", Name: "Rival Post", Services: []string{"locker"}, CreatedAt: now}}}

@@ -400,3 +400,48 @@ func interceptions(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Empty(t, got)
 }
+
+// assignments come back as they were written, and one of an order is active.
+func assignments(t *testing.T, db *store.DB) {
+	r := rand.New(rand.NewPCG(9, 9))
+	states := []cloud.AssignmentStatus{cloud.AssignmentRevoked, cloud.AssignmentReleased}
+	var all []cloud.Assignment
+	for i := range cloud.AssignmentID(30) {
+		a := random[cloud.Assignment](r)
+		a.ID, a.BusinessID, a.OrderID, a.BrokerID, a.Status = i+1, 1+cloud.BusinessID(i%2), cloud.OrderID(i%5+1), cloud.AccountID(i%3+1), states[i%2]
+		all = append(all, a)
+	}
+	write(t, db, 0, &cloud.Changes{Assignments: all})
+	active := all[4]
+	active.Status = cloud.AssignmentActive
+	write(t, db, 0, &cloud.Changes{Assignments: []cloud.Assignment{active}})
+	all[4] = active
+	look(t, db, func(v cloud.View) {
+		got, err := v.Assignment(1, active.ID)
+		require.NoError(t, err)
+		require.Equal(t, active, got)
+		require.ErrorIs(t, second(v.Assignment(2, active.ID)), cloud.ErrNotFound)
+	})
+	for _, q := range []cloud.AssignmentQuery{{Limit: 50}, {BrokerID: 2, Limit: 50}, {OrderID: 3, Limit: 2, Offset: 1}, {Status: cloud.AssignmentActive, Limit: 9},
+		{Status: cloud.AssignmentReleased, BrokerID: 1, OrderID: 1, Limit: 9}, {Limit: 5, Offset: 99}} {
+		for b := range cloud.BusinessID(3) {
+			q.BusinessID = b + 1
+			var want []cloud.Assignment
+			for _, a := range slices.Backward(all) {
+				if a.BusinessID == q.BusinessID && (q.BrokerID == 0 || a.BrokerID == q.BrokerID) && (q.OrderID == 0 || a.OrderID == q.OrderID) && (q.Status == "" || a.Status == q.Status) {
+					want = append(want, a)
+				}
+			}
+			total, got, err := db.ListAssignments(t.Context(), q)
+			require.NoError(t, err)
+			require.Equal(t, len(want), total)
+			from := min(q.Offset, len(want))
+			require.Equal(t, append([]cloud.Assignment(nil), want[from:min(from+q.Limit, len(want))]...), append([]cloud.Assignment(nil), got...), "%+v", q)
+		}
+	}
+	twice := all[9]
+	twice.OrderID, twice.ID, twice.Status = active.OrderID, 99, cloud.AssignmentActive
+	require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Assignments: []cloud.Assignment{twice}}, nil
+	}))
+}

@@ -114,6 +114,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"DueDeliveries":            dueDeliveries,
 		"Orders":                   orders,
 		"OrderKeys":                orderKeys,
+		"Assignments":              assignments,
 		"OrderLists":               orderLists,
 		"OrderShipments":           orderShipments,
 		"OrderSearch":              orderSearch,
