@@ -308,6 +308,7 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	far = 43.6
 	exact.Recipient = &place
 	w.create(w.staff, exact)
+	w.rules(cloud.Rules{})
 	for _, c := range []cloud.Caller{w.broker, w.driver, {Account: cloud.Account{ID: 9, BusinessID: 42, Type: cloud.ProviderType}}} {
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Create(t.Context(), c, input(cloud.DeliveryOrder))))
 	}
