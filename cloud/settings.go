@@ -9,11 +9,14 @@ import (
 // a new business.
 type Settings struct {
 	DefaultLocale string `json:"default_locale,omitempty"` // empty: en
+	Country       string `json:"country,omitempty"`        // ISO 3166-1 alpha-2
+	Currency      string `json:"currency,omitempty"`       // ISO 4217
 	Rules
 	// CorrectionMinutes is how long after a deposit its compartments may be
 	// opened again, 0 to 60; nil is the usual time.
 	CorrectionMinutes *int      `json:"correction_window_minutes,omitempty"`
 	Features          []Feature `json:"features,omitempty"` // that were ever switched
+	Apps              []App     `json:"apps,omitempty"`     // that were ever set up
 }
 
 // Feature is a family of operations that a business may have.

@@ -30,6 +30,9 @@ type Config struct {
 	KnownScope   func(string) bool
 	KnownProfile func(string) bool
 	KnownLocale  func(string) bool
+	// Unavailable are families that this deployment does not have, or not yet:
+	// nobody can switch them on.
+	Unavailable []string
 }
 
 // Service is the feature.

@@ -12,8 +12,11 @@ import (
 // contractorAssignment is the family that only the platform switches.
 const contractorAssignment = "contractor_assignment"
 
+// smsMarketing has codes of its own while it is closed.
+const smsMarketing = "sms_marketing"
+
 // featureFamilies are what a business can have besides. All are off at first.
-var featureFamilies = []string{"order_chat", "ops_agent", "sms_marketing", contractorAssignment}
+var featureFamilies = []string{"order_chat", "ops_agent", smsMarketing, contractorAssignment}
 
 // Feature is a family of operations that a business may have.
 type Feature struct {
@@ -29,8 +32,8 @@ func featureOf(b cloud.Business, family string) cloud.Feature {
 	return cloud.Feature{Family: family}
 }
 
-func showFeature(f cloud.Feature) Feature {
-	out := Feature{f.Family, f.Enabled && !f.Revoked, "allowed"}
+func (s *Service) showFeature(f cloud.Feature) Feature {
+	out := Feature{f.Family, f.Enabled && !f.Revoked && !s.unavailable(f.Family), "allowed"}
 	if f.Revoked {
 		out.State = "revoked"
 	}
@@ -49,7 +52,7 @@ func (s *Service) ListFeatures(ctx context.Context, c cloud.Caller, _ None) (out
 		b, err := v.Business(c.Account.BusinessID)
 		out = FeaturesOutput{Result: err == nil}
 		for _, family := range featureFamilies {
-			out.Features = append(out.Features, showFeature(featureOf(b, family)))
+			out.Features = append(out.Features, s.showFeature(featureOf(b, family)))
 		}
 		return err
 	})
@@ -76,6 +79,8 @@ func (s *Service) Switch(ctx context.Context, c cloud.Caller, in SwitchInput) (F
 		switch {
 		case in.Family == contractorAssignment:
 			return cloud.E(cloud.Forbidden, "FORBIDDEN")
+		case *in.Enabled && s.unavailable(in.Family):
+			return s.closed(in.Family, *f)
 		case f.Revoked && *in.Enabled:
 			return cloud.E(cloud.Conflict, "FEATURE_REVOKED")
 		}
@@ -129,7 +134,7 @@ func (s *Service) saveFeature(ctx context.Context, c cloud.Caller, id cloud.Busi
 		f.Enabled = *on
 		others := slices.DeleteFunc(slices.Clone(b.Settings.Features), func(x cloud.Feature) bool { return x.Family == family })
 		b.Settings.Features = append(others, f)
-		out = FeatureOutput{Result: true, Feature: showFeature(f)}
+		out = FeatureOutput{Result: true, Feature: s.showFeature(f)}
 		line := audit(c, now, "feature_"+family, "business", int64(id))
 		line[0].BusinessID = id
 		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: line}, nil
@@ -139,6 +144,9 @@ func (s *Service) saveFeature(ctx context.Context, c cloud.Caller, id cloud.Busi
 
 // Gate is nil when a family is on for a business, else the error of its gate.
 func (s *Service) Gate(ctx context.Context, id cloud.BusinessID, family string) error {
+	if s.unavailable(family) {
+		return s.closed(family, cloud.Feature{})
+	}
 	var f cloud.Feature
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(id)
@@ -148,13 +156,27 @@ func (s *Service) Gate(ctx context.Context, id cloud.BusinessID, family string) 
 		}
 		return err
 	})
-	switch {
-	case err != nil || f.Enabled && !f.Revoked:
+	if err != nil || f.Enabled && !f.Revoked {
 		return err
+	}
+	return s.closed(family, f)
+}
+
+func (s *Service) unavailable(family string) bool { return slices.Contains(s.cfg.Unavailable, family) }
+
+// closed is the error of a family's gate (interface 14).
+func (s *Service) closed(family string, f cloud.Feature) error {
+	missing := s.unavailable(family)
+	code := "FEATURE_DISABLED"
+	switch {
+	case family == contractorAssignment && missing:
+		return &cloud.Error{Kind: cloud.Unavailable, Code: "MODULE_UNAVAILABLE", RetryAfter: 300}
 	case family == contractorAssignment:
 		return cloud.E(cloud.Forbidden, "MODULE_DISABLED")
-	case f.Revoked && family == "sms_marketing":
-		return &cloud.Error{Kind: cloud.Conflict, Code: "FEATURE_REVOKED", Members: map[string]any{"feature_enabled": false}}
+	case family == smsMarketing && missing:
+		code = "FEATURE_NOT_MIGRATED"
+	case family == smsMarketing && f.Revoked:
+		code = "FEATURE_REVOKED"
 	}
-	return &cloud.Error{Kind: cloud.Conflict, Code: "FEATURE_DISABLED", Members: map[string]any{"feature_enabled": false}}
+	return &cloud.Error{Kind: cloud.Conflict, Code: code, Members: map[string]any{"feature_enabled": false}}
 }

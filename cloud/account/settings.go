@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -9,14 +10,16 @@ import (
 
 // Settings are a business's own.
 type Settings struct {
-	Timezone      string `json:"timezone"`
-	DefaultLocale string `json:"default_locale"`
+	Timezone      string  `json:"timezone"`
+	DefaultLocale string  `json:"default_locale"`
+	Country       *string `json:"country"`  // ISO 3166-1 alpha-2, null when none was chosen
+	Currency      *string `json:"currency"` // ISO 4217, null when none was chosen
 	cloud.Rules
 	CorrectionWindow int `json:"correction_window_minutes"`
 }
 
 func showSettings(b cloud.Business) Settings {
-	return Settings{Timezone: b.Timezone, DefaultLocale: b.Settings.Locale(), Rules: b.Settings.Rules,
+	return Settings{Timezone: b.Timezone, DefaultLocale: b.Settings.Locale(), Country: cloud.OrNull(b.Settings.Country), Currency: cloud.OrNull(b.Settings.Currency), Rules: b.Settings.Rules,
 		CorrectionWindow: int(b.Settings.Correction(15*time.Minute) / time.Minute)}
 }
 
@@ -40,6 +43,8 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out
 type SettingsInput struct {
 	Timezone           *string `json:"timezone" max:"64" doc:"IANA name, such as America/Toronto"`
 	DefaultLocale      *string `json:"default_locale" enum:"en,zh-Hans,zh-Hant,fr,de,es"`
+	Country            *string `json:"country" doc:"ISO 3166-1 alpha-2, such as CA"`
+	Currency           *string `json:"currency" doc:"ISO 4217, such as CAD"`
 	InterceptionReview *bool   `json:"interception_review"`
 	SelfApproval       *bool   `json:"allow_self_approval"`
 	CorrectionWindow   *int    `json:"correction_window_minutes" min:"0" max:"60"`
@@ -50,6 +55,11 @@ type SettingsInput struct {
 	DriverAccepts      *bool   `json:"driver_acceptance_required"`
 }
 
+var (
+	country  = regexp.MustCompile(`^[A-Z]{2}$`)
+	currency = regexp.MustCompile(`^[A-Z]{3}$`)
+)
+
 func (s *Service) checkSettings(in SettingsInput) error {
 	f := fields{}
 	if z := in.Timezone; z != nil {
@@ -59,6 +69,12 @@ func (s *Service) checkSettings(in SettingsInput) error {
 	}
 	if in.DefaultLocale != nil && !s.cfg.KnownLocale(*in.DefaultLocale) {
 		f.add("default_locale", "The value is not one of those allowed.")
+	}
+	if x := in.Country; x != nil && !country.MatchString(*x) {
+		f.add("country", "Use a country code such as CA.")
+	}
+	if x := in.Currency; x != nil && !currency.MatchString(*x) {
+		f.add("currency", "Use a currency code such as CAD.")
 	}
 	if m := in.CorrectionWindow; m != nil && (*m < 0 || *m > 60) {
 		f.add("correction_window_minutes", "The value must be between 0 and 60.")
@@ -81,6 +97,8 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		r := &b.Settings.Rules
 		set(&b.Timezone, in.Timezone)
 		set(&b.Settings.DefaultLocale, in.DefaultLocale)
+		set(&b.Settings.Country, in.Country)
+		set(&b.Settings.Currency, in.Currency)
 		set(&r.InterceptionReview, in.InterceptionReview)
 		set(&r.SelfApproval, in.SelfApproval)
 		set(&r.ExactGeocodes, in.ExactGeocodes)

@@ -45,7 +45,7 @@ func (c Config) keeping() []catalog.Operation {
 		return o
 	}
 	feature := func(o catalog.Operation, types []cloud.AccountType) catalog.Operation {
-		o.Types, o.Tag = types, "Client"
+		o.Types, o.Tag = types, "Features"
 		if o.Method != "GET" {
 			o.Scopes = settingsWrite
 		}
@@ -77,7 +77,7 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(admin(row("settings.find", "The business's settings", "GET", "/settings")), a.FindSettings, nil),
 		catalog.Define(admin(row("settings.save", "Change settings", "PUT", "/settings")), a.SaveSettings, nil),
 		catalog.Define(feature(row("features.list", "What the business has besides", "GET", "/features"), staff), a.ListFeatures, nil),
-		catalog.Define(admin(row("features.switch", "Switch a family of operations", "PUT", "/features/{family}", "FEATURE_NOT_FOUND", "FEATURE_REVOKED")), a.Switch, nil),
+		catalog.Define(feature(row("features.switch", "Switch a family of operations", "PUT", "/features/{family}", "FEATURE_NOT_FOUND", "FEATURE_REVOKED", "FEATURE_NOT_MIGRATED"), admins), a.Switch, nil),
 		catalog.Define(feature(row("admin.features.grant", "Allow or revoke a family for a business", "PUT", "/admin/features/{family}/{business_id}", "FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"), platform), a.Grant, nil),
 		catalog.Define(admin(row("providers.list", "The providers of the business", "GET", "/providers")), a.ListProviders, nil),
 		catalog.Define(admin(row("providers.find", "One of the business's providers", "GET", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.FindProvider, nil),

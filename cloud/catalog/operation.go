@@ -98,6 +98,7 @@ type Answer struct {
 	Body    any
 	Headers [][2]string
 	ETag    bool   // over the body, with 304
+	Tag     string // that stands for the body, where its bytes say more; with 304
 	Type    string // of Body; "" is application/json
 	// About is the shipment that a kept answer is about; 0 keeps nothing.
 	About cloud.ShipmentID

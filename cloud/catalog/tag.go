@@ -7,7 +7,9 @@ var tags = []string{"Broker Order Assignments", "User", "Driver", "Client", "Shi
 	"OCR", "POI", "Dataset", "Alliance", "Tracking", "Customer", "ThirdPartyDelivery", "Warehouse Transfer", "InstantRider", "OTEP", "Custom Maps",
 	"Loading Planner", "Packing Plans", "Smart Locker", "Webhooks", "Warehouse Mobile", "Platform Apps", "Dispatch", "Device Operations", "Reservations",
 	"Driver Route Board", "Locker Resale", "Luggage Relay", "Locker Storage", "Consolidation", "Order Chat", "Operations AI Agent", "SMS Marketing",
-	"Device Orders", "Documents", "Fleets", "Locker Shop", "Pick Batching"}
+	"Device Orders", "Documents", "Fleets", "Locker Shop", "Pick Batching",
+	// Ours, where operations fit none of those.
+	"Features"}
 
 // Tags lists the interface areas.
 func Tags() []string { return slices.Clone(tags) }

@@ -21,7 +21,10 @@ var pages = map[string]texts{
 	"oops.body":     {"The address may be old or mistyped. Start again from the search.", "地址可能已过期或输入有误。请从查询页重新开始。", "網址可能已過期或輸入有誤。請從查詢頁重新開始。", "L’adresse est peut-être ancienne ou mal saisie. Repartez de la recherche.", "Die Adresse ist vielleicht alt oder vertippt. Bitte neu mit der Suche beginnen.", "La dirección puede ser antigua o estar mal escrita. Vuelva a empezar por la búsqueda."},
 	"trouble.title": {"That did not work", "操作未成功", "操作未成功", "Cela n’a pas marché", "Das hat nicht geklappt", "No ha funcionado"},
 
-	"assignment_released": {"The order is back with the business.", "订单已交还给企业。", "訂單已交還給企業。", "La commande est rendue à l’entreprise.", "Der Auftrag ist wieder beim Unternehmen.", "El pedido vuelve a la empresa."},
+	"app.local_delivery":     {"Local delivery", "同城配送", "同城配送", "Livraison locale", "Zustellung vor Ort", "Entrega local"},
+	"app.update_required":    {"This version no longer works. Please update the app.", "此版本已停用，请更新应用。", "此版本已停用，請更新應用程式。", "Cette version ne fonctionne plus. Mettez l’application à jour.", "Diese Version geht nicht mehr. Bitte die App aktualisieren.", "Esta versión ya no funciona. Actualice la aplicación."},
+	"app.update_recommended": {"A newer version is there. We recommend the update.", "已有新版本，建议更新。", "已有新版本，建議更新。", "Une version plus récente existe. Nous conseillons la mise à jour.", "Es gibt eine neuere Version. Wir empfehlen, sie zu laden.", "Hay una versión más nueva. Recomendamos actualizar."},
+	"assignment_released":    {"The order is back with the business.", "订单已交还给企业。", "訂單已交還給企業。", "La commande est rendue à l’entreprise.", "Der Auftrag ist wieder beim Unternehmen.", "El pedido vuelve a la empresa."},
 
 	"track.title":     {"Track a parcel", "查询包裹", "查詢包裹", "Suivre un colis", "Paket verfolgen", "Seguir un paquete"},
 	"track.lead":      {"Enter the number from your message. No account needed.", "输入通知中的单号即可，无需账户。", "輸入通知中的單號即可，無須帳戶。", "Saisissez le numéro de votre message. Sans compte.", "Geben Sie die Nummer aus Ihrer Nachricht ein. Ohne Konto.", "Introduzca el número de su mensaje. Sin cuenta."},

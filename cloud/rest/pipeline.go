@@ -186,7 +186,7 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, q *qu
 	if a.Status == 0 {
 		a.Status = cmp.Or(op.Status, fasthttp.StatusOK)
 	}
-	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag, about: a.About}
+	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About}
 }
 
 func isShown(err error) bool {

@@ -181,7 +181,11 @@ func (s *Server) handler() fasthttp.RequestHandler {
 			s.cfg.Pages(ctx)
 			return
 		}
-		s.refuse(ctx, cloud.E(cloud.NotFound, "NOT_FOUND"))
+		c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+		defer cancel()
+		state, err := s.cfg.Pipeline.Unknown(c, string(ctx.Path()), s.who(ctx))
+		limitHeaders(ctx, state)
+		s.refuse(ctx, err)
 	})
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))

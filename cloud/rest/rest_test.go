@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/app"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
@@ -55,10 +56,11 @@ type rig struct {
 // options are what a test may change.
 type options struct {
 	Config
-	Limits    catalog.Limits
-	Gate      auth.GateConfig
-	Enrol     func(context.Context, string, string) (any, error)
-	FindToken func(context.Context, [32]byte) (auth.Session, error)
+	Limits      catalog.Limits
+	Gate        auth.GateConfig
+	Unavailable []string // families
+	Enrol       func(context.Context, string, string) (any, error)
+	FindToken   func(context.Context, [32]byte) (auth.Session, error)
 }
 
 func newRig(t testing.TB, change func(*options)) *rig { return rigOn(t, webtest.New(t), change) }
@@ -74,10 +76,10 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	if change != nil {
 		change(&o)
 	}
-	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known, Unavailable: o.Unavailable})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Feature: accounts.Gate, Limits: o.Limits})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/app"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
@@ -28,15 +30,24 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// notBuilt are the families that this version does not have.
+var notBuilt = []string{"order_chat", "ops_agent", "sms_marketing"}
+
 // faces builds what is served over HTTP.
 func (s *Server) faces() error {
 	service := auth.New(s.Store)
 	gate := auth.NewGate(service, auth.GateConfig{})
 	parcels := tracking.New(s.Store)
-	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known,
+		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable)})
+	var languages []string
+	for _, l := range locale.All() {
+		languages = append(languages, l.Code)
+	}
+	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Enrol: s.enrol})
+		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Apps: apps, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})

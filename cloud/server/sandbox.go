@@ -115,7 +115,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 	ids := idGiver{v: v}
 	biz := cloud.Business{ID: cloud.BusinessID(ids.next(cloud.BusinessIDs)), Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto",
 		SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example",
-		Settings: cloud.Settings{Features: []cloud.Feature{{Family: "order_chat", Enabled: true}, {Family: "contractor_assignment", Enabled: true}}}}
+		Settings: cloud.Settings{Country: "CA", Currency: "CAD", Apps: []cloud.App{{Code: "customer-app", Enabled: true}, {Code: "driver-app", Enabled: true}}, Features: []cloud.Feature{{Family: "order_chat", Enabled: true}, {Family: "contractor_assignment", Enabled: true}}}}
 	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
 		Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
 	ch := &cloud.Changes{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}

@@ -58,6 +58,10 @@ type Config struct {
 	// empty: none.
 	OTLPEndpoint string
 
+	// Unavailable are families of operations that are not offered here, or not
+	// yet: contractor_assignment.
+	Unavailable []string
+
 	Limits  catalog.Limits // calls a minute
 	Session time.Duration  // door session; 0: ten minutes
 	// WrapDevices stands between broker and device link, for tests that lose,

@@ -11,6 +11,7 @@ import (
 
 const (
 	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE id = $1`
+	sqlBusinessByCode   = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE code = $1`
 	sqlProvider         = `SELECT ` + providerColumns + ` FROM provider WHERE id = $1`
 	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
 	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
@@ -198,6 +199,11 @@ func (db *DB) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
 // FindAccount finds an account.
 func (db *DB) FindAccount(ctx context.Context, id cloud.AccountID) (cloud.Account, error) {
 	return readOne(ctx, db, sqlAccount, scanAccount, int64(id))
+}
+
+// FindBusinessByCode finds a business by its code.
+func (db *DB) FindBusinessByCode(ctx context.Context, code string) (cloud.Business, error) {
+	return readOne(ctx, db, sqlBusinessByCode, scanBusiness, code)
 }
 
 // FindAccountByEmail finds the account that signs in with email, in any case.

@@ -42,8 +42,9 @@ type settings struct {
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
 		HTTP          bool     `yaml:"http" json:"http"`
 	} `yaml:"webhook" json:"webhook"`
-	OTLPEndpoint string `yaml:"otlp_endpoint" json:"otlp_endpoint"`
-	LogLevel     string `yaml:"log_level" json:"log_level"`
+	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
+	LogLevel     string   `yaml:"log_level" json:"log_level"`
+	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
 
 	networks []netip.Prefix
 }
@@ -138,6 +139,11 @@ func (s *settings) check() error {
 	if s.OTLPEndpoint != "" && !isURL(s.OTLPEndpoint, "http", "https") {
 		bad("otlp_endpoint: use the collector's address, such as http://collector:4318; secrets go into OTEL_EXPORTER_OTLP_HEADERS")
 	}
+	for _, f := range s.Unavailable {
+		if f != "contractor_assignment" {
+			bad("unavailable %q: only contractor_assignment can be left out", f)
+		}
+	}
 	s.checkBrokers(bad)
 	s.networks = nil
 	for _, n := range s.Webhook.AllowNetworks {
@@ -212,7 +218,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, OTLPEndpoint: s.OTLPEndpoint, Log: log}
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.

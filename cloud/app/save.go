@@ -1,0 +1,230 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// ByCode names an app.
+type ByCode struct {
+	Code string `path:"app_code" doc:"customer-app or driver-app"`
+}
+
+// None is the input of operations that take none.
+type None struct{}
+
+// AppOutput shows how a business wants an app.
+type AppOutput struct {
+	Result bool      `json:"result"`
+	App    cloud.App `json:"app"`
+}
+
+// AppsOutput lists the apps that there are.
+type AppsOutput struct {
+	Result bool        `json:"result"`
+	Apps   []cloud.App `json:"apps"`
+}
+
+// List lists every app as the caller's business wants it.
+func (s *Service) List(ctx context.Context, c cloud.Caller, _ None) (AppsOutput, error) {
+	out := AppsOutput{Result: true}
+	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		for _, k := range kinds {
+			a, _ := find(b, k.code)
+			out.Apps = append(out.Apps, a)
+		}
+		return err
+	})
+}
+
+// Find shows one app. Error: APP_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByCode) (out AppOutput, err error) {
+	k, err := kindOf(in.Code)
+	if err != nil {
+		return out, err
+	}
+	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		out.Result = err == nil
+		out.App, _ = find(b, k.code)
+		return err
+	})
+}
+
+// SaveInput changes how a business wants an app. Members that are absent stay
+// as they are; an empty text goes back to the usual.
+type SaveInput struct {
+	Code         string                      `path:"app_code" json:"-"`
+	Enabled      *bool                       `json:"enabled"`
+	Name         *string                     `json:"name" max:"64"`
+	LogoURL      *string                     `json:"logo_url" doc:"https"`
+	IconURL      *string                     `json:"icon_url" doc:"https"`
+	Colors       map[string]string           `json:"colors" doc:"primary, on_primary, accent, background, surface, text as #RRGGBB"`
+	Radius       *int                        `json:"radius" min:"0" max:"32" doc:"Pixels"`
+	FontFamily   *string                     `json:"font_family" max:"64"`
+	DarkMode     *string                     `json:"dark_mode" enum:"auto,light,dark"`
+	SupportURL   *string                     `json:"support_url" doc:"https"`
+	PrivacyURL   *string                     `json:"privacy_url" doc:"https"`
+	TermsURL     *string                     `json:"terms_url" doc:"https"`
+	QuickActions []string                    `json:"quick_actions" doc:"Shortcuts in their order; those left out are hidden"`
+	Off          []string                    `json:"off" doc:"Capabilities that the business does not want"`
+	Versions     map[string]cloud.AppVersion `json:"versions" doc:"By platform: ios, android"`
+}
+
+// fields collects messages about input fields.
+type fields map[string][]string
+
+func (f fields) add(path, message string) { f[path] = append(f[path], message) }
+
+func (f fields) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
+}
+
+func (f fields) oneOf(path, s string, allowed ...string) {
+	if !slices.Contains(allowed, s) {
+		f.add(path, "This is none of the values allowed here.")
+	}
+}
+
+func (f fields) each(path string, list, allowed []string) {
+	for i, s := range list {
+		f.oneOf(fmt.Sprintf("%s.%d", path, i), s, allowed...)
+		if slices.Contains(list[:i], s) {
+			f.add(fmt.Sprintf("%s.%d", path, i), "This is there twice.")
+		}
+	}
+}
+
+func (f fields) version(path, s string) {
+	if s != "" && (!semver.IsValid("v"+s) || len(s) > 64) {
+		f.add(path, "Use a version such as 2.4.0.")
+	}
+}
+
+// address checks an address that browsers and apps open.
+func (f fields) address(path string, s *string) {
+	if s == nil || *s == "" {
+		return
+	}
+	u, err := url.Parse(*s)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(*s) > 512 {
+		f.add(path, "Use an address that begins with https://.")
+	}
+}
+
+func (f fields) text(path string, s *string) {
+	if s != nil && (utf8.RuneCountInString(*s) > 64 || !utf8.ValidString(*s)) {
+		f.add(path, "This is too long.")
+	}
+}
+
+var color = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
+
+func (in SaveInput) check() error {
+	f := fields{}
+	f.text("name", in.Name)
+	f.text("font_family", in.FontFamily)
+	for path, s := range map[string]*string{"logo_url": in.LogoURL, "icon_url": in.IconURL, "support_url": in.SupportURL, "privacy_url": in.PrivacyURL, "terms_url": in.TermsURL} {
+		f.address(path, s)
+	}
+	for name, value := range in.Colors {
+		if colors[name] == "" || !color.MatchString(value) {
+			f.add("colors", "Use names such as primary with colours such as #0B5FFF.")
+		}
+	}
+	if in.Radius != nil && (*in.Radius < 0 || *in.Radius > 32) {
+		f.add("radius", "The value is out of range.")
+	}
+	if in.DarkMode != nil {
+		f.oneOf("dark_mode", *in.DarkMode, "", "auto", "light", "dark")
+	}
+	f.each("quick_actions", in.QuickActions, actions)
+	var known []string
+	for name := range (&Capabilities{}).switches() {
+		known = append(known, name)
+	}
+	f.each("off", in.Off, known)
+	for platform, v := range in.Versions {
+		path := "versions." + platform
+		f.oneOf(path, platform, "ios", "android")
+		f.version(path+".latest", v.Latest)
+		f.version(path+".minimum", v.Minimum)
+		f.version(path+".recommended", v.Recommended)
+		f.address(path+".store_url", &v.StoreURL)
+	}
+	return f.err()
+}
+
+// Save changes how the caller's business wants an app. Errors: APP_NOT_FOUND,
+// VALIDATION_FAILED.
+func (s *Service) Save(ctx context.Context, c cloud.Caller, in SaveInput) (out AppOutput, err error) {
+	k, err := kindOf(in.Code)
+	if err != nil {
+		return out, err
+	}
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		a, _ := find(b, k.code)
+		in.apply(&a)
+		others := slices.DeleteFunc(slices.Clone(b.Settings.Apps), func(x cloud.App) bool { return x.Code == k.code })
+		b.Settings.Apps = append(others, a)
+		out = AppOutput{Result: true, App: a}
+		detail, err := json.Marshal(map[string]any{"enabled": a.Enabled})
+		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),
+			Action: "app_saved", Target: "app:" + k.code, Detail: string(detail)}}}, err
+	})
+	if err != nil {
+		return AppOutput{}, err
+	}
+	return out, nil
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (in SaveInput) apply(a *cloud.App) {
+	set(&a.Enabled, in.Enabled)
+	for _, x := range []struct{ to, from *string }{{&a.Name, in.Name}, {&a.LogoURL, in.LogoURL}, {&a.IconURL, in.IconURL}, {&a.FontFamily, in.FontFamily}, {&a.DarkMode, in.DarkMode},
+		{&a.SupportURL, in.SupportURL}, {&a.PrivacyURL, in.PrivacyURL}, {&a.TermsURL, in.TermsURL}} {
+		set(x.to, x.from)
+	}
+	if in.Colors != nil {
+		a.Colors = in.Colors
+	}
+	if in.Radius != nil {
+		a.Radius = in.Radius
+	}
+	if in.QuickActions != nil {
+		a.QuickActions = in.QuickActions
+	}
+	if in.Off != nil {
+		a.Off = in.Off
+	}
+	if in.Versions != nil {
+		a.Versions = in.Versions
+	}
+}
