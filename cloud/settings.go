@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,26 @@ type Settings struct {
 	CorrectionMinutes *int      `json:"correction_window_minutes,omitempty"`
 	Features          []Feature `json:"features,omitempty"` // that were ever switched
 	Apps              []App     `json:"apps,omitempty"`     // that were ever set up
+	// Prices are those of local deliveries; nil: orders have none.
+	Prices *PriceList `json:"prices,omitempty"`
+}
+
+// PriceList is what local deliveries cost, in the business's currency.
+type PriceList struct {
+	Base              Money    `json:"base"`
+	IncludedKilograms int      `json:"included_kilograms"` // in the base price
+	PerKilogram       Money    `json:"per_kilogram"`       // for each begun one beyond
+	PerPackage        Money    `json:"per_package"`        // for each beyond the first
+	CODFee            Money    `json:"cod_fee"`
+	TaxCode           string   `json:"tax_code"`      // tax_gst, tax_pst, tax_hst; "" without tax
+	TaxPercent        float64  `json:"tax_percent"`   // 0 to 100, to the thousandth
+	Countries         []string `json:"countries"`     // ISO 3166-1 alpha-2; empty: everywhere
+	MaxKilograms      int      `json:"max_kilograms"` // of an order; 0: any
+}
+
+// Serves reports whether deliveries are made in a country.
+func (l *PriceList) Serves(country string) bool {
+	return len(l.Countries) == 0 || slices.Contains(l.Countries, country)
 }
 
 // Feature is a family of operations that a business may have.

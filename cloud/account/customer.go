@@ -138,7 +138,12 @@ func (s *Service) saveCustomer(ctx context.Context, c cloud.Caller, in CustomerI
 }
 
 // PricesHidden reports whether a caller does not see the prices of a family of
-// orders.
+// orders: customers from whom the business hides them, and those who only carry
+// the goods.
 func PricesHidden(c cloud.Caller, family string) bool {
+	switch c.Account.Type {
+	case cloud.Broker, cloud.DriverAccount:
+		return true
+	}
 	return c.Account.Type == cloud.Customer && slices.Contains(c.Account.PriceHidden, family)
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -116,4 +117,79 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		return SettingsOutput{}, err
 	}
 	return out, nil
+}
+
+// PricesOutput shows what local deliveries cost; null when orders have no price.
+type PricesOutput struct {
+	Result bool             `json:"result"`
+	Prices *cloud.PriceList `json:"prices"`
+}
+
+// FindPrices shows the price list of the caller's business.
+func (s *Service) FindPrices(ctx context.Context, c cloud.Caller, _ None) (out PricesOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		out = PricesOutput{Result: err == nil, Prices: b.Settings.Prices}
+		return err
+	})
+	return out, err
+}
+
+// PricesInput replaces the price list; null takes it away.
+type PricesInput struct {
+	Prices *cloud.PriceList `json:"prices"`
+}
+
+func checkPrices(l *cloud.PriceList) error {
+	if l == nil {
+		return nil
+	}
+	f := fields{}
+	for path, m := range map[string]cloud.Money{"base": l.Base, "per_kilogram": l.PerKilogram, "per_package": l.PerPackage, "cod_fee": l.CODFee} {
+		if m < 0 || m > 100_000_00 {
+			f.add("prices."+path, "The value must be between 0 and 100000.")
+		}
+	}
+	for path, n := range map[string]int{"included_kilograms": l.IncludedKilograms, "max_kilograms": l.MaxKilograms} {
+		if n < 0 || n > 100_000 {
+			f.add("prices."+path, "The value must be between 0 and 100000.")
+		}
+	}
+	if !(l.TaxPercent >= 0 && l.TaxPercent <= 100) {
+		f.add("prices.tax_percent", "The value must be between 0 and 100.")
+	}
+	if !slices.Contains([]string{"tax_gst", "tax_pst", "tax_hst"}, l.TaxCode) && (l.TaxCode != "" || l.TaxPercent > 0) {
+		f.add("prices.tax_code", "The value is not one of those allowed.")
+	}
+	for _, x := range l.Countries {
+		if !country.MatchString(x) {
+			f.add("prices.countries", "Use a country code such as CA.")
+		}
+	}
+	return f.err()
+}
+
+// SavePrices replaces the price list of the caller's business. Orders that there
+// are keep their price. Errors: VALIDATION_FAILED, also while the business has no
+// currency.
+func (s *Service) SavePrices(ctx context.Context, c cloud.Caller, in PricesInput) (out PricesOutput, err error) {
+	if err := checkPrices(in.Prices); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		if in.Prices != nil && b.Settings.Currency == "" {
+			f := fields{}
+			f.add("prices", "Choose the currency in the settings first.")
+			return nil, f.err()
+		}
+		b.Settings.Prices = in.Prices
+		out = PricesOutput{Result: true, Prices: in.Prices}
+		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: audit(c, now, "prices_saved", "business", int64(b.ID))}, nil
+	})
+	return out, err
 }

@@ -51,6 +51,10 @@ func (c Config) keeping() []catalog.Operation {
 		}
 		return o
 	}
+	like := func(o catalog.Operation, example any) catalog.Operation {
+		o.Example = example
+		return o
+	}
 	made := func(o catalog.Operation) catalog.Operation {
 		o.Status = 201
 		return o
@@ -76,6 +80,9 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(admin(row("customers.edit", "Change a customer, or switch one off", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.ChangeCustomer, nil),
 		catalog.Define(admin(row("settings.find", "The business's settings", "GET", "/settings")), a.FindSettings, nil),
 		catalog.Define(admin(row("settings.save", "Change settings", "PUT", "/settings")), a.SaveSettings, nil),
+		catalog.Define(admin(row("settings.prices.find", "What local deliveries cost", "GET", "/settings/prices")), a.FindPrices, nil),
+		catalog.Define(like(admin(row("settings.prices.save", "Change what local deliveries cost", "PUT", "/settings/prices")), account.PricesInput{Prices: &cloud.PriceList{Base: 899, IncludedKilograms: 5,
+			PerKilogram: 50, PerPackage: 200, CODFee: 150, TaxCode: "tax_hst", TaxPercent: 13, Countries: []string{"CA"}, MaxKilograms: 500}}), a.SavePrices, nil),
 		catalog.Define(feature(row("features.list", "What the business has besides", "GET", "/features"), staff), a.ListFeatures, nil),
 		catalog.Define(feature(row("features.switch", "Switch a family of operations", "PUT", "/features/{family}", "FEATURE_NOT_FOUND", "FEATURE_REVOKED", "FEATURE_NOT_MIGRATED"), admins), a.Switch, nil),
 		catalog.Define(feature(row("admin.features.grant", "Allow or revoke a family for a business", "PUT", "/admin/features/{family}/{business_id}", "FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"), platform), a.Grant, nil),

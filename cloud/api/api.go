@@ -47,6 +47,11 @@ func New(c Config) *catalog.Catalog {
 	return catalog.New(rows...)
 }
 
+// PricesHidden says whether a caller sees no prices in an operation's answers.
+func PricesHidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool, error) {
+	return account.PricesHidden(c, o.Family), nil
+}
+
 // Who may call.
 var (
 	providers = []cloud.AccountType{cloud.ProviderType}

@@ -53,9 +53,13 @@ func (c Config) orders() []catalog.Operation {
 	}
 	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
 	return []catalog.Operation{
-		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED"), func(r *catalog.Operation) {
+		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
 		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
+		catalog.Define(with(row("orders.rate", "What an order would cost", "POST", "/api/v1/orders/rate", makers), func(r *catalog.Operation) {
+			r.Scopes, r.Risk, r.Group = ordersRead, "", catalog.Quotes
+			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
+		}), o.Rate, nil),
 		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
 		catalog.Define(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), o.Search, nil),
 		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", withOrders, unknown, "AMBIGUOUS_ORDER_REF"),

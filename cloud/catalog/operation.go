@@ -85,6 +85,7 @@ const (
 	General   Group = iota
 	Replay          // redeliveries and test sends
 	Batch           // batch and asynchronous submissions
+	Quotes          // of prices
 	Ingest          // by provider
 	Unlimited       // the operation limits itself
 )

@@ -34,6 +34,7 @@ type Limits struct {
 	Anonymous     int // per address; 60
 	Replay        int // redeliveries and test sends per token; 30
 	Batch         int // batches per token; 20
+	Quotes        int // quotes per token; 120
 	Doors         int // remote openings per cabinet; 30
 	Ingest        int // tracking uploads per provider; 6,000
 }
@@ -42,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 	for _, x := range []struct {
 		v     *int
 		usual int
-	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
+	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Quotes, 120}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
 		if *x.v == 0 {
 			*x.v = x.usual
 		}
@@ -175,6 +176,8 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
 		return p.Take("replay/"+key, lim.Replay)
 	case Batch:
 		return p.Take("batch/"+key, lim.Batch)
+	case Quotes:
+		return p.Take("quotes/"+key, lim.Quotes)
 	}
 	return state
 }

@@ -85,3 +85,34 @@ func TestAssignmentsAsFields(t *testing.T) {
 	require.Empty(t, m["errors"])
 	require.Equal(t, false, m["data"].(map[string]any)["revokeBrokerOrderAssignments"].(map[string]any)["result"])
 }
+
+// Fields of prices are null for whom they are hidden from, and say so.
+func TestHiddenPricesAsFields(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	customer := r.w.Tokens[cloud.Customer]
+	b := r.w.Business
+	b.Settings.Currency, b.Settings.Prices = "CAD", &cloud.PriceList{Base: 123450}
+	r.w.Write(t, cloud.Changes{Businesses: []cloud.Business{b}})
+	create := `mutation { clientOrderCreate(input: {type: D, packages: [{weight: 1}], recipient: {name: "Ada", address_line1: "1 Elm St", city: "Toronto", province: "ON", postal_code: "M5H 2N2", country: "CA"}}) { order_id total_price currency price_hidden order { shipping_price price_hidden } } }`
+	_, m := r.ask(create, nil, customer)
+	require.Empty(t, m["errors"])
+	require.Equal(t, 1234.5, m["data"].(map[string]any)["clientOrderCreate"].(map[string]any)["total_price"])
+	require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		a, err := v.Account(5)
+		a.PriceHidden = []string{cloud.LocalDelivery}
+		return &cloud.Changes{Accounts: []cloud.Account{a}}, err
+	}))
+	_, m = r.ask(create, nil, customer)
+	require.Empty(t, m["errors"])
+	out := m["data"].(map[string]any)["clientOrderCreate"].(map[string]any)
+	require.Nil(t, out["total_price"])
+	require.Nil(t, out["currency"])
+	require.Equal(t, true, out["price_hidden"])
+	require.Equal(t, map[string]any{"shipping_price": nil, "price_hidden": true}, out["order"])
+	_, m = r.ask(`{ orders { orders { total_price tax paid_amount price_details price_hidden } } }`, nil, customer)
+	require.Empty(t, m["errors"])
+	for _, o := range m["data"].(map[string]any)["orders"].(map[string]any)["orders"].([]any) {
+		require.Equal(t, map[string]any{"total_price": nil, "tax": nil, "paid_amount": nil, "price_details": nil, "price_hidden": true}, o)
+	}
+}

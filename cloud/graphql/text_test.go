@@ -91,6 +91,6 @@ func TestTheSchemaHoldsThatOfTheText(t *testing.T) {
 const notBuilt = " labelserviceRate webhookSettings webhookDeliveryLogs routes route buildRouteOptions labelserviceSubmitOrder clientBuildRoute webhookSettingsUpdate "
 
 // notKept are the members of inputs that would have no meaning: there are
-// neither warehouses nor address books nor rates, and no service that finds
-// places, so that given coordinates always stay.
-const notKept = " warehouse_id address_book_id rate_id geocode "
+// neither warehouses nor address books, and no service that finds places, so
+// that given coordinates always stay.
+const notKept = " warehouse_id address_book_id geocode "

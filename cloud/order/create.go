@@ -36,6 +36,7 @@ type CreateInput struct {
 	Declared          *cloud.Money      `json:"declared_value"`
 	Hold              bool              `json:"hold"`
 	Skills            []string          `json:"required_skills"` // of the driver
+	RateID            string            `json:"rate_id"`         // of a rate, whose price the order gets
 	ExternalID        string            `json:"external_order_id"`
 	Metadata          map[string]string `json:"metadata"`
 }
@@ -122,6 +123,9 @@ func (in *CreateInput) check(now time.Time) error {
 	f.oneOf("age_verification", strconv.Itoa(in.AgeVerification), "0", "18", "19", "21")
 	f.money("cod_amount", in.COD)
 	f.money("declared_value", in.Declared)
+	if len(in.RateID) > 4096 {
+		f.add("rate_id", "This is too long.")
+	}
 	f.text("external_order_id", in.ExternalID, 128)
 	f.metadata(in.Metadata)
 	f.skills(in.Skills)
@@ -204,6 +208,9 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 	}
 	w := &work{v: v, c: c, now: now}
 	if err := w.open(in); err != nil {
+		return CreateOutput{}, nil, err
+	}
+	if err := w.charge(s.box, b, in.RateID); err != nil {
 		return CreateOutput{}, nil, err
 	}
 	w.did(operation, 0, "", nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 func numbered(n int) (out []order.CreateInput) {
@@ -55,7 +56,9 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, workers)
 	for range workers {
-		go func() { ended <- order.New(order.Config{Store: w.db}).Run(ctx, slog.New(slog.DiscardHandler)) }()
+		go func() {
+			ended <- order.New(order.Config{Store: w.db, Sealer: storetest.Box(w.t)}).Run(ctx, slog.New(slog.DiscardHandler))
+		}()
 	}
 	var out order.JobOutput
 	require.Eventually(w.t, func() bool {

@@ -41,11 +41,14 @@ type Config struct {
 	// SignFile is the address at which a stored file can be read until then. nil
 	// leaves addresses of files out.
 	SignFile func(path string, until time.Time) string
+	// Sealer keeps rates from being made up.
+	Sealer Sealer
 }
 
 // Service is the feature.
 type Service struct {
 	store   Store
+	box     Sealer
 	sign    func(path string, until time.Time) string
 	now     func() time.Time
 	wake    chan struct{}
@@ -54,7 +57,7 @@ type Service struct {
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	return &Service{store: cfg.Store, sign: cfg.SignFile, now: time.Now, wake: make(chan struct{}, 1)}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

@@ -29,7 +29,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
-	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, SignFile: signed})}
+	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t)})}
 	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}

@@ -26,6 +26,7 @@ import (
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 )
@@ -75,7 +76,7 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 		change(&cfg)
 	}
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, nil)})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, nil)})
 	if cfg.Interface == nil {
 		cfg.Interface = table.OpenAPI("", "test")
 	}

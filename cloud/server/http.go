@@ -45,7 +45,7 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: hidden, Limits: s.cfg.Limits})
+	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Apps: apps, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
@@ -61,11 +61,6 @@ func (s *Server) faces() error {
 	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
-}
-
-// hidden says whether a caller sees no prices in an operation's answers.
-func hidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool, error) {
-	return account.PricesHidden(c, o.Family), nil
 }
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {

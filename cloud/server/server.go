@@ -129,7 +129,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
-	s.orders = order.New(order.Config{Store: s.Store})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres
