@@ -5,6 +5,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +40,8 @@ const (
 
 // Store is what this package needs of the database.
 type Store interface {
-	FindAccountByEmail(ctx context.Context, email string) (cloud.Account, error)
+	FindAccountsByEmail(ctx context.Context, email string) ([]cloud.Account, error)
+	Look(ctx context.Context, fn func(cloud.View) error) error
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 }
 
@@ -102,33 +105,89 @@ type Login struct {
 }
 
 // Login checks email and password and makes a token. Errors:
-// INVALID_CREDENTIALS, ACCOUNT_DISABLED.
+// INVALID_CREDENTIALS, ACCOUNT_DISABLED, CLIENT_CODE_REQUIRED.
 func (s *Service) Login(ctx context.Context, email, password string) (Login, error) {
 	return s.login(ctx, Try{Email: email, Password: password})
 }
 
-func (s *Service) login(ctx context.Context, try Try) (Login, error) {
-	a, err := s.store.FindAccountByEmail(ctx, strings.ToLower(strings.TrimSpace(try.Email)))
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return Login{}, fmt.Errorf("find account: %w", err)
+// member is an account with its business.
+type member struct {
+	cloud.Account
+	business cloud.Business
+}
+
+// maxMembers is how many businesses of one email a password is tried with.
+const maxMembers = 16
+
+// members are the accounts that a try may mean.
+func (s *Service) members(ctx context.Context, try Try) (out []member, err error) {
+	list, err := s.store.FindAccountsByEmail(ctx, strings.ToLower(strings.TrimSpace(try.Email)))
+	if err != nil {
+		return nil, fmt.Errorf("find accounts: %w", err)
 	}
-	hash := a.PasswordHash
-	if hash == "" {
-		hash = s.none
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		out = nil
+		for _, a := range list {
+			b, err := v.Business(a.BusinessID)
+			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return err
+			}
+			if try.ClientCode == "" || strings.EqualFold(try.ClientCode, b.Code) {
+				out = append(out, member{a, b})
+			}
+		}
+		return nil
+	})
+	return out[:min(len(out), maxMembers)], err
+}
+
+// choose finds the one account whose password it is. Businesses are named only
+// to who knows the password of an account there.
+func (s *Service) choose(ctx context.Context, try Try) (member, error) {
+	list, err := s.members(ctx, try)
+	if err != nil {
+		return member{}, err
 	}
+	var good []member
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
-		return Login{}, ctx.Err()
+		return member{}, ctx.Err()
 	}
-	ok := CheckPassword(hash, try.Password)
+	if len(list) == 0 {
+		CheckPassword(s.none, try.Password) // an unknown name costs the same
+	}
+	for _, m := range list {
+		if CheckPassword(cmp.Or(m.PasswordHash, s.none), try.Password) && m.PasswordHash != "" {
+			good = append(good, m)
+		}
+	}
 	<-s.turn
-	invalid := cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
-	if !ok || a.PasswordHash == "" {
-		return Login{}, invalid
+	if enabled := slices.DeleteFunc(slices.Clone(good), func(m member) bool { return !m.Enabled }); len(enabled) > 0 {
+		good = enabled
+	}
+	switch {
+	case len(good) == 0:
+		return member{}, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	case len(good) > 1:
+		clients := make([]map[string]string, len(good))
+		for i, m := range good {
+			clients[i] = map[string]string{"code": m.business.Code, "name": m.business.Name}
+		}
+		return member{}, &cloud.Error{Kind: cloud.Conflict, Code: "CLIENT_CODE_REQUIRED", Details: map[string]any{"clients": clients}}
+	case !good[0].Enabled:
+		return member{}, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	}
+	return good[0], nil
+}
+
+func (s *Service) login(ctx context.Context, try Try) (Login, error) {
+	a, err := s.choose(ctx, try)
+	if err != nil {
+		return Login{}, err
 	}
 	now := time.Now().UTC()
-	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a}
+	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a.Account, Business: a.business}
 	if try.Remember {
 		l.ExpiresAt = now.Add(RememberedLife)
 	}
@@ -137,16 +196,10 @@ func (s *Service) login(ctx context.Context, try Try) (Login, error) {
 		name = "login"
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		b, err := v.Business(a.BusinessID)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		if now, err := v.Account(a.ID); err != nil {
 			return nil, err
-		}
-		l.Business = b
-		if try.ClientCode != "" && !strings.EqualFold(try.ClientCode, b.Code) {
-			return nil, invalid
-		}
-		if !a.Enabled {
-			return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+		} else if !now.Enabled || now.PasswordHash != a.PasswordHash {
+			return nil, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS") // changed in this moment
 		}
 		return &cloud.Changes{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}}}, nil
 	})

@@ -71,7 +71,7 @@ type Try struct {
 
 // Login checks one attempt and makes a token. Errors: RATE_LIMITED (with what
 // is left of the limit in the second result), ACCOUNT_LOCKED,
-// INVALID_CREDENTIALS, ACCOUNT_DISABLED.
+// INVALID_CREDENTIALS, ACCOUNT_DISABLED, CLIENT_CODE_REQUIRED.
 func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
 	now := time.Now()
 	email := strings.ToLower(strings.TrimSpace(try.Email))

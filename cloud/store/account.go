@@ -16,7 +16,7 @@ const (
 	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
 	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
 	sqlEndpoint         = `SELECT ` + endpointColumns + ` FROM endpoint WHERE id = $1`
-	sqlAccountByEmail   = `SELECT ` + accountColumns + ` FROM account WHERE email = $1 AND email <> ''`
+	sqlAccountsByEmail  = `SELECT ` + accountColumns + ` FROM account WHERE email = $1 AND email <> '' ORDER BY business_id`
 	sqlAccount          = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
 	sqlToken            = `SELECT ` + tokenColumns + ` FROM token WHERE hash = $1`
 	sqlTokens           = `SELECT ` + tokenColumns + ` FROM token WHERE account_id = $1`
@@ -206,9 +206,10 @@ func (db *DB) FindBusinessByCode(ctx context.Context, code string) (cloud.Busine
 	return readOne(ctx, db, sqlBusinessByCode, scanBusiness, code)
 }
 
-// FindAccountByEmail finds the account that signs in with email, in any case.
-func (db *DB) FindAccountByEmail(ctx context.Context, email string) (cloud.Account, error) {
-	return readOne(ctx, db, sqlAccountByEmail, scanAccount, strings.ToLower(email))
+// FindAccountsByEmail finds the accounts that sign in with email, in any case:
+// at most one of each business.
+func (db *DB) FindAccountsByEmail(ctx context.Context, email string) ([]cloud.Account, error) {
+	return readList(ctx, db, sqlAccountsByEmail, scanAccount, strings.ToLower(email))
 }
 
 // ListTokens lists an account's tokens, expired and revoked ones too, in no
