@@ -8,9 +8,11 @@
 // feature around it. What does not work is not in the table.
 //
 // A call passes, in this order: token, rate limit, feature gate, account type
-// and scope, input, operation, price hiding. Operations get a context with a
-// deadline. Rate limits are kept in memory of this node. Safe for concurrent
-// use.
+// and scope, input, Idempotency-Key, operation, price hiding, audit. The last
+// three meet in the database: the operation's first transaction takes the key,
+// stores what a repeat is answered, and leaves an audit line. Operations get a
+// context with a deadline. Rate limits are kept in memory of this node. Safe
+// for concurrent use.
 package catalog
 
 import (
@@ -49,8 +51,11 @@ type Operation struct {
 	Example      any      // a worked input, of the input type; nil when it takes none
 
 	in, out reflect.Type
-	raw     []int // member of the input that takes the body as it came, nil when none does
-	call    func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error)
+	raw     []int    // member of the input that takes the body as it came, nil when none does
+	target  []Member // of the input, that say what the call is about
+	bind    func(bind Bind) (in any, err error)
+	run     func(ctx context.Context, c cloud.Caller, in any) (out any, err error)
+	shape   func(out any) Answer
 }
 
 // GraphQL is an operation's field there. Arguments are the input's members in
@@ -99,6 +104,9 @@ type Answer struct {
 	Headers [][2]string
 	ETag    bool   // over the body, with 304
 	Type    string // of Body; "" is application/json
+	// Replayed is set for the first answer of a call that was repeated; Body is
+	// its JSON.
+	Replayed bool
 	// About is the shipment that a kept answer is about; 0 keeps nothing.
 	About cloud.ShipmentID
 }
@@ -116,19 +124,23 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 	if o.Risk == "" {
 		o.Risk = RiskLow
 	}
-	o.call = func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error) {
+	for _, m := range o.Members() {
+		if m.Place == "path" {
+			o.target = append(o.target, m)
+		}
+	}
+	o.bind = func(bind Bind) (any, error) {
 		var in In
-		if err := bind(&in); err != nil {
-			return Answer{}, err
-		}
-		out, err := fn(ctx, c, in)
-		if err != nil {
-			return Answer{}, err
-		}
+		err := bind(&in)
+		return in, err
+	}
+	o.run = func(ctx context.Context, c cloud.Caller, in any) (any, error) { return fn(ctx, c, in.(In)) }
+	o.shape = func(v any) Answer {
+		out, _ := v.(Out)
 		if answer == nil {
-			return Answer{Body: out}, nil
+			return Answer{Body: out}
 		}
-		return answer(out), nil
+		return answer(out)
 	}
 	return o
 }
@@ -173,7 +185,7 @@ func New(rows ...[]Operation) *Catalog {
 		o := &c.list[i]
 		route := o.Method + " " + o.Path
 		switch {
-		case o.call == nil:
+		case o.run == nil:
 			panic("catalog: " + o.Name + " was not made by Define")
 		case c.byName[o.Name] != nil || seen[route]:
 			panic("catalog: " + o.Name + " or " + route + " is there twice")

@@ -59,6 +59,7 @@ type options struct {
 	Gate      auth.GateConfig
 	Enrol     func(context.Context, string, string) (any, error)
 	FindToken func(context.Context, [32]byte) (auth.Session, error)
+	Calls     catalog.Calls
 }
 
 func newRig(t testing.TB, change func(*options)) *rig { return rigOn(t, webtest.New(t), change) }
@@ -70,12 +71,12 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 				return nil, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
 			}
 			return map[string]string{"device_code": code}, nil
-		}, Gate: auth.GateConfig{PerIP: 1000, PerEmail: 1000}, FindToken: w.FindToken}
+		}, Gate: auth.GateConfig{PerIP: 1000, PerEmail: 1000}, FindToken: w.FindToken, Calls: w.DB}
 	if change != nil {
 		change(&o)
 	}
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
-	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Limits: o.Limits})
+	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Calls: o.Calls, Limits: o.Limits})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
 		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
@@ -551,64 +552,6 @@ func TestDeliveryFromBodyToBody(t *testing.T) {
 	require.Equal(t, "cancelled", g.json["delivery"].(map[string]any)["status"])
 	r.refused(r.do("POST", base+"/deliveries/64022/cancel", r.provider(), ""), 409, "DELIVERY_STATE_CONFLICT")
 	r.refused(r.do("POST", base+"/deliveries", r.provider(), strings.NewReplacer("R-1", "R-2", "NEW1", "N3", "88", "90").Replace(body)), 404, "DEVICE_NOT_FOUND")
-}
-
-func TestIdempotencyKeys(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	post := func(body, key string) got {
-		return r.do("POST", base+"/deliveries", r.provider(), body, "Idempotency-Key", key)
-	}
-	body := bodies["third_party.deliveries.create"]
-	first := post(body, "k1")
-	require.Equal(t, 201, first.status)
-	again := post(body, "k1")
-	require.Equal(t, 201, again.status, "the first answer, not that of the reference")
-	require.Equal(t, "true", again.header("Idempotent-Replayed"))
-	require.Equal(t, first.body, again.body)
-	require.NotEqual(t, first.header("X-Request-Id"), again.header("X-Request-Id"))
-	r.refused(post(strings.Replace(body, "NEW1", "NEW9", 1), "k1"), 409, "IDEMPOTENCY_KEY_REUSED")
-	for _, bad := range []string{strings.Repeat("k", 129), "a b"} {
-		g := post(body, bad)
-		r.refused(g, 422, "VALIDATION_FAILED")
-		require.Contains(t, g.json["errors"], "Idempotency-Key")
-	}
-	bad := post(`{}`, "k2")
-	r.refused(bad, 422, "VALIDATION_FAILED")
-	bad = post(`{}`, "k2")
-	require.Equal(t, "true", bad.header("Idempotent-Replayed"), "a final refusal is an answer too")
-	g := r.do("POST", base+"/deliveries", r.w.Stranger, strings.Replace(body, "88", "90", 1), "Idempotency-Key", "k1")
-	require.NotEqual(t, "true", g.header("Idempotent-Replayed"), "keys belong to their caller")
-}
-
-func TestReplaysStayBoundedAndInProgress(t *testing.T) {
-	t.Parallel()
-	p, now := newReplays(), time.Now()
-	k := func(i int) replayKey { return replayKey{1, "POST /x", fmt.Sprint(i)} }
-	r, err := p.begin(k(-1), [32]byte{}, now)
-	require.NoError(t, err)
-	require.Nil(t, r)
-	_, err = p.begin(k(-1), [32]byte{}, now)
-	var e *cloud.Error
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, "IDEMPOTENCY_IN_PROGRESS", e.Code)
-	require.Equal(t, 1, e.RetryAfter)
-	for i := range 3 * maxReplays {
-		_, err := p.begin(k(i), [32]byte{}, now)
-		require.NoError(t, err)
-		p.finish(k(i), reply{status: 200})
-		require.LessOrEqual(t, len(p.list), maxReplays)
-		require.LessOrEqual(t, len(p.order), maxReplays+1)
-	}
-	require.Contains(t, p.list, k(-1), "one that runs is never forgotten")
-	require.NotContains(t, p.list, k(0))
-	r, err = p.begin(k(3*maxReplays-1), [32]byte{}, now.Add(replayLife))
-	require.NoError(t, err)
-	require.Nil(t, r, "after a day it is a new call")
-	p.abandon(k(-1))
-	r, err = p.begin(k(-1), [32]byte{}, now)
-	require.NoError(t, err)
-	require.Nil(t, r)
 }
 
 func TestWebhookEndpoint(t *testing.T) {
