@@ -65,7 +65,10 @@ func errorSchema() object {
 
 // operation describes one row.
 func (s *schemas) operation(o *Operation) object {
-	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-risk": o.Risk}
+	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-ai-risk": o.Risk}
+	if len(o.Tools) > 0 {
+		out["x-ai-tool"], out["x-ai-confirm"] = o.Tools, o.Confirm
+	}
 	if params := s.parameters(o); len(params) > 0 {
 		out["parameters"] = params
 	}

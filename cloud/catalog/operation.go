@@ -33,8 +33,12 @@ type Operation struct {
 	Types  []cloud.AccountType // who may call it; nil: everybody, with or without a token
 	Scopes []string            // what an employee, key or agent needs besides: all of them
 	Risk   Risk
-	Gate   string // feature that must be on for the caller's business; "" always
-	Family string // kind of order whose prices the answer has; "" none
+	// Confirm says that an agent asks a person first; Tools are the agent tools
+	// that the operation is behind.
+	Confirm bool
+	Tools   []string
+	Gate    string // feature that must be on for the caller's business; "" always
+	Family  string // kind of order whose prices the answer has; "" none
 
 	// REST address. Path has {names} in braces.
 	Method, Path string
