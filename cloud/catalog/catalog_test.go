@@ -268,6 +268,8 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	nameless := good
 	nameless.Summary = ""
 	bad(nameless)
+	bad(row(Operation{Name: "e.f", Idempotent: true}))
+	bad(row(Operation{Name: "g.h", Method: "GET", Idempotent: true, Types: []cloud.AccountType{cloud.ClientAdmin}}))
 	strange := row(Operation{Name: "c.d", Scopes: []string{"everything:all"}})
 	bad(strange)
 	require.Panics(t, func() {

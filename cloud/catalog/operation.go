@@ -46,7 +46,7 @@ type Operation struct {
 	Group        Group
 	NoToken      bool     // a token is not looked at
 	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
-	Idempotent   bool     // takes an Idempotency-Key
+	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
@@ -197,6 +197,8 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " has no interface area")
 		case o.Summary == "":
 			panic("catalog: " + o.Name + " has no summary")
+		case o.Idempotent && (o.Types == nil || !o.Writes()):
+			panic("catalog: " + o.Name + " takes keys but is open to nobody in particular, or only reads")
 		}
 		for _, s := range o.Scopes {
 			if !KnownScope(s) {
