@@ -26,8 +26,7 @@ type Call struct {
 	audited bool
 }
 
-// Audited reports whether a transaction of the call wrote an audit line, and
-// Committed takes down that one did.
+// Audited reports whether a transaction of the call wrote an audit line.
 func (c *Call) Audited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,8 +83,11 @@ func (s *schemas) operation(o *Operation) object {
 	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
 	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
 	out["responses"] = responses
-	if len(o.Errors) > 0 {
-		out["x-error-codes"] = o.Errors
+	if codes := o.Errors; len(codes) > 0 || o.Idempotent {
+		if o.Idempotent {
+			codes = append(slices.Clone(codes), "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS")
+		}
+		out["x-error-codes"] = codes
 	}
 	if o.NoToken {
 		out["security"] = []any{}
