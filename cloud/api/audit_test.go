@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func (x *world) audits() []cloud.Audit {
 func TestEveryWriteLeavesAnAuditLine(t *testing.T) {
 	t.Parallel()
 	for _, o := range newWorld(t).table.Operations() {
-		if !o.Writes() || contains(reading, o.Name) || contains(elsewhere, o.Name) {
+		if !o.Writes() || slices.Contains(reading, o.Name) || slices.Contains(elsewhere, o.Name) {
 			continue
 		}
 		t.Run(o.Name, func(t *testing.T) {
@@ -107,13 +108,4 @@ func TestRefusedAttemptsLeaveALine(t *testing.T) {
 	require.Equal(t, "order_id="+id, found["ORDER_NOT_FOUND"].Target)
 	require.Equal(t, "orders.cancel", found["FORBIDDEN"].Action)
 	require.Equal(t, "account:20", found["ACCOUNT_TYPE_NOT_ALLOWED"].Actor)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
