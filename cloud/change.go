@@ -150,6 +150,13 @@ type Changes struct {
 
 	Outbox []OutboxWrite // insert
 	Audits []Audit       // insert
+
+	// Answer is what the call that the decision is made for is answered if
+	// nothing more comes of it, as the operation gives it. It is kept for calls
+	// that come with a key, and is no change by itself. Unfinished says that the
+	// call goes on and may be answered otherwise.
+	Answer     any
+	Unfinished bool
 }
 
 // LaneMove is a conditional update of one lane.

@@ -122,4 +122,7 @@ var (
 	// ErrStale is returned when a condition in Changes no longer holds: a lane
 	// moved on, a session was taken over, a lease was lost. Nothing was written.
 	ErrStale = errors.New("overtaken by another change")
+	// ErrRepeated is returned by a decision for a call that another call is the
+	// first of. Nothing was written.
+	ErrRepeated = errors.New("another call was the first")
 )

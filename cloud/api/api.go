@@ -69,6 +69,18 @@ var (
 	settingsWrite = []string{"settings:write"}
 )
 
+// tools names the agent tools that an operation is behind.
+func tools(o catalog.Operation, names ...string) catalog.Operation {
+	o.Tools = names
+	return o
+}
+
+// asked is an operation that an agent's tool only does with a person's word.
+func asked(o catalog.Operation, tool string) catalog.Operation {
+	o.Risk, o.Confirm = catalog.RiskHigh, true
+	return tools(o, tool)
+}
+
 type none struct{}
 
 // doneOutput is the answer of what has nothing to say.

@@ -53,37 +53,37 @@ func (c Config) orders() []catalog.Operation {
 	}
 	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
 	return []catalog.Operation{
-		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), func(r *catalog.Operation) {
+		catalog.Define(graph(with(tools(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), "create_order"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
 		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
-		catalog.Define(with(row("orders.rate", "What an order would cost", "POST", "/api/v1/orders/rate", makers), func(r *catalog.Operation) {
+		catalog.Define(with(tools(row("orders.rate", "What an order would cost", "POST", "/api/v1/orders/rate", makers), "quote_delivery"), func(r *catalog.Operation) {
 			r.Scopes, r.Risk, r.Group = ordersRead, "", catalog.Quotes
 			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
 		}), o.Rate, nil),
-		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
-		catalog.Define(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), o.Search, nil),
+		catalog.Define(graph(tools(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(tools(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
 		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", withOrders, unknown, "AMBIGUOUS_ORDER_REF"),
 			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number})
 		}, nil),
-		catalog.Define(row("orders.find", "One order", "GET", one, withOrders, unknown), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
+		catalog.Define(tools(row("orders.find", "One order", "GET", one, withOrders, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID})
 		}, nil),
-		catalog.Define(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), o.Update, nil),
+		catalog.Define(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), o.Update, nil),
 		catalog.Define(with(row("orders.delete", "Delete an order for good", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
-		catalog.Define(row("orders.time_windows", "Give orders a new time window", "POST", "/api/v1/orders/time-windows", staff), o.SetWindows, nil),
-		catalog.Define(graph(with(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), pick("orderCancel")), o.Cancel, nil),
-		catalog.Define(graph(row("orders.hold", "Keep an order from being planned", "POST", one+"/hold", staff, unknown, status), pick("orderHold")), o.Hold, nil),
-		catalog.Define(graph(row("orders.release", "End a hold", "POST", one+"/release", staff, unknown, status), pick("orderRelease")), o.Release, nil),
+		catalog.Define(tools(row("orders.time_windows", "Give orders a new time window", "POST", "/api/v1/orders/time-windows", staff), "update_time_window_by_refs"), o.SetWindows, nil),
+		catalog.Define(graph(asked(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), "cancel_order"), pick("orderCancel")), o.Cancel, nil),
+		catalog.Define(graph(asked(row("orders.hold", "Keep an order from being planned", "POST", one+"/hold", staff, unknown, status), "hold_order"), pick("orderHold")), o.Hold, nil),
+		catalog.Define(graph(asked(row("orders.release", "End a hold", "POST", one+"/release", staff, unknown, status), "release_order"), pick("orderRelease")), o.Release, nil),
 		catalog.Define(row("orders.ready", "Mark goods as ready to be fetched", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
-		catalog.Define(with(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), func(r *catalog.Operation) {
-			r.Risk, r.Idempotent = catalog.RiskHigh, true
+		catalog.Define(with(asked(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
+			r.Idempotent = true
 		}), o.Reroute, nil),
-		catalog.Define(with(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers), func(r *catalog.Operation) {
+		catalog.Define(with(asked(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers), "bulk_create_orders_async"), func(r *catalog.Operation) {
 			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
 		}), o.BatchAsync, nil),
-		catalog.Define(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), o.Job, nil),
-		catalog.Define(graph(with(row("orders.operations", "What was done to an order, by whom and when", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), func(r *catalog.Operation) {
+		catalog.Define(tools(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), "get_async_batch_result"), o.Job, nil),
+		catalog.Define(graph(with(tools(row("orders.operations", "What was done to an order, by whom and when", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), "get_operation_events"), func(r *catalog.Operation) {
 			r.Tag, r.Scopes, r.Risk = "Tracking", ordersRead, ""
 		}), catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"}), o.Operations, nil),
 		catalog.Define(with(row("orders.intercept", "Stop an order on its way", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {

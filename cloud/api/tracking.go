@@ -23,7 +23,7 @@ func (c Config) tracking() []catalog.Operation {
 		return o
 	}
 	timeline := with(row("tracking", "The timeline of a tracking number, in any format", "GET", "/trackings/{tracking_number}"), reads)
-	timeline.Kept = true
+	timeline.Kept, timeline.Tools = true, []string{"otep_tracking", "get_otep_tracking"}
 	timeline.GraphQL = &catalog.GraphQL{Field: "otepTracking", Pick: "data", JSON: true, Nullable: true}
 	epcis := takes(row("ingest_epcis", "Add events of an EPCIS 2.0 document", "POST", "/ingest/epcis"))
 	epcis.Media = ld
@@ -31,13 +31,13 @@ func (c Config) tracking() []catalog.Operation {
 	pull.NoTokenCode = "OTEP_CREDENTIALS_REQUIRED"
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{Name: "tracking.public", Summary: "What everybody may know of a tracking number", Tag: "Tracking", Method: "GET", Path: "/api/v1/tracking/{tracking_number}",
-			Errors: []string{"TRACKING_NOT_FOUND"}, GraphQL: &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true}}, t.Public, nil),
+			Errors: []string{"TRACKING_NOT_FOUND"}, Tools: []string{"track_package"}, GraphQL: &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true}}, t.Public, nil),
 		catalog.Define(timeline, t.Timeline, timelineAnswer),
-		catalog.Define(with(row("events", "The events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), t.Events, func(out tracking.EventsOutput) catalog.Answer {
+		catalog.Define(tools(with(row("events", "The events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), "otep_tracking"), t.Events, func(out tracking.EventsOutput) catalog.Answer {
 			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
 		}),
 		catalog.Define(with(row("batch", "Up to a hundred timelines at once", "POST", "/trackings/batch"), []string{"OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_UNSUPPORTED_FORMAT", "OTEP_PAYLOAD_TOO_LARGE"}), t.Batch, nil),
-		catalog.Define(with(row("validate", "Say how a timeline conforms", "POST", "/validate"), []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"}, ld...), t.Validate, nil),
+		catalog.Define(tools(with(row("validate", "Say how a timeline conforms", "POST", "/validate"), []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"}, ld...), "validate_otep_payload"), t.Validate, nil),
 		catalog.Define(takes(row("ingest", "Add events to the timelines of parcels", "POST", "/ingest")), t.Ingest, nil),
 		catalog.Define(epcis, t.IngestEPCIS, nil),
 		catalog.Define(pull, t.Pull, pullAnswer),

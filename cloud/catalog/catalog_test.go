@@ -244,14 +244,14 @@ func TestRunHidesPrices(t *testing.T) {
 	hide := false
 	p := NewPipeline(Config{Hidden: func(context.Context, cloud.Caller, *Operation) (bool, error) { return hide, nil }})
 	bind := func(v any) error { v.(*in).N = 1; return nil }
-	a, err := p.Run(context.Background(), &o, cloud.Caller{}, bind)
+	a, err := p.Run(context.Background(), &o, cloud.Caller{}, Key{}, bind)
 	require.NoError(t, err)
 	require.Equal(t, result{true, 5}, a.Body)
 	hide = true
-	a, err = p.Run(context.Background(), &o, cloud.Caller{}, bind)
+	a, err = p.Run(context.Background(), &o, cloud.Caller{}, Key{}, bind)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"result": true, "price_hidden": true}, a.Body)
-	_, err = p.Run(context.Background(), &o, cloud.Caller{}, func(v any) error { v.(*in).N = -1; return nil })
+	_, err = p.Run(context.Background(), &o, cloud.Caller{}, Key{}, func(v any) error { v.(*in).N = -1; return nil })
 	require.Equal(t, "VALIDATION_FAILED", code(err))
 }
 
@@ -268,6 +268,8 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	nameless := good
 	nameless.Summary = ""
 	bad(nameless)
+	bad(row(Operation{Name: "e.f", Idempotent: true}))
+	bad(row(Operation{Name: "g.h", Method: "GET", Idempotent: true, Types: []cloud.AccountType{cloud.ClientAdmin}}))
 	strange := row(Operation{Name: "c.d", Scopes: []string{"everything:all"}})
 	bad(strange)
 	require.Panics(t, func() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,10 @@ func errorSchema() object {
 
 // operation describes one row.
 func (s *schemas) operation(o *Operation) object {
-	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-risk": o.Risk}
+	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-ai-risk": o.Risk}
+	if len(o.Tools) > 0 {
+		out["x-ai-tool"], out["x-ai-confirm"] = o.Tools, o.Confirm
+	}
 	if params := s.parameters(o); len(params) > 0 {
 		out["parameters"] = params
 	}
@@ -79,8 +83,11 @@ func (s *schemas) operation(o *Operation) object {
 	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
 	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
 	out["responses"] = responses
-	if len(o.Errors) > 0 {
-		out["x-error-codes"] = o.Errors
+	if codes := o.Errors; len(codes) > 0 || o.Idempotent {
+		if o.Idempotent {
+			codes = append(slices.Clone(codes), "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS")
+		}
+		out["x-error-codes"] = codes
 	}
 	if o.NoToken {
 		out["security"] = []any{}

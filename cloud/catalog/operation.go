@@ -8,9 +8,11 @@
 // feature around it. What does not work is not in the table.
 //
 // A call passes, in this order: token, rate limit, feature gate, account type
-// and scope, input, operation, price hiding. Operations get a context with a
-// deadline. Rate limits are kept in memory of this node. Safe for concurrent
-// use.
+// and scope, input, Idempotency-Key, operation, price hiding, audit. The last
+// three meet in the database: the operation's first transaction takes the key,
+// stores what a repeat is answered, and leaves an audit line. Operations get a
+// context with a deadline. Rate limits are kept in memory of this node. Safe
+// for concurrent use.
 package catalog
 
 import (
@@ -31,8 +33,12 @@ type Operation struct {
 	Types  []cloud.AccountType // who may call it; nil: everybody, with or without a token
 	Scopes []string            // what an employee, key or agent needs besides: all of them
 	Risk   Risk
-	Gate   string // feature that must be on for the caller's business; "" always
-	Family string // kind of order whose prices the answer has; "" none
+	// Confirm says that an agent asks a person first; Tools are the agent tools
+	// that the operation is behind.
+	Confirm bool
+	Tools   []string
+	Gate    string // feature that must be on for the caller's business; "" always
+	Family  string // kind of order whose prices the answer has; "" none
 
 	// REST address. Path has {names} in braces.
 	Method, Path string
@@ -40,7 +46,7 @@ type Operation struct {
 	Group        Group
 	NoToken      bool     // a token is not looked at
 	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
-	Idempotent   bool     // takes an Idempotency-Key
+	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
@@ -49,8 +55,11 @@ type Operation struct {
 	Example      any      // a worked input, of the input type; nil when it takes none
 
 	in, out reflect.Type
-	raw     []int // member of the input that takes the body as it came, nil when none does
-	call    func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error)
+	raw     []int    // member of the input that takes the body as it came, nil when none does
+	target  []Member // of the input, that say what the call is about
+	bind    func(bind Bind) (in any, err error)
+	run     func(ctx context.Context, c cloud.Caller, in any) (out any, err error)
+	shape   func(out any) Answer
 }
 
 // GraphQL is an operation's field there. Arguments are the input's members in
@@ -101,6 +110,9 @@ type Answer struct {
 	ETag    bool   // over the body, with 304
 	Tag     string // that stands for the body, where its bytes say more; with 304
 	Type    string // of Body; "" is application/json
+	// Replayed is set for the first answer of a call that was repeated; Body is
+	// its JSON.
+	Replayed bool
 	// About is the shipment that a kept answer is about; 0 keeps nothing.
 	About cloud.ShipmentID
 }
@@ -118,19 +130,23 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 	if o.Risk == "" {
 		o.Risk = RiskLow
 	}
-	o.call = func(ctx context.Context, c cloud.Caller, bind Bind) (Answer, error) {
+	for _, m := range o.Members() {
+		if m.Place == "path" {
+			o.target = append(o.target, m)
+		}
+	}
+	o.bind = func(bind Bind) (any, error) {
 		var in In
-		if err := bind(&in); err != nil {
-			return Answer{}, err
-		}
-		out, err := fn(ctx, c, in)
-		if err != nil {
-			return Answer{}, err
-		}
+		err := bind(&in)
+		return in, err
+	}
+	o.run = func(ctx context.Context, c cloud.Caller, in any) (any, error) { return fn(ctx, c, in.(In)) }
+	o.shape = func(v any) Answer {
+		out, _ := v.(Out)
 		if answer == nil {
-			return Answer{Body: out}, nil
+			return Answer{Body: out}
 		}
-		return answer(out), nil
+		return answer(out)
 	}
 	return o
 }
@@ -175,7 +191,7 @@ func New(rows ...[]Operation) *Catalog {
 		o := &c.list[i]
 		route := o.Method + " " + o.Path
 		switch {
-		case o.call == nil:
+		case o.run == nil:
 			panic("catalog: " + o.Name + " was not made by Define")
 		case c.byName[o.Name] != nil || seen[route]:
 			panic("catalog: " + o.Name + " or " + route + " is there twice")
@@ -183,6 +199,8 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " has no interface area")
 		case o.Summary == "":
 			panic("catalog: " + o.Name + " has no summary")
+		case o.Idempotent && (o.Types == nil || !o.Writes()):
+			panic("catalog: " + o.Name + " takes keys but is open to nobody in particular, or only reads")
 		}
 		for _, s := range o.Scopes {
 			if !KnownScope(s) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,11 @@ type Config struct {
 	Feature func(ctx context.Context, b cloud.BusinessID, feature string) error
 	// Hidden says whether prices are hidden from a caller; nil: from nobody.
 	Hidden func(ctx context.Context, c cloud.Caller, o *Operation) (bool, error)
+	// Calls keeps what calls were answered; nil: keys of repeats are not looked
+	// at, and refused attempts leave no audit line.
+	Calls  Calls
 	Limits Limits
+	Log    *slog.Logger // nil: nothing is logged
 }
 
 // Limits are calls a minute. 0 is the usual figure, a negative one no limit.
@@ -60,6 +65,9 @@ type Pipeline struct {
 // NewPipeline builds a pipeline.
 func NewPipeline(cfg Config) *Pipeline {
 	cfg.Limits = cfg.Limits.withDefaults()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Pipeline{cfg: cfg, limits: limit.New(0)}
 }
 
@@ -72,6 +80,8 @@ type Who struct {
 	IP            string
 	Language      string // of ours
 	BaseURL       string
+	Surface       string // as cloud.Caller.Surface
+	RequestID     string
 }
 
 // Limited is the error of a caller that came too often.
@@ -110,7 +120,7 @@ func AddressOf(ctx context.Context) string {
 // Admit lets a caller in or says why not: token, rate limit, feature, account
 // type, scopes. The state is that of the limit that was taken from.
 func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, limit.State, error) {
-	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL}
+	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, Surface: w.Surface}
 	ctx = context.WithValue(ctx, addressKey{}, w.IP)
 	login, err := p.login(ctx, o, w)
 	if err != nil {
@@ -120,11 +130,15 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, scopesOf(login)
 		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
 	}
+	ctx = cloud.WithCall(ctx, callOf(o, c, w))
 	state := p.take(o, w, login)
 	if !state.OK {
 		return ctx, c, state, &Limited{state}
 	}
-	return ctx, c, state, p.allow(ctx, o, c)
+	if err = p.allow(ctx, o, c); err != nil {
+		p.refused(ctx, o, c, err)
+	}
+	return ctx, c, state, err
 }
 
 // login finds who calls. No token is nobody.
@@ -206,19 +220,56 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 	return nil
 }
 
-// Run runs an operation for a caller that Admit let in. Prices are left out of
-// the answer for those from whom they are hidden.
-func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, bind Bind) (Answer, error) {
-	a, err := o.call(ctx, c, bind)
-	if err != nil || p.cfg.Hidden == nil || !HasPrices(o.out) {
-		return a, err
-	}
-	hide, err := p.cfg.Hidden(ctx, c, o)
+// Run runs an operation for a caller that Admit let in; ctx is the one that
+// Admit gave. Prices are left out of the answer for those from whom they are
+// hidden. A repeat of a call with a key gets the first one's answer, which may
+// be an error; see Answer.Replayed for both.
+func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key, bind Bind) (Answer, error) {
+	in, err := o.bind(bind)
 	if err != nil {
 		return Answer{}, err
 	}
-	if hide {
+	hide := false
+	if p.cfg.Hidden != nil && HasPrices(o.out) {
+		if hide, err = p.cfg.Hidden(ctx, c, o); err != nil {
+			return Answer{}, err
+		}
+	}
+	r := running{p: p, o: o, c: c, in: in, hide: hide, call: cloud.CallOf(ctx)}
+	if r.call != nil {
+		r.call.Target = o.about(in)
+	}
+	if !o.Idempotent || k.Value == "" || p.cfg.Calls == nil {
+		return r.run(ctx)
+	}
+	return r.once(ctx, k)
+}
+
+// running is one call of an operation.
+type running struct {
+	p    *Pipeline
+	o    *Operation
+	c    cloud.Caller
+	in   any
+	hide bool
+	call *cloud.Call // nil outside of Admit's context
+}
+
+func (r *running) run(ctx context.Context) (Answer, error) {
+	out, err := r.o.run(ctx, r.c, r.in)
+	if err != nil {
+		if !errors.Is(err, cloud.ErrRepeated) {
+			r.p.refused(ctx, r.o, r.c, err)
+		}
+		return Answer{}, err
+	}
+	return r.shape(out), nil
+}
+
+func (r *running) shape(out any) Answer {
+	a := r.o.shape(out)
+	if r.hide {
 		a.Body = Hide(a.Body)
 	}
-	return a, nil
+	return a
 }

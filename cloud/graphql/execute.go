@@ -21,6 +21,8 @@ type execution struct {
 	doc    *ast.QueryDocument
 	vars   map[string]any
 	errors []failed
+
+	replayed bool
 }
 
 // ordered is an object whose members come out in the order they were asked for.
@@ -92,7 +94,10 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 	ctx, caller, _, err := e.s.cfg.Pipeline.Admit(ctx, at.op, e.q.Who)
 	if err == nil {
 		var a catalog.Answer
-		if a, err = e.s.cfg.Pipeline.Run(ctx, at.op, caller, at.op.Values(at.given(f.ArgumentMap(e.vars)))); err == nil {
+		given := at.given(f.ArgumentMap(e.vars))
+		raw, _ := json.Marshal(given) // plain values always encode, in the order of their names
+		a, err = e.s.cfg.Pipeline.Run(ctx, at.op, caller, catalog.Key{Value: e.q.Key, Address: "graphql " + f.Name, Request: raw}, at.op.Values(given))
+		if e.replayed = e.replayed || a.Replayed; err == nil {
 			var v any
 			if v, err = plain(a.Body, at.op.GraphQL.Pick); err == nil {
 				return e.project(v, f.Definition.Type, group)

@@ -72,9 +72,9 @@ func (s *Server) Schema() string { return s.text }
 
 // Request is one request as it came.
 type Request struct {
-	Body      []byte
-	Accept    string
-	RequestID string
+	Body   []byte
+	Accept string
+	Key    string // Idempotency-Key, for a request with one mutation field
 	catalog.Who
 }
 
@@ -83,6 +83,8 @@ type Response struct {
 	Status int
 	Type   string
 	Body   []byte
+	// Replayed is set for the first answer of a call that was repeated.
+	Replayed bool
 }
 
 // params is the body of a request (GraphQL over HTTP, 6.1).
@@ -97,6 +99,8 @@ type params struct {
 type result struct {
 	Data   *any     `json:"data,omitempty"` // nil: nothing was run
 	Errors []failed `json:"errors,omitempty"`
+
+	replayed bool
 }
 
 type failed struct {
@@ -124,8 +128,9 @@ func (s *Server) Serve(ctx context.Context, q Request) Response {
 	if prefersGraphQL(q.Accept) {
 		kind = typeGraphQL
 	}
+	q.Surface = "graphql"
 	r, readable := s.answer(ctx, q)
-	out := Response{Status: 200, Type: kind}
+	out := Response{Status: 200, Type: kind, Replayed: r.replayed}
 	if r.Data == nil && (kind == typeGraphQL || !readable) {
 		out.Status = 400
 	}
@@ -190,8 +195,11 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 		return result{Errors: s.problems(q, asList(err))}, true
 	}
 	e := &execution{s: s, q: q, doc: doc, vars: vars}
+	if q.Key != "" && op.Operation == ast.Mutation && len(e.collect(op.SelectionSet, "Mutation")) > 1 {
+		return refuse("BAD_REQUEST", "An Idempotency-Key goes with one mutation field: send the others in requests of their own.")
+	}
 	data := e.run(ctx, op)
-	return result{Data: &data, Errors: e.errors}, true
+	return result{Data: &data, Errors: e.errors, replayed: e.replayed}, true
 }
 
 func asList(err error) gqlerror.List {

@@ -28,15 +28,19 @@ type rig struct {
 	t *testing.T
 	w *webtest.World
 	s *graphql.Server
+	// key is sent as Idempotency-Key, unless it is empty; replayed says whether
+	// the last answer was a repeat's.
+	key      string
+	replayed bool
 }
 
 func newRig(t *testing.T) *rig {
 	w := webtest.New(t)
-	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Hidden: api.PricesHidden, Limits: catalog.Limits{Anonymous: -1, Authenticated: -1}})
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Hidden: api.PricesHidden, Calls: w.DB, Limits: catalog.Limits{Anonymous: -1, Authenticated: -1}})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers, Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})})
 	s, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
-	return &rig{t, w, s}
+	return &rig{t: t, w: w, s: s}
 }
 
 // ask sends a query; further pairs are token, accept, language.
@@ -50,7 +54,7 @@ func (r *rig) ask(query string, vars map[string]any, more ...string) (int, map[s
 func (r *rig) send(body []byte, more ...string) (int, map[string]any) {
 	r.t.Helper()
 	more = append(more, "", "", "")
-	q := graphql.Request{Body: body, RequestID: "req-1", Accept: more[1], Who: catalog.Who{IP: "192.0.2.1", Language: "en", BaseURL: "https://api.example.com"}}
+	q := graphql.Request{Body: body, Accept: more[1], Key: r.key, Who: catalog.Who{RequestID: "req-1", IP: "192.0.2.1", Language: "en", BaseURL: "https://api.example.com"}}
 	if more[0] != "" {
 		q.Authorization = "Bearer " + more[0]
 	}
@@ -58,6 +62,7 @@ func (r *rig) send(body []byte, more ...string) (int, map[string]any) {
 		q.Language = more[2]
 	}
 	a := r.s.Serve(context.Background(), q)
+	r.replayed = a.Replayed
 	var m map[string]any
 	require.NoError(r.t, json.Unmarshal(a.Body, &m), "%s", a.Body)
 	return a.Status, m

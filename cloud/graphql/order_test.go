@@ -116,3 +116,43 @@ func TestHiddenPricesAsFields(t *testing.T) {
 		require.Equal(t, map[string]any{"total_price": nil, "tax": nil, "paid_amount": nil, "price_details": nil, "price_hidden": true}, o)
 	}
 }
+
+// TestKeysOfMutations sends one mutation twice with a key: it is done once, and
+// answered with what each asks for.
+func TestKeysOfMutations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	input := map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 2.5}},
+		"recipient": map[string]any{"name": "Ada Moreau", "phone": "+14165550123", "address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}}
+	const create = `mutation ($in: OrderInput!) { made: clientOrderCreate(input: $in) { order_id tracking_number } }`
+	r.key = "k1"
+	_, first := r.ask(create, map[string]any{"in": input}, admin)
+	require.Empty(t, first["errors"])
+	require.False(t, r.replayed)
+	_, again := r.ask(create, map[string]any{"in": input}, admin)
+	require.Equal(t, first, again)
+	require.True(t, r.replayed)
+	_, less := r.ask(`mutation ($in: OrderInput!) { clientOrderCreate(input: $in) { order { source } } }`, map[string]any{"in": input}, admin)
+	require.Equal(t, "graphql", less["data"].(map[string]any)["clientOrderCreate"].(map[string]any)["order"].(map[string]any)["source"])
+	require.True(t, r.replayed)
+	input["note"] = "another"
+	_, m := r.ask(create, map[string]any{"in": input}, admin)
+	r.failed(m, "IDEMPOTENCY_KEY_REUSED", 409)
+	r.key = "k2"
+	_, m = r.ask(create, map[string]any{"in": input}, admin)
+	require.NotEqual(t, first, m, "another key is another call")
+	r.key = "k3"
+	input["priority"] = 99
+	_, m = r.ask(create, map[string]any{"in": input}, admin)
+	r.failed(m, "VALIDATION_FAILED", 422)
+	_, m = r.ask(create, map[string]any{"in": input}, admin)
+	r.failed(m, "VALIDATION_FAILED", 422)
+	require.True(t, r.replayed)
+	status, m := r.ask(`mutation { a: orderHold(orderId: 1) { order_id } b: orderHold(orderId: 2) { order_id } }`, nil, admin)
+	require.Equal(t, 400, status)
+	require.Nil(t, m["data"], "nothing was done")
+	r.key = ""
+	_, m = r.ask(`{ orders { total } }`, nil, admin)
+	require.Equal(t, 2.0, m["data"].(map[string]any)["orders"].(map[string]any)["total"])
+}

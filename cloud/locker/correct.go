@@ -71,7 +71,20 @@ func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) 
 	}
 	var cmd cloud.Command
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
-		cmd, err = w.correct(c, d, in)
+		if cmd, err = w.correct(c, d, in); err != nil {
+			return err
+		}
+		opened, err := w.pending(d, cmd)
+		if err != nil {
+			return err
+		}
+		b, err := w.v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		o, err := w.opening(cmd.OpeningID)
+		w.ch.Answer = CorrectOutput{Result: true, Opening: opened.Opening, Correction: s.correctionBody(*d, o, b), Pending: true}
+		w.ch.Unfinished = true
 		return err
 	})
 	if err != nil {

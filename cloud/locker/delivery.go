@@ -237,7 +237,12 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 		}
 		err = s.cfg.Store.Decide(ctx, device.ID, func(v cloud.View) (*cloud.Changes, error) {
 			ch, d, err := s.create(v, c, in, before, now, hash[:], drawn)
-			id = d
+			if id = d; err != nil {
+				return nil, err
+			}
+			out, err := s.output(v, ch.Deliveries[0])
+			out.Created = true
+			ch.Answer = out
 			return ch, err
 		})
 		if errors.Is(err, errCodeTaken) || errors.Is(err, errSecretsChanged) {

@@ -45,13 +45,39 @@ func (s *Service) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (
 	}
 	var cmd cloud.Command
 	_, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
-		cmd, err = w.open(c, d, in)
+		if cmd, err = w.open(c, d, in); err != nil {
+			return err
+		}
+		out, err := w.pending(d, cmd)
+		w.ch.Answer, w.ch.Unfinished = out, true
 		return err
 	})
 	if err != nil {
 		return OpenOutput{}, err
 	}
 	return s.await(ctx, cmd, time.Duration(wait)*time.Second)
+}
+
+// pending is the answer while nobody knows what becomes of a command.
+func (w *Work) pending(d *cloud.Delivery, cmd cloud.Command) (OpenOutput, error) {
+	o, err := w.opening(cmd.OpeningID)
+	if err != nil {
+		return OpenOutput{}, err
+	}
+	cells, err := cellsOf(w.v, d.DeviceID, *o)
+	if err != nil {
+		return OpenOutput{}, err
+	}
+	b, err := w.v.Business(d.BusinessID)
+	if err != nil {
+		return OpenOutput{}, err
+	}
+	codes, err := w.s.openCodes(*d)
+	if err != nil {
+		return OpenOutput{}, err
+	}
+	_, pickup := shownCodes(*d, codes)
+	return OpenOutput{Result: true, Opening: openingBody(*o, cells, b.Location()), PickupCode: pickup, Pending: true}, nil
 }
 
 // open decides on a remote opening: delivery change and command row together.

@@ -43,7 +43,11 @@ func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput
 	}
 	var cmd cloud.Command
 	_, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
-		cmd, err = w.reassign(c, d, in)
+		if cmd, err = w.reassign(c, d, in); err != nil {
+			return err
+		}
+		out, err := w.pending(d, cmd)
+		w.ch.Answer, w.ch.Unfinished = out, true
 		return err
 	})
 	if err != nil {

@@ -244,6 +244,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 		ch.Devices = append(ch.Devices, w.device)
 	}
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
+	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	return nil
 }
 

@@ -143,6 +143,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 		// The old order is written first: it gives up the reference.
 		err = errors.Join(err, w.finish(), next.finish())
 		w.ch.Join(&next.ch)
+		w.ch.Answer = out
 		return err
 	})
 	return out, err

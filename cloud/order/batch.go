@@ -137,8 +137,10 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		}
 		ch.OrderJobRows = append(ch.OrderJobRows, cloud.OrderJobRow{JobID: j.ID, Row: i + 1, Input: raw})
 	}
+	out := AsyncOutput{Result: true, AsyncID: j.ID, Total: j.Total, Status: j.Status}
+	ch.Answer = out
 	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil })
-	return AsyncOutput{Result: err == nil, AsyncID: j.ID, Total: j.Total, Status: j.Status}, err
+	return out, err
 }
 
 // JobInput asks how far a job has come, with a page of its rows.

@@ -171,6 +171,9 @@ func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, op
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
 		out, ch, err = s.open(v, c, in, now, operation)
+		if err == nil && operation != batchCreated {
+			ch.Answer = out
+		}
 		return ch, err
 	})
 	return out, err

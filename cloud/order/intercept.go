@@ -88,7 +88,9 @@ func (s *Service) Intercept(ctx context.Context, c cloud.Caller, in InterceptInp
 		if err := w.intercept(in); err != nil {
 			return err
 		}
-		return s.showStop(w, &out)
+		err := s.showStop(w, &out)
+		w.ch.Answer = out
+		return err
 	})
 	return out, err
 }

@@ -56,7 +56,7 @@ type operation struct {
 	ID         string   `json:"operationId"`
 	Summary    string   `json:"summary"`
 	Tags       []string `json:"tags"`
-	Risk       string   `json:"x-risk"`
+	Risk       string   `json:"x-ai-risk"`
 	Types      []string `json:"x-account-types"`
 	Scopes     []string `json:"x-scopes"`
 	Codes      []string `json:"x-error-codes"`

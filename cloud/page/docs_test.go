@@ -66,7 +66,7 @@ func TestDocsShowEveryOperation(t *testing.T) {
 // members, what is required.
 func TestDocsTellWhatSchemasSay(t *testing.T) {
 	t.Parallel()
-	document := `{"info":{"version":"7"},"tags":[{"name":"A B"},{"name":"Empty"}],"paths":{"/x/{id}":{"put":{"operationId":"x.save","summary":"Save <x>","tags":["A B"],"x-risk":"high",
+	document := `{"info":{"version":"7"},"tags":[{"name":"A B"},{"name":"Empty"}],"paths":{"/x/{id}":{"put":{"operationId":"x.save","summary":"Save <x>","tags":["A B"],"x-ai-risk":"high",
 		"security":[{"bearer":[]}],"x-account-types":["broker"],
 		"parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"integer","minimum":1}}],
 		"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/X"},"example":{"n":12345678901234567890}}}},

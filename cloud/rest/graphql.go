@@ -13,9 +13,9 @@ import (
 
 // GraphQLRequest is one request for the other face at its address here.
 type GraphQLRequest struct {
-	Body      []byte
-	Accept    string
-	RequestID string
+	Body   []byte
+	Accept string
+	Key    string // Idempotency-Key
 	catalog.Who
 }
 
@@ -24,6 +24,8 @@ type GraphQLResponse struct {
 	Status int
 	Type   string
 	Body   []byte
+	// Replayed is set for the first answer of a call that was repeated.
+	Replayed bool
 }
 
 // graphQL hands a request to the face that answers GraphQL.
@@ -33,10 +35,13 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE"))
 		return
 	}
-	id, _ := ctx.UserValue(idKey).(string)
-	out := s.cfg.GraphQL(s.ctx, GraphQLRequest{Body: bytes.Clone(ctx.Request.Body()), Accept: string(ctx.Request.Header.Peek("Accept")), RequestID: id, Who: s.who(ctx)})
+	out := s.cfg.GraphQL(s.ctx, GraphQLRequest{Body: bytes.Clone(ctx.Request.Body()), Accept: string(ctx.Request.Header.Peek("Accept")),
+		Key: string(ctx.Request.Header.Peek("Idempotency-Key")), Who: s.who(ctx)})
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.Header.Set("Vary", "Accept, Accept-Language, Authorization")
+	if out.Replayed {
+		ctx.Response.Header.Set("Idempotent-Replayed", "true")
+	}
 	ctx.SetStatusCode(out.Status)
 	ctx.SetContentType(out.Type)
 	ctx.SetBody(out.Body)
@@ -44,6 +49,7 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 
 // who is what a request tells of its caller.
 func (s *Server) who(ctx *fasthttp.RequestCtx) catalog.Who {
-	return catalog.Who{Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
+	id, _ := ctx.UserValue(idKey).(string)
+	return catalog.Who{Surface: "api", RequestID: id, Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
 		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx)}
 }

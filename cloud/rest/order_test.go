@@ -3,7 +3,6 @@ package rest
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,69 +89,4 @@ func TestCustomersSeeTheirOwnOrders(t *testing.T) {
 	require.Equal(t, 200, g.status, "%s", g.body)
 	require.Nil(t, g.json["order"].(map[string]any)["note"])
 	require.Equal(t, float64(1), r.do("GET", "/api/v1/orders", customer, "").json["total"])
-}
-
-// TestOrdersAreBoundToTheirTenant tries every operation of orders on those of
-// another business.
-func TestOrdersAreBoundToTheirTenant(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	admin := r.w.Tokens[cloud.ClientAdmin]
-	id, _ := r.order(admin, "SO-1")
-	g := r.do("POST", "/api/v1/orders/"+id+"/interceptions", admin, `{"outcome":"dispose"}`)
-	require.Equal(t, 201, g.status, "%s", g.body)
-	stop := strconv.Itoa(int(g.json["interception"].(map[string]any)["interception_id"].(float64)))
-	job := r.do("POST", "/api/v1/client/batchOrderCreateAsync", admin, `{"orders":[`+fmt.Sprintf(parcel, "B-1")+`]}`)
-	require.Equal(t, 202, job.status, "%s", job.body)
-	before := string(r.do("GET", "/api/v1/orders/"+id, admin, "").body)
-	tried := 0
-	for _, op := range r.s.cfg.Catalog.Operations() {
-		if !strings.HasPrefix(op.Name, "orders.") && !strings.HasPrefix(op.Name, "interceptions.") {
-			continue
-		}
-		tried++
-		path := strings.NewReplacer("{order_id}", id, "{id}", map[bool]string{true: job.json["asyncId"].(string), false: stop}[op.Name == "orders.job"]).Replace(op.Path)
-		body := ""
-		switch op.Name {
-		case "orders.create", "orders.batch_async", "orders.rate":
-			continue // names none
-		case "orders.intercept":
-			body = `{"outcome":"dispose"}`
-		case "orders.reroute":
-			body = `{"new_address":{"name":"Eve","phone":"+14165550199","address_line1":"1 Mill St","city":"Toronto","province":"ON","postal_code":"M5A 3C4","country":"CA"}}`
-		case "orders.time_windows":
-			body = `{"order_refs":["SO-1"],"time_window_start":"09:00","time_window_end":"10:00"}`
-		case "orders.operations":
-			body = `{"order_ref":"SO-1"}`
-		case "orders.detail":
-			path += "?order_ref=SO-1"
-		case "orders.search":
-			path += "?query=SO-1"
-		case "orders.list":
-		default:
-			if op.HasBody() {
-				body = `{}`
-			}
-		}
-		g := r.do(op.Method, path, r.w.OtherAdmin, body)
-		require.NotContains(t, string(g.body), "Moreau", op.Name)
-		switch op.Name {
-		case "orders.list":
-			require.Equal(t, float64(0), g.json["total"])
-		case "orders.search":
-			require.Empty(t, g.json["matches"])
-		case "orders.time_windows":
-			require.Equal(t, float64(0), g.json["updated"])
-		case "orders.job":
-			r.refused(g, 404, "ASYNC_JOB_NOT_FOUND")
-		default:
-			want := "ORDER_NOT_FOUND"
-			if strings.HasPrefix(op.Name, "interceptions.") {
-				want = "INTERCEPTION_NOT_FOUND"
-			}
-			r.refused(g, 404, want)
-		}
-	}
-	require.GreaterOrEqual(t, tried, 22)
-	require.Equal(t, before, string(r.do("GET", "/api/v1/orders/"+id, admin, "").body))
 }

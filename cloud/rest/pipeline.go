@@ -83,11 +83,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 		s.refuse(ctx, err)
 		return
 	}
-	if op.Idempotent {
-		s.once(c, ctx, op, caller, q)
-		return
-	}
-	r := s.answer(c, op, caller, q)
+	r := s.answer(c, op, caller, catalog.Key{Value: string(ctx.Request.Header.Peek("Idempotency-Key")), Address: op.Method + " " + string(ctx.Path()), Request: q.body}, q)
 	if key != nil && r.about != 0 {
 		r.tag = tagOf(r.body)
 		s.answers.keep(string(key), r, r.about, time.Now())
@@ -168,16 +164,17 @@ type reply struct {
 	tag     string // of body, when it is known
 	about   cloud.ShipmentID
 	err     error // of which body is made later, in the caller's language
+	again   bool  // the first answer of a call that was repeated
 }
 
 // answer calls an operation. Its panics are caught where routes are guarded.
-func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, q *query) reply {
-	a, err := s.cfg.Pipeline.Run(c, op.Operation, caller, op.bind(q))
+func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k catalog.Key, q *query) reply {
+	a, err := s.cfg.Pipeline.Run(c, op.Operation, caller, k, op.bind(q))
 	if err != nil {
 		if ctxErr := context.Cause(c); ctxErr != nil && !isShown(err) {
 			err = ended(ctxErr)
 		}
-		return reply{err: err}
+		return reply{err: err, again: a.Replayed}
 	}
 	body, err := encode(a.Body)
 	if err != nil {
@@ -186,7 +183,7 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, q *qu
 	if a.Status == 0 {
 		a.Status = cmp.Or(op.Status, fasthttp.StatusOK)
 	}
-	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About}
+	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About, again: a.Replayed}
 }
 
 func isShown(err error) bool {
@@ -229,6 +226,9 @@ const gzipFrom = 1 << 10 // bytes
 
 // write sends a reply.
 func (s *Server) write(ctx *fasthttp.RequestCtx, op *route, r reply) {
+	if r.again {
+		ctx.Response.Header.Set("Idempotent-Replayed", "true")
+	}
 	if r.err != nil {
 		s.refuse(ctx, r.err)
 		return

@@ -2,11 +2,11 @@
 // into a route. The package decides nothing about lockers or parcels itself.
 //
 // A request gets its id and language, passes the catalogue's pipeline, and has
-// its input decoded and its Idempotency-Key looked up before the operation runs.
+// its input decoded before the operation runs.
 // Every error has the same body, in the caller's language; what is ours is
 // logged in full and shown as INTERNAL_ERROR. A panic ends one request.
 // Operations get a context of the server's with a deadline, and copies of all
-// bytes. Idempotency keys are kept in memory of this node.
+// bytes.
 //
 // What is neither an operation nor a service address goes to Config.Pages.
 package rest
@@ -71,7 +71,6 @@ type Server struct {
 	http    *fasthttp.Server
 	ctx     context.Context // of running operations
 	stop    context.CancelFunc
-	replays *replays
 	answers *answers
 	routes  []route
 
@@ -91,7 +90,7 @@ func New(cfg Config) *Server {
 	if cfg.MaxConnsPerIP == 0 {
 		cfg.MaxConnsPerIP = 256
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, replays: newReplays(), answers: newAnswers()}
+	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))

@@ -45,8 +45,8 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Limits: s.cfg.Limits})
-	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
+	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Apps: apps, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
@@ -54,11 +54,11 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
-	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: line, Log: s.log})
+	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)
 	}
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

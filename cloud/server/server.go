@@ -87,6 +87,7 @@ type Server struct {
 
 	Catalog *catalog.Catalog
 
+	line   *catalog.Pipeline
 	orders *order.Service
 	traces *trace.Pusher // nil: none
 
@@ -210,6 +211,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
+	run("calls", s.line.Forget)
 	if s.traces != nil {
 		run("traces", s.traces.Run)
 	}

@@ -166,9 +166,6 @@ func (w *writer) accounts(c *cloud.Changes) {
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
 			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt))
 	}
-	for _, a := range c.Audits {
-		w.add(anything, sqlAddAudit, int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail)
-	}
 }
 
 // Login is a token with what it belongs to.

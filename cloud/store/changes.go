@@ -31,7 +31,6 @@ func blob(b []byte) any {
 }
 
 func (w *writer) changes(c *cloud.Changes) error {
-	w.ops = make([]op, 0, 24)
 	if c.Generation != 0 {
 		if w.dev == 0 {
 			return errors.New("changes name a session generation but the decision is about no device")

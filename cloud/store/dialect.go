@@ -92,10 +92,11 @@ type op struct {
 type need uint8
 
 const (
-	anything  need = iota
-	notStale       // a row, or cloud.ErrStale
-	mustExist      // a row, or cloud.ErrNotFound
-	probe          // a query: a row, or cloud.ErrStale
+	anything    need = iota
+	notStale         // a row, or cloud.ErrStale
+	mustExist        // a row, or cloud.ErrNotFound
+	probe            // a query: a row, or cloud.ErrStale
+	mustBeFirst      // a row, or cloud.ErrRepeated
 )
 
 // check turns a row count into the error it means.
@@ -108,6 +109,8 @@ func (n need) check(rows int64) error {
 		return cloud.ErrStale
 	case mustExist:
 		return cloud.ErrNotFound
+	case mustBeFirst:
+		return cloud.ErrRepeated
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -275,4 +276,22 @@ func TestOpenRefuses(t *testing.T) {
 	_, err = Open(t.Context(), Config{URL: "postgres://u:hunter2@127.0.0.1:bad/x", Box: testBox(t)})
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// What calls were answered may hold codes and secrets: none lies in the table.
+func TestAnswersOfCallsAreSealed(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	o := &cloud.Once{ID: cloud.CallID{1}, At: time.Unix(1_800_000_000, 0).UTC(), Encode: func(v any) ([]byte, error) { return []byte(v.(string)), nil }}
+	ctx := cloud.WithCall(t.Context(), &cloud.Call{Operation: "x", Once: o})
+	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}, Answer: "pickup code 550618"}, nil
+	}))
+	raw, err := readOne(t.Context(), db, sqlCall, scanCall, o.ID[:], int64(0))
+	require.NoError(t, err)
+	require.NotEmpty(t, raw.Answer)
+	require.NotContains(t, string(raw.Answer), "550618")
+	a, err := db.FindCall(t.Context(), o.ID, o.At)
+	require.NoError(t, err)
+	require.Equal(t, "pickup code 550618", string(a.Answer))
 }

@@ -139,7 +139,8 @@ func (db *DB) Close() error { return db.engine.close() }
 // against that device. An error of fn is returned as it is and nothing is
 // written. Other errors: cloud.ErrStale when a condition does not hold,
 // cloud.ErrExists when a natural key is taken, cloud.ErrNotFound when Changes
-// speak of the present of a device or compartment that is not stored.
+// speak of the present of a device or compartment that is not stored,
+// cloud.ErrRepeated when ctx is of a call that another call is the first of.
 //
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
@@ -158,21 +159,39 @@ func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View
 }
 
 func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {
-	return db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	call := cloud.CallOf(ctx)
+	var kept *cloud.KeptAnswer
+	var audited bool
+	err := db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		kept, audited = nil, false
 		ids.again()
+		if err := isFirst(ctx, s, call); err != nil {
+			return nil, err
+		}
 		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}
-		w := writer{box: db.box, dev: dev}
+		w := writer{box: db.box, dev: dev, ops: make([]op, 0, 24)}
 		if db.own.Load() {
 			w.owner = db.node
 		}
-		if err := w.changes(changes); err != nil {
+		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err
 		}
+		if err = w.changes(changes); err != nil {
+			return nil, err
+		}
+		audited = w.audits(call, changes.Audits, time.Now())
 		return changes, s.apply(ctx, w.ops)
 	})
+	if err == nil && kept != nil {
+		call.Once.Take(*kept)
+	}
+	if err == nil && audited && call != nil {
+		call.Committed()
+	}
+	return err
 }
 
 // decideOnce turns a panic of a decision into its error: on SQLite it runs on

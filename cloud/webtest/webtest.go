@@ -52,8 +52,9 @@ type World struct {
 	Business, Other cloud.Business
 	Tokens          map[cloud.AccountType]string // of Business
 	Emails          map[cloud.AccountType]string
-	Stranger        string // token of the other business's provider
-	OtherAdmin      string // token of the other business's administrator
+	Stranger        string                       // token of the other business's provider
+	OtherAdmin      string                       // token of the other business's administrator
+	Others          map[cloud.AccountType]string // tokens of the other business, those two too
 	Device, Spare   cloud.Device
 	Delivery        cloud.Delivery // the one that waits
 	Outbox          cloud.OutboxID // a webhook delivery of Business's provider
@@ -125,6 +126,10 @@ func (w *World) fill(t testing.TB) {
 	w.Tokens[cloud.ProviderType] = add(20, 42, cloud.ProviderType, 17)
 	w.Stranger = add(21, 43, cloud.ProviderType, 18)
 	w.OtherAdmin = add(23, 43, cloud.ClientAdmin, 0)
+	w.Others = map[cloud.AccountType]string{cloud.ProviderType: w.Stranger, cloud.ClientAdmin: w.OtherAdmin}
+	for i, typ := range []cloud.AccountType{cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer} {
+		w.Others[typ] = add(int64(24+i), 43, typ, 0)
+	}
 	w.Expired = add(22, 42, cloud.ClientAdmin, 0)
 	ch.Accounts[len(ch.Accounts)-1].Email = "former@42.example" // an email has one account
 	ch.Tokens[len(ch.Tokens)-1].ExpiresAt = now.Add(-time.Minute)

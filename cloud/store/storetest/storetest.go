@@ -127,6 +127,9 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
 		"Traces":                   traces,
+		"CallsOnce":                callsOnce,
+		"CallsAtOnce":              callsAtOnce,
+		"CallsAreAudited":          callsAreAudited,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,82 @@
+package api_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// tool is an agent tool as the published list has it.
+type tool struct {
+	Name    string       `json:"name"`
+	Scopes  []string     `json:"scopes"`
+	Risk    catalog.Risk `json:"risk"`
+	Confirm bool         `json:"confirm_required"`
+	Behind  string       `json:"backs_onto"`
+}
+
+func publishedTools(t *testing.T) []tool {
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if raw, err := os.ReadFile(filepath.Join(dir, "shared", "spec", "mcp-tools.json")); err == nil {
+			var list struct {
+				Tools []tool `json:"tools"`
+			}
+			require.NoError(t, json.Unmarshal(raw, &list))
+			require.Len(t, list.Tools, 118)
+			return list.Tools
+		}
+	}
+	t.Skip("the list of tools (shared/spec/mcp-tools.json) is not beside this tree")
+	return nil
+}
+
+// A tool asks for what the operation behind it asks for, and an operation that
+// the list puts behind a tool names it.
+func TestToolsAgreeWithTheirOperations(t *testing.T) {
+	published := publishedTools(t)
+	braces := regexp.MustCompile(`\{[^}]*\}`)
+	named := 0
+	for _, o := range table().Operations() {
+		for _, name := range o.Tools {
+			i := slices.IndexFunc(published, func(x tool) bool { return x.Name == name })
+			require.GreaterOrEqual(t, i, 0, "%s names the unknown tool %s", o.Name, name)
+			named++
+		}
+		for _, x := range published { // one name may be on two servers
+			if slices.Contains(o.Tools, x.Name) {
+				require.ElementsMatch(t, x.Scopes, o.Scopes, "%s, %s", o.Name, x.Name)
+				require.Equal(t, x.Risk, o.Risk, "%s, %s", o.Name, x.Name)
+				require.Equal(t, x.Confirm, o.Confirm, "%s, %s", o.Name, x.Name)
+			} else {
+				require.NotEqual(t, x.Behind, o.Method+" "+o.Path, "%s is behind %s", o.Name, x.Name)
+				require.NotEqual(t, braces.ReplaceAllString(x.Behind, "{}"), braces.ReplaceAllString(o.Method+" "+o.Path, "{}"), "%s is behind %s", o.Name, x.Name)
+			}
+		}
+		if len(o.Tools) == 0 {
+			require.False(t, o.Confirm, o.Name)
+		}
+	}
+	require.GreaterOrEqual(t, named, 18)
+}
+
+// Agents read in the description what a tool may do.
+func TestTheDescriptionNamesTools(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]map[string]any `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal(table().OpenAPI("https://api.example.com", "test"), &doc))
+	cancel := doc.Paths["/api/v1/orders/{order_id}/cancel"]["post"]
+	require.Equal(t, []any{"cancel_order"}, cancel["x-ai-tool"])
+	require.Equal(t, true, cancel["x-ai-confirm"])
+	require.Equal(t, "high", cancel["x-ai-risk"])
+	require.NotContains(t, doc.Paths["/api/v1/user/me"]["get"], "x-ai-tool")
+}

@@ -1,0 +1,362 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
+	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/app"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webtest"
+)
+
+// world is the whole table over a filled store, behind both faces.
+type world struct {
+	t     *testing.T
+	w     *webtest.World
+	table *catalog.Catalog
+	graph *graphql.Server
+	c     *fasthttp.Client
+	n     int // things that were made
+}
+
+type openGuard struct{}
+
+func (openGuard) CheckURL(context.Context, string) error { return nil }
+
+func newWorld(t *testing.T) *world {
+	w := webtest.New(t)
+	fresh := w.Delivery
+	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
+	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
+	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
+		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, openGuard{}),
+		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
+		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
+	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
+	require.NoError(t, err)
+	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
+	}})
+	ln := webtest.Serve(t, s)
+	return &world{t: t, w: w, table: table, graph: graph, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+}
+
+// requestID is sent with every request, so that answers that are alike are so
+// byte for byte.
+const requestID = "the-same-id"
+
+type answer struct {
+	status int
+	body   []byte
+	json   map[string]any
+}
+
+func (a answer) code() string { c, _ := a.json["error_code"].(string); return c }
+
+func (x *world) do(method, path, token, body string, headers ...string) answer {
+	x.t.Helper()
+	var req fasthttp.Request
+	var resp fasthttp.Response
+	req.Header.SetMethod(method)
+	req.SetRequestURI("http://cloud.test" + path)
+	req.Header.Set("X-Request-Id", requestID)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		req.Header.SetContentType("application/json")
+		req.SetBodyString(body)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	require.NoError(x.t, x.c.DoTimeout(&req, &resp, 20*time.Second))
+	a := answer{status: resp.StatusCode(), body: bytes.Clone(resp.Body())}
+	_ = json.Unmarshal(a.body, &a.json) // some answers are no JSON
+	return a
+}
+
+// made is the answer of a call that must succeed.
+func (x *world) made(method, path, token, body string) map[string]any {
+	x.t.Helper()
+	a := x.do(method, path, token, body)
+	require.Less(x.t, a.status, 300, "%s %s: %s", method, path, a.body)
+	return a.json
+}
+
+// at is a member of an answer by its path.
+func at(v any, path ...string) any {
+	for _, p := range path {
+		m, _ := v.(map[string]any)
+		v = m[p]
+	}
+	return v
+}
+
+func (x *world) id(v any) string { x.t.Helper(); return fmt.Sprintf("%.0f", v) }
+
+func (x *world) token(t cloud.AccountType) string { return x.w.Tokens[t] }
+
+const (
+	admin    = cloud.ClientAdmin
+	provider = cloud.ProviderType
+	partner  = "/api/v1/third-party-delivery"
+	address  = `{"name":"Ada Moreau","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}`
+)
+
+// next is a name that nothing has yet.
+func (x *world) next(prefix string) string { x.n++; return fmt.Sprint(prefix, x.n) }
+
+func orderOf(ref string) string {
+	return fmt.Sprintf(`{"type":"D","order_ref":%q,"recipient":%s,"packages":[{"weight":2.5}]}`, ref, address)
+}
+
+// order makes an order and puts it into a status.
+func (x *world) order(s cloud.OrderStatus) (id, ref string) {
+	ref = x.next("SO-")
+	id = x.id(at(x.made("POST", "/api/v1/client/orderCreate", x.token(admin), orderOf(ref)), "order_id"))
+	if s != cloud.OrderNew {
+		var o cloud.Order
+		var n int64
+		_, err := fmt.Sscan(id, &n)
+		require.NoError(x.t, err)
+		require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(n)); return err }))
+		o.Status = s
+		x.w.Write(x.t, cloud.Changes{Orders: []cloud.Order{o}})
+	}
+	return id, ref
+}
+
+// interception stops an order on its way; one for review waits for staff.
+func (x *world) interception(review bool) string {
+	b := x.w.Business
+	b.Settings.InterceptionReview = review
+	x.w.Write(x.t, cloud.Changes{Businesses: []cloud.Business{b}})
+	who := admin
+	var id string
+	if review {
+		who = cloud.Customer
+		id = x.id(at(x.made("POST", "/api/v1/client/orderCreate", x.token(who), orderOf(x.next("CU-"))), "order_id"))
+	} else {
+		id, _ = x.order(cloud.OrderNew)
+	}
+	return x.id(at(x.made("POST", "/api/v1/orders/"+id+"/interceptions", x.token(who), `{"outcome":"return_to_sender"}`), "interception", "interception_id"))
+}
+
+func (x *world) delivery() string {
+	ref := x.next("DEL-")
+	return x.id(at(x.made("POST", partner+"/deliveries", x.token(provider), deliveryOf(ref, 88, ref)), "delivery", "delivery_id"))
+}
+
+func deliveryOf(ref string, device int, numbers ...string) string {
+	var packages []string
+	for _, n := range numbers {
+		packages = append(packages, fmt.Sprintf(`{"tracking_number":%q,"size":"S"}`, n))
+	}
+	return fmt.Sprintf(`{"reference_number":%q,"device_id":%d,"packages":[%s],"recipient":{"name":"X","phone":"1"},"reserve":false}`, ref, device, strings.Join(packages, ","))
+}
+
+// call is one good call of an operation: by whom, for what, with what.
+type call struct {
+	as         cloud.AccountType
+	path, body string
+}
+
+// call makes what an operation needs and says how it is called; ok is false for
+// operations that are not here.
+func (x *world) call(o catalog.Operation) (call, bool) {
+	to := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(o.Path) }
+	mine := func(s cloud.OrderStatus, body string) call {
+		id, _ := x.order(s)
+		return call{admin, to("{order_id}", id), body}
+	}
+	waiting := func(body string) call {
+		return call{provider, to("{id}", "64021", "{tracking_number}", webtest.Waiting), body}
+	}
+	fresh := func(body string) call { return call{provider, to("{id}", x.delivery()), body} }
+	plain := func(as cloud.AccountType, body string) call { return call{as, o.Path, body} }
+	person := func(id, body string) call { return call{admin, to("{id}", id), body} }
+	stop := func(review bool) call { return call{admin, to("{id}", x.interception(review)), `{"reason":"x"}`} }
+	ref, name := x.next("REF-"), x.next("n")
+	email := `"email":"` + name + `@acme.example"`
+	make, ok := map[string]func() call{
+		"user.login": func() call {
+			return plain(admin, fmt.Sprintf(`{"email":%q,"password":%q}`, x.w.Emails[admin], webtest.Password))
+		},
+		"user.me":       func() call { return plain(admin, "") },
+		"user.logout":   func() call { return plain(admin, "") },
+		"devices.enrol": func() call { return plain(admin, `{"device_code":"X","token":"y"}`) },
+
+		"user.api_keys.list":   func() call { return plain(admin, "") },
+		"user.api_keys.create": func() call { return plain(admin, `{"name":"k"}`) },
+		"user.api_keys.find":   func() call { return person(x.key(), "") },
+		"user.api_keys.revoke": func() call { return person(x.key(), "") },
+		"users.list":           func() call { return plain(admin, "") },
+		"users.find":           func() call { return person("2", "") },
+		"users.create": func() call {
+			return plain(admin, `{"account_type":"client_employee","name":"Ana",`+email+`,"password":"long enough"}`)
+		},
+		"users.edit":       func() call { return person("2", `{"name":"`+name+`"}`) },
+		"customers.list":   func() call { return plain(admin, "") },
+		"customers.find":   func() call { return person("5", "") },
+		"customers.create": func() call { return plain(admin, `{"name":"Shop",`+email+`,"password":"long enough"}`) },
+		"customers.edit":   func() call { return person("5", `{"name":"`+name+`"}`) },
+		"settings.find":    func() call { return plain(admin, "") },
+		"settings.save":    func() call { return plain(admin, `{"signature_required":true}`) },
+		"features.list":    func() call { return plain(admin, "") },
+		"features.switch":  func() call { return call{admin, to("{family}", "order_chat"), `{"enabled":true}`} },
+		"admin.features.grant": func() call {
+			return call{cloud.PlatformAdmin, to("{family}", "order_chat", "{business_id}", "42"), `{"state":"allowed","enabled":true}`}
+		},
+		"providers.list":          func() call { return plain(admin, "") },
+		"providers.find":          func() call { return person("17", "") },
+		"providers.create":        func() call { return plain(admin, `{"code":"`+name+`","name":"Quick Box","services":["otep"]}`) },
+		"providers.edit":          func() call { return person("17", `{"name":"`+name+`"}`) },
+		"providers.tokens.list":   func() call { return person("17", "") },
+		"providers.tokens.create": func() call { return person("17", `{"name":"Production"}`) },
+		"providers.tokens.revoke": func() call { return call{admin, to("{id}", "17", "{token_id}", x.providerToken()), ""} },
+
+		"third_party.me":                              func() call { return plain(provider, "") },
+		"third_party.deliveries.create":               func() call { return plain(provider, deliveryOf(ref, 88, ref)) },
+		"third_party.deliveries.find":                 func() call { return waiting("") },
+		"third_party.deliveries.edit":                 func() call { return fresh(`{"recipient":{"name":"Y","phone":"2"}}`) },
+		"third_party.deliveries.cancel":               func() call { return fresh(`{"reason":"changed"}`) },
+		"third_party.deliveries.add_package":          func() call { return fresh(`{"tracking_number":"` + ref + `"}`) },
+		"third_party.deliveries.rotate_delivery_code": func() call { return fresh(`{"reason":"security"}`) },
+		"third_party.deliveries.open_doors":           func() call { return fresh(`{"wait_seconds":0}`) },
+		"third_party.deliveries.doors":                func() call { return waiting("") },
+		"third_party.deliveries.reassign":             func() call { return fresh(`{"size":"L"}`) },
+		"third_party.deliveries.confirm":              func() call { return fresh(`{}`) },
+		"third_party.deliveries.fail":                 func() call { return fresh(`{"failure_code":"OTHER"}`) },
+		"third_party.deliveries.correct":              func() call { return waiting(`{"reason":"wrong parcel"}`) },
+		"third_party.deliveries.pickup":               func() call { return waiting("") },
+		"third_party.deliveries.rotate_pickup_code":   func() call { return waiting(`{"reason":"security"}`) },
+		"third_party.deliveries.extend":               func() call { return waiting(`{"hours":24}`) },
+		"third_party.webhook_endpoint.find":           func() call { return plain(provider, "") },
+		"third_party.webhook_endpoint.save":           func() call { return plain(provider, `{"url":"https://hooks.example/new"}`) },
+		"third_party.webhook_endpoint.rotate_secret":  func() call { return plain(provider, `{}`) },
+		"third_party.webhook_deliveries.list":         func() call { return plain(provider, "") },
+		"third_party.webhook_deliveries.find":         func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
+		"third_party.webhook_deliveries.redeliver":    func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
+		"third_party.deliveries.remove_package":       func() call { return x.packed(to) },
+		"smart_lockers.devices.find":                  func() call { return person("88", "") },
+		"smart_lockers.grids.unblock":                 func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
+
+		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
+		"otep.tracking":     func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
+		"otep.events":       func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
+		"otep.batch":        func() call { return plain("", `{"tracking_numbers":["`+webtest.Waiting+`"]}`) },
+		"otep.validate":     func() call { return plain("", timeline(ref)) },
+		"otep.ingest":       func() call { return plain(provider, timeline(webtest.Announced)) },
+		"otep.ingest_epcis": func() call { return plain(provider, epcis(x.n)) },
+		"otep.epcis_events": func() call { return plain(provider, "") },
+
+		"platformAppBootstrap": func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
+		"apps.list":            func() call { return plain(admin, "") },
+		"apps.find":            func() call { return call{admin, to("{app_code}", "driver-app"), ""} },
+		"apps.save":            func() call { return call{admin, to("{app_code}", "driver-app"), `{"radius":8}`} },
+		"settings.prices.find": func() call { return plain(admin, "") },
+		"settings.prices.save": func() call { return plain(admin, `{"prices":null}`) },
+
+		"broker_order_assignments.list": func() call { return plain(admin, "") },
+		"broker_order_assignments.assign": func() call {
+			id, _ := x.order(cloud.OrderNew)
+			return plain(admin, `{"order_ids":[`+id+`],"broker_id":3}`)
+		},
+		"broker_order_assignments.revoke":  func() call { return plain(admin, `{"order_ids":[`+x.held()+`]}`) },
+		"broker_order_assignments.release": func() call { return plain(cloud.Broker, `{"order_id":`+x.held()+`}`) },
+
+		"orders.rate": func() call {
+			return plain(admin, `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`)
+		},
+		"orders.create": func() call { return plain(admin, orderOf(ref)) },
+		"orders.list":   func() call { return plain(admin, "") },
+		"orders.search": func() call { return call{admin, o.Path + "?query=SO-", ""} },
+		"orders.detail": func() call { _, ref := x.order(cloud.OrderNew); return call{admin, o.Path + "?order_ref=" + ref, ""} },
+		"orders.find":   func() call { return mine(cloud.OrderNew, "") },
+		"orders.update": func() call { return mine(cloud.OrderNew, `{"note":"n"}`) },
+		"orders.delete": func() call { return mine(cloud.OrderNew, "") },
+		"orders.time_windows": func() call {
+			_, ref := x.order(cloud.OrderNew)
+			return plain(admin, `{"order_refs":["`+ref+`"],"time_window_start":"09:00","time_window_end":"10:00"}`)
+		},
+		"orders.cancel":  func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
+		"orders.hold":    func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
+		"orders.release": func() call { return mine(cloud.OrderHold, `{}`) },
+		"orders.ready":   func() call { return mine(cloud.OrderNew, `{}`) },
+		"orders.reroute": func() call {
+			return mine(cloud.OrderNew, `{"new_address":`+strings.Replace(address, "100", "200", 1)+`}`)
+		},
+		"orders.batch_async":     func() call { return plain(admin, `{"orders":[`+orderOf(ref)+`]}`) },
+		"orders.job":             func() call { return person(x.job(), "") },
+		"orders.operations":      func() call { _, ref := x.order(cloud.OrderNew); return plain(admin, `{"order_ref":"`+ref+`"}`) },
+		"orders.intercept":       func() call { return mine(cloud.OrderPickedUp, `{"outcome":"return_to_sender"}`) },
+		"orders.interceptions":   func() call { return mine(cloud.OrderNew, "") },
+		"interceptions.withdraw": func() call { return stop(false) },
+		"interceptions.execute":  func() call { return stop(false) },
+		"interceptions.reject":   func() call { return stop(true) },
+		"interceptions.approve":  func() call { return stop(true) },
+	}[o.Name]
+	if !ok {
+		return call{}, false
+	}
+	return make(), true
+}
+
+// held is an order that the contractor holds.
+func (x *world) held() string {
+	id, _ := x.order(cloud.OrderNew)
+	x.made("POST", "/api/v1/broker-order-assignments", x.token(admin), `{"order_ids":[`+id+`],"broker_id":3}`)
+	return id
+}
+
+func (x *world) key() string {
+	return x.id(at(x.made("POST", "/api/v1/user/api-keys", x.token(admin), `{"name":"k"}`), "api_key", "id"))
+}
+
+func (x *world) providerToken() string {
+	return x.id(at(x.made("POST", "/api/v1/providers/17/tokens", x.token(admin), `{"name":"Production"}`), "provider_token", "id"))
+}
+
+func (x *world) job() string {
+	id, _ := at(x.made("POST", "/api/v1/client/batchOrderCreateAsync", x.token(admin), `{"orders":[`+orderOf(x.next("JOB-"))+`]}`), "asyncId").(string)
+	return id
+}
+
+// packed takes a package out of a delivery that has two.
+func (x *world) packed(to func(...string) string) call {
+	ref := x.next("TWO-")
+	d := x.made("POST", partner+"/deliveries", x.token(provider), deliveryOf(ref, 88, ref+"a", ref+"b"))
+	return call{provider, to("{id}", x.id(at(d, "delivery", "delivery_id")), "{tracking_number}", ref+"a"), ""}
+}
+
+func timeline(number string) string {
+	return fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":%q},"events":[{"occurred_at":"2026-06-09T18:20:00-04:00","status_code":"arrival_scan","source":{"type":"partner"}}]}`, number)
+}
+
+func epcis(n int) string {
+	return fmt.Sprintf(`{"@context":["https://ref.gs1.org/standards/epcis/2.0.0/epcis-context.jsonld"],"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-10T00:00:00Z","epcisBody":{"eventList":[
+{"type":"ObjectEvent","eventID":"urn:uuid:%d","action":"OBSERVE","bizStep":"receiving","disposition":"in_progress","eventTime":"2026-06-10T14:00:00Z","eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]}]}}`, n)
+}

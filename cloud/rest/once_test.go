@@ -1,0 +1,269 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/webtest"
+)
+
+func TestIdempotencyKeys(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	post := func(body, key string) got {
+		return r.do("POST", base+"/deliveries", r.provider(), body, "Idempotency-Key", key)
+	}
+	body := bodies["third_party.deliveries.create"]
+	first := post(body, "k1")
+	require.Equal(t, 201, first.status)
+	again := post(body, "k1")
+	require.Equal(t, 201, again.status, "the first answer, not that of the reference")
+	require.Equal(t, "true", again.header("Idempotent-Replayed"))
+	require.Empty(t, first.header("Idempotent-Replayed"))
+	require.Equal(t, first.body, again.body)
+	require.Equal(t, first.header("Content-Type"), again.header("Content-Type"))
+	require.NotEqual(t, first.header("X-Request-Id"), again.header("X-Request-Id"))
+	r.refused(post(strings.Replace(body, "NEW1", "NEW9", 1), "k1"), 409, "IDEMPOTENCY_KEY_REUSED")
+	for _, bad := range []string{strings.Repeat("k", 129), "a b"} {
+		g := post(body, bad)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], "Idempotency-Key")
+	}
+	bad := post(`{}`, "k2")
+	r.refused(bad, 422, "VALIDATION_FAILED")
+	bad = r.do("POST", base+"/deliveries", r.provider(), `{}`, "Idempotency-Key", "k2", "Accept-Language", "de")
+	require.Equal(t, "true", bad.header("Idempotent-Replayed"), "a final refusal is an answer too")
+	require.Equal(t, "de", bad.header("Content-Language"), "in the language of who asks again")
+	r.refused(post(`{`, "k3"), 400, "MALFORMED_JSON")
+	require.Equal(t, 201, post(strings.NewReplacer("R-1", "R-3", "NEW1", "NEW3").Replace(body), "k3").status, "what cannot be read uses up no key")
+	g := r.do("POST", base+"/deliveries", r.w.Stranger, strings.Replace(body, "88", "90", 1), "Idempotency-Key", "k1")
+	require.NotEqual(t, "true", g.header("Idempotent-Replayed"), "keys belong to their caller")
+}
+
+// worlds are those that both databases keep.
+func worlds(t *testing.T, test func(*testing.T, *webtest.World)) {
+	for name, open := range map[string]func(testing.TB) *store.DB{"SQLite": storetest.OpenSQLite, "PostgreSQL": storetest.OpenPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, webtest.NewOn(t, open(t)))
+		})
+	}
+}
+
+func orderBody(ref string) string {
+	return fmt.Sprintf(`{"type":"D","order_ref":%q,"recipient":{"name":"Ada Moreau","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`, ref)
+}
+
+// deaf is a database whose process ends whenever a call is over: what a call's
+// transactions wrote is all that there is.
+type deaf struct{ *store.DB }
+
+func (deaf) AnswerCall(context.Context, *cloud.Once, []byte) error { return errors.New("gone") }
+func (deaf) DropCall(context.Context, *cloud.Once) error           { return errors.New("gone") }
+
+// Every operation that takes a key has an answer in the commit that does it:
+// another process gives the same one, whether or not the first lived to store
+// what it answered.
+func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(t *testing.T, w *webtest.World) {
+		short := func(o *options) { o.Timeout = 3 * time.Second }
+		dies := rigOn(t, w, func(o *options) { short(o); o.Calls = deaf{w.DB} })
+		lives := rigOn(t, w, short)
+		admin := w.Tokens[cloud.ClientAdmin]
+		fresh := w.Delivery
+		fresh.DepositedAt = time.Now().UTC() // it can still be corrected
+		w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}})
+		id := func(ref string) int64 {
+			g := lives.do("POST", "/api/v1/client/orderCreate", admin, orderBody(ref))
+			require.Equal(t, 201, g.status, "%s", g.body)
+			return number(g.json["order_id"])
+		}
+		type call struct {
+			token, path, body string
+			waits             bool // for a cabinet, which says nothing here
+		}
+		calls := map[string]call{
+			"orders.create":      {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
+			"orders.batch_async": {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
+			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
+				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
+			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
+			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
+			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
+			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
+			"third_party.deliveries.reassign":   {token: lives.provider(), path: base + "/deliveries/%d/reassign", body: `{"size":"L"}`, waits: true},
+		}
+		for _, op := range lives.s.cfg.Catalog.Operations() {
+			c, ok := calls[op.Name]
+			require.Equal(t, op.Idempotent, ok, "%s: say here how it is called", op.Name)
+			if !ok {
+				continue
+			}
+			if strings.Contains(c.path, "%d") {
+				ref := "D-" + op.Name[len(op.Name)-4:]
+				g := lives.do("POST", base+"/deliveries", c.token, strings.NewReplacer("R-1", ref, "NEW1", ref).Replace(bodies["third_party.deliveries.create"]))
+				require.Equal(t, 201, g.status, "%s", g.body)
+				c.path = fmt.Sprintf(c.path, number(dig(g.json, "delivery", "delivery_id")))
+			}
+			first := dies.do("POST", c.path, c.token, c.body, "Idempotency-Key", "key")
+			if c.waits { // until its time was over
+				lives.refused(first, 503, "MODULE_UNAVAILABLE")
+			} else {
+				require.Less(t, first.status, 300, "%s: %s", op.Name, first.body)
+			}
+			again := lives.do("POST", c.path, c.token, c.body, "Idempotency-Key", "key")
+			for again.code() == "IDEMPOTENCY_IN_PROGRESS" {
+				require.Equal(t, "1", again.header("Retry-After"))
+				time.Sleep(100 * time.Millisecond)
+				again = lives.do("POST", c.path, c.token, c.body, "Idempotency-Key", "key")
+			}
+			require.Equal(t, "true", again.header("Idempotent-Replayed"), "%s: %s", op.Name, again.body)
+			if c.waits {
+				require.Equal(t, 202, again.status, "%s", again.body)
+				require.NotNil(t, again.json["opening"])
+			} else {
+				require.Equal(t, first.status, again.status)
+				require.Equal(t, string(first.body), string(again.body), op.Name)
+			}
+			lives.refused(lives.do("POST", c.path, c.token, `{"x":1}`, "Idempotency-Key", "key"), 409, "IDEMPOTENCY_KEY_REUSED")
+		}
+	})
+}
+
+// pickedUp moves an order to where it can be stopped.
+func pickedUp(t *testing.T, w *webtest.World, id int64) int64 {
+	var o cloud.Order
+	require.NoError(t, w.DB.Look(t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(id)); return err }))
+	o.Status = cloud.OrderPickedUp
+	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	return id
+}
+
+// A refusal that says to come again is not the answer for good.
+func TestARefusalToComeAgainIsNotKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *options) { o.Limits = catalog.Limits{Doors: 1} })
+	path := base + "/deliveries/64021/correction"
+	r.refused(r.do("POST", path, r.provider(), `{"reason":""}`), 422, "VALIDATION_FAILED")
+	g := r.do("POST", path, r.provider(), `{"reason":"x"}`, "Idempotency-Key", "k")
+	r.refused(g, 429, "RATE_LIMITED")
+	g = r.do("POST", path, r.provider(), `{"reason":"x"}`, "Idempotency-Key", "k")
+	r.refused(g, 429, "RATE_LIMITED")
+	require.Empty(t, g.header("Idempotent-Replayed"))
+}
+
+// The same call fifty times at once is done once, whatever the database.
+func TestTheSameCallAtOnce(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(t *testing.T, w *webtest.World) {
+		nodes := []*rig{rigOn(t, w, nil), rigOn(t, w, nil)}
+		admin := w.Tokens[cloud.ClientAdmin]
+		for round := range 4 {
+			body := orderBody(fmt.Sprintf("SO-%d", round))
+			if round%2 == 0 { // with nothing else that keeps it from being made twice
+				body = orderBody("")
+			}
+			var wg sync.WaitGroup
+			answers := make([]got, 50)
+			for i := range answers {
+				wg.Go(func() {
+					answers[i] = nodes[i%2].do("POST", "/api/v1/client/orderCreate", admin, body, "Idempotency-Key", fmt.Sprint("key-", round))
+				})
+			}
+			wg.Wait()
+			first, made := 0, map[int64]bool{}
+			for _, g := range answers {
+				switch {
+				case g.status == 201:
+					made[number(g.json["order_id"])] = true
+					if g.header("Idempotent-Replayed") == "" {
+						first++
+					}
+				default:
+					require.Equal(t, "IDEMPOTENCY_IN_PROGRESS", g.code(), "%s", g.body)
+				}
+			}
+			require.Equal(t, 1, first)
+			require.Len(t, made, 1)
+		}
+		g := nodes[0].do("GET", "/api/v1/orders?per_page=200", admin, "")
+		require.Equal(t, 4.0, g.json["total"])
+	})
+}
+
+// A client that is killed at any byte of its request and sends it again has
+// each order once, also when the server went in between.
+func TestAClientKilledAtAnyByte(t *testing.T) {
+	t.Parallel()
+	w := webtest.New(t)
+	nodes := []*rig{rigOn(t, w, nil), rigOn(t, w, nil)}
+	admin := w.Tokens[cloud.ClientAdmin]
+	service := order.New(order.Config{Store: w.DB})
+	w.DB.OnCommit(service.Committed)
+	rows := make([]string, 100)
+	for i := range rows {
+		rows[i] = orderBody("") // references would keep them apart by themselves
+	}
+	body := `{"orders":[` + strings.Join(rows, ",") + `]}`
+	head := fmt.Sprintf("POST /api/v1/client/batchOrderCreateAsync HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nIdempotency-Key: batch\r\nContent-Length: %d\r\n\r\n", admin, len(body))
+	whole := head + body
+	cut := func(r *rig, n int) {
+		c, err := r.ln.Dial()
+		require.NoError(t, err)
+		_, _ = io.WriteString(c, whole[:n])
+		require.NoError(t, c.Close())
+	}
+	tried := 0
+	for n := 0; n < len(whole); n += 97 {
+		cut(nodes[tried%2], n)
+		tried++
+	}
+	require.Greater(t, tried, 200)
+	cut(nodes[0], len(whole)-1)
+	cut(nodes[1], len(whole)) // it was all said; nobody hears the answer
+	ids := map[string]bool{}
+	for i := range 4 {
+		c, err := nodes[i%2].ln.Dial()
+		require.NoError(t, err)
+		_, err = io.WriteString(c, whole)
+		require.NoError(t, err)
+		var resp fasthttp.Response
+		require.NoError(t, resp.Read(bufio.NewReader(c)))
+		require.Equal(t, 202, resp.StatusCode(), "%s", resp.Body())
+		var out order.AsyncOutput
+		require.NoError(t, json.Unmarshal(resp.Body(), &out))
+		ids[out.AsyncID] = true
+		require.NoError(t, c.Close())
+	}
+	require.Len(t, ids, 1, "one job, however often it was asked for")
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx, nodes[0].s.log) }()
+	var job string
+	for id := range ids {
+		job = id
+	}
+	require.Eventually(t, func() bool {
+		return nodes[0].do("GET", "/api/v1/client/async/"+job, admin, "").json["status"] == "completed"
+	}, 30*time.Second, 20*time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	require.Equal(t, 100.0, nodes[1].do("GET", "/api/v1/orders", admin, "").json["total"])
+}

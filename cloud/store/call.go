@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// CallsKept is how long repeats of a call are known.
+const CallsKept = 24 * time.Hour
+
+const (
+	sqlCall     = `SELECT request, at, running_until, answer FROM call_answer WHERE id = $1 AND at > $2`
+	sqlTakeCall = `INSERT INTO call_answer (id, request, at, running_until, answer) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (id) DO UPDATE SET request = excluded.request, at = excluded.at, running_until = excluded.running_until, answer = excluded.answer
+WHERE call_answer.at <= $6`
+	sqlAnswerCall = `UPDATE call_answer SET running_until = $2, answer = $3 WHERE id = $1 AND at = $4`
+	sqlDropCall   = `DELETE FROM call_answer WHERE id = $1 AND at = $2`
+	sqlDropCalls  = `DELETE FROM call_answer WHERE at <= $1`
+)
+
+func scanCall(r rows, a *cloud.KeptAnswer) error {
+	return r.Scan(fixed(a.Request[:]), when(&a.At), when(&a.Running), &a.Answer)
+}
+
+func callPurpose(id cloud.CallID) string { return "call/" + hex.EncodeToString(id[:]) }
+
+// FindCall finds what a repeat of a call at now is answered; cloud.ErrNotFound
+// when it is none.
+func (db *DB) FindCall(ctx context.Context, id cloud.CallID, now time.Time) (cloud.KeptAnswer, error) {
+	a, err := readOne(ctx, db, sqlCall, scanCall, id[:], ms(now.Add(-CallsKept)))
+	if err != nil {
+		return a, err
+	}
+	if a.Answer, err = (sealer{db.box}).open(callPurpose(id), a.Answer); err != nil {
+		return a, fmt.Errorf("answer of a call: %w", err)
+	}
+	return a, nil
+}
+
+// AnswerCall stores the final answer of a call, of which a transaction may have
+// stored another one. cloud.ErrRepeated when the id is another call's.
+func (db *DB) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) error {
+	_, taken := o.Taken()
+	kept := cloud.KeptAnswer{Request: o.Request, At: o.At, Answer: answer}
+	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		w := writer{box: db.box}
+		w.answer(o, taken, kept)
+		return nil, s.apply(ctx, w.ops)
+	})
+	if err == nil {
+		o.Take(kept)
+	}
+	return err
+}
+
+// DropCall forgets a call, so that a repeat runs again.
+func (db *DB) DropCall(ctx context.Context, o *cloud.Once) error {
+	return db.exec(ctx, sqlDropCall, o.ID[:], ms(o.At))
+}
+
+// DropCalls forgets calls that are too old at now for repeats.
+func (db *DB) DropCalls(ctx context.Context, now time.Time) error {
+	return db.exec(ctx, sqlDropCalls, ms(now.Add(-CallsKept)))
+}
+
+func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
+	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		return nil, s.apply(ctx, []op{{sql: sql, args: args}})
+	})
+}
+
+// isFirst refuses with cloud.ErrRepeated, before a decision is run, a call
+// whose id another call has: what that one wrote must not be what this one is
+// refused for.
+func isFirst(ctx context.Context, s session, call *cloud.Call) error {
+	if call == nil || call.Once == nil {
+		return nil
+	}
+	if _, taken := call.Once.Taken(); taken {
+		return nil
+	}
+	_, err := one(ctx, s, sqlCall, scanCall, call.Once.ID[:], ms(call.Once.At.Add(-CallsKept)))
+	switch {
+	case err == nil:
+		return cloud.ErrRepeated
+	case errors.Is(err, cloud.ErrNotFound):
+		return nil
+	}
+	return err
+}
+
+// once takes a call's id and stores what the decision answers. It gives what
+// is kept once that is committed; nil when nothing is.
+func (w *writer) once(call *cloud.Call, c *cloud.Changes) (*cloud.KeptAnswer, error) {
+	if call == nil || call.Once == nil {
+		return nil, nil
+	}
+	o := call.Once
+	kept, taken := o.Taken()
+	if c.Answer == nil {
+		if !taken {
+			return nil, fmt.Errorf("%s takes an Idempotency-Key but its first decision has no answer", call.Operation)
+		}
+		return nil, nil
+	}
+	var err error
+	if kept.Answer, err = o.Encode(c.Answer); err != nil {
+		return nil, fmt.Errorf("encode answer of %s: %w", call.Operation, err)
+	}
+	kept.Request, kept.At, kept.Running = o.Request, o.At, time.Time{}
+	if c.Unfinished {
+		kept.Running = o.Until
+	}
+	w.answer(o, taken, kept)
+	return &kept, nil
+}
+
+func (w *writer) answer(o *cloud.Once, taken bool, a cloud.KeptAnswer) {
+	sealed := w.seal(callPurpose(o.ID), a.Answer)
+	if taken {
+		w.add(anything, sqlAnswerCall, o.ID[:], ms(a.Running), sealed, ms(o.At))
+		return
+	}
+	w.add(mustBeFirst, sqlTakeCall, o.ID[:], o.Request[:], ms(o.At), ms(a.Running), sealed, ms(o.At.Add(-CallsKept)))
+}
+
+// stamped is an audit line that says by which call it came.
+func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
+	if call == nil {
+		return a
+	}
+	detail := map[string]any{}
+	_ = json.Unmarshal([]byte(a.Detail), &detail) // of ours, or empty
+	if detail == nil {
+		detail = map[string]any{}
+	}
+	for k, v := range map[string]string{"operation": call.Operation, "surface": call.Surface, "ip": call.IP, "request_id": call.RequestID} {
+		detail[k] = v
+	}
+	detail["outcome"] = "done"
+	if call.Outcome != "" {
+		detail["outcome"] = call.Outcome
+	}
+	a.Detail = text(detail)
+	return a
+}
+
+// audits writes the lines of a decision, and the one of its call when nothing
+// else tells of it. It reports whether there is any.
+func (w *writer) audits(call *cloud.Call, lines []cloud.Audit, now time.Time) bool {
+	if call != nil && len(lines) == 0 && !call.Audited() {
+		lines = []cloud.Audit{{BusinessID: call.BusinessID, At: now, Actor: call.Actor, Action: call.Operation, Target: call.Target}}
+	}
+	for _, a := range lines {
+		a = stamped(a, call)
+		w.add(anything, sqlAddAudit, int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail)
+	}
+	return len(lines) > 0
+}
