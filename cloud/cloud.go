@@ -35,6 +35,7 @@ type (
 	PackageID      int64 // of an order
 	InterceptionID int64
 	TokenID        int64
+	RouteID        = int64
 )
 
 // IDKind is a sequence of ids; each starts at 1.
@@ -60,6 +61,7 @@ const (
 	InterceptionIDs IDKind = "interception"
 	FileIDs         IDKind = "file"
 	TokenIDs        IDKind = "token"
+	RouteIDs        IDKind = "route"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

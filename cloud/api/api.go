@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Receivers *receiver.Service
 	Orders    *order.Service
 	Accounts  *account.Service
+	Routes    *route.Service
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
 	Enrol func(ctx context.Context, code, token string) (any, error)
@@ -38,7 +40,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.keeping()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.routes(), c.keeping()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

@@ -16,6 +16,8 @@ var (
 	// withOrders see orders: staff all of their business's, customers their own,
 	// contractors those that they hold.
 	withOrders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
+	// readers see one order or a list: drivers those that they were given besides.
+	readers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer, cloud.DriverAccount}
 	// makers may make orders and stop them.
 	makers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer}
 )
@@ -51,18 +53,18 @@ func (c Config) orders() []catalog.Operation {
 	pick := func(field string) catalog.GraphQL {
 		return catalog.GraphQL{Field: field, Pick: "order", Mutation: true}
 	}
-	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
+	const unknown = missing
 	return []catalog.Operation{
 		catalog.Define(graph(with(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
 		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
-		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(graph(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", readers), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
 		catalog.Define(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), o.Search, nil),
-		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", withOrders, unknown, "AMBIGUOUS_ORDER_REF"),
+		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
 			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number})
 		}, nil),
-		catalog.Define(row("orders.find", "One order", "GET", one, withOrders, unknown), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
+		catalog.Define(row("orders.find", "One order", "GET", one, readers, unknown), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID})
 		}, nil),
 		catalog.Define(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), o.Update, nil),

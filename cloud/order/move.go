@@ -152,7 +152,7 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 
 // enter puts the order into a status.
 func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
-	from := w.o.Status
+	from, before := w.o.Status, w.o.Before
 	switch held := slices.Contains(planned, to) || to == cloud.OrderHandedOver; {
 	case to == cloud.OrderIntercepted || from == cloud.OrderIntercepted && held:
 	case !held:
@@ -185,6 +185,7 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 		}
 	}
 	w.o.Status = to
+	w.ride(from, to, before)
 	w.did(operation, from, note, nil)
 }
 
