@@ -28,7 +28,7 @@ func routes(t *testing.T, db *store.DB) {
 			x.BusinessID, x.BrokerID, x.DriverID = cloud.BusinessID(x.ID%2+1), cloud.AccountID(r.IntN(3)), cloud.AccountID(r.IntN(3))
 			x.Name, x.Date = fmt.Sprint("n", r.IntN(4)), fmt.Sprintf("2026-11-%02d", r.IntN(4)+1)
 			for _, at := range []*time.Time{&x.DispatchedAt, &x.StartedAt, &x.CancelledAt} {
-				if *at = now; r.IntN(2) == 0 {
+				if *at = now; r.IntN(3) > 0 {
 					*at = time.Time{}
 				}
 			}
@@ -38,12 +38,12 @@ func routes(t *testing.T, db *store.DB) {
 		for range 10 {
 			o := order(cloud.OrderID(r.IntN(40)+1), 0)
 			o.BusinessID = cloud.BusinessID(o.ID%2 + 1)
-			o.Status, o.RouteID, o.Stop = states[r.IntN(len(states))].ID, int64(r.IntN(25)), r.IntN(9)+1
+			o.Status, o.RouteID, o.Stop = states[r.IntN(len(states))].ID, int64(r.IntN(15)), r.IntN(9)+1
 			if o.Type = []cloud.OrderType{cloud.DeliveryOrder, cloud.PickupOrder, cloud.PointToPoint}[r.IntN(3)]; o.Type == cloud.PointToPoint {
 				o.SecondStop = o.Stop + 1
 			}
 			for range r.IntN(3) {
-				o.Past = append(o.Past, cloud.RouteStop{RouteID: int64(r.IntN(24) + 1), Sequence: 3, Kind: cloud.DeliveryStop, State: cloud.StopFailed})
+				o.Past = append(o.Past, cloud.RouteStop{RouteID: int64(r.IntN(15) + 1), Sequence: 3, Kind: cloud.DeliveryStop, State: cloud.StopFailed})
 			}
 			orders[o.ID] = o
 			ch.Orders = append(ch.Orders, o)
