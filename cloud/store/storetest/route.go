@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -22,28 +23,27 @@ func routes(t *testing.T, db *store.DB) {
 	states := cloud.OrderStates()
 	for range 12 {
 		ch := &cloud.Changes{}
-		for range 6 {
+		for range 9 {
 			x := random[cloud.Route](r)
-			x.ID = int64(r.IntN(24) + 1)
+			x.ID = int64(r.IntN(60) + 1)
 			x.BusinessID, x.BrokerID, x.DriverID = cloud.BusinessID(x.ID%2+1), cloud.AccountID(r.IntN(3)), cloud.AccountID(r.IntN(3))
 			x.Name, x.Date = fmt.Sprint("n", r.IntN(4)), fmt.Sprintf("2026-11-%02d", r.IntN(4)+1)
-			for _, at := range []*time.Time{&x.DispatchedAt, &x.StartedAt, &x.CancelledAt} {
-				if *at = now; r.IntN(3) > 0 {
-					*at = time.Time{}
-				}
+			x.DispatchedAt, x.StartedAt, x.CancelledAt = time.Time{}, time.Time{}, time.Time{}
+			for _, at := range []*time.Time{&x.DispatchedAt, &x.StartedAt, &x.CancelledAt}[:r.IntN(4)] {
+				*at = now
 			}
 			all[x.ID] = x
 			ch.Routes = append(ch.Routes, x)
 		}
-		for range 10 {
-			o := order(cloud.OrderID(r.IntN(40)+1), 0)
+		for range 14 {
+			o := order(cloud.OrderID(r.IntN(90)+1), 0)
 			o.BusinessID = cloud.BusinessID(o.ID%2 + 1)
-			o.Status, o.RouteID, o.Stop = states[r.IntN(len(states))].ID, int64(r.IntN(15)), r.IntN(9)+1
+			o.Status, o.RouteID, o.Stop = states[r.IntN(len(states))].ID, int64(r.IntN(40)), r.IntN(9)+1
 			if o.Type = []cloud.OrderType{cloud.DeliveryOrder, cloud.PickupOrder, cloud.PointToPoint}[r.IntN(3)]; o.Type == cloud.PointToPoint {
 				o.SecondStop = o.Stop + 1
 			}
 			for range r.IntN(3) {
-				o.Past = append(o.Past, cloud.RouteStop{RouteID: int64(r.IntN(15) + 1), Sequence: 3, Kind: cloud.DeliveryStop, State: cloud.StopFailed})
+				o.Past = append(o.Past, cloud.RouteStop{RouteID: int64(r.IntN(40) + 1), Sequence: 3, Kind: cloud.DeliveryStop, State: cloud.StopFailed})
 			}
 			orders[o.ID] = o
 			ch.Orders = append(ch.Orders, o)
@@ -132,8 +132,8 @@ func routes(t *testing.T, db *store.DB) {
 	for _, s := range cloud.RouteStatuses {
 		require.Positive(t, seen[s], "no route was %s", s)
 	}
-	stolen := all[1]
-	stolen.BusinessID++
+	stolen := all[slices.Sorted(maps.Keys(all))[0]]
+	stolen.BusinessID = stolen.BusinessID%2 + 1
 	require.ErrorIs(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Routes: []cloud.Route{stolen}}, nil }),
 		cloud.ErrNotFound, "a route keeps its business")
 
