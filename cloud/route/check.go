@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,6 +45,13 @@ func (f fields) oneOf(path, s string, allowed ...string) {
 func (f fields) date(path, s string) {
 	if _, err := time.Parse(time.DateOnly, s); s != "" && err != nil {
 		f.add(path, "Use a date such as 2026-11-20.")
+	}
+}
+
+// place checks coordinates, of which both are given or none.
+func (f fields) place(latitude, longitude *float64) {
+	if (latitude == nil) != (longitude == nil) || latitude != nil && (math.Abs(*latitude) > 90 || math.Abs(*longitude) > 180) {
+		f.add("latitude", "Give both coordinates, latitude from -90 to 90 and longitude from -180 to 180.")
 	}
 }
 

@@ -116,6 +116,9 @@ type ResultInput struct {
 	Date        string        `json:"scheduled_date" format:"date" doc:"With reschedule: the new day"`
 	// Delivered are the packages that were handed over, when only some were.
 	Delivered []cloud.PackageID `json:"delivered_package_ids"`
+	Recipient string            `json:"recipient_name" max:"100" doc:"Who took all that was left"`
+	Latitude  *float64          `json:"latitude"`
+	Longitude *float64          `json:"longitude"`
 }
 
 // PickupInput is what came of a stop at the sender.
@@ -155,6 +158,8 @@ func (in *ResultInput) check(followUps ...string) error {
 	} else if in.FailureCode != "" || in.FollowUp != "" {
 		f.add("failure_code", "This goes with a failure only.")
 	}
+	f.text("recipient_name", in.Recipient, 100)
+	f.place(in.Latitude, in.Longitude)
 	if f.date("scheduled_date", in.Date); in.Date != "" && in.FollowUp != reschedule {
 		f.add("scheduled_date", "This goes with reschedule only.")
 	}
@@ -209,10 +214,14 @@ func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (
 		return OrderOutput{}, err
 	}
 	return s.drive(ctx, c, in.OrderID, func(t *task, o cloud.Order) ([]order.MoveInput, error) {
+		moves, err := in.failed(o), in.ahead(t, o)
 		if in.Result == "success" {
-			return in.delivered(o)
+			moves, err = in.delivered(o)
 		}
-		return in.failed(o), in.ahead(t, o)
+		if err == nil {
+			moves[0].Place = in.place(o)
+		}
+		return moves, err
 	})
 }
 
@@ -247,7 +256,21 @@ func (in *ResultInput) delivered(o cloud.Order) ([]order.MoveInput, error) {
 	case o.Status == cloud.OrderPickedUp:
 		by = order.RunDirect
 	}
-	return []order.MoveInput{step(o, cloud.OrderDelivered, by, opDelivered, "", nil)}, nil
+	m := step(o, cloud.OrderDelivered, by, opDelivered, "", nil)
+	m.Recipient = in.Recipient
+	return []order.MoveInput{m}, nil
+}
+
+// place is where the driver was, nil when that is not known.
+func (in *ResultInput) place(o cloud.Order) *otep.Location {
+	if in.Latitude == nil {
+		return nil
+	}
+	p := &otep.Location{Type: otep.PlaceAddress, Latitude: in.Latitude, Longitude: in.Longitude}
+	if a := o.Recipient; a != nil {
+		p.City, p.Region, p.Country = a.City, a.Province, a.Country
+	}
+	return p
 }
 
 // failed are the moves of a failed attempt. What is left of an order that was

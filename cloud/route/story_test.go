@@ -172,6 +172,23 @@ func (w *world) codes(id cloud.OrderID) string {
 	return strings.Join(out, " ")
 }
 
+// last is the newest event of an order.
+func (w *world) last(id cloud.OrderID) (e otep.Event) {
+	w.t.Helper()
+	require.NoError(w.t, w.db.Look(w.t.Context(), func(v cloud.View) error {
+		s, err := v.OrderShipment(42, id)
+		require.NoError(w.t, err)
+		rows, err := v.Timeline(s.ID)
+		for _, r := range rows {
+			if e.EventID == "" || r.Event.OccurredAt.After(e.OccurredAt.Time) {
+				e = r.Event
+			}
+		}
+		return err
+	}))
+	return e
+}
+
 // did is what was done to an order: types with the statuses after.
 func (w *world) did(id cloud.OrderID) string {
 	w.t.Helper()
@@ -231,7 +248,14 @@ func TestARun(t *testing.T) {
 		require.Equal(t, "in_progress: pending pending pending", w.stops(id))
 		require.Equal(t, "ROUTE_STATUS_CONFLICT", failure(w.routes.Cancel(ctx, w.staff, route.ByRoute{RouteID: id})))
 		require.Equal(t, "ROUTE_STATUS_CONFLICT", failure(w.routes.Edit(ctx, w.staff, route.EditInput{RouteID: id, RouteInput: route.RouteInput{DriverID: &w.second.Account.ID}})))
-		w.status(cloud.OrderDelivered)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success"}))
+		lat, long := 43.65, -79.38
+		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success", Latitude: &lat})))
+		w.status(cloud.OrderDelivered)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success", Recipient: "Jo Smith", Latitude: &lat, Longitude: &long}))
+		last := w.last(a)
+		require.Equal(t, "Jo Smith", last.PoD.Recipient)
+		require.Equal(t, &otep.Location{Type: otep.PlaceAddress, City: "Toronto", Region: "ON", Country: "CA", Latitude: &lat, Longitude: &long}, last.Location)
+		require.Equal(t, "J. Smith", last.PoD.Public().Recipient)
+		require.Nil(t, last.Location.Public().Latitude)
 
 		w.status(cloud.OrderOutForDelivery)(w.routes.StartDelivery(ctx, w.driver, route.ByOrder{OrderID: b}))
 		w.status(cloud.OrderDeliveryFailed)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: b, Result: "failed", FailureCode: "recipient_unavailable"}))
