@@ -153,11 +153,20 @@ func routes(t *testing.T, db *store.DB) {
 	o.TakeOff()
 	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}})
 	require.False(t, on())
-	o.RouteID, o.Stop = 2, 1
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}})
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 99}}})
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{order(99, 1)}})
+	draft := func() (n int) {
+		look(t, db, func(v cloud.View) {
+			_, total, err := v.Routes(cloud.RouteFilter{BusinessID: 1, DateFrom: "2030-01-01", Status: cloud.RouteDraft, Page: cloud.Page{Sort: "id", Limit: 1}})
+			require.NoError(t, err)
+			n = total
+		})
+		return n
+	}
+	o.RouteID = 500
+	write(t, db, 0, &cloud.Changes{Routes: []cloud.Route{{ID: 500, BusinessID: 1, Date: "2030-01-01"}}, Orders: []cloud.Order{o}})
 	require.False(t, on())
+	require.Zero(t, draft())
+	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 99}}})
+	require.Equal(t, 1, draft())
 }
 
 // drivers are read with their accounts, whether anything is kept of them or not.
