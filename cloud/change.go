@@ -17,6 +17,7 @@ type View interface {
 	NewID(IDKind) (int64, error)
 
 	Business(BusinessID) (Business, error)
+	BusinessByCode(string) (Business, error)
 	Account(AccountID) (Account, error)
 	Provider(ProviderID) (Provider, error)
 	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
@@ -79,6 +80,17 @@ type View interface {
 	OrderShipment(BusinessID, OrderID) (Shipment, error)
 	Interception(BusinessID, InterceptionID) (Interception, error)
 	Assignment(BusinessID, AssignmentID) (Assignment, error)
+	// Route, in a decision on PostgreSQL, waits for others that decide about the
+	// same route. Who changes what is on a route writes the route too.
+	Route(BusinessID, RouteID) (Route, error)
+	// Routes lists a part of what a business has, and says how much there is.
+	Routes(RouteFilter) ([]Route, int, error)
+	// RouteOrders lists the orders that have a stop on a route, by id.
+	RouteOrders(BusinessID, RouteID) ([]Order, error)
+	// Driver finds a driver of a business, whether anything is kept beside the
+	// account or not.
+	Driver(BusinessID, AccountID) (Driver, error)
+	Drivers(DriverFilter) ([]Driver, int, error)
 	OrderJob(BusinessID, string) (OrderJob, error)
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
 	// about the same row.
@@ -139,6 +151,8 @@ type Changes struct {
 	OrderOperations []OrderOperation // insert
 	Interceptions   []Interception
 	Assignments     []Assignment // those that end before those that begin
+	Routes          []Route
+	Drivers         []Driver // without the account
 	OrderJobs       []OrderJob
 	OrderJobRows    []OrderJobRow
 	// DropJobsBefore removes jobs that were finished before it; the zero time
@@ -229,5 +243,6 @@ func (c *Changes) Empty() bool {
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
+		len(c.Routes) == 0 && len(c.Drivers) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

@@ -36,6 +36,7 @@ type (
 	InterceptionID int64
 	AssignmentID   int64
 	TokenID        int64
+	RouteID        = int64
 )
 
 // IDKind is a sequence of ids; each starts at 1.
@@ -62,6 +63,7 @@ const (
 	AssignmentIDs   IDKind = "assignment"
 	FileIDs         IDKind = "file"
 	TokenIDs        IDKind = "token"
+	RouteIDs        IDKind = "route"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

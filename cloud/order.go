@@ -64,11 +64,19 @@ type Order struct {
 	COD               *Money
 	Declared          *Money
 
-	RouteID    int64
+	// RouteID is the route that the order is on, as its status allows (Rides).
+	// Stop is the number of its stop there, of the first when it has two, and
+	// SecondStop that of the second, 0 when it has one.
+	RouteID    RouteID
 	Stop       int
+	SecondStop int
 	DriverID   AccountID
 	DriverName string
 	ETA        time.Time
+	// Past are stops on routes that the order has left, oldest first. Paused is
+	// where it comes back to when it is intercepted no more, nil otherwise.
+	Past   []RouteStop
+	Paused *PausedRoute
 	// BrokerID is the contractor that holds the order, or that held it when it was
 	// completed. It is what lets a contractor see it.
 	BrokerID AccountID

@@ -36,10 +36,13 @@ type Config struct {
 }
 
 // Service is the feature.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg  Config
+	turn chan struct{} // holds what hashes a stranger's password
+}
 
 // New builds the service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service { return &Service{cfg, make(chan struct{}, 1)} }
 
 // None is the input of operations that take none.
 type None struct{}

@@ -214,6 +214,9 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 		if ch.Businesses, err = keepsAnAdmin(v, before, a); err != nil {
 			return nil, err
 		}
+		if ch.Drivers, err = reviewed(v, before, a); err != nil {
+			return nil, err
+		}
 		if hash != "" {
 			a.PasswordHash = hash
 			if ch.Tokens, err = ended(v, a.ID, now); err != nil {

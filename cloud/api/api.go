@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	Orders    *order.Service
 	Accounts  *account.Service
 	Apps      *app.Service
+	Routes    *route.Service
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
 	Enrol func(ctx context.Context, code, token string) (any, error)
@@ -40,7 +42,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.keeping(), c.apps()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.keeping(), c.apps()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

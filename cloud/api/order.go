@@ -16,6 +16,8 @@ var (
 	// withOrders see orders: staff all of their business's, customers their own,
 	// contractors those that they hold.
 	withOrders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
+	// readers see one order or a list: drivers those that they were given besides.
+	readers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer, cloud.DriverAccount}
 	// makers may make orders and stop them.
 	makers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer}
 )
@@ -51,7 +53,7 @@ func (c Config) orders() []catalog.Operation {
 	pick := func(field string) catalog.GraphQL {
 		return catalog.GraphQL{Field: field, Pick: "order", Mutation: true}
 	}
-	const unknown, status = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
+	const unknown = missing
 	return []catalog.Operation{
 		catalog.Define(graph(with(tools(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), "create_order"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
@@ -60,13 +62,13 @@ func (c Config) orders() []catalog.Operation {
 			r.Scopes, r.Risk, r.Group = ordersRead, "", catalog.Quotes
 			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
 		}), o.Rate, nil),
-		catalog.Define(graph(tools(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", withOrders), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(graph(tools(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", readers), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
 		catalog.Define(tools(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
-		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", withOrders, unknown, "AMBIGUOUS_ORDER_REF"),
+		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
 			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number})
 		}, nil),
-		catalog.Define(tools(row("orders.find", "One order", "GET", one, withOrders, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
+		catalog.Define(tools(row("orders.find", "One order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
 			return o.Find(ctx, caller, order.Key{OrderID: in.ID})
 		}, nil),
 		catalog.Define(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), o.Update, nil),

@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
@@ -45,13 +46,16 @@ func (openGuard) CheckURL(context.Context, string) error { return nil }
 
 func newWorld(t *testing.T) *world {
 	w := webtest.New(t)
+	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
+	w.Write(t, cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}})
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, openGuard{}),
+		Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receiver.New(w.DB, openGuard{}),
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
@@ -288,6 +292,42 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"broker_order_assignments.revoke":  func() call { return plain(admin, `{"order_ids":[`+x.held()+`]}`) },
 		"broker_order_assignments.release": func() call { return plain(cloud.Broker, `{"order_id":`+x.held()+`}`) },
 
+		"routes.create": func() call { return plain(admin, `{"date":"2099-12-01","name":"`+name+`"}`) },
+		"routes.list":   func() call { return plain(admin, "") },
+		"routes.find":   func() call { return call{admin, to("{route_id}", x.route()), ""} },
+		"routes.update": func() call { return call{admin, to("{route_id}", x.route()), `{"name":"` + name + `"}`} },
+		"routes.add": func() call {
+			id, _ := x.order(cloud.OrderNew)
+			return call{admin, to("{route_id}", x.route()), `{"order_ids":[` + id + `]}`}
+		},
+		"routes.remove": func() call {
+			route, id := x.planned(false)
+			return call{admin, to("{route_id}", route), `{"order_ids":[` + id + `]}`}
+		},
+		"routes.dispatch": func() call { route, _ := x.planned(false); return call{admin, to("{route_id}", route), `{}`} },
+		"routes.cancel":   func() call { return call{admin, to("{route_id}", x.route()), `{}`} },
+		"orders.driver":   func() call { return mine(cloud.OrderNew, `{"driver_id":4}`) },
+		"drivers.list":    func() call { return plain(admin, "") },
+		"drivers.find":    func() call { return call{admin, to("{driver_id}", "4"), ""} },
+		"drivers.update":  func() call { return call{admin, to("{driver_id}", "4"), `{"skills":["heavy"]}`} },
+		"drivers.routes":  func() call { return call{admin, to("{driver_id}", "4"), ""} },
+		"driver.register": func() call {
+			return call{"", o.Path, `{"client_code":"acme","name":"Sam","phone":"+14165550177",` + email + `,"password":"long enough"}`}
+		},
+		"driver.routes":                func() call { return plain(cloud.DriverAccount, "") },
+		"driver.duty":                  func() call { return plain(cloud.DriverAccount, `{"on_duty":true}`) },
+		"driver.orders.accept":         func() call { return x.drives(to, "", `{}`) },
+		"driver.orders.decline":        func() call { return x.drives(to, "", `{}`) },
+		"driver.orders.start_pickup":   func() call { return x.drives(to, "P", `{}`) },
+		"driver.orders.pickup":         func() call { return x.drives(to, "P start-pickup", `{"result":"success"}`) },
+		"driver.orders.start_delivery": func() call { return x.drives(to, "", `{}`) },
+		"driver.orders.deliver":        func() call { return x.drives(to, "start-delivery", `{"result":"success"}`) },
+		"driver.orders.ready": func() call {
+			c := mine(cloud.OrderNew, `{}`)
+			c.as = cloud.DriverAccount
+			return c
+		},
+
 		"orders.rate": func() call {
 			return plain(admin, `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`)
 		},
@@ -323,6 +363,37 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		return call{}, false
 	}
 	return make(), true
+}
+
+// route is a route with a driver.
+func (x *world) route() string {
+	return x.id(at(x.made("POST", "/api/v1/routes", x.token(admin), `{"date":"2099-12-01","driver_id":4}`), "route", "route_id"))
+}
+
+// planned is a route with an order on it: a delivery, or a pickup.
+func (x *world) planned(pickup bool) (route, id string) {
+	route = x.route()
+	id, _ = x.order(cloud.OrderNew)
+	if pickup {
+		id = x.id(at(x.made("POST", "/api/v1/client/orderCreate", x.token(admin), `{"type":"P","sender":`+address+`,"packages":[{"weight":2.5}]}`), "order_id"))
+	}
+	x.made("POST", "/api/v1/routes/"+route+"/orders", x.token(admin), `{"order_ids":[`+id+`]}`)
+	return route, id
+}
+
+// drives is a call of the driver about an order on a route that was sent, after
+// what comes before it.
+func (x *world) drives(to func(...string) string, before, body string) call {
+	kind, start, _ := strings.Cut(before, " ")
+	if kind != "P" {
+		start = kind
+	}
+	route, id := x.planned(kind == "P")
+	x.made("POST", "/api/v1/routes/"+route+"/dispatch", x.token(admin), `{}`)
+	if start != "" {
+		x.made("POST", "/api/v1/driver/orders/"+id+"/"+start, x.token(cloud.DriverAccount), `{}`)
+	}
+	return call{cloud.DriverAccount, to("{order_id}", id), body}
 }
 
 // held is an order that the contractor holds.

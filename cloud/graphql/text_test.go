@@ -88,7 +88,7 @@ func TestTheSchemaHoldsThatOfTheText(t *testing.T) {
 }
 
 // notBuilt are the fields of features that there are not.
-const notBuilt = " labelserviceRate webhookSettings webhookDeliveryLogs routes route buildRouteOptions labelserviceSubmitOrder clientBuildRoute webhookSettingsUpdate "
+const notBuilt = " labelserviceRate webhookSettings webhookDeliveryLogs buildRouteOptions labelserviceSubmitOrder clientBuildRoute webhookSettingsUpdate "
 
 // notKept are the members of inputs that would have no meaning: there are
 // neither warehouses nor address books, and no service that finds places, so

@@ -195,16 +195,13 @@ func (w *work) unassign(to cloud.AssignmentStatus, reason string) error {
 // settle ends the assignment of an order that has come to its end. The
 // contractor that completed it goes on seeing it.
 func (w *work) settle() error {
-	broker := w.o.BrokerID
 	switch {
-	case w.o.AssignmentID == 0 && !w.o.Status.State().Terminal:
-		w.o.BrokerID = 0 // it came back from its end
-		return nil
 	case !w.o.Status.State().Terminal:
 		return nil
 	case w.o.Status == cloud.OrderCancelled:
 		return w.unassign(cloud.AssignmentRevoked, "order_cancelled")
 	}
+	broker := w.o.BrokerID
 	err := w.unassign(cloud.AssignmentReleased, "order_completed")
 	w.o.BrokerID = broker
 	return err

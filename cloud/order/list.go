@@ -90,6 +90,9 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 	if r.broker != 0 {
 		q.BrokerID = r.broker
 	}
+	if r.driver != 0 {
+		q.DriverID = r.driver
+	}
 	if q.Type != "" {
 		f.oneOf("type", string(q.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
 	}
@@ -131,7 +134,8 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 		return ListOutput{}, err
 	}
 	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Orders: []OrderBody{}}
-	foreign := r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer || r.broker != 0 && in.BrokerID != 0 && in.BrokerID != r.broker
+	foreign := r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer || r.broker != 0 && in.BrokerID != 0 && in.BrokerID != r.broker ||
+		r.driver != 0 && in.DriverID != 0 && in.DriverID != r.driver
 	if r.nothing || foreign {
 		return out, nil
 	}

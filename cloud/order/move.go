@@ -21,6 +21,10 @@ type MoveInput struct {
 	// Delivered are the packages that were handed over when only some were:
 	// required with, and only with, a move to PARTIALLY_DELIVERED.
 	Delivered []cloud.PackageID
+	// Recipient is who took the goods, Place where it happened: both are kept in
+	// the event that the move writes, if it writes one.
+	Recipient string
+	Place     *otep.Location
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
@@ -73,7 +77,7 @@ func (w *work) step(in MoveInput) error {
 	}
 	if in.To == 0 {
 		w.did(in.Operation, w.o.Status, in.Note, nil)
-	} else if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
+	} else if err := w.witnessed(in); err != nil {
 		return err
 	}
 	for i, p := range w.o.Packages {
@@ -88,6 +92,22 @@ func (w *work) step(in MoveInput) error {
 	}
 	if in.Set != nil {
 		in.Set(&w.o)
+	}
+	return nil
+}
+
+// witnessed is a move with what was seen of it.
+func (w *work) witnessed(in MoveInput) error {
+	l, err := w.timeline()
+	if err != nil {
+		return err
+	}
+	told := len(l.fresh)
+	if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
+		return err
+	}
+	if len(l.fresh) > told {
+		l.witness(in.Recipient, in.Place)
 	}
 	return nil
 }
@@ -154,7 +174,7 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 
 // enter puts the order into a status.
 func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
-	from := w.o.Status
+	from, before := w.o.Status, w.o.Before
 	switch held := slices.Contains(planned, to) || to == cloud.OrderHandedOver; {
 	case to == cloud.OrderIntercepted || from == cloud.OrderIntercepted && held:
 	case !held:
@@ -169,6 +189,9 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 		w.o.Collected, w.o.DeliveredAt = true, w.now
 	case cloud.OrderCancelled:
 		w.o.CancelledAt = w.now
+	}
+	if from.State().Terminal && !to.State().Terminal && w.o.AssignmentID == 0 {
+		w.o.BrokerID = 0 // who completed it has no part in what comes now
 	}
 	if to == cloud.OrderHandedOver {
 		w.o.SelfDelivery = false
@@ -187,6 +210,7 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 		}
 	}
 	w.o.Status = to
+	w.ride(from, to, before)
 	w.did(operation, from, note, nil)
 }
 

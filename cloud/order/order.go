@@ -7,8 +7,8 @@
 // driver) comes in through Move and is held to the same table.
 //
 // Everything is bound to the caller's business: staff see all of its orders,
-// customers their own, contractors those that they hold, drivers none. Safe for
-// concurrent use.
+// customers their own, contractors those that they hold, drivers those that they were given.
+// Safe for concurrent use.
 package order
 
 import (
@@ -84,6 +84,7 @@ type reach struct {
 	business cloud.BusinessID
 	customer cloud.AccountID // 0: everybody's
 	broker   cloud.AccountID // 0: whoever holds them
+	driver   cloud.AccountID // 0: whoever drives them
 	nothing  bool
 }
 
@@ -96,7 +97,7 @@ func reachOf(c cloud.Caller) (reach, error) {
 	case cloud.Broker:
 		r.broker = c.Account.ID
 	case cloud.DriverAccount:
-		r.nothing = true
+		r.driver = c.Account.ID
 	default:
 		if c.Anonymous() {
 			return r, cloud.E(cloud.Unauthenticated, codeAnonymous)
@@ -108,14 +109,15 @@ func reachOf(c cloud.Caller) (reach, error) {
 }
 
 func (r reach) sees(o cloud.Order) bool {
-	return !r.nothing && o.BusinessID == r.business && (r.customer == 0 || o.CustomerID == r.customer) && (r.broker == 0 || o.BrokerID == r.broker)
+	return !r.nothing && o.BusinessID == r.business && (r.customer == 0 || o.CustomerID == r.customer) && (r.broker == 0 || o.BrokerID == r.broker) &&
+		(r.driver == 0 || o.DriverID == r.driver)
 }
 
 // staff refuses everybody but the business's own people.
 func staff(c cloud.Caller) error {
 	if r, err := reachOf(c); err != nil {
 		return err
-	} else if r.nothing || r.customer != 0 || r.broker != 0 {
+	} else if r.nothing || r.customer != 0 || r.broker != 0 || r.driver != 0 {
 		return cloud.E(cloud.Forbidden, codeType)
 	}
 	return nil

@@ -56,6 +56,7 @@ func (s *Service) Search(ctx context.Context, c cloud.Caller, in SearchInput) (S
 	if err != nil {
 		return SearchOutput{}, err
 	}
+	r.nothing = r.nothing || r.driver != 0 // drivers have lists
 	text := fold(in.Query)
 	q := cloud.OrderSearch{BusinessID: r.business, CustomerID: r.customer, BrokerID: r.broker, Limit: rowsRead}
 	if q.Fields, err = in.check(text); err != nil {

@@ -102,6 +102,16 @@ func (l *line) add(code otep.Code, source, reason string, now time.Time) {
 	l.events, l.fresh = append(l.events, e), append(l.fresh, e)
 }
 
+// witness puts into the last event who took the goods and where it happened.
+func (l *line) witness(recipient string, place *otep.Location) {
+	e := l.fresh[len(l.fresh)-1]
+	if recipient != "" {
+		e.PoD = &otep.Proof{Recipient: recipient}
+	}
+	e.Location = place
+	l.fresh[len(l.fresh)-1], l.events[len(l.events)-1] = e, e
+}
+
 // finish puts the new events and the shipment into changes.
 func (l *line) finish(ch *cloud.Changes) {
 	if len(l.fresh) == 0 {

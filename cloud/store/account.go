@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	sqlBusiness         = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE id = $1`
-	sqlBusinessByCode   = `SELECT id, code, name, timezone, support_phone, support_email, settings FROM business WHERE code = $1`
+	sqlBusiness         = `SELECT ` + businessColumns + ` FROM business WHERE id = $1`
+	sqlBusinessByCode   = `SELECT ` + businessColumns + ` FROM business WHERE code = $1`
 	sqlProvider         = `SELECT ` + providerColumns + ` FROM provider WHERE id = $1`
 	sqlProviders        = `SELECT ` + providerColumns + ` FROM provider WHERE business_id = $1 ORDER BY code`
 	sqlEndpoints        = `SELECT ` + endpointColumns + ` FROM endpoint WHERE provider_id = $1 ORDER BY id`
@@ -23,6 +23,7 @@ const (
 	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
 	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3 WHERE id = $1 AND status <> $2`
 
+	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at`
@@ -89,9 +90,12 @@ func scanProvider(r rows, p *cloud.Provider) error {
 		&p.SourceType, &p.Scope)
 }
 
-func scanAccount(r rows, a *cloud.Account) error {
-	return r.Scan(&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
-		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden))
+func scanAccount(r rows, a *cloud.Account) error { return r.Scan(accountFields(a)...) }
+
+// accountFields are where accountColumns are read to.
+func accountFields(a *cloud.Account) []any {
+	return []any{&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
+		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden)}
 }
 
 func scanToken(r rows, t *cloud.Token) error {
@@ -120,6 +124,10 @@ func (b sealer) unsealEndpoint(e *cloud.Endpoint) (err error) {
 
 func (v *view) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return one(v.ctx, v.q, sqlBusiness, scanBusiness, int64(id))
+}
+
+func (v *view) BusinessByCode(code string) (cloud.Business, error) {
+	return one(v.ctx, v.q, sqlBusinessByCode, scanBusiness, code)
 }
 
 func (v *view) Account(id cloud.AccountID) (cloud.Account, error) {

@@ -49,6 +49,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.orders(c)
 	w.interceptions(c)
 	w.assignments(c)
+	w.routes(c)
 	w.orderJobs(c)
 	w.outbox(c)
 	return nil

@@ -65,6 +65,7 @@ var dropped = []string{
 	`DELETE FROM order_package WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM interception WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM order_operation WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM route_stop WHERE business_id = $1 AND order_id = $2`,
 }
 
 // orderSorts are the columns that a list may be in the order of.
@@ -125,6 +126,7 @@ func (w *writer) orders(c *cloud.Changes) {
 		for _, p := range o.Packages {
 			w.add(anything, sqlSaveOrderPackage, int64(p.ID), int64(o.ID), int64(o.BusinessID), numberKey(p.Number), numberKey(p.ExternalNumber))
 		}
+		w.stops(o)
 	}
 	for _, t := range c.OrderTerms {
 		w.dropTerms(t.OrderID)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -169,7 +170,7 @@ func (m *model) compare(t *testing.T, v cloud.View) {
 }
 
 // sorted lists the values that pass keep, by key; nil when there are none.
-func sorted[K int64 | uint | string | cloud.DeviceOrderID | cloud.ExceptionID, V any](m map[K]V, keep func(V) bool) []V {
+func sorted[K cmp.Ordered, V any](m map[K]V, keep func(V) bool) []V {
 	var out []V
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if keep == nil || keep(m[k]) {

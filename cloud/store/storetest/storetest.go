@@ -121,6 +121,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"DroppedOrders":            droppedOrders,
 		"OrderJobs":                orderJobs,
 		"Interceptions":            interceptions,
+		"Routes":                   routes,
+		"Drivers":                  drivers,
 		"IDs":                      ids,
 		"OutboxLifecycle":          outboxLifecycle,
 		"OutboxLog":                outboxLog,

@@ -1,0 +1,112 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+)
+
+const codeClient = "CLIENT_NOT_FOUND"
+
+// RegisterInput is somebody who wants to drive for a business.
+type RegisterInput struct {
+	ClientCode  string `json:"client_code" required:"true" max:"64" doc:"Code of the business"`
+	Name        string `json:"name" required:"true" max:"120"`
+	Phone       string `json:"phone" required:"true" max:"32"`
+	Email       string `json:"email" required:"true" max:"256"`
+	Password    string `json:"password" required:"true" min:"10" max:"256"`
+	VehicleType string `json:"vehicle_type" max:"32"`
+	Licence     string `json:"licence_number" max:"32"`
+}
+
+// RegisterOutput is the answer to Register.
+type RegisterOutput struct {
+	Result   bool               `json:"result"`
+	DriverID cloud.AccountID    `json:"driver_id"`
+	Status   cloud.DriverStatus `json:"status" doc:"pending_review"`
+}
+
+func (in *RegisterInput) check() error {
+	f := fields{}
+	f.text("client_code", in.ClientCode, 64)
+	f.text("name", in.Name, 120)
+	f.text("phone", in.Phone, 32)
+	in.Email = f.email(in.Email)
+	f.password(in.Password)
+	for field, value := range map[string]string{"vehicle_type": in.VehicleType, "licence_number": in.Licence} {
+		if utf8.RuneCountInString(value) > 32 {
+			f.add(field, "The value is too long.")
+		}
+	}
+	return f.err()
+}
+
+// Register makes a driver who may do nothing until somebody of the business has
+// switched the account on. Where the email has an account already nothing is
+// made but an audit line, and the answer is the same: it tells nobody which
+// emails are known. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED.
+func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutput, error) {
+	if err := in.check(); err != nil {
+		return RegisterOutput{}, err
+	}
+	var b cloud.Business
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		b, err = v.BusinessByCode(in.ClientCode)
+		return err
+	})
+	if errors.Is(err, cloud.ErrNotFound) {
+		return RegisterOutput{}, cloud.E(cloud.NotFound, codeClient)
+	}
+	if err != nil {
+		return RegisterOutput{}, fmt.Errorf("find business: %w", err)
+	}
+	// Anybody may ask for a hash here, so they are made one after the other.
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return RegisterOutput{}, ctx.Err()
+	}
+	hash := auth.HashPassword(in.Password)
+	<-s.turn
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var id int64
+	write := func(action string, fill func(*cloud.Changes, cloud.Account)) error {
+		return s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+			if id, err = v.NewID(cloud.AccountIDs); err != nil {
+				return nil, err
+			}
+			ch := &cloud.Changes{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: "anonymous", Action: action, Target: fmt.Sprintf("account:%d", id), Detail: "{}"}}}
+			fill(ch, cloud.Account{ID: cloud.AccountID(id), BusinessID: b.ID, Type: cloud.DriverAccount, Email: in.Email, Name: in.Name, PasswordHash: hash, CreatedAt: now})
+			return ch, nil
+		})
+	}
+	err = write("driver_registered", func(ch *cloud.Changes, a cloud.Account) {
+		ch.Accounts = []cloud.Account{a}
+		ch.Drivers = []cloud.Driver{{Account: a, Phone: in.Phone, Licence: in.Licence, Pending: true, Vehicle: cloud.Vehicle{Type: in.VehicleType}}}
+	})
+	if errors.Is(err, cloud.ErrExists) {
+		err = write("driver_registration_email_in_use", func(*cloud.Changes, cloud.Account) {})
+	}
+	if err != nil {
+		return RegisterOutput{}, fmt.Errorf("register driver: %w", err)
+	}
+	return RegisterOutput{Result: true, DriverID: cloud.AccountID(id), Status: cloud.DriverPending}, nil
+}
+
+// reviewed ends the review of a driver whose account is switched on.
+func reviewed(v cloud.View, before, after cloud.Account) ([]cloud.Driver, error) {
+	if before.Enabled || !after.Enabled || after.Type != cloud.DriverAccount {
+		return nil, nil
+	}
+	d, err := v.Driver(after.BusinessID, after.ID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !d.Pending {
+		return nil, nil
+	}
+	d.Pending = false
+	return []cloud.Driver{d}, err
+}

@@ -1,0 +1,247 @@
+package cloud
+
+import (
+	"slices"
+	"time"
+)
+
+// Route is one run of a driver. What is on it is kept in the orders: an order
+// names its route and its places there, and remembers those of routes that it
+// has left. How far the route has come is told by its orders (Status).
+type Route struct {
+	ID          RouteID
+	BusinessID  BusinessID
+	BrokerID    AccountID // the contractor whose route it is; 0: the business's
+	Name        string
+	Date        string // YYYY-MM-DD in the business's time zone
+	DriverID    AccountID
+	DriverName  string
+	VehicleID   int64
+	VehicleName string
+	StartAt     time.Time // planned
+	EndAt       time.Time // planned
+	LastStop    int       // the highest number that a stop of it was given
+
+	CreatedAt, UpdatedAt                 time.Time
+	DispatchedAt, StartedAt, CancelledAt time.Time
+}
+
+// RouteStatus is how far a route has come.
+type RouteStatus string
+
+// Statuses of a route.
+const (
+	RouteDraft      RouteStatus = "draft"       // nothing on it yet
+	RoutePlanned    RouteStatus = "planned"     // with stops
+	RouteDispatched RouteStatus = "dispatched"  // its driver was told
+	RouteInProgress RouteStatus = "in_progress" // its driver has started
+	RouteCompleted  RouteStatus = "completed"   // every stop has ended
+	RouteCancelled  RouteStatus = "cancelled"
+)
+
+// RouteStatuses are all of them, in the order in which a route goes through
+// them.
+var RouteStatuses = []RouteStatus{RouteDraft, RoutePlanned, RouteDispatched, RouteInProgress, RouteCompleted, RouteCancelled}
+
+// Phase is the part of the status that the route itself decides: planned (or
+// draft), dispatched, in_progress (or completed), cancelled.
+func (r Route) Phase() RouteStatus {
+	switch {
+	case !r.CancelledAt.IsZero():
+		return RouteCancelled
+	case !r.StartedAt.IsZero():
+		return RouteInProgress
+	case !r.DispatchedAt.IsZero():
+		return RouteDispatched
+	}
+	return RoutePlanned
+}
+
+// Status is the route's status with these stops.
+func (r Route) Status(stops []RouteStop) RouteStatus {
+	phase := r.Phase()
+	switch {
+	case phase == RoutePlanned && len(stops) == 0:
+		return RouteDraft
+	case phase == RouteInProgress && !slices.ContainsFunc(stops, func(s RouteStop) bool { return s.State == StopPending }):
+		return RouteCompleted
+	}
+	return phase
+}
+
+// RouteStop is one place of an order on a route.
+type RouteStop struct {
+	RouteID  RouteID
+	Sequence int // from 1
+	Kind     StopKind
+	State    StopState
+}
+
+// StopKind is what is done at a stop.
+type StopKind string
+
+// Kinds of stops.
+const (
+	PickupStop   StopKind = "pickup"
+	DeliveryStop StopKind = "delivery"
+)
+
+// StopState is what has come of a stop.
+type StopState string
+
+// States of stops.
+const (
+	StopPending StopState = "pending"
+	StopDone    StopState = "done"
+	StopFailed  StopState = "failed"
+	StopSkipped StopState = "skipped" // the order went another way
+)
+
+// PausedRoute is the place on a route, and the driver, that an order comes back
+// to when it is intercepted no more.
+type PausedRoute struct {
+	RouteID          RouteID
+	Stop, SecondStop int
+	DriverID         AccountID
+	DriverName       string
+}
+
+// pickupStates and deliveryStates say what has come of a stop of an order that
+// is on a route, by the order's status. In any other status an order is on no
+// route.
+var (
+	pickupStates = map[OrderStatus]StopState{
+		OrderRoutePlanned: StopPending, OrderDriverAssigned: StopPending, OrderDriverAccepted: StopPending, OrderOutForPickup: StopPending,
+		OrderPickupFailed: StopFailed, OrderPickedUp: StopDone, OrderOutForDelivery: StopDone, OrderPartlyDelivered: StopDone, OrderDeliveryFailed: StopDone,
+		OrderDelivered: StopDone, OrderRejected: StopDone,
+	}
+	deliveryStates = map[OrderStatus]StopState{
+		OrderRoutePlanned: StopPending, OrderDriverAssigned: StopPending, OrderDriverAccepted: StopPending, OrderOutForPickup: StopPending,
+		OrderPickupFailed: StopSkipped, OrderPickedUp: StopPending, OrderOutForDelivery: StopPending, OrderPartlyDelivered: StopFailed, OrderDeliveryFailed: StopFailed,
+		OrderDelivered: StopDone, OrderRejected: StopFailed,
+	}
+)
+
+// Rides reports whether an order in this status may be on a route or with a
+// driver.
+func (s OrderStatus) Rides() bool { return pickupStates[s] != "" }
+
+// Stops are the order's places on routes: first what was kept of those that it
+// has left, then those on the one that it is on.
+func (o Order) Stops() []RouteStop {
+	return append(slices.Clone(o.Past), o.present(o.Status)...)
+}
+
+// present are the stops on the order's route as of a status.
+func (o Order) present(s OrderStatus) []RouteStop {
+	switch {
+	case o.RouteID == 0:
+		return nil
+	case o.SecondStop != 0:
+		return []RouteStop{{o.RouteID, o.Stop, PickupStop, pickupStates[s]}, {o.RouteID, o.SecondStop, DeliveryStop, deliveryStates[s]}}
+	case o.Type == PickupOrder:
+		return []RouteStop{{o.RouteID, o.Stop, PickupStop, pickupStates[s]}}
+	}
+	return []RouteStop{{o.RouteID, o.Stop, DeliveryStop, deliveryStates[s]}}
+}
+
+// TakeOff takes the order off its route and away from its driver, as if it had
+// never been there.
+func (o *Order) TakeOff() {
+	o.RouteID, o.Stop, o.SecondStop, o.DriverID, o.DriverName, o.ETA = 0, 0, 0, 0, "", time.Time{}
+}
+
+// Leave takes the order off its route and away from its driver, in whose hands
+// it was in status s. What came of its stops is kept; those that are open become
+// rest.
+func (o *Order) Leave(s OrderStatus, rest StopState) {
+	for _, stop := range o.present(s) {
+		if stop.State == StopPending || stop.State == "" {
+			stop.State = rest
+		}
+		o.Past = append(slices.Clip(o.Past), stop)
+	}
+	o.TakeOff()
+}
+
+// Pause is Leave with the way back kept.
+func (o *Order) Pause(s OrderStatus) {
+	p := &PausedRoute{o.RouteID, o.Stop, o.SecondStop, o.DriverID, o.DriverName}
+	o.Leave(s, StopSkipped)
+	o.Paused = p
+}
+
+// Resume undoes Pause.
+func (o *Order) Resume() {
+	p := o.Paused
+	if p == nil {
+		return
+	}
+	o.Past = slices.DeleteFunc(slices.Clone(o.Past), func(s RouteStop) bool {
+		return s.RouteID == p.RouteID && (s.Sequence == p.Stop || s.Sequence == p.SecondStop)
+	})
+	o.RouteID, o.Stop, o.SecondStop, o.DriverID, o.DriverName, o.Paused = p.RouteID, p.Stop, p.SecondStop, p.DriverID, p.DriverName, nil
+}
+
+// RouteFilter chooses routes of a business. Zero fields choose all.
+type RouteFilter struct {
+	BusinessID       BusinessID // required
+	BrokerID         AccountID
+	DriverID         AccountID
+	DateFrom, DateTo string // YYYY-MM-DD, both included
+	Status           RouteStatus
+	Page             Page // sorted by id, date or name
+}
+
+// Driver is what is kept of a driver beside the account.
+type Driver struct {
+	Account  Account   `json:"-"` // read with it, written by itself
+	BrokerID AccountID // the contractor whose driver it is; 0: the business's
+	Phone    string
+	Licence  string
+	// Pending says that nobody has looked at the driver's registration yet.
+	Pending    bool
+	OnDuty     bool
+	Skills     []string
+	Vehicle    Vehicle
+	ShiftStart string // HH:MM, "" when there is no shift
+	ShiftEnd   string
+}
+
+// DriverStatus says whether a driver can be given work.
+type DriverStatus string
+
+// Statuses of a driver.
+const (
+	DriverActive   DriverStatus = "active"
+	DriverInactive DriverStatus = "inactive"
+	DriverPending  DriverStatus = "pending_review"
+)
+
+// Status is the driver's, by its account: one that is switched off is inactive.
+func (d Driver) Status() DriverStatus {
+	switch {
+	case d.Account.Enabled:
+		return DriverActive
+	case d.Pending:
+		return DriverPending
+	}
+	return DriverInactive
+}
+
+// Vehicle is what a driver drives. 0 and "" are not known.
+type Vehicle struct {
+	ID               int64   `json:"id"`
+	Type             string  `json:"type"`
+	Plate            string  `json:"plate"`
+	CapacityWeight   float64 `json:"capacity_weight"` // kg
+	CapacityVolume   float64 `json:"capacity_volume"` // m³
+	CapacityPackages int     `json:"capacity_packages"`
+}
+
+// DriverFilter chooses drivers of a business. Zero fields choose all.
+type DriverFilter struct {
+	BusinessID BusinessID // required
+	BrokerID   AccountID  // only this contractor's
+	Page       Page       // sorted by id, name, email or created_at
+}

@@ -1,0 +1,292 @@
+package route
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// DriverBody is a driver as answers show it (interface 7.1).
+type DriverBody struct {
+	DriverID cloud.AccountID    `json:"driver_id"`
+	Name     string             `json:"name"`
+	Phone    *string            `json:"phone"`
+	Email    string             `json:"email"`
+	Status   cloud.DriverStatus `json:"status" doc:"active, inactive or pending_review"`
+	OnDuty   bool               `json:"on_duty"`
+	Skills   []string           `json:"skills"`
+	Vehicle  VehicleBody        `json:"vehicle"`
+	BrokerID *cloud.AccountID   `json:"broker_id"`
+	Shift    *Shift             `json:"shift"`
+	Today    Today              `json:"today"`
+}
+
+// VehicleBody is what a driver drives.
+type VehicleBody struct {
+	ID               *int64   `json:"id"`
+	Type             *string  `json:"type"`
+	Plate            *string  `json:"plate"`
+	CapacityWeight   *float64 `json:"capacity_weight" doc:"kg"`
+	CapacityVolume   *float64 `json:"capacity_volume" doc:"m³"`
+	CapacityPackages *int     `json:"capacity_packages"`
+}
+
+// Shift is when a driver works, in the business's time zone.
+type Shift struct {
+	Start string `json:"start" doc:"HH:MM"`
+	End   string `json:"end" doc:"HH:MM; over midnight when it is before the start"`
+}
+
+// Today is what a driver has on the present day of the business.
+type Today struct {
+	RouteIDs []cloud.RouteID `json:"route_ids"`
+	Stops    int             `json:"stops_total"`
+	Done     int             `json:"stops_done" doc:"That have ended, one way or another"`
+}
+
+// day reads what a driver has on a date.
+func day(v cloud.View, d cloud.Driver, date string) (Today, error) {
+	out := Today{RouteIDs: []cloud.RouteID{}}
+	routes, _, err := v.Routes(cloud.RouteFilter{BusinessID: d.Account.BusinessID, DriverID: d.Account.ID, DateFrom: date, DateTo: date,
+		Page: cloud.Page{Sort: "id", Limit: maxPage}})
+	for _, x := range routes {
+		if x.Phase() == cloud.RouteCancelled {
+			continue
+		}
+		orders, err := v.RouteOrders(x.BusinessID, x.ID)
+		if err != nil {
+			return out, err
+		}
+		out.RouteIDs = append(out.RouteIDs, x.ID)
+		for _, stop := range stopsOf(x.ID, orders) {
+			out.Stops++
+			if stop.State != cloud.StopPending {
+				out.Done++
+			}
+		}
+	}
+	return out, err
+}
+
+func showDriver(v cloud.View, d cloud.Driver, date string) (DriverBody, error) {
+	x := d.Vehicle
+	b := DriverBody{DriverID: d.Account.ID, Name: d.Account.Name, Phone: cloud.OrNull(d.Phone), Email: d.Account.Email, Status: d.Status(), OnDuty: d.OnDuty,
+		Skills: append([]string{}, d.Skills...), BrokerID: cloud.OrNull(d.BrokerID),
+		Vehicle: VehicleBody{cloud.OrNull(x.ID), cloud.OrNull(x.Type), cloud.OrNull(x.Plate), cloud.OrNull(x.CapacityWeight), cloud.OrNull(x.CapacityVolume), cloud.OrNull(x.CapacityPackages)}}
+	if d.ShiftStart != "" {
+		b.Shift = &Shift{d.ShiftStart, d.ShiftEnd}
+	}
+	var err error
+	b.Today, err = day(v, d, date)
+	return b, err
+}
+
+// today is the present date of a business.
+func (s *Service) today(v cloud.View, id cloud.BusinessID) (string, error) {
+	b, err := v.Business(id)
+	return s.time().In(b.Location()).Format(time.DateOnly), err
+}
+
+// DriversInput asks for a page of drivers.
+type DriversInput struct{ PageInput }
+
+// DriversOutput is a page of drivers.
+type DriversOutput struct {
+	Result bool `json:"result"`
+	PageOutput
+	Drivers []DriverBody `json:"drivers"`
+}
+
+// Drivers shows a page of the drivers that the caller may see. Error:
+// VALIDATION_FAILED.
+func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) (DriversOutput, error) {
+	r, err := planner(c)
+	if err != nil {
+		return DriversOutput{}, err
+	}
+	f := fields{}
+	page := f.page(&in.PageInput, "id", "name", "email", "created_at")
+	if err := f.err(); err != nil {
+		return DriversOutput{}, err
+	}
+	out := DriversOutput{Result: true, Drivers: []DriverBody{}}
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		date, err := s.today(v, r.business)
+		if err != nil {
+			return err
+		}
+		list, total, err := v.Drivers(cloud.DriverFilter{BusinessID: r.business, BrokerID: r.broker, Page: page})
+		if err != nil {
+			return err
+		}
+		out.PageOutput = in.output(total)
+		for _, d := range list {
+			b, err := showDriver(v, d, date)
+			if err != nil {
+				return err
+			}
+			out.Drivers = append(out.Drivers, b)
+		}
+		return nil
+	})
+}
+
+// ByDriver names a driver.
+type ByDriver struct {
+	DriverID cloud.AccountID `path:"driver_id" json:"-"`
+}
+
+// DriverOutput shows a driver.
+type DriverOutput struct {
+	Result bool       `json:"result"`
+	Driver DriverBody `json:"driver"`
+}
+
+// Driver shows a driver. Error: DRIVER_NOT_FOUND.
+func (s *Service) Driver(ctx context.Context, c cloud.Caller, in ByDriver) (out DriverOutput, err error) {
+	r, err := planner(c)
+	if err != nil {
+		return out, err
+	}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		date, err := s.today(v, r.business)
+		if err != nil {
+			return err
+		}
+		d, err := r.person(v, in.DriverID)
+		if err != nil {
+			return err
+		}
+		out.Result = true
+		out.Driver, err = showDriver(v, d, date)
+		return err
+	})
+	return out, err
+}
+
+// EditDriverInput changes what is kept of a driver. Members that are absent stay
+// as they are.
+type EditDriverInput struct {
+	DriverID cloud.AccountID     `path:"driver_id" json:"-"`
+	Phone    *string             `json:"phone" max:"32"`
+	Status   *cloud.DriverStatus `json:"status" enum:"active,inactive" doc:"inactive drivers cannot log in"`
+	Skills   *[]string           `json:"skills"`
+	Vehicle  *cloud.Vehicle      `json:"vehicle"`
+	Shift    *Shift              `json:"shift" doc:"Both empty: none"`
+	BrokerID *cloud.AccountID    `json:"broker_id" doc:"0: the business's own driver"`
+}
+
+func (in EditDriverInput) check() error {
+	f := fields{}
+	if in.Phone != nil {
+		f.text("phone", *in.Phone, 32)
+	}
+	if in.Status != nil {
+		f.oneOf("status", string(*in.Status), string(cloud.DriverActive), string(cloud.DriverInactive))
+	}
+	if in.Skills != nil {
+		f.skills(*in.Skills)
+	}
+	if in.Vehicle != nil {
+		f.vehicle(in.Vehicle)
+	}
+	if in.Shift != nil {
+		f.shift(in.Shift)
+	}
+	return f.err()
+}
+
+// EditDriver changes what is kept of a driver. One who is switched off keeps
+// what was planned until somebody plans it anew. Staff may. Errors:
+// DRIVER_NOT_FOUND, VALIDATION_FAILED.
+func (s *Service) EditDriver(ctx context.Context, c cloud.Caller, in EditDriverInput) (DriverOutput, error) {
+	r, err := staff(c)
+	if err != nil {
+		return DriverOutput{}, err
+	}
+	if err := in.check(); err != nil {
+		return DriverOutput{}, err
+	}
+	now := s.time()
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := r.person(v, in.DriverID)
+		if err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{Audits: audit(c, now, "driver_changed", "account", int64(d.Account.ID), "{}")}
+		if in.BrokerID != nil && *in.BrokerID != 0 {
+			if err := r.contractor(v, *in.BrokerID); err != nil {
+				return nil, err
+			}
+		}
+		in.put(&d)
+		if in.Status != nil {
+			d.Pending, d.Account.Enabled = false, *in.Status == cloud.DriverActive
+			ch.Accounts = []cloud.Account{d.Account}
+		}
+		ch.Drivers = []cloud.Driver{d}
+		return ch, nil
+	})
+	if err != nil {
+		return DriverOutput{}, err
+	}
+	return s.Driver(ctx, c, ByDriver{in.DriverID})
+}
+
+func (in EditDriverInput) put(d *cloud.Driver) {
+	if in.Phone != nil {
+		d.Phone = *in.Phone
+	}
+	if in.Skills != nil {
+		d.Skills = *in.Skills
+	}
+	if in.Vehicle != nil {
+		d.Vehicle = *in.Vehicle
+	}
+	if in.Shift != nil {
+		d.ShiftStart, d.ShiftEnd = in.Shift.Start, in.Shift.End
+	}
+	if in.BrokerID != nil {
+		d.BrokerID = *in.BrokerID
+	}
+}
+
+// DutyInput says whether a driver works.
+type DutyInput struct {
+	OnDuty *bool `json:"on_duty" required:"true"`
+}
+
+// DutyOutput is the answer to Duty.
+type DutyOutput struct {
+	Result bool `json:"result"`
+	OnDuty bool `json:"on_duty"`
+}
+
+// Duty is a driver who begins or ends work. Error: VALIDATION_FAILED.
+func (s *Service) Duty(ctx context.Context, c cloud.Caller, in DutyInput) (DutyOutput, error) {
+	r, err := driver(c)
+	if err != nil {
+		return DutyOutput{}, err
+	}
+	if in.OnDuty == nil {
+		f := fields{}
+		f.add("on_duty", "This is required.")
+		return DutyOutput{}, f.err()
+	}
+	now := s.time()
+	action, op := "driver_duty_off", opDutyOff
+	if *in.OnDuty {
+		action, op = "driver_duty_on", opDutyOn
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := r.person(v, r.driver)
+		if err != nil || d.OnDuty == *in.OnDuty {
+			return nil, err
+		}
+		d.OnDuty = *in.OnDuty
+		return &cloud.Changes{Drivers: []cloud.Driver{d}, Audits: audit(c, now, action, "account", int64(r.driver), fmt.Sprintf(`{"operation_type":%d}`, op))}, nil
+	})
+	return DutyOutput{Result: err == nil, OnDuty: *in.OnDuty}, err
+}

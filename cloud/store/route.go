@@ -1,0 +1,113 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	sqlRoute       = `SELECT body FROM route WHERE business_id = $1 AND id = $2`
+	sqlRouteOrders = `SELECT body FROM orders WHERE business_id = $1 AND id IN (SELECT order_id FROM route_stop WHERE business_id = $1 AND route_id = $2) ORDER BY id`
+	sqlSaveRoute   = `INSERT INTO route (id, business_id, broker_id, driver_id, date, name, phase, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (id) DO UPDATE SET broker_id = excluded.broker_id, driver_id = excluded.driver_id, date = excluded.date, name = excluded.name,
+  phase = excluded.phase, body = excluded.body
+WHERE route.business_id = excluded.business_id`
+
+	sqlDropStops = `DELETE FROM route_stop WHERE order_id = $1`
+	sqlAddStop   = `INSERT INTO route_stop (order_id, n, business_id, route_id, pending) VALUES ($1, $2, $3, $4, $5)`
+
+	driverColumns = accountColumns + `, (SELECT body FROM driver WHERE account_id = account.id)`
+	sqlDriver     = `SELECT ` + driverColumns + ` FROM account WHERE business_id = $1 AND id = $2 AND type = 'driver'`
+	sqlSaveDriver = `INSERT INTO driver (account_id, business, broker_id, body) VALUES ($1, $2, $3, $4)
+ON CONFLICT (account_id) DO UPDATE SET broker_id = excluded.broker_id, body = excluded.body WHERE driver.business = excluded.business`
+)
+
+func scanRoute(r rows, x *cloud.Route) error { return r.Scan(parsed(x)) }
+
+func (v *view) Route(b cloud.BusinessID, id cloud.RouteID) (cloud.Route, error) {
+	return one(v.ctx, v.q, v.locked(sqlRoute), scanRoute, int64(b), id)
+}
+
+func (v *view) RouteOrders(b cloud.BusinessID, id cloud.RouteID) ([]cloud.Order, error) {
+	return list(v.ctx, v.q, sqlRouteOrders, scanOrder, int64(b), id)
+}
+
+// ofRoute are the stops on a route, in a query for routes.
+const ofRoute = `EXISTS (SELECT 1 FROM route_stop WHERE route_stop.business_id = route.business_id AND route_stop.route_id = route.id`
+
+// Routes lists a part of a business's routes, and says how many there are.
+func (v *view) Routes(f cloud.RouteFilter) ([]cloud.Route, int, error) {
+	where, args := "business_id = $1", []any{int64(f.BusinessID)}
+	also := func(sql string, arg any) {
+		args = append(args, arg)
+		where += fmt.Sprintf(sql, len(args))
+	}
+	if f.BrokerID != 0 {
+		also(" AND broker_id = $%d AND broker_id <> 0", int64(f.BrokerID))
+	}
+	if f.DriverID != 0 {
+		also(" AND driver_id = $%d AND driver_id <> 0", int64(f.DriverID))
+	}
+	if f.DateFrom != "" {
+		also(" AND date >= $%d", f.DateFrom)
+	}
+	if f.DateTo != "" {
+		also(" AND date <= $%d", f.DateTo)
+	}
+	phase, stops := f.Status, ""
+	switch f.Status {
+	case cloud.RouteDraft:
+		phase, stops = cloud.RoutePlanned, " AND NOT "+ofRoute+")"
+	case cloud.RoutePlanned:
+		stops = " AND " + ofRoute + ")"
+	case cloud.RouteInProgress:
+		stops = " AND " + ofRoute + " AND pending = $%d)"
+	case cloud.RouteCompleted:
+		phase, stops = cloud.RouteInProgress, " AND NOT "+ofRoute+" AND pending = $%d)"
+	}
+	if phase != "" {
+		also(" AND phase = $%d", string(phase))
+	}
+	if phase == cloud.RouteInProgress {
+		also(stops, true)
+	} else {
+		where += stops
+	}
+	return part(v, "route", "body", where, args, f.Page, []string{"date", "name"}, scanRoute)
+}
+
+func scanDriver(r rows, d *cloud.Driver) error {
+	return r.Scan(append(accountFields(&d.Account), parsed(d))...)
+}
+
+func (v *view) Driver(b cloud.BusinessID, id cloud.AccountID) (cloud.Driver, error) {
+	return one(v.ctx, v.q, sqlDriver, scanDriver, int64(b), int64(id))
+}
+
+// Drivers lists a part of a business's drivers, and says how many there are.
+func (v *view) Drivers(f cloud.DriverFilter) ([]cloud.Driver, int, error) {
+	where, args := "business_id = $1 AND type = 'driver'", []any{int64(f.BusinessID)}
+	if f.BrokerID != 0 {
+		where += " AND id IN (SELECT account_id FROM driver WHERE business = $1 AND broker_id = $2 AND broker_id <> 0)"
+		args = append(args, int64(f.BrokerID))
+	}
+	return part(v, "account", driverColumns, where, args, f.Page, []string{"name", "email", "created_at"}, scanDriver)
+}
+
+func (w *writer) routes(c *cloud.Changes) {
+	for _, r := range c.Routes {
+		w.add(mustExist, sqlSaveRoute, r.ID, int64(r.BusinessID), int64(r.BrokerID), int64(r.DriverID), r.Date, r.Name, string(r.Phase()), text(r))
+	}
+	for _, d := range c.Drivers {
+		w.add(mustExist, sqlSaveDriver, int64(d.Account.ID), int64(d.Account.BusinessID), int64(d.BrokerID), text(d))
+	}
+}
+
+// stops replaces the rows of an order's stops.
+func (w *writer) stops(o cloud.Order) {
+	w.add(anything, sqlDropStops, int64(o.ID))
+	for n, s := range o.Stops() {
+		w.add(anything, sqlAddStop, int64(o.ID), n, int64(o.BusinessID), s.RouteID, s.State == cloud.StopPending)
+	}
+}
