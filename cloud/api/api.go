@@ -38,7 +38,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.keeping()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.hooks(), c.keeping()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

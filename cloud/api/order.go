@@ -75,7 +75,7 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(with(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), func(r *catalog.Operation) {
 			r.Risk, r.Idempotent = catalog.RiskHigh, true
 		}), o.Reroute, nil),
-		catalog.Define(with(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers), func(r *catalog.Operation) {
+		catalog.Define(with(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers, "BLOCKED_URL"), func(r *catalog.Operation) {
 			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
 		}), o.BatchAsync, nil),
 		catalog.Define(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), o.Job, nil),

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -50,7 +51,7 @@ func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud
 			if err != nil {
 				return nil, err
 			}
-			i, works = len(works), append(works, &work{v: v, c: c, now: now, o: o})
+			i, works = len(works), append(works, s.work(v, c, now, o))
 		}
 		if err := works[i].step(in); err != nil {
 			return nil, err
@@ -58,7 +59,9 @@ func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud
 	}
 	all := &cloud.Changes{}
 	for _, w := range works {
-		w.finish()
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
 		all.Join(&w.ch)
 	}
 	return all, nil
@@ -130,7 +133,9 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
 		l.tell(stop.BeforeCode, m.source, "", w.now)
 	}
+	w.trigger, w.reason = t, cmp.Or(reason, to.State().Reason)
 	w.enter(to, operation, note)
+	w.trigger, w.reason = "", ""
 	w.unstop(t)
 	return nil
 }

@@ -2,7 +2,8 @@
 // change them, and how they move from status to status.
 //
 // One table says which moves there are. Every move is one transaction with its
-// timeline event, its operation, and its audit line; the timeline that comes of
+// timeline event, its operation, its audit line, and what is told of it to those
+// who are set to hear of it; the timeline that comes of
 // it has no invalid move. What another feature saw happen (a scan, a door, a
 // driver) comes in through Move and is held to the same table.
 //
@@ -40,12 +41,14 @@ type Config struct {
 	// SignFile is the address at which a stored file can be read until then. nil
 	// leaves addresses of files out.
 	SignFile func(path string, until time.Time) string
+	Hooks    Hooks // nil: nobody is told of anything
 }
 
 // Service is the feature.
 type Service struct {
 	store   Store
 	sign    func(path string, until time.Time) string
+	hooks   Hooks
 	now     func() time.Time
 	wake    chan struct{}
 	dropped time.Time // old jobs; owned by Run
@@ -53,7 +56,10 @@ type Service struct {
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	return &Service{store: cfg.Store, sign: cfg.SignFile, now: time.Now, wake: make(chan struct{}, 1)}
+	if cfg.Hooks == nil {
+		cfg.Hooks = deaf{}
+	}
+	return &Service{store: cfg.Store, sign: cfg.SignFile, hooks: cfg.Hooks, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

@@ -76,8 +76,9 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	}
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Limits: o.Limits})
+	receivers := receiver.New(w.DB, guard{})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB, Hooks: receivers}), Receivers: receivers, Accounts: accounts, Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished

@@ -19,7 +19,6 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/page"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -36,7 +35,7 @@ func (s *Server) faces() error {
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
 	line := catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: hidden, Limits: s.cfg.Limits})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: receiver.New(s.Store, guard{s.Guard}), Orders: s.orders, Accounts: accounts, Enrol: s.enrol})
+		Receivers: s.receivers, Orders: s.orders, Accounts: accounts, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
