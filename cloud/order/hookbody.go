@@ -217,6 +217,11 @@ func (t *telling) lifecycle(name string, s step) (any, error) {
 		l.Previous = cloud.OrNull(t.w.was.DriverID)
 	}
 	switch name {
+	case liveDeclined: // whoever declined
+		if was := t.w.was; was.DriverID != 0 {
+			l.Driver, l.Previous = &hookDriver{DriverID: was.DriverID, Name: cloud.OrNull(was.DriverName)}, nil
+		}
+		l.Reason = cloud.OrNull(t.note(s.note))
 	case liveUnassigned:
 		l.Reason = cloud.OrNull(t.lost(s))
 	case liveFailed:

@@ -55,7 +55,9 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, workers)
 	for range workers {
-		go func() { ended <- order.New(order.Config{Store: w.db}).Run(ctx, slog.New(slog.DiscardHandler)) }()
+		go func() {
+			ended <- order.New(order.Config{Store: w.db, Hooks: w.hooks}).Run(ctx, slog.New(slog.DiscardHandler))
+		}()
 	}
 	var out order.JobOutput
 	require.Eventually(w.t, func() bool {
