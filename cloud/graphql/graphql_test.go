@@ -17,11 +17,17 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden schema")
+
+// anywhere is a guard that takes every address.
+type anywhere struct{}
+
+func (anywhere) CheckURL(context.Context, string) error { return nil }
 
 type rig struct {
 	t *testing.T
@@ -32,7 +38,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	w := webtest.New(t)
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Limits: catalog.Limits{Anonymous: -1, Authenticated: -1}})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers, Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB})})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers, Tracking: tracking.New(w.DB), Orders: order.New(order.Config{Store: w.DB}), Receivers: receiver.New(w.DB, anywhere{})})
 	s, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
 	return &rig{t, w, s}
