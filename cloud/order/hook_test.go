@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -454,5 +455,74 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		require.Len(t, ended, 1)
 		data := w.body(ended[0]).Data
 		require.Equal(t, []any{2000.0, []any{}, "https://acme.example/api/v1/client/async/" + job.AsyncID}, []any{data["failed"], data["results"], data["results_url"]})
+	})
+}
+
+// A driver who comes in place of another is told of whatever the status says.
+func TestDriversWhoComeAndGo(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_lifecycle_webhook_url": "https://a.example.com/"})
+		o := w.create(w.staff, input(cloud.DeliveryOrder)).OrderID
+		seen := 0
+		drive := func(to cloud.OrderStatus, by order.Trigger, driver cloud.AccountID) (told []string) {
+			t.Helper()
+			require.NoError(t, w.orders.Move(t.Context(), w.staff, order.MoveInput{BusinessID: 42, OrderID: o, To: to, Trigger: by, Operation: 3010,
+				Set: func(o *cloud.Order) { o.DriverID = driver }}))
+			all := w.log(cloud.AccountLog{})
+			for _, x := range all[seen:] {
+				d := w.body(x).Data
+				id := any(nil)
+				if who, ok := d["driver"].(map[string]any); ok {
+					id = who["driver_id"]
+				}
+				told = append(told, fmt.Sprint(x.Event.Event, " ", id, " ", d["previous_driver_id"], " ", d["source"], " ", d["reason"]))
+			}
+			seen = len(all)
+			return told
+		}
+		require.Equal(t, []string{"order.driver_assigned 6 <nil> manual <nil>"}, drive(cloud.OrderDriverAssigned, order.AssignDriver, 6))
+		require.Equal(t, []string{"order.driver_unassigned 8 6 staff handover", "order.driver_assigned 8 6 manual <nil>"}, drive(0, "", 8))
+		require.Empty(t, drive(0, "", 8))
+		require.Equal(t, []string{"order.driver_unassigned <nil> 8 staff revoked"}, drive(cloud.OrderNew, order.TakeOffRoute, 0))
+		require.Equal(t, []string{"order.driver_assigned 6 <nil> manual <nil>"}, drive(cloud.OrderRoutePlanned, order.PutOnRoute, 6))
+	})
+}
+
+// A move and a change of settings do not cross: who has been told that an
+// address was taken out hears of nothing that is sent there later.
+func TestSettingsStayForADecision(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_status_change_webhook_url": "https://a.example.com/"})
+		o := w.create(w.staff, input(cloud.DeliveryOrder)).OrderID
+		read, goOn, saved := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		moved := make(chan error, 1)
+		go func() {
+			first := true
+			moved <- w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				ch, err := w.orders.Steps(v, cloud.Caller{}, order.MoveInput{BusinessID: 42, OrderID: o, To: cloud.OrderRoutePlanned, Trigger: order.PutOnRoute, Operation: 1005})
+				if err == nil && first { // ids may have to be leased first
+					first = false
+					close(read)
+					<-goOn
+				}
+				return ch, err
+			})
+		}()
+		<-read
+		go func() {
+			defer close(saved)
+			w.set(0, map[string]any{"order_status_change_webhook_url": nil})
+		}()
+		select {
+		case <-saved:
+			t.Error("settings were changed under a decision that had read them")
+		case <-time.After(200 * time.Millisecond):
+		}
+		close(goOn)
+		require.NoError(t, <-moved)
+		<-saved
+		require.Equal(t, []string{"order.status_change order_status_change_webhook_url 0"}, w.told(cloud.AccountLog{}))
+		w.move(o, cloud.OrderOutForDelivery, order.StartDelivery)
+		require.Len(t, w.told(cloud.AccountLog{}), 1)
 	})
 }

@@ -249,7 +249,7 @@ func (t *telling) lost(s step) string {
 	switch {
 	case s.trigger == DriverDeclines:
 		return "declined"
-	case t.w.o.DriverID != 0:
+	case s.trigger == "" && t.w.o.DriverID != 0:
 		return "handover"
 	}
 	return "revoked"
