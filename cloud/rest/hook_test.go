@@ -77,9 +77,24 @@ func TestWebhookSettings(t *testing.T) {
 	require.Equal(t, []any{"order_create_webhook_url", "order_lifecycle_webhook_url"}, urls[0].(map[string]any)["settings"])
 	require.Equal(t, "healthy", urls[0].(map[string]any)["status"])
 
+	// An address that said it was gone shows as that, and saving tries it again,
+	// with what was kept for it meanwhile.
+	id := cloud.EndpointID(urls[0].(map[string]any)["url_id"].(float64))
+	require.NoError(t, r.w.DB.SetEndpointStatus(t.Context(), id, "gone", time.Now()))
+	r.w.Write(t, cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "OSC-1", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, Body: []byte("{}")},
+		Deliveries: []cloud.OutboxDelivery{{ID: 1, EventID: "OSC-1", EndpointID: id, BusinessID: 42, WebhookID: "OSC-1", State: cloud.OutboxPaused, MaxAttempts: 6, CreatedAt: time.Now()}}}}})
+	require.Equal(t, "gone", r.do("GET", hooksPath, admin, "").json["urls"].([]any)[0].(map[string]any)["status"])
+	require.Equal(t, "healthy", put(admin, "", `{}`).json["urls"].([]any)[0].(map[string]any)["status"])
+	kept, err := r.w.DB.FindOutbox(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, cloud.OutboxPending, kept.Delivery.State)
+
 	// Only keys that are there change; a null and an empty text clear.
 	s = r.settings(put(admin, "", `{"order_create_webhook_url":null,"enabled":false}`))
 	require.Equal(t, []any{nil, "https://a.example/1", false}, []any{s["order_create_webhook_url"], s["order_lifecycle_webhook_url"], s["enabled"]})
+	e, err := r.w.DB.FindEndpoint(t.Context(), id)
+	require.NoError(t, err)
+	require.False(t, e.Enabled, "what is on its way to an address that is off is given up")
 	require.Equal(t, true, r.settings(put(admin, "", `{"enabled":null,"order_lifecycle_events":""}`))["enabled"])
 	g = put(admin, "", `{"webhook_sign_secret":""}`)
 	r.refused(g, 422, "VALIDATION_FAILED")
