@@ -3,9 +3,9 @@
 //
 // One table says which moves there are. Every move is one transaction with its
 // timeline event, its operation, its audit line, and what is told of it to those
-// who are set to hear of it; the timeline that comes of
-// it has no invalid move. What another feature saw happen (a scan, a door, a
-// driver) comes in through Move and is held to the same table.
+// who are set to hear of it; the timeline that comes of it has no invalid move.
+// What another feature saw happen (a scan, a door, a driver) comes in through
+// Move and is held to the same table.
 //
 // Everything is bound to the caller's business: staff see all of its orders,
 // customers their own, contractors those that they hold, drivers none. Safe for
