@@ -112,12 +112,14 @@ const (
 	ScopeAll = "all" // every shipment of its business
 )
 
-// Endpoint is a provider's webhook receiver.
+// Endpoint is a webhook receiver: a provider's, or one address of the account
+// channel, whose secrets are those of its level's settings.
 type Endpoint struct {
 	ID             EndpointID
 	BusinessID     BusinessID
-	ProviderID     ProviderID
-	Kind           string // locker_provider, third_party_delivery
+	ProviderID     ProviderID // 0 in the account channel
+	CustomerID     AccountID  // whose level; 0: the business's
+	Kind           string     // locker_provider, third_party_delivery, account, postback
 	URL            string
 	SandboxURL     string
 	SandboxEnabled bool

@@ -21,6 +21,12 @@ type View interface {
 	Account(AccountID) (Account, error)
 	Provider(ProviderID) (Provider, error)
 	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
+	// WebhookSettings are those of a business, or with a customer of that
+	// customer's level. In a decision they stay as they are until it is stored.
+	WebhookSettings(BusinessID, AccountID) (WebhookSettings, error)
+	// AccountEndpoints lists the receivers of a business's account channel, those
+	// of its customers and of postbacks too, enabled or not, without secrets.
+	AccountEndpoints(BusinessID) ([]Endpoint, error)
 
 	Device(DeviceID) (Device, error)
 	Session(DeviceID) (Session, error)
@@ -95,6 +101,7 @@ type View interface {
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
 	// about the same row.
 	OrderJobRow(job string, row int) (OrderJobRow, error)
+	OrderJobRows(job string) ([]OrderJobRow, error) // by number
 	// Tokens lists an account's tokens, expired and revoked ones too, in no
 	// particular order.
 	Tokens(AccountID) ([]Token, error)
@@ -120,6 +127,8 @@ type Changes struct {
 	Accounts   []Account
 	Tokens     []Token
 	Endpoints  []Endpoint
+
+	WebhookSettings []WebhookSettings
 
 	Devices      []Device // all but the columns of DeviceSeen
 	Seen         []DeviceSeen
@@ -236,7 +245,7 @@ func (c *Changes) Join(other *Changes) {
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {
 	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
-		len(c.Tokens) == 0 && len(c.Endpoints) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
+		len(c.Tokens) == 0 && len(c.Endpoints) == 0 && len(c.WebhookSettings) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
 		len(c.Sessions) == 0 && len(c.Epochs) == 0 && len(c.Batches) == 0 && len(c.Gaps) == 0 &&
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&

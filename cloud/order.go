@@ -354,7 +354,10 @@ type OrderJob struct {
 	StopOnError bool
 	Status      string // queued, processing, completed, failed
 	CreatedAt   time.Time
+	StartedAt   time.Time
 	FinishedAt  time.Time
+	// Postback is told when the job has ended in place of who is set; 0: none.
+	Postback EndpointID
 }
 
 // States of a job.

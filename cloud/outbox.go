@@ -20,7 +20,8 @@ type OutboxEvent struct {
 
 // Channels.
 const (
-	ChannelLocker = "locker_provider"
+	ChannelLocker  = "locker_provider"
+	ChannelAccount = "account"
 )
 
 // OutboxState is where one delivery of an event to one receiver stands.
@@ -55,6 +56,40 @@ type OutboxDelivery struct {
 	CreatedAt   time.Time
 	DeliveredAt time.Time
 	ReplayOf    OutboxID
+	// Of the account channel: the setting that named the receiver, and the
+	// customer whose level it is of, 0 for the business's.
+	Setting    string
+	CustomerID AccountID
+}
+
+// OutboxOwner is whose deliveries someone may look into: a provider's, or with
+// ProviderID 0 those of a business's account channel, all of them or only those
+// of one customer's level.
+type OutboxOwner struct {
+	BusinessID BusinessID
+	ProviderID ProviderID
+	CustomerID AccountID
+}
+
+// Owns reports whether a delivery is the owner's.
+func (o OutboxOwner) Owns(w OutboxWork) bool {
+	if o.ProviderID != 0 {
+		return w.Event.ProviderID == o.ProviderID
+	}
+	return o.BusinessID != 0 && w.Event.Channel == ChannelAccount && w.Event.BusinessID == o.BusinessID && (o.CustomerID == 0 || w.Delivery.CustomerID == o.CustomerID)
+}
+
+// AccountLog chooses a page of the account channel's delivery log, newest first.
+// Zero fields do not filter.
+type AccountLog struct {
+	BusinessID    BusinessID // required
+	CustomerID    AccountID  // whose level
+	Event         string
+	ReferenceType string
+	ReferenceID   string
+	State         OutboxState
+	From, To      time.Time // of creation, To excluded
+	Offset, Limit int
 }
 
 // OutboxAttempt is one request.
@@ -117,9 +152,10 @@ type OutboxRow struct {
 	Last     *OutboxAttempt
 }
 
-// OutboxCount counts deliveries in one unfinished state.
+// OutboxCount counts deliveries of one channel in one unfinished state.
 type OutboxCount struct {
-	State  OutboxState
-	Count  int64
-	Oldest time.Time // planned time of the oldest
+	Channel string
+	State   OutboxState
+	Count   int64
+	Oldest  time.Time // planned time of the oldest
 }

@@ -42,7 +42,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.keeping(), c.apps()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

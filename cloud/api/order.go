@@ -81,7 +81,7 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(with(asked(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
 			r.Idempotent = true
 		}), o.Reroute, nil),
-		catalog.Define(with(asked(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers), "bulk_create_orders_async"), func(r *catalog.Operation) {
+		catalog.Define(with(asked(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers, "BLOCKED_URL"), "bulk_create_orders_async"), func(r *catalog.Operation) {
 			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
 		}), o.BatchAsync, nil),
 		catalog.Define(tools(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), "get_async_batch_result"), o.Job, nil),

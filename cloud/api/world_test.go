@@ -52,10 +52,11 @@ func newWorld(t *testing.T) *world {
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
-	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
+	receivers := receiver.New(w.DB, openGuard{})
+	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t)})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receiver.New(w.DB, openGuard{}),
+		Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
@@ -328,6 +329,12 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			return c
 		},
 
+		"webhook_settings.find": func() call { return plain(admin, "") },
+		"webhook_settings.save": func() call { return plain(admin, hooks) },
+		"webhook_logs.list":     func() call { return plain(admin, "") },
+		"webhook_logs.find":     func() call { return person(x.told(), "") },
+		"webhook_logs.replay":   func() call { return person(x.told(), `{}`) },
+
 		"orders.rate": func() call {
 			return plain(admin, `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`)
 		},
@@ -394,6 +401,17 @@ func (x *world) drives(to func(...string) string, before, body string) call {
 		x.made("POST", "/api/v1/driver/orders/"+id+"/"+start, x.token(cloud.DriverAccount), `{}`)
 	}
 	return call{cloud.DriverAccount, to("{order_id}", id), body}
+}
+
+const hooks = `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz","order_create_webhook_url":"https://mine.example/orders"}`
+
+// told is a webhook delivery of the business's own channel.
+func (x *world) told() string {
+	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), hooks)
+	x.order(cloud.OrderNew)
+	list, _ := x.made("GET", "/api/v1/webhook-delivery-logs", x.token(admin), "")["logs"].([]any)
+	require.NotEmpty(x.t, list)
+	return x.id(at(list[0], "id"))
 }
 
 // held is an order that the contractor holds.

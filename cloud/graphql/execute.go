@@ -110,11 +110,11 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 
 // given turns arguments into the operation's members.
 func (f field) given(args map[string]any) map[string]any {
+	out := map[string]any{}
 	if f.op.GraphQL.Input {
 		m, _ := args["input"].(map[string]any)
-		return m
+		maps.Copy(out, m)
 	}
-	out := map[string]any{}
 	for name, v := range args {
 		if members, ok := v.(map[string]any); ok && name == "filter" && f.op.GraphQL.Filter != "" {
 			maps.Copy(out, members)

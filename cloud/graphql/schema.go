@@ -79,8 +79,15 @@ var besideFilter = []string{"page", "per_page", "sort"}
 // arguments writes a root field's arguments: the input's members in camel case.
 func (w *writer) arguments(o *catalog.Operation, f *field) string {
 	var out []string
-	if o.GraphQL.Input {
-		return "(input: " + w.input(o.In()) + "!)"
+	if o.GraphQL.Input { // what is in the query stands beside it
+		text := "(input: " + w.input(o.In()) + "!"
+		for _, m := range o.Members() {
+			if m.Place == "query" {
+				f.args[camel(m.Name)] = m.Name
+				text += ", " + camel(m.Name) + ": " + strings.TrimSuffix(w.typed(m.Type, m.Field, true), "!")
+			}
+		}
+		return text + ")"
 	}
 	var filter strings.Builder
 	for _, m := range o.Members() {

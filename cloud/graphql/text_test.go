@@ -43,7 +43,7 @@ func TestTheSchemaHoldsThatOfTheText(t *testing.T) {
 			return
 		}
 		// An answer may promise more, an input may ask for less.
-		if a, b := got.Type.String(), want.Type.String(); a != b && (input || strings.ReplaceAll(a, "!", "") != strings.ReplaceAll(b, "!", "") || len(a) < len(b)) {
+		if a, b := got.Type.String(), want.Type.String(); a != b && !(input && a+"!" == b) && (input || strings.ReplaceAll(a, "!", "") != strings.ReplaceAll(b, "!", "") || len(a) < len(b)) {
 			t.Errorf("%s.%s is %s, the text has %s", on, want.Name, a, b)
 		}
 		for _, arg := range want.Arguments {
@@ -88,7 +88,7 @@ func TestTheSchemaHoldsThatOfTheText(t *testing.T) {
 }
 
 // notBuilt are the fields of features that there are not.
-const notBuilt = " labelserviceRate webhookSettings webhookDeliveryLogs buildRouteOptions labelserviceSubmitOrder clientBuildRoute webhookSettingsUpdate "
+const notBuilt = " labelserviceRate buildRouteOptions labelserviceSubmitOrder clientBuildRoute "
 
 // notKept are the members of inputs that would have no meaning: there are
 // neither warehouses nor address books, and no service that finds places, so

@@ -92,7 +92,15 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (O
 	if err := in.check(); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.cancel(actCancel.by(c), in.Reason) })
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
+		err := w.cancel(actCancel.by(c), in.Reason)
+		var refusal *cloud.Error
+		if errors.As(err, &refusal) && refusal.Code == codeNotCancellable {
+			w.refuse(refusal)
+			return nil
+		}
+		return err
+	})
 }
 
 func (w *work) cancel(operation int, note string) error {
@@ -141,10 +149,12 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 		out = RerouteOutput{Result: true, Cancelled: w.o.ID}
 		out.NewOrder, err = s.shower(w.v, c).order(next.o, next)
 		// The old order is written first: it gives up the reference.
-		err = errors.Join(err, w.finish(), next.finish())
+		if err := errors.Join(err, w.finish(), next.finish()); err != nil {
+			return err
+		}
 		w.ch.Join(&next.ch)
 		w.ch.Answer = out
-		return err
+		return nil
 	})
 	return out, err
 }
@@ -187,7 +197,7 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 		next.ScheduledDate = in.ScheduledDate
 	}
 	fresh(&next, w.now)
-	n := &work{v: w.v, c: w.c, now: w.now}
+	n := &work{s: w.s, v: w.v, c: w.c, now: w.now}
 	ref := next.Ref
 	next.Ref = "" // it is not free before the old order is written
 	if err := n.insert(next); err != nil {
@@ -254,7 +264,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 		}
 		w.did(actDelete.by(c), w.o.Status, "", nil)
 		w.ch.DroppedOrders = []cloud.OrderKey{{BusinessID: w.o.BusinessID, ID: w.o.ID}}
-		w.done = true
+		w.tell(eventDeleted, fmt.Sprint("ODE-", w.o.ID), []string{cloud.HookOrderDeleted}, (*telling).deleted)
 		return nil
 	})
 	return Done{Result: err == nil}, err

@@ -270,7 +270,7 @@ func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderI
 		if err != nil {
 			return nil, err
 		}
-		w := &work{v: v, c: c, now: s.time(), o: o}
+		w := s.work(v, c, s.time(), o)
 		if err := w.giveBack(cloud.Malformed, cloud.AssignmentReleased, actGiveBack.by(c), in.Reason); err != nil {
 			return nil, err
 		}

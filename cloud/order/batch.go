@@ -17,6 +17,9 @@ import (
 type BatchInput struct {
 	Orders      []CreateInput `json:"orders" required:"true" min:"1" max:"2000"`
 	StopOnError bool          `json:"stop_on_error"`
+	// PostbackURL is told when a batch in the background has ended, in place of
+	// the addresses in the settings.
+	PostbackURL string `json:"postback_url"`
 }
 
 // BatchOutput says what became of each order of a batch.
@@ -78,6 +81,9 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 	if len(in.Orders) == 0 || len(in.Orders) > maxBatch {
 		f.add("orders", "Give 1 to 100 orders.")
 	}
+	if in.PostbackURL != "" {
+		f.add("postback_url", "Only a batch in the background has this.")
+	}
 	if err := f.err(); err != nil {
 		return BatchOutput{}, err
 	}
@@ -111,7 +117,7 @@ type AsyncOutput struct {
 }
 
 // BatchAsync takes up to two thousand orders to be made in the background, by
-// Run. Errors: VALIDATION_FAILED, ACCOUNT_TYPE_NOT_ALLOWED.
+// Run. Errors: VALIDATION_FAILED, BLOCKED_URL, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput) (AsyncOutput, error) {
 	if err := owners(c); err != nil {
 		return AsyncOutput{}, err
@@ -120,8 +126,15 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 	if len(in.Orders) == 0 || len(in.Orders) > maxAsync {
 		f.add("orders", "Give 1 to 2000 orders.")
 	}
+	f.text("postback_url", in.PostbackURL, 2048)
 	if err := f.err(); err != nil {
 		return AsyncOutput{}, err
+	}
+	if in.PostbackURL != "" {
+		if err := s.hooks.CheckURL(ctx, in.PostbackURL); err != nil {
+			return AsyncOutput{}, &cloud.Error{Kind: cloud.Invalid, Code: "BLOCKED_URL", Details: map[string]any{"postback_url": err.Error()},
+				Fields: map[string][]string{"postback_url": {"This address cannot be used: it must be a public https address that our guard accepts."}}}
+		}
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -139,7 +152,15 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 	}
 	out := AsyncOutput{Result: true, AsyncID: j.ID, Total: j.Total, Status: j.Status}
 	ch.Answer = out
-	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil })
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		if in.PostbackURL == "" {
+			return ch, nil
+		}
+		e, err := s.hooks.Postback(v, j.BusinessID, asCustomer(c.Account), in.PostbackURL)
+		j.Postback = e.ID
+		ch.OrderJobs, ch.Endpoints = []cloud.OrderJob{j}, []cloud.Endpoint{e}
+		return ch, err
+	})
 	return out, err
 }
 

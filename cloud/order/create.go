@@ -170,7 +170,7 @@ func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, op
 	now := s.time()
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
-		out, ch, err = s.open(v, c, in, now, operation)
+		out, ch, err = s.open(v, c, in, now, operation, nil)
 		if err == nil && operation != batchCreated {
 			ch.Answer = out
 		}
@@ -189,8 +189,9 @@ func (s *Service) twice(ctx context.Context, fn func(cloud.View) (*cloud.Changes
 	return err
 }
 
-// open is the decision to make an order.
-func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int) (CreateOutput, *cloud.Changes, error) {
+// open is the decision to make an order, by a batch of which the end is told or
+// by none.
+func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int, batch *cloud.AccountEvent) (CreateOutput, *cloud.Changes, error) {
 	b, err := v.Business(c.Account.BusinessID)
 	if err != nil {
 		return CreateOutput{}, nil, err
@@ -209,7 +210,7 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 			return CreateOutput{}, nil, err
 		}
 	}
-	w := &work{v: v, c: c, now: now}
+	w := &work{s: s, v: v, c: c, now: now, batch: batch}
 	if err := w.open(in); err != nil {
 		return CreateOutput{}, nil, err
 	}

@@ -135,7 +135,7 @@ func (w *work) intercept(in InterceptInput) error {
 		return err
 	}
 	operation := actIntercept.by(w.c)
-	w.stop = &cloud.Interception{ID: cloud.InterceptionID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, Status: cloud.InterceptionRequested,
+	w.stopWas, w.stop = "", &cloud.Interception{ID: cloud.InterceptionID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, Status: cloud.InterceptionRequested,
 		Requested: in.Outcome, NewAddress: in.NewAddress, NewDate: in.NewDate, Reason: in.Reason, By: operator(w.c), Before: w.o.Status, Operation: operation, CreatedAt: w.now}
 	if w.c.Account.Type == cloud.Customer {
 		w.stop.By.Type = "customer"

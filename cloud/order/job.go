@@ -80,7 +80,7 @@ func (s *Service) dropJobs(ctx context.Context) error {
 // job makes the rows of one job that have no result.
 func (s *Service) job(ctx context.Context, j cloud.OrderJob) error {
 	if j.Status == cloud.JobQueued {
-		j.Status = cloud.JobProcessing
+		j.Status, j.StartedAt = cloud.JobProcessing, s.time()
 		if err := s.saveJob(ctx, j); err != nil {
 			return err
 		}
@@ -108,14 +108,25 @@ func (s *Service) endJob(ctx context.Context, j cloud.OrderJob, status string) e
 	return s.saveJob(ctx, j)
 }
 
-// saveJob writes how far a job has come, unless it is finished already.
+// saveJob writes how far a job has come, unless it is finished already, and
+// tells of its end.
 func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		old, err := v.OrderJob(j.BusinessID, j.ID)
 		if err != nil || !old.FinishedAt.IsZero() {
 			return nil, err
 		}
-		return &cloud.Changes{OrderJobs: []cloud.OrderJob{j}}, nil
+		ch := &cloud.Changes{OrderJobs: []cloud.OrderJob{j}}
+		if !j.FinishedAt.IsZero() {
+			e, err := s.ending(v, j)
+			if err != nil {
+				return nil, err
+			}
+			if ch.Outbox, err = s.hooks.Tell(v, e); err != nil {
+				return nil, err
+			}
+		}
+		return ch, nil
 	})
 }
 
@@ -139,7 +150,7 @@ func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bo
 		if err := json.Unmarshal(r.Input, &in); err != nil {
 			return nil, fmt.Errorf("row %d: %w", row, err)
 		}
-		result, ch, err := s.attempt(v, c, row, in, now)
+		result, ch, err := s.attempt(v, c, j, row, in, now)
 		if err != nil {
 			return nil, err
 		}
@@ -154,18 +165,25 @@ func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bo
 }
 
 // attempt makes an order, or the result that says why it is refused.
-func (s *Service) attempt(v cloud.View, c cloud.Caller, row int, in CreateInput, now time.Time) (RowResult, *cloud.Changes, error) {
+func (s *Service) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
 	err := error(cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"))
 	var out CreateOutput
 	var ch *cloud.Changes
 	if c.Account.Enabled {
-		out, ch, err = s.open(v, c, in, now, batchCreated)
+		var end cloud.AccountEvent
+		if end, err = s.ending(v, j); err == nil {
+			out, ch, err = s.open(v, c, in, now, batchCreated, &end)
+		}
 	}
 	var e *cloud.Error
 	if errors.As(err, &e) {
-		return refused(c, row, in, e), &cloud.Changes{}, nil
+		return jobRow{RowResult: refused(c, row, in, e), Packages: []rowPackage{}}, &cloud.Changes{}, nil
 	}
-	return made(row, out), ch, err
+	r := jobRow{RowResult: made(row, out), Packages: []rowPackage{}}
+	for _, p := range out.Packages {
+		r.Packages = append(r.Packages, rowPackage{p.Ref, p.Number})
+	}
+	return r, ch, err
 }
 
 // caller is who asked for a job, as they stand now.

@@ -29,6 +29,34 @@ type model struct {
 	held      bool
 	holder    cloud.AccountID // contractor, 0: none
 	foreign   bool            // a third party's
+
+	by    order.Trigger // of the move that is being made, "" for what has none
+	heard []string      // events that were told, but for those of the timeline
+}
+
+// hear is an event that is told.
+func (m *model) hear(events ...string) { m.heard = append(m.heard, events...) }
+
+// live are the lifecycle events of a move, as the interface has them.
+func (m *model) live(from, to int) {
+	back := m.by == order.TakeOffRoute || m.by == order.FallBack || m.by == order.Withdraw || m.by == order.InterceptionFailed && to != 41
+	switch {
+	case m.by == order.DriverDeclines:
+		m.hear("order.driver_declined")
+		if to != 11 {
+			m.hear("order.driver_unassigned")
+		}
+	case m.by == order.TakeOffRoute && in(from, 11, 12):
+		m.hear("order.driver_unassigned")
+	case back:
+	case in(to, 42, 43, 45):
+		m.hear("order.delivery_failed")
+	default:
+		if name := map[int]string{4: "ready_for_pickup", 11: "driver_assigned", 12: "driver_accepted", 20: "pickup_started", 21: "picked_up", 40: "out_for_delivery",
+			41: "delivered", 50: "cancelled"}[to]; name != "" {
+			m.hear("order." + name)
+		}
+	}
 }
 
 func in(n int, list ...int) bool { return slices.Contains(list, n) }
@@ -94,6 +122,11 @@ func (m *model) may(by order.Trigger, to int) bool {
 
 // enter moves the model.
 func (m *model) enter(to int) {
+	m.hear("order.status_change")
+	m.live(m.status, to)
+	if m.status == 48 && m.by != order.Withdraw && m.by != order.ExecuteOutcome {
+		m.hear("order_intercept.failed")
+	}
 	held := in(to, 10, 11, 12, 13)
 	switch {
 	case to == 48 || m.status == 48 && held:
@@ -115,6 +148,13 @@ func (m *model) enter(to int) {
 		m.foreign = false
 	}
 	m.status = to
+}
+
+// refused is a cancellation that may not be made.
+func (m *model) refused(is bool) {
+	if is {
+		m.hear("order.cancel_failed")
+	}
 }
 
 // targets are the statuses that a trigger may ask for.
@@ -143,7 +183,7 @@ func (p *player) make() *model {
 	in := input(kind)
 	in.Hold = p.r.IntN(8) == 0
 	o := p.create([]cloud.Caller{p.staff, p.customer}[p.r.IntN(2)], in)
-	return &model{id: o.OrderID, kind: kind, status: int(o.StatusID)}
+	return &model{id: o.OrderID, kind: kind, status: int(o.StatusID), heard: []string{"order.created"}}
 }
 
 // play does one thing, to the order and to the model. It gives the error's code
@@ -163,6 +203,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 		}
 	}
 	const conflict, stop = "ORDER_STATUS_CONFLICT", "INTERCEPTION_STATUS_CONFLICT"
+	m.by = ""
 	switch n := p.r.IntN(24); n {
 	case 0:
 		what = "cancel by customer"
@@ -171,6 +212,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 			return "not the customer's", "", ""
 		}
 		outcome(err)
+		m.refused(!in(m.status, 1, 2, 3, 4, 10, 11, 12, 13))
 		expect(in(m.status, 1, 2, 3, 4, 10, 11, 12, 13), "ORDER_NOT_CANCELLABLE", func() { m.enter(50) })
 	case 1:
 		if p.r.IntN(4) > 0 {
@@ -179,6 +221,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 		what = "cancel by staff"
 		_, err := p.orders.Cancel(ctx, p.staff, order.ReasonInput{OrderID: m.id})
 		outcome(err)
+		m.refused(terminal(m.status))
 		expect(!terminal(m.status), "ORDER_NOT_CANCELLABLE", func() { m.enter(50) })
 	case 2, 3:
 		m.outcome = []string{"return_to_sender", "redeliver", "hold_at_warehouse", "dispose"}[p.r.IntN(4)]
@@ -191,6 +234,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 		expect(!terminal(m.status) && !in(m.status, 2, 3, 48), conflict, func() {
 			from := m.status
 			m.enter(48)
+			m.hear("order_intercept.requested", "order_intercept.in_force")
 			m.stopped, m.stop, m.held = from, out.Interception.ID, false
 		})
 	case 4, 5, 6, 7:
@@ -203,16 +247,22 @@ func (p *player) play(m *model) (what string, got, want string) {
 			what = "withdraw"
 			_, err := p.orders.Withdraw(ctx, p.staff, id)
 			outcome(err)
+			m.by = order.Withdraw
 			m.enter(m.stopped)
+			m.hear("order_intercept.withdrawn")
 		case 2:
 			what = "hold at warehouse"
 			_, err := p.orders.Held(ctx, p.staff, id)
 			outcome(err)
-			expect(!m.held, stop, func() { m.held = true })
+			expect(!m.held, stop, func() {
+				m.held = true
+				m.hear("order_intercept.held")
+			})
 		case 3:
 			what = "interception failed"
 			_, err := p.orders.Fail(ctx, p.staff, order.FailInput{ID: m.stop})
 			outcome(err)
+			m.by = order.InterceptionFailed
 			m.enter(m.stopped)
 		case 4:
 			what = "execute"
@@ -227,7 +277,9 @@ func (p *player) play(m *model) (what string, got, want string) {
 			if last.Requested == "return_to_sender" && (m.collected || m.stopped == 13) {
 				to = 47
 			}
+			m.by = order.ExecuteOutcome
 			m.enter(to)
+			m.hear("order_intercept.executed")
 		}
 	case 8:
 		to := cloud.OrderStates()[p.r.IntN(26)].ID
@@ -322,7 +374,9 @@ func (p *player) play(m *model) (what string, got, want string) {
 		what = fmt.Sprint(by, " ", to)
 		outcome(p.orders.Move(ctx, cloud.Caller{}, order.MoveInput{BusinessID: 42, OrderID: m.id, To: cloud.OrderStatus(to), Trigger: by, Operation: 1005}))
 		expect(m.may(by, to), conflict, func() {
+			m.by = by
 			m.enter(to)
+			m.by = order.Complete
 			if to == 30 && m.kind == cloud.PickupOrder {
 				m.enter(41)
 			}
@@ -387,6 +441,7 @@ func TestOrdersAgainstModel(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			p := &player{world: newWorld(t, open(t)), r: rand.New(rand.NewPCG(seed, 1))}
+			p.listen(0)
 			seen := map[int]bool{}
 			for range orders {
 				m := p.make()
@@ -402,6 +457,11 @@ func TestOrdersAgainstModel(t *testing.T) {
 					seen[m.status] = true
 				}
 				p.history(m.id)
+				names, told := p.heard(m.id)
+				slices.Sort(names)
+				slices.Sort(m.heard)
+				require.Equal(t, m.heard, names, "%s order: %v", m.kind, story)
+				require.Equal(t, p.codes(m.id), told, "each event of the timeline is told once")
 			}
 			require.GreaterOrEqual(t, len(seen), least, "the walk comes about")
 		}

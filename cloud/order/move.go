@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,7 +55,7 @@ func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud
 			if err != nil {
 				return nil, err
 			}
-			i, works = len(works), append(works, &work{v: v, c: c, now: now, o: o})
+			i, works = len(works), append(works, s.work(v, c, now, o))
 		}
 		if err := works[i].step(in); err != nil {
 			return nil, err
@@ -152,7 +153,9 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
 		l.tell(stop.BeforeCode, m.source, "", w.now)
 	}
+	w.trigger, w.reason = t, cmp.Or(reason, to.State().Reason)
 	w.enter(to, operation, note)
+	w.trigger, w.reason = "", ""
 	w.unstop(t)
 	return nil
 }

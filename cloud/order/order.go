@@ -2,9 +2,10 @@
 // change them, and how they move from status to status.
 //
 // One table says which moves there are. Every move is one transaction with its
-// timeline event, its operation, and its audit line; the timeline that comes of
-// it has no invalid move. What another feature saw happen (a scan, a door, a
-// driver) comes in through Move and is held to the same table.
+// timeline event, its operation, its audit line, and what is told of it to those
+// who are set to hear of it; the timeline that comes of it has no invalid move.
+// What another feature saw happen (a scan, a door, a driver) comes in through
+// Move and is held to the same table.
 //
 // Everything is bound to the caller's business: staff see all of its orders,
 // customers their own, contractors those that they hold, drivers those that they were given.
@@ -43,6 +44,7 @@ type Config struct {
 	SignFile func(path string, until time.Time) string
 	// Sealer keeps rates from being made up.
 	Sealer Sealer
+	Hooks  Hooks // nil: nobody is told of anything
 }
 
 // Service is the feature.
@@ -50,6 +52,7 @@ type Service struct {
 	store   Store
 	box     Sealer
 	sign    func(path string, until time.Time) string
+	hooks   Hooks
 	now     func() time.Time
 	wake    chan struct{}
 	dropped time.Time // old jobs; owned by Run
@@ -57,7 +60,10 @@ type Service struct {
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, now: time.Now, wake: make(chan struct{}, 1)}
+	if cfg.Hooks == nil {
+		cfg.Hooks = deaf{}
+	}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, hooks: cfg.Hooks, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

@@ -102,15 +102,16 @@ func (w *work) attach(in AttachInput) error {
 	if err != nil {
 		return err
 	}
-	operation := actAttach
+	operation, action := actAttach, "added"
 	if in.Replaces != 0 {
-		if err := w.drop(in.Replaces); err != nil {
+		if _, err := w.drop(in.Replaces); err != nil {
 			return err
 		}
-		operation = actReplace
+		operation, action = actReplace, "updated"
 	}
 	w.o.Files = append(slices.Clone(w.o.Files), cloud.ProofFile{ID: id, Type: in.Type, Path: in.Path, MIME: in.MIME, Size: in.Size, Event: status.State().Code,
 		Service: in.Service, Result: in.Result, CapturedAt: captured.Truncate(time.Millisecond), Latitude: in.Latitude, Longitude: in.Longitude, By: operator(w.c), AddedAt: w.now})
+	w.tellProof(action, w.o.Files[len(w.o.Files)-1])
 	w.did(operation.by(w.c), w.o.Status, "", nil)
 	return nil
 }
@@ -128,19 +129,22 @@ func (s *Service) Detach(ctx context.Context, c cloud.Caller, in DetachInput) (O
 		return OrderOutput{}, err
 	}
 	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		if err := w.drop(in.FileID); err != nil {
+		f, err := w.drop(in.FileID)
+		if err != nil {
 			return err
 		}
+		w.tellProof("removed", f)
 		w.did(actDetach.by(w.c), w.o.Status, "", nil)
 		return nil
 	})
 }
 
-func (w *work) drop(id int64) error {
-	rest := slices.DeleteFunc(slices.Clone(w.o.Files), func(f cloud.ProofFile) bool { return f.ID == id })
-	if len(rest) == len(w.o.Files) {
-		return cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
+func (w *work) drop(id int64) (cloud.ProofFile, error) {
+	i := slices.IndexFunc(w.o.Files, func(f cloud.ProofFile) bool { return f.ID == id })
+	if i < 0 {
+		return cloud.ProofFile{}, cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
 	}
-	w.o.Files = rest
-	return nil
+	f := w.o.Files[i]
+	w.o.Files = slices.Delete(slices.Clone(w.o.Files), i, i+1)
+	return f, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -24,12 +25,14 @@ type world struct {
 	t      testing.TB
 	db     *store.DB
 	orders *order.Service
+	hooks  *receiver.Service
 
 	admin, staff, customer, other, broker, rival, driver, stranger cloud.Caller
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
-	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t)})}
+	w := &world{t: t, db: db, hooks: receiver.New(db, open{})}
+	w.orders = order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t), Hooks: w.hooks})
 	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}

@@ -16,14 +16,30 @@ import (
 // work is one decision about one order. It is built again when that is run
 // again.
 type work struct {
+	s    *Service
 	v    cloud.View
 	c    cloud.Caller
 	now  time.Time
 	o    cloud.Order
+	was  cloud.Order         // as it was before; zero when it is new
 	line *line               // the order's timeline, once it is needed
 	stop *cloud.Interception // open or just ended, once it is needed
 	ch   cloud.Changes
 	done bool // ch is complete
+
+	// What is told of the decision.
+	steps   []step
+	tells   []pending
+	trigger Trigger             // of the move that is being made
+	reason  string              // OTEP incident reason of that move
+	stopWas string              // status that the interception had, "" when it is new
+	batch   *cloud.AccountEvent // the end of the batch that the order is made by
+	refusal *cloud.Error        // the answer, although something is written
+}
+
+// work begins a decision about an order.
+func (s *Service) work(v cloud.View, c cloud.Caller, now time.Time, o cloud.Order) *work {
+	return &work{s: s, v: v, c: c, now: now, o: o, was: o}
 }
 
 // decide runs one decision about an order that the caller may see and stores
@@ -35,47 +51,56 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *
 	}
 	now := s.time()
 	var out OrderOutput
+	var refusal *cloud.Error
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		o, err := find(v, r, k)
 		if err != nil {
 			return nil, err
 		}
-		w := &work{v: v, c: c, now: now, o: o}
+		w := s.work(v, c, now, o)
 		if err := fn(w); err != nil {
 			return nil, err
 		}
 		if err := w.finish(); err != nil {
 			return nil, err
 		}
+		if refusal = w.refusal; refusal != nil {
+			return &w.ch, nil
+		}
 		out.Result = true
 		out.Order, err = s.shower(v, c).order(w.o, w)
 		return &w.ch, err
 	})
+	if err == nil && refusal != nil {
+		return OrderOutput{}, refusal
+	}
 	return out, err
 }
 
 // time is now as it is stored.
 func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// finish puts the order itself into the changes. A decision that did nothing
-// writes nothing.
+// finish puts the order itself into the changes, and what is told of it. A
+// decision that did nothing writes nothing but what was refused.
 func (w *work) finish() error {
-	if w.done || len(w.ch.OrderOperations) == 0 {
+	if w.done {
 		return nil
 	}
 	w.done = true
 	if err := w.settle(); err != nil {
 		return err
 	}
-	w.o.UpdatedAt = w.now
-	w.ch.Orders = append(w.ch.Orders, w.o)
-	if w.line != nil {
-		w.line.finish(&w.ch)
+	if len(w.ch.OrderOperations) > 0 && !w.dropped() {
+		w.o.UpdatedAt = w.now
+		w.ch.Orders = append(w.ch.Orders, w.o)
+		if w.line != nil {
+			w.line.finish(&w.ch)
+		}
+		if w.stop != nil {
+			w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
+		}
 	}
-	if w.stop != nil {
-		w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
-	}
-	return nil
+	return w.told()
 }
 
 // did takes down an operation and its audit line. before is the status that
@@ -83,6 +108,7 @@ func (w *work) finish() error {
 func (w *work) did(kind int, before cloud.OrderStatus, note string, changes map[string]cloud.FieldChange) {
 	w.ch.OrderOperations = append(w.ch.OrderOperations, cloud.OrderOperation{OrderID: w.o.ID, BusinessID: w.o.BusinessID, Type: kind,
 		Before: before, After: w.o.Status, Changes: changes, Note: note, Operator: operator(w.c), At: w.now})
+	w.steps = append(w.steps, step{operation: kind, before: before, after: w.o.Status, trigger: w.trigger, reason: w.reason, note: note})
 	actor := "system"
 	if !w.c.Anonymous() {
 		actor = "account:" + strconv.FormatInt(int64(w.c.Account.ID), 10)
@@ -110,6 +136,6 @@ func (w *work) interception() (*cloud.Interception, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.stop = &i
+	w.stop, w.stopWas = &i, i.Status
 	return w.stop, nil
 }

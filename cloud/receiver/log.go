@@ -22,8 +22,8 @@ type Row struct {
 	Channel       string            `json:"channel"`
 	Setting       *string           `json:"setting"`
 	Level         string            `json:"level"`
-	CustomerID    *int64            `json:"customer_id"`
-	ProviderID    cloud.ProviderID  `json:"provider_id"`
+	CustomerID    *cloud.AccountID  `json:"customer_id"`
+	ProviderID    *cloud.ProviderID `json:"provider_id"`
 	ReferenceType string            `json:"reference_type"`
 	ReferenceID   string            `json:"reference_id"`
 	URL           *string           `json:"url"`
@@ -85,7 +85,7 @@ type LogOutput struct {
 
 // List shows the caller's delivery log. Error: VALIDATION_FAILED.
 func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out LogOutput, err error) {
-	l, err := s.zone(ctx, c)
+	l, err := s.zone(ctx, c.Provider.BusinessID)
 	if err != nil {
 		return out, err
 	}
@@ -111,22 +111,30 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out Lo
 
 func (in LogInput) filter(c cloud.Caller, l *time.Location) (cloud.OutboxFilter, error) {
 	p := problems{}
-	if in.PerPage == 0 {
-		in.PerPage = 20
-	}
-	if in.PerPage < 1 || in.PerPage > 200 {
-		p.add("per_page", "The value must be between 1 and 200.")
-	}
-	switch cloud.OutboxState(in.Status) {
-	case "", cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxDead, cloud.OutboxPaused:
-	default:
-		p.add("status", "The value is not one of those allowed.")
-	}
+	p.perPage(&in.PerPage)
+	p.state(in.Status)
 	f := cloud.OutboxFilter{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Event: in.Event, ReferenceID: in.ReferenceID,
 		State: cloud.OutboxState(in.Status), Before: cloud.OutboxID(max(in.Before, 0)), Limit: in.PerPage}
 	f.From = p.time("from", in.From, l)
 	f.To = p.time("to", in.To, l)
 	return f, p.err()
+}
+
+func (p problems) perPage(n *int) {
+	if *n == 0 {
+		*n = 20
+	}
+	if *n < 1 || *n > 200 {
+		p.add("per_page", "The value must be between 1 and 200.")
+	}
+}
+
+func (p problems) state(s string) {
+	switch cloud.OutboxState(s) {
+	case "", cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxDead, cloud.OutboxPaused:
+	default:
+		p.add("status", "The value is not one of those allowed.")
+	}
 }
 
 func (p problems) time(field, value string, l *time.Location) time.Time {
@@ -158,23 +166,39 @@ var errNoDelivery = cloud.E(cloud.NotFound, "WEBHOOK_DELIVERY_NOT_FOUND")
 // FindDelivery shows one delivery of the caller with its attempts. Error:
 // WEBHOOK_DELIVERY_NOT_FOUND.
 func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInput) (out EntryOutput, err error) {
-	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(in.ID))
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && work.Event.ProviderID != c.Provider.ID {
-		return out, errNoDelivery
+	out.Delivery, err = s.entry(ctx, cloud.OutboxOwner{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID}, in)
+	out.Result = err == nil
+	return out, err
+}
+
+// owned finds a delivery of an owner. Error: WEBHOOK_DELIVERY_NOT_FOUND.
+func (s *Service) owned(ctx context.Context, whose cloud.OutboxOwner, id int64) (cloud.OutboxWork, error) {
+	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(id))
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !whose.Owns(work) {
+		return cloud.OutboxWork{}, errNoDelivery
 	}
 	if err != nil {
-		return out, fmt.Errorf("find delivery %d: %w", in.ID, err)
+		return work, fmt.Errorf("find delivery %d: %w", id, err)
+	}
+	return work, nil
+}
+
+// entry shows one delivery in full.
+func (s *Service) entry(ctx context.Context, whose cloud.OutboxOwner, in EntryInput) (e Entry, err error) {
+	work, err := s.owned(ctx, whose, in.ID)
+	if err != nil {
+		return e, err
 	}
 	attempts, err := s.store.OutboxAttempts(ctx, cloud.OutboxID(in.ID))
 	if err != nil {
-		return out, fmt.Errorf("list attempts of delivery %d: %w", in.ID, err)
+		return e, fmt.Errorf("list attempts of delivery %d: %w", in.ID, err)
 	}
-	l, err := s.zone(ctx, c)
+	l, err := s.zone(ctx, whose.BusinessID)
 	if err != nil {
-		return out, err
+		return e, err
 	}
 	shown := cloud.OutboxRow{Event: work.Event, Delivery: work.Delivery}
-	e := Entry{Attempts: []Attempt{}, RequestHeaders: map[string]string{}, ResponseHeaders: map[string]string{}, RequestBody: Masked(work.Event.Body)}
+	e = Entry{Attempts: []Attempt{}, RequestHeaders: map[string]string{}, ResponseHeaders: map[string]string{}, RequestBody: Masked(work.Event.Body)}
 	for _, a := range attempts {
 		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: cloud.Stamp(a.At, l), HTTPStatus: cloud.OrNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: cloud.OrNull(a.ErrorCode)})
 	}
@@ -185,7 +209,7 @@ func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInpu
 		e.ResponseBody = cloud.OrNull(maskedText(last.AnswerBody))
 	}
 	e.Row = row(shown, l)
-	return EntryOutput{Result: true, Delivery: e}, nil
+	return e, nil
 }
 
 // RedeliverOutput tells of the new row.
@@ -201,26 +225,27 @@ func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) 
 	if c.Provider.ID == 0 {
 		return out, errors.New("redeliver: the caller is no provider")
 	}
+	return s.again(ctx, c, cloud.OutboxOwner{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID}, in)
+}
+
+func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, in EntryInput) (out RedeliverOutput, err error) {
 	// An id without a row is lost; looking first keeps strangers from using ids up.
-	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(in.ID))
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && work.Event.ProviderID != c.Provider.ID {
-		return out, errNoDelivery
-	}
+	work, err := s.owned(ctx, whose, in.ID)
 	if err != nil {
-		return out, fmt.Errorf("find delivery %d: %w", in.ID, err)
+		return out, err
 	}
 	now := time.Now().UTC()
 	var id int64
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
 		id, err = v.NewID(cloud.OutboxIDs)
-		a := audit(c, now, "webhook_redelivered", work.Delivery.EndpointID)
+		a := audit(c, whose.BusinessID, now, "webhook_redelivered", work.Delivery.EndpointID)
 		a.Detail = fmt.Sprintf(`{"delivery":%d}`, in.ID)
 		return &cloud.Changes{Audits: []cloud.Audit{a}}, err
 	})
 	if err != nil {
 		return out, fmt.Errorf("redeliver %d: %w", in.ID, err)
 	}
-	d, err := s.store.Redeliver(ctx, c.Provider.ID, cloud.OutboxID(in.ID), cloud.OutboxID(id), now)
+	d, err := s.store.Redeliver(ctx, whose, cloud.OutboxID(in.ID), cloud.OutboxID(id), now)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return out, errNoDelivery
 	}
@@ -230,9 +255,9 @@ func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) 
 	return RedeliverOutput{Result: true, LogID: d.ID, Status: d.State}, nil
 }
 
-func (s *Service) zone(ctx context.Context, c cloud.Caller) (l *time.Location, err error) {
+func (s *Service) zone(ctx context.Context, id cloud.BusinessID) (l *time.Location, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		b, err := v.Business(c.Provider.BusinessID)
+		b, err := v.Business(id)
 		l = b.Location()
 		return err
 	})
@@ -241,8 +266,8 @@ func (s *Service) zone(ctx context.Context, c cloud.Caller) (l *time.Location, e
 
 func row(r cloud.OutboxRow, l *time.Location) Row {
 	d, e := r.Delivery, r.Event
-	out := Row{ID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID, Event: e.Event, Channel: e.Channel, Level: "provider", ProviderID: e.ProviderID,
-		ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, Format: "native", Signature: "native", Attempt: d.Attempts, MaxAttempts: d.MaxAttempts,
+	out := Row{ID: d.ID, EventID: d.EventID, WebhookID: d.WebhookID, Event: e.Event, Channel: e.Channel, Setting: cloud.OrNull(d.Setting), Level: level(r), CustomerID: cloud.OrNull(d.CustomerID),
+		ProviderID: cloud.OrNull(e.ProviderID), ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, Format: "native", Signature: "native", Attempt: d.Attempts, MaxAttempts: d.MaxAttempts,
 		Status: d.State, DeliveredAt: cloud.Stamp(d.DeliveredAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l), IsTest: e.Test, ReplayOf: cloud.OrNull(d.ReplayOf), Error: cloud.OrNull(d.Reason)}
 	if d.State == cloud.OutboxPending || d.State == cloud.OutboxRetrying {
 		out.NextRetryAt = cloud.Stamp(d.NextAt, l)
@@ -255,6 +280,17 @@ func row(r cloud.OutboxRow, l *time.Location) Row {
 		}
 	}
 	return out
+}
+
+// level is whose settings named the receiver.
+func level(r cloud.OutboxRow) string {
+	switch {
+	case r.Event.ProviderID != 0:
+		return "provider"
+	case r.Delivery.CustomerID != 0:
+		return levelCustomer
+	}
+	return levelBusiness
 }
 
 // heads are header lines as an object.

@@ -1,5 +1,7 @@
-// Package receiver lets a provider keep its own webhook endpoint and look into
-// what was sent to it: settings, secret, delivery log, redelivery by hand.
+// Package receiver keeps who is told of events: a provider its own webhook
+// endpoint, a business and its customers the addresses of the account channel.
+// They set addresses and secret, look into what was sent, and have it sent again
+// by hand. Tell finds those whom an account has set for an event.
 //
 // Addresses are checked before they are stored. A secret is shown once, when
 // it is made; later only its last four characters. Pickup and delivery codes
@@ -27,9 +29,10 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error
 	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
+	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, rows []cloud.OutboxRow, err error)
 	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
 	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
-	Redeliver(ctx context.Context, p cloud.ProviderID, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error)
+	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error)
 }
 
 // AddressGuard says whether an address may receive: nil when it may.
@@ -159,7 +162,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 			e.Status, e.StatusSince = statusFresh, now
 		}
 		saved = e
-		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, now, "webhook_endpoint_saved", e.ID)}}, nil
+		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_endpoint_saved", e.ID)}}, nil
 	})
 	if err != nil {
 		return EndpointOutput{}, err
@@ -273,7 +276,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 		}
 		e.SecretNext, e.NextUntil = []byte(secret), now.Add(Overlap)
 		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
-		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, now, "webhook_secret_rotated", e.ID)}}, nil
+		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}, nil
 	})
 	if err != nil {
 		return SecretOutput{}, err
@@ -342,7 +345,7 @@ func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
 }
 
-func audit(c cloud.Caller, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
-	return cloud.Audit{BusinessID: c.Provider.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+func audit(c cloud.Caller, b cloud.BusinessID, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
+	return cloud.Audit{BusinessID: b, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
 		Target: "endpoint:" + strconv.FormatInt(int64(id), 10)}
 }

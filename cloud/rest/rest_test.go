@@ -80,9 +80,10 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	}
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known, Unavailable: o.Unavailable})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
-	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
+	receivers := receiver.New(w.DB, guard{})
+	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t)})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: orders, Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receiver.New(w.DB, guard{}), Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB), Orders: orders, Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished

@@ -25,7 +25,7 @@ func (r *rig) route(token, body string) string {
 }
 
 // settings changes what the business wants.
-func (r *rig) settings(body string) {
+func (r *rig) rules(body string) {
 	r.t.Helper()
 	g := r.do("PUT", "/api/v1/settings", r.w.Tokens[cloud.ClientAdmin], body)
 	require.Equal(r.t, 200, g.status, "%s", g.body)
@@ -220,7 +220,7 @@ func TestDriverSettings(t *testing.T) {
 	for _, x := range []string{id, "777777"} { // says nothing about which orders there are
 		r.refused(r.do("POST", orders+x+"/ready", driver, ""), 403, "FORBIDDEN")
 	}
-	r.settings(`{"driver_may_mark_ready":true,"driver_acceptance_required":true}`)
+	r.rules(`{"driver_may_mark_ready":true,"driver_acceptance_required":true}`)
 	r.refused(r.do("POST", orders+"777777/ready", driver, ""), 404, "ORDER_NOT_FOUND")
 	g := r.do("POST", orders+id+"/ready", driver, "")
 	require.Equal(t, []any{200, 4.0}, []any{g.status, g.json["order_status_id"]}, "%s", g.body)

@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
@@ -87,9 +88,10 @@ type Server struct {
 
 	Catalog *catalog.Catalog
 
-	line   *catalog.Pipeline
-	orders *order.Service
-	traces *trace.Pusher // nil: none
+	line      *catalog.Pipeline
+	orders    *order.Service
+	receivers *receiver.Service
+	traces    *trace.Pusher // nil: none
 
 	feed *feed
 	rest *rest.Server
@@ -130,7 +132,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box})
+	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
+	s.receivers = receiver.New(s.Store, guard{s.Guard})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres
@@ -147,7 +151,6 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close())
 	}
 	s.Devices.SetSender(s.Broker)
-	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)

@@ -26,7 +26,7 @@ const (
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at`
+  next_until, enabled, status, status_since, created_at, customer_id`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
   price_hidden`
@@ -68,14 +68,14 @@ ON CONFLICT (hash) DO UPDATE SET
 
 const sqlSaveEndpoint = `INSERT INTO endpoint (
   id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+  next_until, enabled, status, status_since, created_at, customer_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, provider_id = excluded.provider_id, kind = excluded.kind, url =
   excluded.url, sandbox_url = excluded.sandbox_url, sandbox_enabled = excluded.sandbox_enabled, events =
   excluded.events, secret = excluded.secret, secret_next = excluded.secret_next, next_until =
   excluded.next_until, enabled = excluded.enabled, status = excluded.status, status_since =
-  excluded.status_since, created_at = excluded.created_at`
+  excluded.status_since, created_at = excluded.created_at, customer_id = excluded.customer_id`
 
 const sqlAddAudit = `INSERT INTO audit (
   business_id, at, actor, action, target, detail)
@@ -107,7 +107,7 @@ func scanToken(r rows, t *cloud.Token) error {
 func scanEndpoint(r rows, e *cloud.Endpoint) error {
 	return r.Scan(&e.ID, &e.BusinessID, &e.ProviderID, &e.Kind, &e.URL, &e.SandboxURL, &e.SandboxEnabled,
 		parsed(&e.Events), &e.Secret, &e.SecretNext, when(&e.NextUntil), &e.Enabled, &e.Status,
-		when(&e.StatusSince), when(&e.CreatedAt))
+		when(&e.StatusSince), when(&e.CreatedAt), &e.CustomerID)
 }
 
 func secretPurpose(id cloud.EndpointID) string { return fmt.Sprintf("endpoint/%d", id) }
@@ -172,7 +172,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 		purpose := secretPurpose(e.ID)
 		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
-			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt))
+			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID))
 	}
 }
 
@@ -228,12 +228,18 @@ func (db *DB) ListProviders(ctx context.Context, id cloud.BusinessID) ([]cloud.P
 	return readList(ctx, db, sqlProviders, scanProvider, int64(id))
 }
 
-// FindEndpoint finds a webhook receiver with its secrets.
-func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error) {
-	e, err := readOne(ctx, db, sqlEndpoint, scanEndpoint, int64(id))
-	if err == nil {
-		err = sealer{db.box}.unsealEndpoint(&e)
-	}
+// FindEndpoint finds a webhook receiver with its secrets; those of the account
+// channel have the secrets of their level.
+func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e cloud.Endpoint, err error) {
+	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
+		if e, err = one(ctx, q, sqlEndpoint, scanEndpoint, int64(id)); err != nil {
+			return err
+		}
+		if e.Kind == cloud.AccountEndpoint || e.Kind == cloud.PostbackEndpoint {
+			return sealer{db.box}.signing(ctx, q, &e)
+		}
+		return sealer{db.box}.unsealEndpoint(&e)
+	})
 	return e, err
 }
 

@@ -37,6 +37,13 @@ func (v *view) OrderJobRow(job string, row int) (cloud.OrderJobRow, error) {
 	return one(v.ctx, v.q, v.locked(sqlJobRow), scanJobRow, job, row)
 }
 
+func (v *view) OrderJobRows(job string) ([]cloud.OrderJobRow, error) {
+	return list(v.ctx, v.q, sqlJobRows, scanJobRow, job, 0, maxJobRows)
+}
+
+// maxJobRows is more than a job may have.
+const maxJobRows = 10_000
+
 func (w *writer) orderJobs(c *cloud.Changes) {
 	for _, j := range c.OrderJobs {
 		w.add(mustExist, sqlSaveOrderJob, j.ID, int64(j.BusinessID), j.Status, ms(j.CreatedAt), ms(j.FinishedAt), text(j))

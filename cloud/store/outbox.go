@@ -45,14 +45,15 @@ WHERE o.provider_id = $1 AND o.id < $2 ` + outboxFilters + ` ORDER BY o.id DESC 
 WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
 	sqlLastAttempt = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
 	sqlAttempts    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
-	sqlWaiting     = `SELECT state, COUNT(*), MIN(next_at) FROM outbox WHERE state IN ('pending', 'delivering', 'retrying')
-GROUP BY state`
+	sqlWaiting     = `SELECT account, state, COUNT(*), MIN(next_at) FROM (
+  SELECT CASE WHEN provider_id = 0 THEN 1 ELSE 0 END AS account, state, next_at FROM outbox WHERE state IN ('pending', 'delivering', 'retrying')) AS w
+GROUP BY account, state ORDER BY account, state`
 
 	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
-  lease_owner, lease_until, generation, created_at, delivered_at, replay_of`
+  lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id`
 	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
   o.next_at, o.reason, o.lease_owner, o.lease_until, o.generation, o.created_at, o.delivered_at, o.replay_of,
-  e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
+  o.setting, o.customer_id, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
 	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR o.state = $4)
   AND (CAST($5 AS @int) = 0 OR o.business_id = $5) AND o.created_at >= $6 AND o.created_at < $7`
 	attemptColumns = `delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
@@ -66,14 +67,16 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 const sqlAddOutbox = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
-  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
+  customer_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
 // sqlAddOutboxLeased is sqlAddOutbox by a node that sends it itself.
 const sqlAddOutboxLeased = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
-  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, @lease)`
+  max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
+  customer_id, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, @lease)`
 
 // sqlAddAttempt writes nothing when the lease was lost.
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
@@ -89,7 +92,7 @@ func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFie
 func outboxFields(d *cloud.OutboxDelivery) []any {
 	return []any{&d.ID, &d.EventID, &d.EndpointID, &d.BusinessID, &d.WebhookID, &d.State, &d.Attempts, &d.MaxAttempts,
 		when(&d.NextAt), &d.Reason, &d.LeaseOwner, when(&d.LeaseUntil), &d.Generation, when(&d.CreatedAt),
-		when(&d.DeliveredAt), &d.ReplayOf}
+		when(&d.DeliveredAt), &d.ReplayOf, &d.Setting, &d.CustomerID}
 }
 
 // scanOutboxEvent leaves the body sealed.
@@ -151,7 +154,7 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 	}
 	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
 		e.ReferenceID, d.WebhookID, string(d.State), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
-		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf))
+		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID))
 }
 
 // OwnFresh says whether new deliveries are written leased to this node: from
@@ -319,8 +322,8 @@ func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status
 // Redeliver puts a stored event on its way again by hand: a new delivery with
 // the same event, receiver and webhook id, told to OnCommit like a new event.
 // id is of kind Outboxes. cloud.ErrNotFound when there is no such delivery or
-// it is another provider's.
-func (db *DB) Redeliver(ctx context.Context, p cloud.ProviderID, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error) {
+// it is somebody else's.
+func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error) {
 	var d cloud.OutboxDelivery
 	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
@@ -331,12 +334,13 @@ func (db *DB) Redeliver(ctx context.Context, p cloud.ProviderID, of, id cloud.Ou
 		if err != nil {
 			return nil, err
 		}
-		if e.ProviderID != p {
+		if !whose.Owns(cloud.OutboxWork{Event: e, Delivery: old}) {
 			return nil, cloud.ErrNotFound
 		}
 		d = cloud.OutboxDelivery{
 			ID: id, EventID: old.EventID, EndpointID: old.EndpointID, BusinessID: old.BusinessID, WebhookID: old.WebhookID,
 			State: cloud.OutboxPending, MaxAttempts: 1, CreatedAt: now, ReplayOf: of,
+			Setting: old.Setting, CustomerID: old.CustomerID,
 		}
 		w := writer{box: db.box}
 		if db.own.Load() {
@@ -374,19 +378,24 @@ func (db *DB) ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.Out
 		if out, err = list(ctx, q, sql, scanOutboxRow, args...); err != nil {
 			return err
 		}
-		for i := range out {
-			last, err := list(ctx, q, sqlLastAttempt, scanAttempt, int64(out[i].Delivery.ID))
-			if err != nil {
-				return err
-			}
-			if len(last) > 0 {
-				out[i].Last = &last[0]
-			}
-			shown(&out[i].Delivery)
-		}
-		return nil
+		return last(ctx, q, out)
 	})
 	return out, err
+}
+
+// last gives rows of the log their last attempts.
+func last(ctx context.Context, q querier, out []cloud.OutboxRow) error {
+	for i := range out {
+		tried, err := list(ctx, q, sqlLastAttempt, scanAttempt, int64(out[i].Delivery.ID))
+		if err != nil {
+			return err
+		}
+		if len(tried) > 0 {
+			out[i].Last = &tried[0]
+		}
+		shown(&out[i].Delivery)
+	}
+	return nil
 }
 
 // shown is the state that people see.
@@ -415,9 +424,14 @@ func (db *DB) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.Ou
 	return readList(ctx, db, sqlAttempts, scanAttempt, int64(id))
 }
 
-// OutboxWaiting counts what waits, by state.
+// OutboxWaiting counts what waits, by channel and state.
 func (db *DB) OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error) {
 	return readList(ctx, db, sqlWaiting, func(r rows, w *cloud.OutboxCount) error {
-		return r.Scan(&w.State, &w.Count, when(&w.Oldest))
+		var account int
+		err := r.Scan(&account, &w.State, &w.Count, when(&w.Oldest))
+		if w.Channel = cloud.ChannelLocker; account == 1 {
+			w.Channel = cloud.ChannelAccount
+		}
+		return err
 	})
 }

@@ -39,13 +39,13 @@ func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
 	a := answer{code: CodeBlocked, err: ErrBlocked.Error()}
 	if urlErr == nil {
 		if head, err = buildHead(t, &ep.Endpoint, w, uid, made, now); err != nil {
-			v := verdict{ended(&w.Delivery), time.Time{}, ReasonUnsentError}
+			v := verdict{ended(w), time.Time{}, ReasonUnsentError}
 			return d.unsent(w, v), answer{}, v
 		}
 		a = d.client.post(context.Background(), t, []byte(head), w.Event.Body)
 	}
 	end := time.Now()
-	v := judge(end, d.cfg.Waits, &w.Delivery, made, &a, rand.Float64())
+	v := judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
 	d.metrics.attempt(w, &a)
 	r := result{endpoint: ep.ID, gone: v.reason == ReasonGone, healthy: v.state == cloud.OutboxSuccess && ep.Status != "healthy"}
 	r.OutboxResult = cloud.OutboxResult{
@@ -104,14 +104,12 @@ func logHead(t *Target, head string) string {
 	return "POST " + t.Masked + "\n" + rest
 }
 
-// buildHead is the head of a provider channel's request:
+// buildHead is the head of a request:
 //
 //	POST path HTTP/1.1
 //	Host, Content-Type, Content-Length, User-Agent
-//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Attempt, -Delivery-Id
-//	X-Webhook-Signature            current secret
-//	X-Webhook-Signature-Next       next secret, during a rotation
-//	X-Webhook-Content-Digest
+//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Attempt
+//	the signatures of the channel
 //	X-Webhook-Test, -Replay        when they apply
 func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, attempt int, now time.Time) (string, error) {
 	body := w.Event.Body
@@ -141,13 +139,11 @@ func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, a
 	line("X-Webhook-Id", w.Delivery.WebhookID)
 	line(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	line("X-Webhook-Attempt", strconv.Itoa(attempt))
-	line(signature.HeaderDeliveryID, uid)
-	current, next := ep.Secrets(now)
-	line(signature.HeaderProvider, signature.Provider(current, now, uid, body))
-	if next != nil {
-		line(signature.HeaderProviderNext, signature.Provider(next, now, uid, body))
+	if w.Event.Channel == cloud.ChannelAccount {
+		signAccount(line, ep, body, now)
+	} else {
+		signProvider(line, ep, body, uid, now)
 	}
-	line(signature.HeaderDigest, signature.Digest(body))
 	if w.Event.Test {
 		line("X-Webhook-Test", "1")
 	}
@@ -159,6 +155,38 @@ func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, a
 		return "", errors.New("an id holds other characters than printable ASCII")
 	}
 	return b.String(), nil
+}
+
+// signProvider writes the signatures of a provider channel:
+//
+//	X-Webhook-Delivery-Id
+//	X-Webhook-Signature            current secret
+//	X-Webhook-Signature-Next       next secret, during a rotation
+//	X-Webhook-Content-Digest
+func signProvider(line func(name, value string), ep *cloud.Endpoint, body []byte, uid string, now time.Time) {
+	line(signature.HeaderDeliveryID, uid)
+	current, next := ep.Secrets(now)
+	line(signature.HeaderProvider, signature.Provider(current, now, uid, body))
+	if next != nil {
+		line(signature.HeaderProviderNext, signature.Provider(next, now, uid, body))
+	}
+	line(signature.HeaderDigest, signature.Digest(body))
+}
+
+// signAccount writes the signatures of the account channel:
+//
+//	Signature                 current secret
+//	Signature-Next            next secret, during a rotation
+//	X-Webhook-Signature-V2    next secret, then the current one
+func signAccount(line func(name, value string), ep *cloud.Endpoint, body []byte, now time.Time) {
+	current, next := ep.Secrets(now)
+	line(signature.HeaderLegacy, signature.Legacy(current, body))
+	keys := [][]byte{current}
+	if next != nil {
+		line(signature.HeaderLegacyNext, signature.Legacy(next, body))
+		keys = [][]byte{next, current}
+	}
+	line(signature.HeaderV2, signature.V2(now, body, keys...))
 }
 
 // headerValue reports whether a value can stand in a header as it is.

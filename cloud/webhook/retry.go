@@ -9,8 +9,9 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Waits are the waits after the first, second, … failed attempt of a provider
-// channel: 30 s, 2, 8, 32 and 128 min, 8.5 and 34 h, each ±20 %.
+// Waits are the waits after the first, second, … failed attempt: 30 s, 2, 8, 32
+// and 128 min, 8.5 and 34 h, each ±20 %. A delivery of the account channel has
+// attempts for the first five of them, one of a provider channel for all.
 func Waits() []time.Duration {
 	waits := make([]time.Duration, 7)
 	for i := range waits {
@@ -57,16 +58,16 @@ type verdict struct {
 // judge decides what follows from an answer, or from code when there was none.
 // made counts this attempt; random is uniform in [0, 1). The wait is measured
 // from now, the end of the attempt.
-func judge(now time.Time, waits []time.Duration, d *cloud.OutboxDelivery, made int, a *answer, random float64) verdict {
+func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, a *answer, random float64) verdict {
 	switch {
 	case a.code == "":
 		return verdict{state: cloud.OutboxSuccess}
 	case a.code == CodeBlocked:
-		return verdict{state: ended(d), reason: CodeBlocked}
+		return verdict{state: ended(w), reason: CodeBlocked}
 	case a.status == http.StatusGone:
-		return verdict{state: ended(d), reason: ReasonGone}
-	case made >= d.MaxAttempts || made > len(waits):
-		return verdict{state: ended(d), reason: ReasonOutOfTries}
+		return verdict{state: ended(w), reason: ReasonGone}
+	case made >= w.Delivery.MaxAttempts || made > len(waits):
+		return verdict{state: ended(w), reason: ReasonOutOfTries}
 	}
 	wait := time.Duration(float64(waits[made-1]) * (1 - jitter + 2*jitter*random))
 	if overloaded(a.status) {
@@ -78,10 +79,10 @@ func judge(now time.Time, waits []time.Duration, d *cloud.OutboxDelivery, made i
 	return verdict{cloud.OutboxRetrying, now.Add(wait), a.code}
 }
 
-// ended is the state of a delivery that is given up: a dead letter, or a failed
-// attempt by hand.
-func ended(d *cloud.OutboxDelivery) cloud.OutboxState {
-	if d.ReplayOf != 0 {
+// ended is the state of a delivery that is given up: a dead letter of a provider,
+// or failed, as in the account channel or by hand.
+func ended(w *cloud.OutboxWork) cloud.OutboxState {
+	if w.Delivery.ReplayOf != 0 || w.Event.Channel == cloud.ChannelAccount {
 		return cloud.OutboxFailed
 	}
 	return cloud.OutboxDead

@@ -1,5 +1,7 @@
-// Package webhook sends what the outbox holds to its receivers: the
-// locker-provider channel.
+// Package webhook sends what the outbox holds to its receivers: those of
+// locker providers and those that accounts have set. The channels differ in
+// their signatures, in how often they try, and in what is given up: a provider's
+// is a dead letter, an account's has failed.
 //
 //   - Loss. A delivery that was committed is sent at least once, whatever
 //     process dies when: it stays in the store until its outcome is stored. What
@@ -527,15 +529,16 @@ func (d *Dispatcher) gauge(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	oldest := 0.0
+	oldest := map[string]float64{}
+	waiting := map[[2]string]float64{}
 	for _, c := range counts {
-		d.metrics.waiting.WithLabelValues(cloud.ChannelLocker, string(c.State)).Set(float64(c.Count))
-		oldest = max(oldest, time.Since(c.Oldest).Seconds())
+		waiting[[2]string{c.Channel, string(c.State)}] = float64(c.Count)
+		oldest[c.Channel] = max(oldest[c.Channel], time.Since(c.Oldest).Seconds())
 	}
-	if len(counts) == 0 {
-		for _, s := range []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxRetrying} {
-			d.metrics.waiting.WithLabelValues(cloud.ChannelLocker, string(s)).Set(0)
+	for _, channel := range []string{cloud.ChannelLocker, cloud.ChannelAccount} {
+		for _, s := range []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxRetrying} {
+			d.metrics.waiting.WithLabelValues(channel, string(s)).Set(waiting[[2]string{channel, string(s)}])
 		}
+		d.metrics.oldest.WithLabelValues(channel).Set(oldest[channel])
 	}
-	d.metrics.oldest.WithLabelValues(cloud.ChannelLocker).Set(oldest)
 }

@@ -139,7 +139,7 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 
 		// By hand: same bytes and ids, a new row, one attempt.
 		w.a.reply = nil
-		d, err := w.db.Redeliver(context.Background(), 17, id, 1000, time.Now())
+		d, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, time.Now())
 		require.NoError(t, err)
 		time.Sleep(10 * time.Millisecond)
 		p := w.a.seen()[8]
@@ -160,9 +160,9 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	d := &cloud.OutboxDelivery{MaxAttempts: 8}
-	replay := &cloud.OutboxDelivery{MaxAttempts: 1, ReplayOf: 5}
-	f := func(d *cloud.OutboxDelivery, made int, a answer, random float64, state cloud.OutboxState, wait time.Duration, reason string) {
+	d := &cloud.OutboxWork{Delivery: cloud.OutboxDelivery{MaxAttempts: 8}}
+	replay := &cloud.OutboxWork{Delivery: cloud.OutboxDelivery{MaxAttempts: 1, ReplayOf: 5}}
+	f := func(d *cloud.OutboxWork, made int, a answer, random float64, state cloud.OutboxState, wait time.Duration, reason string) {
 		t.Helper()
 		if a.code == "" {
 			a.judgeStatus()

@@ -37,6 +37,7 @@ import (
 // Headers of the schemes.
 const (
 	HeaderLegacy            = "Signature"
+	HeaderLegacyNext        = "Signature-Next"
 	HeaderV2                = "X-Webhook-Signature-V2"
 	HeaderProvider          = "X-Webhook-Signature"
 	HeaderProviderNext      = "X-Webhook-Signature-Next"

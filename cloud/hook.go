@@ -1,0 +1,95 @@
+package cloud
+
+import (
+	"strings"
+	"time"
+)
+
+// Settings of the account channel. Each holds the addresses that are told of
+// one family of events.
+const (
+	HookOrderCreate    = "order_create_webhook_url"
+	HookStatusChange   = "order_status_change_webhook_url"
+	HookTrackingEvent  = "tracking_event_webhook_url"
+	HookPostback       = "order_create_async_postback_url"
+	HookProofFiles     = "pod_files_webhook_url"
+	HookOrderDeleted   = "order_deleted_webhook_url"
+	HookCancelFailed   = "order_cancel_failed_webhook_url"
+	HookIntercept      = "order_intercept_webhook_url"
+	HookOrderLifecycle = "order_lifecycle_webhook_url"
+)
+
+// HookSettings lists them in the order in which they are shown.
+func HookSettings() []string {
+	return []string{HookOrderCreate, HookStatusChange, HookTrackingEvent, HookPostback, HookProofFiles, HookOrderDeleted, HookCancelFailed, HookIntercept,
+		HookOrderLifecycle}
+}
+
+// Kinds of endpoints of the account channel.
+const (
+	AccountEndpoint  = "account"  // stands in settings
+	PostbackEndpoint = "postback" // was given with one batch
+)
+
+// WebhookSettings are the receivers of one level: of a business, or of one of
+// its customers in place of the business's.
+type WebhookSettings struct {
+	BusinessID BusinessID
+	CustomerID AccountID // 0: the business's own
+	// Secret signs what goes to this level's addresses; nil: the business's does.
+	Secret     []byte // encrypted at rest
+	SecretNext []byte // during a rotation
+	NextUntil  time.Time
+	// URLs are by setting. A setting that is missing is not set; one without
+	// addresses is told to nobody.
+	URLs map[string][]HookURL
+	// LifecycleEvents narrow order_lifecycle_webhook_url: names, of which the
+	// last character may be a star. nil: not set.
+	LifecycleEvents []string
+	Off             bool // nothing goes to this level's addresses
+}
+
+// HookURL is an address in a setting.
+type HookURL struct {
+	EndpointID EndpointID `json:"endpoint_id"`
+	URL        string     `json:"url"`
+}
+
+// Secrets are the signing secrets at now, like those of an Endpoint.
+func (s WebhookSettings) Secrets(now time.Time) (current, next []byte) {
+	return Endpoint{Secret: s.Secret, SecretNext: s.SecretNext, NextUntil: s.NextUntil}.Secrets(now)
+}
+
+// HookNamed reports whether an event is among names, of which each may end with
+// a star. No names are all.
+func HookNamed(names []string, event string) bool {
+	for _, n := range names {
+		if start, all := strings.CutSuffix(n, "*"); n == event || all && strings.HasPrefix(event, start) {
+			return true
+		}
+	}
+	return len(names) == 0
+}
+
+// AccountEvent is something to tell the receivers that a business, or the
+// customer that it is about, has set.
+type AccountEvent struct {
+	BusinessID BusinessID
+	CustomerID AccountID // that it is about; 0: none
+	Settings   []string  // each is told, an address once
+	// Endpoint, unless 0, is told in place of the settings; it is of the level
+	// of CustomerID.
+	Endpoint EndpointID
+	// Unless is another event: a level that hears of that one by its settings is
+	// not told of this one. nil: no matter what.
+	Unless        *AccountEvent
+	Event         string // order.created
+	ID            string // event_id; one that ends with "-" gets a number
+	ReferenceType string
+	ReferenceID   string
+	OccurredAt    time.Time
+	// Data makes the member data. number is that in the event's id, 0 when ID was
+	// whole; customer says that it goes to a customer, who sees less. It is called
+	// at most once, and not at all when nobody is to be told.
+	Data func(number int64, customer bool) (any, error)
+}

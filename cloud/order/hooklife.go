@@ -1,0 +1,128 @@
+package order
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// hookStatus is the data of order.status_change.
+type hookStatus struct {
+	Order      hookOrder         `json:"order"`
+	Before     cloud.OrderStatus `json:"before_status"`
+	After      cloud.OrderStatus `json:"after_status"`
+	BeforeName string            `json:"before_status_name"`
+	AfterName  string            `json:"after_status_name"`
+	Operation  int               `json:"operation_type"`
+	Operator   OperatorBody      `json:"operator"`
+	Reason     *string           `json:"reason"`
+	RouteID    *int64            `json:"route_id"`
+	Driver     *hookDriver       `json:"driver"`
+	ChangedAt  *string           `json:"changed_at"`
+}
+
+func (t *telling) statusChange(s step) (any, error) {
+	return hookStatus{Order: t.order(), Before: s.before, After: s.after, BeforeName: s.before.String(), AfterName: s.after.String(), Operation: s.operation,
+		Operator: t.actor(), Reason: cloud.OrNull(cmp.Or(s.reason, t.note(s.note))), RouteID: cloud.OrNull(t.w.o.RouteID), Driver: t.driver(), ChangedAt: t.stamp(t.w.now)}, nil
+}
+
+// hookLife is the data of the lifecycle events. Members behind Location are of
+// some of them.
+type hookLife struct {
+	Order    hookOrder         `json:"order"`
+	StatusID cloud.OrderStatus `json:"order_status_id"`
+	Status   string            `json:"order_status"`
+	Driver   *hookDriver       `json:"driver"`
+	Previous *cloud.AccountID  `json:"previous_driver_id"`
+	Source   string            `json:"source"` // manual, route, driver_app, staff, system
+	Reason   *string           `json:"reason"`
+	RouteID  *int64            `json:"route_id"`
+	Location *struct{}         `json:"location"` // is not kept
+
+	ETA       nullable    `json:"eta,omitzero"`
+	Recipient nullable    `json:"recipient_name,omitzero"`
+	FollowUp  string      `json:"follow_up,omitempty"` // redelivery, reschedule, refused
+	Proof     *[]hookFile `json:"proof_files_detail,omitempty"`
+}
+
+// nullable is a member that is there, with null or a text.
+type nullable struct {
+	there bool
+	text  *string
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n nullable) MarshalJSON() ([]byte, error) { return json.Marshal(n.text) }
+
+func (t *telling) lifecycle(name string, s step) (any, error) {
+	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: t.driver(), Source: t.source(name), RouteID: cloud.OrNull(t.w.o.RouteID)}
+	if t.w.was.DriverID != t.w.o.DriverID {
+		l.Previous = cloud.OrNull(t.w.was.DriverID)
+	}
+	switch name {
+	case liveDeclined: // whoever declined
+		if was := t.w.was; was.DriverID != 0 {
+			l.Driver, l.Previous = &hookDriver{DriverID: was.DriverID, Name: cloud.OrNull(was.DriverName)}, nil
+		}
+		l.Reason = cloud.OrNull(t.note(s.note))
+	case liveUnassigned:
+		l.Reason = cloud.OrNull(t.lost(s))
+	case liveFailed:
+		l.Reason, l.FollowUp = cloud.OrNull(s.reason), followUp(s)
+	case liveCancelled:
+		l.Reason = cloud.OrNull(cmp.Or(t.w.o.CancelReason, s.reason))
+	default:
+		l.Reason = cloud.OrNull(t.note(s.note))
+	}
+	switch name {
+	case "out_for_delivery":
+		l.ETA = nullable{true, t.stamp(t.w.o.ETA)}
+	case "delivered":
+		l.Recipient = nullable{there: true}
+	}
+	if code := s.after.State().Code; name == "picked_up" || name == "delivered" || name == liveFailed {
+		files := t.files(func(f cloud.ProofFile) bool { return f.Event == code })
+		l.Proof = &files
+	}
+	return l, nil
+}
+
+// lost is why a driver no longer has the order.
+func (t *telling) lost(s step) string {
+	switch {
+	case s.trigger == DriverDeclines:
+		return "declined"
+	case s.trigger == "" && t.w.o.DriverID != 0:
+		return "handover"
+	}
+	return "revoked"
+}
+
+// followUp is what comes after a delivery that failed: the driver comes again,
+// someone has to plan it, or nothing.
+func followUp(s step) string {
+	switch {
+	case s.after == cloud.OrderRejected:
+		return "refused"
+	case s.trigger == DeliveryResult:
+		return "redelivery"
+	}
+	return "reschedule"
+}
+
+// source is by whom or what an event of an order's life came about.
+func (t *telling) source(name string) string {
+	c := t.w.c
+	switch {
+	case name == liveAssigned && t.w.o.RouteID != 0:
+		return "route"
+	case c.Anonymous():
+		return "system"
+	case c.Account.Type == cloud.DriverAccount:
+		return "driver_app"
+	case name == liveAssigned || c.Account.Type == cloud.Customer || c.Account.Type == cloud.Broker:
+		return "manual"
+	}
+	return "staff"
+}

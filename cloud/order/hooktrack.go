@@ -1,0 +1,139 @@
+package order
+
+import (
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// hookTracking is the data of tracking.event. Its timelines are those of whole
+// orders.
+type hookTracking struct {
+	Order      hookOrder   `json:"order"`
+	Package    *struct{}   `json:"package"`
+	ID         int64       `json:"tracking_event_id"`
+	StatusID   int         `json:"tracking_event_status_id"`
+	Key        otep.Code   `json:"tracking_event_key"`
+	Phase      string      `json:"phase"`
+	Label      string      `json:"description"`
+	OccurredAt *string     `json:"event_occurred_at"`
+	RecordedAt *string     `json:"event_recorded_at"`
+	Location   *struct{}   `json:"location"` // is not kept
+	Reason     *string     `json:"incident_reason"`
+	Service    *int        `json:"service_type"`
+	Result     *int        `json:"service_status"`
+	Recipient  *string     `json:"recipient_name"` // is not kept
+	Signature  *string     `json:"signature"`
+	Files      []string    `json:"proof_files"`
+	Detail     []hookFile  `json:"proof_files_detail"`
+	Source     eventSource `json:"source"`
+}
+
+type eventSource struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// eventIDs are the numbers of the tracking event dictionary (interface 4.2);
+// statuses of orders that have the same code have the same number, but for
+// these.
+var eventIDs = map[otep.Code]int{otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.RemovedFromRoute: 34, otep.RouteCancelled: 35,
+	otep.PickedUp: 21, otep.DeliveryFailed: 43}
+
+// eventID is the number of a code, 0 when it has none.
+func eventID(code otep.Code) int {
+	if id := eventIDs[code]; id != 0 {
+		return id
+	}
+	for _, s := range cloud.OrderStates() {
+		if s.Code == code {
+			return int(s.ID)
+		}
+	}
+	return 0
+}
+
+func (t *telling) tracking(e otep.Event) (any, error) {
+	h := hookTracking{Order: t.order(), ID: t.number, StatusID: eventID(e.StatusCode), Key: e.StatusCode, Phase: e.Phase,
+		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time),
+		Reason: cloud.OrNull(e.IncidentReason), Files: []string{}, Source: eventSource{Name: t.business.Name}}
+	if e.Source != nil {
+		h.Source.Type = e.Source.Type
+	}
+	for kind, status := range proven {
+		if status.State().Code == e.StatusCode {
+			h.Service, h.Result = &kind[0], &kind[1]
+		}
+	}
+	var signature *string
+	h.Detail = t.files(func(f cloud.ProofFile) bool { return f.Event == e.StatusCode && h.Service != nil })
+	for _, f := range h.Detail {
+		if f.FullURL == nil {
+			continue
+		}
+		if f.Type == "signature" {
+			signature = f.FullURL
+		} else {
+			h.Files = append(h.Files, *f.FullURL)
+		}
+	}
+	h.Signature = signature
+	return h, nil
+}
+
+// hookFile is a proof file; those of a file that was removed have no address.
+type hookFile struct {
+	FileID     int64              `json:"file_id"`
+	Type       string             `json:"type"`
+	URL        *string            `json:"url"`
+	FullURL    *string            `json:"full_url"`
+	EventID    *int64             `json:"tracking_event_id"`
+	StatusID   *cloud.OrderStatus `json:"tracking_event_status_id"`
+	Key        *otep.Code         `json:"tracking_event_key"`
+	Service    *int               `json:"service_type"`
+	Result     *int               `json:"service_status"`
+	MIME       *string            `json:"mime_type"`
+	Size       *int64             `json:"size"`
+	CapturedAt *string            `json:"captured_at"`
+	Latitude   *float64           `json:"latitude"`
+	Longitude  *float64           `json:"longitude"`
+}
+
+func (t *telling) file(f cloud.ProofFile) hookFile {
+	b := t.show.file(f, t.zone)
+	return hookFile{FileID: b.FileID, Type: b.Type, URL: &b.URL, FullURL: b.FullURL, EventID: b.EventID, StatusID: b.StatusID, Key: b.EventKey, Service: b.Service,
+		Result: b.Result, MIME: b.MIME, Size: b.Size, CapturedAt: b.CapturedAt, Latitude: b.Latitude, Longitude: b.Longitude}
+}
+
+func (t *telling) files(keep func(cloud.ProofFile) bool) []hookFile {
+	out := []hookFile{}
+	for _, f := range t.w.o.Files {
+		if keep(f) {
+			out = append(out, t.file(f))
+		}
+	}
+	return out
+}
+
+// hookProof is the data of pod.files_updated.
+type hookProof struct {
+	Action  string     `json:"action"` // added, updated, removed
+	Order   hookOrder  `json:"order"`
+	Package *struct{}  `json:"package"`
+	File    hookFile   `json:"file"`
+	Files   []string   `json:"proof_files"` // all there are now
+	Detail  []hookFile `json:"proof_files_detail"`
+}
+
+func (t *telling) proof(action string, f cloud.ProofFile) (any, error) {
+	h := hookProof{Action: action, Order: t.order(), File: t.file(f), Files: []string{}, Detail: t.files(func(cloud.ProofFile) bool { return true })}
+	if action == "removed" {
+		h.File.URL, h.File.FullURL = nil, nil
+	}
+	for _, d := range h.Detail {
+		if d.FullURL != nil {
+			h.Files = append(h.Files, *d.FullURL)
+		}
+	}
+	return h, nil
+}

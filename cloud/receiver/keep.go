@@ -1,0 +1,178 @@
+package receiver
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// keeper changes one level's settings inside a decision.
+type keeper struct {
+	v            cloud.View
+	now          time.Time
+	to, business cloud.WebhookSettings
+	all          []cloud.Endpoint // of the business
+	endpoints    []cloud.Endpoint // of the level, as they are now
+	dropped      bool             // the oldest of three secrets ended at once
+}
+
+// save applies the input. Error: VALIDATION_FAILED.
+func (k *keeper) save(in *SettingsInput) error {
+	p := problems{}
+	k.secrets(in, p)
+	if in.given[memberOn] {
+		k.to.Off = in.Enabled != nil && !*in.Enabled
+	}
+	if in.given[memberEvents] {
+		k.to.LifecycleEvents = nil
+		if in.LifecycleEvents != nil {
+			k.to.LifecycleEvents = split(*in.LifecycleEvents)
+		}
+	}
+	if err := k.addresses(in, p); err != nil {
+		return err
+	}
+	if len(k.to.Secret) == 0 && k.unsigned() {
+		p.add(memberSecret, "A secret is needed while there are addresses.")
+	}
+	return p.err()
+}
+
+// secrets applies what is said about the secrets.
+func (k *keeper) secrets(in *SettingsInput, p problems) {
+	s := &k.to
+	current, next := s.Secrets(k.now)
+	if next == nil && len(s.SecretNext) > 0 { // the overlap is over
+		s.Secret, s.SecretNext, s.NextUntil = current, nil, time.Time{}
+	}
+	if in.given[memberSecret] {
+		s.Secret, s.SecretNext, s.NextUntil = nil, nil, time.Time{}
+		if in.Secret != nil && *in.Secret != "" {
+			s.Secret = []byte(*in.Secret)
+		}
+	}
+	if !in.given[memberNext] {
+		return
+	}
+	old := s.SecretNext
+	s.SecretNext, s.NextUntil = nil, time.Time{}
+	switch {
+	case in.SecretNext == nil || *in.SecretNext == "":
+	case len(s.Secret) == 0:
+		p.add(memberNext, "There is no secret to take the place of: set webhook_sign_secret.")
+	default:
+		if len(old) > 0 {
+			s.Secret, k.dropped = old, true
+		}
+		s.SecretNext, s.NextUntil = []byte(*in.SecretNext), k.now.Add(Overlap)
+	}
+}
+
+// unsigned reports whether there are addresses that would have no secret now
+// that the level has none.
+func (k *keeper) unsigned() bool {
+	if k.to.CustomerID != 0 && len(k.business.Secret) > 0 {
+		return false
+	}
+	others := k.to.CustomerID == 0 && slices.ContainsFunc(k.all, func(e cloud.Endpoint) bool { return e.CustomerID != 0 && e.Enabled && e.Kind == cloud.AccountEndpoint })
+	return others || slices.ContainsFunc(slices.Collect(maps.Values(k.to.URLs)), func(list []cloud.HookURL) bool { return len(list) > 0 })
+}
+
+// addresses applies what is said about the settings' addresses, and makes the
+// level's endpoints what the settings name.
+func (k *keeper) addresses(in *SettingsInput, p problems) error {
+	urls := maps.Clone(k.to.URLs)
+	if urls == nil {
+		urls = map[string][]cloud.HookURL{}
+	}
+	byURL := map[string]*cloud.Endpoint{}
+	for _, e := range k.all {
+		if e.CustomerID == k.to.CustomerID && e.Kind == cloud.AccountEndpoint {
+			e.Enabled = false
+			byURL[e.URL] = &e
+		}
+	}
+	for name, value := range in.urls() {
+		switch {
+		case !in.given[name]:
+		case value == nil || *value == "":
+			delete(urls, name)
+		case *value == nobody && k.to.CustomerID != 0:
+			urls[name] = []cloud.HookURL{}
+		default:
+			list := []cloud.HookURL{}
+			for _, u := range split(*value) {
+				if byURL[u] == nil {
+					e, err := newEndpoint(k.v, k.to.BusinessID, k.to.CustomerID, cloud.AccountEndpoint, u, k.now)
+					if err != nil {
+						return err
+					}
+					byURL[u] = &e
+				}
+				list = append(list, cloud.HookURL{EndpointID: byURL[u].ID, URL: u})
+			}
+			urls[name] = list
+		}
+	}
+	k.to.URLs = urls
+	hosts := map[string]bool{}
+	for _, list := range urls {
+		for _, u := range list {
+			e := byURL[u.URL]
+			e.Enabled = !k.to.Off
+			if e.Status != statusFresh {
+				e.Status, e.StatusSince = statusFresh, k.now
+			}
+			if parsed, err := url.Parse(u.URL); err == nil {
+				hosts[parsed.Host] = true
+			}
+		}
+	}
+	if len(hosts) > maxHosts {
+		p.add("settings", "Give addresses of at most 20 hosts.")
+	}
+	for _, u := range slices.Sorted(maps.Keys(byURL)) {
+		k.endpoints = append(k.endpoints, *byURL[u])
+	}
+	return nil
+}
+
+func newEndpoint(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, kind, address string, now time.Time) (cloud.Endpoint, error) {
+	id, err := v.NewID(cloud.EndpointIDs)
+	return cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: b, CustomerID: customer, Kind: kind, URL: address, SandboxEnabled: true, Events: []string{"*"},
+		Enabled: true, Status: statusFresh, StatusSince: now, CreatedAt: now}, err
+}
+
+// CheckURL refuses an address that cannot be told of anything, saying why.
+func (s *Service) CheckURL(ctx context.Context, address string) error {
+	return s.guard.CheckURL(ctx, address)
+}
+
+// Postback is the receiver of one batch of a level: the one that is known by the
+// address, else a new one, to be written. Error: VALIDATION_FAILED when there is
+// no secret to sign with.
+func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, address string) (cloud.Endpoint, error) {
+	own, business, err := levels(v, b, customer)
+	if err != nil {
+		return cloud.Endpoint{}, err
+	}
+	if len(own.Secret) == 0 && len(business.Secret) == 0 {
+		p := problems{}
+		p.add("postback_url", "A secret is needed while there are addresses.")
+		return cloud.Endpoint{}, p.err()
+	}
+	all, err := v.AccountEndpoints(b)
+	if err != nil {
+		return cloud.Endpoint{}, err
+	}
+	for _, e := range all {
+		if e.Kind == cloud.PostbackEndpoint && e.CustomerID == customer && e.URL == address {
+			return e, nil
+		}
+	}
+	return newEndpoint(v, b, customer, cloud.PostbackEndpoint, address, time.Now().UTC())
+}

@@ -1,0 +1,132 @@
+package receiver
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// SettingsOutput shows one level's settings, and in Effective which level each
+// setting is taken from; one that is in neither is not there.
+type SettingsOutput struct {
+	Result        bool              `json:"result"`
+	Level         string            `json:"level"` // business, customer
+	CustomerID    *cloud.AccountID  `json:"customer_id"`
+	Settings      SettingsBody      `json:"settings" graphql:"JSON"`
+	Effective     map[string]string `json:"effective"`
+	URLs          []URLBody         `json:"urls" graphql:"[JSON!]"`
+	DroppedOldest bool              `json:"dropped_oldest"` // a secret ended before its overlap did
+}
+
+// SettingsBody are the settings of a level. What is not set is null; "none" says
+// that nobody is told. Of secrets only the last four characters are shown.
+type SettingsBody struct {
+	Secret          *string `json:"webhook_sign_secret"`
+	SecretNext      *string `json:"webhook_sign_secret_next"`
+	OrderCreate     *string `json:"order_create_webhook_url"`
+	StatusChange    *string `json:"order_status_change_webhook_url"`
+	TrackingEvent   *string `json:"tracking_event_webhook_url"`
+	Postback        *string `json:"order_create_async_postback_url"`
+	ProofFiles      *string `json:"pod_files_webhook_url"`
+	OrderDeleted    *string `json:"order_deleted_webhook_url"`
+	CancelFailed    *string `json:"order_cancel_failed_webhook_url"`
+	Intercept       *string `json:"order_intercept_webhook_url"`
+	Lifecycle       *string `json:"order_lifecycle_webhook_url"`
+	LifecycleEvents *string `json:"order_lifecycle_events"`
+	Enabled         bool    `json:"enabled"`
+}
+
+// URLBody is the health of one address of a level.
+type URLBody struct {
+	URLID    cloud.EndpointID `json:"url_id"`
+	URL      string           `json:"url"`
+	Settings []string         `json:"settings"`
+	Status   string           `json:"status"` // healthy, paused, gone
+	Since    *string          `json:"since"`
+}
+
+// GraphQLName is the name of the type in GraphQL.
+func (SettingsOutput) GraphQLName() string { return "WebhookSettings" }
+
+// GraphQLName is the name of the type in GraphQL.
+func (SettingsInput) GraphQLName() string { return "WebhookSettings" }
+
+func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
+	own, business, err := levels(v, id, customer)
+	if err != nil {
+		return SettingsOutput{}, err
+	}
+	b, err := v.Business(id)
+	if err != nil {
+		return SettingsOutput{}, err
+	}
+	out := SettingsOutput{Result: true, Level: levelBusiness, CustomerID: cloud.OrNull(customer), Effective: map[string]string{}, URLs: []URLBody{}}
+	if customer != 0 {
+		out.Level = levelCustomer
+	}
+	current, next := own.Secrets(time.Now())
+	url := func(setting string) *string { return addressText(own, setting) }
+	out.Settings = SettingsBody{Secret: stars(current), SecretNext: stars(next), OrderCreate: url(cloud.HookOrderCreate), StatusChange: url(cloud.HookStatusChange),
+		TrackingEvent: url(cloud.HookTrackingEvent), Postback: url(cloud.HookPostback), ProofFiles: url(cloud.HookProofFiles), OrderDeleted: url(cloud.HookOrderDeleted),
+		CancelFailed: url(cloud.HookCancelFailed), Intercept: url(cloud.HookIntercept), Lifecycle: url(cloud.HookOrderLifecycle),
+		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), Enabled: !own.Off}
+	supplied := map[string]func(cloud.WebhookSettings) bool{
+		memberSecret: func(s cloud.WebhookSettings) bool { return len(s.Secret) > 0 },
+		memberEvents: func(s cloud.WebhookSettings) bool { return s.LifecycleEvents != nil },
+	}
+	for _, setting := range cloud.HookSettings() {
+		supplied[setting] = has(setting)
+	}
+	for name, there := range supplied {
+		switch {
+		case there(own):
+			out.Effective[name] = out.Level
+		case there(business):
+			out.Effective[name] = levelBusiness
+		}
+	}
+	all, err := v.AccountEndpoints(id)
+	for _, e := range all {
+		if u := used(own, e.ID); len(u) > 0 {
+			out.URLs = append(out.URLs, URLBody{URLID: e.ID, URL: e.URL, Settings: u, Status: e.Status, Since: cloud.Stamp(e.StatusSince, b.Location())})
+		}
+	}
+	slices.SortFunc(out.URLs, func(a, b URLBody) int { return cmp.Compare(a.URLID, b.URLID) })
+	return out, err
+}
+
+// used are the settings of a level that name an endpoint.
+func used(s cloud.WebhookSettings, id cloud.EndpointID) (out []string) {
+	for _, setting := range cloud.HookSettings() {
+		if slices.ContainsFunc(s.URLs[setting], func(u cloud.HookURL) bool { return u.EndpointID == id }) {
+			out = append(out, setting)
+		}
+	}
+	return out
+}
+
+// addressText is a setting as it is shown.
+func addressText(s cloud.WebhookSettings, setting string) *string {
+	list, ok := s.URLs[setting]
+	if !ok {
+		return nil
+	}
+	urls := []string{}
+	for _, u := range list {
+		urls = append(urls, u.URL)
+	}
+	text := cmp.Or(strings.Join(urls, ","), nobody)
+	return &text
+}
+
+// stars is what is shown of a secret.
+func stars(secret []byte) *string {
+	if len(secret) < 16 {
+		return nil
+	}
+	text := "***" + string(secret[len(secret)-4:])
+	return &text
+}

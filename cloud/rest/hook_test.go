@@ -1,0 +1,220 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/webtest"
+)
+
+const (
+	hooksPath = "/api/v1/webhook-settings"
+	logsPath  = "/api/v1/webhook-delivery-logs"
+	signKey   = "0123456789abcdef0123456789abcdef"
+)
+
+// customer adds another customer of a business and gives its token.
+func (r *rig) customer(id cloud.AccountID, b cloud.BusinessID) string {
+	token := auth.NewToken()
+	r.w.Write(r.t, cloud.Changes{Accounts: []cloud.Account{{ID: id, BusinessID: b, Type: cloud.Customer, Name: "another", Email: fmt.Sprintf("%d@c.example", id), Enabled: true}},
+		Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: id, Name: "test", ExpiresAt: time.Now().Add(time.Hour)}}})
+	return token
+}
+
+// settings are those of a good answer.
+func (r *rig) settings(g got) map[string]any {
+	r.t.Helper()
+	require.NotContains(r.t, string(g.body), signKey)
+	return r.made(g, 200, "settings")
+}
+
+func TestWebhookSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, customer := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.Customer]
+	put := func(token, query, body string) got { return r.do("PUT", hooksPath+query, token, body) }
+
+	g := r.do("GET", hooksPath, admin, "")
+	require.Nil(t, r.settings(g)["webhook_sign_secret"])
+	require.Equal(t, []any{"business", nil, map[string]any{}, []any{}}, []any{g.json["level"], g.json["customer_id"], g.json["effective"], g.json["urls"]})
+
+	six := strings.Repeat("https://a.example/%d,", 6)
+	for field, body := range map[string]string{
+		"route_board_webhook_url":         `{"route_board_webhook_url":"https://a.example/"}`,
+		"device_order_webhook_url":        `{"device_order_webhook_url":null}`,
+		"webhook_url_options":             `{"webhook_url_options":[]}`,
+		"webhook_sign_secret":             `{"order_create_webhook_url":"https://a.example/"}`,
+		"webhook_sign_secret_next":        `{"webhook_sign_secret_next":"` + signKey + `"}`,
+		"order_deleted_webhook_url":       `{"webhook_sign_secret":"` + signKey + `","order_deleted_webhook_url":"` + fmt.Sprintf(six, 1, 2, 3, 4, 5, 6) + `"}`,
+		"order_lifecycle_events":          `{"order_lifecycle_events":"order.delivered,driver.on_duty_changed"}`,
+		"order_create_async_postback_url": `{"order_create_async_postback_url":5}`,
+	} {
+		g := put(admin, "", body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, g.json["errors"], field, "%s", g.body)
+	}
+	r.refused(put(admin, "", `{"webhook_sign_secret":"short"}`), 422, "VALIDATION_FAILED")
+	g = put(admin, "", `{"webhook_sign_secret":"`+signKey+`","pod_files_webhook_url":"https://a.example/,https://inside.example/"}`)
+	r.refused(g, 422, "BLOCKED_URL")
+	require.Equal(t, "not a public address", g.json["details"].(map[string]any)["pod_files_webhook_url"])
+	require.Nil(t, r.settings(r.do("GET", hooksPath, admin, ""))["webhook_sign_secret"], "nothing of it was kept")
+
+	g = put(admin, "", `{"webhook_sign_secret":"`+signKey+`","order_create_webhook_url":"https://a.example/1, https://a.example/2","order_lifecycle_webhook_url":"https://a.example/1",
+		"order_lifecycle_events":"order.delivered, order.driver_*"}`)
+	s := r.settings(g)
+	require.Equal(t, []any{"***cdef", "https://a.example/1,https://a.example/2", "order.delivered,order.driver_*", true},
+		[]any{s["webhook_sign_secret"], s["order_create_webhook_url"], s["order_lifecycle_events"], s["enabled"]})
+	urls := g.json["urls"].([]any)
+	require.Len(t, urls, 2)
+	require.Equal(t, []any{"order_create_webhook_url", "order_lifecycle_webhook_url"}, urls[0].(map[string]any)["settings"])
+	require.Equal(t, "healthy", urls[0].(map[string]any)["status"])
+
+	// An address that said it was gone shows as that, and saving tries it again,
+	// with what was kept for it meanwhile.
+	id := cloud.EndpointID(urls[0].(map[string]any)["url_id"].(float64))
+	require.NoError(t, r.w.DB.SetEndpointStatus(t.Context(), id, "gone", time.Now()))
+	r.w.Write(t, cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "OSC-1", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, Body: []byte("{}")},
+		Deliveries: []cloud.OutboxDelivery{{ID: 1, EventID: "OSC-1", EndpointID: id, BusinessID: 42, WebhookID: "OSC-1", State: cloud.OutboxPaused, MaxAttempts: 6, CreatedAt: time.Now()}}}}})
+	require.Equal(t, "gone", r.do("GET", hooksPath, admin, "").json["urls"].([]any)[0].(map[string]any)["status"])
+	require.Equal(t, "healthy", put(admin, "", `{}`).json["urls"].([]any)[0].(map[string]any)["status"])
+	kept, err := r.w.DB.FindOutbox(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, cloud.OutboxPending, kept.Delivery.State)
+
+	// Only keys that are there change; a null and an empty text clear.
+	s = r.settings(put(admin, "", `{"order_create_webhook_url":null,"enabled":false}`))
+	require.Equal(t, []any{nil, "https://a.example/1", false}, []any{s["order_create_webhook_url"], s["order_lifecycle_webhook_url"], s["enabled"]})
+	e, err := r.w.DB.FindEndpoint(t.Context(), id)
+	require.NoError(t, err)
+	require.False(t, e.Enabled, "what is on its way to an address that is off is given up")
+	require.Equal(t, true, r.settings(put(admin, "", `{"enabled":null,"order_lifecycle_events":""}`))["enabled"])
+	g = put(admin, "", `{"webhook_sign_secret":""}`)
+	r.refused(g, 422, "VALIDATION_FAILED")
+
+	// Rotation.
+	require.Equal(t, "***aaaa", r.settings(put(admin, "", `{"webhook_sign_secret_next":"aaaaaaaaaaaaaaaa"}`))["webhook_sign_secret_next"])
+	g = put(admin, "", `{"webhook_sign_secret_next":"bbbbbbbbbbbbbbbb"}`)
+	require.Equal(t, true, g.json["dropped_oldest"])
+	require.Equal(t, []any{"***aaaa", "***bbbb"}, []any{r.settings(g)["webhook_sign_secret"], r.settings(g)["webhook_sign_secret_next"]})
+	g = put(admin, "", `{"webhook_sign_secret":"`+signKey+`"}`)
+	require.Equal(t, []any{"***cdef", nil, false}, []any{r.settings(g)["webhook_sign_secret"], r.settings(g)["webhook_sign_secret_next"], g.json["dropped_oldest"]})
+
+	// A customer's own, over the business's.
+	g = put(customer, "?customer_id=1", `{"order_lifecycle_webhook_url":"none","order_deleted_webhook_url":"https://c.example/"}`)
+	s = r.settings(g)
+	require.Equal(t, []any{"customer", 5.0, "none", nil}, []any{g.json["level"], g.json["customer_id"], s["order_lifecycle_webhook_url"], s["webhook_sign_secret"]})
+	require.Equal(t, map[string]any{"webhook_sign_secret": "business", "order_lifecycle_webhook_url": "customer", "order_deleted_webhook_url": "customer"}, g.json["effective"])
+	require.NotContains(t, string(g.body), "a.example", "the business's addresses are its own")
+	require.Equal(t, "none", r.settings(r.do("GET", hooksPath+"?customer_id=5", admin, ""))["order_lifecycle_webhook_url"])
+	require.Equal(t, "***eeee", r.settings(put(admin, "?customer_id=5", `{"webhook_sign_secret":"eeeeeeeeeeeeeeee"}`))["webhook_sign_secret"])
+	require.Equal(t, "***cdef", r.settings(r.do("GET", hooksPath, admin, ""))["webhook_sign_secret"])
+	r.refused(put(admin, "", `{"webhook_sign_secret":null,"order_lifecycle_webhook_url":null}`), 422, "VALIDATION_FAILED")
+
+	// Strangers.
+	r.customer(40, 43)
+	for _, query := range []string{"?customer_id=40", "?customer_id=2", "?customer_id=999"} {
+		r.refused(r.do("GET", hooksPath+query, admin, ""), 404, "CUSTOMER_NOT_FOUND")
+		r.refused(put(admin, query, `{}`), 404, "CUSTOMER_NOT_FOUND")
+	}
+	require.Nil(t, r.settings(r.do("GET", hooksPath, r.w.OtherAdmin, ""))["webhook_sign_secret"])
+	require.Nil(t, r.settings(r.do("GET", hooksPath, r.customer(41, 42), ""))["order_lifecycle_webhook_url"])
+}
+
+// Whoever is neither administrator nor customer has no part in it.
+func TestWebhookSettingsAreForAdministratorsAndCustomers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, op := range []string{"GET " + hooksPath, "PUT " + hooksPath, "GET " + logsPath, "GET " + logsPath + "/1", "POST " + logsPath + "/1/replay"} {
+		method, path, _ := strings.Cut(op, " ")
+		for kind, token := range r.w.Tokens {
+			if kind != cloud.ClientAdmin && kind != cloud.Customer {
+				r.refused(r.do(method, path, token, "{}"), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
+			}
+		}
+		r.refused(r.do(method, path, "", "{}"), 401, "UNAUTHENTICATED")
+	}
+}
+
+func TestWebhookLogs(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); webhookLogs(t, newRig(t, nil)) })
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		webhookLogs(t, rigOn(t, webtest.NewOn(t, storetest.OpenPostgres(t)), nil))
+	})
+}
+
+func webhookLogs(t *testing.T, r *rig) {
+	admin, customer := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.Customer]
+	stranger := r.customer(41, 42)
+	for token, url := range map[string]string{admin: "https://a.example/", customer: "https://c.example/"} {
+		g := r.do("PUT", hooksPath, token, `{"webhook_sign_secret":"`+signKey+`","order_create_webhook_url":"`+url+`"}`)
+		require.Equal(t, 200, g.status, "%s", g.body)
+	}
+	ids := map[string]string{}
+	for name, token := range map[string]string{"admin": admin, "customer": customer, "stranger": stranger} {
+		ids[name], _ = r.order(token, "SO-"+name)
+	}
+	list := func(token, query string, total int) []any {
+		t.Helper()
+		g := r.do("GET", logsPath+query, token, "")
+		require.Equal(t, 200, g.status, "%s", g.body)
+		require.Equal(t, float64(total), g.json["total"], "%s", g.body)
+		require.NotContains(t, string(g.body), webtest.PickupCode)
+		return g.json["logs"].([]any)
+	}
+	require.Len(t, list(admin, "", 3), 3, "no provider's")
+	require.Len(t, list(admin, "?page=2&per_page=2", 3), 1)
+	list(admin, "?reference_id="+ids["customer"]+"&event=order.created&reference_type=order&channel=account&status=pending", 1)
+	list(admin, "?channel=locker_provider", 0)
+	list(admin, "?status=dead", 0)
+	list(admin, "?customer_id=5", 1)
+	list(stranger, "", 0)
+	list(stranger, "?customer_id=5", 0)
+	list(r.w.OtherAdmin, "", 0)
+	for _, q := range []string{"?page=-1", "?per_page=201", "?status=odd", "?from=noon", "?page=99999999999"} {
+		r.refused(r.do("GET", logsPath+q, admin, ""), 422, "VALIDATION_FAILED")
+	}
+	row := list(customer, "", 1)[0].(map[string]any)
+	require.Equal(t, []any{"account", "order_create_webhook_url", "customer", 5.0, nil, "order", ids["customer"], 6.0, "OCR-" + ids["customer"]},
+		[]any{row["channel"], row["setting"], row["level"], row["customer_id"], row["provider_id"], row["reference_type"], row["reference_id"], row["max_attempts"], row["webhook_id"]})
+
+	one := fmt.Sprintf("%s/%.0f", logsPath, row["id"])
+	for token, sees := range map[string]bool{admin: true, customer: true, stranger: false, r.w.OtherAdmin: false} {
+		for _, op := range []string{"GET " + one, "POST " + one + "/replay"} {
+			method, path, _ := strings.Cut(op, " ")
+			g := r.do(method, path, token, "{}")
+			if !sees {
+				r.refused(g, 404, "WEBHOOK_DELIVERY_NOT_FOUND")
+				continue
+			}
+			require.Equal(t, 200, g.status, "%s", g.body)
+		}
+	}
+	entry := r.made(r.do("GET", one, customer, ""), 200, "log")
+	require.Equal(t, "order.created", entry["request_body"].(map[string]any)["event"])
+	require.Equal(t, 3, len(list(customer, "", 3)), "itself and twice again")
+	again := list(customer, "?per_page=1", 3)[0].(map[string]any)
+	require.Equal(t, []any{row["id"], row["event_id"], row["webhook_id"], 1.0, "customer"},
+		[]any{again["replay_of"], again["event_id"], again["webhook_id"], again["max_attempts"], again["level"]})
+	// A provider's delivery is none of the account channel, nor the other way round.
+	theirs := fmt.Sprint(r.w.Outbox)
+	r.refused(r.do("GET", logsPath+"/"+theirs, admin, ""), 404, "WEBHOOK_DELIVERY_NOT_FOUND")
+	r.refused(r.do("POST", logsPath+"/"+theirs+"/replay", admin, ""), 404, "WEBHOOK_DELIVERY_NOT_FOUND")
+	r.refused(r.do("GET", fmt.Sprintf("%s/webhook-deliveries/%.0f", base, row["id"]), r.provider(), ""), 404, "WEBHOOK_DELIVERY_NOT_FOUND")
+	audits, err := r.w.DB.ListAudits(t.Context(), 42, 0, 100)
+	require.NoError(t, err)
+	all, err := json.Marshal(audits)
+	require.NoError(t, err)
+	require.Contains(t, string(all), "webhook_settings_saved")
+	require.Contains(t, string(all), "webhook_redelivered")
+	require.NotContains(t, string(all), signKey)
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/protocol/signature"
+)
+
+// told is one request to a receiver.
+type told struct {
+	path string
+	head http.Header
+	body []byte
+}
+
+// A business sets its address, makes an order and cancels it, and hears of all
+// of it, signed; its log says so.
+func TestAccountsAreToldOfTheirOrders(t *testing.T) {
+	t.Parallel()
+	t.Run("SQLite", func(t *testing.T) { t.Parallel(); toldOfOrders(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); toldOfOrders(t, storetest.PostgresURL(t)) })
+}
+
+func toldOfOrders(t *testing.T, database string) {
+	var mu sync.Mutex
+	var got []told
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, told{r.URL.Path, r.Header, body})
+	}))
+	defer hook.Close()
+	at, err := url.Parse(hook.URL)
+	require.NoError(t, err)
+	port, err := strconv.Atoi(at.Port())
+	require.NoError(t, err)
+
+	s, err := New(t.Context(), Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true})
+	require.NoError(t, err)
+	box, err := s.Sandbox(t.Context(), SandboxConfig{})
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, Listeners{HTTP: ln}) }()
+	defer func() { cancel(); require.NoError(t, <-done) }()
+
+	call := func(method, path, token string, body any) (int, map[string]any) {
+		t.Helper()
+		raw, err := json.Marshal(body)
+		require.NoError(t, err)
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+ln.Addr().String()+path, bytes.NewReader(raw))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		var out map[string]any
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&out))
+		return resp.StatusCode, out
+	}
+	const secret = "0123456789abcdef0123456789abcdef"
+	admin, customer := box.Admin.Token, box.Customer.Token
+	status, out := call("PUT", "/api/v1/webhook-settings", admin, map[string]any{"webhook_sign_secret": secret, "order_create_webhook_url": hook.URL + "/created",
+		"order_status_change_webhook_url": hook.URL + "/a," + hook.URL + "/b", "order_cancel_failed_webhook_url": hook.URL + "/refused"})
+	require.Equal(t, 200, status, "%v", out)
+	status, out = call("PUT", "/api/v1/webhook-settings", admin, map[string]any{"order_deleted_webhook_url": "http://169.254.169.254/latest"})
+	require.Equal(t, []any{422, "BLOCKED_URL"}, []any{status, out["error_code"]})
+	status, out = call("PUT", "/api/v1/webhook-settings", customer, map[string]any{"webhook_sign_secret": "the-customers-own", "order_create_webhook_url": hook.URL + "/customer"})
+	require.Equal(t, 200, status, "%v", out)
+
+	parcel := map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 1}}, "recipient": map[string]any{"name": "Ada", "phone": "+14165550123",
+		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}}
+	status, made := call("POST", "/api/v1/client/orderCreate", admin, parcel)
+	require.Equal(t, 201, status, "%v", made)
+	cancel1 := fmt.Sprintf("/api/v1/orders/%.0f/cancel", made["order_id"])
+	status, _ = call("POST", cancel1, admin, map[string]any{"reason": "changed mind"})
+	require.Equal(t, 200, status)
+	status, out = call("POST", cancel1, admin, map[string]any{})
+	require.Equal(t, []any{409, "ORDER_NOT_CANCELLABLE"}, []any{status, out["error_code"]}, "answered as ever")
+	status, _ = call("POST", "/api/v1/client/orderCreate", customer, parcel)
+	require.Equal(t, 201, status)
+
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got) >= 5
+	}, time.Minute, 5*time.Millisecond)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, got, 5)
+	paths := map[string]string{}
+	for _, g := range got {
+		key := secret
+		if g.path == "/customer" {
+			key = "the-customers-own"
+		}
+		require.NoError(t, signature.VerifyV2(g.head.Get, g.body, time.Now(), []byte(key)), g.path)
+		require.NoError(t, signature.VerifyLegacy(g.head.Get, g.body, []byte(key)), g.path)
+		var body struct {
+			Event   string `json:"event"`
+			EventID string `json:"event_id"`
+			Data    struct {
+				Order struct {
+					ID float64 `json:"order_id"`
+				}
+				Code string
+			}
+		}
+		require.NoError(t, json.Unmarshal(g.body, &body))
+		require.Equal(t, body.EventID, g.head.Get("X-Webhook-Event-Id"))
+		if g.path != "/customer" {
+			require.Equal(t, made["order_id"], body.Data.Order.ID)
+		}
+		paths[g.path] = body.Event + " " + body.Data.Code
+	}
+	require.Equal(t, map[string]string{"/created": "order.created ", "/a": "order.status_change ", "/b": "order.status_change ", "/refused": "order.cancel_failed ALREADY_CANCELLED",
+		"/customer": "order.created "}, paths)
+
+	require.Eventually(t, func() bool {
+		_, out = call("GET", "/api/v1/webhook-delivery-logs?status=success", admin, nil)
+		return out["total"] == 5.0
+	}, time.Minute, 10*time.Millisecond)
+	_, out = call("GET", "/api/v1/webhook-delivery-logs", customer, nil)
+	require.Equal(t, 1.0, out["total"])
+}
