@@ -180,6 +180,9 @@ type Changes struct {
 	// call goes on and may be answered otherwise.
 	Answer     any
 	Unfinished bool
+	// Refused says that the call is refused, although something is written: no
+	// audit line says that it was done.
+	Refused bool
 }
 
 // LaneMove is a conditional update of one lane.

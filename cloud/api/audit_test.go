@@ -100,6 +100,18 @@ func TestRefusedAttemptsLeaveALine(t *testing.T) {
 	require.Equal(t, 403, x.do("POST", "/api/v1/orders/"+id+"/ready", x.token(provider), "{}").status, "of no high risk")
 	lines := x.audits()
 	require.Len(t, lines, before+3)
+	// A refusal that is told to somebody was not done either.
+	x.told()
+	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), `{"order_cancel_failed_webhook_url":"https://mine.example/refused"}`)
+	over, _ := x.order(cloud.OrderDelivered)
+	before = len(x.audits())
+	require.Equal(t, "ORDER_NOT_CANCELLABLE", x.do("POST", "/api/v1/orders/"+over+"/cancel", x.token(admin), "{}").code())
+	require.Contains(t, fmt.Sprint(x.made("GET", "/api/v1/webhook-delivery-logs", x.token(admin), "")), "order.cancel_failed")
+	after := x.audits()
+	require.Len(t, after, before+1)
+	for _, l := range after {
+		require.False(t, strings.HasSuffix(l.Target, "="+over) && strings.Contains(l.Detail, `"outcome":"done"`), "%+v", l)
+	}
 	found := map[string]cloud.Audit{}
 	for _, l := range lines {
 		var d map[string]any

@@ -65,6 +65,7 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *
 			return nil, err
 		}
 		if refusal = w.refusal; refusal != nil {
+			w.ch.Refused = true
 			return &w.ch, nil
 		}
 		out.Result = true

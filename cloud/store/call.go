@@ -153,8 +153,9 @@ func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
 
 // audits writes the lines of a decision, and the one of its call when nothing
 // else tells of it. It reports whether there is any.
-func (w *writer) audits(call *cloud.Call, lines []cloud.Audit, now time.Time) bool {
-	if call != nil && len(lines) == 0 && !call.Audited() {
+func (w *writer) audits(call *cloud.Call, c *cloud.Changes, now time.Time) bool {
+	lines := c.Audits
+	if call != nil && len(lines) == 0 && !call.Audited() && !c.Refused {
 		lines = []cloud.Audit{{BusinessID: call.BusinessID, At: now, Actor: call.Actor, Action: call.Operation, Target: call.Target}}
 	}
 	for _, a := range lines {

@@ -182,7 +182,7 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}
-		audited = w.audits(call, changes.Audits, time.Now())
+		audited = w.audits(call, changes, time.Now())
 		return changes, s.apply(ctx, w.ops)
 	})
 	if err == nil && kept != nil {
