@@ -279,15 +279,15 @@ type OrderQuery struct {
 }
 
 // OrderSearch asks for orders by what they are found by: those that contain
-// Text, or with Grams those that contain some of these. All of it is folded and
-// has at least three characters.
+// Text, or with Near those that contain every part of one of these. All of it is
+// folded and has at least three characters.
 type OrderSearch struct {
 	BusinessID BusinessID // required
 	CustomerID AccountID  // 0: everybody's
 	BrokerID   AccountID  // 0: whoever holds them
 	Fields     []SearchField
 	Text       string
-	Grams      []string
+	Near       [][]string
 	Limit      int // rows, not orders
 }
 

@@ -109,7 +109,7 @@ func (m *model) may(by order.Trigger, to int) bool {
 	case order.StartDelivery:
 		return to == 40 && (planned || in(s, 32, 33, 43, 44)) && (delivery || m.collected)
 	case order.DeliveryResult:
-		return s == 40 && in(to, 41, 43, 45) || s == 43 && to == 47
+		return s == 40 && in(to, 41, 43, 45) || s == 42 && in(to, 41, 43, 44, 47) || s == 43 && to == 47
 	case order.Deposit:
 		return !terminal(s) && s != 46 && to == 46
 	case order.Collect:

@@ -49,7 +49,8 @@ var searchFields = [cloud.SearchFields]string{cloud.SearchNumber: "tracking_numb
 	cloud.SearchRef: "order_ref", cloud.SearchName: "recipient_name", cloud.SearchPhone: "phone"}
 
 // Search finds orders that the caller may see by a part of their numbers,
-// reference, recipient's name or telephone number, or by something like it.
+// reference, recipient's name or telephone number, or when there are none, by
+// something like it.
 // Error: VALIDATION_FAILED.
 func (s *Service) Search(ctx context.Context, c cloud.Caller, in SearchInput) (SearchOutput, error) {
 	r, err := reachOf(c)
@@ -104,12 +105,13 @@ func (in *SearchInput) check(text string) (list []cloud.SearchField, err error) 
 	return list, f.err()
 }
 
-// search adds to best what contains the text, and what is like it.
+// search adds to best what contains the text, or when nothing does, what is like
+// it.
 func (s *Service) search(ctx context.Context, q cloud.OrderSearch, text string, best map[cloud.OrderID]Match) error {
 	want := trigrams(text)
-	near := q
-	q.Text, near.Grams = text, want
-	for _, q := range []cloud.OrderSearch{q, near} {
+	like := q
+	q.Text, like.Near = text, near(text)
+	for _, q := range []cloud.OrderSearch{q, like} {
 		found, err := s.store.SearchOrders(ctx, q)
 		if err != nil {
 			return err
@@ -119,8 +121,49 @@ func (s *Service) search(ctx context.Context, q cloud.OrderSearch, text string, 
 				best[m.Order.ID] = match(m, n)
 			}
 		}
+		if len(best) > 0 {
+			return nil
+		}
 	}
 	return nil
+}
+
+const (
+	// mostGaps is how many places of a text are tried for being wrong.
+	mostGaps = 24
+	// shortText has no room for a place that is wrong and something on its sides.
+	shortText = 6
+)
+
+// near lists what texts like this one contain, as alternatives of parts. A text
+// that is wrong in one place (a letter more, less, other or exchanged with its
+// neighbour) has what stands before it and what stands behind it; words may
+// come in another order.
+func near(text string) (out [][]string) {
+	r := []rune(text)
+	if len(r) < shortText {
+		for _, g := range trigrams(text) {
+			out = append(out, []string{g})
+		}
+		return out
+	}
+	step := 1 + len(r)/mostGaps
+	for p := 0; p < len(r); p += step {
+		before, after := string(r[:p]), string(r[min(p+step+1, len(r)):])
+		switch long := len(r) * 3 / 5; {
+		case p >= minQuery && len(r)-p-step-1 >= minQuery:
+			out = append(out, []string{before, after})
+		case p >= long:
+			out = append(out, []string{before})
+		case len(r)-p-step-1 >= long:
+			out = append(out, []string{after})
+		}
+	}
+	words := slices.DeleteFunc(strings.Fields(text), func(w string) bool { return utf8.RuneCountInString(w) < minQuery })
+	if len(words) > 1 {
+		out = append(out, words)
+	}
+	return out
 }
 
 func match(m cloud.OrderMatch, score float64) Match {

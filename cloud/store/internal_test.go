@@ -156,7 +156,7 @@ func TestSearchWithoutTrigrams(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found, want, text)
 	}
-	found, err := db.SearchOrders(ctx, cloud.OrderSearch{BusinessID: 1, Grams: []string{"jan"}, Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
+	found, err := db.SearchOrders(ctx, cloud.OrderSearch{BusinessID: 1, Near: [][]string{{"jan"}}, Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
 	require.NoError(t, err)
 	require.Empty(t, found, "it knows nothing of likeness")
 	conn, err := db.engine.(*postgres).pool.Acquire(ctx)

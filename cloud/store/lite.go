@@ -23,8 +23,10 @@ const (
 	liteReaderDSN = litePragmas + "&_pragma=query_only(1)"
 
 	liteReaders = 8
-	liteGroup   = 512  // changes in one commit
-	liteQueue   = 1024 // changes that wait; more wait in their callers
+	// liteStatements are kept prepared on a connection.
+	liteStatements = 512
+	liteGroup      = 512  // changes in one commit
+	liteQueue      = 1024 // changes that wait; more wait in their callers
 )
 
 // lite is the SQLite engine.
@@ -339,6 +341,13 @@ func (c *liteConn) postgres() bool { return false }
 func (c *liteConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
 	if s := c.stmts[text]; s != nil {
 		return s, nil
+	}
+	for old, s := range c.stmts { // lists have as many statements as ways to ask
+		if len(c.stmts) < liteStatements {
+			break
+		}
+		delete(c.stmts, old)
+		_ = s.Close()
 	}
 	s, err := c.conn.PrepareContext(context.WithoutCancel(ctx), liteTokens.Replace(text))
 	if err != nil {

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"math"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -42,22 +42,6 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 	sqlDropOrder    = `DELETE FROM orders WHERE business_id = $1 AND id = $2`
 
 	sqlOperations = `SELECT n, body FROM order_operation WHERE business_id = $1 AND order_id = $2 ORDER BY n`
-)
-
-// Parts of the query for a page of orders; which ones and the order depend on
-// what is asked for.
-const (
-	// Statuses are bits of one number.
-	ordersWhere = `FROM orders WHERE business_id = $1
-  AND (CAST($2 AS @int) = 0 OR (CAST($2 AS @int) >> CAST(status_id AS INTEGER)) & 1 = 1)
-  AND ($3 = '' OR type = $3)
-  AND ($4 = '' OR scheduled_date >= $4) AND ($5 = '' OR (scheduled_date <= $5 AND scheduled_date <> ''))
-  AND created_at >= $6 AND created_at < $7
-  AND (CAST($8 AS @int) = 0 OR driver_id = $8) AND (CAST($9 AS @int) = 0 OR route_id = $9)
-  AND (CAST($10 AS @int) = 0 OR warehouse_id = $10)`
-	ordersOfCustomer = ` AND customer_id = $11 AND customer_id <> 0`
-	ordersOfBroker   = ` AND broker_id = $12 AND broker_id <> 0`
-	ordersLike       = ` AND id IN (SELECT order_id FROM order_search WHERE business_id = $1 AND @contains $13)`
 )
 
 // dropped are the tables that hold nothing but what belongs to one order.
@@ -165,57 +149,66 @@ func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, fo
 	if !ok {
 		return 0, nil, fmt.Errorf("orders are not sorted by %q", q.Sort)
 	}
-	where := ordersWhere
-	if q.CustomerID != 0 {
-		where += ordersOfCustomer
-	}
-	if q.BrokerID != 0 {
-		where += ordersOfBroker
-	}
-	if q.Keyword != "" {
-		where += ordersLike
-	}
+	where, args := db.ordersWhere(q)
 	direction := ""
 	if q.Descending {
 		direction = " DESC"
 	}
 	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		args := append(orderArgs(q), db.contains(q.Keyword))
-		n, err := one(ctx, r, `SELECT COUNT(*) `+where+unused, scanInt, args...)
+		n, err := one(ctx, r, `SELECT COUNT(*) FROM orders`+where, scanInt, args...)
 		if err != nil {
 			return err
 		}
 		total = int(n)
-		found, err = list(ctx, r, `SELECT body `+where+unused+` ORDER BY `+column+direction+`, id`+direction+` LIMIT $14 OFFSET $15`, scanOrder,
-			append(args, q.Limit, q.Offset)...)
+		page := fmt.Sprintf(` ORDER BY %s%s, id%s LIMIT $%d OFFSET $%d`, column, direction, direction, len(args)+1, len(args)+2)
+		found, err = list(ctx, r, `SELECT body FROM orders`+where+page, scanOrder, append(args, q.Limit, q.Offset)...)
 		return err
 	})
 	return total, found, err
 }
 
-// unused names the arguments that a query does not ask for: an engine refuses
-// arguments that are not named.
-const unused = ` AND (CAST($11 AS @int) IS NOT NULL AND CAST($12 AS @int) IS NOT NULL AND CAST($13 AS TEXT) IS NOT NULL)`
-
-func orderArgs(q cloud.OrderQuery) []any {
-	var statuses int64
-	for _, s := range q.Statuses {
-		if s > 0 && s < 63 {
-			statuses |= 1 << s
+// ordersWhere is the condition of a query, with only what it asks for: each
+// condition more would keep engines from answering out of an index.
+func (db *DB) ordersWhere(q cloud.OrderQuery) (sql string, args []any) {
+	var all []string
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		all = append(all, fmt.Sprintf(condition, len(args)))
+	}
+	add("business_id = $%d", int64(q.BusinessID))
+	for _, x := range []struct {
+		is string
+		id int64
+	}{{"customer_id = $%d AND customer_id <> 0", int64(q.CustomerID)}, {"broker_id = $%d AND broker_id <> 0", int64(q.BrokerID)}, {"driver_id = $%d AND driver_id <> 0", int64(q.DriverID)},
+		{"route_id = $%d AND route_id <> 0", q.RouteID}, {"warehouse_id = $%d", q.WarehouseID}} {
+		if x.id != 0 {
+			add(x.is, x.id)
 		}
 	}
-	if len(q.Statuses) > 0 && statuses == 0 {
-		statuses = 1 << 62 // asked for what no order is
+	for _, x := range []struct{ is, text string }{{"type = $%d", string(q.Type)}, {"scheduled_date >= $%d", q.ScheduledFrom}, {"scheduled_date <= $%d AND scheduled_date <> ''", q.ScheduledTo}} {
+		if x.text != "" {
+			add(x.is, x.text)
+		}
 	}
-	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if !q.CreatedFrom.IsZero() {
-		from = q.CreatedFrom.UnixMilli()
+		add("created_at >= $%d", q.CreatedFrom.UnixMilli())
 	}
 	if !q.CreatedTo.IsZero() {
-		to = q.CreatedTo.UnixMilli()
+		add("created_at < $%d", q.CreatedTo.UnixMilli())
 	}
-	return []any{int64(q.BusinessID), statuses, string(q.Type), q.ScheduledFrom, q.ScheduledTo, from, to, int64(q.DriverID), q.RouteID, q.WarehouseID,
-		int64(q.CustomerID), int64(q.BrokerID)}
+	if len(q.Statuses) > 0 { // bits of one number, so that there are not too many statements
+		var statuses int64
+		for _, s := range q.Statuses {
+			if s > 0 && s < 63 {
+				statuses |= 1 << s
+			}
+		}
+		add("(CAST($%d AS @int) >> CAST(status_id AS INTEGER)) & 1 = 1", statuses)
+	}
+	if q.Keyword != "" {
+		add("id IN (SELECT order_id FROM order_search WHERE business_id = $1 AND @contains $%d)", db.contains(q.Keyword))
+	}
+	return " WHERE " + strings.Join(all, " AND "), args
 }
 
 // ListOrderOperations lists what was done to an order, oldest first. It lists

@@ -29,12 +29,11 @@ const (
 	matches = `SELECT o.body, s.field, s.value FROM order_search s JOIN orders o ON o.id = s.order_id
 WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.customer_id = $2)
   AND (CAST($3 AS @int) = 0 OR o.broker_id = $3) AND (CAST($4 AS @int) >> CAST(s.field AS INTEGER)) & 1 = 1 AND `
-	matchesNewest = ` ORDER BY s.order_id DESC, s.field LIMIT $6`
-	liteMatches   = matches + `order_search MATCH $5` + matchesNewest
-	pgMatches     = matches + `s.value LIKE $5` + matchesNewest
-	liteNearest   = matches + `order_search MATCH $5 ORDER BY s.rank, s.order_id DESC LIMIT $6`
-	pgNearest     = matches + `s.value LIKE ANY (CAST($5 AS TEXT[]))
-ORDER BY (SELECT COUNT(*) FROM unnest(CAST($5 AS TEXT[])) g WHERE s.value LIKE g) DESC, s.order_id DESC LIMIT $6`
+	// Row numbers are in the order of the orders' ids: the newest come first
+	// without sorting.
+	matchesNewest = ` ORDER BY s.rowid DESC LIMIT $5`
+	liteMatches   = matches + `order_search MATCH $6` + matchesNewest
+	pgMatches     = matches + `s.value LIKE $6` + matchesNewest
 )
 
 // indexSearch makes the indexes that a search on PostgreSQL goes by, and reports
@@ -111,33 +110,52 @@ var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // likeText is text as PostgreSQL's LIKE takes it word for word.
 func likeText(text string) string { return likeEscapes.Replace(text) }
 
-// SearchOrders reads what contains q.Text, newest first, or with Grams what
-// contains some of them, those with most first as far as the engine can tell.
+// SearchOrders reads what contains q.Text, or what contains every part of one of
+// q.Near; newest first.
 func (db *DB) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error) {
-	sql, arg := liteMatches, any(db.contains(q.Text))
+	sql, args := liteMatches, []any{db.contains(q.Text)}
 	e, postgres := db.engine.(*postgres)
 	switch {
-	case postgres && len(q.Grams) > 0 && !e.trigrams:
+	case postgres && len(q.Near) > 0 && !e.trigrams:
 		return nil, nil
-	case postgres && len(q.Grams) > 0:
-		patterns := make([]string, len(q.Grams))
-		for i, g := range q.Grams {
-			patterns[i] = "%" + likeText(g) + "%"
-		}
-		sql, arg = pgNearest, patterns
+	case postgres && len(q.Near) > 0:
+		sql, args = pgNear(q.Near)
 	case postgres:
 		sql = pgMatches
-	case len(q.Grams) > 0:
-		quoted := make([]string, len(q.Grams))
-		for i, g := range q.Grams {
-			quoted[i] = phrase(g)
-		}
-		sql, arg = liteNearest, strings.Join(quoted, " OR ")
+	case len(q.Near) > 0:
+		args = []any{liteNear(q.Near)}
 	}
 	var fields int64
 	for _, f := range q.Fields {
 		fields |= 1 << f
 	}
 	return readList(ctx, db, sql, func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) },
-		int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, arg, q.Limit)
+		append([]any{int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, q.Limit}, args...)...)
+}
+
+// liteNear is alternatives of parts as FTS5 takes them.
+func liteNear(near [][]string) string {
+	all := make([]string, len(near))
+	for i, parts := range near {
+		quoted := make([]string, len(parts))
+		for k, p := range parts {
+			quoted[k] = phrase(p)
+		}
+		all[i] = "(" + strings.Join(quoted, " AND ") + ")"
+	}
+	return strings.Join(all, " OR ")
+}
+
+// pgNear is the statement for alternatives of parts, with its patterns.
+func pgNear(near [][]string) (sql string, args []any) {
+	all := make([]string, len(near))
+	for i, parts := range near {
+		likes := make([]string, len(parts))
+		for k, p := range parts {
+			args = append(args, "%"+likeText(p)+"%")
+			likes[k] = fmt.Sprintf("s.value LIKE $%d", len(args)+5)
+		}
+		all[i] = "(" + strings.Join(likes, " AND ") + ")"
+	}
+	return matches + "(" + strings.Join(all, " OR ") + ")" + matchesNewest, args
 }

@@ -257,8 +257,9 @@ func orderSearch(t *testing.T, db *store.DB) {
 	for _, nothing := range []string{"___", "%%%", "a* OR b", `" OR "`, "nobody", "zzz\\"} {
 		f(cloud.OrderSearch{Text: nothing})
 	}
-	f(cloud.OrderSearch{Grams: []string{"jan", "ane", "smo"}}, 1)
-	f(cloud.OrderSearch{Grams: []string{`"10`, `%_"`, "xyz"}}, 2)
+	f(cloud.OrderSearch{Near: [][]string{{"jan", "ane"}, {"smo"}}}, 1)
+	f(cloud.OrderSearch{Near: [][]string{{"jan", "xyz"}, {"jan", "smo"}}})
+	f(cloud.OrderSearch{Near: [][]string{{`"10`, `%_"`}, {"xyz"}}}, 2)
 
 	// A change of the terms and a failed change.
 	write(t, db, 0, &cloud.Changes{OrderTerms: []cloud.OrderTerms{terms(a, "maria lopez")}})
