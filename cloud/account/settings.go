@@ -125,11 +125,20 @@ type PricesOutput struct {
 	Prices *cloud.PriceList `json:"prices"`
 }
 
+func showPrices(l *cloud.PriceList) *cloud.PriceList {
+	if l == nil {
+		return nil
+	}
+	out := *l
+	out.Countries = orEmpty(l.Countries)
+	return &out
+}
+
 // FindPrices shows the price list of the caller's business.
 func (s *Service) FindPrices(ctx context.Context, c cloud.Caller, _ None) (out PricesOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
-		out = PricesOutput{Result: err == nil, Prices: b.Settings.Prices}
+		out = PricesOutput{Result: err == nil, Prices: showPrices(b.Settings.Prices)}
 		return err
 	})
 	return out, err
@@ -188,7 +197,7 @@ func (s *Service) SavePrices(ctx context.Context, c cloud.Caller, in PricesInput
 			return nil, f.err()
 		}
 		b.Settings.Prices = in.Prices
-		out = PricesOutput{Result: true, Prices: in.Prices}
+		out = PricesOutput{Result: true, Prices: showPrices(in.Prices)}
 		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: audit(c, now, "prices_saved", "business", int64(b.ID))}, nil
 	})
 	return out, err

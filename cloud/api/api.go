@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
@@ -46,7 +47,7 @@ func New(c Config) *catalog.Catalog {
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
-	return catalog.New(rows...)
+	return catalog.New(answered(slices.Concat(rows...)))
 }
 
 // PricesHidden says whether a caller sees no prices in an operation's answers.

@@ -47,6 +47,9 @@ func (openGuard) CheckURL(context.Context, string) error { return nil }
 func newWorld(t *testing.T) *world {
 	w := webtest.New(t)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
+	w.Business.Settings.Apps = []cloud.App{{Code: "customer-app", Enabled: true}}
+	w.Business.Settings.Country, w.Business.Settings.Currency = "CA", "CAD"
+	w.Business.Settings.Prices = &cloud.PriceList{Base: 899, IncludedKilograms: 2, PerKilogram: 50, TaxCode: "tax_hst", TaxPercent: 13}
 	w.Write(t, cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}})
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected

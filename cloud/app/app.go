@@ -99,13 +99,13 @@ func (s *Service) capabilities(ctx context.Context, b cloud.Business, a cloud.Ap
 	return c, nil
 }
 
-// find is a business's app of a code; false when it never set it up.
-func find(b cloud.Business, code string) (cloud.App, bool) {
+// find is a business's app of a code; one that it never set up is off.
+func find(b cloud.Business, code string) cloud.App {
 	i := slices.IndexFunc(b.Settings.Apps, func(a cloud.App) bool { return a.Code == code })
 	if i < 0 {
-		return cloud.App{Code: code}, false
+		return cloud.App{Code: code}
 	}
-	return b.Settings.Apps[i], true
+	return b.Settings.Apps[i]
 }
 
 func kindOf(code string) (kind, error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"golang.org/x/mod/semver"
 
@@ -145,7 +144,7 @@ func (s *Service) Bootstrap(ctx context.Context, c cloud.Caller, in BootstrapInp
 	if err != nil {
 		return BootstrapOutput{}, err
 	}
-	a, _ := find(b, k.code)
+	a := find(b, k.code)
 	if !a.Enabled {
 		return BootstrapOutput{}, cloud.E(cloud.Forbidden, "APP_NOT_ENABLED_FOR_CLIENT")
 	}
@@ -172,7 +171,7 @@ func (s *Service) data(k kind, a cloud.App, b cloud.Business, language string) D
 			FontFamily: cloud.OrNull(a.FontFamily), DarkMode: "auto"},
 		Contracts: []ServiceContract{{Code: "local", Family: cloud.LocalDelivery, Name: s.cfg.Text(language, "app.local_delivery"), Enabled: true, Version: "1",
 			TermsURL: cloud.OrNull(a.TermsURL)}},
-		Settings: Settings{Home: Home{QuickActions: slices.Concat([]string{}, k.actions)}, Map: Map{"default"}, Auth: Auth{[]string{"password"}}},
+		Settings: Settings{Home: Home{QuickActions: append([]string{}, k.actions...)}, Map: Map{"default"}, Auth: Auth{[]string{"password"}}},
 		Legal:    Legal{cloud.OrNull(a.PrivacyURL), cloud.OrNull(a.TermsURL)}}
 	for name, usual := range colors {
 		d.Branding.Colors[name] = usual

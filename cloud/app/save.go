@@ -41,11 +41,26 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, _ None) (AppsOutput,
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		for _, k := range kinds {
-			a, _ := find(b, k.code)
-			out.Apps = append(out.Apps, a)
+			out.Apps = append(out.Apps, shown(b, k))
 		}
 		return err
 	})
+}
+
+// shown is an app with what is usual where the business said nothing.
+func shown(b cloud.Business, k kind) cloud.App {
+	a := find(b, k.code)
+	if a.Colors == nil {
+		a.Colors = map[string]string{}
+	}
+	if a.QuickActions == nil {
+		a.QuickActions = append([]string{}, k.actions...)
+	}
+	a.Off = append([]string{}, a.Off...)
+	if a.Versions == nil {
+		a.Versions = map[string]cloud.AppVersion{}
+	}
+	return a
 }
 
 // Find shows one app. Error: APP_NOT_FOUND.
@@ -56,8 +71,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByCode) (out AppO
 	}
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
-		out.Result = err == nil
-		out.App, _ = find(b, k.code)
+		out.Result, out.App = err == nil, shown(b, k)
 		return err
 	})
 }
@@ -185,11 +199,11 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in SaveInput) (out A
 		if err != nil {
 			return nil, err
 		}
-		a, _ := find(b, k.code)
+		a := find(b, k.code)
 		in.apply(&a)
 		others := slices.DeleteFunc(slices.Clone(b.Settings.Apps), func(x cloud.App) bool { return x.Code == k.code })
 		b.Settings.Apps = append(others, a)
-		out = AppOutput{Result: true, App: a}
+		out = AppOutput{Result: true, App: shown(b, k)}
 		detail, err := json.Marshal(map[string]any{"enabled": a.Enabled})
 		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),
 			Action: "app_saved", Target: "app:" + k.code, Detail: string(detail)}}}, err

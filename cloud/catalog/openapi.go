@@ -81,6 +81,9 @@ func (s *schemas) operation(o *Operation) object {
 		status = 200
 	}
 	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
+	if o.Answered != nil {
+		good["content"].(object)["application/json"].(object)["example"] = json.RawMessage(o.Answered)
+	}
 	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
 	out["responses"] = responses
 	if codes := o.Errors; len(codes) > 0 || o.Idempotent {

@@ -53,6 +53,7 @@ type Operation struct {
 	Errors       []string // codes beside those that every operation may answer
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
+	Answered     []byte   // a good answer that was really given, in JSON; nil: none is shown
 
 	in, out reflect.Type
 	raw     []int    // member of the input that takes the body as it came, nil when none does

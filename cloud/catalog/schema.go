@@ -51,7 +51,7 @@ type lister interface{ Values() []string }
 func (s *schemas) of(t reflect.Type, input bool) object {
 	switch {
 	case t == rawType:
-		return object{"description": "any JSON value"}
+		return object{"description": "any JSON value", "type": []string{"object", "array", "string", "number", "boolean", "null"}}
 	case t == moneyType:
 		return object{"type": "number"}
 	case t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && (t.Implements(textType) || reflect.PointerTo(t).Implements(textType)):

@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+var update = flag.Bool("update", false, "record the answers anew")
+
+const answersFile = "answers.json"
+
+// unsaid are operations whose good answer this world cannot give.
+var unsaid = append([]string{"third_party.deliveries.open_doors", "third_party.deliveries.correct", "third_party.deliveries.reassign", "otep.epcis_events"}, elsewhere...)
+
+// example is an answer as it is shown: two rows of a list, and no secret that was
+// really given.
+func example(v any, name string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, m := range v {
+			v[k] = example(m, k)
+		}
+	case []any:
+		v = v[:min(len(v), 2)]
+		for i := range v {
+			v[i] = example(v[i], name)
+		}
+		return v
+	case string:
+		if len(v) > 20 && (strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret")) {
+			return strings.Repeat("x", len(v))
+		}
+	}
+	return v
+}
+
+// shape lists the kinds of values by path; rows of lists count as one.
+func shape(v any, path string, out map[string]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		out[path] = "object"
+		for k, m := range v {
+			shape(m, path+"."+k, out)
+		}
+	case []any:
+		out[path] = "array"
+		for _, m := range v {
+			shape(m, path+"[]", out)
+		}
+	case string:
+		out[path] = "string"
+	case float64:
+		out[path] = "number"
+	case bool:
+		out[path] = "boolean"
+	}
+}
+
+// The examples of the description are answers that were really given, and look
+// like those that are given now.
+func TestExamplesAreRealAnswers(t *testing.T) {
+	var mu sync.Mutex
+	now := map[string]any{}
+	ask := func(t *testing.T, x *world, o catalog.Operation) {
+		c, ok := x.call(o)
+		require.True(t, ok, o.Name)
+		token := ""
+		if c.as != "" {
+			token = x.login(x.token(c.as), "*")
+		}
+		a := x.do(o.Method, c.path, token, c.body)
+		require.Less(t, a.status, 300, "%s: %s", o.Name, a.body)
+		require.NotNil(t, a.json, "%s answers no JSON", o.Name)
+		mu.Lock()
+		defer mu.Unlock()
+		now[o.Name] = example(a.json, "")
+	}
+	t.Run("all", func(t *testing.T) {
+		x := newWorld(t)
+		for _, o := range x.table.Operations() {
+			switch {
+			case slices.Contains(unsaid, o.Name):
+			case o.Writes(): // each has a world of its own
+				t.Run(o.Name, func(t *testing.T) { t.Parallel(); ask(t, newWorld(t), o) })
+			default:
+				ask(t, x, o)
+			}
+		}
+	})
+	if *update {
+		raw, err := json.MarshalIndent(now, "", " ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(answersFile, append(raw, '\n'), 0o644))
+	}
+	raw, err := os.ReadFile(answersFile)
+	require.NoError(t, err)
+	var kept map[string]any
+	require.NoError(t, json.Unmarshal(raw, &kept))
+	require.Len(t, kept, len(now))
+	for name, v := range now {
+		got, want := map[string]string{}, map[string]string{}
+		shape(v, "", got)
+		shape(kept[name], "", want)
+		require.Equal(t, want, got, "%s is answered otherwise than its example: record it anew with -update", name)
+	}
+}
