@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"cloud/seal":       {},
 	"cloud/auth":       {"cloud", "cloud/limit"},
 	"cloud/limit":      {},
+	"cloud/object":     {"cloud"},
 	"cloud/receiver":   {"cloud"},
 	"cloud/app":        {"cloud"},
 	"cloud/account":    {"cloud", "cloud/auth", "protocol/otep"},
