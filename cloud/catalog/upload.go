@@ -48,7 +48,9 @@ func (s *schemas) form(o *Operation) object {
 	schema["properties"], schema["required"] = properties, append([]string{"file"}, required...)
 	media := object{"schema": schema}
 	if o.Example != nil {
-		media["example"] = shown(o.Example)
+		example, _ := shown(o.Example).(object)
+		example["file"] = "(the bytes of the file)"
+		media["example"] = example
 	}
 	return object{FormType: media}
 }

@@ -91,13 +91,13 @@ func parseForm(body []byte, boundary string) (form, error) {
 		if err != nil || n == maxParts {
 			return form{}, cloud.E(cloud.Malformed, "BAD_REQUEST")
 		}
-		if err := f.add(p); err != nil {
+		if err := f.take(p); err != nil {
 			return form{}, err
 		}
 	}
 }
 
-func (f *form) add(p *multipart.Part) error {
+func (f *form) take(p *multipart.Part) error {
 	name, limit := p.FormName(), maxText
 	if name == "file" {
 		limit = catalog.MaxUpload
@@ -125,17 +125,17 @@ func (f *form) add(p *multipart.Part) error {
 // digest is the same for the same form, however its parts are put together.
 func (f form) digest() []byte {
 	h := sha256.New()
-	part := func(b string) {
+	part := func(b []byte) {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
 		h.Write(size[:])
-		h.Write([]byte(b))
+		h.Write(b)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
-		part(name)
-		part(f.texts[name])
+		part([]byte(name))
+		part([]byte(f.texts[name]))
 	}
-	h.Write(f.file)
+	part(f.file)
 	return h.Sum(nil)
 }
 
