@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,7 +36,7 @@ type settings struct {
 	} `yaml:"tls" json:"tls"`
 	Data         string `yaml:"data" json:"data"`
 	Objects      string `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
-	Database     string `yaml:"database" json:"-"` // may hold a password
+	Database     string `yaml:"database" json:"-"`      // may hold a password
 	DatabaseFile string `yaml:"database_file" json:"database_file"`
 	BaseURL      string `yaml:"base_url" json:"base_url"`
 	Node         string `yaml:"node" json:"node"`
@@ -228,6 +230,6 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
-	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; database: %s",
-		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, database)
+	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s",
+		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database)
 }
