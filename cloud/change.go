@@ -170,6 +170,9 @@ type Changes struct {
 	// DroppedOrders are removed with all that is kept about them, but for
 	// operations of the same Changes and audit lines.
 	DroppedOrders []OrderKey
+	// Files say which stored files are needed; DroppedFiles are needed no more.
+	Files        []KeptFile // insert
+	DroppedFiles []KeptFile
 
 	Outbox []OutboxWrite // insert
 	Audits []Audit       // insert
@@ -256,5 +259,6 @@ func (c *Changes) Empty() bool {
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 &&
-		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
+		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

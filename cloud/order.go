@@ -37,6 +37,7 @@ type Order struct {
 	ExternalID     string    // id in a shop or partner system
 	Type           OrderType
 	Status         OrderStatus
+	StatusAt       time.Time // when it came into that status; see Since
 	// Before is the status to go back to from planning and from a third party; 0
 	// outside of them.
 	Before OrderStatus
@@ -96,6 +97,14 @@ type Order struct {
 
 	CreatedAt, UpdatedAt, DeliveredAt, CancelledAt time.Time
 	CancelReason                                   string
+}
+
+// Since is when the order came into its status, as far as that is known.
+func (o Order) Since() time.Time {
+	if o.StatusAt.IsZero() {
+		return o.UpdatedAt
+	}
+	return o.StatusAt
 }
 
 // OrderPrices are the amounts of an order.
@@ -277,6 +286,24 @@ type OrderQuery struct {
 	Descending                 bool
 	Offset, Limit              int
 }
+
+// ConcernQuery asks for a page of orders that need somebody: first those that
+// stopped, by when, then those whose day is over, by day, then those of a day
+// that nobody drives; newest first.
+type ConcernQuery struct {
+	BusinessID     BusinessID    // required
+	CustomerID     AccountID     // 0: everybody's
+	BrokerID       AccountID     // 0: whoever holds them
+	Stopped        []OrderStatus // some of StoppedStatuses
+	From, To       time.Time     // when they stopped; To is not included
+	DueFrom, DueTo string        // YYYY-MM-DD, both included; "": not asked for
+	UnassignedOn   string        // YYYY-MM-DD, "": not asked for
+	Offset, Limit  int
+}
+
+// StoppedStatuses are those of orders that go on only when somebody acts, and
+// that of a refusal.
+var StoppedStatuses = []OrderStatus{OrderHold, OrderPickupFailed, OrderPartlyDelivered, OrderDeliveryFailed, OrderRejected, OrderIntercepted}
 
 // OrderSearch asks for orders by what they are found by: those that contain
 // Text, or with Near those that contain every part of one of these. All of it is

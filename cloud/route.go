@@ -245,3 +245,26 @@ type DriverFilter struct {
 	BrokerID   AccountID  // only this contractor's
 	Page       Page       // sorted by id, name, email or created_at
 }
+
+// StopsBefore is how many open stops a route has before the last open one of an
+// order; orders are all that have a stop on it. ok is false when the order has
+// no open stop there.
+func StopsBefore(o Order, orders []Order) (n int, ok bool) {
+	last := 0
+	for _, s := range o.Stops() {
+		if s.RouteID == o.RouteID && o.RouteID != 0 && s.State == StopPending {
+			last = max(last, s.Sequence)
+		}
+	}
+	if last == 0 {
+		return 0, false
+	}
+	for _, x := range orders {
+		for _, s := range x.Stops() {
+			if s.RouteID == o.RouteID && s.State == StopPending && s.Sequence < last {
+				n++
+			}
+		}
+	}
+	return n, true
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
@@ -36,6 +37,7 @@ type Config struct {
 	Accounts  *account.Service
 	Apps      *app.Service
 	Routes    *route.Service
+	Files     *object.Folder
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
 	Enrol func(ctx context.Context, code, token string) (any, error)
@@ -43,7 +45,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

@@ -23,13 +23,16 @@ var (
 )
 
 type byOrder struct {
-	ID cloud.OrderID `path:"order_id"`
+	ID      cloud.OrderID `path:"order_id"`
+	Include []string      `query:"include" doc:"Blocks beside the order, with commas between them: tracking, operation_events, interception. packages, proof and price are in the order itself"`
 }
 
 type orderDetail struct {
 	ID     cloud.OrderID `query:"order_id"`
 	Ref    string        `query:"order_ref" doc:"The caller's own reference"`
 	Number string        `query:"tracking_number"`
+
+	Include []string `query:"include" graphql:"-" doc:"As at the address of one order"`
 }
 
 func (c Config) orders() []catalog.Operation {
@@ -63,13 +66,14 @@ func (c Config) orders() []catalog.Operation {
 			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
 		}), o.Rate, nil),
 		catalog.Define(graph(tools(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", readers), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(tools(row("orders.exceptions", "Orders that need somebody", "GET", "/api/v1/orders/exceptions", withOrders), "list_exceptions"), o.Exceptions, nil),
 		catalog.Define(tools(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
 		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
-			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.OrderOutput, error) {
-			return o.Find(ctx, caller, order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number})
+			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.DetailOutput, error) {
+			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number}, Include: in.Include})
 		}, nil),
-		catalog.Define(tools(row("orders.find", "One order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.OrderOutput, error) {
-			return o.Find(ctx, caller, order.Key{OrderID: in.ID})
+		catalog.Define(tools(row("orders.find", "One order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
+			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID}, Include: in.Include})
 		}, nil),
 		catalog.Define(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), o.Update, nil),
 		catalog.Define(with(row("orders.delete", "Delete an order for good", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),

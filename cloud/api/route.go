@@ -84,7 +84,7 @@ func (c Config) routes() []catalog.Operation {
 		catalog.Define(act("start_pickup", "Set out for the sender", routeStatus), r.StartPickup, nil),
 		catalog.Define(example(act("pickup", "What came of the stop at the sender"), route.PickupInput{OrderID: 501, Result: "failed", FailureCode: "not_ready", FollowUp: "reschedule", Date: "2026-12-02"}), r.Pickup, nil),
 		catalog.Define(act("start_delivery", "Set out for the recipient", routeStatus), r.StartDelivery, nil),
-		catalog.Define(example(act("deliver", "What came of the stop at the recipient"), route.ResultInput{OrderID: 501, Result: "failed", FailureCode: "recipient_unavailable", FollowUp: "redelivery"}), r.Deliver, nil),
+		catalog.Define(example(act("deliver", "What came of the stop at the recipient", "PROOF_REQUIRED"), route.ResultInput{OrderID: 501, Result: "failed", FailureCode: "recipient_unavailable", FollowUp: "redelivery"}), r.Deliver, nil),
 		catalog.Define(act("ready", "Mark goods as ready to be fetched, where drivers may", "FORBIDDEN"), r.Ready, nil),
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
+	"mime/multipart"
 	"net"
 	"strings"
 	"testing"
@@ -21,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
@@ -36,6 +40,7 @@ type world struct {
 	w     *webtest.World
 	table *catalog.Catalog
 	graph *graphql.Server
+	files *object.Folder
 	c     *fasthttp.Client
 	n     int // things that were made
 }
@@ -56,10 +61,13 @@ func newWorld(t *testing.T) *world {
 	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
 	receivers := receiver.New(w.DB, openGuard{})
-	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t)})
+	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, files.Close()) })
+	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
+		Tracking: tracking.New(w.DB).SignFiles(files.Address), Files: files, Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
@@ -68,7 +76,7 @@ func newWorld(t *testing.T) *world {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
-	return &world{t: t, w: w, table: table, graph: graph, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	return &world{t: t, w: w, table: table, graph: graph, files: files, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
 }
 
 // requestID is sent with every request, so that answers that are alike are so
@@ -95,6 +103,9 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 	}
 	if body != "" {
 		req.Header.SetContentType("application/json")
+		if first, _, form := strings.Cut(body, "\r\n"); form && strings.HasPrefix(first, "--") {
+			req.Header.SetContentType("multipart/form-data; boundary=" + first[2:])
+		}
 		req.SetBodyString(body)
 	}
 	for i := 0; i < len(headers); i += 2 {
@@ -338,6 +349,18 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"webhook_logs.find":     func() call { return person(x.told(), "") },
 		"webhook_logs.replay":   func() call { return person(x.told(), `{}`) },
 
+		"orders.exceptions": func() call { return plain(admin, "") },
+		"orders.proof_files.add": func() call {
+			return mine(cloud.OrderNew, proofOf("type", "photo", "service_type", "1", "service_status", "1"))
+		},
+		"orders.proof_files.remove": func() call {
+			c := x.proof()
+			return call{admin, to("{order_id}", c.order, "{file_id}", c.file), ""}
+		},
+		"driver.orders.proof_files": func() call {
+			return x.drives(to, "", proofOf("type", "photo", "service_type", "1", "service_status", "1"))
+		},
+		"files.find": func() call { return call{admin, x.proof().address, ""} },
 		"orders.rate": func() call {
 			return plain(admin, `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`)
 		},
@@ -451,4 +474,29 @@ func timeline(number string) string {
 func epcis(n int) string {
 	return fmt.Sprintf(`{"@context":["https://ref.gs1.org/standards/epcis/2.0.0/epcis-context.jsonld"],"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-10T00:00:00Z","epcisBody":{"eventList":[
 {"type":"ObjectEvent","eventID":"urn:uuid:%d","action":"OBSERVE","bizStep":"receiving","disposition":"in_progress","eventTime":"2026-06-10T14:00:00Z","eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]}]}}`, n)
+}
+
+// proofOf is a form with a small picture.
+func proofOf(pairs ...string) string {
+	var b, pic bytes.Buffer
+	_ = png.Encode(&pic, image.NewGray(image.Rect(0, 0, 3, 2))) // to memory
+	w := multipart.NewWriter(&b)
+	_ = w.SetBoundary("a-part-ends-here")
+	for i := 0; i < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1])
+	}
+	f, _ := w.CreateFormFile("file", "../../me.exe")
+	_, _ = f.Write(pic.Bytes())
+	_ = w.Close()
+	return b.String()
+}
+
+// proof is an order with a proof file.
+func (x *world) proof() (p struct{ order, file, address string }) {
+	p.order, _ = x.order(cloud.OrderNew)
+	a := x.made("POST", "/api/v1/orders/"+p.order+"/proof-files", x.token(admin), proofOf("type", "photo", "service_type", "1", "service_status", "1"))
+	p.file = x.id(at(a, "file", "file_id"))
+	url, _ := at(a, "file", "full_url").(string)
+	p.address = strings.TrimPrefix(url, "http://cloud.test")
+	return p
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -122,6 +123,14 @@ func SetText(v reflect.Value, text string) bool {
 		}
 		return err == nil
 	}
+	if v.Kind() == reflect.Float64 {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+		v.SetFloat(x)
+		return true
+	}
 	if v.Kind() == reflect.Slice {
 		for part := range strings.SplitSeq(text, ",") {
 			item := reflect.New(v.Type().Elem()).Elem()
@@ -151,5 +160,5 @@ var kindStatus = map[cloud.Kind]int{
 }
 
 var codeStatus = map[string]int{
-	"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "ACCOUNT_LOCKED": 423,
+	"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "ACCOUNT_LOCKED": 423, "GONE": 410,
 }

@@ -80,10 +80,7 @@ func (s *schemas) operation(o *Operation) object {
 	if status == 0 {
 		status = 200
 	}
-	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
-	if o.Answered != nil {
-		good["content"].(object)["application/json"].(object)["example"] = json.RawMessage(o.Answered)
-	}
+	good := object{"description": "Done", "content": s.answer(o)}
 	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
 	out["responses"] = responses
 	if codes := o.Errors; len(codes) > 0 || o.Idempotent {
@@ -148,6 +145,8 @@ func (s *schemas) parameters(o *Operation) []any {
 func (s *schemas) body(o *Operation) object {
 	content, required := object{}, o.raw != nil
 	switch {
+	case o.upload != nil:
+		content, required = s.form(o), true
 	case o.raw != nil:
 		f := o.in.FieldByIndex(o.raw)
 		media := object{"schema": object{"type": "object", "description": f.Tag.Get("doc")}}

@@ -49,7 +49,7 @@ type Operation struct {
 	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
 	Kept         bool     // what nobody in particular is answered is kept for a moment
-	Media        []string // types of a body beside application/json
+	Media        []string // types of a body beside application/json; of answers that are a Stream
 	Errors       []string // codes beside those that every operation may answer
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
@@ -57,6 +57,7 @@ type Operation struct {
 
 	in, out reflect.Type
 	raw     []int    // member of the input that takes the body as it came, nil when none does
+	upload  []int    // member of the input that takes an uploaded file, nil when none does
 	target  []Member // of the input, that say what the call is about
 	bind    func(bind Bind) (in any, err error)
 	run     func(ctx context.Context, c cloud.Caller, in any) (out any, err error)
@@ -120,14 +121,15 @@ type Answer struct {
 
 // Define makes a row of a typed function of a feature. Members of In come from
 // the path (tag path), the query (tag query), a header (tag header) and the
-// body (tag json); one with the tag body:"raw" takes the body as it came.
+// body (tag json); one with the tag body:"raw" takes the body as it came, one
+// with the tag body:"file" an uploaded file.
 // answer shapes the result where it is more than Out; nil is Out as it is.
 func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In) (Out, error), answer func(Out) Answer) Operation {
 	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	if o.in.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("catalog: input %s of %s is no struct", o.in, o.Name))
 	}
-	o.raw = rawMember(o.in)
+	o.raw, o.upload = bodyMember(o.in, "raw"), bodyMember(o.in, "file")
 	if o.Risk == "" {
 		o.Risk = RiskLow
 	}
@@ -162,15 +164,15 @@ func (o *Operation) Raw() []int { return o.raw }
 
 // HasBody reports whether calls have a JSON body.
 func (o *Operation) HasBody() bool {
-	return o.raw == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
+	return o.raw == nil && o.upload == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 }
 
 // Writes reports whether the operation may change anything.
 func (o *Operation) Writes() bool { return o.Method != "GET" }
 
-func rawMember(t reflect.Type) []int {
+func bodyMember(t reflect.Type, kind string) []int {
 	for _, f := range reflect.VisibleFields(t) {
-		if f.Tag.Get("body") == "raw" {
+		if f.Tag.Get("body") == kind {
 			return f.Index
 		}
 	}

@@ -91,6 +91,9 @@ func (w *writer) arguments(o *catalog.Operation, f *field) string {
 	}
 	var filter strings.Builder
 	for _, m := range o.Members() {
+		if m.Field.Tag.Get("graphql") == "-" {
+			continue
+		}
 		t := strings.TrimSuffix(w.typed(m.Type, m.Field, true), "!")
 		if o.GraphQL.Filter != "" && !slices.Contains(besideFilter, m.Name) {
 			filter.WriteString("  " + m.Name + ": " + t + "\n")

@@ -235,6 +235,7 @@ func fresh(o *cloud.Order, now time.Time) {
 	o.Status, o.Before, o.Collected, o.RouteID, o.Stop, o.DriverID, o.DriverName, o.BrokerID, o.AssignmentID = cloud.OrderNew, 0, false, 0, 0, 0, "", 0, 0
 	o.SecondStop, o.Past, o.Paused = 0, nil, nil
 	o.ETA, o.InterceptionID, o.Attempts, o.ExternalNumber = time.Time{}, 0, 0, ""
+	o.StatusAt, o.Files = now, nil
 	o.CreatedAt, o.UpdatedAt, o.DeliveredAt, o.CancelledAt, o.CancelReason = now, now, time.Time{}, time.Time{}, ""
 	if waits {
 		o.Status = status

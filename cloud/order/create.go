@@ -250,7 +250,7 @@ func (w *work) open(in CreateInput) error {
 		SelfDelivery: true, Skills: in.Skills, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
 		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: *in.SignatureRequired, PhotoRequired: *in.PhotoRequired,
 		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: w.c.Surface, Metadata: in.Metadata,
-		CreatedAt: w.now, UpdatedAt: w.now}
+		CreatedAt: w.now, UpdatedAt: w.now, StatusAt: w.now}
 	if o.Source == "" {
 		o.Source = "api"
 	}

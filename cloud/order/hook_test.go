@@ -122,6 +122,7 @@ func (w *world) story() map[string]cloud.OutboxWork {
 		t.Helper()
 		require.NoError(t, w.orders.Move(ctx, c, order.MoveInput{BusinessID: 42, OrderID: id, To: to, Trigger: by, Operation: 2006, Note: "a word", Set: set}))
 	}
+	w.files.names = true
 	driver := func(id cloud.AccountID) func(*cloud.Order) {
 		return func(o *cloud.Order) { o.DriverID, o.DriverName, o.RouteID = id, "Sam Lee", int64(id) }
 	}
@@ -138,10 +139,10 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	step(w.staff, o, cloud.OrderDriverAssigned, order.AssignDriver, driver(6))
 	step(w.driver, o, cloud.OrderOutForPickup, order.StartPickup, nil)
 	attach := func(kind string, service, result int) int64 {
-		out, err := w.orders.Attach(ctx, w.staff, order.AttachInput{OrderID: o, Type: kind, Path: "pod/42/" + kind + ".jpg", Service: service, Result: result, MIME: "image/jpeg", Size: 184220,
+		out, err := w.orders.Attach(ctx, w.staff, order.AttachInput{OrderID: o, Type: kind, File: photo(), Service: service, Result: result,
 			CapturedAt: "2026-11-20T18:11:40-05:00", Latitude: new(float64), Longitude: new(float64)})
 		require.NoError(t, err)
-		return out.Order.ProofDetail[len(out.Order.ProofDetail)-1].FileID
+		return out.File.FileID
 	}
 	attach("photo", 2, 1)
 	step(w.driver, o, cloud.OrderPickedUp, order.PickupResult, nil)

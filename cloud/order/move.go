@@ -212,7 +212,7 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 			}
 		}
 	}
-	w.o.Status = to
+	w.o.Status, w.o.StatusAt = to, w.now
 	w.ride(from, to, before)
 	w.did(operation, from, note, nil)
 }

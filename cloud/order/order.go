@@ -33,15 +33,17 @@ type Store interface {
 	NextJobRow(ctx context.Context, job string) (int, error)
 	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
 	ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error)
+	ListConcerns(ctx context.Context, q cloud.ConcernQuery) (total int, found []cloud.Order, err error)
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }
 
 // Config is what New needs.
 type Config struct {
 	Store Store
-	// SignFile is the address at which a stored file can be read until then. nil
-	// leaves addresses of files out.
+	// SignFile is the address, without the host, at which a stored file can be
+	// read until then. nil leaves addresses of files out.
 	SignFile func(path string, until time.Time) string
+	Files    Files // nil: no files are taken
 	// Sealer keeps rates from being made up.
 	Sealer Sealer
 	Hooks  Hooks // nil: nobody is told of anything
@@ -52,6 +54,7 @@ type Service struct {
 	store   Store
 	box     Sealer
 	sign    func(path string, until time.Time) string
+	files   Files
 	hooks   Hooks
 	now     func() time.Time
 	wake    chan struct{}
@@ -63,7 +66,7 @@ func New(cfg Config) *Service {
 	if cfg.Hooks == nil {
 		cfg.Hooks = deaf{}
 	}
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, hooks: cfg.Hooks, now: time.Now, wake: make(chan struct{}, 1)}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

@@ -1,8 +1,10 @@
 package order
 
 import (
+	"bytes"
 	"context"
-	"io/fs"
+	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -39,7 +41,7 @@ func (s *shower) file(f cloud.ProofFile, zone *time.Location) FileBody {
 		b.StatusID = &status
 	}
 	if s.sign != nil {
-		url := s.sign(f.Path, s.now.Add(fileSigned))
+		url := s.c.BaseURL + s.sign(f.Path, s.now.Add(fileSigned))
 		b.FullURL = &url
 	}
 	return b
@@ -48,72 +50,166 @@ func (s *shower) file(f cloud.ProofFile, zone *time.Location) FileBody {
 // proven are the statuses that a file goes with, by service and its result.
 var proven = map[[2]int]cloud.OrderStatus{{1, 1}: cloud.OrderDelivered, {1, 2}: cloud.OrderDeliveryFailed, {2, 1}: cloud.OrderPickedUp, {2, 2}: cloud.OrderPickupFailed}
 
-// AttachInput names a stored file that shows what happened at a stop.
+// Files keeps what is uploaded.
+type Files interface {
+	// Put keeps what body holds, up to max bytes, if it is of one of kinds. Errors:
+	// cloud.ErrFileSize, cloud.ErrFileKind.
+	Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
+	Delete(path string) error
+}
+
+const (
+	maxFiles  = 100
+	maxFile   = 20 << 20 // bytes
+	proofArea = "proof"
+)
+
+// fileKinds are the types of proof files, and the content types of each.
+var fileKinds = map[string][]string{"photo": pictures, "signature": pictures, "document": {cloud.PDF}, "video": {cloud.MP4}}
+
+var pictures = []string{cloud.JPEG, cloud.PNG, cloud.WebP}
+
+// AttachInput is a file that shows what happened at a stop.
 type AttachInput struct {
 	OrderID    cloud.OrderID `path:"order_id" json:"-"`
-	Type       string        `json:"type"`
-	Path       string        `json:"url"`            // stored path, relative
-	Service    int           `json:"service_type"`   // 1 delivery, 2 pickup
-	Result     int           `json:"service_status"` // 1 success, 2 failed
-	MIME       string        `json:"mime_type"`
-	Size       int64         `json:"size"` // bytes
-	CapturedAt string        `json:"captured_at"`
+	File       []byte        `body:"file" doc:"JPEG, PNG or WebP of a photo or signature, PDF of a document, MP4 of a video; up to 20 MB"`
+	Type       string        `json:"type" required:"true" enum:"photo,signature,document,video"`
+	Service    int           `json:"service_type" required:"true" min:"1" max:"2" doc:"1 delivery, 2 pickup"`
+	Result     int           `json:"service_status" required:"true" min:"1" max:"2" doc:"1 success, 2 failed"`
+	CapturedAt string        `json:"captured_at" doc:"Date-time"`
 	Latitude   *float64      `json:"latitude"`
 	Longitude  *float64      `json:"longitude"`
-	Replaces   int64         `json:"replaces_file_id"` // 0: none
+	Replaces   int64         `json:"replaces_file_id" doc:"The file that this one takes the place of; a driver's own"`
 }
 
-const maxFiles = 100
+// FileOutput shows a proof file.
+type FileOutput struct {
+	Result bool     `json:"result"`
+	File   FileBody `json:"file"`
+}
 
-// Attach keeps a file with an order, or in place of another. Staff may. Errors:
-// ORDER_NOT_FOUND, FILE_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (OrderOutput, error) {
-	if err := staff(c); err != nil {
-		return OrderOutput{}, err
+// Attach keeps a file with an order, or in place of another. Staff may, and the
+// driver who has the order. Errors: ORDER_NOT_FOUND, FILE_NOT_FOUND,
+// PAYLOAD_TOO_LARGE, VALIDATION_FAILED.
+func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out FileOutput, err error) {
+	r, err := reachOf(c)
+	if err == nil && r.driver == 0 {
+		err = staff(c)
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.attach(in) })
+	if err != nil {
+		return out, err
+	}
+	if s.files == nil {
+		return out, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
+	}
+	// Nothing is written to the disk for what would be refused anyway.
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		o, err := find(v, r, Key{OrderID: in.OrderID})
+		if err != nil {
+			return err
+		}
+		_, err = s.work(v, c, s.time(), o).attached(in)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	stored, err := s.files.Put(proofArea, bytes.NewReader(in.File), maxFile, fileKinds[in.Type]...)
+	switch {
+	case errors.Is(err, cloud.ErrFileSize):
+		return out, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
+	case errors.Is(err, cloud.ErrFileKind):
+		f := fields{}
+		f.add("file", "Use JPEG, PNG or WebP for photos and signatures, PDF for documents and MP4 for videos.")
+		return out, f.err()
+	case err != nil:
+		return out, err
+	}
+	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) (err error) {
+		out, err = w.attach(in, stored)
+		return err
+	})
+	if err != nil {
+		// Whether a decision was stored is not known when its answer was lost: what
+		// has no row is swept.
+		var refused *cloud.Error
+		if errors.As(err, &refused) {
+			err = errors.Join(err, s.files.Delete(stored.Path))
+		}
+		return FileOutput{}, err
+	}
+	return out, nil
 }
 
-func (w *work) attach(in AttachInput) error {
+// attached checks a file for an order and is what is kept of it.
+func (w *work) attached(in AttachInput) (cloud.ProofFile, error) {
 	b, err := w.v.Business(w.o.BusinessID)
 	if err != nil {
-		return err
+		return cloud.ProofFile{}, err
 	}
 	f := fields{}
-	f.oneOf("type", in.Type, "photo", "signature", "document", "video")
-	f.required("url", in.Path, 512)
-	if in.Path != "" && (!fs.ValidPath(in.Path) || in.Path == ".") {
-		f.add("url", "This is none of the values allowed here.")
+	if fileKinds[in.Type] == nil {
+		f.add("type", "This is none of the values allowed here.")
 	}
 	status, known := proven[[2]int{in.Service, in.Result}]
 	if !known {
 		f.add("service_type", "This is none of the values allowed here.")
 	}
-	f.text("mime_type", in.MIME, 127)
-	if in.Size < 0 || len(w.o.Files) >= maxFiles {
-		f.add("size", "The value is out of range.")
+	if in.Replaces == 0 && len(w.o.Files) >= maxFiles {
+		f.add("file", "An order has at most 100 files.")
 	}
 	f.place("", in.Latitude, in.Longitude)
 	captured := f.moment("captured_at", in.CapturedAt, b.Location())
 	if err := f.err(); err != nil {
-		return err
+		return cloud.ProofFile{}, err
 	}
-	id, err := w.v.NewID(cloud.FileIDs)
+	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: captured.Truncate(time.Millisecond),
+		Latitude: in.Latitude, Longitude: in.Longitude, By: operator(w.c), AddedAt: w.now}, nil
+}
+
+func (w *work) attach(in AttachInput, stored cloud.StoredFile) (out FileOutput, err error) {
+	file, err := w.attached(in)
 	if err != nil {
-		return err
+		return out, err
 	}
+	if file.ID, err = w.v.NewID(cloud.FileIDs); err != nil {
+		return out, err
+	}
+	file.Path, file.MIME, file.Size = stored.Path, stored.MIME, stored.Size
 	operation, action := actAttach, "added"
 	if in.Replaces != 0 {
-		if _, err := w.drop(in.Replaces); err != nil {
-			return err
+		old, err := w.drop(in.Replaces)
+		if err != nil {
+			return out, err
+		}
+		if w.c.Account.Type == cloud.DriverAccount && old.By.ID != w.c.Account.ID {
+			return out, cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
 		}
 		operation, action = actReplace, "updated"
 	}
-	w.o.Files = append(slices.Clone(w.o.Files), cloud.ProofFile{ID: id, Type: in.Type, Path: in.Path, MIME: in.MIME, Size: in.Size, Event: status.State().Code,
-		Service: in.Service, Result: in.Result, CapturedAt: captured.Truncate(time.Millisecond), Latitude: in.Latitude, Longitude: in.Longitude, By: operator(w.c), AddedAt: w.now})
-	w.tellProof(action, w.o.Files[len(w.o.Files)-1])
-	w.did(operation.by(w.c), w.o.Status, "", nil)
-	return nil
+	w.o.Files = append(slices.Clone(w.o.Files), file)
+	w.ch.Files = append(w.ch.Files, w.kept(file))
+	w.tellProof(action, file)
+	kind := operation.by(w.c)
+	if w.c.Account.Type == cloud.DriverAccount {
+		kind = opUploaded
+	}
+	w.did(kind, w.o.Status, "", nil)
+	show := w.s.shower(w.v, w.c)
+	zone, err := show.zone(w.o.BusinessID)
+	if err != nil {
+		return out, err
+	}
+	out = FileOutput{Result: true, File: show.file(file, zone)}
+	w.ch.Answer = out
+	return out, nil
+}
+
+// opUploaded is the operation of a driver's upload.
+const opUploaded = 2010
+
+func (w *work) kept(f cloud.ProofFile) cloud.KeptFile {
+	return cloud.KeptFile{Path: f.Path, BusinessID: w.o.BusinessID, OrderID: w.o.ID, At: w.now}
 }
 
 // DetachInput names a file of an order.
@@ -122,8 +218,8 @@ type DetachInput struct {
 	FileID  int64         `path:"file_id" json:"-"`
 }
 
-// Detach takes a file away from an order; the stored file stays where it is.
-// Staff may. Errors: ORDER_NOT_FOUND, FILE_NOT_FOUND.
+// Detach takes a file away from an order; the stored file is removed some time
+// later. Staff may. Errors: ORDER_NOT_FOUND, FILE_NOT_FOUND.
 func (s *Service) Detach(ctx context.Context, c cloud.Caller, in DetachInput) (OrderOutput, error) {
 	if err := staff(c); err != nil {
 		return OrderOutput{}, err
@@ -146,5 +242,6 @@ func (w *work) drop(id int64) (cloud.ProofFile, error) {
 	}
 	f := w.o.Files[i]
 	w.o.Files = slices.Delete(slices.Clone(w.o.Files), i, i+1)
+	w.ch.DroppedFiles = append(w.ch.DroppedFiles, w.kept(f))
 	return f, nil
 }

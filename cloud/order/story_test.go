@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store"
@@ -26,13 +28,18 @@ type world struct {
 	db     *store.DB
 	orders *order.Service
 	hooks  *receiver.Service
+	files  *shelf
 
 	admin, staff, customer, other, broker, rival, driver, stranger cloud.Caller
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
 	w := &world{t: t, db: db, hooks: receiver.New(db, open{})}
-	w.orders = order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t), Hooks: w.hooks})
+	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, files.Close()) })
+	w.files = &shelf{Folder: files}
+	w.orders = order.New(order.Config{Store: db, SignFile: signed, Files: w.files, Sealer: storetest.Box(t), Hooks: w.hooks})
 	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}

@@ -119,7 +119,7 @@ func (d *described) show(method, path string, o operation) docsOp {
 	if o.RequestBody != nil {
 		for kind, m := range o.RequestBody.Content {
 			out.Media = append(out.Media, kind)
-			if kind == typeJSON {
+			if kind == typeJSON || len(o.RequestBody.Content) == 1 { // a form
 				out.Body = d.parts(m.Schema)
 				out.Example = indented(m.Example)
 			}

@@ -106,6 +106,8 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
 			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
+			"orders.proof_files.add":            {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
+			"driver.orders.proof_files":         {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
 			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
 			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
@@ -143,7 +145,11 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 				require.Equal(t, first.status, again.status)
 				require.Equal(t, string(first.body), string(again.body), op.Name)
 			}
-			lives.refused(lives.do("POST", c.path, c.token, `{"x":1}`, "Idempotency-Key", "key"), 409, "IDEMPOTENCY_KEY_REUSED")
+			other := `{"x":1}`
+			if op.Upload() != nil {
+				other = strings.Replace(c.body, "signature", "photo", 1)
+			}
+			lives.refused(lives.do("POST", c.path, c.token, other, "Idempotency-Key", "key"), 409, "IDEMPOTENCY_KEY_REUSED")
 		}
 	})
 }
@@ -156,6 +162,20 @@ func pickedUp(t *testing.T, w *webtest.World, id int64) int64 {
 	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
 	return id
 }
+
+// driven gives an order to the driver.
+func driven(t *testing.T, w *webtest.World, id int64) int64 {
+	var o cloud.Order
+	require.NoError(t, w.DB.Look(t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(id)); return err }))
+	o.Status, o.DriverID = cloud.OrderOutForDelivery, 4
+	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	return id
+}
+
+// proofForm is an upload: the header of a picture is enough.
+const proofForm = "--cut\r\nContent-Disposition: form-data; name=\"type\"\r\n\r\nsignature\r\n--cut\r\nContent-Disposition: form-data; name=\"service_type\"\r\n\r\n1\r\n" +
+	"--cut\r\nContent-Disposition: form-data; name=\"service_status\"\r\n\r\n1\r\n--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" +
+	"RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\r\n--cut--\r\n"
 
 // A refusal that says to come again is not the answer for good.
 func TestARefusalToComeAgainIsNotKept(t *testing.T) {

@@ -19,6 +19,7 @@ type query struct {
 	arg    func(name string) string // "*" is the whole query string
 	header func(name string) string
 	body   []byte
+	form   form // of an upload; body is what was given, the same for the same
 }
 
 // bind is the input of a request.
@@ -30,6 +31,11 @@ func (r *route) bind(q *query) catalog.Bind {
 			}
 		}
 		v := reflect.ValueOf(in).Elem()
+		if r.Upload() != nil {
+			if err := r.takeForm(v, q.form); err != nil {
+				return err
+			}
+		}
 		if err := r.fill(v, q); err != nil {
 			return err
 		}

@@ -116,8 +116,17 @@ func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
 
 // read copies what an operation needs out of the request.
 func read(ctx *fasthttp.RequestCtx, op *route) (*query, error) {
-	q := &query{body: bytes.Clone(ctx.Request.Body())}
-	if len(q.body) > 0 {
+	q := &query{}
+	if op.Upload() != nil {
+		var err error
+		if q.form, err = readForm(ctx); err != nil {
+			return nil, err
+		}
+		q.body = q.form.digest()
+	} else {
+		q.body = bytes.Clone(ctx.Request.Body())
+	}
+	if op.Upload() == nil && len(q.body) > 0 {
 		kind, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
 		kind = strings.ToLower(strings.TrimSpace(kind))
 		if kind != "" && kind != "application/json" && !slices.Contains(op.Media, kind) {
@@ -158,6 +167,7 @@ func read(ctx *fasthttp.RequestCtx, op *route) (*query, error) {
 type reply struct {
 	status  int
 	body    []byte
+	stream  *catalog.Stream // in place of body
 	headers [][2]string
 	kind    string
 	etag    bool
@@ -176,12 +186,15 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k cat
 		}
 		return reply{err: err, again: a.Replayed}
 	}
+	if a.Status == 0 {
+		a.Status = cmp.Or(op.Status, fasthttp.StatusOK)
+	}
+	if file, ok := a.Body.(catalog.Stream); ok {
+		return reply{status: a.Status, stream: &file, headers: a.Headers, kind: a.Type}
+	}
 	body, err := encode(a.Body)
 	if err != nil {
 		return reply{err: fmt.Errorf("encode answer of %s: %w", op.Name, err)}
-	}
-	if a.Status == 0 {
-		a.Status = cmp.Or(op.Status, fasthttp.StatusOK)
 	}
 	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About, again: a.Replayed}
 }
@@ -241,6 +254,10 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, op *route, r reply) {
 	ctx.SetStatusCode(r.status)
 	if ctx.SetContentType("application/json; charset=utf-8"); r.kind != "" {
 		ctx.SetContentType(r.kind)
+	}
+	if r.stream != nil {
+		ctx.SetBodyStream(r.stream, int(r.stream.Size))
+		return
 	}
 	tag := ""
 	if r.etag {

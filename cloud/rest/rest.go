@@ -73,6 +73,8 @@ type Server struct {
 	stop    context.CancelFunc
 	answers *answers
 	routes  []route
+	// transfers are the rows whose bodies are files.
+	transfers []*catalog.Operation
 
 	mu      sync.Mutex // of what follows
 	ln      net.Listener
@@ -94,10 +96,13 @@ func New(cfg Config) *Server {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))
+		if op.Upload() != nil || op.Streams() {
+			s.transfers = append(s.transfers, &op)
+		}
 	}
 	s.http = &fasthttp.Server{
 		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
-		MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		HeaderReceived: s.received, MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		Concurrency: concurrency, MaxConnsPerIP: max(cfg.MaxConnsPerIP, 0), DisablePreParseMultipartForm: true, CloseOnShutdown: true,
 		TCPKeepalive: true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
 	}

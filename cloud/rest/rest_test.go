@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	routes "github.com/postern-io/postern/cloud/route"
@@ -81,9 +82,12 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known, Unavailable: o.Unavailable})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
 	receivers := receiver.New(w.DB, guard{})
-	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t)})
+	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, files.Close()) })
+	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB), Orders: orders, Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
+		Tracking: tracking.New(w.DB).SignFiles(files.Address), Files: files, Orders: orders, Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished
@@ -116,6 +120,9 @@ func (r *rig) do(method, path, token, body string, headers ...string) got {
 	}
 	if body != "" {
 		req.Header.SetContentType("application/json")
+		if first, _, form := strings.Cut(body, "\r\n"); form && strings.HasPrefix(first, "--") {
+			req.Header.SetContentType("multipart/form-data; boundary=" + first[2:])
+		}
 		req.SetBodyString(body)
 	}
 	for i := 0; i < len(headers); i += 2 {

@@ -143,7 +143,7 @@ func TestRoutesAreBoundToTheirTenant(t *testing.T) {
 			token = stranger
 		}
 		body := map[string]string{"routes.add": `{"order_ids":[` + id + `]}`, "routes.remove": `{"order_ids":[` + id + `]}`, "driver.orders.pickup": `{"result":"success"}`,
-			"driver.orders.deliver": `{"result":"success"}`}[op.Name]
+			"driver.orders.deliver": `{"result":"success"}`, "driver.orders.proof_files": proofForm}[op.Name]
 		ask := func(route, order, driver string) got {
 			return r.do(op.Method, strings.NewReplacer("{route_id}", route, "{order_id}", order, "{driver_id}", driver).Replace(op.Path), token, body)
 		}
@@ -163,7 +163,7 @@ func TestRoutesAreBoundToTheirTenant(t *testing.T) {
 			require.Equal(t, 404, theirs.status, op.Name)
 		}
 	}
-	require.Equal(t, 19, tried)
+	require.Equal(t, 20, tried)
 	mine := r.route(r.w.OtherAdmin, `{"date":"2026-12-01"}`)
 	g := r.do("POST", mine+"/orders", r.w.OtherAdmin, `{"order_ids":[`+id+`,777777]}`)
 	require.Equal(t, []string{"ORDER_NOT_FOUND", "ORDER_NOT_FOUND"}, codesOf(g))

@@ -208,7 +208,8 @@ func (s *Service) Pickup(ctx context.Context, c cloud.Caller, p PickupInput) (Or
 
 // Deliver is what came of a stop at the recipient: all packages handed over,
 // some of them, or a failure. Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT,
-// VALIDATION_FAILED.
+// VALIDATION_FAILED, and PROOF_REQUIRED while a photo or signature that the
+// order asks for is not uploaded.
 func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (OrderOutput, error) {
 	if err := in.check(redelivery, reschedule, refused); err != nil {
 		return OrderOutput{}, err
@@ -216,13 +217,31 @@ func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (
 	return s.drive(ctx, c, in.OrderID, func(t *task, o cloud.Order) ([]order.MoveInput, error) {
 		moves, err := in.failed(o), in.ahead(t, o)
 		if in.Result == "success" {
-			moves, err = in.delivered(o)
+			if moves, err = in.delivered(o); err == nil {
+				err = lacking(o)
+			}
 		}
 		if err == nil {
 			moves[0].Place = in.place(o)
 		}
 		return moves, err
 	})
+}
+
+// lacking says which files a delivery of the order must have first.
+func lacking(o cloud.Order) error {
+	var missing []string
+	need := func(wanted bool, kind string) {
+		if wanted && !slices.ContainsFunc(o.Files, func(f cloud.ProofFile) bool { return f.Type == kind && f.Event == otep.Delivered }) {
+			missing = append(missing, kind)
+		}
+	}
+	need(o.PhotoRequired, "photo")
+	need(o.SignatureRequired, "signature")
+	if missing == nil {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeProof, Details: map[string]any{"missing": missing}}
 }
 
 // delivered are the moves of packages that were handed over: some of those that

@@ -70,6 +70,7 @@ const (
 	codeForbidden     = "FORBIDDEN"
 	codeType          = "ACCOUNT_TYPE_NOT_ALLOWED"
 	codeAnonymous     = "UNAUTHENTICATED"
+	codeProof         = "PROOF_REQUIRED"
 	codeInvalid       = "VALIDATION_FAILED"
 	maxOrders         = 500
 	defaultPage       = 20

@@ -37,7 +37,7 @@ var notBuilt = []string{"order_chat", "ops_agent", "sms_marketing"}
 func (s *Server) faces() error {
 	service := auth.New(s.Store)
 	gate := auth.NewGate(service, auth.GateConfig{})
-	parcels := tracking.New(s.Store)
+	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known,
 		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable)})
 	var languages []string
@@ -47,7 +47,7 @@ func (s *Server) faces() error {
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
 	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Enrol: s.enrol})
+		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})

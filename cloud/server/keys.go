@@ -2,7 +2,9 @@ package server
 
 import (
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +67,13 @@ func makeKeys(path string) (Keys, error) {
 		return k, fmt.Errorf("keep keys: %w", err)
 	}
 	return k, nil
+}
+
+// files signs addresses of files.
+func (k Keys) files() []byte {
+	m := hmac.New(sha256.New, k.Server)
+	m.Write([]byte("addresses of files"))
+	return m.Sum(nil)
 }
 
 func (k Keys) signing() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Signing) }

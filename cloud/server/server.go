@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
@@ -37,6 +40,7 @@ import (
 // Config is what New needs. The zero Config with a Dir runs.
 type Config struct {
 	Dir      string // data folder: database and keys
+	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node; empty: the host's
 	BaseURL  string // public address, for links; empty: from the request
@@ -79,6 +83,7 @@ type Server struct {
 	Signer   *signature.Signer
 	Store    *store.DB
 	Box      *seal.Box
+	Files    *object.Folder
 	Devices  *device.Service
 	Lockers  *locker.Service
 	Webhooks *webhook.Dispatcher
@@ -128,13 +133,16 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Box, err = seal.New(s.Keys.Seal); err != nil {
 		return nil, err
 	}
+	if s.Files, err = object.Open(cmp.Or(cfg.Objects, filepath.Join(cfg.Dir, "files")), s.Keys.files()); err != nil {
+		return nil, err
+	}
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Session: cfg.Session, Log: cfg.Log})
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
 	s.receivers = receiver.New(s.Store, guard{s.Guard})
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Files: s.Files, SignFile: s.Files.Address})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres
@@ -148,7 +156,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain})
 	if err != nil {
-		return nil, errors.Join(err, s.Store.Close())
+		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Devices.SetSender(s.Broker)
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
@@ -160,12 +168,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
 	if cfg.OTLPEndpoint != "" {
 		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
-			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
+			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 		}
 		s.Store.OnCommit(s.traces.Committed)
 	}
 	if err := s.faces(); err != nil {
-		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close())
+		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	return s, nil
 }
@@ -215,6 +223,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
 	run("calls", s.line.Forget)
+	run("files", s.sweepFiles)
 	if s.traces != nil {
 		run("traces", s.traces.Run)
 	}
@@ -241,7 +250,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	stop()
 	wg.Wait()
 	s.stop()
-	return errors.Join(err, s.Store.Close())
+	return errors.Join(err, s.Store.Close(), s.Files.Close())
 }
 
 func (s *Server) listen(ln Listeners) error {

@@ -17,13 +17,13 @@ const (
 
 	sqlSaveOrder = `INSERT INTO orders (
   id, business_id, customer_id, number_key, ref, type, status_id, scheduled_date, priority, warehouse_id,
-  route_id, driver_id, broker_id, created_at, updated_at, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+  route_id, driver_id, broker_id, created_at, updated_at, status_at, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT (id) DO UPDATE SET
   customer_id = excluded.customer_id, ref = excluded.ref, type = excluded.type, status_id = excluded.status_id,
   scheduled_date = excluded.scheduled_date, priority = excluded.priority, warehouse_id = excluded.warehouse_id,
   route_id = excluded.route_id, driver_id = excluded.driver_id, broker_id = excluded.broker_id,
-  updated_at = excluded.updated_at, body = excluded.body
+  updated_at = excluded.updated_at, status_at = excluded.status_at, body = excluded.body
 WHERE orders.business_id = excluded.business_id`
 	sqlSaveOrderPackage = `INSERT INTO order_package (id, order_id, business_id, number_key, external_key) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET external_key = excluded.external_key WHERE order_package.external_key <> excluded.external_key`
@@ -50,6 +50,7 @@ var dropped = []string{
 	`DELETE FROM interception WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM order_operation WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM route_stop WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM kept_file WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`,
 }
 
 // orderSorts are the columns that a list may be in the order of.
@@ -106,7 +107,7 @@ func (w *writer) orders(c *cloud.Changes) {
 	}
 	for _, o := range c.Orders {
 		w.add(mustExist, sqlSaveOrder, int64(o.ID), int64(o.BusinessID), int64(o.CustomerID), numberKey(o.Number), o.Ref, string(o.Type), int64(o.Status),
-			o.ScheduledDate, o.Priority, o.WarehouseID, o.RouteID, int64(o.DriverID), int64(o.BrokerID), ms(o.CreatedAt), ms(o.UpdatedAt), text(o))
+			o.ScheduledDate, o.Priority, o.WarehouseID, o.RouteID, int64(o.DriverID), int64(o.BrokerID), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.Since()), text(o))
 		for _, p := range o.Packages {
 			w.add(anything, sqlSaveOrderPackage, int64(p.ID), int64(o.ID), int64(o.BusinessID), numberKey(p.Number), numberKey(p.ExternalNumber))
 		}

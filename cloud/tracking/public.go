@@ -39,7 +39,7 @@ type PublicOutput struct {
 	StopsBefore    *int        `json:"stops_before"`
 	Recipient      Recipient   `json:"recipient" graphql:"JSON"`
 	Carrier        Carrier     `json:"carrier" graphql:"JSON"`
-	Driver         *struct{}   `json:"driver" graphql:"JSON"`
+	Driver         *Driver     `json:"driver" graphql:"JSON"`
 	Packages       []Package   `json:"packages" graphql:"[JSON!]"`
 	Events         []Event     `json:"events" graphql:"!"` // newest first
 	Proof          Proof       `json:"proof" graphql:"JSON"`
@@ -84,6 +84,13 @@ type (
 		Name    *string `json:"name"`
 		LogoURL *string `json:"logo_url"`
 		Phone   *string `json:"phone"`
+	}
+	// Driver is who is on the way. Where that is, is not kept.
+	Driver struct {
+		FirstName string   `json:"first_name"`
+		Latitude  *float64 `json:"latitude"`
+		Longitude *float64 `json:"longitude"`
+		UpdatedAt *string  `json:"updated_at"`
 	}
 	// Package is the parcel itself.
 	Package struct {
@@ -184,7 +191,7 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 			return err
 		}
 		if p.shipment.OrderID != 0 {
-			return order(v, p, in.Verify, &out)
+			return s.order(v, c, p, in.Verify, &out)
 		}
 		return delivery(v, p, in.Verify, &out, &pack)
 	})
@@ -215,45 +222,6 @@ func business(v cloud.View, p parcel, out *PublicOutput) error {
 	}
 	out.Carrier = Carrier{Code: cloud.OrNull(prov.Code), Name: cloud.OrNull(prov.Name)}
 	return err
-}
-
-// order fills in what the parcel's order tells.
-func order(v cloud.View, p parcel, verify string, out *PublicOutput) error {
-	o, err := v.Order(p.shipment.BusinessID, p.shipment.OrderID)
-	if errors.Is(err, cloud.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	kind, id, name := string(o.Type), int(o.Status), o.Status.String()
-	out.OrderRef, out.Family, out.Type, out.OrderStatusID, out.OrderStatus = cloud.OrNull(o.Ref), cloud.LocalDelivery, &kind, &id, &name
-	out.ScheduledDate, out.ETA = cloud.OrNull(o.ScheduledDate), cloud.Stamp(o.ETA, out.Zone)
-	if o.WindowStart != "" {
-		out.TimeWindow = &TimeWindow{Start: o.WindowStart, End: o.WindowEnd}
-	}
-	for _, x := range o.Packages {
-		status := string(x.Status)
-		out.Packages = append(out.Packages, Package{TrackingNumber: x.Number, Status: &status, Weight: cloud.OrNull(x.Weight), WeightUnit: x.WeightUnit})
-	}
-	if out.Carrier.Name == nil && o.SelfDelivery {
-		out.Carrier = Carrier{Name: cloud.OrNull(out.Business.Name), Phone: out.Business.SupportPhone}
-	}
-	out.Proof.Available = slices.ContainsFunc(o.Files, func(f cloud.ProofFile) bool { return f.Event == otep.Delivered })
-	if a := o.Recipient; a != nil {
-		out.Recipient = consignee(*a, p.owner || verified(a.Phone, verify))
-	}
-	return nil
-}
-
-// consignee is who an order is for: in full for those who may see it.
-func consignee(a cloud.Address, whole bool) Recipient {
-	r := Recipient{Name: cloud.OrNull(a.Name), City: cloud.OrNull(a.City), Province: cloud.OrNull(a.Province), PostalCode: cloud.OrNull(a.PostalCode),
-		Country: cloud.OrNull(a.Country)}
-	if !whole {
-		r.Name, r.PostalCode = cloud.OrNull(maskName(a.Name)), cloud.OrNull(maskPostalCode(a.PostalCode))
-	}
-	return r
 }
 
 // delivery fills in what the parcel's locker delivery tells.

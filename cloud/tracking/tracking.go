@@ -33,10 +33,20 @@ type Store interface {
 }
 
 // Service is the feature.
-type Service struct{ store Store }
+type Service struct {
+	store Store
+	sign  func(path string, until time.Time) string // nil: files have no addresses
+}
 
 // New builds the service.
 func New(s Store) *Service { return &Service{store: s} }
+
+// SignFiles says how a stored file gets an address, without the host, that can
+// be used until then. Call it before the service is used. It returns s.
+func (s *Service) SignFiles(sign func(path string, until time.Time) string) *Service {
+	s.sign = sign
+	return s
+}
 
 // publicFor is how long a parcel stays public after its end.
 const publicFor = 180 * 24 * time.Hour

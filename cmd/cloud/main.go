@@ -38,6 +38,7 @@ type options struct {
 	TLSCert        *string  `help:"Certificate chain, PEM." placeholder:"FILE"`
 	TLSKey         *string  `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
 	Data           *string  `help:"Folder of keys and, with SQLite, the database." placeholder:"DIR"`
+	Objects        *string  `env:"POSTERN_OBJECTS" help:"Folder of uploaded files; with several nodes one that all of them share. Default: files in the data folder." placeholder:"DIR"`
 	Database       *string  `env:"POSTERN_DATABASE" help:"postgres://… or a file; empty: SQLite in the data folder. It may hold a password: better use the environment or --database-file." placeholder:"URL"`
 	DatabaseFile   *string  `help:"File that holds the database's address." placeholder:"FILE"`
 	BaseURL        *string  `help:"Public address, for links." placeholder:"URL"`

@@ -106,6 +106,25 @@ func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
 	require.Contains(t, out, "database: set")
 }
 
+func TestTheFolderOfFilesIsASetting(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "cloud.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("objects: /srv/a\n"), 0o600))
+	out, err := program(t, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, `files in data/cloud/files`)
+	out, err = program(t, "-config", file, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "files in /srv/a")
+	t.Setenv("POSTERN_OBJECTS", "/srv/b")
+	out, err = program(t, "-config", file, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "files in /srv/b")
+	out, err = program(t, "-config", file, "-objects", "/srv/c", "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "files in /srv/c")
+}
+
 func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

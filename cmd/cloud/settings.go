@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -33,7 +35,8 @@ type settings struct {
 		Key  string `yaml:"key" json:"key"`
 	} `yaml:"tls" json:"tls"`
 	Data         string `yaml:"data" json:"data"`
-	Database     string `yaml:"database" json:"-"` // may hold a password
+	Objects      string `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
+	Database     string `yaml:"database" json:"-"`      // may hold a password
 	DatabaseFile string `yaml:"database_file" json:"database_file"`
 	BaseURL      string `yaml:"base_url" json:"base_url"`
 	Node         string `yaml:"node" json:"node"`
@@ -66,7 +69,7 @@ func load(opt options) (settings, error) {
 	}
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
-		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
+		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
 		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
@@ -217,7 +220,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
+	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
 }
 
@@ -227,6 +230,6 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
-	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; database: %s",
-		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, database)
+	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s",
+		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database)
 }

@@ -60,6 +60,7 @@ function make(name, attributes, ...children) {
 async function equip(place) {
   const all = await description();
   const operation = all.paths[place.dataset.path][place.dataset.method.toLowerCase()];
+  if (operation.requestBody && !operation.requestBody.content["application/json"]) return; // files are not sent from here
   const made = document.getElementById("call").content.cloneNode(true);
   const form = made.querySelector("form");
   const said = made.querySelector(".said");

@@ -123,6 +123,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Interceptions":            interceptions,
 		"Routes":                   routes,
 		"Drivers":                  drivers,
+		"Concerns":                 concerns,
+		"KeptFiles":                keptFiles,
 		"IDs":                      ids,
 		"OutboxLifecycle":          outboxLifecycle,
 		"OutboxLog":                outboxLog,

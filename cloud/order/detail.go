@@ -1,0 +1,98 @@
+package order
+
+import (
+	"context"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// DetailInput asks for one order, and for what is kept beside it.
+type DetailInput struct {
+	Key
+	Include []string
+}
+
+// DetailOutput shows an order. The members beside it are there when they were
+// asked for.
+type DetailOutput struct {
+	OrderOutput
+	Tracking      *otep.Timeline     `json:"tracking,omitempty"`
+	Operations    []OperationBody    `json:"operation_events,omitzero"` // oldest first
+	Interceptions []InterceptionBody `json:"interceptions,omitzero"`    // oldest first
+}
+
+// Blocks beside an order. The first three are in the order itself.
+const (
+	withPackages      = "packages"
+	withProof         = "proof"
+	withPrice         = "price"
+	withTracking      = "tracking"
+	withOperations    = "operation_events"
+	withInterceptions = "interception"
+)
+
+// Detail shows one order with blocks beside it. Drivers are not told who did
+// what. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, VALIDATION_FAILED of an
+// unknown block, ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (out DetailOutput, err error) {
+	f := fields{}
+	for _, name := range in.Include {
+		f.oneOf("include", name, withPackages, withProof, withPrice, withTracking, withOperations, withInterceptions)
+	}
+	if err := f.err(); err != nil {
+		return out, err
+	}
+	wants := func(name string) bool { return slices.Contains(in.Include, name) }
+	if c.Account.Type == cloud.DriverAccount && (wants(withOperations) || wants(withInterceptions)) {
+		return out, cloud.E(cloud.Forbidden, codeType)
+	}
+	if out.OrderOutput, err = s.Find(ctx, c, in.Key); err != nil {
+		return DetailOutput{}, err
+	}
+	id := out.Order.OrderID
+	if wants(withTracking) {
+		if out.Tracking, err = s.tracked(ctx, c, id); err != nil {
+			return DetailOutput{}, err
+		}
+	}
+	if wants(withOperations) {
+		done, err := s.Operations(ctx, c, OperationsInput{Key: Key{OrderID: id}, PerPage: maxPage})
+		if err != nil {
+			return DetailOutput{}, err
+		}
+		out.Operations = done.Events
+	}
+	if wants(withInterceptions) {
+		stops, err := s.Interceptions(ctx, c, OrderRef{OrderID: id})
+		if err != nil {
+			return DetailOutput{}, err
+		}
+		out.Interceptions = stops.Interceptions
+	}
+	return out, nil
+}
+
+// tracked is an order's timeline, oldest event first, with labels in the
+// caller's language.
+func (s *Service) tracked(ctx context.Context, c cloud.Caller, id cloud.OrderID) (*otep.Timeline, error) {
+	var t otep.Timeline
+	err := s.store.Look(ctx, func(v cloud.View) error {
+		w := s.work(v, c, s.time(), cloud.Order{ID: id, BusinessID: c.Account.BusinessID})
+		l, err := w.timeline()
+		if err != nil {
+			return err
+		}
+		t = l.fold()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Events {
+		t.Events[i].StatusLabel = locale.Status(c.Language, t.Events[i].StatusCode)
+	}
+	return &t, nil
+}

@@ -1,0 +1,154 @@
+package rest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// Bounds of a form. Uploads and downloads may take longer than other calls.
+const (
+	maxText      = 8 << 10 // bytes of a part that is no file
+	maxParts     = 32
+	maxForm      = catalog.MaxUpload + 64<<10
+	transferTime = 5 * time.Minute
+)
+
+// received lets uploads of callers with a token be long, and gives uploads and
+// downloads time.
+func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+	path, _, _ := strings.Cut(string(h.RequestURI()), "?")
+	for _, r := range s.transfers {
+		if r.Method != string(h.Method()) || !sameShape(r.Path, path) {
+			continue
+		}
+		if r.Streams() {
+			c.WriteTimeout = transferTime
+		} else if len(h.Peek("Authorization")) > 0 {
+			c.MaxRequestBodySize, c.ReadTimeout = maxForm, transferTime
+		}
+		break
+	}
+	return c
+}
+
+// sameShape reports whether an address is one of a pattern with {names}.
+func sameShape(pattern, path string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i, w := range want {
+		if w != got[i] && !strings.HasPrefix(w, "{") {
+			return false
+		}
+	}
+	return true
+}
+
+// form is a body of multipart/form-data.
+type form struct {
+	texts map[string]string
+	file  []byte
+	given bool // there was a file
+}
+
+// readForm reads the form of a request. Of parts with one name the first counts.
+// Errors: UNSUPPORTED_MEDIA_TYPE, BAD_REQUEST, PAYLOAD_TOO_LARGE.
+func readForm(ctx *fasthttp.RequestCtx) (form, error) {
+	kind, params, err := mime.ParseMediaType(string(ctx.Request.Header.ContentType()))
+	boundary := params["boundary"]
+	if err != nil || kind != catalog.FormType || boundary == "" || len(ctx.Request.Header.ContentEncoding()) > 0 {
+		return form{}, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+	}
+	return parseForm(ctx.Request.Body(), boundary)
+}
+
+// parseForm keeps nothing of body.
+func parseForm(body []byte, boundary string) (form, error) {
+	f := form{texts: map[string]string{}}
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	for n := 0; ; n++ {
+		p, err := r.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return f, nil
+		}
+		if err != nil || n == maxParts {
+			return form{}, cloud.E(cloud.Malformed, "BAD_REQUEST")
+		}
+		if err := f.take(p); err != nil {
+			return form{}, err
+		}
+	}
+}
+
+func (f *form) take(p *multipart.Part) error {
+	name, limit := p.FormName(), maxText
+	if name == "file" {
+		limit = catalog.MaxUpload
+	}
+	raw, err := io.ReadAll(io.LimitReader(p, int64(limit)+1))
+	switch {
+	case err != nil:
+		return cloud.E(cloud.Malformed, "BAD_REQUEST")
+	case len(raw) > limit:
+		return cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
+	case name == "file":
+		if !f.given {
+			f.file, f.given = raw, true
+		}
+		return nil
+	case !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0:
+		return cloud.E(cloud.Malformed, "BAD_REQUEST")
+	}
+	if _, twice := f.texts[name]; !twice {
+		f.texts[name] = string(raw)
+	}
+	return nil
+}
+
+// digest is the same for the same form, however its parts are put together.
+func (f form) digest() []byte {
+	h := sha256.New()
+	part := func(b []byte) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
+		h.Write(b)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
+		part([]byte(name))
+		part([]byte(f.texts[name]))
+	}
+	part(f.file)
+	return h.Sum(nil)
+}
+
+// takeForm fills an input from a form.
+func (r *route) takeForm(v reflect.Value, f form) error {
+	if len(f.file) == 0 {
+		return invalid("file", "This is required.")
+	}
+	v.FieldByIndex(r.Upload()).SetBytes(f.file)
+	for _, m := range r.Members() {
+		if text := f.texts[m.Name]; m.Place == "" && text != "" && !catalog.SetText(v.FieldByIndex(m.Field.Index), text) {
+			return invalid(m.Name, wrongType)
+		}
+	}
+	return nil
+}

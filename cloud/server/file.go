@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+	"time"
+)
+
+// sweepEvery is how often files are looked for that nothing needs any more.
+const sweepEvery = 6 * time.Hour
+
+// sweepFiles removes files without a row until ctx ends. Another node may do the
+// same in the same folder.
+func (s *Server) sweepFiles(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		n, err := s.Files.Sweep(ctx, s.Store.ListKeptFiles)
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("files that nothing needs cannot be removed now", "err", err)
+		}
+		if n > 0 {
+			s.log.Info("removed files that nothing needs", "files", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
