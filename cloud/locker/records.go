@@ -352,7 +352,10 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		return err
 	}
 	w.touch(d)
-	if len(deposited) == 0 {
+	// What lies in compartments that a correction left closed stays deposited.
+	inside := d.Status == cloud.DeliveryCorrecting && len(failed) > 0 &&
+		slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
+	if len(deposited) == 0 && !inside {
 		if d.Status == cloud.DeliveryCorrecting && len(failed) > 0 {
 			return w.takenOut(r, o, d)
 		}

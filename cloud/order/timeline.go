@@ -71,11 +71,15 @@ func (l *line) universal() otep.Code {
 // have been on the way in between, it says so first. A source may have told
 // already what we are about to.
 func (l *line) tell(code otep.Code, source, reason string, at, now time.Time) {
-	if !l.mayFollow(code) {
-		if !l.mayFollow(otep.OutForDelivery) || !otep.Transition(otep.OutForDelivery, code) {
-			return
-		}
+	next := code
+	if code == otep.AvailableForPickup {
+		next = otep.DeliveryFailed // it was brought, and whatever comes of it may follow
+	}
+	switch {
+	case !l.mayFollow(next) && l.mayFollow(otep.OutForDelivery) && otep.Transition(otep.OutForDelivery, next):
 		l.add(otep.OutForDelivery, source, "", at, now)
+	case !l.mayFollow(code):
+		return
 	}
 	l.add(code, source, reason, at, now)
 }
