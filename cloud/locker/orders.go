@@ -12,8 +12,8 @@ import (
 // link finds out whether package i of a delivery is one of an order's: by its
 // own number, the order's, or a carrier's for either, of several the newest
 // order's. Only orders of the device's business count. path is the input's field.
-// Error: VALIDATION_FAILED for a second order in one delivery, and for what the
-// delivery has already by another number.
+// Error: VALIDATION_FAILED for a second order in one delivery, and for what is
+// listed by another number already.
 func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) error {
 	if s.cfg.Orders == nil {
 		return nil
@@ -39,7 +39,7 @@ func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) erro
 		case other.OrderID != o.ID:
 			f.add(path, "The tracking_number belongs to another order than the other packages.")
 		case other.OrderPackage == p.OrderPackage || other.OrderPackage == 0 || p.OrderPackage == 0:
-			f.add(path, "The tracking_number is another one of a package that is listed already.")
+			f.add(path, "The tracking_number is listed twice.")
 		}
 	}
 	p.OrderID = o.ID

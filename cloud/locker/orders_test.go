@@ -323,6 +323,11 @@ func TestParcelsOfOrders(t *testing.T) {
 		a := s.open()
 		s.settle(a)
 		s.takeOut(a, 0)
+		d := s.find()
+		require.Equal(s.t, cloud.DeliveryDelivered, d.Status, "the other one is where it was")
+		require.True(s.t, d.PickupCodeActive)
+		require.Equal(s.t, []cloud.PackageStatus{cloud.PackageFailed, cloud.PackageInCompartment}, []cloud.PackageStatus{d.Packages[0].Status, d.Packages[1].Status})
+		require.Equal(s.t, []uint{a.Doors[1]}, s.listed(wire.CodePickup)[0].Doors, "and the code opens it")
 		s.is(cloud.OrderInLocker, "failed in_locker", "out_for_delivery x-available_for_pickup")
 		s.takeOut(a, 1)
 		s.is(cloud.OrderDeliveryFailed, "failed failed", "out_for_delivery x-available_for_pickup x-removed_from_device")
@@ -481,7 +486,7 @@ func TestNumbersThatLeadToOrders(t *testing.T) {
 		require.Equal(s.t, []string{"packages.1.tracking_number: The tracking_number belongs to another order than the other packages."}, field(err))
 		for _, twice := range [][]string{{"UPS-2", s.made.Packages[1].Number}, {s.made.Number, "UPS-2"}, {"UPS-2", s.made.Number}} {
 			_, err = s.bring("R-4", twice...)
-			require.Equal(s.t, []string{"packages.1.tracking_number: The tracking_number is another one of a package that is listed already."}, field(err))
+			require.Equal(s.t, []string{"packages.1.tracking_number: The tracking_number is listed twice."}, field(err))
 		}
 		require.Nil(s.t, s.cellsOf("R-4"), "nothing is kept of what was refused")
 

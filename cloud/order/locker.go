@@ -161,7 +161,7 @@ func (w *work) owed(which []cloud.PackageID) (out []cloud.OrderPackage) {
 }
 
 func over(s cloud.OrderPackageStatus) bool {
-	return s == cloud.OrderPackageDelivered || s == cloud.OrderPackageReturned || s == cloud.OrderPackageCancelled || s == cloud.OrderPackageLost
+	return s == cloud.OrderPackageDelivered || s == cloud.OrderPackageLost
 }
 
 // LockerRef is the latest locker delivery of an order.
