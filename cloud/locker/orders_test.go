@@ -429,6 +429,18 @@ func TestParcelsOfOrders(t *testing.T) {
 		require.Equal(s.t, "information_submitted out_for_delivery x-available_for_pickup delivery_failed x-available_for_pickup delivered", s.codes())
 		require.Equal(s.t, cloud.OrderPackageDelivered, s.now().Packages[1].Status)
 	})
+	// The number leads to the order's own timeline, which is not made of records.
+	f("brought under the order's number", 2, func(s *parcels) {
+		require.NoError(s.t, s.cancel())
+		d, err := s.bring("R-2", s.made.Number)
+		require.NoError(s.t, err)
+		s.code = d.DeliveryNumber
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_l", Kind: wire.OpenDeposit, Doors: []uint{1}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code})
+		s.settle(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_l", Doors: []uint{1}, Packages: map[uint][]string{1: {s.made.Number}}}})
+		s.is(cloud.OrderInLocker, "in_locker in_locker", "out_for_delivery x-available_for_pickup")
+		s.pickUp("op_q", 4, nil, 1)
+		s.is(cloud.OrderDelivered, "delivered delivered", "out_for_delivery x-available_for_pickup delivered")
+	})
 	f("failed doors move nothing", 1, func(s *parcels) {
 		s.failDoors()
 		s.is(cloud.OrderNew, "created", "")
