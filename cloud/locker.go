@@ -3,6 +3,7 @@ package cloud
 import (
 	"time"
 
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -153,6 +154,20 @@ type Package struct {
 	GridID         GridID // 0 when none
 	Status         PackageStatus
 	FailureCode    string
+	// OrderID is the order that the package belongs to, 0 when it has a timeline
+	// of its own, and OrderPackage which of its packages it is, 0 the whole order.
+	OrderID      OrderID
+	OrderPackage PackageID
+}
+
+// OrderID is the order whose packages the delivery brings, 0 for none.
+func (d Delivery) OrderID() OrderID {
+	for _, p := range d.Packages {
+		if p.OrderID != 0 {
+			return p.OrderID
+		}
+	}
+	return 0
 }
 
 // Opening is one unlocking of doors until they are closed again, as the cloud
@@ -243,3 +258,33 @@ type Exception struct {
 	ClosedAt      time.Time
 	ClosedBy      string
 }
+
+// LockerNews is what happened to packages of an order on their way through a
+// cabinet. Nobody can refuse it.
+type LockerNews struct {
+	Kind       LockerNewsKind
+	BusinessID BusinessID
+	OrderID    OrderID
+	Packages   []PackageID // a 0 among them stands for all that the order has
+	DeliveryID DeliveryID
+	Device     Operator // who says so
+	DeviceCode string
+	Place      *otep.Location
+	At         time.Time
+	// Approximate is set when the cabinet's clock was not to be relied on.
+	Approximate bool
+}
+
+// LockerNewsKind is a kind of news.
+type LockerNewsKind string
+
+// Kinds of news.
+const (
+	LockerAnnounced LockerNewsKind = "announced" // a delivery was made for them
+	LockerOpened    LockerNewsKind = "opened"    // a door, for their deposit
+	LockerDeposited LockerNewsKind = "deposited"
+	LockerCollected LockerNewsKind = "collected"
+	LockerOverdue   LockerNewsKind = "overdue" // not collected in time; they stay and may be collected
+	LockerExpired   LockerNewsKind = "expired" // not brought in time
+	LockerRemoved   LockerNewsKind = "removed" // taken out, but not by who was to collect them
+)

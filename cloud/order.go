@@ -84,6 +84,9 @@ type Order struct {
 	// AssignmentID is the active assignment, 0 when there is none.
 	AssignmentID AssignmentID
 
+	// DeliveryID is the latest locker delivery with packages of the order, 0 when
+	// there was none.
+	DeliveryID DeliveryID
 	// InterceptionID is the latest interception, open or not.
 	InterceptionID InterceptionID
 	Files          []ProofFile

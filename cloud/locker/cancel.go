@@ -205,7 +205,7 @@ func (w *Work) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 			p.FailureCode = d.FailureCode
 		}
 		p.Status, p.GridID = cloud.PackageFailed, 0
-		if err := w.trackLoss(r, o, p); err != nil {
+		if err := w.trackLoss(r, o, d, p); err != nil {
 			return err
 		}
 	}

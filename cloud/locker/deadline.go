@@ -93,6 +93,9 @@ func (w *Work) expireUnused(d *cloud.Delivery) error {
 	}
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredUnused, d.DeliverBefore
 	w.touch(d)
+	for i := range d.Packages {
+		w.toOrder(cloud.LockerExpired, d, &d.Packages[i], d.ExpiredAt, false)
+	}
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
@@ -132,8 +135,13 @@ func (w *Work) expireOverdue(d *cloud.Delivery) error {
 	if err := w.raise(Occurrence{OccurredAt: d.DueAt}, source, exOverdue, wire.SeverityLow, d, door, "not collected in time"); err != nil {
 		return err
 	}
-	for _, p := range d.Packages {
-		if p.Status == cloud.PackageInCompartment {
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		switch {
+		case p.Status != cloud.PackageInCompartment:
+		case p.OrderID != 0:
+			w.toOrder(cloud.LockerOverdue, d, p, d.DueAt, false)
+		default:
 			if err := w.trackOverdue(p.TrackingNumber, d.DueAt); err != nil {
 				return err
 			}

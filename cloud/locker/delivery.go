@@ -343,6 +343,9 @@ func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 	ch := &cloud.Changes{}
 	for i, p := range in.Packages {
 		d.Packages = append(d.Packages, newPackage(i, p))
+		if err := s.link(v, &d, i, "packages."+strconv.Itoa(i)+".tracking_number"); err != nil {
+			return nil, 0, err
+		}
 	}
 	rows, err := v.Compartments(device.ID)
 	if err != nil {
@@ -361,10 +364,8 @@ func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 			ch.Compartments = append(ch.Compartments, *c)
 		}
 	}
-	for i := range d.Packages {
-		if err := announce(v, ch, c, d, i, now); err != nil {
-			return nil, 0, err
-		}
+	if err := s.announceAll(v, ch, c, &d, device, now); err != nil {
+		return nil, 0, err
 	}
 	doors := doorsByGrid(cells)
 	for _, e := range []wire.CodeEntry{codeEntry(d, doors, wire.CodeDelivery, codes.delivery), codeEntry(d, doors, wire.CodePickup, codes.pickup)} {

@@ -129,6 +129,9 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 	}
 	reserved := slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.GridID != 0 })
 	d.Packages = append(d.Packages, newPackage(len(d.Packages), in))
+	if err := w.s.link(w.v, d, len(d.Packages)-1, "tracking_number"); err != nil {
+		return err
+	}
 	w.touch(d)
 	if reserved {
 		cells, err := w.allCells()
@@ -143,7 +146,10 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 			w.touch(cell)
 		}
 	}
-	if err := announce(w.v, &w.ch, c, *d, len(d.Packages)-1, w.received); err != nil {
+	added := &d.Packages[len(d.Packages)-1]
+	if added.OrderID != 0 {
+		w.toOrder(cloud.LockerAnnounced, d, added, w.received, false)
+	} else if err := announce(w.v, &w.ch, c, *d, len(d.Packages)-1, w.received); err != nil {
 		return err
 	}
 	return w.place(d)

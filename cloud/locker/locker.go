@@ -33,10 +33,17 @@ type Sealer interface {
 	Open(purpose string, sealed []byte) ([]byte, error)
 }
 
+// Orders follows what happens to packages of orders.
+type Orders interface {
+	// FromLocker gives what is to be written besides. It refuses nothing.
+	FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Changes, error)
+}
+
 // Config is what New needs.
 type Config struct {
 	Store  Store
 	Sealer Sealer
+	Orders Orders // nil: no parcel is an order's
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
 	// Correction is how long after a deposit its compartments may be opened

@@ -208,6 +208,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 	for i := range d.Packages {
 		if p := &d.Packages[i]; holds(o, p.TrackingNumber) {
 			p.Status, p.FailureCode = cloud.PackageAwaitingDeposit, ""
+			w.toOrder(cloud.LockerOpened, d, p, at, false)
 		}
 	}
 	w.touch(d)
@@ -308,8 +309,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	first := d.DepositedAt.IsZero()
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
-	var deposited []string
-	var failed []*cloud.Package
+	var deposited, failed []*cloud.Package
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
 		c, err := w.cell(sp.Door)
@@ -329,7 +329,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 			failed = append(failed, p)
 		case sp.Outcome == wire.Deposited:
 			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""
-			deposited = append(deposited, p.TrackingNumber)
+			deposited = append(deposited, p)
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			if err := w.order(r, d, p, c, "stored", at); err != nil {
 				return err
@@ -352,7 +352,10 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		return err
 	}
 	w.touch(d)
-	if len(deposited) == 0 {
+	// What lies in compartments that a correction left closed stays deposited.
+	inside := d.Status == cloud.DeliveryCorrecting && len(failed) > 0 &&
+		slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
+	if len(deposited) == 0 && !inside {
 		if d.Status == cloud.DeliveryCorrecting && len(failed) > 0 {
 			return w.takenOut(r, o, d)
 		}
@@ -373,11 +376,12 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	}
 	ro := r
 	ro.OccurredAt = at
-	for _, n := range deposited {
-		if first || o.Kind != wire.OpenCorrection {
-			if err := w.track(ro, n, otep.AvailableForPickup, nil); err != nil {
-				return err
-			}
+	for _, p := range deposited {
+		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection {
+			continue // told already; an order knows by itself
+		}
+		if err := w.tell(ro, d, p, otep.AvailableForPickup); err != nil {
+			return err
 		}
 	}
 	if err := w.s.tell(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
@@ -392,7 +396,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		return nil
 	}
 	for _, p := range failed {
-		if err := w.trackLoss(r, o, p); err != nil {
+		if err := w.trackLoss(r, o, d, p); err != nil {
 			return err
 		}
 	}
@@ -715,7 +719,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 				continue
 			}
 			p.Status = cloud.PackagePickedUp
-			if err := w.track(r, p.TrackingNumber, otep.Delivered, nil); err != nil {
+			if err := w.tell(r, d, p, otep.Delivered); err != nil {
 				return err
 			}
 			for _, row := range orders {

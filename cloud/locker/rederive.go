@@ -24,8 +24,8 @@ type Rederived struct {
 //	                     delivery's first, or added to it
 //	collected            the stored opening or delivery has this record's end
 //
-// What followed from the timeline as it stood then (a failed delivery) is not
-// proven and not given. Nothing is written.
+// What followed from the timeline as it stood then (a failed delivery, the moves
+// of an order) is not proven and not given. Nothing is written.
 func (w *Work) Rederive(r Occurrence) ([]Rederived, error) {
 	switch r.Kind {
 	case wire.KindTrackingEvent:
@@ -75,7 +75,7 @@ func (w *Work) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived,
 		switch c, err := w.cell(p.Door); {
 		case err != nil:
 			return nil, err
-		case c == nil || findPackage(d, p.Ref) == nil || p.Outcome == wire.Unverified:
+		case c == nil || findPackage(d, p.Ref) == nil || findPackage(d, p.Ref).OrderID != 0 || p.Outcome == wire.Unverified:
 		case p.Outcome == wire.Deposited && findPackage(d, p.Ref).Status == cloud.PackageFailed && d.Corrections == 0:
 			// Reported as failed before its doors closed, or given up after: nothing
 			// that is stored tells which.
@@ -126,7 +126,7 @@ func (w *Work) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederived
 			return nil, err
 		}
 		for _, p := range d.Packages {
-			if c == nil || p.GridID != c.GridID || p.Status != cloud.PackagePickedUp {
+			if c == nil || p.GridID != c.GridID || p.Status != cloud.PackagePickedUp || p.OrderID != 0 {
 				continue
 			}
 			s, err := w.shipment(p.TrackingNumber)

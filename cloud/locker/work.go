@@ -42,6 +42,7 @@ type Work struct {
 	exceptions map[string]*cloud.Exception // by source
 	presents   map[uint]*cloud.DoorPresent
 	codeRows   map[cloud.DeliveryID][]*cloud.CodeRow
+	news       []cloud.LockerNews
 	listed     bool         // the code list has grown
 	changed    map[any]bool // rows to be written, by pointer
 }
@@ -231,6 +232,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	for _, p := range inOrder(w.presents) {
 		ch.Doors = append(ch.Doors, *p)
 	}
+	ch.Shipments = append(ch.Shipments, w.ch.Shipments...)
 	ch.Events = append(ch.Events, w.ch.Events...)
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
 	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
@@ -245,7 +247,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	}
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
-	return nil
+	return w.tellOrders(ch)
 }
 
 // inOrder walks rows in the order of their keys, so that one decision writes
@@ -311,17 +313,22 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 // event is what a record of this device means for a package.
 func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
 	source := otep.Source{Type: otep.Locker}
-	loc := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
-	if w.device.Latitude != 0 || w.device.Longitude != 0 {
-		lat, long := w.device.Latitude, w.device.Longitude
-		loc.Latitude, loc.Longitude = &lat, &long
-	}
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
-		StatusCode: code, Source: &source, Location: loc}
+		StatusCode: code, Source: &source, Location: w.location()}
 	if r.Approximate {
 		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
 	}
 	return e
+}
+
+// location is where the device stands.
+func (w *Work) location() *otep.Location {
+	l := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
+	if w.device.Latitude != 0 || w.device.Longitude != 0 {
+		lat, long := w.device.Latitude, w.device.Longitude
+		l.Latitude, l.Longitude = &lat, &long
+	}
+	return l
 }
 
 func (w *Work) add(s *shipment, e otep.Event) {
@@ -343,10 +350,14 @@ var failReasons = map[string]string{
 }
 
 // trackLoss is a package that will not be handed over: one that was taken out
-// in a correction was removed, any other could not be delivered.
-func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, p *cloud.Package) error {
-	if o != nil && o.Kind == wire.OpenCorrection {
-		return w.track(r, p.TrackingNumber, otep.RemovedFromDevice, nil)
+// in a correction was removed, any other could not be delivered. An order hears
+// only of the first: what was never inside is where it was.
+func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *cloud.Package) error {
+	switch {
+	case o != nil && o.Kind == wire.OpenCorrection:
+		return w.tell(r, d, p, otep.RemovedFromDevice)
+	case p.OrderID != 0:
+		return nil
 	}
 	return w.trackFailure(r, p.TrackingNumber, p.FailureCode)
 }

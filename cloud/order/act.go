@@ -324,7 +324,7 @@ func (w *work) override(in OverrideInput) error {
 	// A status that comes earlier, or that the goods cannot have come to by
 	// what is told already, is not told.
 	if code := in.Status.State().Code; in.Status > from && l.mayFollow(code) {
-		l.add(code, otep.System, in.Status.State().Reason, w.now)
+		l.add(code, otep.System, in.Status.State().Reason, w.now, w.now)
 	}
 	w.enter(in.Status, overridden, in.Reason)
 	if in.Status == cloud.OrderCancelled {

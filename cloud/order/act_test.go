@@ -233,8 +233,8 @@ func TestMoves(t *testing.T) {
 			"information_submitted picked_up route_cancelled package_outbound in_transit", cloud.OrderInTransit,
 			step{13, order.HandOver}, step{1, order.FallBack}, step{13, order.HandOver}, step{32, order.ThirdPartyTracking})
 		require.False(t, w.find(given).SelfDelivery)
-		f("a locker", cloud.DeliveryOrder, "information_submitted x-available_for_pickup delivered", cloud.OrderDelivered, step{46, order.Deposit}, step{41, order.Collect})
-		f("removed from a locker and returned", cloud.DeliveryOrder, "information_submitted x-available_for_pickup x-removed_from_device out_for_delivery return_to_sender",
+		f("a locker", cloud.DeliveryOrder, "information_submitted out_for_delivery x-available_for_pickup delivered", cloud.OrderDelivered, step{46, order.Deposit}, step{41, order.Collect})
+		f("removed from a locker and returned", cloud.DeliveryOrder, "information_submitted out_for_delivery x-available_for_pickup x-removed_from_device return_to_sender",
 			cloud.OrderReturned, step{46, order.Deposit}, step{43, order.RemoveFromLocker}, step{47, order.DeliveryResult})
 		id := f("planning remembers where from", cloud.PointToPoint, "information_submitted out_for_pickup pickup_failed removed_from_route", cloud.OrderPickupFailed,
 			step{10, order.PutOnRoute}, step{20, order.StartPickup}, step{22, order.PickupResult}, step{10, order.PutOnRoute}, step{22, order.TakeOffRoute})

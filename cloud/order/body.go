@@ -59,7 +59,7 @@ type OrderBody struct {
 	BrokerAssignment *AssignmentBody   `json:"broker_assignment"`
 	ThirdParty       *struct{}         `json:"third_party" graphql:"JSON"`
 	Interception     *InterceptionRef  `json:"interception" graphql:"JSON"`
-	Locker           *struct{}         `json:"locker" graphql:"JSON"`
+	Locker           *LockerRef        `json:"locker" graphql:"JSON"`
 	Attempts         int               `json:"attempts"`
 	ProofFiles       []string          `json:"proof_files" graphql:"!"`
 	ProofDetail      []FileBody        `json:"proof_files_detail" graphql:"[JSON!]!"`
@@ -226,7 +226,8 @@ func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
 	if err := s.related(o, w, &b); err != nil {
 		return OrderBody{}, err
 	}
-	return b, nil
+	b.Locker, err = s.locker(o)
+	return b, err
 }
 
 func (b *OrderBody) prices(p *cloud.OrderPrices) {

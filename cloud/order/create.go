@@ -290,7 +290,7 @@ func (w *work) insert(o cloud.Order) error {
 		return err
 	}
 	w.o, w.line = o, newLine(o, cloud.ShipmentID(id), w.now)
-	w.line.tell(otep.InformationSubmitted, otep.System, "", w.now)
+	w.line.tell(otep.InformationSubmitted, otep.System, "", w.now, w.now)
 	w.index()
 	return nil
 }

@@ -120,7 +120,7 @@ func (t *telling) created() (any, error) {
 
 // actor is who acts, as far as who is told may know.
 func (t *telling) actor() OperatorBody {
-	by := operator(t.w.c)
+	by := t.w.operator()
 	if t.w.c.Account.Type == cloud.Customer {
 		by.Type = "customer"
 	}

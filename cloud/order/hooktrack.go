@@ -38,7 +38,7 @@ type eventSource struct {
 // statuses of orders that have the same code have the same number, but for
 // these.
 var eventIDs = map[otep.Code]int{otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.RemovedFromRoute: 34, otep.RouteCancelled: 35,
-	otep.PickedUp: 21, otep.DeliveryFailed: 43}
+	otep.PickedUp: 21, otep.DeliveryFailed: 43, otep.PickupOverdue: 51, otep.RemovedFromDevice: 52}
 
 // eventID is the number of a code, 0 when it has none.
 func eventID(code otep.Code) int {

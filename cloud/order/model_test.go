@@ -204,7 +204,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 	}
 	const conflict, stop = "ORDER_STATUS_CONFLICT", "INTERCEPTION_STATUS_CONFLICT"
 	m.by = ""
-	switch n := p.r.IntN(24); n {
+	switch n := p.r.IntN(26); n {
 	case 0:
 		what = "cancel by customer"
 		_, err := p.orders.Cancel(ctx, p.customer, order.ReasonInput{OrderID: m.id})
@@ -315,6 +315,27 @@ func (p *player) play(m *model) (what string, got, want string) {
 				m.enter(to)
 			}
 		})
+	case 24, 25:
+		kind := []cloud.LockerNewsKind{cloud.LockerOpened, cloud.LockerDeposited, cloud.LockerCollected, cloud.LockerOverdue, cloud.LockerExpired}[p.r.IntN(5)]
+		if kind == cloud.LockerCollected && p.r.IntN(3) > 0 {
+			return "nothing", "", ""
+		}
+		what = fmt.Sprint("locker: ", kind)
+		outcome(p.db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+			return p.orders.FromLocker(v, []cloud.LockerNews{{Kind: kind, BusinessID: 42, OrderID: m.id, Packages: []cloud.PackageID{0}, At: time.Now().Add(-time.Hour),
+				Device: cloud.Operator{Type: "device", ID: 88}, DeviceCode: "CAB-1"}})
+		}))
+		if terminal(m.status) || kind != cloud.LockerDeposited && kind != cloud.LockerCollected {
+			return what, got, ""
+		}
+		if m.status != 46 {
+			m.by = order.Deposit
+			m.enter(46)
+		}
+		if kind == cloud.LockerCollected {
+			m.by = order.Collect
+			m.enter(41)
+		}
 	case 20, 21:
 		to := []cloud.Caller{p.broker, p.rival}[p.r.IntN(2)].Account.ID
 		what = fmt.Sprint("assign to ", to)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -26,6 +27,13 @@ type MoveInput struct {
 	// the event that the move writes, if it writes one.
 	Recipient string
 	Place     *otep.Location
+	// At is when it happened, the zero time for now. Approximate is set when that
+	// is not sure.
+	At          time.Time
+	Approximate bool
+	// Packages are the packages that it happened to, with what they are after it;
+	// the others stay as they were. nil: it happened to all of them.
+	Packages map[cloud.PackageID]cloud.OrderPackageStatus
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
@@ -44,31 +52,50 @@ func (s *Service) Move(ctx context.Context, c cloud.Caller, in MoveInput) error 
 // made or none. Errors: those of Move.
 func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud.Changes, error) {
 	now := s.time()
-	var works []*work
+	var all works
 	for _, in := range list {
-		i := slices.IndexFunc(works, func(w *work) bool { return w.o.ID == in.OrderID && w.o.BusinessID == in.BusinessID })
-		if i < 0 {
-			o, err := v.Order(in.BusinessID, in.OrderID)
-			if errors.Is(err, cloud.ErrNotFound) {
-				return nil, cloud.E(cloud.NotFound, codeNotFound)
-			}
-			if err != nil {
-				return nil, err
-			}
-			i, works = len(works), append(works, s.work(v, c, now, o))
+		w, err := all.find(v, in.BusinessID, in.OrderID, func(o cloud.Order) *work { return s.work(v, c, now, o) })
+		if errors.Is(err, cloud.ErrNotFound) {
+			return nil, cloud.E(cloud.NotFound, codeNotFound)
 		}
-		if err := works[i].step(in); err != nil {
+		if err != nil {
+			return nil, err
+		}
+		if err := w.step(in); err != nil {
 			return nil, err
 		}
 	}
-	all := &cloud.Changes{}
-	for _, w := range works {
+	return all.finish()
+}
+
+// works are decisions about several orders that are written together.
+type works []*work
+
+// find is the decision about an order, which begins when there is none yet.
+func (all *works) find(v cloud.View, b cloud.BusinessID, id cloud.OrderID, begin func(cloud.Order) *work) (*work, error) {
+	for _, w := range *all {
+		if w.o.ID == id && w.o.BusinessID == b {
+			return w, nil
+		}
+	}
+	o, err := v.Order(b, id)
+	if err != nil {
+		return nil, err
+	}
+	w := begin(o)
+	*all = append(*all, w)
+	return w, nil
+}
+
+func (all works) finish() (*cloud.Changes, error) {
+	ch := &cloud.Changes{}
+	for _, w := range all {
 		if err := w.finish(); err != nil {
 			return nil, err
 		}
-		all.Join(&w.ch)
+		ch.Join(&w.ch)
 	}
-	return all, nil
+	return ch, nil
 }
 
 // step is one of Steps.
@@ -76,14 +103,23 @@ func (w *work) step(in MoveInput) error {
 	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(w.o, in.Delivered) {
 		return conflict(w.o)
 	}
+	w.at, w.only = in.At, in.Packages != nil
+	if w.at.IsZero() || w.at.After(w.now) {
+		w.at = w.now
+	}
+	defer func() { w.at, w.only = w.now, false }()
 	if in.To == 0 {
 		w.did(in.Operation, w.o.Status, in.Note, nil)
 	} else if err := w.witnessed(in); err != nil {
 		return err
 	}
+	w.o.Packages = slices.Clone(w.o.Packages)
 	for i, p := range w.o.Packages {
 		if slices.Contains(in.Delivered, p.ID) {
 			w.o.Packages[i].Status = cloud.OrderPackageDelivered
+		}
+		if status, ok := in.Packages[p.ID]; ok {
+			w.o.Packages[i].Status = status
 		}
 	}
 	if in.To == cloud.OrderReceived && w.o.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
@@ -108,7 +144,7 @@ func (w *work) witnessed(in MoveInput) error {
 		return err
 	}
 	if len(l.fresh) > told {
-		l.witness(in.Recipient, in.Place)
+		l.witness(in)
 	}
 	return nil
 }
@@ -148,10 +184,10 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
-		l.tell(code, m.source, reason, w.now)
+		l.tell(code, m.source, reason, w.at, w.now)
 	}
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
-		l.tell(stop.BeforeCode, m.source, "", w.now)
+		l.tell(stop.BeforeCode, m.source, "", w.at, w.now)
 	}
 	w.trigger, w.reason = t, cmp.Or(reason, to.State().Reason)
 	w.enter(to, operation, note)
@@ -189,7 +225,7 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 	case cloud.OrderPickedUp, cloud.OrderReceived, cloud.OrderArrivalScan, cloud.OrderInTransit, cloud.OrderOutbound, cloud.OrderOutForDelivery, cloud.OrderInLocker:
 		w.o.Collected = true
 	case cloud.OrderDelivered:
-		w.o.Collected, w.o.DeliveredAt = true, w.now
+		w.o.Collected, w.o.DeliveredAt = true, w.at
 	case cloud.OrderCancelled:
 		w.o.CancelledAt = w.now
 	}
@@ -204,7 +240,7 @@ func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
 		w.o.Attempts++
 	}
-	if s, ok := packageStates[to]; ok {
+	if s, ok := packageStates[to]; ok && !w.only {
 		w.o.Packages = slices.Clone(w.o.Packages)
 		for i := range w.o.Packages {
 			if p := &w.o.Packages[i]; p.Status != cloud.OrderPackageLost && (p.Status != cloud.OrderPackageDelivered || to == cloud.OrderCancelled) {

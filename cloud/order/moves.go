@@ -37,6 +37,7 @@ const (
 	DeliveryResult     Trigger = "delivery_result"
 	Deposit            Trigger = "deposit"
 	Collect            Trigger = "collect"
+	Overdue            Trigger = "overdue" // not collected in time
 	RemoveFromLocker   Trigger = "remove_from_locker"
 	Intercept          Trigger = "intercept"
 	Withdraw           Trigger = "withdraw"
@@ -118,7 +119,8 @@ var moves = []move{
 	{from: statuses{cloud.OrderOutForDelivery}, to: statuses{cloud.OrderDelivered, cloud.OrderPartlyDelivered, cloud.OrderDeliveryFailed, cloud.OrderRejected},
 		trigger: DeliveryResult, source: otep.SelfDelivery},
 	{from: living, to: statuses{cloud.OrderInLocker}, trigger: Deposit, source: otep.Locker},
-	{from: statuses{cloud.OrderInLocker}, to: statuses{cloud.OrderDelivered}, trigger: Collect, source: otep.Locker},
+	{from: statuses{cloud.OrderInLocker}, to: statuses{cloud.OrderDelivered, cloud.OrderPartlyDelivered}, trigger: Collect, source: otep.Locker},
+	{from: statuses{cloud.OrderInLocker}, to: statuses{cloud.OrderInLocker}, trigger: Overdue, source: otep.Locker, code: otep.PickupOverdue},
 	{from: statuses{cloud.OrderInLocker}, to: statuses{cloud.OrderDeliveryFailed, cloud.OrderReceived}, trigger: RemoveFromLocker, source: otep.Locker, code: otep.RemovedFromDevice},
 	{from: statuses{cloud.OrderPartlyDelivered}, to: statuses{cloud.OrderDelivered, cloud.OrderDeliveryFailed, cloud.OrderDeliveryRescheduled, cloud.OrderReturned},
 		trigger: DeliveryResult, source: otep.SelfDelivery},

@@ -70,14 +70,18 @@ func (l *line) universal() otep.Code {
 // that are there: a timeline of ours has no invalid move. When the goods must
 // have been on the way in between, it says so first. A source may have told
 // already what we are about to.
-func (l *line) tell(code otep.Code, source, reason string, now time.Time) {
-	if !l.mayFollow(code) {
-		if !l.mayFollow(otep.OutForDelivery) || !otep.Transition(otep.OutForDelivery, code) {
-			return
-		}
-		l.add(otep.OutForDelivery, source, "", now)
+func (l *line) tell(code otep.Code, source, reason string, at, now time.Time) {
+	next := code
+	if code == otep.AvailableForPickup {
+		next = otep.DeliveryFailed // it was brought, and whatever comes of it may follow
 	}
-	l.add(code, source, reason, now)
+	switch {
+	case !l.mayFollow(next) && l.mayFollow(otep.OutForDelivery) && otep.Transition(otep.OutForDelivery, next):
+		l.add(otep.OutForDelivery, source, "", at, now)
+	case !l.mayFollow(code):
+		return
+	}
+	l.add(code, source, reason, at, now)
 }
 
 // mayFollow reports whether a code may come next.
@@ -87,10 +91,10 @@ func (l *line) mayFollow(code otep.Code) bool {
 	return ok && (!s.Universal() || last == "" || last == code || otep.Transition(last, code))
 }
 
-// add adds an event. Two events of a moment would be put in the order of their
-// ranks, so each has a moment of its own.
-func (l *line) add(code otep.Code, source, reason string, now time.Time) {
-	at := now
+// add adds an event that happened at a time, or right after what is told
+// already. Two events of a moment would be put in the order of their ranks, so
+// each has a moment of its own.
+func (l *line) add(code otep.Code, source, reason string, at, now time.Time) {
 	for _, e := range l.events {
 		if !at.After(e.OccurredAt.Time) {
 			at = e.OccurredAt.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
@@ -102,13 +106,17 @@ func (l *line) add(code otep.Code, source, reason string, now time.Time) {
 	l.events, l.fresh = append(l.events, e), append(l.fresh, e)
 }
 
-// witness puts into the last event who took the goods and where it happened.
-func (l *line) witness(recipient string, place *otep.Location) {
+// witness puts into the last event what was seen of it: who took the goods,
+// where, and how surely when.
+func (l *line) witness(in MoveInput) {
 	e := l.fresh[len(l.fresh)-1]
-	if recipient != "" {
-		e.PoD = &otep.Proof{Recipient: recipient}
+	if in.Recipient != "" {
+		e.PoD = &otep.Proof{Recipient: in.Recipient}
 	}
-	e.Location = place
+	if in.Approximate {
+		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
+	}
+	e.Location = in.Place
 	l.fresh[len(l.fresh)-1], l.events[len(l.events)-1] = e, e
 }
 

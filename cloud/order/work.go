@@ -16,16 +16,22 @@ import (
 // work is one decision about one order. It is built again when that is run
 // again.
 type work struct {
-	s    *Service
-	v    cloud.View
-	c    cloud.Caller
-	now  time.Time
-	o    cloud.Order
-	was  cloud.Order         // as it was before; zero when it is new
-	line *line               // the order's timeline, once it is needed
-	stop *cloud.Interception // open or just ended, once it is needed
-	ch   cloud.Changes
-	done bool // ch is complete
+	s       *Service
+	v       cloud.View
+	c       cloud.Caller
+	now     time.Time
+	at      time.Time // of what happens now; not after now
+	only    bool      // it happens to some of the packages
+	o       cloud.Order
+	was     cloud.Order         // as it was before; zero when it is new
+	line    *line               // the order's timeline, once it is needed
+	stop    *cloud.Interception // open or just ended, once it is needed
+	ch      cloud.Changes
+	done    bool // ch is complete
+	touched bool // the order is written although nothing was done to it
+	// device is the cabinet that acts, nil when the caller does; code is its own.
+	device *cloud.Operator
+	code   string
 
 	// What is told of the decision.
 	steps   []step
@@ -39,7 +45,7 @@ type work struct {
 
 // work begins a decision about an order.
 func (s *Service) work(v cloud.View, c cloud.Caller, now time.Time, o cloud.Order) *work {
-	return &work{s: s, v: v, c: c, now: now, o: o, was: o}
+	return &work{s: s, v: v, c: c, now: now, at: now, o: o, was: o}
 }
 
 // decide runs one decision about an order that the caller may see and stores
@@ -91,7 +97,7 @@ func (w *work) finish() error {
 	if err := w.settle(); err != nil {
 		return err
 	}
-	if len(w.ch.OrderOperations) > 0 && !w.dropped() {
+	if (len(w.ch.OrderOperations) > 0 || w.touched) && !w.dropped() {
 		w.o.UpdatedAt = w.now
 		w.ch.Orders = append(w.ch.Orders, w.o)
 		if w.line != nil {
@@ -108,16 +114,27 @@ func (w *work) finish() error {
 // the order had.
 func (w *work) did(kind int, before cloud.OrderStatus, note string, changes map[string]cloud.FieldChange) {
 	w.ch.OrderOperations = append(w.ch.OrderOperations, cloud.OrderOperation{OrderID: w.o.ID, BusinessID: w.o.BusinessID, Type: kind,
-		Before: before, After: w.o.Status, Changes: changes, Note: note, Operator: operator(w.c), At: w.now})
+		Before: before, After: w.o.Status, Changes: changes, Note: note, Operator: w.operator(), At: w.now})
 	w.steps = append(w.steps, step{operation: kind, before: before, after: w.o.Status, trigger: w.trigger, reason: w.reason, note: note})
 	actor := "system"
-	if !w.c.Anonymous() {
+	switch {
+	case w.device != nil:
+		actor = "device:" + w.code
+	case !w.c.Anonymous():
 		actor = "account:" + strconv.FormatInt(int64(w.c.Account.ID), 10)
 	}
 	detail, _ := json.Marshal(map[string]any{"operation_type": kind, "before": before, "after": w.o.Status,
 		"fields": slices.Sorted(maps.Keys(changes))}) // plain fields always encode
 	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.o.BusinessID, At: w.now, Actor: actor, Action: "order_" + operations[kind],
 		Target: fmt.Sprintf("order:%d", w.o.ID), Detail: string(detail)})
+}
+
+// operator is who acts.
+func (w *work) operator() cloud.Operator {
+	if w.device != nil {
+		return *w.device
+	}
+	return operator(w.c)
 }
 
 // conflict says that the order is in no status for what was asked.

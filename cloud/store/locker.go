@@ -34,7 +34,7 @@ WHERE provider_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
   SELECT d.id, d.device_id, d.due_at AS at FROM delivery d WHERE d.status = 'delivered' AND d.due_at <= $1
 ) AS due WHERE at > $2 OR at = $2 AND id > $3 ORDER BY at, id LIMIT $4`
 	sqlPackages = `SELECT position, tracking_number, reference, size, weight, length, width, height, description, grid_id,
-  status, failure_code FROM package WHERE delivery_id = $1 ORDER BY position`
+  status, failure_code, order_id, order_package_id FROM package WHERE delivery_id = $1 ORDER BY position`
 	sqlDropPackages    = `DELETE FROM package WHERE delivery_id = $1 AND position >= $2`
 	sqlOpening         = `SELECT ` + openingColumns + ` FROM opening WHERE id = $1`
 	sqlRunningOpenings = `SELECT ` + openingColumns + ` FROM opening
@@ -116,13 +116,13 @@ ON CONFLICT (id) DO UPDATE SET
 
 const sqlSavePackage = `INSERT INTO package (
   delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
-  grid_id, status, failure_code)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+  grid_id, status, failure_code, order_id, order_package_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (delivery_id, position) DO UPDATE SET
   tracking_number = excluded.tracking_number, reference = excluded.reference, size = excluded.size, weight =
   excluded.weight, length = excluded.length, width = excluded.width, height = excluded.height, description =
   excluded.description, grid_id = excluded.grid_id, status = excluded.status, failure_code =
-  excluded.failure_code`
+  excluded.failure_code, order_id = excluded.order_id, order_package_id = excluded.order_package_id`
 
 const sqlSaveOpening = `INSERT INTO opening (
   id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
@@ -196,7 +196,7 @@ func scanDelivery(r rows, d *cloud.Delivery) error {
 
 func scanPackage(r rows, p *cloud.Package) error {
 	return r.Scan(&p.Position, &p.TrackingNumber, &p.Reference, &p.Size, &p.Weight, &p.Length, &p.Width, &p.Height,
-		&p.Description, &p.GridID, &p.Status, &p.FailureCode)
+		&p.Description, &p.GridID, &p.Status, &p.FailureCode, &p.OrderID, &p.OrderPackage)
 }
 
 func scanOpening(r rows, o *cloud.Opening) error {
@@ -362,7 +362,7 @@ func (w *writer) delivery(d *cloud.Delivery) {
 	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
 	for i, p := range d.Packages {
 		w.add(anything, sqlSavePackage, int64(d.ID), int64(i), p.TrackingNumber, p.Reference, p.Size, p.Weight, p.Length,
-			p.Width, p.Height, p.Description, int64(p.GridID), string(p.Status), p.FailureCode)
+			p.Width, p.Height, p.Description, int64(p.GridID), string(p.Status), p.FailureCode, int64(p.OrderID), int64(p.OrderPackage))
 	}
 }
 

@@ -42,8 +42,10 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 	}
 	out.Proof = s.proof(c, o, p.timeline, whole)
 	out.Driver = driverOf(o)
-	out.StopsBefore, err = stopsBefore(v, o)
-	return err
+	if out.StopsBefore, err = stopsBefore(v, o); err != nil {
+		return err
+	}
+	return orderLocker(v, o, out)
 }
 
 // driverOf is who is on the way with an order, nil while nobody is.

@@ -241,6 +241,43 @@ func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Pa
 		name = maskName(name)
 	}
 	out.Recipient.Name = cloud.OrNull(name)
+	i := slices.IndexFunc(d.Packages, func(x cloud.Package) bool { return strings.EqualFold(x.TrackingNumber, p.shipment.Number) })
+	if i < 0 {
+		return inDevice(v, d, nil, out)
+	}
+	pack.Weight = cloud.OrNull(d.Packages[i].Weight)
+	return inDevice(v, d, &d.Packages[i], out)
+}
+
+// orderLocker fills in the locker that packages of an order are or were in: of
+// several packages the one that waits there, else the last.
+func orderLocker(v cloud.View, o cloud.Order, out *PublicOutput) error {
+	if o.DeliveryID == 0 {
+		return nil
+	}
+	d, err := v.Delivery(o.DeliveryID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var shown *cloud.Package
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if p.OrderID == o.ID && (shown == nil || shown.Status != cloud.PackageInCompartment) {
+			shown = p
+		}
+	}
+	if shown == nil {
+		return nil
+	}
+	return inDevice(v, d, shown, out)
+}
+
+// inDevice fills in the device of a delivery, and the locker that a package of
+// it is or was in.
+func inDevice(v cloud.View, d cloud.Delivery, p *cloud.Package, out *PublicOutput) error {
 	dev, err := v.Device(d.DeviceID)
 	if err != nil {
 		return err
@@ -250,15 +287,10 @@ func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Pa
 		return err
 	}
 	out.Device = deviceNow(dev, session)
-	i := slices.IndexFunc(d.Packages, func(x cloud.Package) bool { return strings.EqualFold(x.TrackingNumber, p.shipment.Number) })
-	if i < 0 {
+	if p == nil || d.DepositedAt.IsZero() || p.GridID == 0 {
 		return nil
 	}
-	pack.Weight = cloud.OrNull(d.Packages[i].Weight)
-	if d.DepositedAt.IsZero() || d.Packages[i].GridID == 0 {
-		return nil
-	}
-	out.Locker, err = lockerBlock(v, d, d.Packages[i], dev, out.Zone)
+	out.Locker, err = lockerBlock(v, d, *p, dev, out.Zone)
 	return err
 }
 

@@ -1,0 +1,141 @@
+package locker
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// link finds out whether package i of a delivery is one of an order's: by its
+// own number, the order's, or a carrier's for either, of several the newest
+// order's. Only orders of the device's business count. path is the input's field.
+// Error: VALIDATION_FAILED for a second order in one delivery, and for what is
+// listed by another number already.
+func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) error {
+	if s.cfg.Orders == nil {
+		return nil
+	}
+	p := &d.Packages[i]
+	found, err := v.ShipmentsBySubject(d.BusinessID, otep.Subject{TrackingNumber: p.TrackingNumber, ExternalTrackingNumber: p.TrackingNumber})
+	if err != nil || len(found) == 0 || found[len(found)-1].OrderID == 0 {
+		return err
+	}
+	o, err := v.Order(d.BusinessID, found[len(found)-1].OrderID)
+	if err != nil {
+		return err
+	}
+	for _, x := range o.Packages {
+		if strings.EqualFold(x.Number, p.TrackingNumber) || strings.EqualFold(x.ExternalNumber, p.TrackingNumber) {
+			p.OrderPackage = x.ID
+		}
+	}
+	f := fields{}
+	for _, other := range d.Packages[:i] {
+		switch {
+		case other.OrderID == 0:
+		case other.OrderID != o.ID:
+			f.add(path, "The tracking_number belongs to another order than the other packages.")
+		case other.OrderPackage == p.OrderPackage || other.OrderPackage == 0 || p.OrderPackage == 0:
+			f.add(path, "The tracking_number is listed twice.")
+		}
+	}
+	p.OrderID = o.ID
+	return f.err()
+}
+
+// announceAll begins the timelines of packages that have their own, and tells
+// the order of the others.
+func (s *Service) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d *cloud.Delivery, device cloud.Device, now time.Time) error {
+	w := s.Begin(v, device, now)
+	for i := range d.Packages {
+		if d.Packages[i].OrderID != 0 {
+			w.toOrder(cloud.LockerAnnounced, d, &d.Packages[i], now, false)
+		} else if err := announce(v, ch, c, *d, i, now); err != nil {
+			return err
+		}
+	}
+	return w.tellOrders(ch)
+}
+
+// news are the codes that an order hears of as something else.
+var news = map[otep.Code]cloud.LockerNewsKind{otep.AvailableForPickup: cloud.LockerDeposited, otep.Delivered: cloud.LockerCollected,
+	otep.RemovedFromDevice: cloud.LockerRemoved}
+
+// tell says what happened to a package: its order makes its own move and event
+// of it, a parcel without an order has it in its timeline.
+func (w *Work) tell(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep.Code) error {
+	if p.OrderID == 0 {
+		return w.track(r, p.TrackingNumber, code, nil)
+	}
+	w.toOrder(news[code], d, p, r.OccurredAt, r.Approximate)
+	return nil
+}
+
+// toOrder tells the order of a package, if it has one, when the decision is
+// complete. What happens to several packages of a delivery at once is one piece
+// of news.
+func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, at time.Time, approximate bool) {
+	if p.OrderID == 0 {
+		return
+	}
+	if i := slices.IndexFunc(w.news, func(n cloud.LockerNews) bool {
+		return n.Kind == kind && n.DeliveryID == d.ID && n.OrderID == p.OrderID && n.At.Equal(at)
+	}); i >= 0 {
+		w.news[i].Packages = append(w.news[i].Packages, p.OrderPackage)
+		return
+	}
+	w.news = append(w.news, cloud.LockerNews{Kind: kind, BusinessID: d.BusinessID, OrderID: p.OrderID, Packages: []cloud.PackageID{p.OrderPackage},
+		DeliveryID: d.ID, Device: cloud.Operator{Type: "device", ID: cloud.AccountID(w.device.ID), Name: w.device.Name}, DeviceCode: w.device.Code,
+		Place: w.location(), At: at, Approximate: approximate})
+}
+
+// tellOrders adds what the news mean for orders to the changes of the decision.
+func (w *Work) tellOrders(ch *cloud.Changes) error {
+	if len(w.news) == 0 {
+		return nil
+	}
+	more, err := w.s.cfg.Orders.FromLocker(ahead{w.v, ch}, w.news)
+	if err != nil {
+		return err
+	}
+	ch.Join(more)
+	return nil
+}
+
+// ahead is a View after changes that are not written yet, as far as orders look
+// at what this feature writes.
+type ahead struct {
+	cloud.View
+	ch *cloud.Changes
+}
+
+func (a ahead) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
+	for _, d := range a.ch.Deliveries {
+		if d.ID == id {
+			return d, nil
+		}
+	}
+	return a.View.Delivery(id)
+}
+
+func (a ahead) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipment, error) {
+	for _, s := range a.ch.Shipments {
+		if s.BusinessID == b && s.OrderID == id {
+			return s, nil
+		}
+	}
+	return a.View.OrderShipment(b, id)
+}
+
+func (a ahead) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
+	rows, err := a.View.Timeline(id)
+	for _, e := range a.ch.Events {
+		if e.ShipmentID == id {
+			rows = append(rows, e)
+		}
+	}
+	return rows, err
+}

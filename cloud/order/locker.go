@@ -1,0 +1,189 @@
+package order
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Operation types of cabinets (interface 4.5).
+const (
+	doorsOpened      = 7001
+	depositConfirmed = 7002
+	collected        = 7003
+	lockerExpired    = 7004
+	lockerRemoved    = 7005
+)
+
+// FromLocker makes, inside a decision of another feature, what news from
+// cabinets mean for orders, and gives what is to be written besides. It refuses
+// nothing: orders that are deleted or done stay as they are.
+//
+//	deposited  → IN_LOCKER with its first package; further ones are only noted
+//	collected  stays while another package waits in a locker; then → DELIVERED,
+//	           or → PARTIALLY_DELIVERED when some were never brought
+//	removed    stays while another package waits; then → DELIVERY_FAILED
+//	overdue    stays and is told
+func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Changes, error) {
+	now := s.time()
+	var all works
+	for _, n := range news {
+		w, err := all.find(v, n.BusinessID, n.OrderID, func(o cloud.Order) *work { return s.work(v, cloud.Caller{}, now, o) })
+		if errors.Is(err, cloud.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.device, w.code = &n.Device, n.DeviceCode
+		if err := w.heard(n); err != nil {
+			return nil, err
+		}
+	}
+	return all.finish()
+}
+
+// heard is one of FromLocker.
+func (w *work) heard(n cloud.LockerNews) error {
+	if n.Kind == cloud.LockerAnnounced {
+		w.o.DeliveryID, w.touched = n.DeliveryID, true
+		return nil
+	}
+	if w.o.Status.State().Terminal {
+		return nil
+	}
+	in := MoveInput{BusinessID: w.o.BusinessID, OrderID: w.o.ID, Place: n.Place, At: n.At, Approximate: n.Approximate,
+		Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	switch n.Kind {
+	case cloud.LockerOpened:
+		in.Operation = doorsOpened
+	case cloud.LockerExpired:
+		in.Operation = lockerExpired
+	case cloud.LockerOverdue:
+		in.Operation = lockerExpired
+		if w.o.Status == cloud.OrderInLocker {
+			in.To, in.Trigger, in.Reason = cloud.OrderInLocker, Overdue, "pickup_expired"
+		}
+	case cloud.LockerDeposited:
+		return w.deposited(in, n.Packages)
+	case cloud.LockerCollected:
+		return w.collected(in, n.Packages)
+	case cloud.LockerRemoved:
+		return w.removed(in, n.Packages)
+	}
+	return w.step(in)
+}
+
+func (w *work) deposited(in MoveInput, which []cloud.PackageID) error {
+	changed := false
+	for _, p := range w.owed(which) {
+		in.Packages[p.ID] = cloud.OrderPackageInLocker
+		changed = changed || p.Status != cloud.OrderPackageInLocker
+	}
+	if w.o.Status != cloud.OrderInLocker {
+		in.To, in.Trigger = cloud.OrderInLocker, Deposit
+	} else if !changed {
+		return nil // confirmed once more
+	}
+	in.Operation = depositConfirmed
+	return w.step(in)
+}
+
+// collected: what was collected had been deposited, whether that was told or
+// not, and whatever was decided about the order since.
+func (w *work) collected(in MoveInput, which []cloud.PackageID) error {
+	taken := w.owed(which)
+	if len(taken) == 0 {
+		return nil
+	}
+	if w.o.Status != cloud.OrderInLocker {
+		before := in
+		before.Packages = map[cloud.PackageID]cloud.OrderPackageStatus{}
+		if err := w.deposited(before, which); err != nil {
+			return err
+		}
+	}
+	for _, p := range taken {
+		in.Packages[p.ID] = cloud.OrderPackageDelivered
+	}
+	in.Operation = collected
+	var done []cloud.PackageID
+	left, waiting := false, false
+	for _, p := range w.o.Packages {
+		switch {
+		case in.Packages[p.ID] != "" || p.Status == cloud.OrderPackageDelivered:
+			done = append(done, p.ID)
+		case p.Status == cloud.OrderPackageInLocker:
+			waiting = true
+		case !over(p.Status):
+			left = true
+		}
+	}
+	switch {
+	case waiting:
+	case left:
+		in.To, in.Trigger, in.Delivered = cloud.OrderPartlyDelivered, Collect, done
+	default:
+		in.To, in.Trigger = cloud.OrderDelivered, Collect
+	}
+	return w.step(in)
+}
+
+func (w *work) removed(in MoveInput, which []cloud.PackageID) error {
+	for _, p := range w.owed(which) {
+		if p.Status == cloud.OrderPackageInLocker {
+			in.Packages[p.ID] = cloud.OrderPackageFailed
+		}
+	}
+	if len(in.Packages) == 0 {
+		return nil
+	}
+	in.Operation = lockerRemoved
+	waits := slices.ContainsFunc(w.o.Packages, func(p cloud.OrderPackage) bool {
+		return p.Status == cloud.OrderPackageInLocker && in.Packages[p.ID] == ""
+	})
+	if w.o.Status == cloud.OrderInLocker && !waits {
+		in.To, in.Trigger = cloud.OrderDeliveryFailed, RemoveFromLocker
+	}
+	return w.step(in)
+}
+
+// owed are those of the named packages, or with a 0 of all, that have not come
+// to their end.
+func (w *work) owed(which []cloud.PackageID) (out []cloud.OrderPackage) {
+	for _, p := range w.o.Packages {
+		if !over(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func over(s cloud.OrderPackageStatus) bool {
+	return s == cloud.OrderPackageDelivered || s == cloud.OrderPackageLost
+}
+
+// LockerRef is the latest locker delivery of an order.
+type LockerRef struct {
+	DeviceID   cloud.DeviceID       `json:"device_id"`
+	DeviceName string               `json:"device_name"`
+	DeliveryID cloud.DeliveryID     `json:"delivery_id"`
+	Status     cloud.DeliveryStatus `json:"status"`
+}
+
+// locker shows an order's locker delivery; nil when it has none.
+func (s *shower) locker(o cloud.Order) (*LockerRef, error) {
+	if o.DeliveryID == 0 {
+		return nil, nil
+	}
+	d, err := s.v.Delivery(o.DeliveryID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.OrderID() != o.ID {
+		return nil, nil // its packages were taken out of the delivery
+	}
+	if err != nil {
+		return nil, err
+	}
+	device, err := s.v.Device(d.DeviceID)
+	return &LockerRef{DeviceID: d.DeviceID, DeviceName: device.Name, DeliveryID: d.ID, Status: d.Status}, err
+}
