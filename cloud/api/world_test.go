@@ -36,6 +36,7 @@ type world struct {
 	w     *webtest.World
 	table *catalog.Catalog
 	graph *graphql.Server
+	dial  func() (net.Conn, error)
 	c     *fasthttp.Client
 	n     int // things that were made
 }
@@ -65,7 +66,7 @@ func newWorld(t *testing.T) *world {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
-	return &world{t: t, w: w, table: table, graph: graph, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	return &world{t: t, w: w, table: table, graph: graph, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
 }
 
 // requestID is sent with every request, so that answers that are alike are so
@@ -156,7 +157,8 @@ func (x *world) order(s cloud.OrderStatus) (id, ref string) {
 
 // interception stops an order on its way; one for review waits for staff.
 func (x *world) interception(review bool) string {
-	b := x.w.Business
+	var b cloud.Business // as it is by now
+	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { b, err = v.Business(42); return err }))
 	b.Settings.InterceptionReview = review
 	x.w.Write(x.t, cloud.Changes{Businesses: []cloud.Business{b}})
 	who := admin

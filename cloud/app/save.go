@@ -42,7 +42,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, _ None) (AppsOutput,
 		b, err := v.Business(c.Account.BusinessID)
 		for _, k := range kinds {
 			a, _ := find(b, k.code)
-			out.Apps = append(out.Apps, a)
+			out.Apps = append(out.Apps, shown(a))
 		}
 		return err
 	})
@@ -57,9 +57,24 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByCode) (out AppO
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out.Result = err == nil
-		out.App, _ = find(b, k.code)
+		a, _ := find(b, k.code)
+		out.App = shown(a)
 		return err
 	})
+}
+
+// shown is an app as it is answered: what was never set is empty, not null.
+func shown(a cloud.App) cloud.App {
+	if a.Colors == nil {
+		a.Colors = map[string]string{}
+	}
+	if a.Off == nil {
+		a.Off = []string{}
+	}
+	if a.Versions == nil {
+		a.Versions = map[string]cloud.AppVersion{}
+	}
+	return a
 }
 
 // SaveInput changes how a business wants an app. Members that are absent stay
@@ -189,7 +204,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in SaveInput) (out A
 		in.apply(&a)
 		others := slices.DeleteFunc(slices.Clone(b.Settings.Apps), func(x cloud.App) bool { return x.Code == k.code })
 		b.Settings.Apps = append(others, a)
-		out = AppOutput{Result: true, App: a}
+		out = AppOutput{Result: true, App: shown(a)}
 		detail, err := json.Marshal(map[string]any{"enabled": a.Enabled})
 		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),
 			Action: "app_saved", Target: "app:" + k.code, Detail: string(detail)}}}, err

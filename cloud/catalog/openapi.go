@@ -30,7 +30,7 @@ func (c *Catalog) OpenAPI(base, version string) []byte {
 	s.list["Error"] = errorSchema()
 	areas := make([]any, len(tags))
 	for i, t := range tags {
-		areas[i] = object{"name": t}
+		areas[i] = object{"name": t.name, "description": t.about}
 	}
 	doc := object{
 		"openapi": "3.1.0",
@@ -43,8 +43,7 @@ func (c *Catalog) OpenAPI(base, version string) []byte {
 		"components": object{
 			"schemas":         s.list,
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "An access token or API key"}},
-			"responses": object{"Error": object{"description": "What went wrong, and what to do next, in the caller's language",
-				"content": object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Error"}}}}},
+			"responses":       problems(),
 		},
 	}
 	b, err := json.Marshal(doc)
@@ -61,6 +60,8 @@ func errorSchema() object {
 		"message":    object{"type": "string", "description": "For people, in the language of Accept-Language"},
 		"errors":     object{"description": "Messages by dotted path of the member; a list of findings where the code is one of OTEP"},
 		"details":    object{"type": "object", "description": "For programs", "additionalProperties": true},
+		"warnings":   object{"type": "array", "description": "Of OTEP_NOT_CONFORMANT: findings that are no errors", "items": object{}},
+		"timelines":  object{"type": "array", "description": "Of OTEP_NOT_CONFORMANT: what became of each timeline", "items": object{}},
 		"request_id": text}}
 }
 
@@ -80,8 +81,18 @@ func (s *schemas) operation(o *Operation) object {
 	if status == 0 {
 		status = 200
 	}
-	good := object{"description": "Done", "content": object{"application/json": object{"schema": s.of(o.out, false)}}}
-	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
+	content := object{}
+	if len(o.Gives) == 0 || hasBody(o.out) {
+		content["application/json"] = object{"schema": s.of(o.out, false)}
+	}
+	for _, m := range o.Gives {
+		content[m] = object{"schema": object{"type": "object"}}
+	}
+	good := object{"description": "Done", "content": content}
+	responses := o.problems()
+	for _, n := range append([]int{status}, o.Also...) {
+		responses[strconv.Itoa(n)] = good
+	}
 	out["responses"] = responses
 	if codes := o.Errors; len(codes) > 0 || o.Idempotent {
 		if o.Idempotent {
@@ -206,10 +217,16 @@ func pruned(v any) any {
 // bodySchema is the schema of an input's body; nil when all of it comes from
 // elsewhere.
 func (s *schemas) bodySchema(t reflect.Type) object {
-	for _, f := range reflect.VisibleFields(t) {
-		if _, _, ok := jsonName(f); ok && place(f) == "" {
-			return s.of(t, true)
-		}
+	if hasBody(t) {
+		return s.of(t, true)
 	}
 	return nil
+}
+
+// hasBody reports whether any member of a struct shows in a body.
+func hasBody(t reflect.Type) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		_, _, ok := jsonName(f)
+		return ok && place(f) == ""
+	})
 }

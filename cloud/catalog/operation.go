@@ -42,7 +42,8 @@ type Operation struct {
 
 	// REST address. Path has {names} in braces.
 	Method, Path string
-	Status       int // of a good answer when the operation says nothing else; 0 is 200
+	Status       int   // of a good answer when the operation says nothing else; 0 is 200
+	Also         []int // further statuses of good answers
 	Group        Group
 	NoToken      bool     // a token is not looked at
 	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
@@ -50,6 +51,7 @@ type Operation struct {
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
+	Gives        []string // types of good answers that are not of Out
 	Errors       []string // codes beside those that every operation may answer
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
@@ -195,7 +197,7 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " was not made by Define")
 		case c.byName[o.Name] != nil || seen[route]:
 			panic("catalog: " + o.Name + " or " + route + " is there twice")
-		case !slices.Contains(tags, o.Tag):
+		case !knownTag(o.Tag):
 			panic("catalog: " + o.Name + " has no interface area")
 		case o.Summary == "":
 			panic("catalog: " + o.Name + " has no summary")
