@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -128,10 +129,12 @@ func TestAnswersAreThoseOfTheDocument(t *testing.T) {
 			}
 		}
 	}
-	for _, format := range []string{"epcis", "onerecord", "otlp", "shopify"} {
-		require.Equal(t, 200, x.do("GET", "/api/v1/otep/trackings/"+webtest.Waiting+"?format="+format, "", "").status)
+	for _, f := range projection.Formats() {
+		for _, envelope := range []string{"1", "0"} {
+			a := x.do("GET", "/api/v1/otep/trackings/"+webtest.Waiting+"?format="+f.Name+"&envelope="+envelope, "", "")
+			require.Equal(t, 200, a.status, "%s: %s", f.Name, a.body)
+		}
 	}
-	require.Equal(t, 200, x.do("GET", "/api/v1/otep/trackings/"+webtest.Waiting+"?format=epcis&envelope=0", "", "").status)
 
 	seen, all := end(), map[string]int{}
 	for _, o := range ops {
@@ -224,6 +227,9 @@ func TestTheProxySeesWhatIsWrong(t *testing.T) {
 		{"GET", "/api/v1/features?x=1", "", 200, kinds, good, "query x is not described"},
 		{"GET", "/api/v1/users?page=two", "", 200, kinds, good, "query page"},
 		{"POST", "/api/v1/user/login", `{"email":7}`, 200, kinds, good, "request/email must be string"},
+		{"GET", "/api/v1/otep/trackings/X", "", 200, kinds, `{"trackings":[]}`, ""},
+		{"GET", "/api/v1/otep/trackings/X", "", 200, kinds, `{"result":true,"format":"otep","data":{},"extra":1}`, `"additionalProperty":"extra"`},
+		{"GET", "/api/v1/otep/trackings/X", "", 200, "application/ld+json", `[]`, "must be object"},
 		{"POST", "/api/v1/user/login", "", 200, kinds, good, "a body is missing"},
 	} {
 		status, kind, answer = c.status, c.kind, c.answer

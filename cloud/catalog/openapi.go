@@ -81,13 +81,7 @@ func (s *schemas) operation(o *Operation) object {
 	if status == 0 {
 		status = 200
 	}
-	content := object{}
-	if len(o.Gives) == 0 || hasBody(o.out) {
-		content["application/json"] = object{"schema": s.of(o.out, false)}
-	}
-	for _, m := range o.Gives {
-		content[m] = object{"schema": object{"type": "object"}}
-	}
+	content := s.content(o)
 	good := object{"description": "Done", "content": content}
 	responses := o.problems()
 	for _, n := range append([]int{status}, o.Also...) {
@@ -110,6 +104,23 @@ func (s *schemas) operation(o *Operation) object {
 	}
 	if len(o.Scopes) > 0 {
 		out["x-scopes"] = o.Scopes
+	}
+	return out
+}
+
+// content is the body of a good answer by type. An operation that gives
+// documents of others gives those that are JSON bare, too, or nothing else.
+func (s *schemas) content(o *Operation) object {
+	out := object{}
+	for _, m := range o.Gives {
+		out[m] = object{"schema": object{"type": "object"}}
+	}
+	switch {
+	case len(o.Gives) == 0:
+		out["application/json"] = object{"schema": s.of(o.out, false)}
+	case hasBody(o.out):
+		bare := object{"type": "object", "description": "The document alone, without the members of an answer of ours", "not": object{"properties": object{"result": object{}}, "required": []string{"result"}}}
+		out["application/json"] = object{"schema": object{"anyOf": []any{s.of(o.out, false), bare}}}
 	}
 	return out
 }

@@ -51,7 +51,7 @@ type Operation struct {
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
-	Gives        []string // types of good answers that are not of Out
+	Gives        []string // types of documents of others that good answers may be instead of Out
 	Errors       []string // codes beside those that every operation may answer
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none

@@ -26,7 +26,7 @@ var problemList = []problem{
 		return o.Idempotent || slices.ContainsFunc(o.Errors, other)
 	}},
 	{422, "Invalid", "Members of the request have no good value; errors names them", func(*Operation) bool { return true }},
-	{429, "TooMany", "The caller came too often; Retry-After says when to try again", func(o *Operation) bool { return o.Group != Unlimited }},
+	{429, "TooMany", "The caller came too often; Retry-After says when to try again", func(*Operation) bool { return true }},
 }
 
 func notFound(code string) bool { return strings.HasSuffix(code, "_NOT_FOUND") }
