@@ -84,6 +84,11 @@ func (s *schemas) operation(o *Operation) object {
 	content := s.content(o)
 	good := object{"description": "Done", "content": content}
 	responses := o.problems()
+	if o.Tagged {
+		tag := object{"ETag": object{"description": "Stands for the answer, in If-None-Match of the next call", "required": true, "schema": object{"type": "string"}}}
+		good["headers"] = tag
+		responses["304"] = object{"description": "Nothing has changed since the answer that If-None-Match names", "headers": tag}
+	}
 	for _, n := range append([]int{status}, o.Also...) {
 		responses[strconv.Itoa(n)] = good
 	}
@@ -156,6 +161,9 @@ func (s *schemas) parameters(o *Operation) []any {
 		if !named[m[1]] {
 			panic("catalog: " + o.Name + " has no member for {" + m[1] + "}")
 		}
+	}
+	if o.Tagged {
+		out = append(out, object{"name": "If-None-Match", "in": "header", "required": false, "description": "ETag of an answer that is there already", "schema": object{"type": "string"}})
 	}
 	if o.Idempotent {
 		out = append(out, object{"name": "Idempotency-Key", "in": "header", "required": false, "description": "The same key with the same body gives the first answer again for 24 hours",

@@ -49,6 +49,7 @@ type Operation struct {
 	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
 	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
+	Tagged       bool     // good answers have an ETag; with 304
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json
 	Gives        []string // types of documents of others that good answers may be instead of Out

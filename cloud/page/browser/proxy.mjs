@@ -62,7 +62,8 @@ function checkAnswer(operation, status, headers, body) {
     const value = headers[name.toLowerCase()];
     return value === undefined ? (h.required ? [`header ${name} is missing`] : []) : check(text, h.schema, value, `header ${name}`);
   });
-  const media = answer.content?.[kind(headers)];
+  if (!answer.content) return body.length === 0 ? wrong : [...wrong, `a body is not described for ${status}`];
+  const media = answer.content[kind(headers)];
   if (!media) return [...wrong, `content type ${kind(headers)} is not described for ${status}`];
   const value = parsed(body);
   if (value.length === 0) return [...wrong, "the answer is no JSON"];
