@@ -20,7 +20,7 @@ type App struct {
 
 	// QuickActions are the shortcuts that are shown, in their order; nil: the
 	// usual ones.
-	QuickActions []string `json:"quick_actions"`
+	QuickActions []string `json:"quick_actions" null:"true" doc:"Shortcuts in their order; null: the usual ones"`
 	// Off are capabilities that the business does not want here.
 	Off      []string              `json:"off"`
 	Versions map[string]AppVersion `json:"versions"` // by platform: ios, android

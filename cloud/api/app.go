@@ -14,7 +14,7 @@ func (c Config) apps() []catalog.Operation {
 	yes, radius := true, 8
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{Name: "platformAppBootstrap", Summary: "What an app shows before anybody has signed in", Tag: area, Method: http.MethodGet,
-			Path: "/api/v1/apps/{appCode}/clients/{clientCode}/bootstrap", NoToken: true, Errors: []string{"APP_NOT_FOUND", "CLIENT_NOT_FOUND", "APP_NOT_ENABLED_FOR_CLIENT"}},
+			Path: "/api/v1/apps/{appCode}/clients/{clientCode}/bootstrap", NoToken: true, Tagged: true, Errors: []string{"APP_NOT_FOUND", "CLIENT_NOT_FOUND", "APP_NOT_ENABLED_FOR_CLIENT"}},
 			c.Apps.Bootstrap, func(out app.BootstrapOutput) catalog.Answer {
 				return catalog.Answer{Body: out, Tag: out.Data.ETag, Headers: [][2]string{{"Cache-Control", "public, max-age=300"}, {"Vary", "Accept-Language"}}}
 			}),

@@ -37,6 +37,10 @@ func (c Config) partner() []catalog.Operation {
 		return o
 	}
 	once := func(o *catalog.Operation) { o.Idempotent = true }
+	// or is a good answer's other status.
+	or := func(status int) func(*catalog.Operation) {
+		return func(o *catalog.Operation) { o.Also = []int{status} }
+	}
 	secret := func(o *catalog.Operation) { o.Secret = true }
 	risky := func(o *catalog.Operation) { o.Risk = catalog.RiskHigh }
 	replay := func(o *catalog.Operation) { o.Group = catalog.Replay }
@@ -49,7 +53,7 @@ func (c Config) partner() []catalog.Operation {
 	opens := errs(unknown, state, "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "GRID_NOT_FREE", "DEVICE_TIMEOUT")
 	return []catalog.Operation{
 		catalog.Define(row("me", "The provider behind the token", "GET", "/me"), c.partnerMe, nil),
-		catalog.Define(row("deliveries.create", "Announce parcels for a locker", "POST", "/deliveries", once, secret,
+		catalog.Define(row("deliveries.create", "Announce parcels for a locker", "POST", "/deliveries", once, or(http.StatusCreated), secret,
 			errs("DEVICE_NOT_FOUND", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE", "DUPLICATE_REFERENCE", "DEVICE_NOT_SHARED"),
 			like(locker.CreateInput{ReferenceNumber: "SWP-REF-88", DeviceID: 88, Packages: []locker.PackageInput{{TrackingNumber: "SWP100200300", Size: "M", Weight: 2.4}},
 				Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}})), l.Create, created),
@@ -59,12 +63,12 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(row("deliveries.add_package", "Add a package", "POST", "/deliveries/{id}/packages", secret, errs(unknown, state)), l.AddPackage, nil),
 		catalog.Define(row("deliveries.remove_package", "Take a package out", "DELETE", "/deliveries/{id}/packages/{tracking_number}", secret, errs(unknown, state, "PACKAGE_NOT_IN_DELIVERY")), l.RemovePackage, nil),
 		catalog.Define(row("deliveries.rotate_delivery_code", "Replace the courier's code", "POST", "/deliveries/{id}/delivery-code/rotate", secret, errs(unknown, state)), l.RotateDeliveryCode, nil),
-		catalog.Define(row("deliveries.open_doors", "Open doors for a deposit and wait for the cabinet", "POST", "/deliveries/{id}/open-doors", once, secret, risky, opens), c.openDoors, openAnswer),
+		catalog.Define(row("deliveries.open_doors", "Open doors for a deposit and wait for the cabinet", "POST", "/deliveries/{id}/open-doors", once, or(http.StatusAccepted), secret, risky, opens), c.openDoors, openAnswer),
 		catalog.Define(row("deliveries.doors", "The doors of the current opening", "GET", "/deliveries/{id}/doors", errs(unknown)), of(l.Doors), nil),
-		catalog.Define(row("deliveries.reassign", "Open another compartment instead", "POST", "/deliveries/{id}/reassign", once, secret, risky, opens), c.reassign, openAnswer),
+		catalog.Define(row("deliveries.reassign", "Open another compartment instead", "POST", "/deliveries/{id}/reassign", once, or(http.StatusAccepted), secret, risky, opens), c.reassign, openAnswer),
 		catalog.Define(row("deliveries.confirm", "Confirm a deposit that the doors did not", "POST", "/deliveries/{id}/confirm", secret, errs(unknown, state, "PACKAGE_NOT_IN_DELIVERY")), l.Confirm, nil),
 		catalog.Define(row("deliveries.fail", "Report packages that could not be delivered", "POST", "/deliveries/{id}/fail", secret, errs(unknown, state)), l.Fail, nil),
-		catalog.Define(row("deliveries.correct", "Open a deposit again for a correction", "POST", "/deliveries/{id}/correction", once, risky,
+		catalog.Define(row("deliveries.correct", "Open a deposit again for a correction", "POST", "/deliveries/{id}/correction", once, or(http.StatusAccepted), risky,
 			errs(unknown, state, "CORRECTION_WINDOW_CLOSED", "CORRECTION_LIMIT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT")), c.correct, correctAnswer),
 		catalog.Define(row("deliveries.pickup", "Whether the parcel was collected", "GET", "/deliveries/{id}/pickup", errs(unknown)), of(l.Pickup), nil),
 		catalog.Define(row("deliveries.rotate_pickup_code", "Replace the recipient's code", "POST", "/deliveries/{id}/pickup-code/rotate", secret, risky, errs(unknown, state)), l.RotatePickupCode, nil),

@@ -30,7 +30,7 @@ func (c *Catalog) OpenAPI(base, version string) []byte {
 	s.list["Error"] = errorSchema()
 	areas := make([]any, len(tags))
 	for i, t := range tags {
-		areas[i] = object{"name": t}
+		areas[i] = object{"name": t.name, "description": t.about}
 	}
 	doc := object{
 		"openapi": "3.1.0",
@@ -43,8 +43,7 @@ func (c *Catalog) OpenAPI(base, version string) []byte {
 		"components": object{
 			"schemas":         s.list,
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "An access token or API key"}},
-			"responses": object{"Error": object{"description": "What went wrong, and what to do next, in the caller's language",
-				"content": object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Error"}}}}},
+			"responses":       problems(),
 		},
 	}
 	b, err := json.Marshal(doc)
@@ -61,6 +60,8 @@ func errorSchema() object {
 		"message":    object{"type": "string", "description": "For people, in the language of Accept-Language"},
 		"errors":     object{"description": "Messages by dotted path of the member; a list of findings where the code is one of OTEP"},
 		"details":    object{"type": "object", "description": "For programs", "additionalProperties": true},
+		"warnings":   object{"type": "array", "description": "Of OTEP_NOT_CONFORMANT: findings that are no errors", "items": object{}},
+		"timelines":  object{"type": "array", "description": "Of OTEP_NOT_CONFORMANT: what became of each timeline", "items": object{}},
 		"request_id": text}}
 }
 
@@ -80,8 +81,17 @@ func (s *schemas) operation(o *Operation) object {
 	if status == 0 {
 		status = 200
 	}
-	good := object{"description": "Done", "content": s.answer(o)}
-	responses := object{strconv.Itoa(status): good, "default": object{"$ref": "#/components/responses/Error"}}
+	content := s.content(o)
+	good := object{"description": "Done", "content": content}
+	responses := o.problems()
+	if o.Tagged {
+		tag := object{"ETag": object{"description": "Stands for the answer, in If-None-Match of the next call", "required": true, "schema": object{"type": "string"}}}
+		good["headers"] = tag
+		responses["304"] = object{"description": "Nothing has changed since the answer that If-None-Match names", "headers": tag}
+	}
+	for _, n := range append([]int{status}, o.Also...) {
+		responses[strconv.Itoa(n)] = good
+	}
 	out["responses"] = responses
 	if codes := o.Errors; len(codes) > 0 || o.Idempotent {
 		if o.Idempotent {
@@ -99,6 +109,33 @@ func (s *schemas) operation(o *Operation) object {
 	}
 	if len(o.Scopes) > 0 {
 		out["x-scopes"] = o.Scopes
+	}
+	return out
+}
+
+// content is the body of a good answer by type. An operation that gives
+// documents of others gives those that are JSON bare, too, or nothing else.
+func (s *schemas) content(o *Operation) object {
+	out := object{}
+	for _, m := range o.Gives {
+		out[m] = object{"schema": object{"type": "object"}}
+	}
+	media := object{}
+	if o.Answered != nil {
+		media["example"] = json.RawMessage(o.Answered)
+	}
+	switch {
+	case o.Streams():
+		for _, m := range o.Media {
+			out[m] = object{"schema": object{"type": "string", "format": "binary"}}
+		}
+	case len(o.Gives) == 0:
+		media["schema"] = s.of(o.out, false)
+		out["application/json"] = media
+	case hasBody(o.out):
+		bare := object{"type": "object", "description": "The document alone, without the members of an answer of ours", "not": object{"properties": object{"result": object{}}, "required": []string{"result"}}}
+		media["schema"] = object{"anyOf": []any{s.of(o.out, false), bare}}
+		out["application/json"] = media
 	}
 	return out
 }
@@ -134,6 +171,9 @@ func (s *schemas) parameters(o *Operation) []any {
 		if !named[m[1]] {
 			panic("catalog: " + o.Name + " has no member for {" + m[1] + "}")
 		}
+	}
+	if o.Tagged {
+		out = append(out, object{"name": "If-None-Match", "in": "header", "required": false, "description": "ETag of an answer that is there already", "schema": object{"type": "string"}})
 	}
 	if o.Idempotent {
 		out = append(out, object{"name": "Idempotency-Key", "in": "header", "required": false, "description": "The same key with the same body gives the first answer again for 24 hours",
@@ -208,10 +248,16 @@ func pruned(v any) any {
 // bodySchema is the schema of an input's body; nil when all of it comes from
 // elsewhere.
 func (s *schemas) bodySchema(t reflect.Type) object {
-	for _, f := range reflect.VisibleFields(t) {
-		if _, _, ok := jsonName(f); ok && place(f) == "" {
-			return s.of(t, true)
-		}
+	if hasBody(t) {
+		return s.of(t, true)
 	}
 	return nil
+}
+
+// hasBody reports whether any member of a struct shows in a body.
+func hasBody(t reflect.Type) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		_, _, ok := jsonName(f)
+		return ok && place(f) == ""
+	})
 }

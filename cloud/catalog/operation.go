@@ -42,14 +42,17 @@ type Operation struct {
 
 	// REST address. Path has {names} in braces.
 	Method, Path string
-	Status       int // of a good answer when the operation says nothing else; 0 is 200
+	Status       int   // of a good answer when the operation says nothing else; 0 is 200
+	Also         []int // further statuses of good answers
 	Group        Group
 	NoToken      bool     // a token is not looked at
 	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
 	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	Secret       bool     // the answer holds a secret: never compressed, cached or logged
+	Tagged       bool     // good answers have an ETag; with 304
 	Kept         bool     // what nobody in particular is answered is kept for a moment
 	Media        []string // types of a body beside application/json; of answers that are a Stream
+	Gives        []string // types of documents of others that good answers may be instead of Out
 	Errors       []string // codes beside those that every operation may answer
 	GraphQL      *GraphQL // nil: not a field there
 	Example      any      // a worked input, of the input type; nil when it takes none
@@ -198,7 +201,7 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " was not made by Define")
 		case c.byName[o.Name] != nil || seen[route]:
 			panic("catalog: " + o.Name + " or " + route + " is there twice")
-		case !slices.Contains(tags, o.Tag):
+		case !knownTag(o.Tag):
 			panic("catalog: " + o.Name + " has no interface area")
 		case o.Summary == "":
 			panic("catalog: " + o.Name + " has no summary")

@@ -21,6 +21,7 @@ import (
 //	enum:"a,b"       the only values
 //	format:"date"    of texts
 //	price:"true"     may be hidden
+//	null:"true"      may be null, of lists
 //
 // A pointer may be null. Named types of the module may list their values by a
 // method Values() []string.
@@ -186,6 +187,9 @@ func place(f reflect.StructField) string {
 // described adds what the tags say.
 func described(o object, f reflect.StructField) object {
 	notes := object{}
+	if f.Tag.Get("null") == "true" {
+		o = nullable(o)
+	}
 	if d := f.Tag.Get("doc"); d != "" {
 		notes["description"] = d
 	}

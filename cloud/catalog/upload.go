@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"encoding/json"
 	"io"
 	"reflect"
 )
@@ -37,7 +36,7 @@ func (o *Operation) Streams() bool { return o.out == streamType }
 // form is the schema of a body with an uploaded file.
 func (s *schemas) form(o *Operation) object {
 	schema := object{"type": "object"}
-	if members := s.bodySchema(o.in); members != nil {
+	if hasBody(o.in) {
 		schema = s.members(o.in, true)
 	}
 	properties, _ := schema["properties"].(object)
@@ -54,20 +53,4 @@ func (s *schemas) form(o *Operation) object {
 		media["example"] = example
 	}
 	return object{FormType: media}
-}
-
-// answer is what a good answer holds.
-func (s *schemas) answer(o *Operation) object {
-	if !o.Streams() {
-		media := object{"schema": s.of(o.out, false)}
-		if o.Answered != nil {
-			media["example"] = json.RawMessage(o.Answered)
-		}
-		return object{"application/json": media}
-	}
-	content := object{}
-	for _, m := range o.Media {
-		content[m] = object{"schema": object{"type": "string", "format": "binary"}}
-	}
-	return content
 }

@@ -236,7 +236,7 @@ func TestDocsInARealBrowser(t *testing.T) {
 		require.NoError(t, json.Unmarshal(f.Calls[name], &a), name)
 		return a
 	}
-	require.Len(t, f.Axe, 3+4+1)
+	require.Len(t, f.Axe, 3+4+1+1)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
 	}
@@ -256,6 +256,10 @@ func TestDocsInARealBrowser(t *testing.T) {
 		require.Contains(t, answer(name).Notice[0], locale.Error("en", code))
 	}
 	require.Equal(t, "200 OK", answer("body").Status)
+	require.Equal(t, "201 Created", answer("created").Status)
+	require.Contains(t, answer("created").Body, `"order_ref": "DOCS-1"`)
+	require.Equal(t, "409 Conflict", answer("twice").Status)
+	require.Contains(t, answer("twice").Notice[0], locale.Error("en", "DUPLICATE_ORDER_REF"))
 	require.Equal(t, "200 OK", answer("tracking dark").Status)
 	require.Contains(t, answer("tracking dark").Body, webtest.Waiting)
 	require.JSONEq(t, `"/api/v1/otep/trackings/SWP%201%2F2%3F%23%C3%BC/events"`, string(f.Calls["path"]))

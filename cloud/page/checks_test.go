@@ -11,9 +11,10 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 )
 
-// The tools that other people use agree with what is served: a validator of
-// OpenAPI documents, one of JSON Schemas with the worked examples, the reference implementation of GraphQL, and the audits of
-// GraphQL over HTTP, of which we leave out what a server may do: GET.
+// The tools that other people use agree with what is served: a validator and a
+// linter of OpenAPI documents, a validator of JSON Schemas with the worked
+// examples, the reference implementation of GraphQL, and the audits of GraphQL
+// over HTTP, of which we leave out what a server may do: GET.
 func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 	_, s, _ := server(t, nil)
 	schema, err := filepath.Abs("../graphql/testdata/schema.graphql")
@@ -25,6 +26,8 @@ func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 			Schemas    int
 			Examples   []string
 			Wrong      []string // examples that are not what their schema says
+			Lint       []string
+			Linted     []string // of a document with a fault
 		}
 		Schema struct {
 			Status            int
@@ -39,6 +42,8 @@ func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 	require.Positive(t, f.OpenAPI.Schemas)
 	require.NotEmpty(t, f.OpenAPI.Examples)
 	require.Empty(t, f.OpenAPI.Wrong)
+	require.Empty(t, f.OpenAPI.Lint)
+	require.Contains(t, strings.Join(f.OpenAPI.Linted, "\n"), "tag-description", "the linter looks")
 	require.Equal(t, 200, f.Schema.Status)
 	require.Empty(t, f.Schema.Faults)
 	require.NotEmpty(t, f.Schema.Served)

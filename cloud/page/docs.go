@@ -126,14 +126,17 @@ func (d *described) show(method, path string, o operation) docsOp {
 		}
 		slices.Sort(out.Media)
 	}
+	var good []string
 	for status, r := range o.Responses {
-		if status != "default" {
-			out.Status, out.Answer = status, d.parts(r.Content[typeJSON].Schema)
-			for i := range out.Answer {
-				out.Answer[i].Required = false // callers are to give nothing here
-			}
+		if strings.HasPrefix(status, "2") {
+			good, out.Answer = append(good, status), d.parts(r.Content[typeJSON].Schema)
 		}
 	}
+	for i := range out.Answer {
+		out.Answer[i].Required = false // callers are to give nothing here
+	}
+	slices.Sort(good)
+	out.Status = strings.Join(good, ", ")
 	return out
 }
 

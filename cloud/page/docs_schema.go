@@ -74,7 +74,8 @@ func (d *described) whole(s *schema) (at *schema, null bool, names string) {
 			names = s.Ref
 			s = d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
 		case len(s.AnyOf) > 0:
-			s, null = s.AnyOf[0], true
+			null = null || slices.ContainsFunc(s.AnyOf, func(x *schema) bool { return slices.Contains(x.Type, "null") })
+			s = s.AnyOf[0]
 		default:
 			return s, null, names
 		}

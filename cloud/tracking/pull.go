@@ -31,8 +31,8 @@ type PullInput struct {
 // PullOutput is a page of the answer. Next is the address of the page behind
 // it, empty for the last.
 type PullOutput struct {
-	Document any
-	Next     string
+	Document any    `json:"-"`
+	Next     string `json:"-"`
 }
 
 const (

@@ -70,8 +70,8 @@ func NewOn(t testing.TB, db *store.DB) *World {
 		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t)})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
-	for _, kind := range []cloud.IDKind{cloud.AccountIDs, cloud.ProviderIDs} { // new ids start above those of the world
-		for id := int64(0); id < 30; {
+	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world
+		for id := int64(0); id < highest; {
 			var err error
 			id, err = db.NewID(context.Background(), kind)
 			require.NoError(t, err)

@@ -65,6 +65,7 @@ async function equip(place) {
   const form = made.querySelector("form");
   const said = made.querySelector(".said");
   const id = (name) => `${place.id}-${name}`;
+  said.setAttribute("aria-label", `${said.getAttribute("aria-label")}: ${place.id}`); // one of many on the page
 
   const inputs = (operation.parameters ?? []).map((p) => {
     const input = field(p, id(p.in + "-" + p.name));

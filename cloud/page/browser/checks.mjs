@@ -3,6 +3,7 @@
 // the file of the GraphQL schema as we publish it.
 import { readFileSync } from "node:fs";
 import SwaggerParser from "@apidevtools/swagger-parser";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
 import Ajv from "ajv/dist/2020.js";
 import { buildClientSchema, buildSchema, getIntrospectionQuery, lexicographicSortSchema, printSchema, validateSchema } from "graphql";
 import { auditServer } from "graphql-http";
@@ -19,6 +20,16 @@ try {
 } catch (e) {
   found.openapi.fault = e.message;
 }
+
+// The linter's recommended rules, warnings too, with two more: what examples say
+// must be what their schemas say, and nothing may be there that nothing refers to.
+const config = await createConfig({ extends: ["recommended-strict"], rules: {
+  "no-invalid-media-type-examples": "error", "no-unused-components": "error", "no-ambiguous-paths": "error",
+  "no-server-example.com": "off", // a server that listens on the loopback says so
+} });
+const lint = async (document) => (await lintFromString({ source: JSON.stringify(document), absoluteRef: "openapi.json", config })).map((p) => `${p.ruleId}: ${p.message} ${p.location[0]?.pointer ?? ""}`);
+found.openapi.lint = await lint(document);
+found.openapi.linted = await lint({ ...document, tags: [{ name: "User" }] });
 
 // Every schema is one, and every worked example is valid by its schema.
 const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true }).addSchema({ $id: "served", ...document });

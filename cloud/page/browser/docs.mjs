@@ -90,6 +90,16 @@ for (const [scheme, options] of Object.entries({ light: {}, dark: { colorScheme:
   await op(page, "user.login").locator("button.use").click();
   found.calls.used = await send(page, "user.me");
 
+  await page.fill("#token", token);
+  await unfold(page, "orders.create");
+  const body = op(page, "orders.create").locator("textarea");
+  const { scheduled_date, ...order } = JSON.parse(await body.inputValue()); // the example's day may be over
+  await body.fill(JSON.stringify({ ...order, order_ref: "DOCS-1" }));
+  found.calls.created = await send(page, "orders.create");
+  found.calls.twice = await send(page, "orders.create");
+  await check(page, "created");
+  await picture(page, "created", false);
+
   await page.fill("#token", "");
   await unfold(page, "otep.events");
   await op(page, "otep.events").locator("input[required]").fill("..");
