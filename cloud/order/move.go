@@ -27,7 +27,7 @@ type MoveInput struct {
 	// the event that the move writes, if it writes one.
 	Recipient string
 	Place     *otep.Location
-	// At is when it happened, the zero time for now. Approximate is set when that
+	// At is when it happened, the zero time is this moment. Approximate is set when that
 	// is not sure.
 	At          time.Time
 	Approximate bool
