@@ -82,6 +82,9 @@ type Who struct {
 	BaseURL       string
 	Surface       string // as cloud.Caller.Surface
 	RequestID     string
+	// Resource is the address that was called, where tokens may be bound to one
+	// (RFC 8707); "": tokens that are bound to any are not good here.
+	Resource string
 }
 
 // Limited is the error of a caller that came too often.

@@ -29,10 +29,20 @@ const (
 	transferTime = 5 * time.Minute
 )
 
-// received lets uploads of callers with a token be long, and gives uploads and
-// downloads time.
+// received lets uploads of callers with a token be long, gives uploads and
+// downloads time, and mounts what they ask for.
 func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	path, _, _ := strings.Cut(string(h.RequestURI()), "?")
+	for _, m := range s.cfg.Mounts {
+		if !sameShape(m.Path, path) {
+			continue
+		}
+		c.MaxRequestBodySize = m.MaxBody
+		if m.Slow {
+			c.WriteTimeout = transferTime
+		}
+		return c
+	}
 	for _, r := range s.transfers {
 		if r.Method != string(h.Method()) || !sameShape(r.Path, path) {
 			continue

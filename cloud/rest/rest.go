@@ -39,6 +39,8 @@ type Config struct {
 	// GraphQL answers POST /api/graphql; nil: there is no such address.
 	GraphQL func(ctx context.Context, q GraphQLRequest) GraphQLResponse
 
+	// Mounts answer what they like at addresses of their own.
+	Mounts []Mount
 	// Pages answers what is no operation. nil: NOT_FOUND.
 	Pages    fasthttp.RequestHandler
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
@@ -52,6 +54,21 @@ type Config struct {
 	MaxConnsPerIP int
 	// Timeout bounds one operation; 0 is 30 s.
 	Timeout time.Duration
+}
+
+// Mount is an address that another face answers, whatever the method. Its
+// answers get a request id like all others; a panic ends one request.
+type Mount struct {
+	Path    string // may have {names}
+	MaxBody int    // bytes; 0 is that of the server
+	Slow    bool   // answers may take minutes
+	Handle  fasthttp.RequestHandler
+}
+
+// RequestID is the id of a request that a Mount answers.
+func RequestID(ctx *fasthttp.RequestCtx) string {
+	id, _ := ctx.UserValue(idKey).(string)
+	return id
 }
 
 // Bounds of the server. 1 MB is 2^20 bytes.
@@ -204,6 +221,9 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	}
 	if s.cfg.GraphQL != nil {
 		r.POST("/api/graphql", s.guarded(s.graphQL))
+	}
+	for _, m := range s.cfg.Mounts {
+		r.ANY(m.Path, s.guarded(m.Handle))
 	}
 	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))
 	r.GET("/readyz", s.guarded(s.ready))
