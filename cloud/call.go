@@ -20,10 +20,24 @@ type Call struct {
 	IP         string
 	RequestID  string
 	Outcome    string // a public code of a call that was refused; empty: done
-	Once       *Once  // nil: a repeat runs again
+	Via        Via
+	Once       *Once // nil: a repeat runs again
 
 	mu      sync.Mutex
 	audited bool
+}
+
+// Via is how an agent's call came to be done. The zero Via is that of a call
+// which no agent made.
+type Via struct {
+	Server, Tool string // operations, cancel_order
+	Token        string // name of the caller's token
+	// Consent is what let a call through that asks for a person's word: argument
+	// (confirm), question (the client says its user agreed), approval (somebody
+	// else decided).
+	Consent  string
+	Approval ApprovalID
+	Reviewer AccountID // who decided
 }
 
 // Audited reports whether a transaction of the call wrote an audit line.
@@ -49,6 +63,7 @@ type Once struct {
 	Request [sha256.Size]byte // of what the call gives; a repeat gives the same
 	At      time.Time
 	Until   time.Time                 // when the call is over, whatever became of it
+	Bare    bool                      // the first transaction may have no answer
 	Encode  func(any) ([]byte, error) // how an answer is kept; it has no side effects
 
 	mu     sync.Mutex

@@ -37,13 +37,21 @@ func (o *Operation) Members() []Member {
 	return out
 }
 
+// rawBody is the value that stands for a body which is taken as it came.
+const rawBody = "body"
+
 // Values binds an operation's input from values by member name, as JSON has
-// them. What is not given stays zero; what is not known is an error.
+// them. What is not given stays zero; what is not known is an error. A body that
+// is taken as it came is the value called body, a json.RawMessage.
 func (o *Operation) Values(given map[string]any) Bind {
 	return func(in any) error {
 		body := map[string]any{}
 		v := reflect.ValueOf(in).Elem()
 		known := map[string]bool{}
+		if raw, ok := given[rawBody].(json.RawMessage); ok && o.raw != nil {
+			v.FieldByIndex(o.raw).SetBytes(raw)
+			known[rawBody] = true
+		}
 		for _, m := range o.Members() {
 			known[m.Name] = true
 			x, ok := given[m.Name]

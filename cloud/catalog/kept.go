@@ -64,6 +64,9 @@ func encode(v any) ([]byte, error) {
 
 // replayed is an answer as it was stored.
 func replayed(raw []byte) (Answer, error) {
+	if len(raw) == 0 { // done, and nothing more is known
+		return Answer{Replayed: true}, nil
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var k keptAnswer

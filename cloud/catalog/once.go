@@ -28,6 +28,9 @@ type Key struct {
 	Value   string // Idempotency-Key, 1 to 128 visible characters of ASCII
 	Address string // what is called, as the face has it
 	Request []byte // all that is given, the same bytes for the same
+	// Always holds operations to the key that do not take one themselves. A
+	// repeat of one whose process ended in between has an answer without a body.
+	Always bool
 }
 
 const (
@@ -68,7 +71,7 @@ func (r *running) once(ctx context.Context, k Key) (Answer, error) {
 	if !ok {
 		until = now.Add(callLife)
 	}
-	o := &cloud.Once{ID: k.id(r.c), Request: sha256.Sum256(k.Request), At: now, Until: until.UTC().Truncate(time.Millisecond),
+	o := &cloud.Once{Bare: k.Always && !r.o.Idempotent, ID: k.id(r.c), Request: sha256.Sum256(k.Request), At: now, Until: until.UTC().Truncate(time.Millisecond),
 		Encode: r.encode}
 	a, err := r.first(ctx, o)
 	if !errors.Is(err, cloud.ErrNotFound) {

@@ -186,6 +186,7 @@ func bodyMember(t reflect.Type, kind string) []int {
 type Catalog struct {
 	list   []Operation
 	byName map[string]*Operation
+	tools  []*Tool
 }
 
 // New makes a table. Names and addresses must be different, areas known and

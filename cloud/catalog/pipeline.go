@@ -123,15 +123,9 @@ func AddressOf(ctx context.Context) string {
 // Admit lets a caller in or says why not: token, rate limit, feature, account
 // type, scopes. The state is that of the limit that was taken from.
 func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, limit.State, error) {
-	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, Surface: w.Surface}
-	ctx = context.WithValue(ctx, addressKey{}, w.IP)
-	login, err := p.login(ctx, o, w)
+	ctx, c, login, err := p.enter(ctx, o, w)
 	if err != nil {
 		return ctx, c, limit.State{}, err
-	}
-	if login != nil {
-		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, scopesOf(login)
-		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
 	}
 	ctx = cloud.WithCall(ctx, callOf(o, c, w))
 	state := p.take(o, w, login)
@@ -142,6 +136,60 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 		p.refused(ctx, o, c, err)
 	}
 	return ctx, c, state, err
+}
+
+// Enter finds who calls, for a face whose calls may be of several operations,
+// each of which Allow lets in. One call is taken from the caller's limit.
+func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Caller, limit.State, error) {
+	o := &Operation{}
+	ctx, c, login, err := p.enter(ctx, o, w)
+	if err != nil {
+		return ctx, c, limit.State{}, err
+	}
+	state := p.take(o, w, login)
+	if !state.OK {
+		return ctx, c, state, &Limited{state}
+	}
+	return ctx, c, state, nil
+}
+
+// Allow lets a caller whom Enter found do one operation, or says why not. via
+// is told in audit lines beside what the call itself says. The result is for
+// Run.
+func (p *Pipeline) Allow(ctx context.Context, o *Operation, c cloud.Caller, w Who, via cloud.Via) (context.Context, error) {
+	call := callOf(o, c, w)
+	call.Via = via
+	ctx = cloud.WithCall(ctx, call)
+	if state := p.takeGroup(o, ctx); !state.OK {
+		return ctx, &Limited{state}
+	}
+	err := p.allow(ctx, o, c)
+	if err != nil {
+		p.refused(ctx, o, c, err)
+	}
+	return ctx, err
+}
+
+// Gated says whether a feature is off for a caller; nil when it is on.
+func (p *Pipeline) Gated(ctx context.Context, feature string, c cloud.Caller) error {
+	if p.cfg.Feature == nil {
+		return nil
+	}
+	return p.cfg.Feature(ctx, c.Account.BusinessID, feature)
+}
+
+func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, *auth.Session, error) {
+	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, Surface: w.Surface}
+	ctx = context.WithValue(ctx, addressKey{}, w.IP)
+	login, err := p.login(ctx, o, w)
+	if err != nil {
+		return ctx, c, nil, err
+	}
+	if login != nil {
+		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, narrowed(scopesOf(login), ctx)
+		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
+	}
+	return ctx, c, login, nil
 }
 
 // login finds who calls. No token is nobody.
@@ -185,18 +233,31 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
 	}
 	key := hex.EncodeToString(l.Token.Hash[:16])
 	state := p.Take("token/"+key, lim.Authenticated)
-	if !state.OK {
+	if !state.OK || o.Group == General {
 		return state
 	}
+	return p.group(o, key)
+}
+
+// group takes a call from the limit that operations share besides.
+func (p *Pipeline) group(o *Operation, key string) limit.State {
 	switch o.Group {
 	case Replay:
-		return p.Take("replay/"+key, lim.Replay)
+		return p.Take("replay/"+key, p.cfg.Limits.Replay)
 	case Batch:
-		return p.Take("batch/"+key, lim.Batch)
+		return p.Take("batch/"+key, p.cfg.Limits.Batch)
 	case Quotes:
-		return p.Take("quotes/"+key, lim.Quotes)
+		return p.Take("quotes/"+key, p.cfg.Limits.Quotes)
 	}
-	return state
+	return limit.State{OK: true}
+}
+
+func (p *Pipeline) takeGroup(o *Operation, ctx context.Context) limit.State {
+	t, ok := TokenOf(ctx)
+	if !ok {
+		return limit.State{OK: true}
+	}
+	return p.group(o, hex.EncodeToString(t.Hash[:16]))
 }
 
 // TakeAnonymous takes a call of nobody in particular from its limit.
@@ -209,8 +270,8 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 	if o.Types != nil && c.Anonymous() {
 		return cloud.E(cloud.Unauthenticated, "UNAUTHENTICATED")
 	}
-	if o.Gate != "" && p.cfg.Feature != nil {
-		if err := p.cfg.Feature(ctx, c.Account.BusinessID, o.Gate); err != nil {
+	if o.Gate != "" {
+		if err := p.Gated(ctx, o.Gate, c); err != nil {
 			return err
 		}
 	}
@@ -242,7 +303,7 @@ func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key,
 	if r.call != nil {
 		r.call.Target = o.about(in)
 	}
-	if !o.Idempotent || k.Value == "" || p.cfg.Calls == nil {
+	if !o.Idempotent && !k.Always || k.Value == "" || p.cfg.Calls == nil {
 		return r.run(ctx)
 	}
 	return r.once(ctx, k)

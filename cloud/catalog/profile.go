@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,6 +24,12 @@ var profiles = map[string][]string{
 // KnownProfile reports whether there is such a profile.
 func KnownProfile(name string) bool { _, ok := profiles[name]; return ok }
 
+// Profiles lists the names of the profiles, sorted.
+func Profiles() []string { return slices.Sorted(maps.Keys(profiles)) }
+
+// ScopesOf are the scopes of a profile, nil when there is none.
+func ScopesOf(profile string) []string { return slices.Clone(profiles[profile]) }
+
 // scopesOf is what a session is narrowed to; nil when it is not. A key of an
 // employee has what both the key and the employee have.
 func scopesOf(s *auth.Session) []string {
@@ -39,13 +46,7 @@ func scopesOf(s *auth.Session) []string {
 	case key == nil:
 		return append([]string{}, s.Account.Permissions...)
 	}
-	both := []string{}
-	for _, scope := range scopes {
-		if holds(key, scope) && holds(s.Account.Permissions, scope) {
-			both = append(both, scope)
-		}
-	}
-	return both
+	return Both(key, append([]string{}, s.Account.Permissions...))
 }
 
 // fromAllowed reports whether a token may be used from an address.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
@@ -43,6 +44,45 @@ func lacking(o *Operation, c cloud.Caller) string {
 	}
 	return ""
 }
+
+// narrowKey carries scopes that a connection is narrowed to.
+type narrowKey struct{}
+
+// Narrow is a context whose callers have no scopes but these, of those that
+// their tokens have.
+func Narrow(ctx context.Context, scopes []string) context.Context {
+	return context.WithValue(ctx, narrowKey{}, scopes)
+}
+
+// narrowed is what is left of a token's scopes, nil for all, in a context.
+func narrowed(have []string, ctx context.Context) []string {
+	only, ok := ctx.Value(narrowKey{}).([]string)
+	if !ok {
+		return have
+	}
+	return Both(have, only)
+}
+
+// Both are the scopes that two sets hold, where nil is every scope.
+func Both(a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	out := []string{}
+	for _, s := range scopes {
+		if holds(a, s) && holds(b, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Holds reports whether scopes, nil for every scope, hold one: a write scope
+// holds the read scope of its area.
+func Holds(have []string, want string) bool { return have == nil || holds(have, want) }
 
 func holds(have []string, want string) bool {
 	if slices.Contains(have, want) || slices.Contains(have, "*") {

@@ -234,6 +234,10 @@ func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxO
 	if err != nil {
 		return out, err
 	}
+	if p := cloud.PreviewOf(ctx); p != nil {
+		p.Sent(in.ID, work.Event.Event)
+		return RedeliverOutput{Result: true}, nil
+	}
 	now := time.Now().UTC()
 	var id int64
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {

@@ -48,7 +48,7 @@ func (db *DB) FindCall(ctx context.Context, id cloud.CallID, now time.Time) (clo
 func (db *DB) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) error {
 	_, taken := o.Taken()
 	kept := cloud.KeptAnswer{Request: o.Request, At: o.At, Answer: answer}
-	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		w := writer{box: db.box}
 		w.answer(o, taken, kept)
 		return nil, s.apply(ctx, w.ops)
@@ -70,7 +70,7 @@ func (db *DB) DropCalls(ctx context.Context, now time.Time) error {
 }
 
 func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.apply(ctx, []op{{sql: sql, args: args}})
 	})
 }
@@ -103,6 +103,11 @@ func (w *writer) once(call *cloud.Call, c *cloud.Changes) (*cloud.KeptAnswer, er
 	}
 	o := call.Once
 	kept, taken := o.Taken()
+	if c.Answer == nil && o.Bare && !taken {
+		kept.Request, kept.At = o.Request, o.At
+		w.answer(o, false, kept)
+		return &kept, nil
+	}
 	if c.Answer == nil {
 		if !taken {
 			return nil, fmt.Errorf("%s takes an Idempotency-Key but its first decision has no answer", call.Operation)
@@ -142,6 +147,15 @@ func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
 	}
 	for k, v := range map[string]string{"operation": call.Operation, "surface": call.Surface, "ip": call.IP, "request_id": call.RequestID} {
 		detail[k] = v
+	}
+	for k, v := range map[string]string{"server": call.Via.Server, "tool": call.Via.Tool, "token": call.Via.Token, "consent": call.Via.Consent, "approval": string(call.Via.Approval)} {
+		if v != "" {
+			detail[k] = v
+		}
+	}
+	if r := call.Via.Reviewer; r != 0 {
+		detail["requested_by"] = a.Actor
+		a.Actor = fmt.Sprintf("account:%d", r)
 	}
 	detail["outcome"] = "done"
 	if call.Outcome != "" {

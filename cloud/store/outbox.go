@@ -189,7 +189,7 @@ func (db *DB) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.Endpoint
 // nothing: another node may be looking at them.
 func (db *DB) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
 	var work []cloud.OutboxWork
-	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+	err := db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
 		work, err = db.claim(ctx, s, id, now, limit)
 		return nil, err
 	})
@@ -238,7 +238,7 @@ func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.Outb
 // transaction, and gives their leases back. Those whose lease was lost are
 // left as they are and returned.
 func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
-	err = db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		lost, err = db.finish(ctx, s, results)
 		return nil, err
 	})
@@ -274,7 +274,7 @@ func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResul
 
 // RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.
 func (db *DB) RenewOutbox(ctx context.Context) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if !s.postgres() {
 			return nil, nil
 		}
@@ -285,7 +285,7 @@ func (db *DB) RenewOutbox(ctx context.Context) error {
 // ReleaseOutbox gives back deliveries that were taken up and not tried. Only ID
 // and Generation of each are used.
 func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ds))
 		for i, d := range ds {
 			ops[i] = op{sql: sqlRelease, args: []any{int64(d.ID), db.node, d.Generation}, need: anything}
@@ -297,7 +297,7 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 // RecoverOutbox gives back everything that an earlier run of this node had
 // taken up; on SQLite, where there is one node, whatever its name was.
 func (db *DB) RecoverOutbox(ctx context.Context) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
 			return nil, s.apply(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
 		}
@@ -307,14 +307,14 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 
 // ResumeOutbox makes a receiver's paused deliveries due at now.
 func (db *DB) ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.apply(ctx, []op{{sql: sqlResume, args: []any{int64(e.ProviderID), int64(e.ID), now.UnixMilli()}}})
 	})
 }
 
 // SetEndpointStatus sets the health of a receiver. now is since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.apply(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now)}, need: anything}})
 	})
 }
@@ -325,7 +325,7 @@ func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status
 // it is somebody else's.
 func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error) {
 	var d cloud.OutboxDelivery
-	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
 		if err != nil {
 			return nil, err

@@ -145,6 +145,9 @@ func (db *DB) Close() error { return db.engine.close() }
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
 func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	if p := cloud.PreviewOf(ctx); p != nil {
+		fn = previewed(p, fn)
+	}
 	ids := &givenIDs{blocks: &db.ids}
 	for {
 		err := db.decide(ctx, dev, ids, fn)
@@ -156,6 +159,25 @@ func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View
 			return err
 		}
 	}
+}
+
+// previewed is a decision of which nothing is written: p takes down what would be.
+func previewed(p *cloud.Preview, fn func(cloud.View) (*cloud.Changes, error)) func(cloud.View) (*cloud.Changes, error) {
+	return func(v cloud.View) (*cloud.Changes, error) {
+		c, err := fn(v)
+		if err == nil && c != nil {
+			err = p.Take(v, c)
+		}
+		return nil, err
+	}
+}
+
+// write is a transaction that is no decision. There is none in a preview.
+func (db *DB) write(ctx context.Context, dev cloud.DeviceID, fn func(context.Context, session) (*cloud.Changes, error)) error {
+	if cloud.PreviewOf(ctx) != nil {
+		return errors.New("nothing is written in a preview")
+	}
+	return db.engine.write(ctx, dev, fn)
 }
 
 func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {

@@ -35,7 +35,7 @@ func scanTracedEvent(r rows, e *cloud.TracedEvent) error {
 // marks where telling begins.
 func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
 	var n int64
-	err = db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		alone := int64(1)
 		if s.postgres() {
 			alone = 0
@@ -47,7 +47,7 @@ func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
 
 // ReleaseTraces lets another node tell the collector at once.
 func (db *DB) ReleaseTraces(ctx context.Context) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.apply(ctx, []op{{sql: sqlReleaseTraces, args: []any{db.node}}})
 	})
 }
@@ -94,7 +94,7 @@ func distinct(ids []int64) []int64 {
 // ToldTraces notes that the collector was told of events as they were read. One
 // that was withdrawn in between stays untold.
 func (db *DB) ToldTraces(ctx context.Context, events []cloud.TracedEvent) error {
-	return db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, 0, len(events))
 		for _, e := range events {
 			if e.Told != cloud.TraceTold {

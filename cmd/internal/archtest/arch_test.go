@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/object", "cloud/order", "cloud/receiver", "cloud/route", "cloud/tracking"},
 	"cloud/mcp":        {"cloud/locale"},
+	"cloud/tool":     {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
 	"cloud/approval":   {"cloud"},
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},

@@ -1,0 +1,163 @@
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+)
+
+// Preview takes down what decisions would write, in place of writing it. A
+// context that carries one makes the store run decisions as ever and throw away
+// their changes. Safe for concurrent use.
+type Preview struct {
+	mu      sync.Mutex
+	effects []Effect
+}
+
+// Effect is one thing that a decision would change.
+type Effect struct {
+	Type string `json:"type"` // order
+	ID   any    `json:"id"`   // null for a new one
+	// Name is what people call it, as far as that is ours: a number.
+	Name   string         `json:"name,omitempty"`
+	Before map[string]any `json:"before"` // members that change; null for a new one
+	After  map[string]any `json:"after"`  // null for one that is gone
+}
+
+type previewKey struct{}
+
+// WithPreview is a context in which nothing is written.
+func WithPreview(ctx context.Context, p *Preview) context.Context {
+	return context.WithValue(ctx, previewKey{}, p)
+}
+
+// PreviewOf is the preview of a context, nil when what is decided is written.
+func PreviewOf(ctx context.Context) *Preview {
+	p, _ := ctx.Value(previewKey{}).(*Preview)
+	return p
+}
+
+// Effects are what decisions would change so far.
+func (p *Preview) Effects() []Effect {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Effect{}, p.effects...)
+}
+
+// Take takes down what c would change of what v shows. Times, versions and what
+// follows of itself (events, messages, audit lines) are left out.
+func (p *Preview) Take(v View, c *Changes) error {
+	var out []Effect
+	add := func(kind string, id any, name string, before, after map[string]any) {
+		if e := (Effect{Type: kind, ID: id, Name: name}); before == nil || after == nil {
+			e.Before, e.After = before, after
+			out = append(out, e)
+		} else if e.Before, e.After = differ(before, after); len(e.After) > 0 {
+			out = append(out, e)
+		}
+	}
+	for _, o := range c.Orders {
+		old, err := v.Order(o.BusinessID, o.ID)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			add("order", nil, "", nil, o.members())
+		case err != nil:
+			return err
+		default:
+			add("order", o.ID, o.Number, old.members(), o.members())
+		}
+	}
+	for _, k := range c.DroppedOrders {
+		old, err := v.Order(k.BusinessID, k.ID)
+		if err != nil {
+			return err
+		}
+		add("order", k.ID, old.Number, old.members(), nil)
+	}
+	for _, j := range c.OrderJobs {
+		add("order_batch", nil, "", nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
+	}
+	for _, s := range c.WebhookSettings {
+		old, err := v.WebhookSettings(s.BusinessID, s.CustomerID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		before, after := old.members(), s.members()
+		for name, changed := range map[string]bool{"webhook_sign_secret": !bytes.Equal(old.Secret, s.Secret), "webhook_sign_secret_next": !bytes.Equal(old.SecretNext, s.SecretNext)} {
+			if changed && after[name] == before[name] {
+				after[name] = "another one"
+			}
+		}
+		add("webhook_settings", s.BusinessID, "", before, after)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, out...)
+	return nil
+}
+
+// Sent takes down a webhook that would be sent again.
+func (p *Preview) Sent(log int64, event string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, Effect{Type: "webhook_delivery", ID: log, Name: event, After: map[string]any{"sent_again": true}})
+}
+
+// differ leaves of two sets of members those that are not the same.
+func differ(before, after map[string]any) (b, a map[string]any) {
+	b, a = map[string]any{}, map[string]any{}
+	for k, x := range after {
+		if !reflect.DeepEqual(before[k], x) {
+			b[k], a[k] = before[k], x
+		}
+	}
+	return b, a
+}
+
+// members are what people are shown of an order in a preview.
+func (o Order) members() map[string]any {
+	packages := make([]map[string]any, len(o.Packages))
+	for i, p := range o.Packages {
+		packages[i] = map[string]any{"package_ref": OrNull(p.Ref), "description": OrNull(p.Description), "quantity": p.Quantity}
+	}
+	return map[string]any{
+		"order_ref": OrNull(o.Ref), "type": o.Type, "order_status_id": o.Status, "order_status": o.Status.String(), "customer_id": OrNull(o.CustomerID),
+		"scheduled_date": OrNull(o.ScheduledDate), "time_window_start": OrNull(o.WindowStart), "time_window_end": OrNull(o.WindowEnd),
+		"sender": o.Sender.line(), "recipient": o.Recipient.line(), "packages": packages, "delivery_instruction": OrNull(o.Instruction), "note": OrNull(o.Note),
+		"priority": o.Priority, "driver_id": OrNull(o.DriverID), "route_id": OrNull(o.RouteID), "broker_id": OrNull(o.BrokerID), "cancel_reason": OrNull(o.CancelReason),
+	}
+}
+
+// line is an address as one writes it on one line, null when there is none.
+func (a *Address) line() any {
+	if a == nil {
+		return nil
+	}
+	out := a.Name
+	for _, s := range []string{a.Company, a.Line1, a.Line2, a.City, a.Province, a.PostalCode, a.Country} {
+		if s != "" {
+			out += ", " + s
+		}
+	}
+	return out
+}
+
+func (s WebhookSettings) members() map[string]any {
+	secret := func(b []byte) string { // whether there is one, not what it is
+		if len(b) == 0 {
+			return "not set"
+		}
+		return "set"
+	}
+	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents}
+	for name, list := range s.URLs {
+		urls := make([]string, len(list))
+		for i, u := range list {
+			urls[i] = u.URL
+		}
+		out[name] = urls
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/mcp"
+)
+
+type mcpResult = mcp.Result
+
+// propose queues a call of a tool for a person to decide about. What would be
+// refused now is refused now.
+func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (cloud.Approval, error) {
+	f, err := u.as(t).foresee(ctx, t, given)
+	if err != nil {
+		return cloud.Approval{}, err
+	}
+	if f.refused != nil {
+		return cloud.Approval{}, f.refused
+	}
+	summary := t.Title
+	if s := f.subject(); s != "" {
+		summary += ": " + s
+	}
+	return u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(given), Summary: summary, Preview: compact(f.body(u.caller.Language)),
+		Reason: reason, Risk: string(t.Risk), Scopes: t.Scopes, TokenName: u.token.Name}, hours)
+}
+
+// as is the session with the scopes of a tool: proposing does not need them.
+func (u *session) as(t *catalog.Tool) *session {
+	other := *u
+	if other.caller.Scopes != nil {
+		other.caller.Scopes = slices.Clone(t.Scopes)
+	}
+	return &other
+}
+
+// pendingBody is the answer to a call that waits.
+type pendingBody struct {
+	Result   bool             `json:"result"`
+	Outcome  string           `json:"outcome"`
+	ID       cloud.ApprovalID `json:"approval_id"`
+	Approval any              `json:"approval"`
+}
+
+func (k *call) pending(ctx context.Context, a cloud.Approval) (*mcp.Result, error) {
+	body, err := k.cfg.Approvals.Body(ctx, k.caller, a)
+	if err != nil {
+		return nil, err
+	}
+	return k.result(pendingBody{true, pending, a.ID, body})
+}
+
+// proposed is the call that propose_write is asked to queue.
+func (u *session) proposed(given catalog.Given) (*catalog.Tool, catalog.Given, error) {
+	name := given.Text("tool")
+	t := u.cfg.Catalog.Tool(u.server, name)
+	if t == nil || !t.Writes() || slices.Contains(deciding, name) {
+		var names []string
+		for _, x := range u.cfg.Catalog.Tools(u.server) {
+			if x.Writes() && !slices.Contains(deciding, x.Name) {
+				names = append(names, x.Name)
+			}
+		}
+		return nil, nil, u.wrong([]catalog.Problem{{Argument: "tool", Rule: "enum", Got: name, Want: strings.Join(names, ", ")}})
+	}
+	if t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type) {
+		return nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	raw := compact(given["arguments"])
+	arguments, problems := t.Check(raw, "")
+	if len(problems) > 0 {
+		return nil, nil, u.wrong(problems)
+	}
+	return t, catalog.Given(arguments).Without("confirm"), nil
+}
+
+// Approved does, or with dry only foresees, an approved call, now, as its
+// requester, with the reviewer in the audit. For one approval it is done at most
+// once: called again, it gives the first answer. The error is a *cloud.Error
+// when the tool refuses.
+func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+	u, t, given, err := s.requester(ctx, reviewer, a)
+	if err != nil {
+		return nil, err
+	}
+	if dry {
+		f, err := u.foresee(ctx, t, given)
+		if err != nil {
+			return nil, err
+		}
+		return compact(f.body(reviewer.Language)), nil
+	}
+	r := &running{session: u, tool: t, once: "approval/" + string(a.ID),
+		via: cloud.Via{Server: a.Server, Tool: a.Tool, Token: a.TokenName, Consent: "approval", Approval: a.ID, Reviewer: reviewer.Account.ID}}
+	out, err := r.do(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	return bounded(with(compact(out), `"outcome":"`+executed+`"`), reviewer.Language)
+}
+
+// approved foresees what approving would do.
+func (cfg Config) approved(ctx context.Context, s *Service, reviewer cloud.Caller, a cloud.Approval) (foreseen, error) {
+	u, t, given, err := s.requester(ctx, reviewer, a)
+	if err != nil {
+		return foreseen{}, err
+	}
+	return u.foresee(ctx, t, given)
+}
+
+// requester is the session of who asked for a call that somebody else decides
+// about, with the call itself. It has the scopes of that tool, which the
+// reviewer holds.
+func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (*session, *catalog.Tool, catalog.Given, error) {
+	t := s.cfg.Catalog.Tool(a.Server, a.Tool)
+	if t == nil {
+		return nil, nil, nil, cloud.E(cloud.Conflict, "TOOL_NOT_FOUND", a.Tool)
+	}
+	u := &session{Service: s, server: a.Server, token: cloud.Token{Name: a.TokenName}, entered: ctx,
+		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", Scopes: slices.Clone(t.Scopes)}}
+	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", IP: catalog.AddressOf(ctx)}
+	if call := cloud.CallOf(ctx); call != nil {
+		u.who.RequestID = call.RequestID
+	}
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		var err error
+		if u.caller.Account, err = v.Account(a.RequestedBy); err != nil {
+			return err
+		}
+		if id := u.caller.Account.ProviderID; id != 0 {
+			u.caller.Provider, err = v.Provider(id)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, cloud.ErrNotFound), err == nil && (!u.caller.Account.Enabled || u.caller.Account.BusinessID != a.BusinessID):
+		return nil, nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	case err != nil:
+		return nil, nil, nil, err
+	case t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type):
+		return nil, nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	given, problems := t.Check(a.Arguments, "")
+	if len(problems) > 0 {
+		return nil, nil, nil, u.wrong(problems)
+	}
+	return u, t, catalog.Given(given).Without("confirm"), nil
+}
+
+// ask puts a call to a person, where the client can, or refuses it with what it
+// would do. Both results are nil when the person agreed.
+func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, error) {
+	if k.call.CanAsk && k.call.Answers != nil {
+		if k.call.State == nil {
+			return nil, k.stale()
+		}
+		var answer struct {
+			Action  string `json:"action"`
+			Content struct {
+				Confirm *bool `json:"confirm"`
+			} `json:"content"`
+		}
+		if json.Unmarshal(k.call.Answers["confirm"], &answer) == nil {
+			switch yes := answer.Content.Confirm; {
+			case answer.Action == "accept" && yes != nil && *yes:
+				return nil, nil
+			case answer.Action == "accept" && yes != nil, answer.Action == "decline", answer.Action == "cancel":
+				return nil, cloud.E(cloud.Conflict, "CONFIRMATION_DECLINED", k.tool.Name)
+			}
+		}
+	}
+	f, err := k.preview(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if f.refused != nil {
+		return nil, f.refused
+	}
+	lang := k.caller.Language
+	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
+	if !k.call.CanAsk {
+		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects},
+			Members: map[string]any{"message": locale.Error(lang, "CONFIRMATION_REQUIRED", k.tool.Name, what)}}
+	}
+	k.outcome = "input_required"
+	form := map[string]any{"type": "object", "properties": map[string]any{"confirm": map[string]any{"type": "boolean", "title": k.tool.Title}}, "required": []string{"confirm"}}
+	return &mcp.Result{State: []byte("confirm"), Ask: map[string]mcp.Question{
+		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil
+}
+
+func (u *session) stale() error {
+	return &mcp.Error{Code: -32602, Message: locale.Word(u.caller.Language, "tool.stale")}
+}

@@ -1,0 +1,195 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/mcp"
+)
+
+// call is one call of a tool.
+type call struct {
+	*session
+	tool    *catalog.Tool
+	call    *mcp.Call
+	given   catalog.Given
+	outcome string // preview, pending_approval, input_required; "" so far
+	code    string // of what went wrong
+}
+
+// Outcomes of tools that write.
+const (
+	executed = "executed"
+	preview  = "preview"
+	pending  = "pending_approval"
+)
+
+// answer takes the steps in their order.
+func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
+	if err := k.mayCall(); err != nil {
+		return nil, err
+	}
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	t := k.tool
+	changes := t.Writes() || t.Effect != catalog.Usual
+	confirmed := k.given.Bool("confirm", false)
+	given := k.given.Without("confirm")
+	switch {
+	case k.dry && changes:
+		k.outcome = preview
+		p, err := k.preview(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		return k.result(p.body(k.caller.Language))
+	case k.approval && t.Writes() && !slices.Contains(deciding, t.Name):
+		k.outcome = pending
+		a, err := k.propose(ctx, t, given, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		return k.pending(ctx, a)
+	}
+	via := k.via()
+	var once string
+	if t.Confirm && !confirmed {
+		asked, err := k.ask(ctx, given)
+		if asked != nil || err != nil {
+			return asked, err
+		}
+		via.Consent, once = "question", "question/"+k.call.Nonce
+	} else if t.Confirm {
+		via.Consent = "argument"
+	}
+	r := &running{session: k.session, tool: t, via: via, once: once}
+	out, err := r.do(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if once != "" && r.replayed { // somebody used the answer before
+		return nil, k.stale()
+	}
+	return k.result(out)
+}
+
+// deciding are the tools that decide about what waits: they never wait.
+var deciding = []string{"approve_pending_write", "reject_pending_write"}
+
+func (k *call) via() cloud.Via {
+	return cloud.Via{Server: k.server, Tool: k.tool.Name, Token: k.token.Name}
+}
+
+// mayCall checks token, limit, scopes and account type.
+func (k *call) mayCall() error {
+	t, lang := k.tool, k.caller.Language
+	if !t.Public() && k.caller.Anonymous() {
+		if _, ok := k.tokenGiven(k.call.Request); ok {
+			return cloud.E(cloud.Invalid, "API_TOKEN_ARGUMENT_REMOVED")
+		}
+		return &mcp.Error{Status: 401, Code: 401, Message: locale.Error(lang, "UNAUTHENTICATED"), Data: map[string]any{"code": "UNAUTHENTICATED"},
+			Headers: [][2]string{{"WWW-Authenticate", k.challenge("", strings.Join(t.Scopes, " "))}}}
+	}
+	who := "ip/" + k.who.IP
+	if !k.caller.Anonymous() {
+		who = fmt.Sprintf("account/%d", k.caller.Account.ID)
+	}
+	if st := k.cfg.Pipeline.Take("tool/"+t.Name+"/"+who, k.cfg.PerMinute); !st.OK {
+		return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter}
+	}
+	if s := k.lacking(t, k.ceiling); s != "" {
+		if granted(k.token) {
+			return &mcp.Error{Status: 403, Code: 403, Message: locale.Error(lang, "SCOPE_REQUIRED", t.Name, s), Data: map[string]any{"code": "SCOPE_REQUIRED"},
+				Headers: [][2]string{{"WWW-Authenticate", k.challenge(`error="insufficient_scope"`, strings.Join(t.Scopes, " "))}}}
+		}
+		return required("SCOPE_REQUIRED", locale.Error(lang, "SCOPE_REQUIRED", t.Name, s), map[string]any{"scope": s})
+	}
+	if s := k.lacking(t, k.caller.Scopes); s != "" {
+		value := k.profile
+		if k.narrowed == "X-MCP-Scopes" {
+			value = strings.Join(k.caller.Scopes, ",")
+		}
+		return required("SCOPE_REQUIRED", locale.Word(lang, "tool.narrowed", t.Name, s, value, k.narrowed), map[string]any{"scope": s, "header": k.narrowed})
+	}
+	if t.Types != nil && !slices.Contains(t.Types, k.caller.Account.Type) {
+		types := make([]string, len(t.Types))
+		for i, x := range t.Types {
+			types[i] = string(x)
+		}
+		return required("ACCOUNT_TYPE_NOT_ALLOWED", locale.Word(lang, "tool.types", t.Name, strings.Join(types, ", "), string(k.caller.Account.Type)), map[string]any{"account_types": types})
+	}
+	return nil
+}
+
+// required is a refusal with a message of its own.
+func required(code, message string, details map[string]any) error {
+	return &cloud.Error{Kind: cloud.Forbidden, Code: code, Details: details, Members: map[string]any{"message": message}}
+}
+
+// check reads the arguments.
+func (k *call) check() error {
+	raw := k.call.Arguments
+	if k.argument {
+		raw = without(raw, tokenArgument)
+	}
+	var problems []catalog.Problem
+	if k.given, problems = k.tool.Check(raw, k.call.Repeated); len(problems) > 0 {
+		return k.wrong(problems)
+	}
+	return nil
+}
+
+// wrong says what is wrong with arguments, each in a sentence.
+func (u *session) wrong(problems []catalog.Problem) error {
+	var lines []string
+	fields := map[string][]string{}
+	for _, p := range problems {
+		text := locale.Word(u.caller.Language, "tool.wrong."+p.Rule, p.Argument, p.Got, p.Want)
+		switch p.Rule {
+		case "date":
+			text += " " + locale.Word(u.caller.Language, "tool.today", time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
+		case "unknown":
+			if p.Want != "" {
+				text += " " + locale.Word(u.caller.Language, "tool.nearest", p.Want)
+			}
+		}
+		lines = append(lines, text)
+		fields[p.Argument] = append(fields[p.Argument], text)
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields, Members: map[string]any{"message": strings.Join(lines, " ")}}
+}
+
+// without is a JSON object less one member.
+func without(raw json.RawMessage, name string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) != nil {
+		return raw
+	}
+	delete(all, name)
+	return compact(all)
+}
+
+// masked are arguments as logs have them: which there are, and those that name
+// things.
+func masked(g catalog.Given) map[string]any {
+	out := map[string]any{}
+	for name, v := range g {
+		switch v.(type) {
+		case json.Number, bool:
+			out[name] = v
+		default:
+			if out[name] = "…"; slices.Contains([]string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}, name) {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}

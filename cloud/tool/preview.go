@@ -1,0 +1,239 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// foreseen is what a call would do.
+type foreseen struct {
+	tool     *catalog.Tool
+	writes   []write
+	effects  []cloud.Effect
+	refused  *cloud.Error // why it would not be done, nil when it would
+	warnings []string
+}
+
+// previewBody is a foreseen call as agents and reviewers see it (mcp-ai 4).
+type previewBody struct {
+	Result      bool     `json:"result"`
+	Outcome     string   `json:"outcome"`
+	Tool        string   `json:"tool"`
+	Risk        string   `json:"risk"`
+	Confirm     bool     `json:"confirm_required"`
+	WouldChange change   `json:"would_change"`
+	Checks      []check  `json:"checks"`
+	Warnings    []string `json:"warnings"`
+}
+
+type change struct {
+	Method   string         `json:"method"`
+	Path     string         `json:"path"`
+	Body     any            `json:"body"`
+	Affected []cloud.Effect `json:"affected"`
+}
+
+type check struct {
+	Check   string  `json:"check"`
+	OK      bool    `json:"ok"`
+	Message *string `json:"message"`
+}
+
+// foresee runs a tool of which nothing is written. What is refused for a reason
+// that the caller can read is no error.
+func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Given) (foreseen, error) {
+	p := &cloud.Preview{}
+	r := &running{session: u, tool: t, via: cloud.Via{Server: u.server, Tool: t.Name, Token: u.token.Name}}
+	_, err := r.do(cloud.WithPreview(ctx, p), given)
+	f := foreseen{tool: t, writes: r.writes, effects: p.Effects(), warnings: r.warnings}
+	if err != nil && (!errors.As(err, &f.refused) || f.refused.Kind == cloud.Internal) {
+		return f, err
+	}
+	return f, nil
+}
+
+func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, error) {
+	switch k.tool.Name {
+	case "propose_write":
+		t, arguments, err := k.proposed(given)
+		if err != nil {
+			return foreseen{}, err
+		}
+		f, err := k.as(t).foresee(ctx, t, arguments)
+		f.tool = k.tool
+		return f, err
+	case "approve_pending_write":
+		a, err := k.cfg.Approvals.Find(ctx, k.caller, cloud.ApprovalID(given.Text("approval_id")))
+		if err != nil {
+			return foreseen{}, err
+		}
+		f, err := k.cfg.approved(ctx, k.Service, k.caller, a)
+		f.tool = k.tool
+		return f, err
+	}
+	return k.foresee(ctx, k.tool, given)
+}
+
+// body is the preview in a language. Checks are named after the step that they
+// stand for; one that fails has the code of the refusal.
+func (f foreseen) body(lang string) previewBody {
+	out := previewBody{Result: true, Outcome: preview, Tool: f.tool.Name, Risk: string(f.tool.Risk), Confirm: f.tool.Confirm, Warnings: append([]string{}, f.warnings...),
+		WouldChange: change{Affected: append([]cloud.Effect{}, f.effects...)}}
+	if n := len(f.writes); n > 0 {
+		w := f.writes[n-1]
+		out.WouldChange.Method, out.WouldChange.Path, out.WouldChange.Body = w.operation.Method, addressed(w.operation, w.values), w.body()
+	}
+	out.Checks = []check{{Check: "arguments_valid", OK: true}, {Check: "caller_may", OK: true}}
+	if f.refused != nil {
+		text := locale.Error(lang, f.refused.Code, f.refused.Args...)
+		out.Checks = append(out.Checks, check{strings.ToLower(f.refused.Code), false, &text})
+		for name, list := range f.refused.Fields {
+			for _, m := range list {
+				out.Warnings = append(out.Warnings, name+": "+locale.Field(lang, m))
+			}
+		}
+		slices.Sort(out.Warnings)
+		return out
+	}
+	out.Checks = append(out.Checks, check{Check: "state_allows", OK: true})
+	if len(f.effects) == 0 {
+		out.Warnings = append(out.Warnings, locale.Word(lang, "tool.nothing"))
+	}
+	return out
+}
+
+// body is what the operation would be sent, without what its address says and
+// without secrets.
+func (w write) body() any {
+	out := map[string]any{}
+	for _, m := range w.operation.Members() {
+		if v, ok := w.values[m.Name]; ok && m.Place == "" {
+			out[m.Name] = v
+		}
+	}
+	return hideSecrets(out)
+}
+
+// hideSecrets is v with stars for what is called a secret.
+func hideSecrets(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, x := range v {
+			if out[k] = hideSecrets(x); secret(k) && x != nil {
+				out[k] = "***"
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = hideSecrets(x)
+		}
+		return out
+	}
+	return v
+}
+
+func secret(name string) bool {
+	return slices.ContainsFunc([]string{"secret", "token", "password"}, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// subject is what a call is about, as people call it: what others wrote is in
+// quotes.
+func (f foreseen) subject() string {
+	var parts []string
+	for _, e := range f.effects[:min(len(f.effects), 3)] {
+		name := e.Name
+		if name == "" {
+			name = strings.ReplaceAll(e.Type, "_", " ")
+		}
+		parts = append(parts, name)
+	}
+	if n := len(f.effects); n > 3 {
+		parts = append(parts, "…")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// result is an answer as the model gets it, cut to what clients take.
+func (k *call) result(out any) (*mcpResult, error) {
+	raw := json.RawMessage(compact(out))
+	if _, ok := out.(previewBody); !ok && (k.tool.Writes() || k.tool.Effect != catalog.Usual) && k.outcome == "" {
+		raw = with(raw, `"outcome":"`+executed+`"`)
+	}
+	if k.argument {
+		raw = with(raw, `"deprecations":[{"item":"api_token argument","until":"2026-12-31"}]`)
+	}
+	raw, err := bounded(raw, k.caller.Language)
+	return &mcpResult{Structured: raw}, err
+}
+
+// with is a JSON object with one more member in front.
+func with(raw json.RawMessage, member string) json.RawMessage {
+	rest := raw[1:]
+	if len(rest) > 0 && rest[0] != '}' {
+		member += ","
+	}
+	return append([]byte("{"+member), rest...)
+}
+
+// maxResult is what one result may have, in bytes: what clients take as a rule.
+const maxResult = 96 << 10
+
+// bounded cuts the longest list of a result that is too long, and says so in it.
+func bounded(raw json.RawMessage, lang string) (json.RawMessage, error) {
+	if len(raw) <= maxResult {
+		return raw, nil
+	}
+	var all map[string]any
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return nil, err
+	}
+	holder, name := longest(all)
+	if holder == nil {
+		return nil, cloud.E(cloud.TooLarge, "RESULT_TOO_LARGE")
+	}
+	list := holder[name].([]any)
+	total := len(list)
+	all["truncated"] = true
+	for n := total; n > 0; { // each round keeps what fits by the average so far
+		over := len(compact(all))
+		if over <= maxResult {
+			return compact(all), nil
+		}
+		n = min(n-1, n*maxResult/over)
+		holder[name] = list[:n]
+		all["truncated_hint"] = locale.Word(lang, "tool.truncated", n, total, name)
+	}
+	return nil, cloud.E(cloud.TooLarge, "RESULT_TOO_LARGE")
+}
+
+// longest finds the list with the most bytes, at any depth of objects.
+func longest(v map[string]any) (holder map[string]any, name string) {
+	most := 0
+	var walk func(m map[string]any)
+	walk = func(m map[string]any) {
+		for k, x := range m {
+			switch x := x.(type) {
+			case map[string]any:
+				walk(x)
+			case []any:
+				if n := len(compact(x)); n > most {
+					most, holder, name = n, m, k
+				}
+			}
+		}
+	}
+	walk(v)
+	return holder, name
+}

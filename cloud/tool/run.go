@@ -1,0 +1,129 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// running is one tool at work: the Agent of its Run.
+type running struct {
+	*session
+	tool *catalog.Tool
+	via  cloud.Via
+	once string // what makes its writes happen at most once, "" when nothing does
+
+	mu       sync.Mutex
+	replayed bool
+	writes   []write
+	warnings []string
+}
+
+// write is an operation that may change something, as the tool called it.
+type write struct {
+	operation *catalog.Operation
+	values    map[string]any
+}
+
+func (r *running) Caller() cloud.Caller { return r.caller }
+
+// Shown is an error in the caller's language, nil for one of ours.
+func (r *running) Shown(err error) *catalog.Shown {
+	var e *cloud.Error
+	if !errors.As(err, &e) || e.Kind == cloud.Internal {
+		return nil
+	}
+	out := &catalog.Shown{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: map[string][]string{}}
+	for name, list := range e.Fields {
+		for _, m := range list {
+			out.Fields[name] = append(out.Fields[name], locale.Field(r.caller.Language, m))
+		}
+	}
+	return out
+}
+
+// Warn adds a warning to a preview.
+func (r *running) Warn(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warnings = append(r.warnings, text)
+}
+
+// do does what the tool is for.
+func (r *running) do(ctx context.Context, given catalog.Given) (any, error) {
+	if r.tool.Run != nil {
+		return r.tool.Run(ctx, r, given)
+	}
+	values := map[string]any(given.Without("idempotency_key"))
+	if r.tool.Named {
+		id, err := Named(ctx, r, given)
+		if err != nil {
+			return nil, err
+		}
+		values = given.Without("idempotency_key", "order_ref", "tracking_number")
+		values["order_id"] = id
+	}
+	return r.Do(ctx, r.tool.Operation, values, given.Text("idempotency_key"))
+}
+
+// Do passes one operation through the pipeline.
+func (r *running) Do(ctx context.Context, operation string, values map[string]any, key string) (any, error) {
+	o := r.cfg.Catalog.Find(operation)
+	if o == nil {
+		return nil, fmt.Errorf("the tool %s calls the unknown operation %s", r.tool.Name, operation)
+	}
+	ctx, err := r.cfg.Pipeline.Allow(ctx, o, r.caller, r.who, r.via)
+	if err != nil {
+		return nil, err
+	}
+	k := catalog.Key{Value: key, Address: o.Method + " " + addressed(o, values), Request: compact(values)}
+	if o.Writes() {
+		r.mu.Lock()
+		r.writes = append(r.writes, write{o, values})
+		if r.once != "" {
+			k = catalog.Key{Value: fmt.Sprintf("%s/%d", r.once, len(r.writes)), Address: "agent", Request: k.Request, Always: true}
+		}
+		r.mu.Unlock()
+	}
+	if cloud.PreviewOf(ctx) != nil {
+		k = catalog.Key{}
+	}
+	a, err := r.cfg.Pipeline.Run(ctx, o, r.caller, k, o.Values(values))
+	if a.Replayed && k.Always {
+		r.mu.Lock()
+		r.replayed = true
+		r.mu.Unlock()
+	}
+	return a.Body, err
+}
+
+// addressed is an operation's address with what the values name.
+func addressed(o *catalog.Operation, values map[string]any) string {
+	path := o.Path
+	for name, v := range values {
+		path = strings.ReplaceAll(path, "{"+name+"}", fmt.Sprint(v))
+	}
+	return path
+}
+
+// Named is the id of the order that a call is about.
+func Named(ctx context.Context, a catalog.Agent, given catalog.Given) (any, error) {
+	if id, ok := given["order_id"]; ok {
+		return id, nil
+	}
+	out, err := a.Do(ctx, "orders.detail", given.Only("order_ref", "tracking_number"), "")
+	if err != nil {
+		return nil, err
+	}
+	id, ok := catalog.Pick(out, "order", "order_id")
+	if !ok {
+		return nil, errors.New("an order has no id")
+	}
+	return id, nil
+}
