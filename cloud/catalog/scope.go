@@ -44,6 +44,11 @@ func lacking(o *Operation, c cloud.Caller) string {
 	return ""
 }
 
+// Holds reports whether a caller has all of some scopes.
+func Holds(c cloud.Caller, scopes []string) bool {
+	return lacking(&Operation{Scopes: scopes}, c) == ""
+}
+
 func holds(have []string, want string) bool {
 	if slices.Contains(have, want) || slices.Contains(have, "*") {
 		return true
