@@ -5,37 +5,40 @@ import (
 	"time"
 )
 
-// ApprovalID names an approval: apr_ and 26 characters.
+// ApprovalID names an approval: apr_ and 26 characters, younger ones sort
+// after older ones.
 type ApprovalID string
 
 // Approval is a write of an agent that waits for a person's word, or had it.
+// Arguments, Preview, Result and Error are sealed at rest.
 type Approval struct {
 	ID         ApprovalID
 	BusinessID BusinessID
 	Server     string // operations, developer
 	Tool       string
-	Arguments  json.RawMessage // as they were given, without confirm; sealed at rest, masked where they are shown
+	Arguments  json.RawMessage // an object, as given but for confirm; masked where it is shown
 	Summary    string          // one line for people
-	Preview    json.RawMessage // what a dry run said when it was proposed
-	Reason     string
-	Risk       string   // medium, high
-	Scopes     []string // that the reviewer needs
-	Status     string   // as below
+	Preview    json.RawMessage // what a dry run said when it was proposed; nil: nothing
+	Reason     string          // the agent's words
+	Risk       string          // medium, high
+	Scopes     []string        // that who approves needs
+	Status     string          // as it is stored: pending, executed, failed, rejected
 
 	RequestedBy   AccountID
+	RequesterType AccountType
 	RequesterName string
 	TokenName     string
 	RequestedAt   time.Time
 	ExpiresAt     time.Time
 
-	// ReviewedBy is set as soon as somebody decided; an approved call then runs
-	// and the status follows it.
+	// ReviewedBy is set as soon as somebody decided. While the status is pending
+	// that is a claim: the call has been approved and may be running.
 	ReviewedBy   AccountID
 	ReviewerName string
 	ReviewedAt   time.Time
 	Note         string
 	Result       json.RawMessage // of the tool, once executed
-	Error        json.RawMessage // code, message and details of a failed one
+	Error        json.RawMessage // code, args, details and fields of a failed one
 }
 
 // States of an approval.
@@ -44,14 +47,29 @@ const (
 	ApprovalExecuted = "executed"
 	ApprovalFailed   = "failed" // approved, but the tool answered with an error
 	ApprovalRejected = "rejected"
-	ApprovalExpired  = "expired"
+	ApprovalExpired  = "expired" // never stored: pending, undecided and too old
 )
+
+// Claimed reports whether somebody approved and what came of it is not known
+// yet.
+func (a Approval) Claimed() bool { return a.Status == ApprovalPending && a.ReviewedBy != 0 }
+
+// StatusAt is the status at a moment. What somebody claimed in time does not
+// expire: it may have run.
+func (a Approval) StatusAt(now time.Time) string {
+	if a.Status == ApprovalPending && !a.Claimed() && !now.Before(a.ExpiresAt) {
+		return ApprovalExpired
+	}
+	return a.Status
+}
 
 // ApprovalFilter chooses approvals of a business. Zero fields choose all.
 type ApprovalFilter struct {
 	BusinessID  BusinessID
-	Status      string
+	Status      string    // as Approval.StatusAt says at Now
+	Now         time.Time // needed with a status of pending or expired
+	Decided     bool      // only executed, failed and rejected ones
 	Tool        string
 	RequestedBy AccountID
-	Page        Page // newest first
+	Page        Page // sorts: id, requested_at, reviewed_at
 }

@@ -102,6 +102,11 @@ type View interface {
 	// about the same row.
 	OrderJobRow(job string, row int) (OrderJobRow, error)
 	OrderJobRows(job string) ([]OrderJobRow, error) // by number
+	// Approval, in a decision on PostgreSQL, waits for others that decide about
+	// the same approval.
+	Approval(BusinessID, ApprovalID) (Approval, error)
+	// Approvals lists a part of what a business has, and says how much there is.
+	Approvals(ApprovalFilter) ([]Approval, int, error)
 	// Tokens lists an account's tokens, expired and revoked ones too, in no
 	// particular order.
 	Tokens(AccountID) ([]Token, error)
@@ -164,6 +169,7 @@ type Changes struct {
 	Drivers         []Driver // without the account
 	OrderJobs       []OrderJob
 	OrderJobRows    []OrderJobRow
+	Approvals       []Approval
 	// DropJobsBefore removes jobs that were finished before it; the zero time
 	// removes none.
 	DropJobsBefore time.Time
@@ -259,6 +265,6 @@ func (c *Changes) Empty() bool {
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 &&
-		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
+		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
 		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

@@ -80,9 +80,14 @@ func Both(a, b []string) []string {
 	return out
 }
 
-// Holds reports whether scopes, nil for every scope, hold one: a write scope
+// Covers reports whether scopes, nil for every scope, hold one: a write scope
 // holds the read scope of its area.
-func Holds(have []string, want string) bool { return have == nil || holds(have, want) }
+func Covers(have []string, want string) bool { return have == nil || holds(have, want) }
+
+// Holds reports whether a caller has all of some scopes.
+func Holds(c cloud.Caller, scopes []string) bool {
+	return lacking(&Operation{Scopes: scopes}, c) == ""
+}
 
 func holds(have []string, want string) bool {
 	if slices.Contains(have, want) || slices.Contains(have, "*") {

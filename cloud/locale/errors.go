@@ -3,6 +3,46 @@ package locale
 // errors are the messages of public error codes: what happened, and what to do
 // next.
 var errors = map[string]texts{
+	"APPROVAL_NOT_FOUND": {
+		"There is no such approval. List the approvals and use one of their ids.",
+		"没有此审批。请列出审批并使用其中的 ID。",
+		"沒有此核准項目。請列出核准項目並使用其中的 ID。",
+		"Cette approbation n’existe pas. Listez les approbations et prenez un de leurs identifiants.",
+		"Diese Freigabe gibt es nicht. Bitte die Freigaben auflisten und eine ihrer IDs nehmen.",
+		"No existe esa aprobación. Liste las aprobaciones y use uno de sus identificadores.",
+	},
+	"APPROVAL_ALREADY_DECIDED": {
+		"Somebody has decided about this already. Look at it again to see how.",
+		"此项已有人作出决定。请重新查看结果。",
+		"此項目已有人作出決定。請重新檢視結果。",
+		"Quelqu’un a déjà tranché. Consultez à nouveau l’approbation pour voir comment.",
+		"Darüber hat schon jemand entschieden. Bitte noch einmal ansehen, wie.",
+		"Alguien ya ha decidido sobre esto. Vuelva a consultarlo para ver cómo.",
+	},
+	"APPROVAL_EXPIRED": {
+		"Nobody decided in time, so this has expired. Ask for it again if it is still needed.",
+		"未在期限内决定，此项已过期。如仍需要，请重新提出。",
+		"未在期限內決定，此項目已過期。如仍需要，請重新提出。",
+		"Personne n’a décidé à temps : la demande a expiré. Refaites-la si elle est encore utile.",
+		"Niemand hat rechtzeitig entschieden, die Anfrage ist abgelaufen. Bei Bedarf bitte neu stellen.",
+		"Nadie decidió a tiempo y ha caducado. Vuelva a pedirlo si aún hace falta.",
+	},
+	"SELF_APPROVAL_NOT_ALLOWED": {
+		"You asked for this yourself. Somebody else must approve it, unless the business setting allow_self_approval is on.",
+		"这是您自己提出的，须由他人批准，除非企业设置 allow_self_approval 已开启。",
+		"這是您自己提出的，須由他人核准，除非企業設定 allow_self_approval 已開啟。",
+		"C’est vous qui l’avez demandé. Quelqu’un d’autre doit l’approuver, sauf si le réglage allow_self_approval est actif.",
+		"Das haben Sie selbst angefragt. Jemand anders muss es freigeben, außer die Einstellung allow_self_approval ist an.",
+		"Lo pidió usted mismo. Debe aprobarlo otra persona, salvo que esté activo el ajuste allow_self_approval.",
+	},
+	"REQUESTER_NOT_ALLOWED": {
+		"The account that asked for this is switched off or has changed since, so it was not run. Ask for it again with an account that may do it.",
+		"提出此请求的账户已停用或已变更，因此未执行。请使用有权限的账户重新提出。",
+		"提出此請求的帳戶已停用或已變更，因此未執行。請使用有權限的帳戶重新提出。",
+		"Le compte qui l’a demandé est désactivé ou a changé depuis : rien n’a été exécuté. Refaites la demande avec un compte autorisé.",
+		"Das anfragende Konto ist abgeschaltet oder hat sich seither geändert; es wurde nichts ausgeführt. Bitte mit einem berechtigten Konto neu anfragen.",
+		"La cuenta que lo pidió está desactivada o ha cambiado desde entonces; no se ejecutó. Pídalo de nuevo con una cuenta autorizada.",
+	},
 	"BAD_REQUEST": {
 		"The request could not be read. Check the address and the headers, then send it again.",
 		"无法读取该请求。请检查地址和请求头后重试。",

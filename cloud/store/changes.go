@@ -52,6 +52,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.assignments(c)
 	w.routes(c)
 	w.orderJobs(c)
+	w.approvals(c)
 	w.files(c)
 	w.outbox(c)
 	return nil

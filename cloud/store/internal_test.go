@@ -295,3 +295,20 @@ func TestAnswersOfCallsAreSealed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "pickup code 550618", string(a.Answer))
 }
+
+// Arguments may hold secrets of partners, and results what nobody else is to
+// see: none lies in the table.
+func TestContentOfApprovalsIsSealed(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	word := []byte(`{"webhook_sign_secret":"hunter2"}`)
+	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Arguments: word, Preview: word, Result: word, Error: word}}}, nil
+	}))
+	sealed, err := readOne(t.Context(), db, `SELECT sealed FROM approval WHERE id = $1`, func(r rows, b *[]byte) error { return r.Scan(b) }, "apr_1")
+	require.NoError(t, err)
+	require.NotContains(t, string(sealed), "hunter2")
+	body, err := readOne(t.Context(), db, `SELECT body FROM approval WHERE id = $1`, func(r rows, s *string) error { return r.Scan(s) }, "apr_1")
+	require.NoError(t, err)
+	require.NotContains(t, body, "hunter2")
+}

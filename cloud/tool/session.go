@@ -153,7 +153,7 @@ func (u *session) sees(name string) bool {
 // lacking is the first of a tool's scopes that are not among those.
 func (u *session) lacking(t *catalog.Tool, have []string) string {
 	for _, s := range t.Scopes {
-		if !catalog.Holds(have, s) {
+		if !catalog.Covers(have, s) {
 			return s
 		}
 	}

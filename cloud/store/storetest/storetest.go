@@ -124,6 +124,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Routes":                   routes,
 		"Drivers":                  drivers,
 		"Concerns":                 concerns,
+		"Approvals":                approvals,
+		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,
 		"IDs":                      ids,
 		"OutboxLifecycle":          outboxLifecycle,

@@ -1,0 +1,148 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Body is an approval as answers show it. Secrets in it are ***.
+type Body struct {
+	ApprovalID  cloud.ApprovalID `json:"approval_id"`
+	Tool        string           `json:"tool"`
+	Server      string           `json:"server" doc:"operations or developer"`
+	Arguments   json.RawMessage  `json:"arguments" doc:"An object, secrets masked"`
+	Summary     string           `json:"summary"`
+	Preview     json.RawMessage  `json:"preview" doc:"What a dry run said when it was asked for; null: nothing"`
+	Reason      *string          `json:"reason"`
+	Risk        string           `json:"risk" doc:"medium or high"`
+	Scopes      []string         `json:"required_scopes" doc:"That who approves needs"`
+	Status      string           `json:"status" doc:"pending, executed, failed, rejected or expired"`
+	RequestedBy Requester        `json:"requested_by"`
+	RequestedAt *string          `json:"requested_at" format:"date-time"`
+	ExpiresAt   *string          `json:"expires_at" format:"date-time"`
+	ReviewedBy  *Person          `json:"reviewed_by" doc:"While the status is pending: who approved a call that may be running"`
+	ReviewedAt  *string          `json:"reviewed_at" format:"date-time"`
+	ReviewNote  *string          `json:"review_note"`
+	Result      json.RawMessage  `json:"result" doc:"Of the tool, once executed"`
+	Error       *Failure         `json:"error"`
+}
+
+// Requester is who asked for a write.
+type Requester struct {
+	UserID    cloud.AccountID `json:"user_id"`
+	Name      string          `json:"name"`
+	TokenName *string         `json:"token_name"`
+}
+
+// Person is who decided.
+type Person struct {
+	UserID cloud.AccountID `json:"user_id"`
+	Name   string          `json:"name"`
+}
+
+// Failure is why an approved call did nothing.
+type Failure struct {
+	Code    string              `json:"code"`
+	Message string              `json:"message"`
+	Details map[string]any      `json:"details"`
+	Fields  map[string][]string `json:"fields,omitempty" doc:"Messages by member, in English"`
+}
+
+// Output shows an approval.
+type Output struct {
+	Result   bool `json:"result"`
+	Approval Body `json:"approval"`
+}
+
+// failure is an error as it is stored; its message is made for each reader.
+type failure struct {
+	Code    string              `json:"code"`
+	Args    []any               `json:"args,omitempty"`
+	Details map[string]any      `json:"details,omitempty"`
+	Fields  map[string][]string `json:"fields,omitempty"`
+}
+
+func (s *Service) shown(v cloud.View, c cloud.Caller, a cloud.Approval, now time.Time) (Output, error) {
+	b, err := v.Business(a.BusinessID)
+	if err != nil {
+		return Output{}, err
+	}
+	return Output{Result: true, Approval: s.show(c, a, b.Location(), now)}, nil
+}
+
+func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, now time.Time) Body {
+	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: Mask(a.Arguments), Summary: a.Summary, Preview: Mask(a.Preview), Reason: cloud.OrNull(a.Reason),
+		Risk: a.Risk, Scopes: append([]string{}, a.Scopes...), Status: a.StatusAt(now), RequestedBy: Requester{a.RequestedBy, a.RequesterName, cloud.OrNull(a.TokenName)},
+		RequestedAt: cloud.Stamp(a.RequestedAt, zone), ExpiresAt: cloud.Stamp(a.ExpiresAt, zone), ReviewedAt: cloud.Stamp(a.ReviewedAt, zone),
+		ReviewNote: cloud.OrNull(a.Note), Result: Mask(a.Result), Error: s.failed(c.Language, a.Error)}
+	if a.ReviewedBy != 0 {
+		b.ReviewedBy = &Person{a.ReviewedBy, a.ReviewerName}
+	}
+	return b
+}
+
+// failed is a stored error in somebody's language.
+func (s *Service) failed(lang string, raw json.RawMessage) *Failure {
+	var f failure
+	d := json.NewDecoder(bytes.NewReader(Mask(raw)))
+	d.UseNumber()
+	if d.Decode(&f) != nil || f.Code == "" { // there is none
+		return nil
+	}
+	return &Failure{Code: f.Code, Message: s.cfg.Message(lang, f.Code, f.Args...), Details: f.Details, Fields: f.Fields}
+}
+
+// masked stands for a secret.
+const masked = "***"
+
+// secret reports whether a member's name says that its value is a secret. Names
+// that only end like one, such as token_name, do not.
+func secret(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
+	for _, end := range []string{"secret", "secretnext", "token", "tokens", "password", "passphrase", "passcode", "apikey", "privatekey", "credential", "credentials", "authorization",
+		"pickupcode", "deliverycode", "cardnumber", "cvc", "cvv", "pin"} {
+		if strings.HasSuffix(name, end) {
+			return end != "pin" || name == end
+		}
+	}
+	return false
+}
+
+// Mask gives JSON with secrets replaced by their stand-in, null for none.
+func Mask(raw json.RawMessage) json.RawMessage {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(cover(v)) != nil { // it was read a moment ago
+		return nil
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+func cover(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, m := range v {
+			if m != nil && secret(k) {
+				v[k] = masked
+			} else {
+				v[k] = cover(m)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = cover(v[i])
+		}
+	}
+	return v
+}

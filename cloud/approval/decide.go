@@ -1,0 +1,198 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// RejectInput says no.
+type RejectInput struct {
+	ID     cloud.ApprovalID `path:"approval_id" json:"-"`
+	Reason string           `json:"reason" max:"500"`
+}
+
+// ApproveInput says yes.
+type ApproveInput struct {
+	ID   cloud.ApprovalID `path:"approval_id" json:"-"`
+	Note string           `json:"note" max:"500"`
+}
+
+// Reject ends an approval; the call is never run. Those who proposed it may. It
+// does not ask for the scopes of the tool: nothing comes of it. Errors:
+// APPROVAL_NOT_FOUND, APPROVAL_ALREADY_DECIDED, APPROVAL_EXPIRED,
+// VALIDATION_FAILED.
+func (s *Service) Reject(ctx context.Context, c cloud.Caller, in RejectInput) (out Output, err error) {
+	if err := s.decides(c, "reason", in.Reason); err != nil {
+		return out, err
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		a, err := find(v, c, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		now := s.time()
+		if err := open(a, false, now); err != nil {
+			return nil, err
+		}
+		a.Status = cloud.ApprovalRejected
+		reviewed(&a, c, in.Reason, now)
+		if out, err = s.shown(v, c, a, now); err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "rejected", ""), Answer: out}, nil
+	})
+	return out, err
+}
+
+func (s *Service) decides(c cloud.Caller, field, text string) error {
+	if err := s.may(c, WriteScope); err != nil {
+		return err
+	}
+	f := fields{}
+	f.text(field, text)
+	return f.err()
+}
+
+func reviewed(a *cloud.Approval, c cloud.Caller, note string, now time.Time) {
+	a.ReviewedBy, a.ReviewerName, a.ReviewedAt, a.Note = c.Account.ID, name(c.Account), now, plain(note)
+}
+
+// Approve runs the call and shows what came of it: the approval is executed, or
+// failed when the tool refused or the requester may not any more. An error of
+// the tool that asks to come again, or one of ours, is given back and the
+// approval waits as before. A run that is not over after a minute is neither:
+// see the package. Errors: APPROVAL_NOT_FOUND, APPROVAL_ALREADY_DECIDED,
+// APPROVAL_EXPIRED, SELF_APPROVAL_NOT_ALLOWED, FORBIDDEN, MODULE_UNAVAILABLE,
+// VALIDATION_FAILED.
+func (s *Service) Approve(ctx context.Context, c cloud.Caller, in ApproveInput) (Output, error) {
+	if err := s.decides(c, "note", in.Note); err != nil {
+		return Output{}, err
+	}
+	if s.cfg.Run == nil {
+		return Output{}, cloud.E(cloud.Unavailable, codeUnavailable)
+	}
+	before, a, out, err := s.claim(ctx, c, in)
+	if err != nil || !a.Claimed() {
+		return out, err
+	}
+	// Whoever waits for the answer may leave; the call goes on.
+	ctx = context.WithoutCancel(ctx)
+	run, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	result, err := s.cfg.Run(run, c, a, false)
+	end, stop := context.WithTimeout(ctx, keeping)
+	defer stop()
+	refused := refusal(err)
+	switch {
+	case err == nil:
+		if a.Status = cloud.ApprovalExecuted; json.Valid(result) {
+			a.Result = result
+		}
+		return s.finish(end, c, a, a, "executed", "")
+	case refused != nil:
+		fail(&a, refused)
+		return s.finish(end, c, a, a, "failed", refused.Code)
+	case run.Err() != nil: // it may have been done: only Run can tell
+		return Output{}, &cloud.Error{Kind: cloud.Unavailable, Code: codeUnavailable, RetryAfter: int(claimLife / time.Second), Err: err}
+	}
+	if _, kept := s.finish(end, c, a, before, "put_back", codeOf(err)); kept != nil {
+		err = errors.Join(err, kept)
+	}
+	return Output{}, err
+}
+
+// claim takes an approval for the caller, in one transaction, and gives it as it
+// was and as it is. One whose requester is gone is failed at once; one that was
+// claimed before may have run as its requester while that was right, which only
+// Run can tell.
+func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput) (before, a cloud.Approval, out Output, err error) {
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		if before, err = find(v, c, in.ID); err != nil {
+			return nil, err
+		}
+		a = before
+		if err := s.approver(v, c, a); err != nil {
+			return nil, err
+		}
+		now := s.time()
+		if err := open(a, true, now); err != nil {
+			return nil, err
+		}
+		var refused *cloud.Error
+		if !a.Claimed() {
+			if err := requester(v, a); err != nil && !errors.As(err, &refused) {
+				return nil, err
+			}
+		}
+		reviewed(&a, c, in.Note, now)
+		lines := audit(c, a, now, "approved", "")
+		if refused != nil {
+			fail(&a, refused)
+			lines = append(lines, audit(c, a, now, "failed", refused.Code)...)
+		}
+		if out, err = s.shown(v, c, a, now); err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: lines, Answer: out, Unfinished: refused == nil}, nil
+	})
+	return before, a, out, err
+}
+
+// finish writes what comes after the claim a: its end, or what was before it,
+// which may be an older claim. Somebody who took the claim over is not
+// disturbed.
+func (s *Service) finish(ctx context.Context, c cloud.Caller, a, next cloud.Approval, action, code string) (out Output, err error) {
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		stored, err := v.Approval(a.BusinessID, a.ID)
+		if err != nil {
+			return nil, err
+		}
+		now := s.time()
+		if !stored.Claimed() || stored.ReviewedBy != a.ReviewedBy || !stored.ReviewedAt.Equal(a.ReviewedAt) {
+			if stored.Status == cloud.ApprovalPending {
+				return nil, open(stored, false, now)
+			}
+			out, err = s.shown(v, c, stored, now)
+			return nil, err
+		}
+		if out, err = s.shown(v, c, next, now); err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{Approvals: []cloud.Approval{next}, Audits: audit(c, a, now, action, code), Answer: out}, nil
+	})
+	return out, err
+}
+
+// refusal is what a tool refused for good; nil for errors after which nothing
+// was decided.
+func refusal(err error) *cloud.Error {
+	var e *cloud.Error
+	if !errors.As(err, &e) || e.RetryAfter != 0 {
+		return nil
+	}
+	switch e.Kind {
+	case cloud.Internal, cloud.Limited, cloud.Unavailable, cloud.Timeout:
+		return nil
+	}
+	return e
+}
+
+func codeOf(err error) string {
+	var e *cloud.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return "INTERNAL_ERROR"
+}
+
+func fail(a *cloud.Approval, e *cloud.Error) {
+	raw, err := json.Marshal(failure{e.Code, e.Args, e.Details, e.Fields})
+	if err != nil { // details that have no encoding are not needed to say what happened
+		raw, _ = json.Marshal(failure{Code: e.Code, Fields: e.Fields})
+	}
+	a.Status, a.Error = cloud.ApprovalFailed, raw
+}

@@ -1,0 +1,122 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Bounds of texts, in characters.
+const (
+	maxSummary = 300
+	maxText    = 500 // of reasons and notes
+)
+
+// ProposeInput is a call that waits for a person. Tool and arguments have been
+// checked against the tool's schema, without confirm.
+type ProposeInput struct {
+	Server, Tool string
+	Arguments    json.RawMessage // an object
+	Summary      string          // one line for people; longer ones are cut
+	Preview      json.RawMessage // what a dry run says now; nil: nothing
+	Reason       string          // the agent's words, at most 500 characters
+	Risk         string          // medium, high
+	Scopes       []string        // of the tool
+	TokenName    string
+	Hours        int // until it expires, 1 to 168; 0: 72
+}
+
+// Propose keeps a call until a person decides about it. Who proposes needs the
+// scope approvals:read, which the caller of this function has checked. Error:
+// VALIDATION_FAILED.
+func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) (out Output, err error) {
+	if c.Anonymous() {
+		return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
+	}
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	now := s.time()
+	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
+		Preview: bytes.Clone(in.Preview), Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
+		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName,
+		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		if out, err = s.shown(v, c, a, now); err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "proposed", ""), Answer: out}, nil
+	})
+	return out, err
+}
+
+func (in *ProposeInput) check() error {
+	if in.Hours == 0 {
+		in.Hours = defaultHours
+	}
+	f := fields{}
+	if in.Hours < 1 || in.Hours > maxHours {
+		f.add("expires_in_hours", "The value is out of range.")
+	}
+	f.text("reason", in.Reason)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if in.Server == "" || in.Tool == "" || !isObject(in.Arguments) || len(in.Preview) > 0 && !json.Valid(in.Preview) {
+		return fmt.Errorf("a call of %q on %q is proposed without its arguments as an object", in.Tool, in.Server)
+	}
+	return nil
+}
+
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
+}
+
+// fields collects messages about input fields.
+type fields map[string][]string
+
+func (f fields) add(path, message string) { f[path] = append(f[path], message) }
+
+func (f fields) text(path, s string) {
+	if utf8.RuneCountInString(s) > maxText {
+		f.add(path, "This is too long.")
+	}
+}
+
+func (f fields) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeInvalid, Fields: f}
+}
+
+// plain leaves out of a text what changes how the rest of it is read: control
+// characters but for line ends, and marks of direction.
+func plain(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t', unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+func oneLine(s string) string {
+	r := []rune(strings.Join(strings.Fields(plain(s)), " "))
+	if len(r) > maxSummary {
+		r = append(r[:maxSummary-1], '…')
+	}
+	return string(r)
+}

@@ -1,0 +1,195 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	all                   = "all"
+	defaultPage, maxPage  = 20, 200
+	lastPage              = 10_000_000
+	byRequest, byDecision = "requested_at", "reviewed_at"
+)
+
+// ListInput asks for a page of approvals. Fields that are not given do not
+// filter.
+type ListInput struct {
+	Status      string          `query:"status" json:"status" enum:"pending,executed,rejected,failed,expired,all" doc:"pending when absent"`
+	Tool        string          `query:"tool" json:"tool"`
+	RequestedBy cloud.AccountID `query:"requested_by" json:"requested_by"`
+	Page        int             `query:"page" json:"page" doc:"From 1"`
+	PerPage     int             `query:"per_page" json:"per_page" doc:"1 to 200, 20 when absent"`
+}
+
+// ListOutput is a page of approvals. Total counts all pages.
+type ListOutput struct {
+	Result    bool   `json:"result"`
+	Total     int    `json:"total"`
+	Page      int    `json:"page"`
+	PerPage   int    `json:"per_page"`
+	Approvals []Body `json:"approvals"`
+}
+
+func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
+	f := fields{}
+	for _, x := range []struct {
+		v     *int
+		usual int
+	}{{&in.Page, 1}, {&in.PerPage, defaultPage}} {
+		if *x.v == 0 {
+			*x.v = x.usual
+		}
+	}
+	if in.Page < 1 || in.Page > lastPage {
+		f.add("page", "The value is out of range.")
+	}
+	if in.PerPage < 1 || in.PerPage > maxPage {
+		f.add("per_page", "The value is out of range.")
+	}
+	if in.Status == "" {
+		in.Status = cloud.ApprovalPending
+	}
+	if !slices.Contains([]string{cloud.ApprovalPending, cloud.ApprovalExecuted, cloud.ApprovalRejected, cloud.ApprovalFailed, cloud.ApprovalExpired, all}, in.Status) {
+		f.add("status", "This is none of the values allowed here.")
+	}
+	if plain(in.Tool) != in.Tool || len(in.Tool) > 64 {
+		f.add("tool", "This is none of the values allowed here.")
+	}
+	q := cloud.ApprovalFilter{Status: in.Status, Tool: in.Tool, RequestedBy: in.RequestedBy,
+		Page: cloud.Page{Sort: byRequest, Down: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}}
+	if q.Status == all {
+		q.Status = ""
+	}
+	return q, f.err()
+}
+
+// List shows a page of the business's approvals, newest first. Error:
+// VALIDATION_FAILED.
+func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+	q, err := in.filter()
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out, err := s.list(ctx, c, q)
+	out.Page, out.PerPage = in.Page, in.PerPage
+	return out, err
+}
+
+// Waiting shows the approvals that somebody is waited for, those that wait
+// longest first.
+func (s *Service) Waiting(ctx context.Context, c cloud.Caller, limit int) (ListOutput, error) {
+	return s.list(ctx, c, cloud.ApprovalFilter{Status: cloud.ApprovalPending, Page: cloud.Page{Sort: byRequest, Limit: limit}})
+}
+
+// Decided shows the approvals that were decided about, the last ones first.
+func (s *Service) Decided(ctx context.Context, c cloud.Caller, limit int) (ListOutput, error) {
+	return s.list(ctx, c, cloud.ApprovalFilter{Decided: true, Page: cloud.Page{Sort: byDecision, Down: true, Limit: limit}})
+}
+
+func (s *Service) list(ctx context.Context, c cloud.Caller, q cloud.ApprovalFilter) (ListOutput, error) {
+	if err := s.may(c, ReadScope); err != nil {
+		return ListOutput{}, err
+	}
+	now := s.time()
+	q.BusinessID, q.Now = c.Account.BusinessID, now
+	out := ListOutput{Result: true, Page: 1, PerPage: q.Page.Limit, Approvals: []Body{}}
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(q.BusinessID)
+		if err != nil {
+			return err
+		}
+		found, total, err := v.Approvals(q)
+		out.Total, out.Approvals = total, out.Approvals[:0]
+		for _, a := range found {
+			out.Approvals = append(out.Approvals, s.show(c, a, b.Location(), now))
+		}
+		return err
+	})
+}
+
+// ByApproval names an approval.
+type ByApproval struct {
+	ID cloud.ApprovalID `path:"approval_id" json:"-"`
+}
+
+// Find shows an approval. Error: APPROVAL_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByApproval) (out Output, err error) {
+	if err := s.may(c, ReadScope); err != nil {
+		return out, err
+	}
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		a, err := find(v, c, in.ID)
+		if err == nil {
+			out, err = s.shown(v, c, a, s.time())
+		}
+		return err
+	})
+}
+
+// Review is what somebody needs to decide about an approval.
+type Review struct {
+	Approval Body
+	// NotApprove and NotReject say why the caller cannot; nil: the caller can.
+	NotApprove, NotReject error
+	// Fresh is what a dry run says now, for those who can approve; nil without
+	// one, where FreshError says why.
+	Fresh      json.RawMessage
+	FreshError error
+}
+
+// Review shows an approval with what the caller can do about it and what it
+// would do now. Error: APPROVAL_NOT_FOUND.
+func (s *Service) Review(ctx context.Context, c cloud.Caller, in ByApproval) (r Review, err error) {
+	if err := s.may(c, ReadScope); err != nil {
+		return r, err
+	}
+	var a cloud.Approval
+	var gone error
+	err = s.store.Look(ctx, func(v cloud.View) (err error) {
+		if a, err = find(v, c, in.ID); err != nil {
+			return err
+		}
+		now := s.time()
+		out, err := s.shown(v, c, a, now)
+		if err != nil {
+			return err
+		}
+		r.Approval = out.Approval
+		if r.NotApprove, r.NotReject = s.may(c, WriteScope), s.may(c, WriteScope); r.NotApprove != nil {
+			return nil
+		}
+		r.NotReject = open(a, false, now)
+		if r.NotApprove = open(a, true, now); r.NotApprove == nil {
+			r.NotApprove = s.approver(v, c, a)
+		}
+		if r.NotApprove == nil && !a.Claimed() {
+			gone = requester(v, a)
+		}
+		return nil
+	})
+	if err != nil || r.NotApprove != nil || a.Claimed() { // what may have run is not tried
+		return r, err
+	}
+	if r.FreshError = gone; gone == nil {
+		r.Fresh, r.FreshError = s.dry(ctx, c, a)
+	}
+	return r, nil
+}
+
+// dry is what a dry run says, masked.
+func (s *Service) dry(ctx context.Context, c cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
+	if s.cfg.Run == nil {
+		return nil, cloud.E(cloud.Unavailable, codeUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dryTime)
+	defer cancel()
+	raw, err := s.cfg.Run(ctx, c, a, true)
+	if err != nil {
+		return nil, err
+	}
+	return Mask(raw), nil
+}
