@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/object", "cloud/order", "cloud/receiver", "cloud/route", "cloud/tracking"},
-	"cloud/mcp":        {"cloud/locale"},
+	"cloud/mcp":        {"cloud/locale", "cloud/seal"},
 	"cloud/approval":   {"cloud"},
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
