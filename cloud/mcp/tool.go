@@ -78,8 +78,8 @@ type Call struct {
 	Answers map[string]json.RawMessage
 	State   []byte
 	Nonce   string
-	// Progress tells how far the call is, where the client wants to know it;
-	// done increases. It may be called from one goroutine at a time.
+	// Progress tells how far the call is, where the client wants to know it.
+	// A report whose done has not grown is left out; a total of 0 is unknown.
 	Progress func(done, total float64, message string)
 }
 

@@ -17,20 +17,21 @@ type mcpResult = mcp.Result
 
 // propose queues a call of a tool for a person to decide about. What would be
 // refused now is refused now.
-func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (cloud.Approval, error) {
+func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (any, error) {
 	f, err := u.as(t).foresee(ctx, t, given)
 	if err != nil {
-		return cloud.Approval{}, err
+		return nil, err
 	}
 	if f.refused != nil {
-		return cloud.Approval{}, f.refused
+		return nil, f.refused
 	}
 	summary := t.Title
 	if s := f.subject(); s != "" {
 		summary += ": " + s
 	}
-	return u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(given), Summary: summary, Preview: compact(f.body(u.caller.Language)),
+	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(given), Summary: summary, Preview: compact(f.body(u.caller.Language)),
 		Reason: reason, Risk: string(t.Risk), Scopes: t.Scopes, TokenName: u.token.Name}, hours)
+	return pendingBody{true, pending, id, body}, err
 }
 
 // as is the session with the scopes of a tool: proposing does not need them.
@@ -48,14 +49,6 @@ type pendingBody struct {
 	Outcome  string           `json:"outcome"`
 	ID       cloud.ApprovalID `json:"approval_id"`
 	Approval any              `json:"approval"`
-}
-
-func (k *call) pending(ctx context.Context, a cloud.Approval) (*mcp.Result, error) {
-	body, err := k.cfg.Approvals.Body(ctx, k.caller, a)
-	if err != nil {
-		return nil, err
-	}
-	return k.result(pendingBody{true, pending, a.ID, body})
 }
 
 // proposed is the call that propose_write is asked to queue.

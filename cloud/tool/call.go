@@ -53,11 +53,11 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 		return k.result(p.body(k.caller.Language))
 	case k.approval && t.Writes() && !slices.Contains(deciding, t.Name):
 		k.outcome = pending
-		a, err := k.propose(ctx, t, given, "", 0)
+		body, err := k.propose(ctx, t, given, "", 0)
 		if err != nil {
 			return nil, err
 		}
-		return k.pending(ctx, a)
+		return k.result(body)
 	}
 	via := k.via()
 	var once string

@@ -46,12 +46,7 @@ func (s *Service) proposeWrite(ctx context.Context, a catalog.Agent, given catal
 	if err != nil {
 		return nil, err
 	}
-	kept, err := r.propose(ctx, t, arguments, given.Text("reason"), int(given.Int("expires_in_hours", 0)))
-	if err != nil {
-		return nil, err
-	}
-	body, err := s.cfg.Approvals.Body(ctx, r.caller, kept)
-	return pendingBody{true, pending, kept.ID, body}, err
+	return r.propose(ctx, t, arguments, given.Text("reason"), int(given.Int("expires_in_hours", 0)))
 }
 
 // capabilitiesBody is the answer of get_capabilities (mcp-ai 6).

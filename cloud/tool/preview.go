@@ -166,7 +166,10 @@ func (f foreseen) subject() string {
 // result is an answer as the model gets it, cut to what clients take.
 func (k *call) result(out any) (*mcpResult, error) {
 	raw := json.RawMessage(compact(out))
-	if _, ok := out.(previewBody); !ok && (k.tool.Writes() || k.tool.Effect != catalog.Usual) && k.outcome == "" {
+	if out == nil { // done, by a call whose answer is not known any more
+		raw = json.RawMessage(`{"result":true}`)
+	}
+	if _, waits := out.(pendingBody); k.tool.Writes() && k.outcome == "" && !waits {
 		raw = with(raw, `"outcome":"`+executed+`"`)
 	}
 	if k.argument {

@@ -32,12 +32,11 @@ type Store interface {
 
 // Approvals keeps writes that wait for a person's word.
 type Approvals interface {
-	// Propose queues a write for so many hours, 0 for the usual time.
-	Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.Approval, error)
-	// Find finds one that the caller may see.
+	// Propose queues a write for so many hours, 0 for the usual time, and gives
+	// its id and how answers show it.
+	Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.ApprovalID, any, error)
+	// Find finds one of the caller's business.
 	Find(ctx context.Context, c cloud.Caller, id cloud.ApprovalID) (cloud.Approval, error)
-	// Body is how answers show one.
-	Body(ctx context.Context, c cloud.Caller, a cloud.Approval) (any, error)
 }
 
 // Config is what New needs.
