@@ -85,6 +85,7 @@ type Who struct {
 	// Resource is the address that was called, where tokens may be bound to one
 	// (RFC 8707); "": tokens that are bound to any are not good here.
 	Resource string
+	Via      cloud.Via // how an agent's call came to be done
 }
 
 // Limited is the error of a caller that came too often.
@@ -123,12 +124,21 @@ func AddressOf(ctx context.Context) string {
 // Admit lets a caller in or says why not: token, rate limit, feature, account
 // type, scopes. The state is that of the limit that was taken from.
 func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, limit.State, error) {
-	ctx, c, login, err := p.enter(ctx, o, w)
-	if err != nil {
-		return ctx, c, limit.State{}, err
+	var login *auth.Session
+	var err error
+	c, admitted := ctx.Value(admittedKey{}).(cloud.Caller)
+	if !admitted {
+		if ctx, c, login, err = p.enter(ctx, o, w); err != nil {
+			return ctx, c, limit.State{}, err
+		}
 	}
 	ctx = cloud.WithCall(ctx, callOf(o, c, w))
-	state := p.take(o, w, login)
+	state := limit.State{OK: true}
+	if t, ok := TokenOf(ctx); !admitted {
+		state = p.take(o, w, login)
+	} else if ok {
+		state = p.group(o, hex.EncodeToString(t.Hash[:16]))
+	}
 	if !state.OK {
 		return ctx, c, state, &Limited{state}
 	}
@@ -139,7 +149,8 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 }
 
 // Enter finds who calls, for a face whose calls may be of several operations,
-// each of which Allow lets in. One call is taken from the caller's limit.
+// which then run in a context of Admitted. One call is taken from the caller's
+// limit.
 func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Caller, limit.State, error) {
 	o := &Operation{}
 	ctx, c, login, err := p.enter(ctx, o, w)
@@ -153,21 +164,14 @@ func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Cal
 	return ctx, c, state, nil
 }
 
-// Allow lets a caller whom Enter found do one operation, or says why not. via
-// is told in audit lines beside what the call itself says. The result is for
-// Run.
-func (p *Pipeline) Allow(ctx context.Context, o *Operation, c cloud.Caller, w Who, via cloud.Via) (context.Context, error) {
-	call := callOf(o, c, w)
-	call.Via = via
-	ctx = cloud.WithCall(ctx, call)
-	if state := p.takeGroup(o, ctx); !state.OK {
-		return ctx, &Limited{state}
-	}
-	err := p.allow(ctx, o, c)
-	if err != nil {
-		p.refused(ctx, o, c, err)
-	}
-	return ctx, err
+// admittedKey carries a caller whom a face let in already.
+type admittedKey struct{}
+
+// Admitted is a context whose calls are those of a caller whom Enter found, or
+// of somebody in whose name is done what was approved: Admit looks at no token,
+// and takes calls from no limit but those that operations share.
+func Admitted(ctx context.Context, c cloud.Caller) context.Context {
+	return context.WithValue(ctx, admittedKey{}, c)
 }
 
 // Gated says whether a feature is off for a caller; nil when it is on.
@@ -186,7 +190,7 @@ func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Cont
 		return ctx, c, nil, err
 	}
 	if login != nil {
-		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, narrowed(scopesOf(login), ctx)
+		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, scopesOf(login)
 		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
 	}
 	return ctx, c, login, nil
@@ -250,14 +254,6 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 		return p.Take("quotes/"+key, p.cfg.Limits.Quotes)
 	}
 	return limit.State{OK: true}
-}
-
-func (p *Pipeline) takeGroup(o *Operation, ctx context.Context) limit.State {
-	t, ok := TokenOf(ctx)
-	if !ok {
-		return limit.State{OK: true}
-	}
-	return p.group(o, hex.EncodeToString(t.Hash[:16]))
 }
 
 // TakeAnonymous takes a call of nobody in particular from its limit.

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
@@ -43,24 +42,6 @@ func lacking(o *Operation, c cloud.Caller) string {
 		}
 	}
 	return ""
-}
-
-// narrowKey carries scopes that a connection is narrowed to.
-type narrowKey struct{}
-
-// Narrow is a context whose callers have no scopes but these, of those that
-// their tokens have.
-func Narrow(ctx context.Context, scopes []string) context.Context {
-	return context.WithValue(ctx, narrowKey{}, scopes)
-}
-
-// narrowed is what is left of a token's scopes, nil for all, in a context.
-func narrowed(have []string, ctx context.Context) []string {
-	only, ok := ctx.Value(narrowKey{}).([]string)
-	if !ok {
-		return have
-	}
-	return Both(have, only)
 }
 
 // Both are the scopes that two sets hold, where nil is every scope.

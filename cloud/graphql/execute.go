@@ -96,7 +96,7 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 		var a catalog.Answer
 		given := at.given(f.ArgumentMap(e.vars))
 		raw, _ := json.Marshal(given) // plain values always encode, in the order of their names
-		a, err = e.s.cfg.Pipeline.Run(ctx, at.op, caller, catalog.Key{Value: e.q.Key, Address: "graphql " + f.Name, Request: raw}, at.op.Values(given))
+		a, err = e.s.cfg.Pipeline.Run(ctx, at.op, caller, e.key(f, raw), at.op.Values(given))
 		if e.replayed = e.replayed || a.Replayed; err == nil {
 			var v any
 			if v, err = plain(a.Body, at.op.GraphQL.Pick); err == nil {
@@ -106,6 +106,15 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 	}
 	e.fail(f, err)
 	return nil
+}
+
+// key is what makes repeats of a field's call known.
+func (e *execution) key(f *ast.Field, raw []byte) catalog.Key {
+	k := catalog.Key{Value: e.q.Key, Address: "graphql " + f.Name, Request: raw, Always: e.q.Always}
+	if k.Always {
+		k.Value += "/" + f.Alias
+	}
+	return k
 }
 
 // given turns arguments into the operation's members.

@@ -75,6 +75,7 @@ type Request struct {
 	Body   []byte
 	Accept string
 	Key    string // Idempotency-Key, for a request with one mutation field
+	Always bool   // every mutation field is held to the key, with its own name
 	catalog.Who
 }
 
@@ -195,11 +196,45 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 		return result{Errors: s.problems(q, asList(err))}, true
 	}
 	e := &execution{s: s, q: q, doc: doc, vars: vars}
-	if q.Key != "" && op.Operation == ast.Mutation && len(e.collect(op.SelectionSet, "Mutation")) > 1 {
+	if q.Key != "" && !q.Always && op.Operation == ast.Mutation && len(e.collect(op.SelectionSet, "Mutation")) > 1 {
 		return refuse("BAD_REQUEST", "An Idempotency-Key goes with one mutation field: send the others in requests of their own.")
 	}
 	data := e.run(ctx, op)
 	return result{Data: &data, Errors: e.errors, replayed: e.replayed}, true
+}
+
+// Mutated are the operations that a document may change something by; none for
+// one that only reads or cannot be run.
+func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: "request", Input: query}, MaxTokens)
+	if err != nil || len(validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())) > 0 {
+		return nil
+	}
+	op := doc.Operations.ForName(name)
+	if op == nil || op.Operation != ast.Mutation || bounded(doc, op) != nil {
+		return nil
+	}
+	open := map[string]bool{}
+	var walk func(ast.SelectionSet)
+	walk = func(set ast.SelectionSet) { // of fields that directives may leave out, too
+		for _, sel := range set {
+			switch sel := sel.(type) {
+			case *ast.Field:
+				if at, ok := s.fields[sel.Name]; ok {
+					out = append(out, at.op)
+				}
+			case *ast.InlineFragment:
+				walk(sel.SelectionSet)
+			case *ast.FragmentSpread:
+				if f := doc.Fragments.ForName(sel.Name); f != nil && !open[sel.Name] {
+					open[sel.Name] = true
+					walk(f.SelectionSet)
+				}
+			}
+		}
+	}
+	walk(op.SelectionSet)
+	return out
 }
 
 func asList(err error) gqlerror.List {

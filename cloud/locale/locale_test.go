@@ -123,7 +123,7 @@ func TestUnknownKeysAreShownNotInvented(t *testing.T) {
 func TestEveryWordIsUsed(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, dir := range []string{"../page", "../page/templates", "../guide", "../order", "../app"} {
+	for _, dir := range []string{"../page", "../page/templates", "../guide", "../order", "../app", "../tool"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -134,10 +134,15 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk)\.`)
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|tool\.wrong|tool\.ask)\.`)
 	for key := range words {
 		if values.MatchString(key) {
 			kind, _, _ := strings.Cut(key, ".")
+			if sentence, ok := strings.CutPrefix(key, "tool."); ok {
+				group, _, _ := strings.Cut(sentence, ".")
+				require.Contains(t, all.String(), `"tool.`+group+`."`)
+				continue
+			}
 			require.True(t, strings.Contains(all.String(), `.V "`+kind+`"`), "no page uses %s", kind)
 			continue
 		}

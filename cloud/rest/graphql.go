@@ -16,6 +16,7 @@ type GraphQLRequest struct {
 	Body   []byte
 	Accept string
 	Key    string // Idempotency-Key
+	Always bool   // as there
 	catalog.Who
 }
 

@@ -39,8 +39,10 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	t := k.tool
-	changes := t.Writes() || t.Effect != catalog.Usual
+	if err := k.mutation(); err != nil {
+		return nil, err
+	}
+	t, changes := k.tool, k.changes()
 	confirmed := k.given.Bool("confirm", false)
 	given := k.given.Without("confirm")
 	switch {
@@ -51,7 +53,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 			return nil, err
 		}
 		return k.result(p.body(k.caller.Language))
-	case k.approval && t.Writes() && !slices.Contains(deciding, t.Name):
+	case k.approval && changes && t.Writes() && !slices.Contains(deciding, t.Name):
 		k.outcome = pending
 		body, err := k.propose(ctx, t, given, "", 0)
 		if err != nil {

@@ -17,7 +17,7 @@ var Versions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", 
 
 // own are the tools that are about tools.
 func (s *Service) own() []catalog.Tool {
-	return []catalog.Tool{
+	list := []catalog.Tool{
 		{Name: "get_capabilities", Title: "Get capabilities", Servers: []string{catalog.OperationsServer}, Category: "system", Run: s.capabilities,
 			Description: "Tools open to this connection with risk, scopes and confirm flag, the connection's profile and modes, and limits. Call it first when a tool is refused.",
 			Arguments: catalog.Arguments(`
@@ -32,6 +32,17 @@ func (s *Service) own() []catalog.Tool {
 				reason text 0..500 · shown to the reviewer
 				expires_in_hours integer 1..168 · default 72`)},
 	}
+	if s.cfg.GraphQL == nil {
+		return list
+	}
+	return append(list, catalog.Tool{Name: "run_graphql_query", Title: "Run GraphQL query", Servers: []string{catalog.DeveloperServer}, Category: "developer", Scopes: []string{"orders:read"},
+		Risk: catalog.RiskMedium, Effect: catalog.Creates, Run: s.runGraphQL,
+		Description: "Runs a GraphQL document as the caller; mutations need their own write scope and allow_mutation. Those that ask for a person's word need variables.confirm = true.",
+		Arguments: catalog.Arguments(`
+			query! text 1..20000
+			variables object
+			operation_name text
+			allow_mutation boolean · default false, refused otherwise`)})
 }
 
 // business are those to whom approvals are something (mcp-ai 3.1).

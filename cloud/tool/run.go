@@ -78,7 +78,9 @@ func (r *running) Do(ctx context.Context, operation string, values map[string]an
 	if o == nil {
 		return nil, fmt.Errorf("the tool %s calls the unknown operation %s", r.tool.Name, operation)
 	}
-	ctx, err := r.cfg.Pipeline.Allow(ctx, o, r.caller, r.who, r.via)
+	who := r.who
+	who.Via = r.via
+	ctx, caller, _, err := r.cfg.Pipeline.Admit(catalog.Admitted(ctx, r.caller), o, who)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func (r *running) Do(ctx context.Context, operation string, values map[string]an
 	if cloud.PreviewOf(ctx) != nil {
 		k = catalog.Key{}
 	}
-	a, err := r.cfg.Pipeline.Run(ctx, o, r.caller, k, o.Values(values))
+	a, err := r.cfg.Pipeline.Run(ctx, o, caller, k, o.Values(values))
 	if a.Replayed && k.Always {
 		r.mu.Lock()
 		r.replayed = true

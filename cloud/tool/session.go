@@ -49,7 +49,7 @@ func (c carried) Value(key any) any {
 
 // in is ctx with what the pipeline knows of the caller.
 func (u *session) in(ctx context.Context) context.Context {
-	return catalog.Narrow(carried{ctx, u.entered}, u.caller.Scopes)
+	return catalog.Admitted(carried{ctx, u.entered}, u.caller)
 }
 
 // tokenArgumentEnds is when tokens are no longer taken as an argument: the last

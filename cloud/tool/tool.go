@@ -39,12 +39,22 @@ type Approvals interface {
 	Find(ctx context.Context, c cloud.Caller, id cloud.ApprovalID) (cloud.Approval, error)
 }
 
+// GraphQL runs documents.
+type GraphQL interface {
+	// Mutated are the operations that a document may change something by.
+	Mutated(query, name string) []*catalog.Operation
+	// Run runs a request body as the caller that ctx admits. A key makes repeats
+	// of its mutations give their first answers; replayed says that one did.
+	Run(ctx context.Context, body []byte, key string, w catalog.Who) (answer []byte, replayed bool)
+}
+
 // Config is what New needs.
 type Config struct {
 	Catalog   *catalog.Catalog
 	Pipeline  *catalog.Pipeline
 	Store     Store
 	Approvals Approvals
+	GraphQL   GraphQL      // nil: there is no tool for it
 	Log       *slog.Logger // nil: nothing is logged
 	// PerMinute is how often one caller may call one tool; 0 is 120, negative
 	// unbounded.
