@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,6 +98,9 @@ type Server struct {
 	orders    *order.Service
 	receivers *receiver.Service
 	traces    *trace.Pusher // nil: none
+	// runTool does an approved call as approval.Config.Run says; nil: there are
+	// no tools.
+	runTool func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error)
 
 	feed *feed
 	rest *rest.Server
