@@ -9,6 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/app"
+	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
@@ -37,6 +38,7 @@ type Config struct {
 	Accounts  *account.Service
 	Apps      *app.Service
 	Routes    *route.Service
+	Approvals *approval.Service
 	Files     *object.Folder
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
@@ -45,11 +47,13 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
-	return catalog.New(answered(slices.Concat(rows...)))
+	table := catalog.New(answered(slices.Concat(rows...)))
+	table.AddTools(agentTools()...)
+	return table
 }
 
 // PricesHidden says whether a caller sees no prices in an operation's answers.

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/app"
+	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
@@ -39,6 +40,7 @@ type world struct {
 	t     *testing.T
 	w     *webtest.World
 	table *catalog.Catalog
+	asked *approval.Service
 	graph *graphql.Server
 	files *object.Folder
 	dial  func() (net.Conn, error)
@@ -67,7 +69,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
+	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
 		Tracking: tracking.New(w.DB).SignFiles(files.Address), Files: files, Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
@@ -77,7 +80,7 @@ func newWorld(t *testing.T) *world {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
-	return &world{t: t, w: w, table: table, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	return &world{t: t, w: w, table: table, asked: asked, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
 }
 
 // requestID is sent with every request, so that answers that are alike are so
@@ -295,6 +298,11 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"otep.epcis_events": func() call { return plain(provider, "") },
 
 		"platformAppBootstrap": func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
+		"approvals.list":       func() call { x.approval(); return plain(admin, "") },
+		"approvals.find":       func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
+		"approvals.approve":    func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
+		"approvals.reject":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
+
 		"apps.list":            func() call { return plain(admin, "") },
 		"apps.find":            func() call { return call{admin, to("{app_code}", "driver-app"), ""} },
 		"apps.save":            func() call { return call{admin, to("{app_code}", "driver-app"), `{"radius":8}`} },
@@ -398,6 +406,23 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		return call{}, false
 	}
 	return make(), true
+}
+
+// held runs an approved call: the order that it names is held.
+func held(_ context.Context, _ cloud.Caller, a cloud.Approval, _ bool) (json.RawMessage, error) {
+	return json.RawMessage(`{"result":true,"order":` + string(a.Arguments) + `}`), nil
+}
+
+// approval is a write that the contractor's agent asks for.
+func (x *world) approval() string {
+	id, _ := x.order(cloud.OrderNew)
+	s, err := x.w.FindToken(x.t.Context(), auth.Hash(x.token(cloud.Broker)))
+	require.NoError(x.t, err)
+	out, err := x.asked.Propose(x.t.Context(), cloud.Caller{Account: s.Account, Surface: "mcp"}, approval.ProposeInput{Server: "operations", Tool: "hold_order", Risk: "high",
+		Scopes: []string{"orders:write"}, Arguments: json.RawMessage(`{"order_id":` + id + `}`), Summary: "Hold order " + id, Reason: "The address looks wrong", TokenName: "agent-1",
+		Preview: json.RawMessage(`{"result":true,"outcome":"preview","tool":"hold_order","would_change":{"affected":[{"type":"order","id":` + id + `,"before":{"order_status_id":1},"after":{"order_status_id":3}}]}}`)})
+	require.NoError(x.t, err)
+	return string(out.Approval.ApprovalID)
 }
 
 // route is a route with a driver.

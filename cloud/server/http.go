@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/app"
+	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
@@ -46,8 +48,9 @@ func (s *Server) faces() error {
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
 	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
+	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Enrol: s.enrol})
+		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Approvals: approvals, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
@@ -58,9 +61,21 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)
 	}
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
+	agents, err := s.agents(approvals, graph, version)
+	if err != nil {
+		return fmt.Errorf("build tool servers: %w", err)
+	}
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Mounts: agents, Pipeline: s.line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
+}
+
+// runApproved runs an approved call, or says what it would do.
+func (s *Server) runApproved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+	if s.runTool == nil {
+		return nil, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
+	}
+	return s.runTool(ctx, reviewer, a, dry)
 }
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
@@ -67,8 +69,13 @@ type Config struct {
 	// yet: contractor_assignment.
 	Unavailable []string
 
+	// Origins are pages of others that may call the tool servers: https://host.
+	Origins []string
 	Limits  catalog.Limits // calls a minute
-	Session time.Duration  // door session; 0: ten minutes
+	// ToolsPerMinute is how often one caller may call one tool; 0 is 120,
+	// negative unbounded.
+	ToolsPerMinute int
+	Session        time.Duration // door session; 0: ten minutes
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
@@ -97,6 +104,11 @@ type Server struct {
 	orders    *order.Service
 	receivers *receiver.Service
 	traces    *trace.Pusher // nil: none
+	// runTool does an approved call as approval.Config.Run says; nil: there are
+	// no tools.
+	runTool func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error)
+
+	engines []*mcp.Server
 
 	feed *feed
 	rest *rest.Server
@@ -243,6 +255,9 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 		case <-ctx.Done():
 		case err = <-fail:
 		}
+	}
+	for _, e := range s.engines {
+		e.Close()
 	}
 	closeFaces()
 	face.Wait()

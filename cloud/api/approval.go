@@ -1,0 +1,35 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/postern-io/postern/cloud/approval"
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// approvals are the operations by which people decide about writes that agents
+// asked for.
+func (c Config) approvals() []catalog.Operation {
+	a := c.Approvals
+	row := func(name, summary, method, path string, errors ...string) catalog.Operation {
+		o := catalog.Operation{Name: name, Summary: summary, Tag: "Operations AI Agent", Method: method, Path: "/api/v1/mcp/approvals" + path, Types: staff,
+			Scopes: []string{approval.ReadScope}, Errors: errors}
+		if method != http.MethodGet {
+			o.Scopes, o.Risk = []string{approval.WriteScope}, catalog.RiskMedium
+		}
+		return o
+	}
+	const one, unknown, decided, expired = "/{approval_id}", "APPROVAL_NOT_FOUND", "APPROVAL_ALREADY_DECIDED", "APPROVAL_EXPIRED"
+	approve := asked(row("approvals.approve", "Approve a write of an agent and run it", "POST", one+"/approve", unknown, decided, expired, "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"), "approve_pending_write")
+	approve.Example = approval.ApproveInput{ID: exampleApproval, Note: "Checked with the customer"}
+	reject := tools(row("approvals.reject", "Reject a write of an agent", "POST", one+"/reject", unknown, decided, expired), "reject_pending_write")
+	reject.Example = approval.RejectInput{ID: exampleApproval, Reason: "The order is out for delivery already"}
+	return []catalog.Operation{
+		catalog.Define(tools(row("approvals.list", "Writes of agents that wait for a person, newest first", "GET", ""), "list_pending_approvals"), a.List, nil),
+		catalog.Define(row("approvals.find", "One write of an agent, and what came of it", "GET", one, unknown), a.Find, nil),
+		catalog.Define(approve, a.Approve, nil),
+		catalog.Define(reject, a.Reject, nil),
+	}
+}
+
+const exampleApproval = "apr_01JD4V4Q2M8Z3N6R7T9X0B5C1D"

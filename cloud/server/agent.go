@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/approval"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/mcp"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/tool"
+)
+
+// agentBody bounds a message to a tool server (mcp-wire 1).
+const agentBody = 4 << 20
+
+// agents are the two tool servers, each at both of its addresses.
+func (s *Server) agents(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
+	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.cfg.ToolsPerMinute, Log: s.log})
+	s.runTool = tools.Approved
+	failures := prometheus.NewCounter(prometheus.CounterOpts{Name: "postern_mcp_internal_errors_total", Help: "Messages to the tool servers that were answered with an internal error."})
+	s.Metrics.MustRegister(failures)
+	var public []string
+	if s.cfg.BaseURL != "" {
+		public = []string{s.cfg.BaseURL}
+	}
+	var mounts []rest.Mount
+	for _, x := range []struct{ server, title, path string }{{catalog.OperationsServer, "Operations tools", "/mcp"}, {catalog.DeveloperServer, "Developer tools", "/mcp/developer"}} {
+		engine, err := mcp.New(mcp.Config{Name: "postern-" + x.server, Title: "Postern: " + x.title, Version: version, Instructions: tool.Instructions(x.server), Tools: tools.Tools(x.server),
+			Key: s.Keys.agents(x.server), Admit: tools.Admit(x.server), Public: public, Origins: s.cfg.Origins, RequestID: rest.RequestID, Log: s.log, Failures: failures})
+		if err != nil {
+			return nil, err
+		}
+		s.engines = append(s.engines, engine)
+		for _, path := range []string{x.path, "/api" + x.path} {
+			mounts = append(mounts, rest.Mount{Path: path, MaxBody: agentBody, Slow: true, Handle: engine.Handle})
+		}
+	}
+	return mounts, nil
+}
+
+// agents seals what a tool server gives its callers to bring back.
+func (k Keys) agents(server string) []byte {
+	m := hmac.New(sha256.New, k.Server)
+	m.Write([]byte("states of the tool server " + server))
+	return m.Sum(nil)
+}
+
+// waiting is what tools need of approvals.
+type waiting struct {
+	*approval.Service
+	server *Server
+}
+
+func (w waiting) Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.ApprovalID, any, error) {
+	out, err := w.Service.Propose(ctx, c, approval.ProposeInput{Server: a.Server, Tool: a.Tool, Arguments: a.Arguments, Summary: a.Summary, Preview: a.Preview, Reason: a.Reason,
+		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, Hours: hours})
+	return out.Approval.ApprovalID, out.Approval, err
+}
+
+func (w waiting) Find(ctx context.Context, c cloud.Caller, id cloud.ApprovalID) (a cloud.Approval, err error) {
+	err = w.server.Store.Look(ctx, func(v cloud.View) error {
+		a, err = v.Approval(c.Account.BusinessID, id)
+		return err
+	})
+	if errors.Is(err, cloud.ErrNotFound) {
+		err = cloud.E(cloud.NotFound, "APPROVAL_NOT_FOUND")
+	}
+	return a, err
+}
+
+// documents is GraphQL as tools run it.
+type documents struct{ *graphql.Server }
+
+func (d documents) Run(ctx context.Context, body []byte, key string, w catalog.Who) ([]byte, bool) {
+	out := d.Serve(ctx, graphql.Request{Body: body, Key: key, Always: key != "", Who: w})
+	return out.Body, out.Replayed
+}
