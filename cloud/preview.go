@@ -52,7 +52,7 @@ func (p *Preview) Take(v View, c *Changes) error {
 	var out []Effect
 	add := func(kind string, id any, name string, before, after map[string]any) {
 		if e := (Effect{Type: kind, ID: id, Name: name}); before == nil || after == nil {
-			e.Before, e.After = before, after
+			e.Before, e.After = said(before), said(after)
 			out = append(out, e)
 		} else if e.Before, e.After = differ(before, after); len(e.After) > 0 {
 			out = append(out, e)
@@ -103,6 +103,16 @@ func (p *Preview) Sent(log int64, event string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.effects = append(p.effects, Effect{Type: "webhook_delivery", ID: log, Name: event, After: map[string]any{"sent_again": true}})
+}
+
+// said leaves out members that say nothing.
+func said(members map[string]any) map[string]any {
+	for k, v := range members {
+		if x := reflect.ValueOf(v); v == nil || x.Kind() == reflect.Pointer && x.IsNil() {
+			delete(members, k)
+		}
+	}
+	return members
 }
 
 // differ leaves of two sets of members those that are not the same.

@@ -200,7 +200,14 @@ func agentTools() []catalog.Tool {
 				keyword text`, pages)},
 		{Name: "get_driver_routes_today", Title: "Get driver routes today", Servers: forOperations, Category: "routes", Operation: "drivers.routes",
 			Description: "Routes and progress of a driver for a day, today unless date says otherwise.",
-			Arguments:   args(`driver_id! integer`, `date date · default today`)},
+			Arguments:   args(`driver_id! integer`, `date date · default today`),
+			Run: func(ctx context.Context, a catalog.Agent, given catalog.Given) (any, error) {
+				values := given.Without()
+				if given.Text("date") == "" {
+					values["date"] = a.Today(ctx)
+				}
+				return a.Do(ctx, "drivers.routes", values, "")
+			}},
 
 		{Name: "get_otep_tracking", Title: "Get OTEP tracking", Servers: forDevelopers, Category: "tracking", Operation: "otep.tracking", Run: timelineOrEvents,
 			Description: "OTEP timeline of one number as the interface gives it, for comparing with what your code reads.",
@@ -234,7 +241,7 @@ func agentTools() []catalog.Tool {
 				status pending|delivering|success|retrying|failed|dead|paused
 				from date-time
 				to date-time`, pages)},
-		{Name: "replay_webhook_delivery", Title: "Replay webhook delivery", Servers: forDevelopers, Category: "webhooks", Operation: "webhook_logs.replay", Effect: catalog.Creates,
+		{Name: "replay_webhook_delivery", Title: "Replay webhook delivery", Servers: forDevelopers, Category: "webhooks", Operation: "webhook_logs.replay", Effect: catalog.Creates, Outside: true,
 			Description: "Sends a logged delivery again: the same bytes and ids.", Run: renamed("webhook_logs.replay", "log_id", "id"),
 			Arguments: args(`log_id! integer · delivery-log id`)},
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // tool is an agent tool as the published list has it.
-type tool struct {
+type listed struct {
 	Name    string       `json:"name"`
 	Scopes  []string     `json:"scopes"`
 	Risk    catalog.Risk `json:"risk"`
@@ -22,21 +22,31 @@ type tool struct {
 	Behind  string       `json:"backs_onto"`
 }
 
-func publishedTools(t *testing.T) []tool {
+func publishedTools(t *testing.T) (out []listed) {
+	readPublished(t, &out)
+	return out
+}
+
+func publishedDefinitions(t *testing.T) (out []definition) {
+	readPublished(t, &out)
+	return out
+}
+
+func readPublished[T any](t *testing.T, to *[]T) {
 	dir, err := os.Getwd()
 	require.NoError(t, err)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if raw, err := os.ReadFile(filepath.Join(dir, "shared", "spec", "mcp-tools.json")); err == nil {
 			var list struct {
-				Tools []tool `json:"tools"`
+				Tools []T `json:"tools"`
 			}
 			require.NoError(t, json.Unmarshal(raw, &list))
 			require.Len(t, list.Tools, 118)
-			return list.Tools
+			*to = list.Tools
+			return
 		}
 	}
 	t.Skip("the list of tools (shared/spec/mcp-tools.json) is not beside this tree")
-	return nil
 }
 
 // A tool asks for what the operation behind it asks for, and an operation that
@@ -47,7 +57,7 @@ func TestToolsAgreeWithTheirOperations(t *testing.T) {
 	named := 0
 	for _, o := range table().Operations() {
 		for _, name := range o.Tools {
-			i := slices.IndexFunc(published, func(x tool) bool { return x.Name == name })
+			i := slices.IndexFunc(published, func(x listed) bool { return x.Name == name })
 			require.GreaterOrEqual(t, i, 0, "%s names the unknown tool %s", o.Name, name)
 			named++
 		}

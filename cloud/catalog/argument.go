@@ -75,23 +75,22 @@ func argument(line string) Argument {
 		if !ok {
 			bad()
 		}
-		for text, to := range map[string]**float64{low: &a.Least, high: &a.Most} {
-			if text == "" {
-				continue
-			}
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				bad()
-			}
-			*to = &n
-		}
-		if low == high {
-			a.Most = a.Least
-		}
+		a.Least, a.Most = bound(low, bad), bound(high, bad)
 	} else if len(parts) > 2 {
 		bad()
 	}
 	return a
+}
+
+func bound(text string, bad func()) *float64 {
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		bad()
+	}
+	return &n
 }
 
 const timePattern = `^([01]\d|2[0-3]):[0-5]\d$`

@@ -41,6 +41,8 @@ type Tool struct {
 	// OneOf are groups of arguments, of which one group must be given.
 	OneOf  [][]string
 	Effect Effect
+	// Outside says that the tool asks or tells somebody who is not ours.
+	Outside bool
 	// Named says that the tool is about one order, by id, reference or number.
 	Named bool
 	// Run does it, by operations. nil: Operation with the arguments as they are,
@@ -60,6 +62,8 @@ type Tool struct {
 // Agent is what a tool may do: operations, in the name of who called it.
 type Agent interface {
 	Caller() cloud.Caller
+	// Today is the present date in the caller's business, YYYY-MM-DD.
+	Today(ctx context.Context) string
 	// Do passes a call through the pipeline. Values are the operation's members by
 	// name; a raw body is the member called body. A key makes repeats of the call
 	// give the first answer, "" does not. The answer is what JSON is made of.

@@ -3,6 +3,8 @@ package route
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -89,8 +91,44 @@ func (s *Service) today(v cloud.View, id cloud.BusinessID) (string, error) {
 	return s.time().In(b.Location()).Format(time.DateOnly), err
 }
 
-// DriversInput asks for a page of drivers.
-type DriversInput struct{ PageInput }
+// DriversInput asks for a page of drivers. Fields that are not given do not
+// filter.
+type DriversInput struct {
+	Status   string          `query:"status" json:"status" enum:"active,inactive,pending_review"`
+	OnDuty   *bool           `query:"on_duty" json:"on_duty"`
+	Skill    string          `query:"skill" json:"skill" doc:"A skill code that the driver has"`
+	BrokerID cloud.AccountID `query:"broker_id" json:"broker_id" doc:"Whose drivers; contractors see their own"`
+	Keyword  string          `query:"keyword" json:"keyword" max:"100" doc:"A part of the name, email or telephone number"`
+	PageInput
+}
+
+// maxDrivers bounds how many drivers of a business are looked through.
+const maxDrivers = 10_000
+
+// filters reports whether drivers are chosen by what only their rows say.
+func (in DriversInput) filters() bool {
+	return in.Status != "" || in.OnDuty != nil || in.Skill != "" || in.Keyword != ""
+}
+
+// wants reports whether a driver is one of those that are asked for.
+func (in DriversInput) wants(d cloud.Driver) bool {
+	word := strings.ToLower(in.Keyword)
+	return (in.Status == "" || in.Status == string(d.Status())) && (in.OnDuty == nil || *in.OnDuty == d.OnDuty) && (in.Skill == "" || slices.Contains(d.Skills, in.Skill)) &&
+		(word == "" || strings.Contains(strings.ToLower(d.Account.Name+"\n"+d.Account.Email+"\n"+d.Phone), word))
+}
+
+// chosen are the drivers of the page that is asked for, and how many there are.
+func (in DriversInput) chosen(v cloud.View, f cloud.DriverFilter) ([]cloud.Driver, int, error) {
+	if !in.filters() {
+		return v.Drivers(f)
+	}
+	page := f.Page
+	f.Page.Offset, f.Page.Limit = 0, maxDrivers
+	all, _, err := v.Drivers(f)
+	all = slices.DeleteFunc(all, func(d cloud.Driver) bool { return !in.wants(d) })
+	from := min(page.Offset, len(all))
+	return all[from:min(from+page.Limit, len(all))], len(all), err
+}
 
 // DriversOutput is a page of drivers.
 type DriversOutput struct {
@@ -108,6 +146,10 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 	}
 	f := fields{}
 	page := f.page(&in.PageInput, "id", "name", "email", "created_at")
+	if in.Status != "" {
+		f.oneOf("status", in.Status, string(cloud.DriverActive), string(cloud.DriverInactive), string(cloud.DriverPending))
+	}
+	f.text("keyword", in.Keyword, 100)
 	if err := f.err(); err != nil {
 		return DriversOutput{}, err
 	}
@@ -117,7 +159,11 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 		if err != nil {
 			return err
 		}
-		list, total, err := v.Drivers(cloud.DriverFilter{BusinessID: r.business, BrokerID: r.broker, Page: page})
+		broker := r.broker
+		if broker == 0 {
+			broker = in.BrokerID
+		}
+		list, total, err := in.chosen(v, cloud.DriverFilter{BusinessID: r.business, BrokerID: broker, Page: page})
 		if err != nil {
 			return err
 		}

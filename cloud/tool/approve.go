@@ -52,7 +52,7 @@ type pendingBody struct {
 }
 
 // proposed is the call that propose_write is asked to queue.
-func (u *session) proposed(given catalog.Given) (*catalog.Tool, catalog.Given, error) {
+func (u *session) proposed(ctx context.Context, given catalog.Given) (*catalog.Tool, catalog.Given, error) {
 	name := given.Text("tool")
 	t := u.cfg.Catalog.Tool(u.server, name)
 	if t == nil || !t.Writes() || slices.Contains(deciding, name) {
@@ -62,7 +62,7 @@ func (u *session) proposed(given catalog.Given) (*catalog.Tool, catalog.Given, e
 				names = append(names, x.Name)
 			}
 		}
-		return nil, nil, u.wrong([]catalog.Problem{{Argument: "tool", Rule: "enum", Got: name, Want: strings.Join(names, ", ")}})
+		return nil, nil, u.wrong(ctx, []catalog.Problem{{Argument: "tool", Rule: "enum", Got: name, Want: strings.Join(names, ", ")}})
 	}
 	if t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type) {
 		return nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
@@ -70,7 +70,7 @@ func (u *session) proposed(given catalog.Given) (*catalog.Tool, catalog.Given, e
 	raw := compact(given["arguments"])
 	arguments, problems := t.Check(raw, "")
 	if len(problems) > 0 {
-		return nil, nil, u.wrong(problems)
+		return nil, nil, u.wrong(ctx, problems)
 	}
 	return t, catalog.Given(arguments).Without("confirm"), nil
 }
@@ -143,7 +143,7 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	}
 	given, problems := t.Check(a.Arguments, "")
 	if len(problems) > 0 {
-		return nil, nil, nil, u.wrong(problems)
+		return nil, nil, nil, u.wrong(ctx, problems)
 	}
 	return u, t, catalog.Given(given).Without("confirm"), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -36,7 +35,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	if err := k.mayCall(); err != nil {
 		return nil, err
 	}
-	if err := k.check(); err != nil {
+	if err := k.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := k.mutation(); err != nil {
@@ -137,36 +136,35 @@ func required(code, message string, details map[string]any) error {
 }
 
 // check reads the arguments.
-func (k *call) check() error {
+func (k *call) check(ctx context.Context) error {
 	raw := k.call.Arguments
 	if k.argument {
 		raw = without(raw, tokenArgument)
 	}
 	var problems []catalog.Problem
 	if k.given, problems = k.tool.Check(raw, k.call.Repeated); len(problems) > 0 {
-		return k.wrong(problems)
+		return k.wrong(ctx, problems)
 	}
 	return nil
 }
 
 // wrong says what is wrong with arguments, each in a sentence.
-func (u *session) wrong(problems []catalog.Problem) error {
+func (u *session) wrong(ctx context.Context, problems []catalog.Problem) error {
 	var lines []string
-	fields := map[string][]string{}
 	for _, p := range problems {
 		text := locale.Word(u.caller.Language, "tool.wrong."+p.Rule, p.Argument, p.Got, p.Want)
 		switch p.Rule {
 		case "date":
-			text += " " + locale.Word(u.caller.Language, "tool.today", time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
+			today := u.Today(ctx)
+			text += " " + locale.Word(u.caller.Language, "tool.today", today, today)
 		case "unknown":
 			if p.Want != "" {
 				text += " " + locale.Word(u.caller.Language, "tool.nearest", p.Want)
 			}
 		}
 		lines = append(lines, text)
-		fields[p.Argument] = append(fields[p.Argument], text)
 	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields, Members: map[string]any{"message": strings.Join(lines, " ")}}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Members: map[string]any{"message": strings.Join(lines, " ")}}
 }
 
 // without is a JSON object less one member.

@@ -53,7 +53,7 @@ func (s *Service) proposeWrite(ctx context.Context, a catalog.Agent, given catal
 	if !ok {
 		return nil, errors.New("tool: propose_write is not called as a tool")
 	}
-	t, arguments, err := r.proposed(given)
+	t, arguments, err := r.proposed(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) capabilities(ctx context.Context, a catalog.Agent, given catal
 	}
 	total, available := 0, 0
 	if want := given.Text("category"); want != "" && !slices.Contains(s.Categories(u.server), want) {
-		return nil, u.wrong([]catalog.Problem{{Argument: "category", Rule: "enum", Got: want, Want: strings.Join(s.Categories(u.server), ", ")}})
+		return nil, u.wrong(ctx, []catalog.Problem{{Argument: "category", Rule: "enum", Got: want, Want: strings.Join(s.Categories(u.server), ", ")}})
 	}
 	for _, t := range s.cfg.Catalog.Tools(u.server) {
 		x := ability{Name: t.Name, Category: t.Category, Risk: string(t.Risk), Scopes: append([]string{}, t.Scopes...), Confirm: t.Confirm, Reason: cloud.OrNull(u.unavailable(ctx, t))}

@@ -62,7 +62,7 @@ func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Gi
 func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, error) {
 	switch k.tool.Name {
 	case "propose_write":
-		t, arguments, err := k.proposed(given)
+		t, arguments, err := k.proposed(ctx, given)
 		if err != nil {
 			return foreseen{}, err
 		}

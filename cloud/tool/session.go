@@ -52,6 +52,22 @@ func (u *session) in(ctx context.Context) context.Context {
 	return catalog.Admitted(carried{ctx, u.entered}, u.caller)
 }
 
+// Today is the present date in the caller's business; of nobody in particular,
+// in UTC.
+func (u *session) Today(ctx context.Context) string {
+	now := time.Now().UTC()
+	if b := u.caller.Account.BusinessID; b != 0 {
+		_ = u.cfg.Store.Look(ctx, func(v cloud.View) error { // what cannot be read is told in UTC
+			business, err := v.Business(b)
+			if err == nil {
+				now = now.In(business.Location())
+			}
+			return err
+		})
+	}
+	return now.Format(time.DateOnly)
+}
+
 // tokenArgumentEnds is when tokens are no longer taken as an argument: the last
 // day is 2026-12-31 (interface document 5.1).
 var tokenArgumentEnds = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -107,15 +107,16 @@ func described(t *catalog.Tool) string {
 
 // Hints says what a tool may do, by its risk and effect (mcp-wire 13).
 func Hints(t *catalog.Tool) mcp.Annotations {
+	a := mcp.Annotations{Destructive: true, OpenWorld: t.Outside}
 	switch {
 	case t.Risk == catalog.RiskLow && t.Effect == catalog.Usual:
-		return mcp.Annotations{ReadOnly: true, Idempotent: true}
+		a.ReadOnly, a.Destructive, a.Idempotent = true, false, true
 	case t.Effect == catalog.Creates:
-		return mcp.Annotations{}
+		a.Destructive = false
 	case t.Effect == catalog.Overwrites:
-		return mcp.Annotations{Destructive: true, Idempotent: true}
+		a.Idempotent = true
 	}
-	return mcp.Annotations{Destructive: true}
+	return a
 }
 
 // run takes one call from beginning to end and leaves a line about it.
