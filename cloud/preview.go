@@ -92,6 +92,17 @@ func (p *Preview) Take(v View, c *Changes) error {
 		}
 		add("webhook_settings", s.BusinessID, "", before, after)
 	}
+	for _, a := range c.Approvals {
+		old, err := v.Approval(a.BusinessID, a.ID)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			add("approval", nil, "", nil, a.members())
+		case err != nil:
+			return err
+		default:
+			add("approval", a.ID, string(a.ID), old.members(), a.members())
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.effects = append(p.effects, out...)
@@ -170,4 +181,8 @@ func (s WebhookSettings) members() map[string]any {
 		out[name] = urls
 	}
 	return out
+}
+
+func (a Approval) members() map[string]any {
+	return map[string]any{"tool": a.Tool, "status": a.Status, "summary": a.Summary, "review_note": OrNull(a.Note)}
 }

@@ -64,9 +64,6 @@ func encode(v any) ([]byte, error) {
 
 // replayed is an answer as it was stored.
 func replayed(raw []byte) (Answer, error) {
-	if len(raw) == 0 { // done, and nothing more is known
-		return Answer{Replayed: true}, nil
-	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var k keptAnswer
@@ -75,6 +72,9 @@ func replayed(raw []byte) (Answer, error) {
 	}
 	if e := k.Error; e != nil {
 		return Answer{Replayed: true}, &cloud.Error{Kind: e.Kind, Code: e.Code, Args: e.Args, Fields: e.Fields, Details: e.Details, Members: e.Members}
+	}
+	if k.Body == nil { // done, and nothing more is known
+		return Answer{Replayed: true}, nil
 	}
 	return Answer{Status: k.Status, Body: k.Body, Headers: k.Headers, ETag: k.ETag, Type: k.Type, Replayed: true}, nil
 }

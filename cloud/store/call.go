@@ -104,7 +104,7 @@ func (w *writer) once(call *cloud.Call, c *cloud.Changes) (*cloud.KeptAnswer, er
 	o := call.Once
 	kept, taken := o.Taken()
 	if c.Answer == nil && o.Bare && !taken {
-		kept.Request, kept.At = o.Request, o.At
+		kept.Request, kept.At, kept.Answer = o.Request, o.At, []byte("{}") // done, and nothing more
 		w.answer(o, false, kept)
 		return &kept, nil
 	}

@@ -65,7 +65,7 @@ func (s *Service) runGraphQL(ctx context.Context, a catalog.Agent, given catalog
 		key = r.once
 	}
 	who := r.who
-	if who.Via = r.via; len(r.writes) > 0 && who.Via.Consent == "" {
+	if who.Via = r.via; who.Via.Consent == "" && slices.ContainsFunc(r.writes, func(w write) bool { return w.operation.Confirm }) {
 		who.Via.Consent = "argument"
 	}
 	raw, replayed := s.cfg.GraphQL.Run(catalog.Admitted(ctx, r.caller), compact(body), key, who)
@@ -74,7 +74,7 @@ func (s *Service) runGraphQL(ctx context.Context, a catalog.Agent, given catalog
 	if err := json.Unmarshal(raw, &out); err != nil {
 		return nil, err
 	}
-	if errs, _ := out["errors"].([]any); len(errs) > 0 && len(r.writes) > 0 {
+	if errs, _ := out["errors"].([]any); len(errs) > 0 && (len(r.writes) > 0 || out["data"] == nil) {
 		if refused := graphQLRefusal(errs[0]); refused != nil {
 			return nil, refused
 		}
