@@ -132,12 +132,15 @@ func (s *Server) call(ctx context.Context, j *job) answer {
 	run := func(ctx context.Context, c *Call) answer {
 		res, err := s.guarded(ctx, c, t.Run)
 		if err == nil && res != nil && res.Ask == nil {
-			return s.done(j, content(res), hold{})
+			var members []byte
+			if members, err = content(res); err == nil {
+				return s.done(j, members, hold{})
+			}
 		}
 		return s.other(j, c, res, err)
 	}
-	if progress := j.meta.get("progressToken"); t.Streams && j.streams && progress != nil {
-		return s.stream(j, c, progress, run)
+	if t.Streams && j.streams {
+		return s.stream(j, c, run)
 	}
 	return run(ctx, c)
 }
@@ -170,7 +173,7 @@ func (s *Server) further(ctx context.Context, j *job, m Method) answer {
 func (s *Server) prepare(j *job, args json.RawMessage) (*Call, *Error) {
 	c := &Call{
 		Request: j.request, Caller: j.caller, Arguments: args, Repeated: j.repeated, Modern: j.modern,
-		Progress: func(float64, float64, string) {},
+		Progress: func(float64, float64, string) {}, Notify: func(string, any) {},
 	}
 	if !j.modern {
 		return c, nil
@@ -250,7 +253,7 @@ func declares(capabilities json.RawMessage, method string) bool {
 }
 
 // content writes the members of a tool's result.
-func content(res *Result) []byte {
+func content(res *Result) ([]byte, error) {
 	b := append(make([]byte, 0, 96+len(res.Structured)*5/2), `"content":[`...)
 	if res.Content == nil {
 		b = append(b, `{"type":"text","text":`...)
@@ -261,8 +264,8 @@ func content(res *Result) []byte {
 			b = append(b, ',')
 		}
 		block, err := encode(c)
-		if err != nil { // a value that JSON has no form for; the tool's own fault
-			panic(fmt.Errorf("write content: %w", err))
+		if err != nil {
+			return nil, fmt.Errorf("write content: %w", err)
 		}
 		b = append(b, block...)
 	}
@@ -273,5 +276,5 @@ func content(res *Result) []byte {
 	case res.Structured != nil:
 		b = append(append(b, `,"structuredContent":`...), res.Structured...)
 	}
-	return b
+	return b, nil
 }
