@@ -1,55 +1,17 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/mcp/mcptest"
 )
-
-// nodeTests is set to "require" where missing Node packages are a failure.
-const nodeTests = "POSTERN_BROWSER_TESTS"
-
-// node finds Node among the packages of the conformance folder: what runs there
-// needs a newer one than a system may have.
-func node(t *testing.T) string {
-	t.Helper()
-	cpu := map[string]string{"amd64": "x64"}[runtime.GOARCH]
-	if cpu == "" {
-		cpu = runtime.GOARCH
-	}
-	program := filepath.Join("conformance", "node_modules", "node-"+runtime.GOOS+"-"+cpu, "bin", "node")
-	_, err := os.Stat(program)
-	if err != nil && os.Getenv(nodeTests) == "require" {
-		t.Fatalf("%s is missing", program)
-	}
-	if err != nil {
-		t.Skip("Node packages are missing (npm ci in cloud/mcp/conformance)")
-	}
-	list, err := os.ReadFile(filepath.Join("conformance", "package.json"))
-	require.NoError(t, err)
-	var packages struct{ Dependencies map[string]string }
-	require.NoError(t, json.Unmarshal(list, &packages))
-	for name, version := range packages.Dependencies {
-		b, err := os.ReadFile(filepath.Join("conformance", "node_modules", name, "package.json"))
-		require.NoError(t, err, "%s is missing (npm ci in cloud/mcp/conformance)", name)
-		var have struct{ Version string }
-		require.NoError(t, json.Unmarshal(b, &have))
-		require.Equal(t, version, have.Version, name)
-	}
-	program, err = filepath.Abs(program)
-	require.NoError(t, err)
-	return program
-}
 
 // listen serves an engine on the loopback and gives its address.
 func listen(t testing.TB, cfg Config) string {
@@ -71,33 +33,9 @@ func listen(t testing.TB, cfg Config) string {
 	return "http://" + ln.Addr().String() + "/mcp"
 }
 
-// failures are the checks that did not succeed, as the suite wrote them down.
-func failures(t *testing.T, dir string) string {
-	t.Helper()
-	var b bytes.Buffer
-	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
-	require.NoError(t, err)
-	for _, f := range files {
-		var checks []json.RawMessage
-		in, err := os.ReadFile(f)
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(in, &checks))
-		for _, c := range checks {
-			var check struct{ Status string }
-			require.NoError(t, json.Unmarshal(c, &check))
-			if check.Status != "SUCCESS" && check.Status != "INFO" {
-				b.WriteString(filepath.Base(filepath.Dir(f)) + "\n")
-				b.Write(c)
-			}
-		}
-	}
-	return b.String()
-}
-
 // The official suite against the engine with the suite's fixtures.
 func TestOfficialConformance(t *testing.T) {
 	t.Parallel()
-	program := node(t)
 	url := listen(t, fixtures())
 	for name, args := range map[string][]string{
 		modern:                                 {"--requirements", modern},
@@ -106,16 +44,50 @@ func TestOfficialConformance(t *testing.T) {
 		"http-custom-header-server-validation": {"--scenario", "http-custom-header-server-validation"},
 		"json-schema-2020-12":                  {"--scenario", "json-schema-2020-12"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			dir := t.TempDir()
-			script := filepath.Join("node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
-			cmd := exec.CommandContext(ctx, program, append([]string{script, "server", "--url", url, "--output-dir", dir}, args...)...)
-			cmd.Dir = "conformance"
-			out, err := cmd.CombinedOutput()
-			_, summary, _ := bytes.Cut(out, []byte("=== SUMMARY ==="))
-			require.NoError(t, err, "%s\n%s", summary, failures(t, dir))
+		t.Run(name, func(t *testing.T) { mcptest.Conformance(t, url, args...) })
+	}
+}
+
+// Official clients of both generations list all tools and call one, with and
+// without a token.
+func TestOfficialClients(t *testing.T) {
+	t.Parallel()
+	cfg := shop()
+	cfg.PageSize = 6
+	url := listen(t, cfg)
+	versions := map[string]string{"go": modern, "sdk2": modern, "go-old": newest, "sdk1": newest, "sdk2-old": newest}
+	for _, client := range mcptest.Clients {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			got := mcptest.Do(t, mcptest.Call{Client: client, URL: url, Tool: "find_order", Arguments: map[string]any{"number": 7}})
+			require.Empty(t, got.Error)
+			require.Len(t, got.Tools, 20)
+			require.Equal(t, versions[client], got.Protocol)
+			require.JSONEq(t, `{"result":true,"note":"<b>\"Ünïcode\"</b>\\ &","number":7}`, string(got.Result.Structured))
+			require.JSONEq(t, string(got.Result.Structured), got.Result.Content[0].Text)
+
+			got = mcptest.Do(t, mcptest.Call{Client: client, URL: url, Tool: "echo", Token: "good"})
+			require.Empty(t, got.Error)
+			require.Len(t, got.Tools, 8)
+			require.Contains(t, string(got.Result.Structured), `"id":"ann"`)
+
+			got = mcptest.Do(t, mcptest.Call{Client: client, URL: url, Tool: "echo", Token: "bad"})
+			require.NotEmpty(t, got.Error, "a bad token")
 		})
 	}
+	t.Run("confirm", func(t *testing.T) {
+		t.Parallel()
+		for confirm, want := range map[string]string{"true": `{"action":"accept","content":{"confirm":true}}`, "null": `{"action":"decline"}`} {
+			got := mcptest.Do(t, mcptest.Call{Client: "sdk2", URL: url, Tool: "cancel_order", Confirm: json.RawMessage(confirm)})
+			require.Empty(t, got.Error)
+			require.Equal(t, []string{"Cancel <it>?"}, got.Asked)
+			var result struct {
+				State  string
+				Answer json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(got.Result.Structured, &result))
+			require.Equal(t, "once", result.State)
+			require.JSONEq(t, want, string(result.Answer))
+		}
+	})
 }

@@ -80,7 +80,7 @@ func cancelOrder(_ context.Context, c *Call) (*Result, error) {
 	if c.State != nil {
 		return &Result{Structured: json.RawMessage(fmt.Sprintf(`{"state":%q,"nonce":%q,"answer":%s}`, c.State, c.Nonce, append([]byte("0"), c.Answers["confirm"]...)[min(1, len(c.Answers["confirm"])):]))}, nil
 	}
-	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": "Cancel <it>?"}}}}, nil
+	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": form("Cancel <it>?", "confirm", "boolean")}}, nil
 }
 
 func count(_ context.Context, c *Call) (*Result, error) {
