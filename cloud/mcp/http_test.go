@@ -75,6 +75,11 @@ func TestWhatIsTakenAndGiven(t *testing.T) {
 	res := r.post(`"` + strings.Repeat("x", maxBody) + `"`)
 	require.Equal(t, 413, res.status)
 	require.Equal(t, 413, res.code())
+	var tooLarge fasthttp.RequestCtx
+	tooLarge.Request.Header.SetMethod("POST")
+	r.s.TooLarge(&tooLarge)
+	require.Equal(t, 413, tooLarge.Response.StatusCode())
+	require.Equal(t, string(res.body), string(tooLarge.Response.Body()), "also when nobody read it")
 	for accept, status := range map[string]int{
 		"*/*": 200, "application/*": 200, "application/json;q=0.1": 200, "text/html, application/json": 200,
 		"text/html": 406, "application/json;q=0": 406, "application/json; q=0.000, text/html": 406,

@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,11 +45,20 @@ func folder(t testing.TB) string {
 	}
 }
 
-// Node finds the folder of the packages and the Node among them: what runs
-// there needs a newer one than systems have. It skips the test when they are
-// not installed.
+// oldest is the first release of Node that runs the packages.
+const oldest = 22
+
+// Node finds the folder of the packages and a Node that is new enough: the one
+// among them, else the system's. It skips the test when something is missing.
 func Node(t testing.TB) (dir, program string) {
 	t.Helper()
+	missing := func(what string) {
+		t.Helper()
+		if os.Getenv(required) == "require" {
+			t.Fatalf("%s is missing", what)
+		}
+		t.Skipf("%s is missing (npm ci in cloud/mcp/conformance)", what)
+	}
 	dir = folder(t)
 	cpu := runtime.GOARCH
 	if cpu == "amd64" {
@@ -55,10 +66,10 @@ func Node(t testing.TB) (dir, program string) {
 	}
 	program = filepath.Join(dir, "node_modules", "node-"+runtime.GOOS+"-"+cpu, "bin", "node")
 	if _, err := os.Stat(program); err != nil {
-		if os.Getenv(required) == "require" {
-			t.Fatalf("%s is missing", program)
+		program, err = exec.LookPath("node")
+		if err != nil || major(t, program) < oldest {
+			missing("Node " + strconv.Itoa(oldest))
 		}
-		t.Skip("Node packages are missing (npm ci in cloud/mcp/conformance)")
 	}
 	list, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	require.NoError(t, err)
@@ -66,12 +77,25 @@ func Node(t testing.TB) (dir, program string) {
 	require.NoError(t, json.Unmarshal(list, &packages))
 	for name, version := range packages.Dependencies {
 		b, err := os.ReadFile(filepath.Join(dir, "node_modules", name, "package.json"))
-		require.NoError(t, err, "%s is missing (npm ci in cloud/mcp/conformance)", name)
+		if err != nil {
+			missing("node_modules/" + name)
+		}
 		var have struct{ Version string }
 		require.NoError(t, json.Unmarshal(b, &have))
-		require.Equal(t, version, have.Version, name)
+		require.Equal(t, version, have.Version, "%s is another than package.json names (npm ci in cloud/mcp/conformance)", name)
 	}
 	return dir, program
+}
+
+// major is the first part of a Node's version, 0 when it does not tell.
+func major(t testing.TB, program string) int {
+	t.Helper()
+	out, err := exec.Command(program, "-p", "process.versions.node.split('.')[0]").Output()
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+	return n
 }
 
 // Conformance runs the official suite against the server at url, with further
