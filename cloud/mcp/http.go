@@ -2,9 +2,6 @@ package mcp
 
 import (
 	"bufio"
-	"bytes"
-	"context"
-	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -54,6 +51,21 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.write(ctx, s.body(ctx, l, stream), !json)
 }
 
+// TooLarge answers a request whose body the HTTP server did not read because
+// it is over its limit.
+func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
+	l := language(locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))))
+	e := s.greets(ctx, l)
+	if e == nil {
+		e = l.tooLarge()
+	}
+	s.write(ctx, refused(nil, e), false)
+}
+
+func (l language) tooLarge() *Error {
+	return l.refusal(fasthttp.StatusRequestEntityTooLarge, fasthttp.StatusRequestEntityTooLarge, codeTooLarge)
+}
+
 // greets checks who may call at all: steps 1 and 2 of the ladder.
 func (s *Server) greets(ctx *fasthttp.RequestCtx, l language) *Error {
 	if !ctx.IsPost() && !ctx.IsOptions() {
@@ -95,177 +107,11 @@ func readable(ctx *fasthttp.RequestCtx, l language, answerable bool) *Error {
 	case !strings.EqualFold(strings.TrimSpace(kind), "application/json"), coding != "" && !strings.EqualFold(coding, "identity"):
 		return l.refusal(fasthttp.StatusUnsupportedMediaType, fasthttp.StatusUnsupportedMediaType, codeMedia)
 	case len(ctx.Request.Body()) > maxBody:
-		return l.refusal(fasthttp.StatusRequestEntityTooLarge, fasthttp.StatusRequestEntityTooLarge, codeTooLarge)
+		return l.tooLarge()
 	case !answerable:
 		return l.refusal(fasthttp.StatusNotAcceptable, fasthttp.StatusNotAcceptable, codeAccept)
 	}
 	return nil
-}
-
-// body answers what was posted. Nothing it keeps belongs to ctx.
-func (s *Server) body(ctx *fasthttp.RequestCtx, l language, stream bool) answer {
-	in := scan{b: trimmed(bytes.Clone(ctx.Request.Body()))}
-	if !in.read() {
-		return refused(nil, l.refusal(fasthttp.StatusBadRequest, CodeParse, codeJSON))
-	}
-	if in.outside != "" {
-		return refused(nil, l.refusal(fasthttp.StatusBadRequest, CodeInvalidRequest, codeTwice, in.outside))
-	}
-	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
-	defer cancel()
-	x := &exchange{s: s, l: l, h: &ctx.Request.Header, version: only(&ctx.Request.Header, "MCP-Protocol-Version"), from: s.request(ctx, l), stream: stream}
-	if in.b[0] == '[' {
-		return x.batch(c, &in)
-	}
-	m, ok := decode(in.b)
-	if !ok {
-		return refused(nil, l.refusal(fasthttp.StatusBadRequest, CodeInvalidRequest, codeMessage))
-	}
-	m.repeated = in.arguments[-1]
-	j, e := x.admit(c, m)
-	if e == nil {
-		e = x.place(j)
-	}
-	if e != nil {
-		return refused(m.id, e)
-	}
-	return s.perform(c, j)
-}
-
-// exchange is one body on its way through the ladder.
-type exchange struct {
-	s       *Server
-	l       language
-	h       *fasthttp.RequestHeader // only while the handler runs
-	version header
-	from    Request
-	stream  bool
-}
-
-// admit asks who a message is from: steps 9 and 10.
-func (x *exchange) admit(ctx context.Context, m *message) (*job, *Error) {
-	j := &job{message: m, request: requestOf(x.from, m), streams: x.stream}
-	if x.s.cfg.Admit == nil {
-		return j, nil
-	}
-	caller, err := x.s.cfg.Admit(ctx, j.request)
-	if err != nil {
-		return nil, x.s.shown(j.request, err)
-	}
-	j.caller = caller
-	return j, nil
-}
-
-// place decides the wire and compares the headers: steps 11 to 13.
-func (x *exchange) place(j *job) (e *Error) {
-	if j.modern, e = x.l.era(j.message, x.version); e != nil || !j.modern || j.id == nil {
-		return e
-	}
-	return x.s.mirrorsBody(x.h, x.l, j.message)
-}
-
-// batch answers an array (4.4). Everybody is admitted before anything runs, so
-// that a refusal of the caller leaves nothing half done.
-func (x *exchange) batch(ctx context.Context, in *scan) answer {
-	whole := refused(nil, x.l.refusal(fasthttp.StatusBadRequest, CodeInvalidRequest, codeBatch))
-	list := elements(in.b, maxBatch)
-	old := x.version.times == 0 || x.version.times == 1 && (x.version.value == assumed || x.version.value == "2024-11-05")
-	if !old || len(list) == 0 || len(list) > maxBatch || slices.ContainsFunc(list, func(raw []byte) bool { return !isObject(raw) }) {
-		return whole
-	}
-	invalid := x.l.refusal(0, CodeInvalidRequest, codeMessage)
-	jobs := make([]*job, len(list))
-	for i, raw := range list {
-		m, ok := decode(raw)
-		if !ok {
-			continue
-		}
-		if claim, _ := m.meta.text(metaVersion); claim == modern {
-			return whole
-		}
-		m.repeated = in.arguments[i]
-		var e *Error
-		if jobs[i], e = x.admit(ctx, m); e != nil {
-			return refused(nil, e)
-		}
-		jobs[i].streams = false
-	}
-	out := []byte{'['}
-	for _, j := range jobs {
-		body := errorBody(nil, invalid)
-		if j != nil {
-			body = x.one(ctx, j).body
-		}
-		if body == nil {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, body...)
-	}
-	if len(out) == 1 {
-		return answer{status: fasthttp.StatusAccepted}
-	}
-	return answer{status: fasthttp.StatusOK, body: append(out, ']')}
-}
-
-// one answers a member of a batch.
-func (x *exchange) one(ctx context.Context, j *job) answer {
-	e := x.place(j)
-	switch {
-	case j.response || j.id == nil:
-		return answer{}
-	case e == nil && j.method == "initialize":
-		e = x.l.refusal(0, CodeInvalidRequest, codeBatch)
-	}
-	if e != nil {
-		return refused(j.id, e)
-	}
-	return x.s.perform(ctx, j)
-}
-
-// request is what Config.Admit gets to know, copied.
-func (s *Server) request(ctx *fasthttp.RequestCtx, l language) Request {
-	h := &ctx.Request.Header
-	r := Request{
-		Authorization: joined(h, "Authorization"), Profile: optional(h, "X-MCP-Profile"), Scopes: optional(h, "X-MCP-Scopes"),
-		DryRun: on(h, "X-MCP-Dry-Run"), Approval: on(h, "X-MCP-Require-Approval"),
-		Path: string(ctx.Path()), BaseURL: BaseURL(ctx, s.cfg.Public), IP: ctx.RemoteIP().String(), Language: string(l),
-	}
-	if s.cfg.RequestID != nil {
-		r.RequestID = s.cfg.RequestID(ctx)
-	}
-	return r
-}
-
-// joined is all values of a header as one list.
-func joined(h *fasthttp.RequestHeader, name string) string {
-	all := h.PeekAll(name)
-	if len(all) == 1 {
-		return strings.TrimSpace(string(all[0]))
-	}
-	return string(bytes.Join(all, []byte(", ")))
-}
-
-// optional is a header that may be missing, which is something else than empty.
-func optional(h *fasthttp.RequestHeader, name string) *string {
-	if len(h.PeekAll(name)) == 0 {
-		return nil
-	}
-	v := joined(h, name)
-	return &v
-}
-
-// on reads a flag. What is neither yes nor no is yes, the safe side.
-func on(h *fasthttp.RequestHeader, name string) bool {
-	return slices.ContainsFunc(h.PeekAll(name), func(b []byte) bool {
-		switch strings.ToLower(string(bytes.Trim(b, " \t"))) {
-		case "", "0", "false", "off", "no":
-			return false
-		}
-		return true
-	})
 }
 
 // accepts tells whether the client takes JSON and event streams. Without the

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -66,7 +67,7 @@ func findOrder(_ context.Context, c *Call) (*Result, error) {
 	if err := json.Unmarshal(c.Arguments, &in); err != nil || c.Repeated != "" {
 		return &Result{IsError: true, Structured: json.RawMessage(`{"result":false,"code":"VALIDATION_FAILED","message":"number must be a whole number"}`)}, nil
 	}
-	return &Result{Structured: json.RawMessage(`{"result":true,"note":"<b>\"Ünïcode\"</b>\\ &","number":` + string(append([]byte("0"), in.Number...)[min(1, len(in.Number)):]) + `}`)}, nil
+	return &Result{Structured: json.RawMessage(`{"result":true,"note":"<b>\"Ünïcode\"</b>\\ &","number":` + cmp.Or(in.Number.String(), "0") + `}`)}, nil
 }
 
 // echo tells what a tool gets to know.
@@ -78,9 +79,9 @@ func echo(_ context.Context, c *Call) (*Result, error) {
 // cancelOrder asks once and then tells what was answered.
 func cancelOrder(_ context.Context, c *Call) (*Result, error) {
 	if c.State != nil {
-		return &Result{Structured: json.RawMessage(fmt.Sprintf(`{"state":%q,"nonce":%q,"answer":%s}`, c.State, c.Nonce, append([]byte("0"), c.Answers["confirm"]...)[min(1, len(c.Answers["confirm"])):]))}, nil
+		return &Result{Structured: json.RawMessage(fmt.Sprintf(`{"state":%q,"nonce":%q,"answer":%s}`, c.State, c.Nonce, cmp.Or(string(c.Answers["confirm"]), "null")))}, nil
 	}
-	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": "Cancel <it>?"}}}}, nil
+	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": form("Cancel <it>?", "confirm", "boolean")}}, nil
 }
 
 func count(_ context.Context, c *Call) (*Result, error) {
@@ -178,14 +179,17 @@ func (r *rig) post(body string, headers ...string) *response {
 const envelope = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
 // now is a modern request with the right headers. params are members without
-// braces; M stands for the envelope.
+// braces; an M at the end stands for the envelope.
 func (r *rig) now(method, name, params string, headers ...string) *response {
 	r.t.Helper()
 	h := []string{"MCP-Protocol-Version", modern, "Mcp-Method", method}
 	if name != "" {
 		h = append(h, "Mcp-Name", name)
 	}
-	return r.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s}}`, method, strings.ReplaceAll(params, "M", envelope)), append(h, headers...)...)
+	if before, ok := strings.CutSuffix(params, "M"); ok {
+		params = before + envelope
+	}
+	return r.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s}}`, method, params), append(h, headers...)...)
 }
 
 // events reads the messages of an event stream.

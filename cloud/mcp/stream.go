@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -16,25 +17,40 @@ const (
 	beat = 15 * time.Second
 )
 
-// stream runs a call that tells how far it is. The call outlives the handler
+// stream runs a call that may tell how far it is. The call outlives the handler
 // of its request: nothing of fasthttp is used but the writer.
-func (s *Server) stream(j *job, c *Call, token []byte, run func(context.Context, *Call) answer) answer {
+func (s *Server) stream(j *job, c *Call, run func(context.Context, *Call) answer) answer {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	frames, gone, done := make(chan []byte), make(chan struct{}), make(chan answer, 1)
-	c.Progress = progress(token, frames, gone)
+	send := func(b []byte) {
+		select {
+		case frames <- b:
+		case <-gone:
+		}
+	}
+	var late <-chan time.Time
+	if token := j.meta.get("progressToken"); token != nil {
+		c.Progress = progress(token, send)
+		wait := time.NewTimer(patience)
+		defer wait.Stop()
+		late = wait.C
+	}
+	c.Notify = func(method string, params any) {
+		if b, err := encode(notification{"2.0", method, params}); err == nil {
+			send(b)
+		}
+	}
 	go func() {
 		defer cancel()
 		done <- run(ctx, c)
 	}()
 	var first []byte
-	wait := time.NewTimer(patience)
-	defer wait.Stop()
 	select {
 	case a := <-done:
 		close(gone)
 		return a
 	case first = <-frames:
-	case <-wait.C:
+	case <-late:
 	}
 	return answer{stream: func(w *bufio.Writer) {
 		defer close(gone)
@@ -44,30 +60,33 @@ func (s *Server) stream(j *job, c *Call, token []byte, run func(context.Context,
 	}}
 }
 
-// progress makes frames of reports. Those that are no progress are left out.
-func progress(token []byte, frames chan<- []byte, gone <-chan struct{}) func(done, total float64, message string) {
+type notification struct {
+	Version string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// progress sends reports. Those that are no progress are left out.
+func progress(token []byte, send func([]byte)) func(done, total float64, message string) {
 	var mu sync.Mutex
 	var last float64
 	began := false
 	return func(done, total float64, message string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if began && done <= last {
+		if began && done <= last || math.IsNaN(done) || math.IsInf(done, 0) {
 			return
 		}
 		began, last = true, done
 		b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`), token...)
 		b = strconv.AppendFloat(append(b, `,"progress":`...), done, 'f', -1, 64)
-		if total > 0 {
+		if total > 0 && !math.IsInf(total, 0) {
 			b = strconv.AppendFloat(append(b, `,"total":`...), total, 'f', -1, 64)
 		}
 		if message != "" {
 			b = quote(append(b, `,"message":`...), message)
 		}
-		select {
-		case frames <- append(b, "}}"...):
-		case <-gone:
-		}
+		send(append(b, "}}"...))
 	}
 }
 

@@ -13,7 +13,7 @@ type Tool struct {
 	// A property of Input with the member x-mcp-header is mirrored by a header.
 	Input, Output json.RawMessage
 	Annotations   Annotations
-	Streams       bool // reports progress to callers that take a stream
+	Streams       bool // tells how far it is to clients that take a stream
 	// Run does what the tool is for. An *Error becomes a JSON-RPC error; any
 	// other error is logged and shown as an internal one with an id to ask by.
 	// What the model can put right is a Result with IsError.
@@ -81,6 +81,8 @@ type Call struct {
 	// Progress tells how far the call is, where the client wants to know it.
 	// A report whose done has not grown is left out; a total of 0 is unknown.
 	Progress func(done, total float64, message string)
+	// Notify sends another notification of this call, if a stream can be had.
+	Notify func(method string, params any)
 }
 
 // Result is what a tool gives.

@@ -113,3 +113,14 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 	}
 }
+
+// What only tests use stays out of the programs.
+func TestProgramsHoldNoTestTools(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/cloud", module+"cmd/edge", module+"cmd/firmware-sim").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), module+"cloud/rest\n")
+	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid"} {
+		require.NotContains(t, string(out), tool)
+	}
+}
