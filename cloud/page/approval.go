@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -252,7 +254,7 @@ func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
-	if len(page.Arguments) > maxLeaves {
+	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
 		page.Whole = pretty(a.Arguments)
 	}
 	if a.Reason != nil {
@@ -300,6 +302,9 @@ func (p *Pages) foresee(page *approvalPage, r approval.Review) {
 		if errors.As(r.FreshError, &shown) && shown.Kind != cloud.Unavailable && shown.Kind != cloud.Internal && shown.Kind != cloud.Timeout {
 			page.Foresight, page.Changed = page.T("approvals.wouldfail")+" "+said(page.frame, shown), true
 			return
+		}
+		if shown == nil || shown.Kind == cloud.Internal {
+			p.log.Error("preview of an approval", "approval", page.A.ID, "err", r.FreshError)
 		}
 		page.Foresight = page.T("approvals.unchecked")
 	case r.Fresh != nil:

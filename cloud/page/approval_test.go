@@ -195,6 +195,12 @@ func TestAPageSaysHowThingsStandNow(t *testing.T) {
 	for _, want := range []string{"It is not known what would change", "The agent gave no reason", "Show all arguments", "the last", "<bdi>cancel_order</bdi></h1>"} {
 		require.Contains(t, g.body, want)
 	}
+	long := r.ask(r.w.Tokens[cloud.Broker], func(in *approval.ProposeInput) {
+		in.Arguments = json.RawMessage(`{"note":"` + strings.Repeat("a", 900) + ` the end"}`)
+		in.Preview = json.RawMessage(`{"would_change":{"affected":[{"type":"order","id":1,"before":{"note":"` + strings.Repeat("a", 900) + `"},"after":{"note":"` + strings.Repeat("a", 900) + ` the end"}}]}}`)
+	})
+	long1 := r.do("GET", approvalsPath+"/"+string(long), nil).body
+	require.Equal(t, 2, strings.Count(long1, "a the end"), "what is at the end of a long text is seen, in the change and in the arguments")
 	require.NotContains(t, g.body, "\u202e", "nothing turns the direction of reading")
 	require.NotContains(t, g.body, `\u202e`)
 }

@@ -122,17 +122,31 @@ func changes(before, after any) (out []change, more int) {
 			return out, len(names) - maxLeaves
 		}
 		c := change{Name: words(k)}
-		if v, ok := old[k]; ok {
-			v = shorten(v)
-			c.Before = &v
+		a, b := differing(old[k], next[k])
+		if has(old, k) {
+			c.Before = &a
 		}
-		if v, ok := next[k]; ok {
-			v = shorten(v)
-			c.After = &v
+		if has(next, k) {
+			c.After = &b
 		}
 		out = append(out, c)
 	}
 	return out, 0
+}
+
+// differing are two values as they are shown: of long ones what they have in
+// common is left out at the front, so that the difference is seen.
+func differing(a, b string) (string, string) {
+	if x, y := []rune(a), []rune(b); len(x) > maxValue || len(y) > maxValue {
+		n := 0
+		for n < len(x) && n < len(y) && x[n] == y[n] {
+			n++
+		}
+		if n -= 40; n > 0 {
+			a, b = "…"+string(x[n:]), "…"+string(y[n:])
+		}
+	}
+	return shorten(a), shorten(b)
 }
 
 func has(m map[string]string, k string) bool { _, ok := m[k]; return ok }
