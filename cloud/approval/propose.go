@@ -97,12 +97,13 @@ func (f fields) err() error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: codeInvalid, Fields: f}
 }
 
-// plain leaves out of a text what changes how the rest of it is read: control
-// characters but for line ends, and marks of direction.
+// plain leaves out of a text what changes how the rest of it is read, or is not
+// seen: control characters but for line ends, marks of direction and the like.
+// Joiners are letters of some scripts.
 func plain(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n':
+		case r == '\n', r == '\u200c', r == '\u200d':
 			return r
 		case r == '\t', unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
 			return ' '

@@ -8,6 +8,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, guide)
 	maps.Copy(all, docs)
 	maps.Copy(all, tools)
+	maps.Copy(all, approvals)
 	return all
 }()
 

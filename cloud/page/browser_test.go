@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/rest"
@@ -60,6 +62,10 @@ type findings struct {
 		Hint     bool   `json:"hint"`
 		Out      bool   `json:"out"`
 	} `json:"noscript"`
+	Decided struct {
+		Noscript, Rejected, Next, Keyboard string
+		Waiting                            string
+	} `json:"decided"`
 }
 
 // In a real browser: nothing that axe objects to on any page, in light and
@@ -67,11 +73,18 @@ type findings struct {
 // the pages' own policy refuses; the console follows; everything works without
 // script.
 func TestPagesInARealBrowser(t *testing.T) {
-	w, s, _ := server(t, nil)
-	out := drive(t, s, []string{"CHANGE=" + changer(t, w)}, "drive.mjs", w.Emails[cloud.ClientAdmin], webtest.Password)
+	w, s, feed := server(t, nil)
+	r := &rig{t: t, w: w, f: feed}
+	long := r.ask(w.Tokens[cloud.Broker], func(in *approval.ProposeInput) {
+		in.Summary, in.Reason = strings.Repeat("Cancelorder120045", 9), strings.Repeat("x", 400)
+		in.Arguments = json.RawMessage(`{"orders":["` + strings.Repeat("y", 700) + `"` + strings.Repeat(`,1`, 60) + `]}`)
+	})
+	first := r.ask(w.Tokens[cloud.Broker], nil)
+	r.ask(w.Tokens[cloud.Broker], func(in *approval.ProposeInput) { in.Summary, in.Risk = "Hold order 7", "medium" })
+	out := drive(t, s, []string{"CHANGE=" + changer(t, w), "APPROVALS=" + string(long) + " " + string(first)}, "drive.mjs", w.Emails[cloud.ClientAdmin], webtest.Password)
 	var f findings
 	require.NoError(t, json.Unmarshal(out, &f))
-	require.Len(t, f.Axe, 22)
+	require.Len(t, f.Axe, 3*10+1+2)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
 	}
@@ -89,6 +102,12 @@ func TestPagesInARealBrowser(t *testing.T) {
 	require.Equal(t, 24, f.NoScript.Doors)
 	require.True(t, f.NoScript.Hint)
 	require.True(t, f.NoScript.Out)
+	require.Equal(t, "Approved, and done.", f.Decided.Noscript)
+	require.Contains(t, f.Decided.Next, "Cancelorder120045", "the one that waits longest comes next")
+	require.Equal(t, "Rejected. Nothing was done.", f.Decided.Rejected)
+	require.Equal(t, "note approve reject", f.Decided.Keyboard)
+	require.Equal(t, "1", f.Decided.Waiting)
+	require.Equal(t, 1, feed.tool.runs)
 }
 
 // drive serves s and runs a script of the browser folder against it, with a

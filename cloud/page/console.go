@@ -22,6 +22,7 @@ const (
 	sessionCookie = "postern_session"
 	formCookie    = "postern_form"
 	consolePath   = "/console"
+	cookiePath    = "/" // of cookies; the interface does not look at them
 	maxCabinets   = 60
 	maxRows       = 15
 	maxPartners   = 20
@@ -35,6 +36,7 @@ type loginPage struct {
 	CSRF  string
 	Email string
 	Error string
+	Next  string // page to go on with
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
@@ -48,7 +50,7 @@ func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Ses
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
 	}
-	return s, err == nil && s.Token.ID == 0 && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
+	return s, err == nil && s.Token.ID == 0 && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,
@@ -60,7 +62,7 @@ func (p *Pages) formToken(ctx *fasthttp.RequestCtx) string {
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails
 	t := base64.RawURLEncoding.EncodeToString(b[:])
-	p.setCookie(ctx, formCookie, t, consolePath, 12*time.Hour, fasthttp.CookieSameSiteStrictMode)
+	p.setCookie(ctx, formCookie, t, cookiePath, 12*time.Hour, fasthttp.CookieSameSiteStrictMode)
 	return t
 }
 
@@ -77,14 +79,14 @@ func ownForm(ctx *fasthttp.RequestCtx) bool {
 
 func (p *Pages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx)})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Next: nextPage(ctx.QueryArgs())})
 }
 
 func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
 	email, password := string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password"))
 	again := func(status int, message string) {
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Email: email, Error: message})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Email: email, Error: message, Next: nextPage(ctx.PostArgs())})
 	}
 	if !ownForm(ctx) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))
@@ -117,9 +119,9 @@ func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 		again(fasthttp.StatusForbidden, f.T("console.forbidden"))
 		return
 	}
-	p.setCookie(ctx, sessionCookie, l.Token, consolePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
-	p.setCookie(ctx, formCookie, "", consolePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, consolePath)
+	p.setCookie(ctx, sessionCookie, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, formCookie, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
+	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), consolePath))
 }
 
 func seeOther(ctx *fasthttp.RequestCtx, to string) {
@@ -147,8 +149,8 @@ func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
 	if token := string(ctx.Request.Header.Cookie(sessionCookie)); token != "" {
 		p.revoke(c, token)
 	}
-	p.setCookie(ctx, sessionCookie, "", consolePath, 0, fasthttp.CookieSameSiteLaxMode)
-	p.setCookie(ctx, formCookie, "", consolePath, 0, fasthttp.CookieSameSiteStrictMode)
+	p.setCookie(ctx, sessionCookie, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, formCookie, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	seeOther(ctx, consolePath+"/login")
 }
 
@@ -185,6 +187,8 @@ type board struct {
 	Exceptions []exceptionRow
 	Deliveries []deliveryRow
 	Webhooks   []webhookRow
+	Asks       bool // there are approvals
+	Waiting    int
 }
 
 type cabinet struct {
@@ -256,6 +260,12 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 		b.Business = biz.Name
 		b.Zone = biz.Location()
 		b.Cabinets, b.Openings = nil, nil
+		if b.Asks = p.cfg.Approvals != nil; b.Asks {
+			q := cloud.ApprovalFilter{BusinessID: id, Status: cloud.ApprovalPending, Now: b.Made, Page: cloud.Page{Sort: "id"}}
+			if _, b.Waiting, err = v.Approvals(q); err != nil {
+				return err
+			}
+		}
 		for _, d := range devices {
 			names[d.ID] = cmp.Or(d.Name, d.Code)
 			if err := b.addCabinet(v, d); err != nil {

@@ -23,7 +23,7 @@ const (
 )
 
 // sections of the console that are told apart in updates.
-var sections = []string{"cabinets", "openings", "exceptions", "deliveries", "webhooks"}
+var sections = []string{"cabinets", "openings", "exceptions", "deliveries", "webhooks", "waiting"}
 
 // events streams the console's sections as they change. It ends with the
 // server, with the session, or when the browser leaves.
@@ -132,7 +132,7 @@ func (s *stream) update(w *bufio.Writer) bool {
 	}
 	news := map[string]string{"made": s.frame.Time(time.Now()).Text}
 	for name, html := range parts {
-		if !bytes.Equal(s.last[name], html) {
+		if last, sent := s.last[name]; !sent || !bytes.Equal(last, html) {
 			news[name], s.last[name] = string(html), html
 		}
 	}
@@ -164,7 +164,9 @@ func say(w *bufio.Writer, news map[string]string) bool {
 func (s *stream) read() (map[string][]byte, error) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	b, err := s.p.board(c, s.frame, s.business)
+	f := s.frame
+	f.Made = time.Now().UTC()
+	b, err := s.p.board(c, f, s.business)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/limit"
@@ -60,6 +61,9 @@ type Config struct {
 	// Listen gives a channel that is signalled after changes, until stop is
 	// called.
 	Listen func() (changed <-chan struct{}, stop func())
+	// Approvals are the writes of agents that people decide about; nil: there
+	// are no pages about them.
+	Approvals *approval.Service
 	// Secure sets cookies for https only.
 	Secure bool
 	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
@@ -167,6 +171,11 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.POST("/console/login", p.login)
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
+	if p.cfg.Approvals != nil {
+		get(approvalsPath, p.approvals)
+		get(approvalsPath+"/{id}", p.approval)
+		r.POST(approvalsPath+"/{id}", p.decide)
+	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ import (
 type feed struct {
 	mu   sync.Mutex
 	list map[chan struct{}]bool
+	tool runner
 }
 
 func (f *feed) committed(*cloud.Changes) {
@@ -76,7 +77,10 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 		change(&cfg)
 	}
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, nil)})
+	if cfg.Approvals == nil {
+		cfg.Approvals = approvals(w, f)
+	}
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, nil)})
 	if cfg.Interface == nil {
 		cfg.Interface = table.OpenAPI("", "test")
 	}
@@ -268,7 +272,7 @@ func TestSigningInAndOut(t *testing.T) {
 	g = r.signIn(r.w.Emails[cloud.ClientEmployee])
 	require.Equal(t, 303, g.status)
 	cookie := g.set["postern_session"]
-	for _, want := range []string{"HttpOnly", "SameSite=Lax", "secure", "path=/console"} {
+	for _, want := range []string{"HttpOnly", "SameSite=Lax", "secure", "path=/"} {
 		require.Contains(t, cookie, want)
 	}
 	token := r.cookies["postern_session"]
@@ -367,13 +371,16 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 	r.signedIn()
 	s := r.follow()
 	first := s.board()
-	require.Len(t, first, 6, "all sections, and when they were made")
+	require.Len(t, first, 7, "all sections, and when they were made")
 	require.Contains(t, first["cabinets"], "s-open")
 	r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}})
 	next := s.board()
 	require.Contains(t, next, "cabinets")
 	require.NotContains(t, next["cabinets"], "s-open")
 	require.NotContains(t, next, "webhooks", "what stayed the same is not sent")
+	require.Empty(t, first["waiting"])
+	r.ask(r.w.Tokens[cloud.Broker], nil)
+	require.Contains(t, s.board()["waiting"], ">1<", "an agent has asked for something")
 	for _, v := range []map[string]string{first, next} {
 		for _, html := range v {
 			require.NotContains(t, html, webtest.PickupCode)

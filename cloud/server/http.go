@@ -52,7 +52,7 @@ func (s *Server) faces() error {
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Approvals: approvals, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
-	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest,
+	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)

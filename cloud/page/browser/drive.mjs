@@ -1,15 +1,17 @@
 // Drives the pages in a real browser and prints what it found as one JSON
 // object. Usage: node drive.mjs <base address> <email> <password> <chromium>
 // [folder for pictures]. The server is told to change a door by a GET to the
-// address given in CHANGE.
+// address given in CHANGE; APPROVALS are ids of approvals that wait, the second of
+// which is approved and the first rejected.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
 const [base, email, password, executablePath, pictures] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [] };
-const paths = ["/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
+const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [], decided: {} };
+const [long, first] = process.env.APPROVALS.split(" ").map((id) => "/mcp-approvals/" + id);
+const paths = ["/mcp-approvals", long, first, "/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
@@ -99,6 +101,20 @@ for (const colorScheme of ["light", "dark"]) {
   await context.close();
 }
 
+{ // a decision by keyboard: from the note to both buttons, which are seen
+  const { context, page } = await open({});
+  await signIn(page);
+  await page.goto(base + first);
+  await page.focus("#note");
+  const at = [];
+  for (let i = 0; i < 3; i++) {
+    at.push(await page.evaluate(() => document.activeElement.value && document.activeElement.tagName === "BUTTON" ? document.activeElement.value : document.activeElement.id));
+    await page.keyboard.press("Tab");
+  }
+  found.decided.keyboard = at.join(" ");
+  await context.close();
+}
+
 { // without script
   const { context, page } = await open({ javaScriptEnabled: false });
   await page.goto(base + "/");
@@ -115,9 +131,30 @@ for (const colorScheme of ["light", "dark"]) {
   await page.waitForURL(base + "/console");
   found.noscript.doors = await page.locator("#cabinets li.door").count();
   found.noscript.hint = await page.locator("noscript .notice").isVisible();
+  await page.goto(base + first + "?lang=en");
+  await page.fill("#note", "Called the customer");
+  await page.click("button[value=approve]");
+  found.decided.noscript = await page.textContent("#h-outcome");
+  found.decided.next = await page.textContent(".outcome .button");
+  await page.click(".outcome .button");
+  await page.click("button[value=reject]");
+  found.decided.rejected = await page.textContent("#h-outcome");
+  await page.goto(base + "/console");
   await page.click("form[action='/console/logout'] button");
   await page.waitForURL(base + "/console/login");
   found.noscript.out = true;
+  await context.close();
+}
+
+{ // what was decided, and how many still wait
+  const { context, page } = await open({});
+  await signIn(page);
+  found.decided.waiting = await page.evaluate(() => document.querySelector("#waiting strong").firstChild.textContent);
+  for (const [name, path] of [["approved", first], ["rejected", long]]) {
+    await page.goto(base + path);
+    await check(page, name);
+    await picture(page, name);
+  }
   await context.close();
 }
 

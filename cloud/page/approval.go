@@ -1,0 +1,385 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/approval"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+const (
+	approvalsPath = "/mcp-approvals"
+	maxWaiting    = 50
+	maxDecided    = 10
+)
+
+var nextForm = regexp.MustCompile(`^` + approvalsPath + `(/apr_[0-9A-Z]{26})?$`)
+
+// nextPage is the page that somebody who signs in wanted, "" for none: one of
+// those about approvals, never an address of others.
+func nextPage(args *fasthttp.Args) string {
+	if to := string(args.Peek("next")); nextForm.MatchString(to) {
+		return to
+	}
+	return ""
+}
+
+// approvalRow is an approval in a list.
+type approvalRow struct {
+	ID                    cloud.ApprovalID
+	Summary, Tool, Status string
+	Risk, RiskWords       string
+	Who, Token, By        string
+	Asked, Until, Decided *moment
+	Left                  string
+	Running               bool // approved, and not over
+}
+
+type approvalsPage struct {
+	frame
+	CSRF, User, Business string
+	Total                int
+	Waiting, Decided     []approvalRow
+}
+
+type approvalPage struct {
+	frame
+	CSRF, User, Business  string
+	A                     approvalRow
+	Reason, Note, Said    string // the agent's words, those in the form, the reviewer's
+	Problem               string // why what was just tried did not work
+	MayApprove, MayReject bool
+	Obstacle              string // why the caller cannot approve
+	Foresight             string // how current Preview is
+	Changed               bool
+	Preview               preview
+	Arguments, Result     []leaf
+	Whole                 string // arguments as they came, where they are more than the list
+	Error                 string
+	ErrorCode             string
+	ErrorDetails          []leaf
+	Next                  *approvalRow
+	Total                 int // that wait
+}
+
+// visitor is somebody who is signed in, on a page about approvals.
+type visitor struct {
+	frame
+	c        cloud.Caller
+	business string
+}
+
+// visitor finds who asks for a page; without anybody it answers with the way to
+// the login.
+func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+	s, ok, err := p.session(c, ctx)
+	if err != nil {
+		p.trouble(ctx, err)
+		return v, false
+	}
+	if !ok {
+		seeOther(ctx, consolePath+"/login?next="+url.QueryEscape(string(ctx.Path())))
+		return v, false
+	}
+	v.frame = p.frame(ctx, "approvals.title")
+	v.c = caller(s, v.Lang, p.cfg.BaseURL)
+	err = p.cfg.Store.Look(c, func(view cloud.View) error {
+		b, err := view.Business(s.Account.BusinessID)
+		v.business, v.Zone = b.Name, b.Location()
+		return err
+	})
+	if err != nil {
+		p.trouble(ctx, err)
+	}
+	return v, err == nil
+}
+
+// caller is a person at a page. An employee has the scopes that the account
+// permits.
+func caller(s auth.Session, lang, base string) cloud.Caller {
+	c := cloud.Caller{Account: s.Account, Language: lang, BaseURL: base, Surface: "web"}
+	if s.Account.Type == cloud.ClientEmployee {
+		c.Scopes = append([]string{}, s.Account.Permissions...)
+	}
+	return c
+}
+
+// refused shows an error of the feature as a page of its own.
+func (p *Pages) refused(ctx *fasthttp.RequestCtx, f frame, err error) {
+	var shown *cloud.Error
+	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+		p.trouble(ctx, err)
+		return
+	}
+	f.Title = f.T("trouble.title")
+	p.show(ctx, statusOf(shown), "message.html", messagePage{f, f.Title, said(f, shown)})
+}
+
+// statusOf is the status of a page about an error.
+func statusOf(e *cloud.Error) int {
+	switch e.Kind {
+	case cloud.Forbidden:
+		return fasthttp.StatusForbidden
+	case cloud.NotFound:
+		return fasthttp.StatusNotFound
+	case cloud.Conflict:
+		return fasthttp.StatusConflict
+	case cloud.Unavailable, cloud.Timeout:
+		return fasthttp.StatusServiceUnavailable
+	}
+	return fasthttp.StatusUnprocessableEntity
+}
+
+// said is an error in words, with the scope that is missing.
+func said(f frame, e *cloud.Error) string {
+	text := locale.Error(f.Lang, e.Code, e.Args...)
+	if scope, ok := e.Details["scope"].(string); ok {
+		text += " (" + scope + ")"
+	}
+	return text
+}
+
+// why is said for an error that may be ours, which nobody else is told.
+func (p *Pages) why(f frame, err error) string {
+	var shown *cloud.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
+		return said(f, shown)
+	}
+	p.log.Error("approval failed", "err", err)
+	return locale.Error(f.Lang, "INTERNAL_ERROR")
+}
+
+func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.visitor(c, ctx)
+	if !ok {
+		return
+	}
+	waiting, err := p.cfg.Approvals.Waiting(c, v.c, maxWaiting)
+	if err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	decided, err := p.cfg.Approvals.Decided(c, v.c, maxDecided)
+	if err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx), User: v.c.Account.Name, Business: v.business,
+		Total: waiting.Total, Waiting: rows(v.frame, waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+}
+
+func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if v, ok := p.visitor(c, ctx); ok {
+		p.showApproval(c, ctx, v, nil, "")
+	}
+}
+
+// decide takes the form of a decision.
+func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.visitor(c, ctx)
+	if !ok {
+		return
+	}
+	if !ownForm(ctx) {
+		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
+		return
+	}
+	id, note := approvalID(ctx), string(ctx.PostArgs().Peek("note"))
+	operation, try := "approvals.reject", func(c context.Context) error {
+		_, err := p.cfg.Approvals.Reject(c, v.c, approval.RejectInput{ID: id, Reason: note})
+		return err
+	}
+	switch string(ctx.PostArgs().Peek("decision")) {
+	case "approve":
+		operation, try = "approvals.approve", func(c context.Context) error {
+			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note})
+			return err
+		}
+	case "reject":
+	default:
+		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "approvals.choose")
+		return
+	}
+	err := try(cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
+		Target: "approval_id=" + outside(string(id), 40), Surface: v.c.Surface, IP: ctx.RemoteIP().String()}))
+	if err == nil {
+		seeOther(ctx, approvalsPath+"/"+string(id))
+		return
+	}
+	again, stop := context.WithTimeout(context.Background(), readTime) // the call may have taken its time
+	defer stop()
+	p.showApproval(again, ctx, v, err, note)
+}
+
+func approvalID(ctx *fasthttp.RequestCtx) cloud.ApprovalID {
+	id, _ := ctx.UserValue("id").(string)
+	return cloud.ApprovalID(id)
+}
+
+// showApproval shows an approval, and why what was tried did not work.
+func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visitor, tried error, note string) {
+	r, err := p.cfg.Approvals.Review(c, v.c, approval.ByApproval{ID: approvalID(ctx)})
+	if err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	waiting, err := p.cfg.Approvals.Waiting(c, v.c, 2)
+	if err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	a := r.Approval
+	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
+		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
+	page.Title = page.A.Summary
+	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
+		page.Whole = pretty(a.Arguments)
+	}
+	if a.Reason != nil {
+		page.Reason = outside(*a.Reason, maxNote)
+	}
+	if page.Status() == cloud.ApprovalPending && !page.A.Running {
+		page.Obstacle = p.why(v.frame, r.NotApprove)
+	}
+	if a.ReviewNote != nil {
+		page.Said = outside(*a.ReviewNote, maxNote)
+	}
+	p.foresee(&page, r)
+	if a.Error != nil {
+		page.Error, page.ErrorCode, page.ErrorDetails = a.Error.Message, a.Error.Code, details(a.Error)
+	}
+	for _, w := range rows(v.frame, waiting.Approvals) {
+		if w.ID != a.ApprovalID {
+			page.Next = &w
+			break
+		}
+	}
+	status := fasthttp.StatusOK
+	var shown *cloud.Error
+	if errors.As(tried, &shown) {
+		status = statusOf(shown)
+	} else if tried != nil {
+		status = fasthttp.StatusInternalServerError
+	}
+	p.show(ctx, status, "approval.html", page)
+}
+
+const maxNote = 500
+
+// Status is the approval's.
+func (p approvalPage) Status() string { return p.A.Status }
+
+// foresee shows what would happen now where that is known, else what was known
+// when it was asked for.
+func (p *Pages) foresee(page *approvalPage, r approval.Review) {
+	asked := readPreview(r.Approval.Preview)
+	page.Preview = asked
+	switch {
+	case r.FreshError != nil:
+		var shown *cloud.Error
+		if errors.As(r.FreshError, &shown) && shown.Kind != cloud.Unavailable && shown.Kind != cloud.Internal && shown.Kind != cloud.Timeout {
+			page.Foresight, page.Changed = page.T("approvals.wouldfail")+" "+said(page.frame, shown), true
+			return
+		}
+		if shown == nil || shown.Kind == cloud.Internal {
+			p.log.Error("preview of an approval", "approval", page.A.ID, "err", r.FreshError)
+		}
+		page.Foresight = page.T("approvals.unchecked")
+	case r.Fresh != nil:
+		now := readPreview(r.Fresh)
+		page.Preview, page.Foresight = now, page.T("approvals.fresh")
+		if page.Changed = !now.same(asked); page.Changed {
+			page.Foresight = page.T("approvals.changed")
+		}
+	}
+}
+
+func details(f *approval.Failure) []leaf {
+	all := map[string]any{}
+	for k, v := range f.Details {
+		all[k] = v
+	}
+	for k, v := range f.Fields {
+		all[k] = v
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return nil
+	}
+	return leaves(raw)
+}
+
+func rows(f frame, list []approval.Body) []approvalRow {
+	var out []approvalRow
+	for _, a := range list {
+		out = append(out, row(f, a))
+	}
+	return out
+}
+
+func row(f frame, a approval.Body) approvalRow {
+	r := approvalRow{ID: a.ApprovalID, Summary: outside(a.Summary, 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
+		Asked: f.Time(stamp(a.RequestedAt)), Until: f.Time(stamp(a.ExpiresAt)), Decided: f.Time(stamp(a.ReviewedAt)), Left: left(f, stamp(a.ExpiresAt))}
+	if r.Summary == "" {
+		r.Summary = r.Tool
+	}
+	if a.RequestedBy.TokenName != nil {
+		r.Token = outside(*a.RequestedBy.TokenName, 100)
+	}
+	if a.ReviewedBy != nil {
+		r.By, r.Running = outside(a.ReviewedBy.Name, 100), a.Status == cloud.ApprovalPending
+	}
+	return r
+}
+
+// stamp reads a time as answers have it.
+func stamp(s *string) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.RFC3339, *s) // written by us
+	return t
+}
+
+// left is how long there is until a time, in its two largest units.
+func left(f frame, until time.Time) string {
+	d := until.Sub(f.Made).Round(time.Minute)
+	if d < time.Minute {
+		return "< 1 " + f.T("time.m")
+	}
+	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
+	part := func(n int, unit string) string { return strconv.Itoa(n) + " " + f.T(unit) }
+	switch {
+	case days > 0 && hours > 0:
+		return part(days, "time.d") + " " + part(hours, "time.h")
+	case days > 0:
+		return part(days, "time.d")
+	case hours > 0 && minutes > 0:
+		return part(hours, "time.h") + " " + part(minutes, "time.m")
+	case hours > 0:
+		return part(hours, "time.h")
+	}
+	return part(minutes, "time.m")
+}
