@@ -160,11 +160,23 @@ func TestStatesGrowOld(t *testing.T) {
 
 // What is refused or done at once has its own status and no stream.
 func TestQuickCallsAreNoStreams(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, shop())
-	progress := strings.Replace(envelope, `{"`, `{"progressToken":1,"`, 1)
-	res := r.now("tools/call", "refuses", `"name":"refuses",`+progress, "Accept", "application/json, text/event-stream")
-	require.Equal(t, 403, res.status)
-	require.Equal(t, "application/json", res.headers["Content-Type"])
-	require.Equal(t, 403, res.code())
+	synctest.Test(t, func(t *testing.T) {
+		for after, stream := range map[time.Duration]bool{0: false, patience - time.Millisecond: false, patience + time.Millisecond: true} {
+			s := newSlow(t, func(context.Context, *Call) (*Result, error) {
+				time.Sleep(after)
+				return nil, &Error{Status: 403, Code: 403, Message: "no"}
+			})
+			conn, done := s.call(modern)
+			h, body := answerOf(t, conn)
+			if stream {
+				require.Equal(t, 200, h.StatusCode())
+				require.Equal(t, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":403,\"message\":\"no\"}}\n\n", body)
+			} else {
+				require.Equal(t, 403, h.StatusCode(), after)
+				require.Equal(t, "application/json", string(h.ContentType()))
+			}
+			<-done
+			s.s.Close()
+		}
+	})
 }
