@@ -30,7 +30,7 @@ func (s *Server) call(ctx context.Context, j *job) answer {
 		return refused(j.id, e)
 	}
 	run := func(ctx context.Context, c *Call) answer {
-		res, err := s.guarded(ctx, c, t.Run)
+		res, err := t.Run(ctx, c)
 		if err == nil && res != nil && res.Ask == nil {
 			var members []byte
 			if members, err = content(res); err == nil {
@@ -58,7 +58,7 @@ func (s *Server) further(ctx context.Context, j *job, m Method) answer {
 	if e != nil {
 		return refused(j.id, e)
 	}
-	res, err := s.guarded(ctx, c, m.Run)
+	res, err := m.Run(ctx, c)
 	if err != nil || res == nil || res.Ask != nil || !isObject(res.Structured) {
 		return s.other(j, c, res, err)
 	}

@@ -64,6 +64,11 @@ func able(capabilities string) string {
 	return strings.Replace(envelope, `Capabilities":{}`, `Capabilities":`+capabilities, 1)
 }
 
+// explosive panics when it is written.
+type explosive struct{}
+
+func (explosive) MarshalJSON() ([]byte, error) { panic("secret of the house") }
+
 func TestFailuresAreToldWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -76,6 +81,14 @@ func TestFailuresAreToldWithoutSecrets(t *testing.T) {
 		Tool{Name: "nothing", Description: "x", Input: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, *Call) (*Result, error) { return nil, nil }},
 		Tool{Name: "unwritable", Description: "x", Input: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, *Call) (*Result, error) {
 			return &Result{Content: []Content{{"type": func() {}}}}, nil
+		}},
+		Tool{Name: "panics_late", Description: "x", Streams: true, Input: json.RawMessage(`{"type":"object"}`), Run: func(_ context.Context, c *Call) (*Result, error) {
+			c.Progress(1, 0, "")
+			panic("secret of the house")
+		}},
+		Tool{Name: "unwritable_late", Description: "x", Streams: true, Input: json.RawMessage(`{"type":"object"}`), Run: func(_ context.Context, c *Call) (*Result, error) {
+			c.Progress(1, 0, "")
+			return &Result{Content: []Content{{"type": explosive{}}}}, nil
 		}})
 	r := newRig(t, cfg)
 	for i, tool := range []string{"panics", "fails", "nothing", "unwritable", "cancel_order"} { // the last asks on a wire without questions
@@ -89,9 +102,23 @@ func TestFailuresAreToldWithoutSecrets(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, i+1, counted[0].GetMetric()[0].GetCounter().GetValue(), 0)
 	}
+	progress := strings.Replace(envelope, `{"`, `{"progressToken":1,"`, 1)
+	for _, tool := range []string{"panics_late", "unwritable_late"} {
+		res := r.now("tools/call", tool, `"name":"`+tool+`",`+progress, "Accept", "application/json, text/event-stream")
+		require.Equal(t, "text/event-stream", res.headers["Content-Type"])
+		list := events(t, res.body)
+		require.Len(t, list, 2)
+		require.Contains(t, list[1], `"id":7,"error":{"code":-32603`)
+	}
+	res := r.post(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panics"}},` + ping + `]`)
+	require.Contains(t, string(res.body), `{"jsonrpc":"2.0","id":1,"error":{"code":-32603`)
+	require.Contains(t, string(res.body), `{"jsonrpc":"2.0","id":1,"result":{}}`, "the others are answered")
+	res = r.post(ping, "Authorization", "Bearer panic")
+	require.Equal(t, 200, res.status)
+	require.Equal(t, CodeInternal, res.code())
 	require.Contains(t, log.String(), "secret of the house")
 	require.Contains(t, log.String(), "request-1")
-	res := r.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"refuses"}}`)
+	res = r.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"refuses"}}`)
 	require.Equal(t, 403, res.status)
 	require.Equal(t, `{"jsonrpc":"2.0","id":7,"error":{"code":403,"message":"no <way>"}}`, string(res.body))
 	require.Equal(t, "Bearer", res.headers["Www-Authenticate"])

@@ -143,6 +143,7 @@ func TestMirrors(t *testing.T) {
 	for _, headers := range [][]string{{"Mcp-Method", "tools/list"}, {"MCP-Protocol-Version", modern}} { // a second time
 		require.Equal(t, CodeHeaderMismatch, r.now("tools/list", "", "M", headers...).code(), headers)
 	}
+	require.Equal(t, CodeHeaderMismatch, r.now("tools/call", "echo", `"name":"echo",M`, "Mcp-Name", "echo").code(), "a name twice")
 	require.Equal(t, CodeHeaderMismatch, r.now("tools/call", "", `"name":"echo",M`).code(), "no name")
 	require.Equal(t, CodeHeaderMismatch, r.now("tools/call", "find_order", `"name":"echo",M`).code(), "another name")
 	require.Equal(t, CodeHeaderMismatch, r.now("tools/call", "echo", `M`).code(), "a name that the body has not")

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"errors"
 	"runtime/debug"
 	"strconv"
@@ -83,15 +82,16 @@ func (s *Server) internal(r *Request) *Error {
 	return e
 }
 
-// guarded runs what the product does. A panic ends this call and no other.
-func (s *Server) guarded(ctx context.Context, c *Call, run func(context.Context, *Call) (*Result, error)) (res *Result, err error) {
+// guarded answers a message. A panic of the product ends this answer and no
+// other.
+func (s *Server) guarded(r *Request, id []byte, f func() answer) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("call panicked", "server", s.cfg.Name, "request_id", c.Request.RequestID, "tool", c.Request.Tool, "panic", p, "stack", string(debug.Stack()))
-			res, err = nil, s.internal(c.Request)
+			s.log.Error("request panicked", "server", s.cfg.Name, "request_id", r.RequestID, "method", r.Method, "tool", r.Tool, "panic", p, "stack", string(debug.Stack()))
+			a = refused(id, s.internal(r))
 		}
 	}()
-	return run(ctx, c)
+	return f()
 }
 
 // errorBody is the answer with an error. id is nil when it could not be read.

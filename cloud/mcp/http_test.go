@@ -128,6 +128,7 @@ func TestOrigins(t *testing.T) {
 			require.NotContains(t, res.headers, "Access-Control-Allow-Origin")
 		}
 	}
+	require.Equal(t, 403, r.post(ping, "Origin", "http://evil.example", "Origin", "https://shop.example").status, "two origins")
 	require.Equal(t, 204, r.do("OPTIONS", "").status)
 	require.NotContains(t, r.post(ping).headers, "Vary")
 }

@@ -21,21 +21,14 @@ func (s *Server) body(ctx *fasthttp.RequestCtx, l language, stream bool) answer 
 	defer cancel()
 	x := &exchange{s: s, l: l, h: &ctx.Request.Header, version: only(&ctx.Request.Header, "MCP-Protocol-Version"), from: s.request(ctx, l), stream: stream}
 	if in.b[0] == '[' {
-		return x.batch(c, &in)
+		return s.guarded(&x.from, nil, func() answer { return x.batch(c, &in) })
 	}
 	m, ok := decode(in.b)
 	if !ok {
 		return refused(nil, l.refusal(fasthttp.StatusBadRequest, CodeInvalidRequest, codeMessage))
 	}
 	m.repeated = in.arguments[-1]
-	j, e := x.admit(c, m)
-	if e == nil {
-		e = x.place(j)
-	}
-	if e != nil {
-		return refused(m.id, e)
-	}
-	return s.perform(c, j)
+	return s.guarded(&x.from, m.id, func() answer { return x.single(c, m) })
 }
 
 // exchange is one body on its way through the ladder.
@@ -46,6 +39,17 @@ type exchange struct {
 	version header
 	from    Request
 	stream  bool
+}
+
+func (x *exchange) single(ctx context.Context, m *message) answer {
+	j, e := x.admit(ctx, m)
+	if e == nil {
+		e = x.place(j)
+	}
+	if e != nil {
+		return refused(m.id, e)
+	}
+	return x.s.perform(ctx, j)
 }
 
 // admit asks who a message is from: steps 9 and 10.
@@ -79,8 +83,7 @@ func (x *exchange) batch(ctx context.Context, in *scan) answer {
 	if !old || len(list) == 0 || len(list) > maxBatch || slices.ContainsFunc(list, func(raw []byte) bool { return !isObject(raw) }) {
 		return whole
 	}
-	invalid := x.l.refusal(0, CodeInvalidRequest, codeMessage)
-	jobs := make([]*job, len(list))
+	messages := make([]*message, len(list)) // nil: not one
 	for i, raw := range list {
 		m, ok := decode(raw)
 		if !ok {
@@ -89,18 +92,25 @@ func (x *exchange) batch(ctx context.Context, in *scan) answer {
 		if claim, _ := m.meta.text(metaVersion); claim == modern {
 			return whole
 		}
-		m.repeated = in.arguments[i]
-		var e *Error
-		if jobs[i], e = x.admit(ctx, m); e != nil {
+		messages[i], m.repeated = m, in.arguments[i]
+	}
+	jobs := make([]*job, len(list))
+	for i, m := range messages {
+		if m == nil {
+			continue
+		}
+		j, e := x.admit(ctx, m)
+		if e != nil {
 			return refused(nil, e)
 		}
-		jobs[i].streams = false
+		jobs[i], j.streams = j, false
 	}
+	invalid := errorBody(nil, x.l.refusal(0, CodeInvalidRequest, codeMessage))
 	out := []byte{'['}
 	for _, j := range jobs {
-		body := errorBody(nil, invalid)
+		body := invalid
 		if j != nil {
-			body = x.one(ctx, j).body
+			body = x.s.guarded(j.request, j.id, func() answer { return x.one(ctx, j) }).body
 		}
 		if body == nil {
 			continue

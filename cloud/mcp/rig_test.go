@@ -56,6 +56,8 @@ func admit(_ context.Context, r *Request) (Caller, error) {
 	switch r.Authorization {
 	case "":
 		return Caller{}, nil
+	case "Bearer panic":
+		panic("secret of the house")
 	case "Bearer good":
 		return Caller{ID: "ann", Set: "few", Sees: func(tool string) bool { return !strings.HasPrefix(tool, "tool_") }}, nil
 	}

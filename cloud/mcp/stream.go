@@ -42,7 +42,7 @@ func (s *Server) stream(j *job, c *Call, run func(context.Context, *Call) answer
 	}
 	go func() {
 		defer cancel()
-		done <- run(ctx, c)
+		done <- s.guarded(j.request, j.id, func() answer { return run(ctx, c) })
 	}()
 	var first []byte
 	select {

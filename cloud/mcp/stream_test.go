@@ -61,7 +61,7 @@ func TestSilenceIsBroken(t *testing.T) {
 		s := newSlow(t, func(ctx context.Context, c *Call) (*Result, error) {
 			time.Sleep(20 * time.Second)
 			c.Progress(1, 2, "half")
-			time.Sleep(31 * time.Second)
+			time.Sleep(26 * time.Second)
 			return &Result{Structured: json.RawMessage(`{}`)}, ctx.Err()
 		})
 		conn, done := s.call(modern)
@@ -71,7 +71,7 @@ func TestSilenceIsBroken(t *testing.T) {
 		require.Equal(t, "no", string(h.Peek("X-Accel-Buffering")))
 		require.Empty(t, h.ContentEncoding(), "streams are never compressed")
 		require.Equal(t, ":\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":\"p\",\"progress\":1,\"total\":2,\"message\":\"half\"}}\n\n"+
-			":\n\n:\n\nevent: message\ndata: ", body[:strings.LastIndex(body, "{\"jsonrpc")])
+			":\n\nevent: message\ndata: ", body[:strings.LastIndex(body, "{\"jsonrpc")])
 		require.Contains(t, body, `"id":7,"result":{"resultType":"complete"`)
 		<-done
 		s.s.Close()
@@ -160,11 +160,23 @@ func TestStatesGrowOld(t *testing.T) {
 
 // What is refused or done at once has its own status and no stream.
 func TestQuickCallsAreNoStreams(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, shop())
-	progress := strings.Replace(envelope, `{"`, `{"progressToken":1,"`, 1)
-	res := r.now("tools/call", "refuses", `"name":"refuses",`+progress, "Accept", "application/json, text/event-stream")
-	require.Equal(t, 403, res.status)
-	require.Equal(t, "application/json", res.headers["Content-Type"])
-	require.Equal(t, 403, res.code())
+	synctest.Test(t, func(t *testing.T) {
+		for after, stream := range map[time.Duration]bool{0: false, patience - time.Millisecond: false, patience + time.Millisecond: true} {
+			s := newSlow(t, func(context.Context, *Call) (*Result, error) {
+				time.Sleep(after)
+				return nil, &Error{Status: 403, Code: 403, Message: "no"}
+			})
+			conn, done := s.call(modern)
+			h, body := answerOf(t, conn)
+			if stream {
+				require.Equal(t, 200, h.StatusCode())
+				require.Equal(t, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":403,\"message\":\"no\"}}\n\n", body)
+			} else {
+				require.Equal(t, 403, h.StatusCode(), after)
+				require.Equal(t, "application/json", string(h.ContentType()))
+			}
+			<-done
+			s.s.Close()
+		}
+	})
 }

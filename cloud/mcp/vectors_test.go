@@ -183,6 +183,10 @@ func TestPages(t *testing.T) {
 	b, err := base64.RawURLEncoding.DecodeString(cursors[0])
 	require.NoError(t, err)
 	require.Equal(t, CodeInvalidParams, ask(r, base64.RawURLEncoding.EncodeToString(append(b, 'x'))).code())
+	b, err = base64.RawURLEncoding.DecodeString(cursors[1])
+	require.NoError(t, err)
+	end := append(b[:12:12], names[len(names)-1]...)
+	require.Equal(t, CodeInvalidParams, ask(r, base64.RawURLEncoding.EncodeToString(end)).code(), "behind the last there is nothing")
 	cfg.Tools = cfg.Tools[1:]
 	require.Equal(t, CodeInvalidParams, ask(newRig(t, cfg), cursors[0]).code(), "outdated")
 }

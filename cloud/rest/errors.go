@@ -104,6 +104,12 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		for _, m := range s.cfg.Mounts {
+			if m.TooLarge != nil && sameShape(m.Path, string(ctx.Path())) {
+				m.TooLarge(ctx)
+				return
+			}
+		}
 		code := "PAYLOAD_TOO_LARGE"
 		if strings.HasPrefix(string(ctx.Path()), "/api/v1/otep/") {
 			code = "OTEP_" + code

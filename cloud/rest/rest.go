@@ -63,6 +63,9 @@ type Mount struct {
 	MaxBody int    // bytes; 0 is that of the server
 	Slow    bool   // answers may take minutes
 	Handle  fasthttp.RequestHandler
+	// TooLarge answers a request whose body is over MaxBody and was not read.
+	// nil: as everywhere.
+	TooLarge fasthttp.RequestHandler
 }
 
 // RequestID is the id of a request that a Mount answers.
