@@ -48,7 +48,7 @@ func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Ses
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
 	}
-	return s, err == nil && s.Token.ID == 0 && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
+	return s, err == nil && s.Token.Login() && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,
