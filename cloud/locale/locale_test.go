@@ -134,7 +134,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk)\.`)
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|reach|profile)\.`)
 	for key := range words {
 		if values.MatchString(key) {
 			kind, _, _ := strings.Cut(key, ".")

@@ -7,6 +7,7 @@ var words = func() map[string]texts {
 	all := maps.Clone(pages)
 	maps.Copy(all, guide)
 	maps.Copy(all, docs)
+	maps.Copy(all, agents)
 	return all
 }()
 

@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 }
 
