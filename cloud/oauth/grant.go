@@ -3,6 +3,7 @@ package oauth
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/url"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ import (
 // Asked is the profile of an offer that is no profile but just what was asked
 // for.
 const Asked = "asked"
+
+const fullProfile = "full"
 
 // Offer is something that a user can let a client do.
 type Offer struct {
@@ -32,25 +35,37 @@ func Offers(a cloud.Account, asked []string) (out []Offer) {
 		held = a.Permissions
 	}
 	asked = within(asked, held)
-	first := -1
 	for _, p := range catalog.Profiles() {
 		o := Offer{Profile: p, Scopes: within(catalog.ProfileScopes(p), held)}
-		if len(o.Scopes) == 0 || slices.ContainsFunc(out, func(x Offer) bool { return slices.Equal(x.Scopes, o.Scopes) }) {
-			continue
+		same := slices.IndexFunc(out, func(x Offer) bool { return slices.Equal(x.Scopes, o.Scopes) })
+		switch {
+		case len(o.Scopes) == 0:
+		case same < 0:
+			out = append(out, o)
+		case p == everydayProfile:
+			out[same] = o
 		}
-		if first < 0 && (len(asked) > 0 && holdsAll(o.Scopes, asked) || len(asked) == 0 && p == everydayProfile) {
-			first = len(out)
-		}
-		out = append(out, o)
 	}
+	slices.SortStableFunc(out, func(x, y Offer) int { return cmp.Compare(size(x), size(y)) })
 	if len(out) == 0 {
 		return nil
 	}
-	if len(asked) > 0 && first == len(out)-1 && !slices.Contains(asked, "*") && !slices.Equal(out[first].Scopes, asked) {
+	first := slices.IndexFunc(out, func(o Offer) bool {
+		return len(asked) > 0 && holdsAll(o.Scopes, asked) || len(asked) == 0 && o.Profile == everydayProfile
+	})
+	if first >= 0 && out[first].Profile == fullProfile && !slices.Contains(asked, "*") && !slices.Equal(asked, out[first].Scopes) {
 		out, first = slices.Insert(out, 0, Offer{Profile: Asked, Scopes: asked}), 0 // nothing but everything holds it
 	}
 	out[max(first, 0)].First = true
 	return out
+}
+
+// size orders offers; that of everything comes last.
+func size(o Offer) int {
+	if o.Profile == fullProfile {
+		return math.MaxInt
+	}
+	return len(o.Scopes)
 }
 
 // within are the scopes of a list that are held.

@@ -62,9 +62,9 @@ func (s *Service) Base(ctx *fasthttp.RequestCtx) string {
 func loopbackHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ""
+		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), "80"
 	}
-	if strings.Trim(port, "0123456789") != "" || len(port) > 5 {
+	if port == "" || strings.Trim(port, "0123456789") != "" || len(port) > 5 {
 		return false
 	}
 	a, err := netip.ParseAddr(name)
