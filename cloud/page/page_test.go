@@ -120,6 +120,14 @@ type got struct {
 // do sends a request with the cookies so far and keeps those that are set.
 func (r *rig) do(method, path string, form url.Values, headers ...string) got {
 	r.t.Helper()
+	if form == nil {
+		return r.raw(method, path, "", "", headers...)
+	}
+	return r.raw(method, path, "application/x-www-form-urlencoded", form.Encode(), headers...)
+}
+
+func (r *rig) raw(method, path, kind, body string, headers ...string) got {
+	r.t.Helper()
 	var req fasthttp.Request
 	var resp fasthttp.Response
 	req.Header.SetMethod(method)
@@ -127,9 +135,9 @@ func (r *rig) do(method, path string, form url.Values, headers ...string) got {
 	for k, v := range r.cookies {
 		req.Header.SetCookie(k, v)
 	}
-	if form != nil {
-		req.Header.SetContentType("application/x-www-form-urlencoded")
-		req.SetBodyString(form.Encode())
+	if kind != "" {
+		req.Header.SetContentType(kind)
+		req.SetBodyString(body)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
