@@ -54,7 +54,7 @@ func owned(v cloud.View, c cloud.Caller, id cloud.AccountID, types []cloud.Accou
 
 // endLogins ends an account's logins and agents now: those who know a former
 // password have no more of it.
-func endLogins(v cloud.View, ch *cloud.Changes, a cloud.AccountID, now time.Time) error {
+func endLogins(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountID, now time.Time) error {
 	list, err := v.Tokens(a)
 	if err != nil {
 		return err
@@ -69,6 +69,7 @@ func endLogins(v cloud.View, ch *cloud.Changes, a cloud.AccountID, now time.Time
 	for _, g := range grants {
 		if g.Live(now) {
 			ch.OAuthEnds = append(ch.OAuthEnds, cloud.OAuthEnd{ID: g.ID, At: now})
+			ch.Audits = append(ch.Audits, audit(c, now, "agent_grant_ended", "agent", int64(g.ID))...)
 		}
 	}
 	return err

@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/object", "cloud/order", "cloud/receiver", "cloud/route", "cloud/tracking"},
 	"cloud/mcp":        {"cloud/locale"},
 	"cloud/approval":   {"cloud"},
-	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
+	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "protocol/otep"},
 	"cloud/page":       {"cloud", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/tracking", "protocol/otep", "protocol/wire"},
