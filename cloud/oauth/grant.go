@@ -107,7 +107,7 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, pro
 		if err != nil {
 			return nil, err
 		}
-		g := cloud.OAuthGrant{ID: cloud.OAuthGrantID(n), AccountID: id, ClientID: r.Client.ID, ClientName: NameOf(r.Client, r.Host()), Host: r.Host(),
+		g := cloud.OAuthGrant{ID: cloud.OAuthGrantID(n), AccountID: id, ClientID: r.Client.ID, ClientName: cmp.Or(r.Client.Name, r.Host()), Host: r.Host(),
 			Scopes: offers[i].Scopes, Audience: r.Resource, CreatedAt: now, ExpiresAt: now.Add(CodeLife),
 			Code: cloud.OAuthCode{Hash: auth.Hash(code), RedirectURI: r.given, Challenge: r.challenge, ExpiresAt: now.Add(CodeLife)}}
 		if profile != Asked {

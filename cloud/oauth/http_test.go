@@ -90,7 +90,9 @@ func TestBase(t *testing.T) {
 		}
 		require.Equal(t, "http://"+want, at(s, host), host)
 	}
-	require.Equal(t, base, at(New(Config{BaseURL: base + "/"}), "localhost"))
+	for _, configured := range []string{base, base + "/", "https://X.Example:443"} {
+		require.Equal(t, base, at(New(Config{BaseURL: configured}), "localhost"))
+	}
 }
 
 func TestResources(t *testing.T) {

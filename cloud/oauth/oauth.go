@@ -17,7 +17,6 @@
 package oauth
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -151,6 +150,3 @@ func line(b cloud.BusinessID, a cloud.AccountID, action, target string, now time
 }
 
 func target(g cloud.OAuthGrant) string { return fmt.Sprintf("agent=%d", g.ID) }
-
-// NameOf is how a client is called: by its own claim, else by where it is.
-func NameOf(c cloud.OAuthClient, host string) string { return cmp.Or(c.Name, host) }

@@ -78,7 +78,7 @@ func (f form) get(name string) string {
 	return f[name][0]
 }
 
-// twice is the first of some parameters that is there more than once.
+// twice reports whether one of some parameters is there more than once.
 func (f form) twice(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return len(f[n]) > 1 })
 }

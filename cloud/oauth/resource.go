@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -46,6 +47,9 @@ const everydayProfile = "ops-readonly"
 // connection stands in for it.
 func (s *Service) Base(ctx *fasthttp.RequestCtx) string {
 	if s.cfg.BaseURL != "" {
+		if is := canonical(s.cfg.BaseURL); is != "" {
+			return is
+		}
 		return strings.TrimRight(s.cfg.BaseURL, "/")
 	}
 	scheme := "http://"
@@ -72,9 +76,18 @@ func loopbackHost(host string) bool {
 }
 
 // resourceOf is the one of our resources that an address names; "" when none.
-// Schemes and hosts have no case, and a slash at the end of what has no path
-// says nothing.
 func resourceOf(base, raw string) string {
+	is := canonical(raw)
+	if is == "" || !slices.ContainsFunc(resources, func(r resource) bool { return is == base+r.path }) {
+		return ""
+	}
+	return is
+}
+
+// canonical is an address as it is compared: schemes and hosts have no case,
+// the port of the scheme and a slash at the end say nothing. It is empty for
+// what is no plain address.
+func canonical(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#") {
 		return ""
@@ -87,13 +100,7 @@ func resourceOf(base, raw string) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	is := u.Scheme + "://" + host + port + strings.TrimSuffix(u.EscapedPath(), "/")
-	for _, r := range resources {
-		if is == base+r.path {
-			return is
-		}
-	}
-	return ""
+	return u.Scheme + "://" + host + port + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
 // protected describes one resource (RFC 9728).
@@ -110,7 +117,7 @@ func describe(base string, r resource) protected {
 	return protected{base + r.path, []string{base}, everyday(), []string{"header"}, r.name, base + "/llms.txt"}
 }
 
-// metadata describes the server (RFC 8414).
+// serverMetadata describes the server (RFC 8414).
 type serverMetadata struct {
 	Issuer             string   `json:"issuer"`
 	Authorization      string   `json:"authorization_endpoint"`

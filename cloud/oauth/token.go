@@ -198,11 +198,8 @@ func reused(v cloud.View, g cloud.OAuthGrant, c caller, now time.Time) (*cloud.C
 		return nil, err
 	}
 	return &cloud.Changes{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}, Audits: []cloud.Audit{line(a.BusinessID, 0, "agent_reuse_detected", target(g), now,
-		map[string]any{"client_id": g.ClientID, "by_client_id": shortened(c.client), "ip": c.ip})}}, nil
+		map[string]any{"client_id": g.ClientID, "by_client_id": nameOf(c.client), "ip": c.ip})}}, nil
 }
-
-// shortened bounds what a stranger said.
-func shortened(s string) string { return nameOf(s) }
 
 // revoke ends a token, or with a refresh token all that was granted (RFC 7009).
 // A token that is not there has ended.

@@ -40,4 +40,5 @@ CREATE INDEX oauth_grant_ended ON oauth_grant (ended_at) WHERE ended_at IS NOT N
 ALTER TABLE token ADD COLUMN grant_id @int NOT NULL DEFAULT 0;
 ALTER TABLE token ADD COLUMN kind TEXT NOT NULL DEFAULT '';
 ALTER TABLE token ADD COLUMN audience TEXT NOT NULL DEFAULT '';
-CREATE INDEX token_grant ON token (grant_id, expires_at) WHERE grant_id <> 0;
+CREATE INDEX token_grant ON token (grant_id) WHERE grant_id <> 0;
+CREATE INDEX token_grant_expires ON token (expires_at) WHERE grant_id <> 0;
