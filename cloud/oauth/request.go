@@ -46,10 +46,14 @@ func (r *Request) Site() string {
 
 // Refusal is the error of an authorization request. Redirect is where the
 // client hears of it; it is empty until client and redirect address are proven,
-// and then only the user is told (RFC 6749 4.1.2.1).
+// and then only the user is told (RFC 6749 4.1.2.1). Anybody can register an
+// address, so that nobody is sent to one unasked but to the user's own machine,
+// which is when Local is set (RFC 9700 4.11.2).
 type Refusal struct {
 	Err      *Error
 	Redirect string
+	Host     string // of Redirect
+	Local    bool
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
@@ -112,7 +116,7 @@ func (s *Service) Check(ctx context.Context, base, query, ip string) (*Request, 
 		r.state = f.get("state")
 	}
 	if e := r.rest(f); e != nil {
-		return nil, &Refusal{e, r.answer(url.Values{"error": {e.Code}, "error_description": {e.Text}})}
+		return nil, &Refusal{e, r.answer(url.Values{"error": {e.Code}, "error_description": {e.Text}}), r.Host(), r.Local()}
 	}
 	return r, nil
 }

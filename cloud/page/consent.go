@@ -67,11 +67,11 @@ func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query strin
 		return r, true
 	case !errors.As(err, &refusal):
 		p.trouble(ctx, err)
-	case refusal.Redirect != "":
+	case refusal.Local:
 		seeOther(ctx, refusal.Redirect)
 	default:
 		f := p.frame(ctx, "agent.oops.title")
-		p.show(ctx, fasthttp.StatusBadRequest, "refusal.html", refusalPage{f, refusal.Err.Code, refusal.Err.Text})
+		p.show(ctx, fasthttp.StatusBadRequest, "refusal.html", refusalPage{f, refusal.Err.Code, refusal.Err.Text, refusal.Redirect, refusal.Host})
 	}
 	return nil, false
 }
@@ -79,6 +79,7 @@ func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query strin
 type refusalPage struct {
 	frame
 	Code, Detail string // for the program's maker, in English
+	Back, Host   string // where the program hears of it when the user wants that; empty: nowhere
 }
 
 // withoutLanguage is a request without our own parameter.

@@ -339,6 +339,15 @@ func TestWhatProgramsSayIsText(t *testing.T) {
 	require.Equal(t, 400, g.status)
 	require.Empty(t, g.header("Location"))
 	require.NotContains(t, g.body, "evil.example")
+	far := r.raw("POST", "/oauth/register", "application/json", `{"redirect_uris":["https://desk.example/cb"]}`)
+	m := regexp.MustCompile(`"client_id":"([^"]+)"`).FindStringSubmatch(far.body)
+	require.NotNil(t, m)
+	g = r.do("GET", authorizeURL(m[1], "redirect_uri", "https://desk.example/cb", "scope", "cake:eat"), nil)
+	require.Equal(t, 400, g.status, "whoever registers an address sends nobody there")
+	require.Empty(t, g.header("Location"))
+	framedNowhere(t, g)
+	require.Contains(t, g.body, "desk.example</a>")
+	require.Contains(t, html.UnescapeString(g.body), `href="https://desk.example/cb?error=invalid_scope&`, "unless its user wants to")
 	require.Equal(t, "invalid_scope", back(t, r.do("GET", authorizeURL(id, "scope", "cake:eat"), nil)).Get("error"))
 }
 
