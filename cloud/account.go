@@ -58,7 +58,17 @@ type Token struct {
 	Scopes      []string
 	Profile     string
 	IPAllowlist []string // addresses and prefixes it may come from; empty: any
+
+	// Of tokens of the authorization server only, which have a grant. Their
+	// scopes are what was granted.
+	Grant    OAuthGrantID
+	Kind     TokenKind
+	Audience string // address that it is good at, and below
 }
+
+// Login reports whether a token is one of a person who logged in: neither a key
+// nor an agent's.
+func (t Token) Login() bool { return t.ID == 0 && t.Grant == 0 }
 
 // Page is a part of a list: Limit rows after Offset ones, sorted by a column,
 // rows that are equal there by id.

@@ -114,6 +114,21 @@ type View interface {
 	// much there is.
 	Accounts(AccountFilter) ([]Account, int, error)
 	Providers(BusinessID, Page) ([]Provider, int, error)
+
+	// OAuthClient finds a client that registered itself.
+	OAuthClient(string) (OAuthClient, error)
+	// UnusedOAuthClients counts clients that were never used and registered at
+	// since or later.
+	UnusedOAuthClients(since time.Time) (int, error)
+	// OAuthGrant and OAuthGrantByCode, in a decision on PostgreSQL, wait for
+	// others that decide about the same grant. Who gives, changes or ends its
+	// tokens writes the grant too.
+	OAuthGrant(OAuthGrantID) (OAuthGrant, error)
+	OAuthGrantByCode(hash [32]byte) (OAuthGrant, error)
+	// OAuthGrants lists an account's grants, ended ones too, newest first.
+	OAuthGrants(AccountID) ([]OAuthGrant, error)
+	// Token finds a token by its hash, expired and revoked ones too.
+	Token(hash [32]byte) (Token, error)
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -132,6 +147,11 @@ type Changes struct {
 	Accounts   []Account
 	Tokens     []Token
 	Endpoints  []Endpoint
+
+	OAuthClients []OAuthClient
+	OAuthGrants  []OAuthGrant
+	OAuthEnds    []OAuthEnd
+	DropOAuth    OAuthDrop
 
 	WebhookSettings []WebhookSettings
 
@@ -257,7 +277,8 @@ func (c *Changes) Join(other *Changes) {
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {
 	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
-		len(c.Tokens) == 0 && len(c.Endpoints) == 0 && len(c.WebhookSettings) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
+		len(c.Tokens) == 0 && len(c.Endpoints) == 0 &&
+		len(c.OAuthClients) == 0 && len(c.OAuthGrants) == 0 && len(c.OAuthEnds) == 0 && c.DropOAuth == (OAuthDrop{}) && len(c.WebhookSettings) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
 		len(c.Sessions) == 0 && len(c.Epochs) == 0 && len(c.Batches) == 0 && len(c.Gaps) == 0 &&
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&

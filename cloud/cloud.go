@@ -64,6 +64,7 @@ const (
 	FileIDs         IDKind = "file"
 	TokenIDs        IDKind = "token"
 	RouteIDs        IDKind = "route"
+	OAuthGrantIDs   IDKind = "oauth_grant"
 )
 
 // Kind sorts errors by what the caller can do about them. One table per face

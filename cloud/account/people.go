@@ -52,15 +52,27 @@ func owned(v cloud.View, c cloud.Caller, id cloud.AccountID, types []cloud.Accou
 	return a, err
 }
 
-// ended are an account's logins with an end now: those who know a former
+// endLogins ends an account's logins and agents now: those who know a former
 // password have no more of it.
-func ended(v cloud.View, a cloud.AccountID, now time.Time) ([]cloud.Token, error) {
+func endLogins(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountID, now time.Time) error {
 	list, err := v.Tokens(a)
-	list = slices.DeleteFunc(list, func(t cloud.Token) bool { return t.ID != 0 || !t.RevokedAt.IsZero() })
-	for i := range list {
-		list[i].RevokedAt = now
+	if err != nil {
+		return err
 	}
-	return list, err
+	for _, t := range list {
+		if t.Login() && t.RevokedAt.IsZero() {
+			t.RevokedAt = now
+			ch.Tokens = append(ch.Tokens, t)
+		}
+	}
+	grants, err := v.OAuthGrants(a)
+	for _, g := range grants {
+		if g.Live(now) {
+			ch.OAuthEnds = append(ch.OAuthEnds, cloud.OAuthEnd{ID: g.ID, At: now})
+			ch.Audits = append(ch.Audits, audit(c, now, "agent_grant_ended", "agent", int64(g.ID))...)
+		}
+	}
+	return err
 }
 
 // keepsAnAdmin refuses a change that leaves a business without an enabled

@@ -219,7 +219,7 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 		}
 		if hash != "" {
 			a.PasswordHash = hash
-			if ch.Tokens, err = ended(v, a.ID, now); err != nil {
+			if err = endLogins(v, ch, c, a.ID, now); err != nil {
 				return nil, err
 			}
 		}

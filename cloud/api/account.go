@@ -70,6 +70,8 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(token(key(row("user.api_keys.create", "Make a key; it is shown once", "POST", "/user/api-keys", "KEY_LIMIT")),
 			account.KeyInput{Name: "Nightly report", Scopes: []string{"orders:read"}, IPAllowlist: []string{"192.0.2.0/24"}}), byPerson(a.MakeKey), nil),
 		catalog.Define(key(row("user.api_keys.revoke", "End a key", "DELETE", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.RevokeKey), nil),
+		catalog.Define(key(row("user.agents.list", "Programs that the caller let act for the account", "GET", "/user/agents")), byPerson(a.ListAgents), nil),
+		catalog.Define(key(row("user.agents.end", "Take back what a program may", "DELETE", "/user/agents/{id}", "AGENT_NOT_FOUND")), byPerson(a.EndAgent), nil),
 		catalog.Define(admin(row("users.list", "The people of the business", "GET", "/users")), a.ListUsers, nil),
 		catalog.Define(admin(row("users.find", "One of the business's people", "GET", "/users/{id}", "USER_NOT_FOUND")), a.FindUser, nil),
 		catalog.Define(made(admin(row("users.create", "Add a person", "POST", "/users"))), a.AddUser, nil),
@@ -101,7 +103,7 @@ func (c Config) keeping() []catalog.Operation {
 // outlive it.
 func byPerson[In, Out any](fn func(context.Context, cloud.Caller, In) (Out, error)) func(context.Context, cloud.Caller, In) (Out, error) {
 	return func(ctx context.Context, c cloud.Caller, in In) (out Out, err error) {
-		if t, _ := catalog.TokenOf(ctx); t.ID != 0 {
+		if t, _ := catalog.TokenOf(ctx); !t.Login() {
 			return out, cloud.E(cloud.Forbidden, "LOGIN_REQUIRED")
 		}
 		return fn(ctx, c, in)

@@ -148,7 +148,7 @@ func TestDefinitionsFitTheirBudget(t *testing.T) {
 		for _, x := range c.Tools(server) {
 			n := size(x)
 			sum += n
-			if !slices.ContainsFunc(x.Scopes, func(s string) bool { return !catalog.Covers(catalog.ScopesOf("support"), s) }) {
+			if !slices.ContainsFunc(x.Scopes, func(s string) bool { return !catalog.Covers(catalog.ProfileScopes("support"), s) }) {
 				support += n
 			}
 			words := len(x.Description) / 4

@@ -237,8 +237,13 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"user.api_keys.create": func() call { return plain(admin, `{"name":"k"}`) },
 		"user.api_keys.find":   func() call { return person(x.key(), "") },
 		"user.api_keys.revoke": func() call { return person(x.key(), "") },
-		"users.list":           func() call { return plain(admin, "") },
-		"users.find":           func() call { return person("2", "") },
+		"user.agents.list": func() call {
+			x.agent()
+			return plain(admin, "")
+		},
+		"user.agents.end": func() call { return person(x.agent(), "") },
+		"users.list":      func() call { return plain(admin, "") },
+		"users.find":      func() call { return person("2", "") },
 		"users.create": func() call {
 			return plain(admin, `{"account_type":"client_employee","name":"Ana",`+email+`,"password":"long enough"}`)
 		},
@@ -476,6 +481,19 @@ func (x *world) held() string {
 
 func (x *world) key() string {
 	return x.id(at(x.made("POST", "/api/v1/user/api-keys", x.token(admin), `{"name":"k"}`), "api_key", "id"))
+}
+
+// agent is a program that the admin let act for the account.
+func (x *world) agent() string {
+	id, err := x.w.DB.NewID(x.t.Context(), cloud.OAuthGrantIDs)
+	require.NoError(x.t, err)
+	now := time.Now().UTC()
+	s, err := x.w.FindToken(x.t.Context(), auth.Hash(x.token(admin)))
+	require.NoError(x.t, err)
+	x.w.Write(x.t, cloud.Changes{OAuthGrants: []cloud.OAuthGrant{{ID: cloud.OAuthGrantID(id), AccountID: s.Account.ID, ClientID: "oac_desk", ClientName: "Desk",
+		Host: "127.0.0.1", Profile: "ops-readonly", Scopes: []string{"orders:read"}, Audience: "https://cloud.test/mcp", CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour),
+		Code: cloud.OAuthCode{Hash: auth.Hash(auth.NewToken()), ExpiresAt: now, UsedAt: now}}}})
+	return fmt.Sprint(id)
 }
 
 func (x *world) providerToken() string {

@@ -188,7 +188,10 @@ func (s *Service) login(ctx context.Context, try Try) (Login, error) {
 	}
 	now := time.Now().UTC()
 	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a.Account, Business: a.business}
-	if try.Remember {
+	switch {
+	case try.Life > 0:
+		l.ExpiresAt = now.Add(try.Life)
+	case try.Remember:
 		l.ExpiresAt = now.Add(RememberedLife)
 	}
 	name := try.Name

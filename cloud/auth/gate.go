@@ -66,7 +66,9 @@ type Try struct {
 	ClientCode      string // business code; empty: whichever
 	Name            string // of the token, as its owner sees it
 	Remember        bool   // the token lives RememberedLife
-	IP              string
+	// Life is how long the token lives; 0: as Remember says.
+	Life time.Duration
+	IP   string
 }
 
 // Login checks one attempt and makes a token. Errors: RATE_LIMITED (with what

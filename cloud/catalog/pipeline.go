@@ -209,7 +209,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		l, err = p.cfg.FindToken(ctx, auth.Hash(token))
 	}
 	switch {
-	case errors.Is(err, cloud.ErrNotFound) || err == nil && !auth.Valid(l.Token, time.Now()):
+	case errors.Is(err, cloud.ErrNotFound) || err == nil && !(auth.Valid(l.Token, time.Now()) && goodAt(l.Token, w.Resource)):
 		// Guessing is bounded like any other call without a name.
 		if st := p.Take("ip/"+w.IP, p.cfg.Limits.Anonymous); !st.OK {
 			return nil, &Limited{st}
@@ -236,6 +236,9 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
 		return p.Take("ingest/"+strconv.FormatInt(int64(l.Provider.ID), 10), lim.Ingest)
 	}
 	key := hex.EncodeToString(l.Token.Hash[:16])
+	if l.Token.Grant != 0 { // a fresh token is no fresh limit
+		key = "grant/" + strconv.FormatInt(int64(l.Token.Grant), 10)
+	}
 	state := p.Take("token/"+key, lim.Authenticated)
 	if !state.OK || o.Group == General {
 		return state

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -24,19 +25,45 @@ var profiles = map[string][]string{
 // KnownProfile reports whether there is such a profile.
 func KnownProfile(name string) bool { _, ok := profiles[name]; return ok }
 
-// Profiles lists the names of the profiles, sorted.
-func Profiles() []string { return slices.Sorted(maps.Keys(profiles)) }
+// Profiles are the names of all profiles, those that hold least first.
+func Profiles() []string {
+	return slices.SortedFunc(maps.Keys(profiles), func(a, b string) int {
+		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
+	})
+}
 
-// ScopesOf are the scopes of a profile, nil when there is none.
-func ScopesOf(profile string) []string { return slices.Clone(profiles[profile]) }
+func size(profile string) int {
+	if slices.Contains(profiles[profile], "*") {
+		return len(scopes)
+	}
+	return len(profiles[profile])
+}
+
+// ProfileScopes are the scopes of a profile, ["*"] for all; nil when there is
+// no such profile.
+func ProfileScopes(name string) []string { return slices.Clone(profiles[name]) }
+
+// goodAt reports whether a token lets in at an address. One of the
+// authorization server is good at its audience and below, and its refresh
+// tokens nowhere (RFC 8707).
+func goodAt(t cloud.Token, resource string) bool {
+	if t.Grant == 0 && t.Kind == "" && t.Audience == "" {
+		return true
+	}
+	if t.Kind != cloud.AccessToken || t.Audience == "" {
+		return false
+	}
+	rest, ok := strings.CutPrefix(resource, t.Audience)
+	return ok && (rest == "" || rest[0] == '/')
+}
 
 // scopesOf is what a session is narrowed to; nil when it is not. A key of an
 // employee has what both the key and the employee have.
 func scopesOf(s *auth.Session) []string {
 	var key []string
 	switch {
-	case len(s.Token.Scopes) > 0:
-		key = s.Token.Scopes
+	case len(s.Token.Scopes) > 0 || s.Token.Grant != 0: // a grant of nothing is no grant of everything
+		key = append([]string{}, s.Token.Scopes...)
 	case s.Token.Profile != "":
 		key = append([]string{}, profiles[s.Token.Profile]...) // of an unknown one: nothing
 	}

@@ -61,9 +61,9 @@ func Both(a, b []string) []string {
 	return out
 }
 
-// Covers reports whether scopes, nil for every scope, hold one: a write scope
-// holds the read scope of its area.
-func Covers(have []string, want string) bool { return have == nil || holds(have, want) }
+// Covers reports whether scopes hold one: a write scope holds the read scope of
+// its area, and "*" holds all. No scopes hold none.
+func Covers(have []string, want string) bool { return holds(have, want) }
 
 // Holds reports whether a caller has all of some scopes.
 func Holds(c cloud.Caller, scopes []string) bool {

@@ -763,6 +763,10 @@ var errors = map[string]texts{
 		"Dieser Schlüssel gilt nicht für Ihre Adresse. Bitte von einer Adresse seiner Liste aufrufen oder die Liste ändern.",
 		"Esta clave no puede usarse desde su dirección. Llame desde una dirección de su lista o cambie la lista.",
 	},
+	"AGENT_NOT_FOUND": {
+		"You let no such program act for this account.", "您未允许过该程序代表此账户操作。", "您未曾允許該程式代表此帳戶操作。",
+		"Vous n’avez autorisé aucun programme de ce genre à agir pour ce compte.", "Ein solches Programm darf für dieses Konto nicht handeln.", "No ha permitido a ningún programa así actuar por esta cuenta.",
+	},
 	"API_KEY_NOT_FOUND": {
 		"There is no such key, or it has ended. Check the id in your list of keys.",
 		"没有此密钥，或其已失效。请在密钥列表中核对编号。",

@@ -9,6 +9,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, docs)
 	maps.Copy(all, tools)
 	maps.Copy(all, approvals)
+	maps.Copy(all, agents)
 	return all
 }()
 

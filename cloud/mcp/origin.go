@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -110,7 +111,10 @@ func onLoopback(ctx *fasthttp.RequestCtx) bool {
 // loopbackName reports whether a host, perhaps with a port, is this machine.
 func loopbackName(host string) bool {
 	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
 		name = h
 	}
 	if strings.EqualFold(name, "localhost") {

@@ -85,7 +85,7 @@ type visitor struct {
 // visitor finds who asks for a page; without anybody it answers with the way to
 // the login.
 func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
-	s, ok, err := p.session(c, ctx)
+	s, ok, err := p.session(c, ctx, &forStaff)
 	if err != nil {
 		p.trouble(ctx, err)
 		return v, false
@@ -182,7 +182,7 @@ func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
 		p.refused(ctx, v.frame, err)
 		return
 	}
-	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx), User: v.c.Account.Name, Business: v.business,
+	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business,
 		Total: waiting.Total, Waiting: rows(v.frame, waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
 }
 
@@ -202,7 +202,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	if !ownForm(ctx) {
+	if !ownForm(ctx, &forStaff) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
@@ -251,7 +251,7 @@ func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		return
 	}
 	a := r.Approval
-	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
+	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {

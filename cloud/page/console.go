@@ -19,17 +19,26 @@ import (
 )
 
 const (
-	sessionCookie = "postern_session"
-	formCookie    = "postern_form"
-	consolePath   = "/console"
-	cookiePath    = "/" // of cookies; the interface does not look at them
-	maxCabinets   = 60
-	maxRows       = 15
-	maxPartners   = 20
+	consolePath = "/console"
+	cookiePath  = "/" // of cookies; the interface does not look at them
+	maxCabinets = 60
+	maxRows     = 15
+	maxPartners = 20
 )
 
 // staff may use the console.
 var staff = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+
+// entrance is where people log in to some pages: its cookies go nowhere else.
+type entrance struct {
+	path          string
+	session, form string // cookies
+	site          fasthttp.CookieSameSite
+	types         []cloud.AccountType // that may come in
+}
+
+// forStaff is the console's. Nothing leads to it from other sites.
+var forStaff = entrance{cookiePath, "postern_session", "postern_form", fasthttp.CookieSameSiteStrictMode, staff}
 
 type loginPage struct {
 	frame
@@ -41,8 +50,8 @@ type loginPage struct {
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
 // be narrowed to less than pages show, is nobody.
-func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Session, ok bool, err error) {
-	token := string(ctx.Request.Header.Cookie(sessionCookie))
+func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
+	token := string(ctx.Request.Header.Cookie(at.session))
 	if token == "" || len(token) > 256 {
 		return s, false, nil
 	}
@@ -50,65 +59,85 @@ func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Ses
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
 	}
-	return s, err == nil && s.Token.ID == 0 && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(staff, s.Account.Type), err
+	return s, err == nil && s.Token.Login() && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(at.types, s.Account.Type), err
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,
 // which another site can neither read nor set.
-func (p *Pages) formToken(ctx *fasthttp.RequestCtx) string {
-	if t := string(ctx.Request.Header.Cookie(formCookie)); len(t) == 32 {
+func (p *Pages) formToken(ctx *fasthttp.RequestCtx, at *entrance) string {
+	if t := string(ctx.Request.Header.Cookie(at.form)); len(t) == 32 {
 		return t
 	}
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails
 	t := base64.RawURLEncoding.EncodeToString(b[:])
-	p.setCookie(ctx, formCookie, t, cookiePath, 12*time.Hour, fasthttp.CookieSameSiteStrictMode)
+	p.setCookie(ctx, at.form, t, at.path, 12*time.Hour, at.site)
 	return t
 }
 
 // ownForm reports whether a form was sent from our own page.
-func ownForm(ctx *fasthttp.RequestCtx) bool {
+func ownForm(ctx *fasthttp.RequestCtx, at *entrance) bool {
+	cookie, field := ctx.Request.Header.Cookie(at.form), ctx.PostArgs().Peek("form")
+	return sameSite(ctx) && len(cookie) == 32 && subtle.ConstantTimeCompare(cookie, field) == 1
+}
+
+// sameSite reports whether a browser sent a form from one of our own pages, as
+// far as it says.
+func sameSite(ctx *fasthttp.RequestCtx) bool {
 	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
 	case "", "same-origin", "none":
-	default:
-		return false
+		return true
 	}
-	cookie, field := ctx.Request.Header.Cookie(formCookie), ctx.PostArgs().Peek("form")
-	return len(cookie) == 32 && subtle.ConstantTimeCompare(cookie, field) == 1
+	return false
 }
+
+// attempt logs in with what a form holds. What the caller can do something
+// about comes back as a status with words and the error.
+func (p *Pages) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem string, err error) {
+	try.Email, try.Password, try.IP = string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password")), ctx.RemoteIP().String()
+	if len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField {
+		err = cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	} else {
+		l, _, err = p.cfg.Gate.Login(c, try)
+	}
+	var shown *cloud.Error
+	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+		return l, 0, "", err
+	}
+	status = fasthttp.StatusUnauthorized
+	if shown.RetryAfter > 0 {
+		status = fasthttp.StatusTooManyRequests
+		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
+	}
+	return l, status, locale.Error(lang, shown.Code), err
+}
+
+const maxField = 256 // bytes of what is typed at a login
 
 func (p *Pages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Next: nextPage(ctx.QueryArgs())})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs())})
 }
 
 func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	email, password := string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password"))
 	again := func(status int, message string) {
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx), Email: email, Error: message, Next: nextPage(ctx.PostArgs())})
+		email := string(ctx.PostArgs().Peek("email"))
+		if len(email) > maxField {
+			email = ""
+		}
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs())})
 	}
-	if !ownForm(ctx) {
+	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))
-		return
-	}
-	if len(email) > 256 || len(password) > 256 {
-		email = ""
-		again(fasthttp.StatusUnauthorized, locale.Error(f.Lang, "INVALID_CREDENTIALS"))
 		return
 	}
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	l, _, err := p.cfg.Gate.Login(c, auth.Try{Email: email, Password: password, Name: "console", IP: ctx.RemoteIP().String()})
-	var shown *cloud.Error
+	l, status, problem, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "console"})
 	switch {
-	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
-		status := fasthttp.StatusUnauthorized
-		if shown.RetryAfter > 0 {
-			status = fasthttp.StatusTooManyRequests
-			ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
-		}
-		again(status, locale.Error(f.Lang, shown.Code))
+	case problem != "":
+		again(status, problem)
 		return
 	case err != nil:
 		p.trouble(ctx, err)
@@ -119,8 +148,8 @@ func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 		again(fasthttp.StatusForbidden, f.T("console.forbidden"))
 		return
 	}
-	p.setCookie(ctx, sessionCookie, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
-	p.setCookie(ctx, formCookie, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
+	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), consolePath))
 }
 
@@ -140,24 +169,24 @@ func (p *Pages) revoke(c context.Context, token string) {
 }
 
 func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
-	if !ownForm(ctx) {
+	if !ownForm(ctx, &forStaff) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if token := string(ctx.Request.Header.Cookie(sessionCookie)); token != "" {
+	if token := string(ctx.Request.Header.Cookie(forStaff.session)); token != "" {
 		p.revoke(c, token)
 	}
-	p.setCookie(ctx, sessionCookie, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
-	p.setCookie(ctx, formCookie, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
+	p.setCookie(ctx, forStaff.session, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
+	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	seeOther(ctx, consolePath+"/login")
 }
 
 func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	s, ok, err := p.session(c, ctx)
+	s, ok, err := p.session(c, ctx, &forStaff)
 	if err != nil {
 		p.trouble(ctx, err)
 		return
@@ -172,7 +201,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	}
-	b.CSRF, b.User = p.formToken(ctx), s.Account.Name
+	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 

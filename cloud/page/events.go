@@ -30,7 +30,7 @@ var sections = []string{"cabinets", "openings", "exceptions", "deliveries", "web
 func (p *Pages) events(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	s, ok, err := p.session(c, ctx)
+	s, ok, err := p.session(c, ctx, &forStaff)
 	if err != nil {
 		p.trouble(ctx, err)
 		return

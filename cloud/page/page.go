@@ -1,5 +1,6 @@
 // Package page renders what people look at: the recipient's tracking page, the
-// operations console, the tracking protocol's description and the interface's.
+// operations console, the tracking protocol's description and the interface's,
+// and where people decide about programs that want to act for them.
 //
 // Pages are made on the server and work without script; a small script of our
 // own refreshes them. Everything comes from the binary, nothing from other
@@ -37,6 +38,7 @@ import (
 	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -73,7 +75,10 @@ type Config struct {
 	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
 	// there is no page about it.
 	Interface []byte
-	Log       *slog.Logger
+	// Agents is the authorization server whose questions people answer here; nil:
+	// there are no such pages.
+	Agents *oauth.Service
+	Log    *slog.Logger
 }
 
 //go:embed templates/*.html
@@ -176,6 +181,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		get(approvalsPath+"/{id}", p.approval)
 		r.POST(approvalsPath+"/{id}", p.decide)
 	}
+	if p.cfg.Agents != nil {
+		p.agentRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
+	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
 	}
@@ -237,6 +245,7 @@ type frame struct {
 	Version   string
 	Title     string
 	Path      string // of this page, for language links
+	Query     string // of this page, where it says what it is about
 	Made      time.Time
 	Zone      *time.Location
 	Robots    bool     // search engines may keep it

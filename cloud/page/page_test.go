@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -72,7 +73,7 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
 	w.DB.OnCommit(f.committed)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
-	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1}
+	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB})}
 	if change != nil {
 		change(&cfg)
 	}
@@ -88,7 +89,11 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	require.NoError(t, err)
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
-	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+	var mounts []rest.Mount
+	for _, r := range cfg.Agents.Routes() {
+		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
+	}
+	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Mounts: mounts, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}}), f
 }
@@ -119,6 +124,14 @@ type got struct {
 // do sends a request with the cookies so far and keeps those that are set.
 func (r *rig) do(method, path string, form url.Values, headers ...string) got {
 	r.t.Helper()
+	if form == nil {
+		return r.raw(method, path, "", "", headers...)
+	}
+	return r.raw(method, path, "application/x-www-form-urlencoded", form.Encode(), headers...)
+}
+
+func (r *rig) raw(method, path, kind, body string, headers ...string) got {
+	r.t.Helper()
 	var req fasthttp.Request
 	var resp fasthttp.Response
 	req.Header.SetMethod(method)
@@ -126,9 +139,9 @@ func (r *rig) do(method, path string, form url.Values, headers ...string) got {
 	for k, v := range r.cookies {
 		req.Header.SetCookie(k, v)
 	}
-	if form != nil {
-		req.Header.SetContentType("application/x-www-form-urlencoded")
-		req.SetBodyString(form.Encode())
+	if kind != "" {
+		req.Header.SetContentType(kind)
+		req.SetBodyString(body)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

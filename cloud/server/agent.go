@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/mcp"
+	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/tool"
 )
@@ -20,15 +21,15 @@ import (
 // agentBody bounds a message to a tool server (mcp-wire 1).
 const agentBody = 4 << 20
 
-// agents are the two tool servers, each at both of its addresses.
-func (s *Server) agents(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
+// toolServers are the two tool servers, each at both of its addresses.
+func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.cfg.ToolsPerMinute, Log: s.log})
 	s.runTool = tools.Approved
 	failures := prometheus.NewCounter(prometheus.CounterOpts{Name: "postern_mcp_internal_errors_total", Help: "Messages to the tool servers that were answered with an internal error."})
 	s.Metrics.MustRegister(failures)
 	var public []string
 	if s.cfg.BaseURL != "" {
-		public = []string{s.cfg.BaseURL}
+		public = []string{oauth.Canonical(s.cfg.BaseURL)}
 	}
 	var mounts []rest.Mount
 	for _, x := range []struct{ server, title, path string }{{catalog.OperationsServer, "Operations tools", "/mcp"}, {catalog.DeveloperServer, "Developer tools", "/mcp/developer"}} {
@@ -39,7 +40,7 @@ func (s *Server) agents(approvals *approval.Service, graph *graphql.Server, vers
 		}
 		s.engines = append(s.engines, engine)
 		for _, path := range []string{x.path, "/api" + x.path} {
-			mounts = append(mounts, rest.Mount{Path: path, MaxBody: agentBody, Slow: true, Handle: engine.Handle})
+			mounts = append(mounts, rest.Mount{Path: path, MaxBody: agentBody, Slow: true, Handle: engine.Handle, TooLarge: engine.TooLarge})
 		}
 	}
 	return mounts, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
@@ -52,7 +53,12 @@ func (s *Server) faces() error {
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Approvals: approvals, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
-	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals,
+	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Dial: s.cfg.WebhookDial})
+	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
+		d, err := documents.Fetch(ctx, url)
+		return oauth.Document(d), err
+	}})
+	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
@@ -61,11 +67,14 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)
 	}
-	agents, err := s.agents(approvals, graph, version)
+	mounts, err := s.toolServers(approvals, graph, version)
 	if err != nil {
 		return fmt.Errorf("build tool servers: %w", err)
 	}
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Mounts: agents, Pipeline: s.line, GraphQL: graphFace(graph), Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
+	for _, r := range s.agents.Routes() {
+		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
+	}
+	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

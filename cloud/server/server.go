@@ -26,6 +26,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -103,6 +104,7 @@ type Server struct {
 	line      *catalog.Pipeline
 	orders    *order.Service
 	receivers *receiver.Service
+	agents    *oauth.Service
 	traces    *trace.Pusher // nil: none
 	// runTool does an approved call as approval.Config.Run says; nil: there are
 	// no tools.
@@ -236,6 +238,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("webhooks", s.Webhooks.Run)
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
+	run("agents", s.agents.Run)
 	if s.traces != nil {
 		run("traces", s.traces.Run)
 	}

@@ -39,6 +39,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	}
 	w.lanes(c)
 	w.accounts(c)
+	w.oauth(c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

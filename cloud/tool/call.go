@@ -107,7 +107,7 @@ func (k *call) mayCall() error {
 		return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter}
 	}
 	if s := k.lacking(t, k.ceiling); s != "" {
-		if granted(k.token) {
+		if k.token.Grant != 0 {
 			return &mcp.Error{Status: 403, Code: 403, Message: locale.Error(lang, "SCOPE_REQUIRED", t.Name, s), Data: map[string]any{"code": "SCOPE_REQUIRED"},
 				Headers: [][2]string{{"WWW-Authenticate", k.challenge(`error="insufficient_scope"`, strings.Join(t.Scopes, " "))}}}
 		}

@@ -143,7 +143,7 @@ func (u *session) narrow(r *mcp.Request) error {
 			only = append(only, name)
 		}
 	case r.Profile != nil:
-		if only = catalog.ScopesOf(*r.Profile); only == nil {
+		if only = catalog.ProfileScopes(*r.Profile); only == nil {
 			return refused("UNKNOWN_PROFILE", *r.Profile, catalog.Profiles())
 		}
 		u.profile, u.narrowed = *r.Profile, "X-MCP-Profile"
@@ -166,10 +166,11 @@ func (u *session) sees(name string) bool {
 	return t != nil && u.lacking(t, u.caller.Scopes) == ""
 }
 
-// lacking is the first of a tool's scopes that are not among those.
+// lacking is the first of a tool's scopes that are not among those, of which
+// nil is every scope.
 func (u *session) lacking(t *catalog.Tool, have []string) string {
 	for _, s := range t.Scopes {
-		if !catalog.Covers(have, s) {
+		if have != nil && !catalog.Covers(have, s) {
 			return s
 		}
 	}
@@ -205,6 +206,3 @@ func (u *session) challenge(reason, scopes string) string {
 	}
 	return "Bearer " + strings.Join(parts, ", ")
 }
-
-// granted reports whether a token is one that an agent was granted.
-func granted(cloud.Token) bool { return false }

@@ -415,3 +415,9 @@ func (c *client) sweep(everything bool) {
 		}
 	}
 }
+
+// dialTCP connects to an address that the guard has allowed.
+func dialTCP(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr.String())
+}

@@ -139,10 +139,7 @@ func New(cfg Config) *Dispatcher {
 		cfg.Resolver = net.DefaultResolver
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "tcp", addr.String())
-		}
+		cfg.Dial = dialTCP
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

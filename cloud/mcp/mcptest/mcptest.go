@@ -139,7 +139,9 @@ type check struct {
 	raw json.RawMessage
 }
 
-func (c check) good() bool { return c.Status == "SUCCESS" || c.Status == "INFO" || c.Status == "SKIPPED" }
+func (c check) good() bool {
+	return c.Status == "SUCCESS" || c.Status == "INFO" || c.Status == "SKIPPED"
+}
 
 // checks are those that the suite wrote down.
 func checks(t *testing.T, dir string) (out []check) {

@@ -110,6 +110,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"EventPages":               eventPages,
 		"Accounts":                 accounts,
 		"AccountPages":             accountPages,
+		"OAuthGrants":              oauthGrants,
+		"OAuthLeftovers":           oauthLeftovers,
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"Orders":                   orders,

@@ -63,10 +63,10 @@ var allowed = map[string][]string{
 	"cloud/mcp":        {"cloud/locale", "cloud/seal"},
 	"cloud/tool":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
 	"cloud/approval":   {"cloud"},
-	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
+	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 }
 

@@ -1,0 +1,272 @@
+package page
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/oauth"
+)
+
+// Where people decide about programs that want to act for them. A program
+// sends its user to AuthorizePath; whoever is not logged in does so there and
+// goes on with the same request. The login is good for this decision only and
+// ends with it.
+const (
+	agentsPath      = "/oauth"
+	agentsLoginPath = agentsPath + "/login"
+
+	consentLife = 10 * time.Minute // of a login, and of a page until it is sent
+)
+
+// forAgents is the entrance of everybody who has a password. Programs lead to
+// it from anywhere, so its cookies come along when a browser is sent here, and
+// not with forms of other sites.
+var forAgents = entrance{agentsPath, "postern_agents", "postern_agents_form", fasthttp.CookieSameSiteLaxMode,
+	[]cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}}
+
+// consentPolicy is policy without form-action: browsers hold that against every
+// redirect that follows a form, and where the program's own address goes on to
+// is not ours to know.
+var consentPolicy = strings.Replace(policy, " form-action 'self';", "", 1)
+
+// agentRoutes are the pages of the authorization server.
+func (p *Pages) agentRoutes(get, post func(string, fasthttp.RequestHandler)) {
+	page := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return func(ctx *fasthttp.RequestCtx) {
+			// Programs in a browser open these pages in a window of their own and
+			// wait there for the answer.
+			ctx.Response.Header.Set("Cross-Origin-Opener-Policy", "unsafe-none")
+			h(ctx)
+		}
+	}
+	get(oauth.AuthorizePath, page(p.authorize))
+	post(agentsLoginPath, page(p.agentLogin))
+	post(oauth.ConsentPath, page(p.consent))
+}
+
+// pending checks the authorization request that a page is about. ok is false
+// when that was answered already: to the user, or by way of the program.
+func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query string) (r *oauth.Request, ok bool) {
+	r, err := p.cfg.Agents.Check(c, p.cfg.Agents.Base(ctx), withoutLanguage(query), ctx.RemoteIP().String())
+	var refusal *oauth.Refusal
+	switch {
+	case err == nil:
+		return r, true
+	case !errors.As(err, &refusal):
+		p.trouble(ctx, err)
+	case refusal.Local:
+		seeOther(ctx, refusal.Redirect)
+	default:
+		f := p.frame(ctx, "agent.oops.title")
+		p.show(ctx, fasthttp.StatusBadRequest, "refusal.html", refusalPage{f, refusal.Err.Code, refusal.Err.Text, refusal.Redirect, refusal.Host})
+	}
+	return nil, false
+}
+
+type refusalPage struct {
+	frame
+	Code, Detail string // for the program's maker, in English
+	Back, Host   string // where the program hears of it when the user wants that; empty: nowhere
+}
+
+// withoutLanguage is a request without our own parameter.
+func withoutLanguage(query string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), func(s string) bool { return strings.HasPrefix(s, "lang=") }), "&")
+}
+
+// agentFrame starts a page about a request; its language links ask the same
+// request again.
+func (p *Pages) agentFrame(ctx *fasthttp.RequestCtx, title string, r *oauth.Request) frame {
+	f := p.frame(ctx, title)
+	f.Path, f.Query = oauth.AuthorizePath, r.Query
+	return f
+}
+
+func (p *Pages) authorize(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	r, ok := p.pending(c, ctx, string(ctx.QueryArgs().QueryString()))
+	if !ok {
+		return
+	}
+	s, ok, err := p.session(c, ctx, &forAgents)
+	switch {
+	case err != nil:
+		p.trouble(ctx, err)
+	case ok:
+		p.ask(c, ctx, r, s, fasthttp.StatusOK, "")
+	default:
+		p.askLogin(ctx, r, fasthttp.StatusOK, "", nil)
+	}
+}
+
+type agentLoginPage struct {
+	frame
+	Name, Host, CSRF, Email, Error string
+	Local                          bool
+	Clients                        []map[string]string // businesses to choose from, when the email is known in several
+}
+
+func (p *Pages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem string, clients []map[string]string) {
+	f := p.agentFrame(ctx, "agent.title", r)
+	email := string(ctx.PostArgs().Peek("email"))
+	if len(email) > maxField {
+		email = ""
+	}
+	p.show(ctx, status, "agentlogin.html", agentLoginPage{frame: f, Name: r.Client.Name, Host: r.Host(), Local: r.Local(), CSRF: p.formToken(ctx, &forAgents), Email: email, Error: problem, Clients: clients})
+}
+
+// agentLogin lets somebody in who then goes on with the request: to our own
+// page and with what was checked, wherever the form says.
+func (p *Pages) agentLogin(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	r, ok := p.pending(c, ctx, string(ctx.PostArgs().Peek("request")))
+	if !ok {
+		return
+	}
+	f := p.agentFrame(ctx, "agent.title", r)
+	if !ownForm(ctx, &forAgents) {
+		p.askLogin(ctx, r, fasthttp.StatusForbidden, f.T("console.expired"), nil)
+		return
+	}
+	l, status, problem, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "agents", ClientCode: string(ctx.PostArgs().Peek("client_code")), Life: consentLife})
+	switch {
+	case problem != "":
+		var shown *cloud.Error
+		var clients []map[string]string
+		if errors.As(err, &shown) {
+			clients, _ = shown.Details["clients"].([]map[string]string)
+		}
+		p.askLogin(ctx, r, status, problem, clients)
+		return
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	}
+	p.setCookie(ctx, forAgents.session, l.Token, agentsPath, consentLife, forAgents.site)
+	p.setCookie(ctx, forAgents.form, "", agentsPath, 0, forAgents.site)
+	seeOther(ctx, oauth.AuthorizePath+"?"+r.Query)
+}
+
+type consentPage struct {
+	frame
+	Form                    string
+	Name, Host, Site, Error string
+	Local                   bool
+	Account, Email          string
+	Business                string // empty for the platform's own people
+	Reach                   string // of resources: all, operations, developer
+	Offers                  []oauth.Offer
+}
+
+// ask shows who wants what.
+func (p *Pages) ask(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Request, s auth.Session, status int, problem string) {
+	var b cloud.Business
+	err := p.cfg.Store.Look(c, func(v cloud.View) (err error) { b, err = v.Business(s.Account.BusinessID); return err })
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		p.trouble(ctx, err)
+		return
+	}
+	page := consentPage{frame: p.agentFrame(ctx, "agent.title", r), Form: sealedForm(ctx, r.Query, time.Now()), Error: problem, Name: r.Client.Name, Host: r.Host(), Site: r.Site(), Local: r.Local(),
+		Account: s.Account.Name, Email: s.Account.Email, Business: b.Name, Reach: reach(r.Resource), Offers: oauth.Offers(s.Account, r.Scopes)}
+	p.show(ctx, status, "consent.html", page)
+	ctx.Response.Header.Set("Content-Security-Policy", consentPolicy)
+}
+
+// reach is what a resource stands for.
+func reach(resource string) string {
+	switch {
+	case strings.HasSuffix(resource, "/mcp/developer"):
+		return "developer"
+	case strings.HasSuffix(resource, "/mcp"):
+		return "operations"
+	}
+	return "all"
+}
+
+// consent takes the user's decision and sends the user back to the program.
+func (p *Pages) consent(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	r, ok := p.pending(c, ctx, string(ctx.PostArgs().Peek("request")))
+	if !ok {
+		return
+	}
+	s, ok, err := p.session(c, ctx, &forAgents)
+	switch {
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	case !ok:
+		p.askLogin(ctx, r, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("console.expired"), nil)
+		return
+	case !sameSite(ctx) || !openedForm(ctx, r.Query, time.Now()):
+		p.ask(c, ctx, r, s, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("agent.expired"))
+		return
+	}
+	to, ip := "", ctx.RemoteIP().String()
+	switch string(ctx.PostArgs().Peek("decision")) {
+	case "allow":
+		to, err = p.cfg.Agents.Allow(c, r, s.Account.ID, string(ctx.PostArgs().Peek("profile")), ip)
+	case "switch":
+		to = oauth.AuthorizePath + "?" + r.Query
+	default:
+		to, err = p.cfg.Agents.Refuse(c, r, s.Account, ip)
+	}
+	switch {
+	case errors.Is(err, oauth.ErrNoOffer):
+		p.ask(c, ctx, r, s, fasthttp.StatusBadRequest, p.frame(ctx, "agent.title").T("agent.choose"))
+		return
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	}
+	p.revoke(c, string(ctx.Request.Header.Cookie(forAgents.session)))
+	p.setCookie(ctx, forAgents.session, "", agentsPath, 0, forAgents.site)
+	seeOther(ctx, to)
+}
+
+// sealedForm is what the page's form brings back: when it was made, under the
+// secret of the login that it was shown to, for this request only.
+func sealedForm(ctx *fasthttp.RequestCtx, query string, now time.Time) string {
+	at := strconv.FormatInt(now.Unix(), 36)
+	return at + "." + base64.RawURLEncoding.EncodeToString(formMAC(ctx, query, at))
+}
+
+func formMAC(ctx *fasthttp.RequestCtx, query, at string) []byte {
+	m := hmac.New(sha256.New, ctx.Request.Header.Cookie(forAgents.session))
+	_, _ = fmt.Fprintf(m, "consent\n%s\n%s", at, query)
+	return m.Sum(nil)
+}
+
+// openedForm reports whether a form was made by sealedForm, not long ago.
+func openedForm(ctx *fasthttp.RequestCtx, query string, now time.Time) bool {
+	at, mac, _ := strings.Cut(string(ctx.PostArgs().Peek("form")), ".")
+	got, err1 := base64.RawURLEncoding.DecodeString(mac)
+	made, err2 := strconv.ParseInt(at, 36, 64)
+	age := now.Sub(time.Unix(made, 0))
+	return err1 == nil && err2 == nil && age > -time.Minute && age < consentLife && hmac.Equal(got, formMAC(ctx, query, at))
+}
+
+// Link is this page in another language.
+func (f frame) Link(code string) string {
+	q := url.Values{"lang": {code}}.Encode()
+	if f.Query != "" {
+		q = f.Query + "&" + q
+	}
+	return f.Path + "?" + q
+}

@@ -1,0 +1,100 @@
+package webhook
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Document is what was read from an address.
+type Document struct {
+	Status int
+	Type   string // media type as it was sent
+	Body   []byte // at most MaxDocument bytes
+}
+
+// MaxDocument is how much of a document is read.
+const MaxDocument = 16 << 10
+
+// ErrTooLarge is the error of a document of more than MaxDocument bytes.
+var ErrTooLarge = errors.New("the document is too large")
+
+// FetcherConfig is what NewFetcher needs.
+type FetcherConfig struct {
+	Guard    *Guard
+	TLS      *tls.Config // nil is the system's
+	Resolver Resolver    // nil is the system's
+	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+}
+
+// Fetcher reads small documents from addresses that outsiders name, through
+// the same guard as webhooks: each connection is checked, none is kept, and
+// nothing is redirected. Safe for concurrent use.
+type Fetcher struct{ client *client }
+
+// NewFetcher builds a fetcher.
+func NewFetcher(cfg FetcherConfig) *Fetcher {
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = dialTCP
+	}
+	return &Fetcher{&client{guard: cfg.Guard, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+		names: names{resolver: cfg.Resolver, known: map[string]resolved{}}}}
+}
+
+// Fetch reads what is at an address, within connectTimeout. An error says of
+// what kind it is and nothing about the inside; ErrBlocked when the guard
+// refused.
+func (f *Fetcher) Fetch(ctx context.Context, raw string) (Document, error) {
+	t, err := f.client.guard.CheckURL(raw)
+	if err != nil {
+		return Document{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	d, err := f.fetch(ctx, t)
+	if err == nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrBlocked) {
+		return d, err
+	}
+	code, text := classify(err)
+	return Document{}, fmt.Errorf("%s: %s", code, text)
+}
+
+func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) {
+	cn, err := f.client.connection(ctx, t, &answer{})
+	if err != nil {
+		return d, err
+	}
+	defer cn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := cn.SetDeadline(deadline); err != nil {
+		return d, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := fmt.Fprintf(cn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nUser-Agent: Postern\r\nConnection: close\r\n\r\n", t.Path, t.HostHeader()); err != nil {
+		return d, unread(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(cn.r, readLimit)), &http.Request{Method: http.MethodGet})
+	if err != nil {
+		return d, unread(err)
+	}
+	defer resp.Body.Close()
+	d = Document{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type")}
+	if d.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxDocument+1)); err != nil {
+		return Document{}, unread(err)
+	}
+	if len(d.Body) > MaxDocument {
+		return Document{}, ErrTooLarge
+	}
+	return d, nil
+}
