@@ -22,15 +22,6 @@ type BatchInput struct {
 	PostbackURL string `json:"postback_url"`
 }
 
-// BatchOutput says what became of each order of a batch.
-type BatchOutput struct {
-	Result    bool        `json:"result"`
-	Total     int         `json:"total"`
-	Succeeded int         `json:"succeeded"`
-	Failed    int         `json:"failed"`
-	Results   []RowResult `json:"results"` // up to the one that a batch was stopped by
-}
-
 // RowResult is what became of one order of a batch. Members about the order are
 // null when there is none, those about the error when it was made.
 type RowResult struct {
@@ -46,7 +37,6 @@ type RowResult struct {
 }
 
 const (
-	maxBatch     = 100
 	maxAsync     = 2000
 	batchCreated = 6007
 )
@@ -69,43 +59,6 @@ func refused(c cloud.Caller, row int, in CreateInput, e *cloud.Error) RowResult 
 		}
 	}
 	return r
-}
-
-// Batch makes up to a hundred orders now, each in a transaction of its own.
-// Errors: VALIDATION_FAILED, ACCOUNT_TYPE_NOT_ALLOWED.
-func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (BatchOutput, error) {
-	if err := owners(c); err != nil {
-		return BatchOutput{}, err
-	}
-	f := fields{}
-	if len(in.Orders) == 0 || len(in.Orders) > maxBatch {
-		f.add("orders", "Give 1 to 100 orders.")
-	}
-	if in.PostbackURL != "" {
-		f.add("postback_url", "Only a batch in the background has this.")
-	}
-	if err := f.err(); err != nil {
-		return BatchOutput{}, err
-	}
-	out := BatchOutput{Result: true, Total: len(in.Orders), Results: []RowResult{}}
-	for i, x := range in.Orders {
-		one, err := s.create(ctx, c, x, batchCreated)
-		var e *cloud.Error
-		switch {
-		case errors.As(err, &e):
-			out.Failed++
-			out.Results = append(out.Results, refused(c, i+1, x, e))
-			if in.StopOnError {
-				return out, nil
-			}
-		case err != nil:
-			return out, err
-		default:
-			out.Succeeded++
-			out.Results = append(out.Results, made(i+1, one))
-		}
-	}
-	return out, nil
 }
 
 // AsyncOutput is the answer to a batch that is made in the background.

@@ -163,15 +163,10 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (C
 	if err := owners(c); err != nil {
 		return CreateOutput{}, err
 	}
-	return s.create(ctx, c, in, actCreate.by(c))
-}
-
-func (s *Service) create(ctx context.Context, c cloud.Caller, in CreateInput, operation int) (CreateOutput, error) {
 	now := s.time()
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
-		out, ch, err = s.open(v, c, in, now, operation, nil)
-		if err == nil && operation != batchCreated {
+		if out, ch, err = s.open(v, c, in, now, actCreate.by(c), nil); err == nil {
 			ch.Answer = out
 		}
 		return ch, err

@@ -23,33 +23,6 @@ func numbered(n int) (out []order.CreateInput) {
 	return out
 }
 
-func TestBatch(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		ctx := t.Context()
-		w.ref("ROW-2")
-		list := numbered(3)
-		list[2].Packages = nil
-		german := w.staff
-		german.Language = "de"
-		out, err := w.orders.Batch(ctx, german, order.BatchInput{Orders: list})
-		require.NoError(t, err)
-		require.Equal(t, []int{3, 1, 2}, []int{out.Total, out.Succeeded, out.Failed})
-		require.True(t, out.Results[0].Result)
-		require.Equal(t, []string{"6007:0>1"}, w.did(*out.Results[0].OrderID))
-		require.Equal(t, "DUPLICATE_ORDER_REF", *out.Results[1].Code)
-		require.Equal(t, "ROW-2", *out.Results[1].Ref)
-		require.Contains(t, *out.Results[1].Message, "Referenz")
-		require.Equal(t, []string{"Bitte 1 bis 200 Pakete angeben."}, out.Results[2].Errors["packages"])
-		out, err = w.orders.Batch(ctx, w.staff, order.BatchInput{Orders: list, StopOnError: true})
-		require.NoError(t, err)
-		require.Len(t, out.Results, 1)
-		for _, n := range []int{0, 101} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Batch(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
-		}
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Batch(ctx, w.driver, order.BatchInput{Orders: list})))
-	})
-}
-
 // run runs workers until the job has finished.
 func (w *world) run(id string, workers int) order.JobOutput {
 	w.t.Helper()

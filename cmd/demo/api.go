@@ -16,6 +16,7 @@ import (
 type api struct {
 	base, token string
 	client      *http.Client
+	headers     []string // pairs that go with every request
 }
 
 // apiError is an answer that refuses.
@@ -59,6 +60,9 @@ func (a *api) call(ctx context.Context, method, url string, in, out any) error {
 	q.Header.Set("Content-Type", "application/json")
 	if a.token != "" {
 		q.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	for i := 0; i < len(a.headers); i += 2 {
+		q.Header.Set(a.headers[i], a.headers[i+1])
 	}
 	r, err := a.client.Do(q)
 	if err != nil {

@@ -28,6 +28,7 @@ func (s *stage) day(ctx context.Context) error {
 		{"Morning: three deposits, opened from afar, settled when the doors close", func(ctx context.Context) error {
 			return errors.Join(s.whole(ctx, front, "M"), s.whole(ctx, yard, "S"), s.whole(ctx, desk, "M"))
 		}},
+		{"An agent makes an order, and asks a person before it stops it", s.askAPerson},
 		{"The cable is cut while a courier stands at an open door; the parcel is collected before it is mended", func(ctx context.Context) error { return s.cutDuringDeposit(ctx, front) }},
 		{"A courier and a recipient use a cabinet that has had no network all along", func(ctx context.Context) error { return s.offlineAllTheWay(ctx, yard) }},
 		{"A door is left open", func(ctx context.Context) error { return s.leftOpen(ctx, desk) }},

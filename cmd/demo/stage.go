@@ -260,7 +260,8 @@ Postern is up.
 
   Console   http://%s/console    (log in as %s, password %s)
   API       http://%s/api/v1     (provider token in %s)
-`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials())
+  Agents    http://%s/mcp        (tools; what they may not decide waits at /mcp-approvals)
+`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials(), s.http)
 	for _, c := range s.cabinets {
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}
