@@ -14,7 +14,7 @@ var approvals = map[string]texts{
 	"approvals.all":       {"All approvals", "全部审批", "全部核准", "Toutes les approbations", "Alle Freigaben", "Todas las aprobaciones"},
 	"approvals.by":        {"Asked by", "提出者", "提出者", "Demandé par", "Angefragt von", "Pedido por"},
 	"approvals.token":     {"with the key", "使用密钥", "使用金鑰", "avec la clé", "mit dem Schlüssel", "con la clave"},
-	"approvals.asked":     {"Asked for", "提出时间", "提出時間", "Demandé", "Angefragt", "Pedido"},
+	"approvals.asked":     {"Asked at", "提出时间", "提出時間", "Demandé le", "Angefragt am", "Pedido el"},
 	"approvals.open":      {"Open for", "剩余时间", "剩餘時間", "Ouvert encore", "Noch offen", "Abierto aún"},
 	"approvals.until":     {"until", "截至", "截至", "jusqu’au", "bis", "hasta"},
 	"approvals.tool":      {"Tool", "工具", "工具", "Outil", "Werkzeug", "Herramienta"},

@@ -65,7 +65,7 @@ func readPreview(raw json.RawMessage) preview {
 		WouldChange struct {
 			Method, Path string
 			Affected     []struct {
-				Type          string
+				Type, Name    string
 				ID            any
 				Before, After any
 			}
@@ -88,6 +88,9 @@ func readPreview(raw json.RawMessage) preview {
 			break
 		}
 		t := thing{Type: words(a.Type), ID: inLine(a.ID), Made: a.Before == nil && a.After != nil, Dropped: a.After == nil && a.Before != nil}
+		if a.Name != "" {
+			t.ID = outside(a.Name, maxValue)
+		}
 		t.Rows, t.More = changes(a.Before, a.After)
 		p.Things = append(p.Things, t)
 	}
