@@ -97,6 +97,8 @@ type View interface {
 	// account or not.
 	Driver(BusinessID, AccountID) (Driver, error)
 	Drivers(DriverFilter) ([]Driver, int, error)
+	// DriverPlace is where a driver was last.
+	DriverPlace(BusinessID, AccountID) (DriverPlace, error)
 	OrderJob(BusinessID, string) (OrderJob, error)
 	// OrderJobRow, in a decision on PostgreSQL, waits for others that decide
 	// about the same row.
@@ -186,7 +188,8 @@ type Changes struct {
 	Interceptions   []Interception
 	Assignments     []Assignment // those that end before those that begin
 	Routes          []Route
-	Drivers         []Driver // without the account
+	Drivers         []Driver      // without the account
+	DriverPlaces    []DriverPlace // unless a newer one is stored
 	OrderJobs       []OrderJob
 	OrderJobRows    []OrderJobRow
 	Approvals       []Approval
@@ -212,6 +215,8 @@ type Changes struct {
 	// Refused says that the call is refused, although something is written: no
 	// audit line says that it was done.
 	Refused bool
+	// Unaudited says that nobody did anything: what is written was measured.
+	Unaudited bool
 }
 
 // LaneMove is a conditional update of one lane.
@@ -285,7 +290,7 @@ func (c *Changes) Empty() bool {
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
-		len(c.Routes) == 0 && len(c.Drivers) == 0 &&
+		len(c.Routes) == 0 && len(c.Drivers) == 0 && len(c.DriverPlaces) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
 		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
 }

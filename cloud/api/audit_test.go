@@ -13,10 +13,11 @@ import (
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
-// reading are operations that change nothing, whatever their method; elsewhere
+// reading are operations that change nothing, whatever their method, or only
+// what was measured; elsewhere
 // are those whose work is done by what this world does not have.
 var (
-	reading   = []string{"otep.batch", "otep.validate", "orders.operations", "orders.rate"}
+	reading   = []string{"otep.batch", "otep.validate", "orders.operations", "orders.rate", "driver.location"}
 	elsewhere = []string{"devices.enrol", "third_party.deliveries.confirm"}
 )
 

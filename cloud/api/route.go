@@ -79,6 +79,8 @@ func (c Config) routes() []catalog.Operation {
 			}, nil),
 		catalog.Define(row("driver.routes", "The caller's routes", "Driver", "GET", "/api/v1/driver/routes", drivers), r.Mine, nil),
 		catalog.Define(example(row("driver.duty", "Begin or end work", "Driver", "POST", "/api/v1/driver/duty", drivers), route.DutyInput{OnDuty: ptr(true)}), r.Duty, nil),
+		catalog.Define(example(row("driver.location", "Say where the caller is", "Driver", "POST", "/api/v1/driver/location", drivers),
+			route.LocateInput{Points: []route.Point{{Latitude: ptr(43.6512), Longitude: ptr(-79.3832), Speed: ptr(31.5), RecordedAt: "2026-11-20T18:11:58-05:00"}}}), r.Locate, nil),
 		catalog.Define(act("accept", "Take an order on"), r.Accept, nil),
 		catalog.Define(example(act("decline", "Give an order back"), route.DeclineInput{OrderID: 501, Reason: "Too heavy for my bike"}), r.Decline, nil),
 		catalog.Define(act("start_pickup", "Set out for the sender", routeStatus), r.StartPickup, nil),

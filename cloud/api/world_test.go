@@ -346,6 +346,7 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		},
 		"driver.routes":                func() call { return plain(cloud.DriverAccount, "") },
 		"driver.duty":                  func() call { return plain(cloud.DriverAccount, `{"on_duty":true}`) },
+		"driver.location":              func() call { return plain(cloud.DriverAccount, `{"points":[{"latitude":43.65,"longitude":-79.38}]}`) },
 		"driver.orders.accept":         func() call { return x.drives(to, "", `{}`) },
 		"driver.orders.decline":        func() call { return x.drives(to, "", `{}`) },
 		"driver.orders.start_pickup":   func() call { return x.drives(to, "P", `{}`) },

@@ -49,9 +49,17 @@ func (f fields) date(path, s string) {
 }
 
 // place checks coordinates, of which both are given or none.
-func (f fields) place(latitude, longitude *float64) {
+func (f fields) place(latitude, longitude *float64) { f.coordinates("", latitude, longitude) }
+
+func (f fields) within(path string, v *float64, least, most float64) {
+	if v != nil && !(*v >= least && *v <= most) {
+		f.add(path, "The value is out of range.")
+	}
+}
+
+func (f fields) coordinates(at string, latitude, longitude *float64) {
 	if (latitude == nil) != (longitude == nil) || latitude != nil && (math.Abs(*latitude) > 90 || math.Abs(*longitude) > 180) {
-		f.add("latitude", "Give both coordinates, latitude from -90 to 90 and longitude from -180 to 180.")
+		f.add(at+"latitude", "Give both coordinates, latitude from -90 to 90 and longitude from -180 to 180.")
 	}
 }
 

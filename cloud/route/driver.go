@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type DriverBody struct {
 	BrokerID *cloud.AccountID   `json:"broker_id"`
 	Shift    *Shift             `json:"shift"`
 	Today    Today              `json:"today"`
+	Place    *PlaceBody         `json:"last_location"`
 }
 
 // VehicleBody is what a driver drives.
@@ -80,7 +82,17 @@ func showDriver(v cloud.View, d cloud.Driver, date string) (DriverBody, error) {
 	if d.ShiftStart != "" {
 		b.Shift = &Shift{d.ShiftStart, d.ShiftEnd}
 	}
-	var err error
+	p, err := v.DriverPlace(d.Account.BusinessID, d.Account.ID)
+	switch {
+	case err == nil:
+		business, err := v.Business(d.Account.BusinessID)
+		if err != nil {
+			return b, err
+		}
+		b.Place = &PlaceBody{p.Latitude, p.Longitude, p.Heading, p.Speed, cloud.Stamp(p.RecordedAt, business.Location())}
+	case !errors.Is(err, cloud.ErrNotFound):
+		return b, err
+	}
 	b.Today, err = day(v, d, date)
 	return b, err
 }

@@ -169,7 +169,7 @@ func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
 // else tells of it. It reports whether there is any.
 func (w *writer) audits(call *cloud.Call, c *cloud.Changes, now time.Time) bool {
 	lines := c.Audits
-	if call != nil && len(lines) == 0 && !call.Audited() && !c.Refused {
+	if call != nil && len(lines) == 0 && !call.Audited() && !c.Refused && !c.Unaudited {
 		lines = []cloud.Audit{{BusinessID: call.BusinessID, At: now, Actor: call.Actor, Action: call.Operation, Target: call.Target}}
 	}
 	for _, a := range lines {

@@ -52,6 +52,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.interceptions(c)
 	w.assignments(c)
 	w.routes(c)
+	w.places(c)
 	w.orderJobs(c)
 	w.approvals(c)
 	w.files(c)

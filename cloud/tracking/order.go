@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,23 +42,44 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 		out.Recipient = consignee(*a, whole)
 	}
 	out.Proof = s.proof(c, o, p.timeline, whole)
-	out.Driver = driverOf(o)
+	if out.Driver, err = driverOf(v, o); err != nil {
+		return err
+	}
 	if out.StopsBefore, err = stopsBefore(v, o); err != nil {
 		return err
 	}
 	return orderLocker(v, o, out)
 }
 
-// driverOf is who is on the way with an order, nil while nobody is.
-func driverOf(o cloud.Order) *Driver {
+// driverOf is who is on the way with an order, nil while nobody is, and where
+// that was last, to about a hundred metres.
+func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 	if o.Status != cloud.OrderOutForPickup && o.Status != cloud.OrderOutForDelivery {
-		return nil
+		return nil, nil
 	}
 	name := strings.Fields(o.DriverName)
 	if len(name) == 0 {
-		return nil
+		return nil, nil
 	}
-	return &Driver{FirstName: name[0]}
+	d := &Driver{FirstName: name[0]}
+	p, err := v.DriverPlace(o.BusinessID, o.DriverID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := v.Business(o.BusinessID)
+	if err != nil {
+		return nil, err
+	}
+	d.Latitude, d.Longitude, d.UpdatedAt = rounded(p.Latitude), rounded(p.Longitude), cloud.Stamp(p.RecordedAt, b.Location())
+	return d, nil
+}
+
+func rounded(degrees float64) *float64 {
+	x := math.Round(degrees*1000) / 1000
+	return &x
 }
 
 // stopsBefore is how many stops the driver makes before that of an order, nil

@@ -121,6 +121,8 @@ func TestDriverAndStopsBefore(t *testing.T) {
 	shown := func() map[string]any { m, _ := answerOf(t, s, cloud.Caller{}, o.Number, ""); return m }
 	m := shown()
 	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": nil, "longitude": nil, "updated_at": nil}, m["driver"])
+	w.Write(t, cloud.Changes{DriverPlaces: []cloud.DriverPlace{{AccountID: o.DriverID, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: time.Date(2026, 11, 20, 20, 20, 11, 0, time.UTC)}}})
+	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": 43.651, "longitude": -79.383, "updated_at": "2026-11-20T15:20:11-05:00"}, shown()["driver"], "to about a hundred metres")
 	require.EqualValues(t, 1, m["stops_before"], "one is done, one comes later")
 	require.NotNil(t, m["eta"])
 	for _, state := range cloud.OrderStates() {

@@ -85,7 +85,7 @@ type (
 		LogoURL *string `json:"logo_url"`
 		Phone   *string `json:"phone"`
 	}
-	// Driver is who is on the way. Where that is, is not kept.
+	// Driver is who is on the way, and where that was last.
 	Driver struct {
 		FirstName string   `json:"first_name"`
 		Latitude  *float64 `json:"latitude"`

@@ -1,0 +1,17 @@
+package cloud
+
+import "time"
+
+// DriverPlace is where a driver was last, as the driver's app says. Of two the
+// one that was recorded later is kept.
+type DriverPlace struct {
+	AccountID  AccountID  `json:"-"`
+	BusinessID BusinessID `json:"-"`
+	Latitude   float64    `json:"latitude"`
+	Longitude  float64    `json:"longitude"`
+	Accuracy   *float64   `json:"accuracy_m"` // metres; nil: not known, as below
+	Heading    *float64   `json:"heading"`    // degrees from north, clockwise
+	Speed      *float64   `json:"speed_kmh"`
+	Battery    *int       `json:"battery"` // per cent
+	RecordedAt time.Time  `json:"recorded_at"`
+}

@@ -1,0 +1,96 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Point is where a driver was at one moment.
+type Point struct {
+	Latitude   *float64 `json:"latitude" required:"true" min:"-90" max:"90"`
+	Longitude  *float64 `json:"longitude" required:"true" min:"-180" max:"180"`
+	Accuracy   *float64 `json:"accuracy_m" doc:"Metres"`
+	Heading    *float64 `json:"heading" min:"0" max:"360" doc:"Degrees from north, clockwise"`
+	Speed      *float64 `json:"speed_kmh" min:"0"`
+	Battery    *int     `json:"battery" min:"0" max:"100" doc:"Per cent"`
+	RecordedAt string   `json:"recorded_at" format:"date-time" doc:"Now when absent; a clock that is ahead counts as now"`
+}
+
+// LocateInput is where the calling driver was, in any order. Points that come
+// late are welcome: the newest counts.
+type LocateInput struct {
+	Points []Point `json:"points" required:"true" min:"1" max:"100"`
+}
+
+// LocateOutput is the answer to Locate.
+type LocateOutput struct {
+	Result   bool `json:"result"`
+	Accepted int  `json:"accepted"`
+}
+
+const maxPoints = 100
+
+// Locate takes points of the calling driver's way. Error: VALIDATION_FAILED, of
+// which none is kept.
+func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (LocateOutput, error) {
+	r, err := driver(c)
+	if err != nil {
+		return LocateOutput{}, err
+	}
+	now := s.time()
+	places, err := in.read(now)
+	if err != nil {
+		return LocateOutput{}, err
+	}
+	newest := slices.MaxFunc(places, func(a, b cloud.DriverPlace) int { return cmp.Compare(a.RecordedAt.UnixNano(), b.RecordedAt.UnixNano()) })
+	newest.AccountID, newest.BusinessID = r.driver, r.business
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		if _, err := r.person(v, r.driver); err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{newest}, Unaudited: true}, nil
+	})
+	return LocateOutput{Result: err == nil, Accepted: len(places)}, err
+}
+
+func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace, err error) {
+	f := fields{}
+	if len(in.Points) == 0 || len(in.Points) > maxPoints {
+		f.add("points", "Give 1 to 100 points.")
+		return nil, f.err()
+	}
+	for i, p := range in.Points {
+		at := "points." + strconv.Itoa(i) + "."
+		if p.Latitude == nil || p.Longitude == nil {
+			f.add(at+"latitude", "This is required.")
+			continue
+		}
+		f.coordinates(at, p.Latitude, p.Longitude)
+		f.within(at+"heading", p.Heading, 0, 360)
+		f.within(at+"speed_kmh", p.Speed, 0, 1000)
+		f.within(at+"accuracy_m", p.Accuracy, 0, 100_000)
+		if p.Battery != nil && (*p.Battery < 0 || *p.Battery > 100) {
+			f.add(at+"battery", "The value is out of range.")
+		}
+		recorded := f.moment(at+"recorded_at", p.RecordedAt, time.UTC)
+		if recorded.IsZero() || recorded.After(now) {
+			recorded = now
+		}
+		out = append(out, cloud.DriverPlace{Latitude: *p.Latitude, Longitude: *p.Longitude, Accuracy: p.Accuracy, Heading: p.Heading, Speed: p.Speed, Battery: p.Battery, RecordedAt: recorded})
+	}
+	return out, f.err()
+}
+
+// PlaceBody is where a driver was last.
+type PlaceBody struct {
+	Latitude   float64  `json:"latitude"`
+	Longitude  float64  `json:"longitude"`
+	Heading    *float64 `json:"heading"`
+	Speed      *float64 `json:"speed_kmh"`
+	RecordedAt *string  `json:"recorded_at"`
+}
