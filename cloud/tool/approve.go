@@ -13,8 +13,6 @@ import (
 	"github.com/postern-io/postern/cloud/mcp"
 )
 
-type mcpResult = mcp.Result
-
 // propose queues a call of a tool for a person to decide about. What would be
 // refused now is refused now.
 func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (any, error) {
@@ -86,10 +84,7 @@ func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.A
 	}
 	if dry {
 		f, err := u.foresee(ctx, t, given)
-		if err != nil {
-			return nil, err
-		}
-		return compact(f.body(reviewer.Language)), nil
+		return compact(f.body(reviewer.Language)), err
 	}
 	r := &running{session: u, tool: t, once: "approval/" + string(a.ID),
 		via: cloud.Via{Server: a.Server, Tool: a.Tool, Token: a.TokenName, Consent: "approval", Approval: a.ID, Reviewer: reviewer.Account.ID}}
@@ -100,8 +95,8 @@ func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.A
 	return bounded(with(compact(out), `"outcome":"`+executed+`"`), reviewer.Language)
 }
 
-// approved foresees what approving would do.
-func (cfg Config) approved(ctx context.Context, s *Service, reviewer cloud.Caller, a cloud.Approval) (foreseen, error) {
+// approving foresees what approving a call would do.
+func (s *Service) approving(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (foreseen, error) {
 	u, t, given, err := s.requester(ctx, reviewer, a)
 	if err != nil {
 		return foreseen{}, err

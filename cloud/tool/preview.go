@@ -74,7 +74,7 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 		if err != nil {
 			return foreseen{}, err
 		}
-		f, err := k.cfg.approved(ctx, k.Service, k.caller, a)
+		f, err := k.approving(ctx, k.caller, a)
 		f.tool = k.tool
 		return f, err
 	}
@@ -161,82 +161,4 @@ func (f foreseen) subject() string {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// result is an answer as the model gets it, cut to what clients take.
-func (k *call) result(out any) (*mcpResult, error) {
-	raw := json.RawMessage(compact(out))
-	if out == nil { // done, by a call whose answer is not known any more
-		raw = json.RawMessage(`{"result":true}`)
-	}
-	if _, waits := out.(pendingBody); k.tool.Writes() && k.outcome == "" && !waits {
-		raw = with(raw, `"outcome":"`+executed+`"`)
-	}
-	if k.argument {
-		raw = with(raw, `"deprecations":[{"item":"api_token argument","until":"2026-12-31"}]`)
-	}
-	raw, err := bounded(raw, k.caller.Language)
-	return &mcpResult{Structured: raw}, err
-}
-
-// with is a JSON object with one more member in front.
-func with(raw json.RawMessage, member string) json.RawMessage {
-	rest := raw[1:]
-	if len(rest) > 0 && rest[0] != '}' {
-		member += ","
-	}
-	return append([]byte("{"+member), rest...)
-}
-
-// maxResult is what one result may have, in bytes: what clients take as a rule.
-const maxResult = 96 << 10
-
-// bounded cuts the longest list of a result that is too long, and says so in it.
-func bounded(raw json.RawMessage, lang string) (json.RawMessage, error) {
-	if len(raw) <= maxResult {
-		return raw, nil
-	}
-	var all map[string]any
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.UseNumber()
-	if err := d.Decode(&all); err != nil {
-		return nil, err
-	}
-	holder, name := longest(all)
-	if holder == nil {
-		return nil, cloud.E(cloud.TooLarge, "RESULT_TOO_LARGE")
-	}
-	list := holder[name].([]any)
-	total := len(list)
-	all["truncated"] = true
-	for n := total; n > 0; { // each round keeps what fits by the average so far
-		over := len(compact(all))
-		if over <= maxResult {
-			return compact(all), nil
-		}
-		n = min(n-1, n*maxResult/over)
-		holder[name] = list[:n]
-		all["truncated_hint"] = locale.Word(lang, "tool.truncated", n, total, name)
-	}
-	return nil, cloud.E(cloud.TooLarge, "RESULT_TOO_LARGE")
-}
-
-// longest finds the list with the most bytes, at any depth of objects.
-func longest(v map[string]any) (holder map[string]any, name string) {
-	most := 0
-	var walk func(m map[string]any)
-	walk = func(m map[string]any) {
-		for k, x := range m {
-			switch x := x.(type) {
-			case map[string]any:
-				walk(x)
-			case []any:
-				if n := len(compact(x)); n > most {
-					most, holder, name = n, m, k
-				}
-			}
-		}
-	}
-	walk(v)
-	return holder, name
 }
