@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -35,8 +36,7 @@ func TestADesktopAgentNeedsOneAddress(t *testing.T) {
 			arg := fmt.Sprintf(`{"client":%q,"url":%q,"tool":"get_orders","arguments":{}}`, client, w.base+"/mcp")
 			cmd := exec.CommandContext(t.Context(), program, "login.mjs", arg)
 			cmd.Dir = dir
-			var errs strings.Builder
-			cmd.Stderr = &errs
+			cmd.Stderr = os.Stderr
 			in, err := cmd.StdinPipe()
 			require.NoError(t, err)
 			out, err := cmd.StdoutPipe()
@@ -44,13 +44,13 @@ func TestADesktopAgentNeedsOneAddress(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			said := bufio.NewReader(out)
 			page, err := said.ReadString('\n')
-			require.NoError(t, err, "%s", errs.String())
+			require.NoError(t, err)
 			require.True(t, strings.HasPrefix(page, w.base+"/oauth/authorize?"), page)
 			answer := consent(t, strings.TrimSpace(page), session.Account.Email, password, "support")
 			_, err = io.WriteString(in, answer.Encode()+"\n")
 			require.NoError(t, err)
 			raw, err := said.ReadBytes('\n')
-			require.NoError(t, err, "%s", errs.String())
+			require.NoError(t, err)
 			var got struct {
 				Result struct {
 					Structured map[string]any `json:"structuredContent"`
@@ -67,7 +67,7 @@ func TestADesktopAgentNeedsOneAddress(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			select {
 			case err := <-ended:
-				require.NoError(t, err, "%s", errs.String())
+				require.NoError(t, err)
 			case <-time.After(time.Minute):
 				t.Fatal("the client does not end")
 			}
