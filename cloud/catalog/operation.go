@@ -224,3 +224,25 @@ func (c *Catalog) Operations() []Operation { return slices.Clone(c.list) }
 
 // Find finds a row by name; nil when there is none.
 func (c *Catalog) Find(name string) *Operation { return c.byName[name] }
+
+// GraphQLField is a root field of the GraphQL schema with the operation behind
+// it. Types are as the schema spells them: [Order!]!.
+type GraphQLField struct {
+	Operation *Operation
+	Name      string
+	Mutation  bool
+	Arguments []GraphQLArgument
+	Returns   string
+	// Document asks for the field's own plain members; Variables are those of the
+	// operation's example, nil when it has none.
+	Document  string
+	Variables map[string]any
+}
+
+// GraphQLArgument is an argument of a root field.
+type GraphQLArgument struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required"`
+	Description string `json:"description"`
+}

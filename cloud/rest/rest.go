@@ -63,6 +63,9 @@ type Mount struct {
 	MaxBody int    // bytes; 0 is that of the server
 	Slow    bool   // answers may take minutes
 	Handle  fasthttp.RequestHandler
+	// Document, in place of Handle, is a document that everybody may read, by GET
+	// and HEAD, from pages of any origin.
+	Document func(q DocumentQuery) (Document, error)
 }
 
 // RequestID is the id of a request that a Mount answers.
@@ -223,6 +226,13 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		r.POST("/api/graphql", s.guarded(s.graphQL))
 	}
 	for _, m := range s.cfg.Mounts {
+		if m.Document != nil {
+			h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.document(ctx, m) })
+			r.GET(m.Path, h)
+			r.HEAD(m.Path, h)
+			r.OPTIONS(m.Path, s.guarded(preflight))
+			continue
+		}
 		r.ANY(m.Path, s.guarded(m.Handle))
 	}
 	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))

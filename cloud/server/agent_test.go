@@ -32,7 +32,9 @@ type agentWorld struct {
 
 func newAgentWorld(t *testing.T, cfg Config) *agentWorld {
 	cfg.Dir = t.TempDir()
-	cfg.Limits = catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}
+	if cfg.Limits == (catalog.Limits{}) {
+		cfg.Limits = catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}
+	}
 	cfg.ToolsPerMinute = -1
 
 	s, err := New(t.Context(), cfg)
