@@ -14,9 +14,13 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/handbook"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/tool"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // agentBody bounds a message to a tool server (mcp-wire 1).
@@ -27,6 +31,10 @@ func (s *Server) agents(approvals *approval.Service, graph *graphql.Server, vers
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.cfg.ToolsPerMinute, Log: s.log})
 	s.runTool = tools.Approved
 	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
+	if err != nil {
+		return nil, err
+	}
+	_, err = handbook.New(handbook.Config{Catalog: s.Catalog, AccountEvents: order.Events(), ProviderEvents: locker.Events(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"cloud/mcp":        {"cloud/locale", "cloud/seal"},
 	"cloud/tool":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
 	"cloud/discovery":  {"cloud", "cloud/catalog", "cloud/mcp"},
+	"cloud/handbook":   {"cloud", "cloud/catalog", "cloud/guide", "cloud/locale", "protocol/otep", "protocol/signature"},
 	"cloud/approval":   {"cloud"},
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/locale"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
