@@ -110,10 +110,12 @@ func (s *schemas) operation(o *Operation) object {
 	}
 	if o.NoToken {
 		out["security"] = []any{}
-	} else if o.Types == nil {
+	} else if !o.NeedsToken() {
 		out["security"] = []any{object{}, object{"bearer": []string{}}}
 	} else {
 		out["security"] = []any{object{"bearer": []string{}}}
+	}
+	if o.Types != nil {
 		out["x-account-types"] = accountTypes(o.Types)
 	}
 	if len(o.Scopes) > 0 {

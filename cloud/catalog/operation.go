@@ -170,6 +170,12 @@ func (o *Operation) HasBody() bool {
 	return o.raw == nil && o.upload == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 }
 
+// NeedsToken reports whether nobody in particular is turned away. What is open
+// to all and has an error of its own for bad tokens asks for one itself.
+func (o *Operation) NeedsToken() bool {
+	return !o.NoToken && (o.Types != nil || o.NoTokenCode != "")
+}
+
 // Writes reports whether the operation may change anything.
 func (o *Operation) Writes() bool { return o.Method != "GET" }
 

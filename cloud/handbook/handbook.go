@@ -86,7 +86,7 @@ func (s *Service) write(name string, v view) (string, error) {
 // words are what guides are written with.
 func (s *Service) words() template.FuncMap {
 	return template.FuncMap{
-		"op": s.line, "ops": s.lines, "request": s.request, "answer": s.answer, "codes": s.codes, "message": message, "program": program,
+		"op": s.line, "at": s.address, "ops": s.lines, "request": s.request, "answer": s.answer, "codes": s.codes, "message": message, "program": program,
 		"tools": s.cfg.Catalog.Tools, "servers": catalog.ToolServers, "profiles": catalog.Profiles, "scopes": catalog.ScopesOf, "settings": cloud.HookSettings,
 		"event": s.event, "told": s.told, "waits": s.waits, "join": strings.Join, "string": func(b []byte) string { return string(b) },
 		"add": func(a, b int) int { return a + b }, "attempts": func() []int { return []int{cloud.AccountAttempts, cloud.ProviderAttempts} },
@@ -110,12 +110,21 @@ func (s *Service) line(name string) (string, error) {
 	}
 	out := fmt.Sprintf("`%s %s`: %s", o.Method, o.Path, o.Summary)
 	switch {
-	case o.NoToken || o.Types == nil:
+	case !o.NeedsToken():
 		out += " (no token needed)"
 	case len(o.Scopes) > 0:
 		out += " (" + strings.Join(o.Scopes, ", ") + ")"
 	}
 	return out, nil
+}
+
+// address is where an operation is.
+func (s *Service) address(name string) (string, error) {
+	o, err := s.find(name)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("`%s %s`", o.Method, o.Path), nil
 }
 
 // lines are those of every operation whose name begins so.

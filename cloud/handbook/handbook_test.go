@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
@@ -182,6 +184,32 @@ func TestErrorsInTheReadersLanguage(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "VALIDATION_FAILED", e.Code)
 	require.Equal(t, languages(), e.Details["lang"])
+}
+
+// Calls to copy are what the interface takes.
+func TestQueriesOfGuides(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	graph, err := graphql.New(graphql.Config{Catalog: s.cfg.Catalog})
+	require.NoError(t, err)
+	schema := gqlparser.MustLoadSchema(&ast.Source{Input: graph.Schema()})
+	found := 0
+	for name, g := range s.guides(t, locale.English) {
+		if g.Markdown == nil {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`-d '(\{.*\})'`).FindAllStringSubmatch(*g.Markdown, -1) {
+			var body struct{ Query string }
+			require.NoError(t, json.Unmarshal([]byte(m[1]), &body), name)
+			if body.Query != "" {
+				_, list := gqlparser.LoadQuery(schema, body.Query)
+				require.Empty(t, list, name)
+				found++
+			}
+		}
+	}
+	require.Positive(t, found)
+	require.Contains(t, *s.guides(t, locale.English)["integration tracking "].Markdown, "- `POST /api/v1/otep/ingest`: Add events to the timelines of parcels\n", "who sends needs a token")
 }
 
 // Each event has its body; the list has them all with their settings.

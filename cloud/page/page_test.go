@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
@@ -27,6 +28,7 @@ import (
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 )
@@ -88,7 +90,16 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	require.NoError(t, err)
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
-	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+	describes, err := discovery.New(discovery.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools})
+	require.NoError(t, err)
+	var mounts []rest.Mount
+	for _, x := range describes.Documents() {
+		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {
+			f, err := x.Get(q.Base, q.Value)
+			return rest.Document(f), err
+		}})
+	}
+	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Mounts: mounts, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}}), f
 }

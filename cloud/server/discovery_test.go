@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -208,4 +210,41 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 		got := call("check_skill_update", fmt.Sprintf(`{"current_hash":%q}`, current))
 		require.Equal(t, []any{want, hash, w.base + "/api/ai-skill"}, []any{got["update_available"], got["hash"], got["download_url"]})
 	}
+}
+
+// Other people's tools read what is told to agents: a validator and a linter of
+// OpenAPI documents, the reference implementation of GraphQL, and a strict
+// compiler of JSON Schemas.
+func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {
+	t.Parallel()
+	const folder = "../page/browser"
+	if _, err := os.Stat(folder + "/node_modules"); err != nil {
+		if os.Getenv("POSTERN_BROWSER_TESTS") == "require" {
+			t.Fatal("node_modules is missing")
+		}
+		t.Skip("node_modules is missing (npm ci in cloud/page/browser)")
+	}
+	w := newAgentWorld(t, Config{})
+	cmd := exec.CommandContext(t.Context(), "node", "discovery.mjs", w.base)
+	cmd.Dir = folder
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	require.NoError(t, err, errs.String())
+	var found struct {
+		Operations, Queries, Schemas int
+		Lint, Faults                 []string
+	}
+	require.NoError(t, json.Unmarshal(out, &found))
+	require.Empty(t, found.Lint)
+	require.Empty(t, found.Faults)
+	require.Equal(t, len(w.s.Catalog.Operations()), found.Operations)
+	fields := 0
+	for _, o := range w.s.Catalog.Operations() {
+		if o.GraphQL != nil {
+			fields++
+		}
+	}
+	require.Equal(t, fields, found.Queries)
+	require.Equal(t, 4*(len(w.s.Catalog.Tools("operations"))+len(w.s.Catalog.Tools("developer"))), found.Schemas)
 }
