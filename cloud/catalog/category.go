@@ -46,18 +46,6 @@ func (c *Catalog) Categories(server string) []Category {
 
 func (t *Tool) on(server string) bool { return server == "" || slices.Contains(t.Servers, server) }
 
-// Purpose is what a tool does, in the first sentence of its description;
-// WhenToUse is the rest of it.
-func (t *Tool) Purpose() string   { first, _ := t.sentences(); return first }
-func (t *Tool) WhenToUse() string { _, rest := t.sentences(); return rest }
-
-func (t *Tool) sentences() (first, rest string) {
-	if before, after, ok := strings.Cut(t.Description, ". "); ok {
-		return before + ".", after
-	}
-	return t.Description, ""
-}
-
 // maxRelated bounds what is shown beside a tool.
 const maxRelated = 8
 

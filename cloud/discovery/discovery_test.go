@@ -22,6 +22,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
@@ -223,7 +224,7 @@ func TestOpenAPIWithHints(t *testing.T) {
 			if len(behind) > 0 {
 				require.Equal(t, behind[0].Category, x["x-ai-category"])
 				require.NotEmpty(t, x["x-ai-related"])
-				require.Contains(t, x["x-ai-when-to-use"], behind[0].WhenToUse())
+				require.Contains(t, x["x-ai-when-to-use"], behind[0].Description)
 			}
 			for _, r := range names(x["x-ai-related"]) {
 				require.True(t, slices.ContainsFunc(w.catalog.Tools(""), func(t *catalog.Tool) bool { return t.Name == r }), r)
@@ -306,7 +307,7 @@ func TestGraphQLOperations(t *testing.T) {
 		require.ElementsMatch(t, []string{"purpose", "when_to_use", "risk", "scopes", "confirm", "side_effects", "related", "example"}, slices.Collect(maps.Keys(hints)))
 		example := hints["example"].(map[string]any)
 		query := example["query"].(string)
-		doc, err := gqlparser.LoadQuery(schema, query)
+		doc, err := gqlparser.LoadQueryWithRules(schema, query, rules.NewDefaultRules())
 		require.Empty(t, err, query)
 		op := doc.Operations[0]
 		require.Equal(t, x["kind"], string(op.Operation))

@@ -248,3 +248,48 @@ func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {
 	require.Equal(t, fields, found.Queries)
 	require.Equal(t, 4*(len(w.s.Catalog.Tools("operations"))+len(w.s.Catalog.Tools("developer"))), found.Schemas)
 }
+
+// The commands of the skill file do what it says: the deployment is recognised,
+// a person gets a key without showing a password, and the calls of the test
+// answer with it.
+func TestCommandsOfTheSkillFile(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	for _, program := range []string{"curl", "python3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed")
+		}
+	}
+	w := agentWorldOf(t, Config{}, true)
+	skill := string(w.ask("GET", w.base+"/api/ai-skill").raw)
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(skill, -1) {
+		blocks = append(blocks, m[1])
+	}
+	require.Len(t, blocks, 4)
+	run := func(block, input string, env ...string) string {
+		t.Helper()
+		block = strings.ReplaceAll(strings.ReplaceAll(block, `"BASE/`, `"`+w.base+"/"), "BASE=https://…", "BASE="+w.base)
+		cmd := exec.CommandContext(t.Context(), shell, "-c", "set -eo pipefail\n"+block)
+		cmd.Env, cmd.Stdin = append(os.Environ(), env...), strings.NewReader(input)
+		out, err := cmd.Output()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	require.Contains(t, run(blocks[0], ""), `"name":"Postern"`)
+	made := run(blocks[1], w.box.Admin.Email+"\n"+w.box.Admin.Password+"\n")
+	require.NotContains(t, made, w.box.Admin.Password)
+	var key struct {
+		Token string                   `json:"token"`
+		Key   struct{ Profile string } `json:"api_key"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimSpace(made)), &key), made)
+	require.Equal(t, "ops-readonly", key.Key.Profile)
+	tested := run(blocks[2], "", "POSTERN_TOKEN="+key.Token)
+	require.Contains(t, tested, `"authenticated":true`)
+	require.Contains(t, tested, "TRACKING_NOT_FOUND")
+	require.Contains(t, run(blocks[3], ""), `"hash":`)
+}
