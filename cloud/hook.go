@@ -49,6 +49,15 @@ type WebhookSettings struct {
 	Off             bool // nothing goes to this level's addresses
 }
 
+// HookEvent is a kind of event that receivers may be told of.
+type HookEvent struct {
+	Name     string
+	Settings []string // of the account channel, that name who is told; nil: those of a provider
+	// Sample is the body of one that was sent, in JSON, with times and ids of
+	// nobody.
+	Sample []byte
+}
+
 // HookURL is an address in a setting.
 type HookURL struct {
 	EndpointID EndpointID `json:"endpoint_id"`

@@ -24,6 +24,12 @@ const (
 	ChannelAccount = "account"
 )
 
+// Attempts of a delivery by itself, the first one included (webhooks 4).
+const (
+	AccountAttempts  = 6
+	ProviderAttempts = 8
+)
+
 // OutboxState is where one delivery of an event to one receiver stands.
 type OutboxState string
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,7 +16,11 @@ var inBraces = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // OpenAPI is the description of the REST addresses (OpenAPI 3.1), as JSON. base
 // is the server's own address. The result is the same for the same table.
-func (c *Catalog) OpenAPI(base, version string) []byte {
+func (c *Catalog) OpenAPI(base, version string) []byte { return c.Annotated(base, version, nil) }
+
+// Annotated is OpenAPI with further members of each operation; also nil adds
+// none.
+func (c *Catalog) Annotated(base, version string, also func(o *Operation) map[string]any) []byte {
 	s := newSchemas()
 	paths := object{}
 	for i := range c.list {
@@ -25,7 +30,11 @@ func (c *Catalog) OpenAPI(base, version string) []byte {
 			item = object{}
 			paths[o.Path] = item
 		}
-		item[strings.ToLower(o.Method)] = s.operation(o)
+		described := s.operation(o)
+		if also != nil {
+			maps.Copy(described, also(o))
+		}
+		item[strings.ToLower(o.Method)] = described
 	}
 	s.list["Error"] = errorSchema()
 	areas := make([]any, len(tags))
@@ -101,10 +110,12 @@ func (s *schemas) operation(o *Operation) object {
 	}
 	if o.NoToken {
 		out["security"] = []any{}
-	} else if o.Types == nil {
+	} else if !o.NeedsToken() {
 		out["security"] = []any{object{}, object{"bearer": []string{}}}
 	} else {
 		out["security"] = []any{object{"bearer": []string{}}}
+	}
+	if o.Types != nil {
 		out["x-account-types"] = accountTypes(o.Types)
 	}
 	if len(o.Scopes) > 0 {
@@ -200,7 +211,7 @@ func (s *schemas) body(o *Operation) object {
 		}
 		media := object{"schema": schema}
 		if o.Example != nil {
-			media["example"] = shown(o.Example)
+			media["example"] = o.Worked()
 		}
 		content["application/json"] = media
 		required = s.requires(schema)
@@ -218,9 +229,13 @@ func (s *schemas) requires(schema object) bool {
 	return schema["required"] != nil
 }
 
-// shown is an example without what it does not set.
-func shown(example any) any {
-	b, err := json.Marshal(example)
+// Worked is the operation's example without what it does not set; nil when it
+// has none.
+func (o *Operation) Worked() any {
+	if o.Example == nil {
+		return nil
+	}
+	b, err := json.Marshal(o.Example)
 	if err != nil {
 		panic("catalog: an example has no encoding: " + err.Error())
 	}

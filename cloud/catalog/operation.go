@@ -170,6 +170,12 @@ func (o *Operation) HasBody() bool {
 	return o.raw == nil && o.upload == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 }
 
+// NeedsToken reports whether nobody in particular is turned away. What is open
+// to all and has an error of its own for bad tokens asks for one itself.
+func (o *Operation) NeedsToken() bool {
+	return !o.NoToken && (o.Types != nil || o.NoTokenCode != "")
+}
+
 // Writes reports whether the operation may change anything.
 func (o *Operation) Writes() bool { return o.Method != "GET" }
 
@@ -224,3 +230,25 @@ func (c *Catalog) Operations() []Operation { return slices.Clone(c.list) }
 
 // Find finds a row by name; nil when there is none.
 func (c *Catalog) Find(name string) *Operation { return c.byName[name] }
+
+// GraphQLField is a root field of the GraphQL schema with the operation behind
+// it. Types are as the schema spells them: [Order!]!.
+type GraphQLField struct {
+	Operation *Operation
+	Name      string
+	Mutation  bool
+	Arguments []GraphQLArgument
+	Returns   string
+	// Document asks for the field's own plain members; Variables are those of the
+	// operation's example, nil when it has none.
+	Document  string
+	Variables map[string]any
+}
+
+// GraphQLArgument is an argument of a root field.
+type GraphQLArgument struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required"`
+	Description string `json:"description"`
+}

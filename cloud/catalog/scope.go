@@ -2,20 +2,53 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
 
 // areas are what scopes are about. Each has a read and a write scope, but for
 // those of settings, which only has write.
-var areas = []string{"orders", "approvals", "routes", "drivers", "webhooks", "storage", "labels", "uniorder", "customer_shipping", "wms", "datasets", "alliance",
-	"address", "analytics", "lockers", "chat", "handoff", "boards"}
+var areas = []struct{ name, about string }{
+	{"orders", "orders, their tracking and proofs"},
+	{"approvals", "writes of agents that wait for a person"},
+	{"routes", "routes and their stops"},
+	{"drivers", "drivers"},
+	{"webhooks", "who is told of events, and the log of it"},
+	{"storage", "things kept in lockers"},
+	{"labels", "carriers' labels and rates"},
+	{"uniorder", "orders across services"},
+	{"customer_shipping", "shipping by customers"},
+	{"wms", "warehouses"},
+	{"datasets", "sets of data"},
+	{"alliance", "work for other businesses"},
+	{"address", "addresses"},
+	{"analytics", "figures"},
+	{"lockers", "cabinets, compartments and deliveries into them"},
+	{"chat", "talk about orders"},
+	{"handoff", "goods handed from one to another"},
+	{"boards", "route boards"},
+}
+
+// AboutScope says in a few words what a scope lets one do.
+func AboutScope(scope string) string {
+	if scope == "settings:write" {
+		return "Read and change accounts and settings of the business"
+	}
+	area, verb, _ := strings.Cut(scope, ":")
+	for _, a := range areas {
+		if a.name == area {
+			return map[string]string{"read": "Read ", "write": "Read and change "}[verb] + a.about
+		}
+	}
+	return ""
+}
 
 // Scopes lists every scope by name.
 func Scopes() []string {
 	out := []string{"settings:write"}
 	for _, a := range areas {
-		out = append(out, a+":read", a+":write")
+		out = append(out, a.name+":read", a.name+":write")
 	}
 	slices.Sort(out)
 	return out

@@ -16,6 +16,20 @@ const (
 	DeveloperServer  = "developer"  // for those who build on the interface
 )
 
+// ToolServer is a server of tools as it is found.
+type ToolServer struct {
+	ID, Name, Audience string
+	Path               string // behind the deployment's address
+}
+
+// ToolServers are both of them.
+func ToolServers() []ToolServer {
+	return []ToolServer{
+		{OperationsServer, "Operations tools", "People who run a delivery business, and their agents", "/api/mcp"},
+		{DeveloperServer, "Developer tools", "People who build on the interface, and their agents", "/api/mcp/developer"},
+	}
+}
+
 // Effect is what a tool does to what is there, for clients that ask their users
 // by it. The zero value follows the risk: low reads, high ends something.
 type Effect uint8
@@ -151,6 +165,18 @@ func Pick(answer any, path ...string) (any, bool) {
 	return v, true
 }
 
+// Behind are the tools that an operation names and that are there, in the order
+// in which they were declared.
+func (c *Catalog) Behind(o *Operation) []*Tool {
+	var out []*Tool
+	for _, t := range c.tools {
+		if slices.Contains(o.Tools, t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // Public reports whether nobody in particular may call the tool.
 func (t *Tool) Public() bool { return len(t.Scopes) == 0 }
 
@@ -175,6 +201,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 	for _, t := range list {
 		if !toolName.MatchString(t.Name) || t.Title == "" || t.Description == "" || t.Category == "" || len(t.Servers) == 0 {
 			panic("catalog: the tool " + t.Name + " is not declared in full")
+		}
+		if !knownCategory(t.Category) {
+			panic("catalog: the tool " + t.Name + " is of no category")
 		}
 		if t.Operation != "" {
 			o := c.byName[t.Operation]
@@ -207,11 +236,12 @@ func (c *Catalog) AddTools(list ...Tool) {
 	}
 }
 
-// Tools lists the tools of a server in the order in which they were declared.
+// Tools lists the tools of a server in the order in which they were declared;
+// "" is any server.
 func (c *Catalog) Tools(server string) []*Tool {
 	var out []*Tool
 	for _, t := range c.tools {
-		if slices.Contains(t.Servers, server) {
+		if t.on(server) {
 			out = append(out, t)
 		}
 	}

@@ -48,7 +48,7 @@ func (s *schemas) form(o *Operation) object {
 	schema["properties"], schema["required"] = properties, append([]string{"file"}, required...)
 	media := object{"schema": schema}
 	if o.Example != nil {
-		example, _ := shown(o.Example).(object)
+		example, _ := o.Worked().(object)
 		example["file"] = "(the bytes of the file)"
 		media["example"] = example
 	}

@@ -234,9 +234,6 @@ const (
 	EventPickupCodeChanged  = "locker_delivery.pickup_code_changed"
 )
 
-// providerAttempts is the first attempt and seven more.
-const providerAttempts = 8
-
 // tell writes one event of a delivery for those of its provider's endpoints
 // that want it. Codes are in it: it goes to the partner that made the delivery
 // and to nobody else.
@@ -274,7 +271,7 @@ func (s *Service) tell(v cloud.View, ch *cloud.Changes, event string, at time.Ti
 			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
 		}
 		w.Deliveries = append(w.Deliveries, cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: e.ID, BusinessID: d.BusinessID,
-			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: providerAttempts, NextAt: w.Event.CreatedAt, CreatedAt: w.Event.CreatedAt})
+			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.ProviderAttempts, NextAt: w.Event.CreatedAt, CreatedAt: w.Event.CreatedAt})
 	}
 	ch.Outbox = append(ch.Outbox, w)
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
@@ -28,6 +29,7 @@ import (
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 )
@@ -92,6 +94,14 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	var mounts []rest.Mount
 	for _, r := range cfg.Agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
+	}
+	describes, err := discovery.New(discovery.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools})
+	require.NoError(t, err)
+	for _, x := range describes.Documents() {
+		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {
+			f, err := x.Get(q.Base, q.Value)
+			return rest.Document(f), err
+		}})
 	}
 	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Mounts: mounts, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))

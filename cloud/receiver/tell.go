@@ -11,9 +11,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// accountAttempts is the first attempt and five more.
-const accountAttempts = 6
-
 // envelope is the body of every event of the account channel.
 type envelope struct {
 	EventID    string           `json:"event_id"`
@@ -197,7 +194,7 @@ func (t *teller) tell(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
 		}
 		w.Deliveries = append(w.Deliveries, cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: x.endpoint, BusinessID: e.BusinessID,
-			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: accountAttempts, NextAt: t.now, CreatedAt: t.now, Setting: x.setting, CustomerID: x.customer})
+			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.AccountAttempts, NextAt: t.now, CreatedAt: t.now, Setting: x.setting, CustomerID: x.customer})
 	}
 	return w, nil
 }

@@ -66,6 +66,9 @@ type Mount struct {
 	// TooLarge answers a request whose body is over MaxBody and was not read.
 	// nil: as everywhere.
 	TooLarge fasthttp.RequestHandler
+	// Document, in place of Handle, is a document that everybody may read, by GET
+	// and HEAD, from pages of any origin.
+	Document func(q DocumentQuery) (Document, error)
 }
 
 // RequestID is the id of a request that a Mount answers.
@@ -226,6 +229,13 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		r.POST("/api/graphql", s.guarded(s.graphQL))
 	}
 	for _, m := range s.cfg.Mounts {
+		if m.Document != nil {
+			h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.document(ctx, m) })
+			r.GET(m.Path, h)
+			r.HEAD(m.Path, h)
+			r.OPTIONS(m.Path, s.guarded(preflight))
+			continue
+		}
 		r.ANY(m.Path, s.guarded(m.Handle))
 	}
 	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))

@@ -5,17 +5,23 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/handbook"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/tool"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // agentBody bounds a message to a tool server (mcp-wire 1).
@@ -25,25 +31,45 @@ const agentBody = 4 << 20
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.cfg.ToolsPerMinute, Log: s.log})
 	s.runTool = tools.Approved
+	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
+	if err != nil {
+		return nil, err
+	}
+	_, err = handbook.New(handbook.Config{Catalog: s.Catalog, AccountEvents: order.Events(), ProviderEvents: locker.Events(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	if err != nil {
+		return nil, err
+	}
 	failures := prometheus.NewCounter(prometheus.CounterOpts{Name: "postern_mcp_internal_errors_total", Help: "Messages to the tool servers that were answered with an internal error."})
 	s.Metrics.MustRegister(failures)
 	var public []string
 	if s.cfg.BaseURL != "" {
 		public = []string{oauth.Canonical(s.cfg.BaseURL)}
 	}
-	var mounts []rest.Mount
-	for _, x := range []struct{ server, title, path string }{{catalog.OperationsServer, "Operations tools", "/mcp"}, {catalog.DeveloperServer, "Developer tools", "/mcp/developer"}} {
-		engine, err := mcp.New(mcp.Config{Name: "postern-" + x.server, Title: "Postern: " + x.title, Version: version, Instructions: tool.Instructions(x.server), Tools: tools.Tools(x.server),
-			Key: s.Keys.agents(x.server), Admit: tools.Admit(x.server), Public: public, Origins: s.cfg.Origins, RequestID: rest.RequestID, Log: s.log, Failures: failures})
+	mounts := documented(describes)
+	for _, x := range catalog.ToolServers() {
+		engine, err := mcp.New(mcp.Config{Name: "postern-" + x.ID, Title: "Postern: " + x.Name, Version: version, Instructions: tool.Instructions(x.ID), Tools: tools.Tools(x.ID),
+			Key: s.Keys.agents(x.ID), Admit: tools.Admit(x.ID), Public: public, Origins: s.cfg.Origins, RequestID: rest.RequestID, Log: s.log, Failures: failures})
 		if err != nil {
 			return nil, err
 		}
 		s.engines = append(s.engines, engine)
-		for _, path := range []string{x.path, "/api" + x.path} {
+		for _, path := range []string{x.Path, strings.TrimPrefix(x.Path, "/api")} {
 			mounts = append(mounts, rest.Mount{Path: path, MaxBody: agentBody, Slow: true, Handle: engine.Handle, TooLarge: engine.TooLarge})
 		}
 	}
 	return mounts, nil
+}
+
+// documented mounts what programs read to find out what there is.
+func documented(d *discovery.Service) []rest.Mount {
+	var mounts []rest.Mount
+	for _, x := range d.Documents() {
+		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {
+			f, err := x.Get(q.Base, q.Value)
+			return rest.Document(f), err
+		}})
+	}
+	return mounts
 }
 
 // agents seals what a tool server gives its callers to bring back.

@@ -50,6 +50,9 @@ func TestOfficialClientsOfTheRealServers(t *testing.T) {
 	arguments := map[string]map[string]any{
 		"track_package": {"tracking_number": number}, "otep_tracking": {"tracking_number": number}, "get_otep_tracking": {"tracking_number": number},
 		"validate_otep_payload": {"payload": map[string]any{"otep_version": "1.0"}},
+		"get_api_endpoints":     {"tag": "Tracking", "include_schemas": true}, "get_graphql_operations": {"kind": "query", "include_sdl": true}, "check_skill_update": {"current_hash": "00000000000000000000000000000000"},
+		"get_integration_guide": {"topic": "auth", "language": "go"}, "get_otep_guide": {"section": "examples"}, "get_webhook_guide": {"event": "order.created", "lang": "fr"},
+		"verify_webhook_signature": {"scheme": "signature", "raw_body": "{}", "secret": "0123456789abcdef", "signature": "00"},
 	}
 	for _, client := range mcptest.Clients {
 		t.Run(client, func(t *testing.T) {

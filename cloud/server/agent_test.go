@@ -30,14 +30,19 @@ type agentWorld struct {
 	base string
 }
 
-func newAgentWorld(t *testing.T, cfg Config) *agentWorld {
+func newAgentWorld(t *testing.T, cfg Config) *agentWorld { return agentWorldOf(t, cfg, false) }
+
+// agentWorldOf is one where people may have passwords, which takes time.
+func agentWorldOf(t *testing.T, cfg Config, passwords bool) *agentWorld {
 	cfg.Dir = t.TempDir()
-	cfg.Limits = catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}
+	if cfg.Limits == (catalog.Limits{}) {
+		cfg.Limits = catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}
+	}
 	cfg.ToolsPerMinute = -1
 
 	s, err := New(t.Context(), cfg)
 	require.NoError(t, err)
-	box, err := s.Sandbox(t.Context(), SandboxConfig{})
+	box, err := s.Sandbox(t.Context(), SandboxConfig{Passwords: passwords})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -152,6 +152,9 @@ func (k *call) check(ctx context.Context) error {
 func (u *session) wrong(ctx context.Context, problems []catalog.Problem) error {
 	var lines []string
 	for _, p := range problems {
+		if secret(p.Argument) && p.Got != "" {
+			p.Got = "***"
+		}
 		text := locale.Word(u.caller.Language, "tool.wrong."+p.Rule, p.Argument, p.Got, p.Want)
 		switch p.Rule {
 		case "date":
@@ -177,13 +180,23 @@ func without(raw json.RawMessage, name string) json.RawMessage {
 	return compact(all)
 }
 
+func scalar(v any) bool {
+	switch v.(type) {
+	case json.Number, bool:
+		return true
+	}
+	return false
+}
+
 // masked are arguments as logs have them: which there are, and those that name
 // things.
 func masked(g catalog.Given) map[string]any {
 	out := map[string]any{}
 	for name, v := range g {
-		switch v.(type) {
-		case json.Number, bool:
+		switch {
+		case secret(name):
+			out[name] = "…"
+		case scalar(v):
 			out[name] = v
 		default:
 			if out[name] = "…"; slices.Contains([]string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}, name) {

@@ -117,8 +117,12 @@ func (s *Service) capabilities(ctx context.Context, a catalog.Agent, given catal
 		out.Scopes = []string{}
 	}
 	total, available := 0, 0
-	if want := given.Text("category"); want != "" && !slices.Contains(s.Categories(u.server), want) {
-		return nil, u.wrong(ctx, []catalog.Problem{{Argument: "category", Rule: "enum", Got: want, Want: strings.Join(s.Categories(u.server), ", ")}})
+	var there []string
+	for _, c := range s.cfg.Catalog.Categories(u.server) {
+		there = append(there, c.Name)
+	}
+	if want := given.Text("category"); want != "" && !slices.Contains(there, want) {
+		return nil, u.wrong(ctx, []catalog.Problem{{Argument: "category", Rule: "enum", Got: want, Want: strings.Join(there, ", ")}})
 	}
 	for _, t := range s.cfg.Catalog.Tools(u.server) {
 		x := ability{Name: t.Name, Category: t.Category, Risk: string(t.Risk), Scopes: append([]string{}, t.Scopes...), Confirm: t.Confirm, Reason: cloud.OrNull(u.unavailable(ctx, t))}
@@ -150,16 +154,6 @@ func (u *session) unavailable(ctx context.Context, t *catalog.Tool) string {
 		return "MODULE_DISABLED"
 	}
 	return ""
-}
-
-// Categories are those of a server's tools, sorted.
-func (s *Service) Categories(server string) []string {
-	var out []string
-	for _, t := range s.cfg.Catalog.Tools(server) {
-		out = append(out, t.Category)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // Instructions help a model to use a server well (mcp-wire 3.5).

@@ -62,6 +62,8 @@ var allowed = map[string][]string{
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/object", "cloud/order", "cloud/receiver", "cloud/route", "cloud/tracking"},
 	"cloud/mcp":        {"cloud/locale", "cloud/seal"},
 	"cloud/tool":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
+	"cloud/discovery":  {"cloud", "cloud/catalog", "cloud/mcp"},
+	"cloud/handbook":   {"cloud", "cloud/catalog", "cloud/guide", "cloud/locale", "protocol/otep", "protocol/signature"},
 	"cloud/approval":   {"cloud"},
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
