@@ -20,7 +20,7 @@ func (s *Service) own() []catalog.Tool {
 			}}
 	}
 	return []catalog.Tool{
-		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers of the few that you need.", `
+		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers, ten a page at most.", `
 			tag text · one interface area
 			keyword text
 			method GET|POST|PUT|PATCH|DELETE
@@ -113,6 +113,10 @@ type describedOperation struct {
 	Responses    map[string]any
 }
 
+// maxWithSchemas is how many endpoints a page has at most together with the
+// types that they refer to: what fits a tool's result.
+const maxWithSchemas = 10
+
 func (s *Service) endpoints(base string, given catalog.Given) (any, error) {
 	file := s.once(base, pathOpenAPI, func() File { return plain(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON) })
 	var d described
@@ -130,6 +134,9 @@ func (s *Service) endpoints(base string, given catalog.Given) (any, error) {
 	}
 	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
 	out := endpointsBody{Result: true, Total: len(all), Page: given.Int("page", 1), PerPage: given.Int("per_page", 20), Document: base + pathOpenAPI}
+	if schemas {
+		out.PerPage = min(out.PerPage, maxWithSchemas)
+	}
 	from := min((out.Page-1)*out.PerPage, int64(len(all)))
 	if out.Page > int64(len(all)) { // the product may be too large to have
 		from = int64(len(all))

@@ -96,6 +96,9 @@ func TestGuidesNameWhatThereIs(t *testing.T) {
 		for name, g := range s.guides(t, lang) {
 			require.True(t, g.Result, name)
 			require.True(t, (g.Markdown != nil) != (g.Data != nil), name)
+			whole, err := json.Marshal(g)
+			require.NoError(t, err)
+			require.Less(t, len(whole), 96<<10, "%s is more than a tool's result may have", name)
 			if g.Data != nil {
 				require.True(t, json.Valid(g.Data), name)
 				continue

@@ -43,7 +43,9 @@ func TestDocsShowEveryOperation(t *testing.T) {
 			require.Contains(t, shown, `<code class="at">`+op.Path+"</code>")
 			require.Contains(t, shown, escaped(op.Summary))
 			require.Contains(t, shown, locale.Value(l.Code, "risk", string(op.Risk)))
-			if op.Types == nil {
+			if op.Types == nil && op.NeedsToken() {
+				require.Contains(t, shown, "<dd>"+escaped(locale.Word(l.Code, "docs.token"))+"</dd>")
+			} else if op.Types == nil {
 				require.Contains(t, shown, escaped(locale.Word(l.Code, map[bool]string{true: "docs.open", false: "docs.anyone"}[op.NoToken])))
 			}
 			for _, typ := range op.Types {

@@ -193,6 +193,17 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 	for _, m := range refs {
 		require.Contains(t, got["schemas"], m[1], "what is referred to is there")
 	}
+	rows := 0
+	for page := 1; ; page++ { // with schemas a page is as long as fits
+		got := call("get_api_endpoints", fmt.Sprintf(`{"include_schemas":true,"per_page":200,"page":%d}`, page))
+		require.Equal(t, 10.0, got["per_page"])
+		require.NotContains(t, got, "truncated")
+		if len(got["endpoints"].([]any)) == 0 {
+			break
+		}
+		rows += len(got["endpoints"].([]any))
+	}
+	require.Equal(t, all, rows)
 	auth := map[string]string{}
 	for _, word := range []string{"login", "tracking/{", "user/me"} {
 		for _, x := range call("get_api_endpoints", fmt.Sprintf(`{"keyword":%q}`, word))["endpoints"].([]any) {
