@@ -171,13 +171,13 @@ func code(err error) string {
 
 // entry is what an approval should be, told in plain words.
 type entry struct {
-	id        cloud.ApprovalID
-	by        cloud.AccountID
-	expires   time.Time
-	status    string    // as it is stored
-	claimed   time.Time // zero: not
-	reviewer  cloud.AccountID
-	ran, over bool // over: its answer is told
+	id       cloud.ApprovalID
+	by       cloud.AccountID
+	expires  time.Time
+	status   string    // as it is stored
+	claimed  time.Time // zero: not
+	reviewer cloud.AccountID
+	ran      bool
 }
 
 func (e *entry) shows(now time.Time) string {

@@ -188,8 +188,8 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 	if op == nil || name == "" && len(doc.Operations) > 1 {
 		return refuse("BAD_REQUEST", "The document has no operation of this name; give operationName.")
 	}
-	if err := bounded(doc, op); err != nil {
-		return result{Errors: []failed{{Message: err.Error(), Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}}}, true
+	if over := bounded(doc, op); over != "" {
+		return result{Errors: []failed{{Message: over, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}}}, true
 	}
 	vars, err := validator.VariableValues(s.schema, op, p.Variables)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
 		return nil
 	}
 	op := doc.Operations.ForName(name)
-	if op == nil || op.Operation != ast.Mutation || bounded(doc, op) != nil {
+	if op == nil || op.Operation != ast.Mutation || bounded(doc, op) != "" {
 		return nil
 	}
 	open := map[string]bool{}
@@ -273,16 +273,17 @@ func (s *Server) extensions(q Request, e *cloud.Error) map[string]any {
 	return x
 }
 
-// bounded holds an operation to depth and count of fields.
-func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) error {
+// bounded holds an operation to depth and count of fields: what to say of one
+// that has more, "" of others.
+func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) string {
 	var fields, roots int
-	var walk func(set ast.SelectionSet, depth int, open map[string]bool) error
-	walk = func(set ast.SelectionSet, depth int, open map[string]bool) error {
+	var walk func(set ast.SelectionSet, depth int, open map[string]bool) string
+	walk = func(set ast.SelectionSet, depth int, open map[string]bool) string {
 		if depth > MaxDepth {
-			return errors.New("The query is nested too deeply: at most 10 levels.") //nolint:staticcheck // shown to people
+			return "The query is nested too deeply: at most 10 levels."
 		}
 		for _, sel := range set {
-			var err error
+			over := ""
 			switch sel := sel.(type) {
 			case *ast.Field:
 				if depth == 1 {
@@ -292,24 +293,24 @@ func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) error {
 					continue // introspection
 				}
 				fields++
-				err = walk(sel.SelectionSet, depth+1, open)
+				over = walk(sel.SelectionSet, depth+1, open)
 			case *ast.InlineFragment:
-				err = walk(sel.SelectionSet, depth, open)
+				over = walk(sel.SelectionSet, depth, open)
 			case *ast.FragmentSpread:
 				if f := doc.Fragments.ForName(sel.Name); f != nil && !open[sel.Name] {
 					open[sel.Name] = true
-					err = walk(f.SelectionSet, depth, open)
+					over = walk(f.SelectionSet, depth, open)
 					delete(open, sel.Name)
 				}
 			}
-			if err != nil {
-				return err
+			if over != "" {
+				return over
 			}
 			if fields > MaxFields || roots > MaxRoots {
-				return errors.New("The query asks for too much at once: at most 200 fields and 10 operations.") //nolint:staticcheck // shown to people
+				return "The query asks for too much at once: at most 200 fields and 10 operations."
 			}
 		}
-		return nil
+		return ""
 	}
 	return walk(op.SelectionSet, 1, map[string]bool{})
 }

@@ -25,7 +25,6 @@ type field struct {
 type writer struct {
 	types map[string]string // name → body of the definition
 	named map[reflect.Type]string
-	out   strings.Builder
 }
 
 // build makes the schema of a table, and the operations behind its root fields.

@@ -96,7 +96,7 @@ func (w *world) body(x cloud.OutboxWork) (b body) {
 func (w *world) heard(id cloud.OrderID) (names []string, codes string) {
 	w.t.Helper()
 	type at struct {
-		when, code string
+		code string
 	}
 	var told []at
 	for _, x := range w.log(cloud.AccountLog{ReferenceType: "order", ReferenceID: fmt.Sprint(id)}) {

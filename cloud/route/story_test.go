@@ -89,14 +89,6 @@ func (w *world) held(id cloud.OrderID, broker cloud.Caller) {
 	w.write(&cloud.Changes{Orders: []cloud.Order{o}})
 }
 
-func (w *world) settings(change func(*cloud.Settings)) {
-	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
-		b, err := v.Business(42)
-		change(&b.Settings)
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
-	}))
-}
-
 // open makes a route with orders, and a driver unless it is nobody.
 func (w *world) open(c, driver cloud.Caller, ids ...cloud.OrderID) cloud.RouteID {
 	w.t.Helper()

@@ -180,7 +180,7 @@ func TestAWriteIsApprovedAndDoneOnce(t *testing.T) {
 	admin, staff := []string{"Authorization", w.box.Admin.Token}, []string{"Authorization", w.box.Staff.Token}
 	id := w.order("P-1")
 	agent := []string{"Authorization", w.key(w.box.Staff.Token, "ops-readonly")}
-	r := w.good("propose_write", fmt.Sprintf(`{"tool":"cancel_order","arguments":{"order_ref":"P-1","reason":"twice"},"reason":"The customer wrote twice","expires_in_hours":5}`), agent...)
+	r := w.good("propose_write", `{"tool":"cancel_order","arguments":{"order_ref":"P-1","reason":"twice"},"reason":"The customer wrote twice","expires_in_hours":5}`, agent...)
 	require.Equal(t, "pending_approval", r["outcome"])
 	which := fmt.Sprintf(`{"approval_id":%q,"confirm":true}`, r["approval_id"])
 

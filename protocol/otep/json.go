@@ -243,7 +243,7 @@ func (v value) whole() (int64, bool) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}
-	if bytes.IndexAny(v, ".eE") < 0 {
+	if !bytes.ContainsAny(v, ".eE") {
 		return 0, false
 	}
 	f, ok := v.number()

@@ -96,14 +96,11 @@ func routes(t *testing.T, db *store.DB) {
 		if r.IntN(4) > 0 {
 			f.Status = cloud.RouteStatuses[r.IntN(len(cloud.RouteStatuses))]
 		}
-		var want []cloud.Route
-		for _, x := range sorted(all, func(x cloud.Route) bool {
+		want := slices.Clone(sorted(all, func(x cloud.Route) bool {
 			s, _ := stops(x)
 			return x.BusinessID == f.BusinessID && (f.BrokerID == 0 || x.BrokerID == f.BrokerID) && (f.DriverID == 0 || x.DriverID == f.DriverID) &&
 				(f.DateFrom == "" || x.Date >= f.DateFrom) && (f.DateTo == "" || x.Date <= f.DateTo) && (f.Status == "" || x.Status(s) == f.Status)
-		}) {
-			want = append(want, x)
-		}
+		}))
 		slices.SortStableFunc(want, func(a, b cloud.Route) int {
 			switch f.Page.Sort {
 			case "date":
