@@ -190,10 +190,25 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 		l.tell(stop.BeforeCode, m.source, "", w.at, w.now)
 	}
 	w.trigger, w.reason = t, cmp.Or(reason, to.State().Reason)
-	w.enter(to, operation, note)
+	w.enter(w.resumed(to), operation, note)
 	w.trigger, w.reason = "", ""
 	w.unstop(t)
 	return nil
+}
+
+// resumed is the status in which an order that was stopped comes back to its
+// route: the route may have got a driver meanwhile, or lost the one it had.
+func (w *work) resumed(to cloud.OrderStatus) cloud.OrderStatus {
+	p := w.o.Paused
+	switch {
+	case w.o.Status != cloud.OrderIntercepted || p == nil || p.RouteID == 0 || !slices.Contains(planned, to):
+		return to
+	case p.DriverID == 0:
+		return cloud.OrderRoutePlanned
+	case to == cloud.OrderRoutePlanned:
+		return cloud.OrderDriverAssigned
+	}
+	return to
 }
 
 // tells is the code that a move writes, or silent.

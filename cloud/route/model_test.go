@@ -413,6 +413,11 @@ func (p *player) play(x *run, m *parcel) (what, got, want string) {
 			m.status, m.stopped = m.stopped, 0
 			if b := m.back; b != nil {
 				m.on, m.at, m.driver, m.was, m.back = b.on, b.at, b.driver, b.was, nil
+				if m.on != nil && planned(m.status) && m.driver == 0 {
+					m.status = 10 // the route lost its driver meanwhile
+				} else if m.on != nil && m.status == 10 {
+					m.status = 11 // or got one
+				}
 				if m.at != nil {
 					m.at.state = map[bool]string{true: "failed", false: "pending"}[in(m.status, 22, 43)]
 					if m.status == 21 {

@@ -586,3 +586,32 @@ func TestTakingOff(t *testing.T) {
 		require.Equal(t, "planned: pending", w.stops(next))
 	})
 }
+
+// An order that was stopped comes back to its route as the route is now: without
+// a driver when that was taken off, with one when it got one.
+func TestAStoppedOrderComesBackToTheRouteAsItIs(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		none, driver := cloud.AccountID(0), w.driver.Account.ID
+		for _, x := range []struct {
+			first, then *cloud.AccountID
+			want        cloud.OrderStatus
+		}{{&driver, &none, cloud.OrderRoutePlanned}, {&none, &driver, cloud.OrderDriverAssigned}, {&driver, &driver, cloud.OrderDriverAssigned}} {
+			id, r := w.create(cloud.DeliveryOrder), w.open(w.staff, cloud.Caller{})
+			_, err := w.routes.Add(ctx, w.staff, route.OrdersInput{RouteID: r, OrderIDs: []cloud.OrderID{id}})
+			require.NoError(t, err)
+			set := func(d *cloud.AccountID) {
+				_, err := w.routes.Edit(ctx, w.staff, route.EditInput{RouteID: r, RouteInput: route.RouteInput{DriverID: d}})
+				require.NoError(t, err)
+			}
+			set(x.first)
+			out, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: id, Outcome: "hold_at_warehouse"})
+			require.NoError(t, err)
+			set(x.then)
+			_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: out.Interception.ID})
+			require.NoError(t, err)
+			o := w.order(id)
+			require.Equal(t, []any{x.want, *x.then, r}, []any{o.Status, o.DriverID, o.RouteID})
+		}
+	})
+}
