@@ -74,7 +74,7 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 	if err != nil {
 		return d, err
 	}
-	defer cn.Close()
+	defer func() { _ = bare(cn.Conn).Close() }() // a goodbye would wait for who does not read
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
 		return d, err
@@ -97,4 +97,12 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 		return Document{}, ErrTooLarge
 	}
 	return d, nil
+}
+
+// bare is the connection below TLS.
+func bare(c net.Conn) net.Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c
 }
