@@ -173,7 +173,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Devices.SetSender(s.Broker)
-	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })

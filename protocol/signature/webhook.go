@@ -147,7 +147,7 @@ type Header func(name string) string
 // secrets: signature, timestamp and, when it is sent, content digest.
 func VerifyProvider(h Header, body []byte, now time.Time, secrets ...[]byte) error {
 	at, id := h(HeaderTimestamp), h(HeaderDeliveryID)
-	if !plainID(id) {
+	if !PlainID(id) {
 		return fmt.Errorf("%w: %s", ErrMissing, HeaderDeliveryID)
 	}
 	if err := fresh(HeaderTimestamp, at, now); err != nil {
@@ -220,7 +220,7 @@ func VerifyStandardAsymmetric(h Header, body []byte, now time.Time, keys ...ed25
 
 func standardHead(h Header, now time.Time) (id, at string, err error) {
 	id, at = h(HeaderStandardID), h(HeaderStandardTimestamp)
-	if !plainID(id) {
+	if !PlainID(id) {
 		return "", "", fmt.Errorf("%w: %s", ErrMissing, HeaderStandardID)
 	}
 	return id, at, fresh(HeaderStandardTimestamp, at, now)
@@ -297,9 +297,9 @@ func fresh(name, value string, now time.Time) error {
 	return nil
 }
 
-// plainID reports whether an id can stand in a signed text: the separators
-// cannot be part of it.
-func plainID(id string) bool {
+// PlainID reports whether an id can stand in a signed text: 1 to 64 of A-Z, a-z,
+// 0-9, _ and -, so that the separators cannot be part of it.
+func PlainID(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false
 	}

@@ -20,12 +20,13 @@ const module = "github.com/postern-io/postern/"
 // allowed lists what each package may import of this module. A name ending in
 // "/..." stands for everything below it.
 var allowed = map[string][]string{
-	"protocol/otep":      {},
-	"protocol/wire":      {},
-	"protocol/topic":     {},
-	"protocol/lockbus":   {},
-	"protocol/signature": {"protocol/wire"},
-	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
+	"protocol/otep":       {},
+	"protocol/wire":       {},
+	"protocol/topic":      {},
+	"protocol/lockbus":    {},
+	"protocol/signature":  {"protocol/wire"},
+	"protocol/cloudevent": {},
+	"protocol/passcode":   {"protocol/topic", "protocol/wire"},
 
 	"edge":        {"protocol/wire"},
 	"edge/locker": {"edge", "protocol/wire"},
@@ -43,7 +44,7 @@ var allowed = map[string][]string{
 	"cloud/auth":       {"cloud", "cloud/limit"},
 	"cloud/limit":      {},
 	"cloud/object":     {"cloud"},
-	"cloud/receiver":   {"cloud"},
+	"cloud/receiver":   {"cloud", "protocol/signature"},
 	"cloud/app":        {"cloud"},
 	"cloud/account":    {"cloud", "cloud/auth", "protocol/otep"},
 	"cloud/locale":     {"cloud", "protocol/otep"},
@@ -55,7 +56,7 @@ var allowed = map[string][]string{
 	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/trace":      {"cloud", "cloud/projection", "protocol/otep"},
-	"cloud/webhook":    {"cloud", "protocol/signature"},
+	"cloud/webhook":    {"cloud", "protocol/cloudevent", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
@@ -120,7 +121,7 @@ func TestProgramsHoldNoTestTools(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/cloud", module+"cmd/edge", module+"cmd/firmware-sim").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), module+"cloud/rest\n")
-	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid"} {
+	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/"} {
 		require.NotContains(t, string(out), tool)
 	}
 }
