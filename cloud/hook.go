@@ -73,6 +73,24 @@ type WebhookSettings struct {
 	Off                           bool // nothing goes to this level's addresses
 }
 
+// HookEvent is a kind of event that receivers may be told of.
+type HookEvent struct {
+	Name   string // order.created
+	Family string // of events that belong together; a line of the event catalogue
+	About  string // when it is sent
+	// Settings of the account channel, that name who is told; nil: those of a
+	// provider are.
+	Settings      []string
+	ReferenceType string
+	Prefix        string // of the event's id
+	Data          any    // a value of the type of the member data
+	// Envelope is a value of the type of the whole body; nil: it is that of the
+	// account channel.
+	Envelope any
+	// Sample is a complete body, in JSON, of an order and people that are made up.
+	Sample []byte
+}
+
 // HookURL is an address in a setting.
 type HookURL struct {
 	EndpointID EndpointID `json:"endpoint_id"`

@@ -265,7 +265,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 		}
 		w.did(actDelete.by(c), w.o.Status, "", nil)
 		w.ch.DroppedOrders = []cloud.OrderKey{{BusinessID: w.o.BusinessID, ID: w.o.ID}}
-		w.tell(eventDeleted, fmt.Sprint("ODE-", w.o.ID), []string{cloud.HookOrderDeleted}, (*telling).deleted)
+		w.tell(eventDeleted, fmt.Sprint("ODE-", w.o.ID), (*telling).deleted)
 		return nil
 	})
 	return Done{Result: err == nil}, err

@@ -44,14 +44,13 @@ type step struct {
 
 // tell adds an event about the order. fill makes its data from the order as it
 // is at the end of the decision.
-func (w *work) tell(event, id string, settings []string, fill func(t *telling) (any, error)) {
-	w.tells = append(w.tells, pending{event, id, settings, fill})
+func (w *work) tell(event, id string, fill func(t *telling) (any, error)) {
+	w.tells = append(w.tells, pending{event, id, fill})
 }
 
 // pending is an event that the end of the decision makes.
 type pending struct {
 	event, id string
-	settings  []string
 	fill      func(t *telling) (any, error)
 }
 
@@ -72,7 +71,7 @@ func (w *work) told() error {
 	}
 	events := make([]cloud.AccountEvent, len(w.tells))
 	for i, p := range w.tells {
-		events[i] = cloud.AccountEvent{BusinessID: w.o.BusinessID, CustomerID: w.o.CustomerID, Settings: p.settings, Event: p.event, ID: p.id,
+		events[i] = cloud.AccountEvent{BusinessID: w.o.BusinessID, CustomerID: w.o.CustomerID, Settings: settingsOf(p.event), Event: p.event, ID: p.id,
 			ReferenceType: "order", ReferenceID: fmt.Sprint(w.o.ID), OccurredAt: w.now,
 			Data: func(number int64, customer bool) (any, error) {
 				t := telling{w: w, number: number, customer: customer}
@@ -111,7 +110,7 @@ const (
 // tellMade tells of an order that this decision made.
 func (w *work) tellMade() {
 	if len(w.steps) > 0 && w.steps[0].before == 0 {
-		w.tell(eventCreated, fmt.Sprint("OCR-", w.o.ID), []string{cloud.HookOrderCreate}, (*telling).created)
+		w.tell(eventCreated, fmt.Sprint("OCR-", w.o.ID), (*telling).created)
 	}
 }
 
@@ -121,14 +120,14 @@ func (w *work) tellStep(s step) {
 	if s.before == 0 || s.before == s.after {
 		return
 	}
-	w.tell(eventStatus, "OSC-", []string{cloud.HookStatusChange}, func(t *telling) (any, error) { return t.statusChange(s) })
+	w.tell(eventStatus, "OSC-", func(t *telling) (any, error) { return t.statusChange(s) })
 	for _, name := range lifecycle(s) {
 		w.live(name, s)
 	}
 }
 
 func (w *work) live(name string, s step) {
-	w.tell(eventLifecycle+name, "OLE-", []string{cloud.HookOrderLifecycle}, func(t *telling) (any, error) { return t.lifecycle(name, s) })
+	w.tell(eventLifecycle+name, "OLE-", func(t *telling) (any, error) { return t.lifecycle(name, s) })
 }
 
 // Lifecycle events, behind "order.".
@@ -192,7 +191,7 @@ func (w *work) tellStop() {
 	}
 	say := func(status string, i cloud.Interception) {
 		was := w.stopWas
-		w.tell(eventStop+status, "OIE-", []string{cloud.HookIntercept}, func(t *telling) (any, error) { return t.interception(status, was, i) })
+		w.tell(eventStop+status, "OIE-", func(t *telling) (any, error) { return t.interception(status, was, i) })
 	}
 	if w.stopWas == "" { // asked for in this decision
 		asked := *w.stop
@@ -206,18 +205,18 @@ func (w *work) tellStop() {
 
 // tellTracking tells of an event of the timeline.
 func (w *work) tellTracking(e otep.Event) {
-	w.tell(eventTracking, "TRE-", []string{cloud.HookTrackingEvent}, func(t *telling) (any, error) { return t.tracking(e) })
+	w.tell(eventTracking, "TRE-", func(t *telling) (any, error) { return t.tracking(e) })
 }
 
 // tellProof tells of a proof file that was added, updated or removed.
 func (w *work) tellProof(action string, f cloud.ProofFile) {
-	w.tell(eventProof, "PFU-", []string{cloud.HookProofFiles, cloud.HookTrackingEvent}, func(t *telling) (any, error) { return t.proof(action, f) })
+	w.tell(eventProof, "PFU-", func(t *telling) (any, error) { return t.proof(action, f) })
 }
 
 // refuse tells that a cancellation was refused, and gives the refusal.
 func (w *work) refuse(err *cloud.Error) {
 	w.refusal = err
-	w.tell(eventRefused, "OCF-", []string{cloud.HookCancelFailed}, (*telling).refused)
+	w.tell(eventRefused, "OCF-", (*telling).refused)
 }
 
 // whyNot is why an order cannot be cancelled.

@@ -52,7 +52,7 @@ func (s *Service) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, er
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return cloud.AccountEvent{}, err
 	}
-	return cloud.AccountEvent{BusinessID: j.BusinessID, CustomerID: asCustomer(a), Settings: []string{cloud.HookPostback}, Endpoint: j.Postback, Event: eventBatch,
+	return cloud.AccountEvent{BusinessID: j.BusinessID, CustomerID: asCustomer(a), Settings: settingsOf(eventBatch), Endpoint: j.Postback, Event: eventBatch,
 		ID: "OBP-" + j.ID, ReferenceType: "batch", ReferenceID: j.ID, OccurredAt: j.FinishedAt,
 		Data: func(int64, bool) (any, error) { return batchEnded(v, j) }}, nil
 }

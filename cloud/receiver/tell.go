@@ -11,11 +11,13 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// accountAttempts is the first attempt and five more.
-const accountAttempts = 6
+// Retries are the attempts of the account channel after the first.
+const Retries = 5
 
-// envelope is the body of every event of the account channel.
-type envelope struct {
+const accountAttempts = 1 + Retries
+
+// Envelope is the body of every event of the account channel.
+type Envelope struct {
 	EventID    string           `json:"event_id"`
 	Event      string           `json:"event"`
 	APIVersion string           `json:"api_version"`
@@ -172,7 +174,7 @@ func (t *teller) tell(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 	if err != nil {
 		return w, err
 	}
-	body := envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
+	body := Envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
 		CustomerID: cloud.OrNull(e.CustomerID)}
 	var number int64
 	if strings.HasSuffix(e.ID, "-") {

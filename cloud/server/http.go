@@ -71,6 +71,11 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build tool servers: %w", err)
 	}
+	described, err := asyncAPI(s.cfg.BaseURL, version)
+	if err != nil {
+		return fmt.Errorf("describe webhooks: %w", err)
+	}
+	mounts = append(mounts, described)
 	for _, r := range s.agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}

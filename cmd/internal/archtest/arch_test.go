@@ -59,6 +59,7 @@ var allowed = map[string][]string{
 	"cloud/webhook":    {"cloud", "protocol/cloudevent", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
+	"cloud/asyncapi":   {"cloud", "cloud/catalog", "protocol/signature"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/locker", "cloud/object", "cloud/order", "cloud/receiver", "cloud/route", "cloud/tracking"},
 	"cloud/mcp":        {"cloud/locale", "cloud/seal"},

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/asyncapi"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/webhook"
+)
+
+// HookEvents are all that receivers may be told of.
+func HookEvents() []cloud.HookEvent { return slices.Concat(order.Events(), locker.Events()) }
+
+// asyncAPI serves the description of what is sent. It is for everybody.
+func asyncAPI(base, version string) (rest.Mount, error) {
+	doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
+		Retries: map[string]int{cloud.ChannelAccount: receiver.Retries, cloud.ChannelLocker: len(webhook.Waits())}})
+	if err != nil {
+		return rest.Mount{}, err
+	}
+	sum := sha256.Sum256(doc)
+	return rest.Mount{Path: asyncapi.Path, Handle: document(doc, hex.EncodeToString(sum[:12]))}, nil
+}
+
+// document answers with a JSON document that does not change.
+func document(doc []byte, tag string) fasthttp.RequestHandler {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(doc) // into memory
+	_ = z.Close()
+	return func(ctx *fasthttp.RequestCtx) {
+		h := &ctx.Response.Header
+		h.Set("Access-Control-Allow-Origin", "*")
+		switch string(ctx.Method()) {
+		case fasthttp.MethodGet, fasthttp.MethodHead:
+		case fasthttp.MethodOptions:
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+			h.Set("Access-Control-Allow-Headers", "If-None-Match")
+			h.Set("Access-Control-Max-Age", "86400")
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			return
+		default:
+			h.Set("Allow", "GET, HEAD, OPTIONS")
+			ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
+			return
+		}
+		h.Set("Access-Control-Expose-Headers", "ETag")
+		h.Set("Cache-Control", "public, max-age=300")
+		h.Set("Vary", "Accept-Encoding")
+		body, etag := doc, `"`+tag+`"`
+		if ctx.Request.Header.HasAcceptEncoding("gzip") {
+			body, etag = packed.Bytes(), `"`+tag+`-gzip"`
+		}
+		h.Set("ETag", etag)
+		if held := string(ctx.Request.Header.Peek("If-None-Match")); held == "*" || strings.Contains(held, `"`+tag) {
+			ctx.SetStatusCode(fasthttp.StatusNotModified)
+			return
+		}
+		if len(body) != len(doc) {
+			h.Set("Content-Encoding", "gzip")
+		}
+		ctx.SetContentType("application/json")
+		ctx.SetBody(body)
+	}
+}
