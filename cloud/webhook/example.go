@@ -3,26 +3,39 @@ package webhook
 import (
 	"crypto/ed25519"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
 
-// Example is what would go out for an event with its sample as the body, to a
-// receiver of a format and signature that has the secret: the headers, one a
-// line, and the body. The Ed25519 key is that of a seed of zeros.
+// Example is what would go out for an event of an order or delivery with its
+// sample as the body, to a receiver of a format and signature that has the
+// secret: the headers, one a line, and the body. The Ed25519 key is that of a
+// seed of zeros.
 func Example(base string, e cloud.HookEvent, sample []byte, format, signature, secret string, at time.Time) (head, body string, err error) {
 	t := &Target{TLS: true, Host: "hooks.example.com", Port: 443, Path: "/postern"}
 	var envelope struct {
 		ID         string    `json:"event_id"`
 		OccurredAt time.Time `json:"occurred_at"`
+		Data       struct {
+			Order struct {
+				ID int64 `json:"order_id"`
+			}
+			Delivery struct {
+				Number string `json:"delivery_number"`
+			}
+		}
 	}
 	if err := json.Unmarshal(sample, &envelope); err != nil {
 		return "", "", err
 	}
 	id := envelope.ID
-	_, reference, _ := strings.Cut(id, "-")
+	reference := envelope.Data.Delivery.Number
+	if reference == "" {
+		reference = strconv.FormatInt(envelope.Data.Order.ID, 10)
+	}
 	w := &cloud.OutboxWork{
 		Event:    cloud.OutboxEvent{EventID: id, Event: e.Name, BusinessID: 42, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType, ReferenceID: reference, OccurredAt: envelope.OccurredAt, Body: sample},
 		Delivery: cloud.OutboxDelivery{WebhookID: id},

@@ -2,16 +2,21 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/asyncapi"
+	"github.com/postern-io/postern/cloud/hookguide"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -32,6 +37,36 @@ func asyncAPI(base, version string) (rest.Mount, error) {
 	sum := sha256.Sum256(doc)
 	return rest.Mount{Path: asyncapi.Path, Handle: document(doc, hex.EncodeToString(sum[:12]))}, nil
 }
+
+// HookGuide is the guide for receivers, with requests as they would go out. base
+// is the deployment's address; "" is an example.
+func HookGuide(base string) (*hookguide.Guide, error) {
+	base = cmp.Or(base, "https://api.example.com")
+	c := hookguide.Config{Base: base, Events: HookEvents(), Account: webhook.Waits()[:receiver.Retries], Provider: webhook.Waits()}
+	for _, x := range []struct{ name, event, format, signature string }{
+		{cloud.FormatNative, "order.status_change", "", ""}, {cloud.FormatBinary, "order.status_change", cloud.FormatBinary, ""}, {cloud.FormatStructured, "order.status_change", cloud.FormatStructured, ""},
+		{cloud.SignatureStandard, "order.status_change", "", cloud.SignatureStandard}, {cloud.SignatureAsymmetric, "order.status_change", "", cloud.SignatureAsymmetric},
+		{cloud.ChannelLocker, "locker_delivery.picked_up", "", ""},
+	} {
+		i := slices.IndexFunc(c.Events, func(e cloud.HookEvent) bool { return e.Name == x.event })
+		if i < 0 {
+			return nil, fmt.Errorf("write an example: there is no event %s", x.event)
+		}
+		var body bytes.Buffer
+		if err := json.Compact(&body, c.Events[i].Sample); err != nil {
+			return nil, fmt.Errorf("read the sample of %s: %w", x.event, err)
+		}
+		head, sent, err := webhook.Example(base, c.Events[i], body.Bytes(), x.format, x.signature, exampleSecret, time.Unix(1795216320, 0))
+		if err != nil {
+			return nil, fmt.Errorf("write an example of %s: %w", x.name, err)
+		}
+		c.Requests = append(c.Requests, hookguide.Request{Name: x.name, Head: head, Body: sent})
+	}
+	return hookguide.New(c)
+}
+
+// exampleSecret signs the examples of the guide.
+const exampleSecret = "0123456789abcdef0123456789abcdef"
 
 // document answers with a JSON document that does not change.
 func document(doc []byte, tag string) fasthttp.RequestHandler {
