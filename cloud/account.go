@@ -137,6 +137,9 @@ type Endpoint struct {
 	Secret         []byte   // encrypted at rest by the store's sealer
 	SecretNext     []byte   // during a rotation
 	NextUntil      time.Time
+	Format         string // one of HookFormats, "" is native
+	Signature      string // one of HookSignatures, "" is native
+	SigningKey     []byte // seed of the Ed25519 key, encrypted at rest
 	Enabled        bool
 	Status         string // healthy, degraded, paused, gone
 	StatusSince    time.Time

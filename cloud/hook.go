@@ -16,13 +16,14 @@ const (
 	HookOrderDeleted   = "order_deleted_webhook_url"
 	HookCancelFailed   = "order_cancel_failed_webhook_url"
 	HookIntercept      = "order_intercept_webhook_url"
+	HookDeviceOrder    = "device_order_webhook_url"
 	HookOrderLifecycle = "order_lifecycle_webhook_url"
 )
 
 // HookSettings lists them in the order in which they are shown.
 func HookSettings() []string {
 	return []string{HookOrderCreate, HookStatusChange, HookTrackingEvent, HookPostback, HookProofFiles, HookOrderDeleted, HookCancelFailed, HookIntercept,
-		HookOrderLifecycle}
+		HookDeviceOrder, HookOrderLifecycle}
 }
 
 // Kinds of endpoints of the account channel.
@@ -30,6 +31,28 @@ const (
 	AccountEndpoint  = "account"  // stands in settings
 	PostbackEndpoint = "postback" // was given with one batch
 )
+
+// Formats of what goes to an endpoint.
+const (
+	FormatNative     = "native"
+	FormatBinary     = "ce_binary"     // attributes of CloudEvents in headers
+	FormatStructured = "ce_structured" // a CloudEvent around the body
+)
+
+// HookFormats lists them.
+func HookFormats() []string { return []string{FormatNative, FormatBinary, FormatStructured} }
+
+// Signatures of what goes to an endpoint, beside those of its channel.
+const (
+	SignatureNative     = "native" // none
+	SignatureStandard   = "standard_webhooks"
+	SignatureAsymmetric = "standard_webhooks_v1a" // with an Ed25519 signature too
+)
+
+// HookSignatures lists them.
+func HookSignatures() []string {
+	return []string{SignatureNative, SignatureStandard, SignatureAsymmetric}
+}
 
 // WebhookSettings are the receivers of one level: of a business, or of one of
 // its customers in place of the business's.
@@ -43,18 +66,28 @@ type WebhookSettings struct {
 	// URLs are by setting. A setting that is missing is not set; one without
 	// addresses is told to nobody.
 	URLs map[string][]HookURL
-	// LifecycleEvents narrow order_lifecycle_webhook_url: names, of which the
-	// last character may be a star. nil: not set.
-	LifecycleEvents []string
-	Off             bool // nothing goes to this level's addresses
+	// LifecycleEvents narrow order_lifecycle_webhook_url, DeviceEvents
+	// device_order_webhook_url: names, of which the last character may be a star.
+	// nil: not set.
+	LifecycleEvents, DeviceEvents []string
+	Off                           bool // nothing goes to this level's addresses
 }
 
 // HookEvent is a kind of event that receivers may be told of.
 type HookEvent struct {
-	Name     string
-	Settings []string // of the account channel, that name who is told; nil: those of a provider
-	// Sample is the body of one that was sent, in JSON, with times and ids of
-	// nobody.
+	Name   string // order.created
+	Family string // of events that belong together; a line of the event catalogue
+	About  string // when it is sent
+	// Settings of the account channel, that name who is told; nil: those of a
+	// provider are.
+	Settings      []string
+	ReferenceType string
+	Prefix        string // of the event's id
+	Data          any    // a value of the type of the member data
+	// Envelope is a value of the type of the whole body; nil: it is that of the
+	// account channel.
+	Envelope any
+	// Sample is a complete body, in JSON, of an order and people that are made up.
 	Sample []byte
 }
 

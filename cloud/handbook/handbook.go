@@ -26,9 +26,9 @@ import (
 // Config is what New needs.
 type Config struct {
 	Catalog *catalog.Catalog
-	// AccountEvents are those that businesses and customers may be told of,
-	// ProviderEvents those of providers.
-	AccountEvents, ProviderEvents []cloud.HookEvent
+	// Events are all that receivers may be told of: those with settings are for
+	// businesses and customers, the others for providers.
+	Events []cloud.HookEvent
 	// Waits are the sender's, after the first, second, … failed attempt.
 	Waits []time.Duration
 	// Fields are the root fields of the GraphQL schema.
@@ -75,7 +75,7 @@ type view struct {
 
 // write writes one guide.
 func (s *Service) write(name string, v view) (string, error) {
-	v.Account, v.Provider, v.Fields, v.Versions = s.cfg.AccountEvents, s.cfg.ProviderEvents, s.cfg.Fields, s.cfg.Versions
+	v.Account, v.Provider, v.Fields, v.Versions = s.events(true), s.events(false), s.cfg.Fields, s.cfg.Versions
 	var b bytes.Buffer
 	if err := s.text.ExecuteTemplate(&b, name+".md", v); err != nil {
 		return "", fmt.Errorf("write the guide %s: %w", name, err)
@@ -211,7 +211,7 @@ func program(name, language string) (string, error) {
 // told are the events that a setting tells.
 func (s *Service) told(setting string) []string {
 	var out []string
-	for _, e := range s.cfg.AccountEvents {
+	for _, e := range s.events(true) {
 		if slices.Contains(e.Settings, setting) {
 			out = append(out, e.Name)
 		}
@@ -221,11 +221,9 @@ func (s *Service) told(setting string) []string {
 
 // event finds an event by name; nil when there is none.
 func (s *Service) event(name string) *cloud.HookEvent {
-	for _, list := range [][]cloud.HookEvent{s.cfg.AccountEvents, s.cfg.ProviderEvents} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
+	for i := range s.cfg.Events {
+		if s.cfg.Events[i].Name == name {
+			return &s.cfg.Events[i]
 		}
 	}
 	return nil
@@ -248,6 +246,16 @@ func languages() []string {
 	var out []string
 	for _, l := range locale.All() {
 		out = append(out, l.Code)
+	}
+	return out
+}
+
+// events are those of the account channel, or those of providers.
+func (s *Service) events(account bool) (out []cloud.HookEvent) {
+	for _, e := range s.cfg.Events {
+		if (len(e.Settings) > 0) == account {
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func real(t *testing.T) *Service {
 	tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
 	_, err = discovery.New(discovery.Config{Catalog: c})
 	require.NoError(t, err)
-	s, err := New(Config{Catalog: c, AccountEvents: order.Events(), ProviderEvents: locker.Events(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	s, err := New(Config{Catalog: c, Events: slices.Concat(order.Events(), locker.Events()), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	require.NoError(t, err)
 	return s
 }

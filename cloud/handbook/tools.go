@@ -96,7 +96,7 @@ func (s *Service) webhooks(c cloud.Caller, given catalog.Given) (any, error) {
 	if name := given.Text("event"); name != "" {
 		if v.Event = s.event(name); v.Event == nil {
 			var names []string
-			for _, e := range slices.Concat(s.cfg.AccountEvents, s.cfg.ProviderEvents) {
+			for _, e := range s.cfg.Events {
 				names = append(names, e.Name)
 			}
 			return nil, unknown("event", names)

@@ -6,6 +6,7 @@ import "maps"
 var words = func() map[string]texts {
 	all := maps.Clone(pages)
 	maps.Copy(all, guide)
+	maps.Copy(all, hookWords)
 	maps.Copy(all, docs)
 	maps.Copy(all, tools)
 	maps.Copy(all, approvals)

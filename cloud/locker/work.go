@@ -43,6 +43,8 @@ type Work struct {
 	presents   map[uint]*cloud.DoorPresent
 	codeRows   map[cloud.DeliveryID][]*cloud.CodeRow
 	news       []cloud.LockerNews
+	status     map[any]string // of registry rows, by pointer, as last noted
+	registry   []registryNews
 	listed     bool         // the code list has grown
 	changed    map[any]bool // rows to be written, by pointer
 }
@@ -64,7 +66,7 @@ func (s *Service) Begin(v cloud.View, d cloud.Device, received time.Time) *Work 
 	return &Work{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
 		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
 		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
-		presents: map[uint]*cloud.DoorPresent{}, codeRows: map[cloud.DeliveryID][]*cloud.CodeRow{}, changed: map[any]bool{}}
+		presents: map[uint]*cloud.DoorPresent{}, codeRows: map[cloud.DeliveryID][]*cloud.CodeRow{}, status: map[any]string{}, changed: map[any]bool{}}
 }
 
 // Apply takes one record. A problem is a fault of the record, which then
@@ -165,16 +167,26 @@ func (w *Work) deviceOrders(id cloud.DeliveryID) ([]*cloud.DeviceOrder, error) {
 	out := make([]*cloud.DeviceOrder, len(rows))
 	for i := range rows {
 		out[i] = &rows[i]
+		w.status[out[i]] = rows[i].Status
 	}
 	w.orders[id] = out
 	return out, nil
 }
 
 func (w *Work) exception(source string) (*cloud.Exception, error) {
-	return read(w.exceptions, source, func() (cloud.Exception, error) { return w.v.ExceptionBySource(w.device.ID, source) })
+	_, known := w.exceptions[source]
+	e, err := read(w.exceptions, source, func() (cloud.Exception, error) { return w.v.ExceptionBySource(w.device.ID, source) })
+	if !known && e != nil {
+		w.status[e] = e.Status
+	}
+	return e, err
 }
 
-func (w *Work) touch(row any) { w.changed[row] = true }
+// touch says that a row was changed.
+func (w *Work) touch(row any) {
+	w.changed[row] = true
+	w.noteStatus(row)
+}
 
 // present changes the present of a door, where records may.
 func (w *Work) present(door uint) *cloud.DoorPresent {
@@ -247,6 +259,9 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	}
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
+	if err := w.tellAccounts(ch); err != nil {
+		return err
+	}
 	return w.tellOrders(ch)
 }
 

@@ -33,7 +33,7 @@ type RowResult struct {
 	StatusID *cloud.OrderStatus  `json:"order_status_id"`
 	Code     *string             `json:"code"`
 	Message  *string             `json:"message"` // in the language of who asked
-	Errors   map[string][]string `json:"errors"`
+	Errors   map[string][]string `json:"errors" null:"true"`
 }
 
 const (

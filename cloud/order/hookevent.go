@@ -1,61 +1,78 @@
 package order
 
 import (
-	"embed"
-	"fmt"
-	"strings"
+	_ "embed"
+	"encoding/json"
+	"slices"
 
 	"github.com/postern-io/postern/cloud"
 )
 
-// settingsOf are the settings whose receivers hear of an event.
-func settingsOf(event string) []string {
-	switch event {
-	case eventCreated:
-		return []string{cloud.HookOrderCreate}
-	case eventStatus:
-		return []string{cloud.HookStatusChange}
-	case eventDeleted:
-		return []string{cloud.HookOrderDeleted}
-	case eventRefused:
-		return []string{cloud.HookCancelFailed}
-	case eventBatch:
-		return []string{cloud.HookPostback}
-	case eventTracking:
-		return []string{cloud.HookTrackingEvent}
-	case eventProof:
-		return []string{cloud.HookProofFiles, cloud.HookTrackingEvent}
-	}
-	if strings.HasPrefix(event, eventStop) {
-		return []string{cloud.HookIntercept}
-	}
-	return []string{cloud.HookOrderLifecycle}
+// hookEvents are the events of orders: what they are about and whom they are for.
+var hookEvents = []cloud.HookEvent{
+	{Name: eventCreated, Family: "orders", Settings: []string{cloud.HookOrderCreate}, Prefix: "OCR-", Data: hookCreated{},
+		About: "A delivery order came into being, by whatever way. Not sent for a row of a batch to who is told of the whole batch."},
+	{Name: eventStatus, Family: "orders", Settings: []string{cloud.HookStatusChange}, Prefix: "OSC-", Data: hookStatus{}, About: "The status of an order changed; one event for each change."},
+	{Name: eventDeleted, Family: "orders", Settings: []string{cloud.HookOrderDeleted}, Prefix: "ODE-", Data: hookDeleted{}, About: "An order was deleted for good."},
+	{Name: eventRefused, Family: "orders", Settings: []string{cloud.HookCancelFailed}, Prefix: "OCF-", Data: hookRefused{}, About: "Somebody tried to cancel an order and was refused; code says why."},
+	{Name: eventBatch, Family: "orders", Settings: []string{cloud.HookPostback}, ReferenceType: "batch", Prefix: "OBP-", Data: hookBatch{},
+		About: "A batch of orders was worked through; the address may also be given with the batch."},
+	{Name: eventTracking, Family: "tracking", Settings: []string{cloud.HookTrackingEvent}, Prefix: "TRE-", Data: hookTracking{},
+		About: "The timeline of an order has a new event; those of pickup and delivery carry what proves them."},
+	{Name: eventProof, Family: "tracking", Settings: []string{cloud.HookProofFiles, cloud.HookTrackingEvent}, Prefix: "PFU-", Data: hookProof{},
+		About: "A photo or signature was added, replaced or removed; one event for each file."},
+	stop(cloud.InterceptionRequested, "Somebody asked to intercept an order."),
+	stop(cloud.InterceptionInForce, "An order is intercepted now."),
+	stop(cloud.InterceptionHeld, "The packages of an intercepted order are at a warehouse."),
+	stop(cloud.InterceptionExecuted, "What was asked for with an interception was done."),
+	stop(cloud.InterceptionWithdrawn, "An interception was taken back; the order goes on."),
+	stop(cloud.InterceptionRejected, "An interception was refused; the order stays as it is."),
+	stop(cloud.InterceptionFailed, "An interception could not be carried out."),
+	live(liveAssigned, "An order got a driver."),
+	live(liveUnassigned, "An order lost its driver."),
+	live(liveAccepted, "A driver accepted an order."),
+	live(liveDeclined, "A driver declined an order."),
+	live("pickup_started", "A driver is on the way to pick up an order."),
+	live("picked_up", "An order was picked up."),
+	live("out_for_delivery", "An order is on the way to its recipient."),
+	live("delivered", "An order was delivered."),
+	live(liveFailed, "A delivery was tried and failed; follow_up says what comes next."),
+	live(liveCancelled, "An order was cancelled."),
+	live("ready_for_pickup", "An order is ready to be picked up."),
 }
 
-// bodies are those that tests hold against what is sent; times and random ids
-// are left blank in them.
-//
-//go:embed events/*.json
-var bodies embed.FS
+func stop(status, about string) cloud.HookEvent {
+	return cloud.HookEvent{Name: eventStop + status, Family: "interception", Settings: []string{cloud.HookIntercept}, Prefix: "OIE-", Data: hookStop{}, About: about}
+}
 
-var blanks = strings.NewReplacer("<time>", "2026-11-20T18:12:00-05:00", "<date>", "2026-11-27", `"<n>"`, "810234", "<n>", "810234", "<id>", "0f2d6c1e8d0e4c399d0a6f1b2a3c4d5e")
+func live(name, about string) cloud.HookEvent {
+	return cloud.HookEvent{Name: eventLifecycle + name, Family: "lifecycle", Settings: []string{cloud.HookOrderLifecycle}, Prefix: "OLE-", Data: hookLife{}, About: about}
+}
 
-// Events are those that businesses and customers may be told of, by name.
-func Events() []cloud.HookEvent {
-	files, err := bodies.ReadDir("events")
-	if err != nil {
-		panic(fmt.Sprint("order: embedded events: ", err))
+// settingsOf are the settings that name who is told of an event.
+func settingsOf(event string) []string {
+	i := slices.IndexFunc(hookEvents, func(e cloud.HookEvent) bool { return e.Name == event })
+	if i < 0 {
+		panic("order: " + event + " is no event") // the names are our own
 	}
-	var out []cloud.HookEvent
-	for _, f := range files {
-		raw, err := bodies.ReadFile("events/" + f.Name())
-		if err != nil {
-			panic(fmt.Sprint("order: embedded events: ", err))
+	return hookEvents[i].Settings
+}
+
+//go:embed samples.json
+var samples []byte
+
+// Events are those that businesses and customers may be told of.
+func Events() []cloud.HookEvent {
+	var bodies map[string]json.RawMessage
+	if err := json.Unmarshal(samples, &bodies); err != nil {
+		panic("order: embedded samples: " + err.Error())
+	}
+	out := slices.Clone(hookEvents)
+	for i := range out {
+		if out[i].ReferenceType == "" {
+			out[i].ReferenceType = "order"
 		}
-		name := strings.TrimSuffix(f.Name(), ".json")
-		if text := string(raw); strings.Contains(text, `"event": "`+name+`"`) { // others are variants of one
-			out = append(out, cloud.HookEvent{Name: name, Settings: settingsOf(name), Sample: []byte(blanks.Replace(text))})
-		}
+		out[i].Sample = bodies[out[i].Name]
 	}
 	return out
 }

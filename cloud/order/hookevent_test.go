@@ -27,9 +27,9 @@ func TestEventsAreWhole(t *testing.T) {
 		names = append(names, e.Name)
 	}
 	for _, s := range cloud.HookSettings() {
-		require.True(t, heard[s], s)
+		require.Equal(t, s != cloud.HookDeviceOrder, heard[s], s) // those of devices are made elsewhere
 	}
-	require.Len(t, heard, len(cloud.HookSettings()))
+	require.Len(t, heard, len(cloud.HookSettings())-1)
 	require.Len(t, names, 25)
 	for _, status := range entered {
 		require.True(t, slices.Contains(names, eventLifecycle+status), status)

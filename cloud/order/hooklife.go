@@ -2,7 +2,6 @@ package order
 
 import (
 	"cmp"
-	"encoding/json"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -40,20 +39,11 @@ type hookLife struct {
 	RouteID  *int64            `json:"route_id"`
 	Location *struct{}         `json:"location"` // is not kept
 
-	ETA       nullable    `json:"eta,omitzero"`
-	Recipient nullable    `json:"recipient_name,omitzero"`
+	ETA       **string    `json:"eta,omitempty"` // there, and perhaps null
+	Recipient **string    `json:"recipient_name,omitempty"`
 	FollowUp  string      `json:"follow_up,omitempty"` // redelivery, reschedule, refused
 	Proof     *[]hookFile `json:"proof_files_detail,omitempty"`
 }
-
-// nullable is a member that is there, with null or a text.
-type nullable struct {
-	there bool
-	text  *string
-}
-
-// MarshalJSON implements json.Marshaler.
-func (n nullable) MarshalJSON() ([]byte, error) { return json.Marshal(n.text) }
 
 func (t *telling) lifecycle(name string, s step) (any, error) {
 	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: t.driver(), Source: t.source(name), RouteID: cloud.OrNull(t.w.o.RouteID)}
@@ -77,9 +67,10 @@ func (t *telling) lifecycle(name string, s step) (any, error) {
 	}
 	switch name {
 	case "out_for_delivery":
-		l.ETA = nullable{true, t.stamp(t.w.o.ETA)}
+		eta := t.stamp(t.w.o.ETA)
+		l.ETA = &eta
 	case "delivered":
-		l.Recipient = nullable{there: true}
+		l.Recipient = new(*string) // is not kept
 	}
 	if code := s.after.State().Code; name == "picked_up" || name == "delivered" || name == liveFailed {
 		files := t.files(func(f cloud.ProofFile) bool { return f.Event == code })

@@ -324,3 +324,28 @@ func changer(t *testing.T, w *webtest.World) string {
 	})
 	return fmt.Sprintf("http://%s/", ln.Addr())
 }
+
+// The guide for receivers of webhooks in a real browser: nothing that axe
+// objects to with everything unfolded, nothing wider than a telephone; it
+// unfolds by keyboard and without script.
+func TestWebhookGuideInARealBrowser(t *testing.T) {
+	_, s, _ := server(t, nil)
+	var f struct {
+		Axe                        map[string][]string
+		Console, Foreign, Overflow []string
+		Folds, Opened              int
+		Keyboard, NoScript         bool
+	}
+	require.NoError(t, json.Unmarshal(drive(t, s, nil, "hooks.mjs"), &f))
+	require.Len(t, f.Axe, 4)
+	for look, violations := range f.Axe {
+		require.Empty(t, violations, look)
+	}
+	require.Empty(t, f.Console, "errors in the browser's console")
+	require.Empty(t, f.Foreign, "requests to other hosts")
+	require.Empty(t, f.Overflow, "wider than the window")
+	require.Equal(t, f.Folds, f.Opened)
+	require.Greater(t, f.Folds, 40)
+	require.True(t, f.Keyboard)
+	require.True(t, f.NoScript)
+}

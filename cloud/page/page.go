@@ -36,6 +36,7 @@ import (
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/guide"
+	"github.com/postern-io/postern/cloud/hookguide"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
@@ -75,6 +76,8 @@ type Config struct {
 	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
 	// there is no page about it.
 	Interface []byte
+	// Webhooks is the guide for receivers of webhooks; nil: there is no page of it.
+	Webhooks *hookguide.Guide
 	// Agents is the authorization server whose questions people answer here; nil:
 	// there are no such pages.
 	Agents *oauth.Service
@@ -186,6 +189,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
+	}
+	if p.cfg.Webhooks != nil {
+		get(hookguide.Path, p.hookGuide)
 	}
 	if p.cfg.Interface != nil {
 		d, err := readInterface(p.cfg.Interface)

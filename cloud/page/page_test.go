@@ -28,6 +28,7 @@ import (
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
+	platform "github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -76,6 +77,9 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	w.DB.OnCommit(f.committed)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
 	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB})}
+	hooks, err := platform.HookGuide("")
+	require.NoError(t, err)
+	cfg.Webhooks = hooks
 	if change != nil {
 		change(&cfg)
 	}

@@ -2,9 +2,11 @@ package receiver
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -28,10 +30,10 @@ func (k *keeper) save(in *SettingsInput) error {
 		k.to.Off = in.Enabled != nil && !*in.Enabled
 	}
 	if in.given[memberEvents] {
-		k.to.LifecycleEvents = nil
-		if in.LifecycleEvents != nil {
-			k.to.LifecycleEvents = split(*in.LifecycleEvents)
-		}
+		k.to.LifecycleEvents = split(given(in.LifecycleEvents))
+	}
+	if in.given[memberDevice] {
+		k.to.DeviceEvents = split(given(in.DeviceEvents))
 	}
 	if err := k.addresses(in, p); err != nil {
 		return err
@@ -119,8 +121,18 @@ func (k *keeper) addresses(in *SettingsInput, p problems) error {
 		}
 	}
 	k.to.URLs = urls
+	k.enable(byURL, p)
+	k.format(in, byURL, p)
+	for _, u := range slices.Sorted(maps.Keys(byURL)) {
+		k.endpoints = append(k.endpoints, *byURL[u])
+	}
+	return nil
+}
+
+// enable switches the endpoints on that settings name, and none but those.
+func (k *keeper) enable(byURL map[string]*cloud.Endpoint, p problems) {
 	hosts := map[string]bool{}
-	for _, list := range urls {
+	for _, list := range k.to.URLs {
 		for _, u := range list {
 			e := byURL[u.URL]
 			e.Enabled = !k.to.Off
@@ -135,10 +147,25 @@ func (k *keeper) addresses(in *SettingsInput, p problems) error {
 	if len(hosts) > maxHosts {
 		p.add("settings", "Give addresses of at most 20 hosts.")
 	}
-	for _, u := range slices.Sorted(maps.Keys(byURL)) {
-		k.endpoints = append(k.endpoints, *byURL[u])
+}
+
+// format applies what is said about how addresses are told. One that no setting
+// names any more is native when it comes back.
+func (k *keeper) format(in *SettingsInput, byURL map[string]*cloud.Endpoint, p problems) {
+	wanted := map[string]URLOptions{}
+	for i, o := range in.URLOptions {
+		o.URL = strings.TrimSpace(o.URL)
+		_, twice := wanted[o.URL]
+		if e := byURL[o.URL]; e == nil || len(used(k.to, e.ID)) == 0 || twice {
+			p.add(fmt.Sprintf("%s.%d.url", memberFormat, i), "The address must be one that a setting of this level names, each once.")
+		}
+		wanted[o.URL] = o
 	}
-	return nil
+	for u, e := range byURL {
+		if in.given[memberFormat] || len(used(k.to, e.ID)) == 0 {
+			wanted[u].apply(e)
+		}
+	}
 }
 
 func newEndpoint(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, kind, address string, now time.Time) (cloud.Endpoint, error) {

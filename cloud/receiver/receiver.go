@@ -17,10 +17,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signature"
 )
 
 // Store is what this package needs of the database.
@@ -73,6 +73,7 @@ type Endpoint struct {
 	Categories     []string         `json:"categories"`
 	Format         string           `json:"format"`
 	Signature      string           `json:"signature"`
+	PublicKey      *string          `json:"public_key"`
 	SecretHint     string           `json:"secret_hint"`
 	Enabled        bool             `json:"enabled"`
 	Status         string           `json:"status"`
@@ -80,11 +81,14 @@ type Endpoint struct {
 }
 
 // EndpointOutput shows an endpoint. Secret is set once, when the endpoint was
-// made by this call.
+// made by this call, and with it the form that libraries of Standard Webhooks
+// want.
 type EndpointOutput struct {
-	Result   bool     `json:"result"`
-	Endpoint Endpoint `json:"webhook_endpoint"`
-	Secret   string   `json:"secret,omitempty"`
+	Result         bool     `json:"result"`
+	Endpoint       Endpoint `json:"webhook_endpoint"`
+	Secret         string   `json:"secret,omitempty"`
+	StandardSecret string   `json:"standard_secret,omitempty"`
+	Warnings       []string `json:"warnings"`
 }
 
 // EndpointInput sets an endpoint. Members that are absent stay as they are.
@@ -96,6 +100,7 @@ type EndpointInput struct {
 	Categories     *[]string `json:"categories"`
 	Format         *string   `json:"format"`
 	Signature      *string   `json:"signature"`
+	PrivateKey     *string   `json:"private_key"`
 	Enabled        *bool     `json:"enabled"`
 }
 
@@ -177,7 +182,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 		out, err = show(v, saved)
 		return err
 	})
-	out.Secret = secret
+	out.Secret, out.StandardSecret = secret, standardForm(secret)
 	return out, err
 }
 
@@ -195,11 +200,16 @@ func (s *Service) check(ctx context.Context, in EndpointInput) error {
 			p.add("events", `The events must be ["*"] or names of locker delivery events.`)
 		}
 	}
-	if in.Format != nil && *in.Format != "native" {
-		p.add("format", "The value is not one of those allowed.")
+	if in.Format != nil && !slices.Contains(cloud.HookFormats(), *in.Format) {
+		p.add("format", notAllowed)
 	}
-	if in.Signature != nil && *in.Signature != "native" {
-		p.add("signature", "The value is not one of those allowed.")
+	if in.Signature != nil && !slices.Contains(cloud.HookSignatures(), *in.Signature) {
+		p.add("signature", notAllowed)
+	}
+	if in.PrivateKey != nil && *in.PrivateKey != "" {
+		if _, err := signature.ParsePrivateKey(*in.PrivateKey); err != nil {
+			p.add("private_key", badKey)
+		}
 	}
 	return p.err()
 }
@@ -220,6 +230,11 @@ func (in EndpointInput) apply(e *cloud.Endpoint) {
 	set(&e.SandboxEnabled, in.SandboxEnabled)
 	set(&e.Events, in.Events)
 	set(&e.Enabled, in.Enabled)
+	o := URLOptions{Format: e.Format, Signature: e.Signature}
+	set(&o.Format, in.Format)
+	set(&o.Signature, in.Signature)
+	set(&o.PrivateKey, in.PrivateKey)
+	o.apply(e)
 }
 
 func set[T any](to *T, from *T) {
@@ -234,14 +249,17 @@ type SecretInput struct {
 }
 
 // SecretOutput shows a new secret, once. The former signs until
-// PreviousUntil. DroppedOldest tells that a rotation was under way, and that
+// PreviousUntil. StandardSecret is the form that libraries of Standard Webhooks
+// want, where that is another. DroppedOldest tells that a rotation was under way, and that
 // the key before it ended at once.
 type SecretOutput struct {
-	Result        bool    `json:"result"`
-	Secret        string  `json:"secret"`
-	SecretHint    string  `json:"secret_hint"`
-	PreviousUntil *string `json:"previous_secret_valid_until"`
-	DroppedOldest bool    `json:"dropped_oldest"`
+	Result         bool     `json:"result"`
+	Secret         string   `json:"secret"`
+	StandardSecret string   `json:"standard_secret,omitempty"`
+	SecretHint     string   `json:"secret_hint"`
+	PreviousUntil  *string  `json:"previous_secret_valid_until"`
+	DroppedOldest  bool     `json:"dropped_oldest"`
+	Warnings       []string `json:"warnings"`
 }
 
 // RotateSecret gives the caller's endpoint a new secret. Errors:
@@ -269,7 +287,8 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 		if err != nil {
 			return nil, err
 		}
-		out = SecretOutput{Result: true, Secret: secret, SecretHint: hint([]byte(secret))}
+		out = SecretOutput{Result: true, Secret: secret, StandardSecret: standardForm(secret), SecretHint: hint([]byte(secret)),
+			Warnings: weak([]cloud.Endpoint{e}, []byte(secret))}
 		if len(e.SecretNext) > 0 {
 			out.DroppedOldest = now.Before(e.NextUntil)
 			e.Secret = e.SecretNext // over or not: of three the oldest goes
@@ -285,7 +304,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 }
 
 // goodSecret reports whether a secret can be used: 16 to 128 printable ASCII
-// characters; after whsec_ the base64 of at least 16 bytes.
+// characters; after whsec_ the base64 of at least 16 bytes; no v1a key.
 func goodSecret(s string) bool {
 	if len(s) < 16 || len(s) > 128 {
 		return false
@@ -295,11 +314,8 @@ func goodSecret(s string) bool {
 			return false
 		}
 	}
-	if rest, ok := strings.CutPrefix(s, "whsec_"); ok {
-		b, err := base64.StdEncoding.DecodeString(rest)
-		return err == nil && len(b) >= 16
-	}
-	return true
+	_, err := signature.StandardKey(s)
+	return err == nil && !signature.KeyText(s)
 }
 
 func newSecret() string {
@@ -340,8 +356,9 @@ func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	if len(e.SecretNext) > 0 {
 		newest = e.SecretNext
 	}
-	return EndpointOutput{Result: true, Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
-		Events: e.Events, Categories: []string{}, Format: "native", Signature: "native", SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
+	o := optionsOf(e)
+	return EndpointOutput{Result: true, Warnings: weak([]cloud.Endpoint{e}, newest), Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
+		Events: e.Events, Categories: []string{}, Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
 		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
 }
 

@@ -30,6 +30,10 @@ const (
 var lifecycleEvents = []string{"order.driver_assigned", "order.driver_unassigned", "order.driver_accepted", "order.driver_declined", "order.pickup_started",
 	"order.picked_up", "order.out_for_delivery", "order.delivered", "order.delivery_failed", "order.cancelled", "order.ready_for_pickup"}
 
+// deviceEvents are what device_order_events may name.
+var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "device_order.removed", "device_order.overdue", "device_order.exception_opened",
+	"device_order.exception_closed"}
+
 // LevelInput names the level whose settings are meant: a customer's, else the
 // caller's own.
 type LevelInput struct {
@@ -51,8 +55,11 @@ type SettingsInput struct {
 	OrderDeleted    *string         `json:"order_deleted_webhook_url"`
 	CancelFailed    *string         `json:"order_cancel_failed_webhook_url"`
 	Intercept       *string         `json:"order_intercept_webhook_url"`
+	DeviceOrder     *string         `json:"device_order_webhook_url"`
+	DeviceEvents    *string         `json:"device_order_events" doc:"Names with commas between them, each of which may end with a star; empty: all"`
 	Lifecycle       *string         `json:"order_lifecycle_webhook_url"`
 	LifecycleEvents *string         `json:"order_lifecycle_events" doc:"Names with commas between them, each of which may end with a star; empty: all"`
+	URLOptions      []URLOptions    `json:"webhook_url_options" null:"true" doc:"How what goes to an address is put and signed, for each that is not native; replaces the list"`
 	Enabled         *bool           `json:"enabled" doc:"Whether anything goes to the addresses of this level"`
 	Settings        json.RawMessage `json:"settings" doc:"The members above as one object"`
 
@@ -88,13 +95,15 @@ func (in *SettingsInput) UnmarshalJSON(raw []byte) error {
 func (in *SettingsInput) urls() map[string]*string {
 	return map[string]*string{cloud.HookOrderCreate: in.OrderCreate, cloud.HookStatusChange: in.StatusChange, cloud.HookTrackingEvent: in.TrackingEvent,
 		cloud.HookPostback: in.Postback, cloud.HookProofFiles: in.ProofFiles, cloud.HookOrderDeleted: in.OrderDeleted, cloud.HookCancelFailed: in.CancelFailed,
-		cloud.HookIntercept: in.Intercept, cloud.HookOrderLifecycle: in.Lifecycle}
+		cloud.HookIntercept: in.Intercept, cloud.HookDeviceOrder: in.DeviceOrder, cloud.HookOrderLifecycle: in.Lifecycle}
 }
 
 const (
 	memberSecret = "webhook_sign_secret"
 	memberNext   = "webhook_sign_secret_next"
 	memberEvents = "order_lifecycle_events"
+	memberDevice = "device_order_events"
+	memberFormat = "webhook_url_options"
 	memberOn     = "enabled"
 )
 
@@ -104,7 +113,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	p := problems{}
 	urls := in.urls()
 	for name := range in.given {
-		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberOn}, name) {
+		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberFormat, memberOn}, name) {
 			p.add(name, "There is no such setting.")
 		}
 	}
@@ -113,12 +122,10 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 			p.add(name, "The secret must have 16 to 128 characters.")
 		}
 	}
-	if in.LifecycleEvents != nil {
-		for _, name := range split(*in.LifecycleEvents) {
-			if !slices.ContainsFunc(lifecycleEvents, func(e string) bool { return cloud.HookNamed([]string{name}, e) }) {
-				p.add(memberEvents, "The events must be names of lifecycle events of orders.")
-			}
-		}
+	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
+	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
+	for i, o := range in.URLOptions {
+		o.check(p, fmt.Sprintf("%s.%d", memberFormat, i))
 	}
 	blocked := &cloud.Error{Kind: cloud.Invalid, Code: codeBlocked, Fields: problems{}, Details: map[string]any{}}
 	for name, value := range urls {
@@ -143,6 +150,19 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 		return err
 	}
 	return blocked
+}
+
+// checkNames checks a list of events, each of which may stand for several.
+func checkNames(p problems, member string, list *string, known []string, message string) {
+	if list == nil {
+		return
+	}
+	for _, name := range split(*list) {
+		if !slices.ContainsFunc(known, func(e string) bool { return cloud.HookNamed([]string{name}, e) }) {
+			p.add(member, message)
+			return
+		}
+	}
 }
 
 // split are the parts of a list with commas, each once.
@@ -233,7 +253,16 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	}
 	out, err = s.FindSettings(ctx, c, in.LevelInput)
 	out.DroppedOldest = dropped
+	out.StandardSecret, out.StandardNext = standardForm(given(in.Secret)), standardForm(given(in.SecretNext))
 	return out, err
+}
+
+// given is a text, "" for null.
+func given(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // levels reads a level and its business's own; they are the same for customer 0.

@@ -19,24 +19,32 @@ type SettingsOutput struct {
 	Effective     map[string]string `json:"effective"`
 	URLs          []URLBody         `json:"urls" graphql:"[JSON!]"`
 	DroppedOldest bool              `json:"dropped_oldest"` // a secret ended before its overlap did
+	Warnings      []string          `json:"warnings"`
+	// The forms of secrets that this call has set which libraries of Standard
+	// Webhooks want, where those are others; shown once.
+	StandardSecret string `json:"webhook_sign_secret_standard,omitempty"`
+	StandardNext   string `json:"webhook_sign_secret_next_standard,omitempty"`
 }
 
 // SettingsBody are the settings of a level. What is not set is null; "none" says
 // that nobody is told. Of secrets only the last four characters are shown.
 type SettingsBody struct {
-	Secret          *string `json:"webhook_sign_secret"`
-	SecretNext      *string `json:"webhook_sign_secret_next"`
-	OrderCreate     *string `json:"order_create_webhook_url"`
-	StatusChange    *string `json:"order_status_change_webhook_url"`
-	TrackingEvent   *string `json:"tracking_event_webhook_url"`
-	Postback        *string `json:"order_create_async_postback_url"`
-	ProofFiles      *string `json:"pod_files_webhook_url"`
-	OrderDeleted    *string `json:"order_deleted_webhook_url"`
-	CancelFailed    *string `json:"order_cancel_failed_webhook_url"`
-	Intercept       *string `json:"order_intercept_webhook_url"`
-	Lifecycle       *string `json:"order_lifecycle_webhook_url"`
-	LifecycleEvents *string `json:"order_lifecycle_events"`
-	Enabled         bool    `json:"enabled"`
+	Secret          *string          `json:"webhook_sign_secret"`
+	SecretNext      *string          `json:"webhook_sign_secret_next"`
+	OrderCreate     *string          `json:"order_create_webhook_url"`
+	StatusChange    *string          `json:"order_status_change_webhook_url"`
+	TrackingEvent   *string          `json:"tracking_event_webhook_url"`
+	Postback        *string          `json:"order_create_async_postback_url"`
+	ProofFiles      *string          `json:"pod_files_webhook_url"`
+	OrderDeleted    *string          `json:"order_deleted_webhook_url"`
+	CancelFailed    *string          `json:"order_cancel_failed_webhook_url"`
+	Intercept       *string          `json:"order_intercept_webhook_url"`
+	DeviceOrder     *string          `json:"device_order_webhook_url"`
+	DeviceEvents    *string          `json:"device_order_events"`
+	Lifecycle       *string          `json:"order_lifecycle_webhook_url"`
+	LifecycleEvents *string          `json:"order_lifecycle_events"`
+	URLOptions      []URLOptionsBody `json:"webhook_url_options"`
+	Enabled         bool             `json:"enabled"`
 }
 
 // URLBody is the health of one address of a level.
@@ -71,11 +79,13 @@ func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (
 	url := func(setting string) *string { return addressText(own, setting) }
 	out.Settings = SettingsBody{Secret: stars(current), SecretNext: stars(next), OrderCreate: url(cloud.HookOrderCreate), StatusChange: url(cloud.HookStatusChange),
 		TrackingEvent: url(cloud.HookTrackingEvent), Postback: url(cloud.HookPostback), ProofFiles: url(cloud.HookProofFiles), OrderDeleted: url(cloud.HookOrderDeleted),
-		CancelFailed: url(cloud.HookCancelFailed), Intercept: url(cloud.HookIntercept), Lifecycle: url(cloud.HookOrderLifecycle),
-		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), Enabled: !own.Off}
+		CancelFailed: url(cloud.HookCancelFailed), Intercept: url(cloud.HookIntercept), DeviceOrder: url(cloud.HookDeviceOrder),
+		Lifecycle: url(cloud.HookOrderLifecycle), DeviceEvents: cloud.OrNull(strings.Join(own.DeviceEvents, ",")),
+		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), URLOptions: []URLOptionsBody{}, Enabled: !own.Off}
 	supplied := map[string]func(cloud.WebhookSettings) bool{
 		memberSecret: func(s cloud.WebhookSettings) bool { return len(s.Secret) > 0 },
 		memberEvents: func(s cloud.WebhookSettings) bool { return s.LifecycleEvents != nil },
+		memberDevice: func(s cloud.WebhookSettings) bool { return s.DeviceEvents != nil },
 	}
 	for _, setting := range cloud.HookSettings() {
 		supplied[setting] = has(setting)
@@ -89,11 +99,20 @@ func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (
 		}
 	}
 	all, err := v.AccountEndpoints(id)
+	signed := []cloud.Endpoint{}
 	for _, e := range all {
 		if u := used(own, e.ID); len(u) > 0 {
+			signed = append(signed, e)
+			if o := optionsOf(e); o.Format != cloud.FormatNative || o.Signature != cloud.SignatureNative {
+				out.Settings.URLOptions = append(out.Settings.URLOptions, o)
+			}
 			out.URLs = append(out.URLs, URLBody{URLID: e.ID, URL: e.URL, Settings: u, Status: e.Status, Since: cloud.Stamp(e.StatusSince, b.Location())})
 		}
 	}
+	if len(current) == 0 {
+		current, next = business.Secrets(time.Now())
+	}
+	out.Warnings = weak(signed, current, next)
 	slices.SortFunc(out.URLs, func(a, b URLBody) int { return cmp.Compare(a.URLID, b.URLID) })
 	return out, err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// envelope is the body of every event of the account channel.
-type envelope struct {
+// Envelope is the body of every event of the account channel.
+type Envelope struct {
 	EventID    string           `json:"event_id"`
 	Event      string           `json:"event"`
 	APIVersion string           `json:"api_version"`
@@ -119,13 +119,20 @@ func (t *teller) targets(e cloud.AccountEvent) ([]target, error) {
 	return out, nil
 }
 
+// narrowed are the settings that names of events narrow, with those names.
+var narrowed = map[string]func(cloud.WebhookSettings) []string{
+	cloud.HookOrderLifecycle: func(s cloud.WebhookSettings) []string { return s.LifecycleEvents },
+	cloud.HookDeviceOrder:    func(s cloud.WebhookSettings) []string { return s.DeviceEvents },
+}
+
 // wanted reports whether a setting is not narrowed to other events.
 func (t *teller) wanted(e cloud.AccountEvent, setting string) (bool, error) {
-	if setting != cloud.HookOrderLifecycle {
+	names := narrowed[setting]
+	if names == nil {
 		return true, nil
 	}
-	s, err := t.levelOf(e.BusinessID, e.CustomerID, func(s cloud.WebhookSettings) bool { return s.LifecycleEvents != nil })
-	return cloud.HookNamed(s.LifecycleEvents, e.Event), err
+	s, err := t.levelOf(e.BusinessID, e.CustomerID, func(s cloud.WebhookSettings) bool { return names(s) != nil })
+	return cloud.HookNamed(names(s), e.Event), err
 }
 
 // quiet drops the targets of levels that hear of another event instead.
@@ -162,7 +169,7 @@ func (t *teller) tell(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 	if err != nil {
 		return w, err
 	}
-	body := envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
+	body := Envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
 		CustomerID: cloud.OrNull(e.CustomerID)}
 	var number int64
 	if strings.HasSuffix(e.ID, "-") {

@@ -48,20 +48,26 @@ func TestWebhookSettings(t *testing.T) {
 
 	six := strings.Repeat("https://a.example/%d,", 6)
 	for field, body := range map[string]string{
-		"route_board_webhook_url":         `{"route_board_webhook_url":"https://a.example/"}`,
-		"device_order_webhook_url":        `{"device_order_webhook_url":null}`,
-		"webhook_url_options":             `{"webhook_url_options":[]}`,
-		"webhook_sign_secret":             `{"order_create_webhook_url":"https://a.example/"}`,
-		"webhook_sign_secret_next":        `{"webhook_sign_secret_next":"` + signKey + `"}`,
-		"order_deleted_webhook_url":       `{"webhook_sign_secret":"` + signKey + `","order_deleted_webhook_url":"` + fmt.Sprintf(six, 1, 2, 3, 4, 5, 6) + `"}`,
-		"order_lifecycle_events":          `{"order_lifecycle_events":"order.delivered,driver.on_duty_changed"}`,
-		"order_create_async_postback_url": `{"order_create_async_postback_url":5}`,
+		"route_board_webhook_url":           `{"route_board_webhook_url":"https://a.example/"}`,
+		"driver_location_webhook_url":       `{"driver_location_webhook_url":null}`,
+		"device_order_events":               `{"device_order_events":"device_order.stored,order.delivered"}`,
+		"webhook_url_options.0.format":      `{"webhook_url_options":[{"url":"https://a.example/","format":"ce_batch"}]}`,
+		"webhook_url_options.0.signature":   `{"webhook_url_options":[{"url":"https://a.example/","signature":"v1b"}]}`,
+		"webhook_url_options.0.url":         `{"webhook_url_options":[{"url":"https://nobody.example/"}]}`,
+		"webhook_url_options.0.private_key": `{"webhook_url_options":[{"url":"https://a.example/","signature":"standard_webhooks","private_key":"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}]}`,
+		"webhook_sign_secret":               `{"order_create_webhook_url":"https://a.example/"}`,
+		"webhook_sign_secret_next":          `{"webhook_sign_secret_next":"` + signKey + `"}`,
+		"order_deleted_webhook_url":         `{"webhook_sign_secret":"` + signKey + `","order_deleted_webhook_url":"` + fmt.Sprintf(six, 1, 2, 3, 4, 5, 6) + `"}`,
+		"order_lifecycle_events":            `{"order_lifecycle_events":"order.delivered,driver.on_duty_changed"}`,
+		"order_create_async_postback_url":   `{"order_create_async_postback_url":5}`,
 	} {
 		g := put(admin, "", body)
 		r.refused(g, 422, "VALIDATION_FAILED")
 		require.Contains(t, g.json["errors"], field, "%s", g.body)
 	}
-	r.refused(put(admin, "", `{"webhook_sign_secret":"short"}`), 422, "VALIDATION_FAILED")
+	for _, bad := range []string{"short", "whsec_MDEyMzQ1Njc4OWFiY2RlZg", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="} {
+		r.refused(put(admin, "", `{"webhook_sign_secret":"`+bad+`"}`), 422, "VALIDATION_FAILED")
+	}
 	g = put(admin, "", `{"webhook_sign_secret":"`+signKey+`","pod_files_webhook_url":"https://a.example/,https://inside.example/"}`)
 	r.refused(g, 422, "BLOCKED_URL")
 	require.Equal(t, "not a public address", g.json["details"].(map[string]any)["pod_files_webhook_url"])
@@ -217,4 +223,74 @@ func webhookLogs(t *testing.T, r *rig) {
 	require.Contains(t, string(all), "webhook_settings_saved")
 	require.Contains(t, string(all), "webhook_redelivered")
 	require.NotContains(t, string(all), signKey)
+}
+
+// How an address is told stands with the address: it is set as one list, checked,
+// shown, and forgotten with the address. A private key is never shown.
+func TestWebhookFormats(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	put := func(body string) got { return r.do("PUT", hooksPath, admin, body) }
+	options := func(g got) (out []any) {
+		t.Helper()
+		require.Equal(t, 200, g.status, "%s", g.body)
+		return r.settings(g)["webhook_url_options"].([]any)
+	}
+	const seedKey, public = "whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="
+	g := put(`{"webhook_sign_secret":"0123456789abcdef","order_create_webhook_url":"https://a.example/1,https://a.example/2","device_order_webhook_url":"https://a.example/3",
+		"device_order_events":"device_order.exception_*","webhook_url_options":[{"url":"https://a.example/2","format":"ce_structured","signature":"standard_webhooks_v1a","private_key":"` + seedKey + `"},
+		{"url":"https://a.example/3","format":"ce_binary"},{"url":"https://a.example/1","format":"native","signature":"native"}]}`)
+	want := []any{
+		map[string]any{"url": "https://a.example/2", "format": "ce_structured", "signature": "standard_webhooks_v1a", "public_key": public},
+		map[string]any{"url": "https://a.example/3", "format": "ce_binary", "signature": "native", "public_key": nil},
+	}
+	require.ElementsMatch(t, want, options(g))
+	require.NotContains(t, string(g.body), seedKey)
+	require.Equal(t, "whsec_MDEyMzQ1Njc4OWFiY2RlZg==", g.json["webhook_sign_secret_standard"], "shown once")
+	require.Len(t, g.json["warnings"], 1, "16 bytes are few for Standard Webhooks")
+	require.Equal(t, "device_order.exception_*", r.settings(g)["device_order_events"])
+	g = r.do("GET", hooksPath, admin, "")
+	require.ElementsMatch(t, want, options(g))
+	require.NotContains(t, g.json, "webhook_sign_secret_standard")
+
+	// Other changes leave the options alone; the key is kept while they are said anew.
+	require.ElementsMatch(t, want, options(put(`{"pod_files_webhook_url":"https://a.example/4"}`)))
+	g = put(`{"webhook_sign_secret":"0123456789abcdef01234567","webhook_url_options":[{"url":"https://a.example/2","signature":"standard_webhooks_v1a"}]}`)
+	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "public_key": public}}, options(g))
+	require.Empty(t, g.json["warnings"])
+	// A key is made where there is none, and another one when the address comes back.
+	g = put(`{"webhook_url_options":[{"url":"https://a.example/1","signature":"standard_webhooks_v1a"}]}`)
+	made := options(g)[0].(map[string]any)["public_key"]
+	require.Regexp(t, "^whpk_", made)
+	require.NotEqual(t, public, made)
+	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/2"}`)))
+	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/1,https://a.example/2"}`)), "it came back as it was at first")
+	r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1"},{"url":"https://a.example/1","format":"ce_binary"}]}`), 422, "VALIDATION_FAILED")
+	require.Empty(t, options(put(`{"webhook_url_options":null}`)))
+}
+
+func TestProviderWebhookFormats(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	partner := r.w.Tokens[cloud.ProviderType]
+	const path = "/api/v1/third-party-delivery/webhook-endpoint"
+	put := func(body string) map[string]any {
+		t.Helper()
+		g := r.do("PUT", path, partner, body)
+		require.Equal(t, 200, g.status, "%s", g.body)
+		return g.json["webhook_endpoint"].(map[string]any)
+	}
+	for _, bad := range []string{`{"format":"ce_batch"}`, `{"signature":"v1a"}`, `{"private_key":"whsk_AA=="}`} {
+		r.refused(r.do("PUT", path, partner, bad), 422, "VALIDATION_FAILED")
+	}
+	e := put(`{"url":"https://hooks.example/p","format":"ce_binary","signature":"standard_webhooks_v1a","private_key":"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`)
+	require.Equal(t, []any{"ce_binary", "standard_webhooks_v1a", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="}, []any{e["format"], e["signature"], e["public_key"]})
+	e = put(`{"enabled":true}`)
+	require.Equal(t, []any{"ce_binary", "standard_webhooks_v1a", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="}, []any{e["format"], e["signature"], e["public_key"]})
+	e = put(`{"format":"native","signature":"native"}`)
+	require.Equal(t, []any{"native", "native", nil}, []any{e["format"], e["signature"], e["public_key"]})
+	g := r.do("POST", path+"/secret", partner, `{"secret":"0123456789abcdef"}`)
+	require.Equal(t, "whsec_MDEyMzQ1Njc4OWFiY2RlZg==", g.json["standard_secret"])
+	require.Equal(t, []any{}, g.json["warnings"])
 }

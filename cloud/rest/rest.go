@@ -248,10 +248,10 @@ func (s *Server) handler() fasthttp.RequestHandler {
 }
 
 // isPage reports whether an address is for people: all but the interface, and
-// in there the protocol's description.
+// in there the protocol's description and the guide for receivers of webhooks.
 func isPage(path string) bool {
-	const guide = "/api/otep-guide"
-	return path != "/api" && !strings.HasPrefix(path, "/api/") || path == guide || strings.HasPrefix(path, guide+"/")
+	const guide, hooks = "/api/otep-guide", "/api/webhooks-guide"
+	return path != "/api" && !strings.HasPrefix(path, "/api/") || path == guide || strings.HasPrefix(path, guide+"/") || path == hooks
 }
 
 // guarded ends a panic at its request and gives every answer its id.

@@ -15,10 +15,8 @@ import (
 	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/handbook"
-	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/oauth"
-	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -35,7 +33,7 @@ func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server,
 	if err != nil {
 		return nil, err
 	}
-	_, err = handbook.New(handbook.Config{Catalog: s.Catalog, AccountEvents: order.Events(), ProviderEvents: locker.Events(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	_, err = handbook.New(handbook.Config{Catalog: s.Catalog, Events: HookEvents(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	if err != nil {
 		return nil, err
 	}

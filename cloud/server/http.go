@@ -58,7 +58,11 @@ func (s *Server) faces() error {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err
 	}})
-	pages, err := page.New(page.Config{Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents,
+	hooks, err := HookGuide(s.cfg.BaseURL)
+	if err != nil {
+		return fmt.Errorf("build the guide to webhooks: %w", err)
+	}
+	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents,
 		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
@@ -71,6 +75,11 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build tool servers: %w", err)
 	}
+	described, err := asyncAPI(s.cfg.BaseURL, version)
+	if err != nil {
+		return fmt.Errorf("describe webhooks: %w", err)
+	}
+	mounts = append(mounts, described)
 	for _, r := range s.agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}

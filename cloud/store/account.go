@@ -26,7 +26,7 @@ const (
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at, customer_id`
+  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
   price_hidden`
@@ -69,14 +69,15 @@ ON CONFLICT (hash) DO UPDATE SET
 
 const sqlSaveEndpoint = `INSERT INTO endpoint (
   id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at, customer_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, provider_id = excluded.provider_id, kind = excluded.kind, url =
   excluded.url, sandbox_url = excluded.sandbox_url, sandbox_enabled = excluded.sandbox_enabled, events =
   excluded.events, secret = excluded.secret, secret_next = excluded.secret_next, next_until =
   excluded.next_until, enabled = excluded.enabled, status = excluded.status, status_since =
-  excluded.status_since, created_at = excluded.created_at, customer_id = excluded.customer_id`
+  excluded.status_since, created_at = excluded.created_at, customer_id = excluded.customer_id, format = excluded.format, signature = excluded.signature,
+  signing_key = excluded.signing_key`
 
 const sqlAddAudit = `INSERT INTO audit (
   business_id, at, actor, action, target, detail)
@@ -108,7 +109,7 @@ func scanToken(r rows, t *cloud.Token) error {
 func scanEndpoint(r rows, e *cloud.Endpoint) error {
 	return r.Scan(&e.ID, &e.BusinessID, &e.ProviderID, &e.Kind, &e.URL, &e.SandboxURL, &e.SandboxEnabled,
 		parsed(&e.Events), &e.Secret, &e.SecretNext, when(&e.NextUntil), &e.Enabled, &e.Status,
-		when(&e.StatusSince), when(&e.CreatedAt), &e.CustomerID)
+		when(&e.StatusSince), when(&e.CreatedAt), &e.CustomerID, &e.Format, &e.Signature, &e.SigningKey)
 }
 
 func secretPurpose(id cloud.EndpointID) string { return fmt.Sprintf("endpoint/%d", id) }
@@ -116,6 +117,9 @@ func secretPurpose(id cloud.EndpointID) string { return fmt.Sprintf("endpoint/%d
 func (b sealer) unsealEndpoint(e *cloud.Endpoint) (err error) {
 	if e.Secret, err = b.open(secretPurpose(e.ID), e.Secret); err == nil {
 		e.SecretNext, err = b.open(secretPurpose(e.ID), e.SecretNext)
+	}
+	if err == nil {
+		e.SigningKey, err = b.open(secretPurpose(e.ID)+"/key", e.SigningKey)
 	}
 	if err != nil {
 		return fmt.Errorf("secret of endpoint %d: %w", e.ID, err)
@@ -140,7 +144,11 @@ func (v *view) Provider(id cloud.ProviderID) (cloud.Provider, error) {
 }
 
 func (v *view) Endpoints(id cloud.ProviderID) ([]cloud.Endpoint, error) {
-	es, err := list(v.ctx, v.q, sqlEndpoints, scanEndpoint, int64(id))
+	return v.endpoints(sqlEndpoints, int64(id))
+}
+
+func (v *view) endpoints(sql string, id int64) ([]cloud.Endpoint, error) {
+	es, err := list(v.ctx, v.q, sql, scanEndpoint, id)
 	for i := range es {
 		if err == nil {
 			err = v.sealer().unsealEndpoint(&es[i])
@@ -173,7 +181,8 @@ func (w *writer) accounts(c *cloud.Changes) {
 		purpose := secretPurpose(e.ID)
 		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
-			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID))
+			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID), e.Format, e.Signature,
+			w.seal(purpose+"/key", e.SigningKey))
 	}
 }
 
@@ -236,10 +245,13 @@ func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e cloud.En
 		if e, err = one(ctx, q, sqlEndpoint, scanEndpoint, int64(id)); err != nil {
 			return err
 		}
+		if err = (sealer{db.box}).unsealEndpoint(&e); err != nil {
+			return err
+		}
 		if e.Kind == cloud.AccountEndpoint || e.Kind == cloud.PostbackEndpoint {
 			return sealer{db.box}.signing(ctx, q, &e)
 		}
-		return sealer{db.box}.unsealEndpoint(&e)
+		return nil
 	})
 	return e, err
 }

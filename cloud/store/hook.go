@@ -31,6 +31,7 @@ WHERE o.provider_id = 0 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.cu
 type hookBody struct {
 	URLs            map[string][]cloud.HookURL `json:"urls,omitempty"`
 	LifecycleEvents []string                   `json:"lifecycle_events,omitempty"`
+	DeviceEvents    []string                   `json:"device_events,omitempty"`
 	Off             bool                       `json:"off,omitempty"`
 }
 
@@ -38,7 +39,7 @@ type hookBody struct {
 func scanWebhookSettings(r rows, s *cloud.WebhookSettings) error {
 	var b hookBody
 	err := r.Scan(&s.BusinessID, &s.CustomerID, &s.Secret, &s.SecretNext, when(&s.NextUntil), parsed(&b))
-	s.URLs, s.LifecycleEvents, s.Off = b.URLs, b.LifecycleEvents, b.Off
+	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.Off = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.Off
 	return err
 }
 
@@ -70,14 +71,14 @@ func (v *view) WebhookSettings(b cloud.BusinessID, customer cloud.AccountID) (cl
 }
 
 func (v *view) AccountEndpoints(b cloud.BusinessID) ([]cloud.Endpoint, error) {
-	return list(v.ctx, v.q, sqlAccountEndpoints, scanEndpoint, int64(b))
+	return v.endpoints(sqlAccountEndpoints, int64(b))
 }
 
 func (w *writer) webhookSettings(c *cloud.Changes) {
 	for _, s := range c.WebhookSettings {
 		purpose := hookPurpose(s.BusinessID, s.CustomerID)
 		w.add(anything, sqlSaveWebhookSettings, int64(s.BusinessID), int64(s.CustomerID), w.seal(purpose, s.Secret), w.seal(purpose, s.SecretNext),
-			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.Off}))
+			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.Off}))
 	}
 }
 

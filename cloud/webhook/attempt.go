@@ -2,22 +2,14 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/signature"
 )
-
-const userAgent = "TMS-Webhooks/1"
-
-// maxBody is the largest body that is sent.
-const maxBody = 256 << 10
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
 // follows. Address, secret and settings are those of this moment.
@@ -35,14 +27,15 @@ func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
 	_, t, urlErr := ep.route(w.Event.Test)
 	made := w.Delivery.Attempts + 1
 	uid := uuid.NewString()
-	var head string
+	var req request
 	a := answer{code: CodeBlocked, err: ErrBlocked.Error()}
 	if urlErr == nil {
-		if head, err = buildHead(t, &ep.Endpoint, w, uid, made, now); err != nil {
+		if req, err = (message{t, &ep.Endpoint, w, d.cfg.BaseURL, uid, made, now}).build(); err != nil {
 			v := verdict{ended(w), time.Time{}, ReasonUnsentError}
 			return d.unsent(w, v), answer{}, v
 		}
-		a = d.client.post(context.Background(), t, []byte(head), w.Event.Body)
+		d.metrics.size(w, req)
+		a = d.client.post(context.Background(), t, []byte(req.head), req.body)
 	}
 	end := time.Now()
 	v := judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
@@ -52,7 +45,7 @@ func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
 		ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: made, NextAt: v.next, Reason: v.reason,
 		Attempt: &cloud.OutboxAttempt{
 			DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
-			Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, head),
+			Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, req.head),
 			AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
 		},
 	}
@@ -102,99 +95,4 @@ func logHead(t *Target, head string) string {
 	lines := strings.TrimRight(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	_, rest, _ := strings.Cut(lines, "\n")
 	return "POST " + t.Masked + "\n" + rest
-}
-
-// buildHead is the head of a request:
-//
-//	POST path HTTP/1.1
-//	Host, Content-Type, Content-Length, User-Agent
-//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Attempt
-//	the signatures of the channel
-//	X-Webhook-Test, -Replay        when they apply
-func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, attempt int, now time.Time) (string, error) {
-	body := w.Event.Body
-	if len(ep.Secret) == 0 {
-		return "", errors.New("the receiver has no secret")
-	}
-	if len(body) > maxBody {
-		return "", errors.New("the body is too large")
-	}
-	var b strings.Builder
-	b.Grow(1024)
-	b.WriteString("POST " + t.Path + " HTTP/1.1\r\n")
-	bad := false
-	line := func(name, value string) {
-		bad = bad || !headerValue(value)
-		b.WriteString(name)
-		b.WriteString(": ")
-		b.WriteString(value)
-		b.WriteString("\r\n")
-	}
-	line("Host", t.HostHeader())
-	line("Content-Type", "application/json; charset=utf-8")
-	line("Content-Length", strconv.Itoa(len(body)))
-	line("User-Agent", userAgent)
-	line("X-Webhook-Event", w.Event.Event)
-	line("X-Webhook-Event-Id", w.Event.EventID)
-	line("X-Webhook-Id", w.Delivery.WebhookID)
-	line(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
-	line("X-Webhook-Attempt", strconv.Itoa(attempt))
-	if w.Event.Channel == cloud.ChannelAccount {
-		signAccount(line, ep, body, now)
-	} else {
-		signProvider(line, ep, body, uid, now)
-	}
-	if w.Event.Test {
-		line("X-Webhook-Test", "1")
-	}
-	if w.Delivery.ReplayOf != 0 {
-		line("X-Webhook-Replay", "1")
-	}
-	b.WriteString("\r\n")
-	if bad {
-		return "", errors.New("an id holds other characters than printable ASCII")
-	}
-	return b.String(), nil
-}
-
-// signProvider writes the signatures of a provider channel:
-//
-//	X-Webhook-Delivery-Id
-//	X-Webhook-Signature            current secret
-//	X-Webhook-Signature-Next       next secret, during a rotation
-//	X-Webhook-Content-Digest
-func signProvider(line func(name, value string), ep *cloud.Endpoint, body []byte, uid string, now time.Time) {
-	line(signature.HeaderDeliveryID, uid)
-	current, next := ep.Secrets(now)
-	line(signature.HeaderProvider, signature.Provider(current, now, uid, body))
-	if next != nil {
-		line(signature.HeaderProviderNext, signature.Provider(next, now, uid, body))
-	}
-	line(signature.HeaderDigest, signature.Digest(body))
-}
-
-// signAccount writes the signatures of the account channel:
-//
-//	Signature                 current secret
-//	Signature-Next            next secret, during a rotation
-//	X-Webhook-Signature-V2    next secret, then the current one
-func signAccount(line func(name, value string), ep *cloud.Endpoint, body []byte, now time.Time) {
-	current, next := ep.Secrets(now)
-	line(signature.HeaderLegacy, signature.Legacy(current, body))
-	keys := [][]byte{current}
-	if next != nil {
-		line(signature.HeaderLegacyNext, signature.Legacy(next, body))
-		keys = [][]byte{next, current}
-	}
-	line(signature.HeaderV2, signature.V2(now, body, keys...))
-}
-
-// headerValue reports whether a value can stand in a header as it is.
-func headerValue(v string) bool {
-	for _, c := range []byte(v) {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return v != ""
 }

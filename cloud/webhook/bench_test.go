@@ -109,15 +109,15 @@ func barePosts(b *testing.B, addr netip.AddrPort, n int, body []byte) time.Durat
 				return
 			}
 			defer c.Close()
-			r := bufio.NewReader(c)
+			in := bufio.NewReader(c)
 			var h fasthttp.ResponseHeader
 			for next.Add(1) <= int64(n) {
-				head, err := buildHead(t, ep, w, "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now())
+				r, err := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now()}.build()
 				if err == nil {
-					_, err = c.Write(append([]byte(head), body...))
+					_, err = c.Write(append([]byte(r.head), r.body...))
 				}
 				if err == nil {
-					err = h.Read(r)
+					err = h.Read(in)
 				}
 				if err != nil {
 					b.Error(err)
@@ -136,9 +136,11 @@ func BenchmarkSign(b *testing.B) {
 	o := event(1)
 	w := &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}
 	w.Event.Body = make([]byte, 1024)
-	ep := &cloud.Endpoint{Secret: []byte(secret), SecretNext: []byte(secret), NextUntil: time.Now().Add(time.Hour)}
+	ep := &cloud.Endpoint{Secret: []byte(secret), SecretNext: []byte(secret), NextUntil: time.Now().Add(time.Hour), Format: cloud.FormatStructured,
+		Signature: cloud.SignatureStandard}
 	for b.Loop() {
-		if _, err := buildHead(t, ep, w, "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now()); err != nil {
+		m := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now()}
+		if _, err := m.build(); err != nil {
 			b.Fatal(err)
 		}
 	}

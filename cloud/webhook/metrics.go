@@ -10,10 +10,10 @@ import (
 
 // metrics of the sender. No label holds an address, customer or event id.
 type metrics struct {
-	emitted, attempts, deliveries, postponed, connections *prometheus.CounterVec
-	leaseLost                                             prometheus.Counter
-	first, delivery, phase, batch                         *prometheus.HistogramVec
-	waiting, oldest, inFlight                             *prometheus.GaugeVec
+	emitted, attempts, deliveries, postponed, connections, oversize *prometheus.CounterVec
+	leaseLost                                                       prometheus.Counter
+	first, delivery, phase, batch                                   *prometheus.HistogramVec
+	waiting, oldest, inFlight                                       *prometheus.GaugeVec
 }
 
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600, 3600, 86400}
@@ -34,6 +34,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		deliveries:  counter("webhook_deliveries_total", "Deliveries that ended.", "channel", "outcome"),
 		postponed:   counter("webhook_postponed_total", "Times a receiver was passed over.", "reason"),
 		connections: counter("webhook_connections_total", "Connections that carried an attempt.", "reused"),
+		oversize:    counter("webhook_oversize_total", "Attempts above 64 KiB, headers included, which receivers of CloudEvents need not take.", "channel"),
 		leaseLost: prometheus.NewCounter(prometheus.CounterOpts{Name: "webhook_lease_lost_total",
 			Help: "Results that came after another node had taken over."}),
 		first:    histogram("webhook_first_attempt_seconds", "From commit to the first byte out.", buckets, "channel"),
@@ -45,13 +46,20 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		inFlight: gauge("webhook_in_flight", "Attempts in flight.", "channel"),
 	}
 	if r != nil {
-		r.MustRegister(m.emitted, m.attempts, m.deliveries, m.postponed, m.connections, m.leaseLost, m.first, m.delivery,
+		r.MustRegister(m.emitted, m.attempts, m.deliveries, m.postponed, m.connections, m.oversize, m.leaseLost, m.first, m.delivery,
 			m.phase, m.batch, m.waiting, m.oldest, m.inFlight)
 	}
 	return m
 }
 
 var codeResults = map[string]string{CodeTimeout: "timeout", CodeConnect: "connect", CodeTLS: "tls", CodeDNS: "dns", CodeBlocked: "blocked"}
+
+// size counts a request that may be too large.
+func (m *metrics) size(w *cloud.OutboxWork, r request) {
+	if r.large() {
+		m.oversize.WithLabelValues(w.Event.Channel).Inc()
+	}
+}
 
 // attempt counts one attempt that ended at now.
 func (m *metrics) attempt(w *cloud.OutboxWork, a *answer) {

@@ -33,6 +33,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,8 @@ type Store interface {
 type Config struct {
 	Store Store
 	Guard *Guard
+	// BaseURL is the deployment's address; the source of CloudEvents is below it.
+	BaseURL string
 	// Slots are attempts in flight altogether; 256 when 0.
 	Slots int
 	// Waits are the waits after failed attempts; Waits() when nil.
@@ -129,6 +132,7 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Slots == 0 {
 		cfg.Slots = defaultSlots
 	}
+	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	if cfg.Waits == nil {
 		cfg.Waits = Waits()
 	}

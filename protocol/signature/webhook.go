@@ -1,23 +1,3 @@
-// Package signature signs and verifies what leaves and reaches the cloud:
-// webhooks here, commands to cabinets beside it.
-//
-// A webhook is signed over the exact bytes of its body. The schemes differ in
-// what else they cover:
-//
-//	account   Signature                 hex    body
-//	account   X-Webhook-Signature-V2    hex    timestamp . body
-//	provider  X-Webhook-Signature       base64 timestamp LF delivery id LF body
-//	handoff   X-Ohp-Signature           v1=hex timestamp . body
-//	standard  webhook-signature         v1,base64 id . timestamp . body
-//	standard  webhook-signature         v1a,base64 the same, Ed25519
-//
-// All but the last are HMAC-SHA256. Functions keep no state and are safe for
-// concurrent use. Verification takes constant time for a given body and list of
-// keys. A receiver of provider webhooks needs three lines:
-//
-//	body, _ := io.ReadAll(r.Body)
-//	if err := signature.VerifyProvider(r.Header.Get, body, time.Now(), secret); err != nil {
-//		http.Error(w, "bad signature", http.StatusUnauthorized)
 package signature
 
 import (
@@ -45,6 +25,7 @@ const (
 	HeaderTimestamp         = "X-Webhook-Timestamp"
 	HeaderDeliveryID        = "X-Webhook-Delivery-Id"
 	HeaderHandoff           = "X-Ohp-Signature"
+	HeaderHandoffNext       = "X-Ohp-Signature-Next"
 	HeaderHandoffTimestamp  = "X-Ohp-Timestamp"
 	HeaderStandard          = "webhook-signature"
 	HeaderStandardID        = "webhook-id"
@@ -166,7 +147,7 @@ type Header func(name string) string
 // secrets: signature, timestamp and, when it is sent, content digest.
 func VerifyProvider(h Header, body []byte, now time.Time, secrets ...[]byte) error {
 	at, id := h(HeaderTimestamp), h(HeaderDeliveryID)
-	if !plainID(id) {
+	if !PlainID(id) {
 		return fmt.Errorf("%w: %s", ErrMissing, HeaderDeliveryID)
 	}
 	if err := fresh(HeaderTimestamp, at, now); err != nil {
@@ -192,7 +173,7 @@ func VerifyV2(h Header, body []byte, now time.Time, secrets ...[]byte) error {
 // VerifyLegacy verifies Signature, which covers the body and no time: a copied
 // request passes for ever. Prefer VerifyV2.
 func VerifyLegacy(h Header, body []byte, secrets ...[]byte) error {
-	listed := decodeAll(hex.DecodeString, h(HeaderLegacy))
+	listed := decodeAll(hex.DecodeString, h(HeaderLegacy), h(HeaderLegacyNext))
 	return match(HeaderLegacy, listed, secrets, func(s []byte) []byte { return sumBody(s, body) })
 }
 
@@ -206,7 +187,8 @@ func VerifyHandoff(h Header, body []byte, now time.Time, secrets ...[]byte) erro
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrMissing, HeaderHandoff)
 	}
-	return match(HeaderHandoff, decodeAll(hex.DecodeString, value), secrets, func(s []byte) []byte { return sumBody(s, body, at, ".") })
+	next, _ := strings.CutPrefix(h(HeaderHandoffNext), "v1=")
+	return match(HeaderHandoff, decodeAll(hex.DecodeString, value, next), secrets, func(s []byte) []byte { return sumBody(s, body, at, ".") })
 }
 
 // VerifyStandard verifies webhook-signature with keys from StandardKey.
@@ -238,7 +220,7 @@ func VerifyStandardAsymmetric(h Header, body []byte, now time.Time, keys ...ed25
 
 func standardHead(h Header, now time.Time) (id, at string, err error) {
 	id, at = h(HeaderStandardID), h(HeaderStandardTimestamp)
-	if !plainID(id) {
+	if !PlainID(id) {
 		return "", "", fmt.Errorf("%w: %s", ErrMissing, HeaderStandardID)
 	}
 	return id, at, fresh(HeaderStandardTimestamp, at, now)
@@ -254,13 +236,21 @@ func standardListed(h Header, version string) [][]byte {
 	return decodeAll(base64.StdEncoding.Strict().DecodeString, values...)
 }
 
-// Verify tries every scheme whose header is there, strongest first, with secret
-// as each scheme reads it, and names the header that matched. When none does,
-// the error is that of the last one tried.
+// Verify tries every scheme whose header is there, strongest first, with secrets
+// as each scheme reads them, and names the header that matched. A secret that
+// begins with whpk_ is a public key: it verifies v1a signatures and nothing
+// else. When no scheme matches, the error is that of the last one tried.
 func Verify(h Header, body []byte, now time.Time, secrets ...string) (scheme string, err error) {
-	native, standard := make([][]byte, len(secrets)), make([][]byte, 0, len(secrets))
-	for i, s := range secrets {
-		native[i] = []byte(s)
+	var native, standard [][]byte
+	var public []ed25519.PublicKey
+	for _, s := range secrets {
+		if KeyText(s) {
+			if k, err := ParsePublicKey(s); err == nil {
+				public = append(public, k)
+			}
+			continue
+		}
+		native = append(native, []byte(s))
 		if k, err := StandardKey(s); err == nil {
 			standard = append(standard, k)
 		}
@@ -270,7 +260,12 @@ func Verify(h Header, body []byte, now time.Time, secrets ...string) (scheme str
 		name string
 		try  func() error
 	}{
-		{HeaderStandard, func() error { return VerifyStandard(h, body, now, standard...) }},
+		{HeaderStandard, func() error {
+			if len(public) > 0 && VerifyStandardAsymmetric(h, body, now, public...) == nil {
+				return nil
+			}
+			return VerifyStandard(h, body, now, standard...)
+		}},
 		{HeaderProvider, func() error { return VerifyProvider(h, body, now, native...) }},
 		{HeaderV2, func() error { return VerifyV2(h, body, now, native...) }},
 		{HeaderHandoff, func() error { return VerifyHandoff(h, body, now, native...) }},
@@ -302,9 +297,9 @@ func fresh(name, value string, now time.Time) error {
 	return nil
 }
 
-// plainID reports whether an id can stand in a signed text: the separators
-// cannot be part of it.
-func plainID(id string) bool {
+// PlainID reports whether an id can stand in a signed text: 1 to 64 of A-Z, a-z,
+// 0-9, _ and -, so that the separators cannot be part of it.
+func PlainID(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false
 	}

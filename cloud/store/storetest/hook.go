@@ -15,14 +15,14 @@ import (
 // with their level's secrets, or where that has none the business's.
 func webhookSettings(t *testing.T, db *store.DB) {
 	own := cloud.WebhookSettings{BusinessID: 42, Secret: []byte("the secret of 42"), SecretNext: []byte("and its next one"), NextUntil: now.Add(time.Hour),
-		URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 7, URL: "https://a.example/"}}, cloud.HookPostback: {}}, LifecycleEvents: []string{"order.*"}, Off: true}
+		URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 7, URL: "https://a.example/"}}, cloud.HookPostback: {}}, LifecycleEvents: []string{"order.*"}, DeviceEvents: []string{"device_order.stored"}, Off: true}
 	theirs := cloud.WebhookSettings{BusinessID: 42, CustomerID: 3, Secret: []byte("the secret of 3!")}
 	bare := cloud.WebhookSettings{BusinessID: 42, CustomerID: 4, URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {}}}
 	rival := cloud.WebhookSettings{BusinessID: 43, CustomerID: 3, Secret: []byte("the secret of 43")}
 	var endpoints []cloud.Endpoint
 	for i, customer := range []cloud.AccountID{0, 3, 4} {
 		endpoints = append(endpoints, cloud.Endpoint{ID: cloud.EndpointID(70 + i), BusinessID: 42, CustomerID: customer, Kind: cloud.AccountEndpoint, URL: "https://a.example/",
-			Events: []string{"*"}, Enabled: true, Status: "healthy", CreatedAt: now})
+			Events: []string{"*"}, Enabled: true, Status: "healthy", CreatedAt: now, Format: cloud.FormatBinary, Signature: cloud.SignatureAsymmetric, SigningKey: []byte("a seed")})
 	}
 	alone := cloud.Endpoint{ID: 73, BusinessID: 44, Kind: cloud.PostbackEndpoint, Events: []string{"*"}}
 	partner := cloud.Endpoint{ID: 74, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", Events: []string{"*"}, Secret: []byte("a provider's own")}
@@ -43,6 +43,9 @@ func webhookSettings(t *testing.T, db *store.DB) {
 		e, err := db.FindEndpoint(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, []any{want.Secret, want.SecretNext, want.NextUntil}, []any{e.Secret, e.SecretNext, e.NextUntil}, id)
+		if id < 73 {
+			require.Equal(t, []any{cloud.FormatBinary, cloud.SignatureAsymmetric, []byte("a seed")}, []any{e.Format, e.Signature, e.SigningKey}, id)
+		}
 	}
 	write(t, db, 0, &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{bare2(own)}})
 	look(t, db, func(v cloud.View) {

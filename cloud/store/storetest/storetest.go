@@ -613,7 +613,7 @@ func accounts(t *testing.T, db *store.DB) {
 	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now, PriceHidden: []string{"label"}}
 	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"}}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
-		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now}
+		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now, Format: cloud.FormatStructured, Signature: cloud.SignatureAsymmetric, SigningKey: []byte("a seed")}
 	write(t, db, 0, &cloud.Changes{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok},
 		Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
 			{BusinessID: 42, At: now, Actor: "system", Action: "b"}}})

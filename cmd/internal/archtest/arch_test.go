@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"cloud/auth":       {"cloud", "cloud/limit"},
 	"cloud/limit":      {},
 	"cloud/object":     {"cloud"},
-	"cloud/receiver":   {"cloud"},
+	"cloud/receiver":   {"cloud", "protocol/signature"},
 	"cloud/app":        {"cloud"},
 	"cloud/account":    {"cloud", "cloud/auth", "protocol/otep"},
 	"cloud/locale":     {"cloud", "protocol/otep"},
@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/trace":      {"cloud", "cloud/projection", "protocol/otep"},
-	"cloud/webhook":    {"cloud", "protocol/signature"},
+	"cloud/webhook":    {"cloud", "protocol/cloudevent", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
@@ -68,8 +68,13 @@ var allowed = map[string][]string{
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/asyncapi", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
+
+	"cloud/asyncapi":                  {"cloud", "cloud/catalog", "protocol/signature"},
+	"cloud/hookguide":                 {"cloud"},
+	"cloud/hookguide/snippets/verify": {},
+	"protocol/cloudevent":             {},
 }
 
 type listed struct {
@@ -122,7 +127,7 @@ func TestProgramsHoldNoTestTools(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/cloud", module+"cmd/edge", module+"cmd/firmware-sim").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), module+"cloud/rest\n")
-	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid"} {
+	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/"} {
 		require.NotContains(t, string(out), tool)
 	}
 }

@@ -1,0 +1,113 @@
+package receiver
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signature"
+)
+
+// URLOptions say how what goes to one address is put and signed. What is
+// missing is native.
+type URLOptions struct {
+	URL        string `json:"url" required:"true" doc:"An address of this level's settings"`
+	Format     string `json:"format,omitempty" enum:"native,ce_binary,ce_structured"`
+	Signature  string `json:"signature,omitempty" enum:"native,standard_webhooks,standard_webhooks_v1a" doc:"standard_webhooks adds its headers beside the others, standard_webhooks_v1a an Ed25519 signature too"`
+	PrivateKey string `json:"private_key,omitempty" doc:"Signs standard_webhooks_v1a: whsk_ and base64. Without one the key is kept, or made. It is never shown"`
+}
+
+// GraphQLName is the name of the type in GraphQL.
+func (URLOptions) GraphQLName() string { return "WebhookUrlOptions" }
+
+// URLOptionsBody are the options of an address as they are shown. PublicKey
+// verifies standard_webhooks_v1a.
+type URLOptionsBody struct {
+	URL       string  `json:"url"`
+	Format    string  `json:"format"`
+	Signature string  `json:"signature"`
+	PublicKey *string `json:"public_key"`
+}
+
+const (
+	notAllowed = "The value is not one of those allowed."
+	badKey     = "The key must be whsk_ and the base64 of an Ed25519 seed of 32 bytes, or of the seed and its public key."
+	shortest   = 24 // bytes of a key that Standard Webhooks advises
+)
+
+// check looks at everything that can be wrong whatever is stored.
+func (o URLOptions) check(p problems, member string) {
+	if o.Format != "" && !slices.Contains(cloud.HookFormats(), o.Format) {
+		p.add(member+".format", notAllowed)
+	}
+	if o.Signature != "" && !slices.Contains(cloud.HookSignatures(), o.Signature) {
+		p.add(member+".signature", notAllowed)
+	}
+	if o.PrivateKey == "" {
+		return
+	}
+	if _, err := signature.ParsePrivateKey(o.PrivateKey); err != nil || o.Signature != cloud.SignatureAsymmetric {
+		p.add(member+".private_key", badKey)
+	}
+}
+
+// apply sets an endpoint to what the options say. They have been checked.
+func (o URLOptions) apply(e *cloud.Endpoint) {
+	e.Format, e.Signature = o.Format, o.Signature
+	switch key, err := signature.ParsePrivateKey(o.PrivateKey); {
+	case e.Signature != cloud.SignatureAsymmetric:
+		e.SigningKey = nil
+	case err == nil:
+		e.SigningKey = key.Seed()
+	case len(e.SigningKey) == 0:
+		e.SigningKey = make([]byte, ed25519.SeedSize)
+		_, _ = rand.Read(e.SigningKey) // never fails
+	}
+}
+
+// optionsOf are the options of an endpoint, as they are shown.
+func optionsOf(e cloud.Endpoint) URLOptionsBody {
+	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, PublicKey: publicKey(e)}
+	if e.Format != "" {
+		o.Format = e.Format
+	}
+	if e.Signature != "" {
+		o.Signature = e.Signature
+	}
+	return o
+}
+
+// publicKey is what verifies an endpoint's v1a signatures, nil when it has none.
+func publicKey(e cloud.Endpoint) *string {
+	if len(e.SigningKey) != ed25519.SeedSize {
+		return nil
+	}
+	text := signature.PublicKeyText(ed25519.NewKeyFromSeed(e.SigningKey))
+	return &text
+}
+
+// standardForm is a plain secret as libraries of Standard Webhooks want it, ""
+// for one that is in that form.
+func standardForm(secret string) string {
+	if secret == "" || strings.HasPrefix(secret, "whsec_") {
+		return ""
+	}
+	return signature.StandardForm(secret)
+}
+
+// weak is a warning about secrets that are short for Standard Webhooks, where
+// one of the endpoints is signed for by that.
+func weak(es []cloud.Endpoint, secrets ...[]byte) []string {
+	standard := slices.ContainsFunc(es, func(e cloud.Endpoint) bool {
+		return e.Enabled && (e.Signature == cloud.SignatureStandard || e.Signature == cloud.SignatureAsymmetric)
+	})
+	for _, s := range secrets {
+		key, err := signature.StandardKey(string(s))
+		if standard && err == nil && len(key) > 0 && len(key) < shortest {
+			return []string{"The secret has fewer than the 24 bytes that Standard Webhooks advises; some libraries refuse it."}
+		}
+	}
+	return []string{}
+}

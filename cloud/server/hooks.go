@@ -1,0 +1,111 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/asyncapi"
+	"github.com/postern-io/postern/cloud/hookguide"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/webhook"
+)
+
+// HookEvents are all that receivers may be told of.
+func HookEvents() []cloud.HookEvent { return slices.Concat(order.Events(), locker.Events()) }
+
+// asyncAPI serves the description of what is sent. It is for everybody.
+func asyncAPI(base, version string) (rest.Mount, error) {
+	doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
+		Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1}})
+	if err != nil {
+		return rest.Mount{}, err
+	}
+	sum := sha256.Sum256(doc)
+	return rest.Mount{Path: asyncapi.Path, Handle: document(doc, hex.EncodeToString(sum[:12]))}, nil
+}
+
+// HookGuide is the guide for receivers, with requests as they would go out. base
+// is the deployment's address; "" is an example.
+func HookGuide(base string) (*hookguide.Guide, error) {
+	base = cmp.Or(base, "https://api.example.com")
+	c := hookguide.Config{Base: base, Events: HookEvents(), Account: webhook.Waits()[:cloud.AccountAttempts-1], Provider: webhook.Waits()}
+	for _, x := range []struct{ name, event, format, signature string }{
+		{cloud.FormatNative, "order.status_change", "", ""}, {cloud.FormatBinary, "order.status_change", cloud.FormatBinary, ""}, {cloud.FormatStructured, "order.status_change", cloud.FormatStructured, ""},
+		{cloud.SignatureStandard, "order.status_change", "", cloud.SignatureStandard}, {cloud.SignatureAsymmetric, "order.status_change", "", cloud.SignatureAsymmetric},
+		{cloud.ChannelLocker, "locker_delivery.picked_up", "", ""},
+	} {
+		i := slices.IndexFunc(c.Events, func(e cloud.HookEvent) bool { return e.Name == x.event })
+		if i < 0 {
+			return nil, fmt.Errorf("write an example: there is no event %s", x.event)
+		}
+		var body bytes.Buffer
+		if err := json.Compact(&body, c.Events[i].Sample); err != nil {
+			return nil, fmt.Errorf("read the sample of %s: %w", x.event, err)
+		}
+		head, sent, err := webhook.Example(base, c.Events[i], body.Bytes(), x.format, x.signature, exampleSecret, time.Unix(1795216320, 0))
+		if err != nil {
+			return nil, fmt.Errorf("write an example of %s: %w", x.name, err)
+		}
+		c.Requests = append(c.Requests, hookguide.Request{Name: x.name, Head: head, Body: sent})
+	}
+	return hookguide.New(c)
+}
+
+// exampleSecret signs the examples of the guide.
+const exampleSecret = "0123456789abcdef0123456789abcdef"
+
+// document answers with a JSON document that does not change.
+func document(doc []byte, tag string) fasthttp.RequestHandler {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(doc) // into memory
+	_ = z.Close()
+	return func(ctx *fasthttp.RequestCtx) {
+		h := &ctx.Response.Header
+		h.Set("Access-Control-Allow-Origin", "*")
+		switch string(ctx.Method()) {
+		case fasthttp.MethodGet, fasthttp.MethodHead:
+		case fasthttp.MethodOptions:
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+			h.Set("Access-Control-Allow-Headers", "If-None-Match")
+			h.Set("Access-Control-Max-Age", "86400")
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			return
+		default:
+			h.Set("Allow", "GET, HEAD, OPTIONS")
+			ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
+			return
+		}
+		h.Set("Access-Control-Expose-Headers", "ETag")
+		h.Set("Cache-Control", "public, max-age=300")
+		h.Set("Vary", "Accept-Encoding")
+		body, etag := doc, `"`+tag+`"`
+		if ctx.Request.Header.HasAcceptEncoding("gzip") {
+			body, etag = packed.Bytes(), `"`+tag+`-gzip"`
+		}
+		h.Set("ETag", etag)
+		if held := string(ctx.Request.Header.Peek("If-None-Match")); held == "*" || strings.Contains(held, `"`+tag) {
+			ctx.SetStatusCode(fasthttp.StatusNotModified)
+			return
+		}
+		if len(body) != len(doc) {
+			h.Set("Content-Encoding", "gzip")
+		}
+		ctx.SetContentType("application/json")
+		ctx.SetBody(body)
+	}
+}
