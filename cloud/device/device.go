@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -77,7 +77,7 @@ type Sender interface {
 type Config struct {
 	Store     Store
 	Meaning   Meaning
-	Signer    *signature.Signer
+	Signer    *signed.Signer
 	ServerKey []byte // for the digests of device secrets
 	Node      string
 	// Peers says that other nodes share the database: each then keeps the rows

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -27,7 +27,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 		s.sendAck(x, a)
 	}
 	if len(st.Nonce) > 0 {
-		s.signed(x, topic.Down, wire.DownTime, signature.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano()})
+		s.signed(x, topic.Down, wire.DownTime, signed.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano()})
 	}
 	if first && len(forks) == 0 {
 		for _, l := range lanes {
@@ -42,7 +42,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 }
 
 // signed sends one signed down message.
-func (s *Service) signed(x *session, leaf topic.Leaf, t wire.DownType, p signature.Purpose, payload any) {
+func (s *Service) signed(x *session, leaf topic.Leaf, t wire.DownType, p signed.Purpose, payload any) {
 	env, err := s.cfg.Signer.Sign(p, payload)
 	if err != nil {
 		s.log.Error("sign down message", "device", x.code, "purpose", p, "err", err)
@@ -74,7 +74,7 @@ func (s *Service) sendConfig(x *session, d cloud.Device) {
 		s.log.Error("read configuration", "device", d.Code, "err", err)
 		return
 	}
-	env, err := s.cfg.Signer.Sign(signature.ForConfig, c)
+	env, err := s.cfg.Signer.Sign(signed.ForConfig, c)
 	if err != nil {
 		s.log.Error("sign configuration", "device", d.Code, "err", err)
 		return
@@ -131,7 +131,7 @@ func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, hel
 	x.mu.Lock()
 	x.codesAt, x.codesTo = time.Now(), newest
 	x.mu.Unlock()
-	s.signed(x, topic.Down, wire.DownCodes, signature.ForCodes, msg)
+	s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, msg)
 }
 
 // notAgain keeps a command that was accepted or has expired from being looked
@@ -170,7 +170,7 @@ func (s *Service) sendCommands(ctx context.Context, x *session) {
 	x.commands = live
 	x.mu.Unlock()
 	for _, c := range due {
-		s.signed(x, topic.Down, wire.DownCommand, signature.ForCommand, wire.Command{CommandID: c.ID, DeviceCode: x.code,
+		s.signed(x, topic.Down, wire.DownCommand, signed.ForCommand, wire.Command{CommandID: c.ID, DeviceCode: x.code,
 			IssuedAt: c.IssuedAt.UnixNano(), ExpiresAt: c.ExpiresAt.UnixNano(), Versions: c.Versions, Kind: c.Kind, Body: c.Body})
 		if c.State == cloud.CommandQueued {
 			sent = append(sent, c)

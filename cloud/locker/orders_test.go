@@ -194,14 +194,18 @@ func (s *parcels) hears() (out []string) {
 		var body struct {
 			Event string
 			Data  struct {
-				Key string `json:"tracking_event_key"`
-				ID  int    `json:"tracking_event_status_id"`
+				Key      string `json:"tracking_event_key"`
+				ID       int    `json:"tracking_event_status_id"`
+				Location *struct{ Name string }
 			}
 		}
 		require.NoError(s.t, json.Unmarshal(x.Event.Body, &body))
 		name := body.Event
 		if body.Data.Key != "" {
 			name = fmt.Sprint(body.Data.ID, " ", body.Data.Key)
+			if body.Data.Key == string(otep.AvailableForPickup) {
+				require.Equal(s.t, "One", body.Data.Location.Name, "the cabinet's place")
+			}
 		}
 		out = append(out, name)
 	}

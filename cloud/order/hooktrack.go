@@ -18,7 +18,7 @@ type hookTracking struct {
 	Label      string      `json:"description"`
 	OccurredAt *string     `json:"event_occurred_at"`
 	RecordedAt *string     `json:"event_recorded_at"`
-	Location   *struct{}   `json:"location"` // is not kept
+	Location   *hookPlace  `json:"location"`
 	Reason     *string     `json:"incident_reason"`
 	Service    *int        `json:"service_type"`
 	Result     *int        `json:"service_status"`
@@ -27,6 +27,24 @@ type hookTracking struct {
 	Files      []string    `json:"proof_files"`
 	Detail     []hookFile  `json:"proof_files_detail"`
 	Source     eventSource `json:"source"`
+}
+
+// hookPlace is where something happened, as far as its source told.
+type hookPlace struct {
+	Name      *string  `json:"name"`
+	City      *string  `json:"city"`
+	Province  *string  `json:"province"`
+	Country   *string  `json:"country"`
+	Latitude  *float64 `json:"latitude"`
+	Longitude *float64 `json:"longitude"`
+}
+
+func place(l *otep.Location) *hookPlace {
+	if l == nil {
+		return nil
+	}
+	return &hookPlace{Name: cloud.OrNull(l.Name), City: cloud.OrNull(l.City), Province: cloud.OrNull(l.Region), Country: cloud.OrNull(l.Country), Latitude: l.Latitude,
+		Longitude: l.Longitude}
 }
 
 type eventSource struct {
@@ -55,7 +73,7 @@ func eventID(code otep.Code) int {
 
 func (t *telling) tracking(e otep.Event) (any, error) {
 	h := hookTracking{Order: t.order(), ID: t.number, StatusID: eventID(e.StatusCode), Key: e.StatusCode, Phase: e.Phase,
-		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time),
+		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time), Location: place(e.Location),
 		Reason: cloud.OrNull(e.IncidentReason), Files: []string{}, Source: eventSource{Name: t.business.Name}}
 	if e.Source != nil {
 		h.Source.Type = e.Source.Type

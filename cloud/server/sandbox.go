@@ -14,7 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/protocol/passcode"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -180,7 +180,7 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cf
 	id := cloud.DeviceID(ids.next(cloud.DeviceIDs))
 	conf := wire.Config{Version: 1, DeviceCode: d.Code, Layout: d.Layout, Times: cfg.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: cfg.Codes}
 	for _, k := range s.Keys.pinned() {
-		conf.Keys = append(conf.Keys, wire.PinnedKey{ID: signature.KeyID(k), Key: k})
+		conf.Keys = append(conf.Keys, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
 	}
 	ch.Devices = append(ch.Devices, cloud.Device{ID: id, BusinessID: biz.ID, Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude,
 		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: true, CreatedAt: now, EnrolledAt: now,

@@ -35,7 +35,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/trace"
 	"github.com/postern-io/postern/cloud/webhook"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -88,7 +88,7 @@ type Server struct {
 	cfg      Config
 	log      *slog.Logger
 	Keys     Keys
-	Signer   *signature.Signer
+	Signer   *signed.Signer
 	Store    *store.DB
 	Box      *seal.Box
 	Files    *object.Folder
@@ -141,7 +141,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Keys, err = LoadKeys(cfg.Dir); err != nil {
 		return nil, err
 	}
-	if s.Signer, err = signature.NewSigner(s.Keys.signing()); err != nil {
+	if s.Signer, err = signed.NewSigner(s.Keys.signing()); err != nil {
 		return nil, err
 	}
 	if s.Box, err = seal.New(s.Keys.Seal); err != nil {
@@ -294,7 +294,7 @@ func (s *Server) listen(ln Listeners) error {
 func (s *Server) Enrolled(code string, made device.Secrets) device.Enrolled {
 	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix}
 	for _, k := range s.Keys.pinned() {
-		e.Keys = append(e.Keys, wire.PinnedKey{ID: signature.KeyID(k), Key: k})
+		e.Keys = append(e.Keys, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
 	}
 	return e
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/edge/buffer"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -118,7 +118,7 @@ func TestOvertakenCommandIsRefusedOnce(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		send := func(id string, version uint64) {
 			now := time.Now()
-			env, err := w.cloud.Signer.Sign(signature.ForCommand, wire.Command{CommandID: id, DeviceCode: c.code, IssuedAt: now.UnixNano(), ExpiresAt: now.Add(time.Minute).UnixNano(),
+			env, err := w.cloud.Signer.Sign(signed.ForCommand, wire.Command{CommandID: id, DeviceCode: c.code, IssuedAt: now.UnixNano(), ExpiresAt: now.Add(time.Minute).UnixNano(),
 				Versions: map[uint]uint64{1: version}, Kind: wire.CmdOpenDoors, Body: wire.MustEncode(wire.OpenDoors{OpeningID: "op_" + id, Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 30})})
 			require.NoError(t, err)
 			for range 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge/buffer"
 	edgelocker "github.com/postern-io/postern/edge/locker"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -128,9 +128,9 @@ func (c *cabinet) drained() {
 	c.w.awaits(c.code+": everything sent", 15*time.Minute, func() bool { return c.agent.Store().Backlog() == [2]uint64{} })
 }
 
-func stranger(t *testing.T) *signature.Signer {
+func stranger(t *testing.T) *signed.Signer {
 	t.Helper()
-	s, err := signature.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32)))
+	s, err := signed.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32)))
 	require.NoError(t, err)
 	return s
 }
@@ -141,7 +141,7 @@ func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *test
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		cmd := wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Hour).UnixNano(), Kind: wire.CmdOpenDoors,
 			Body: wire.MustEncode(wire.OpenDoors{OpeningID: "op_x", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})}
-		sign := func(s *signature.Signer, p signature.Purpose, v any) []byte {
+		sign := func(s *signed.Signer, p signed.Purpose, v any) []byte {
 			env, err := s.Sign(p, v)
 			require.NoError(t, err)
 			return env
@@ -154,15 +154,15 @@ func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *test
 			require.NoError(t, w.cloud.Broker.Send(c.code, topic.Down, wire.EncodeDown(typ, body), false))
 		}
 		flood := func() {
-			down(wire.DownCommand, sign(theirs, signature.ForCommand, cmd))
-			down(wire.DownCommand, sign(ours, signature.ForQR, cmd)) // signed for something else
-			down(wire.DownCommand, sign(ours, signature.ForCommand, other))
+			down(wire.DownCommand, sign(theirs, signed.ForCommand, cmd))
+			down(wire.DownCommand, sign(ours, signed.ForQR, cmd)) // signed for something else
+			down(wire.DownCommand, sign(ours, signed.ForCommand, other))
 			down(wire.DownCommand, wire.MustEncode(cmd))
-			down(wire.DownCodes, sign(theirs, signature.ForCodes, wire.Codes{DeviceCode: c.code, From: 0, To: 99}))
-			down(wire.DownTime, sign(theirs, signature.ForTime, wire.Time{DeviceCode: c.code, ServerTime: 1}))
+			down(wire.DownCodes, sign(theirs, signed.ForCodes, wire.Codes{DeviceCode: c.code, From: 0, To: 99}))
+			down(wire.DownTime, sign(theirs, signed.ForTime, wire.Time{DeviceCode: c.code, ServerTime: 1}))
 			conf := before.Config
 			conf.Version = 99
-			require.NoError(t, w.cloud.Broker.Send(c.code, topic.Config, sign(theirs, signature.ForConfig, conf), false))
+			require.NoError(t, w.cloud.Broker.Send(c.code, topic.Config, sign(theirs, signed.ForConfig, conf), false))
 			require.NoError(t, w.cloud.Broker.Send(c.code, topic.Down, []byte{0xff}, false))
 			time.Sleep(time.Second)
 		}
@@ -197,10 +197,10 @@ func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *test
 func TestWithheldCommandReplayedWithAnOldTimeAnswer(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		now := time.Now()
-		withheld, err := w.cloud.Signer.Sign(signature.ForCommand, wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: now.UnixNano(), ExpiresAt: now.Add(20 * time.Second).UnixNano(),
+		withheld, err := w.cloud.Signer.Sign(signed.ForCommand, wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: now.UnixNano(), ExpiresAt: now.Add(20 * time.Second).UnixNano(),
 			Kind: wire.CmdOpenDoors, Body: wire.MustEncode(wire.OpenDoors{OpeningID: "op_x", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})})
 		require.NoError(t, err)
-		old, err := w.cloud.Signer.Sign(signature.ForTime, wire.Time{DeviceCode: c.code, Nonce: []byte("of that day"), ServerTime: now.UnixNano()})
+		old, err := w.cloud.Signer.Sign(signed.ForTime, wire.Time{DeviceCode: c.code, Nonce: []byte("of that day"), ServerTime: now.UnixNano()})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		for range 3 {

@@ -26,7 +26,7 @@ import (
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/uplink"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -433,8 +433,8 @@ type handler Agent
 // stepWait bounds how long one message may wait for the store.
 const stepWait = 10 * time.Second
 
-func (h *handler) keys() signature.Keys {
-	return signature.PinnedKeys(slices.Concat(h.cfg.Secrets.Keys, h.links.use().Keys))
+func (h *handler) keys() signed.Keys {
+	return signed.PinnedKeys(slices.Concat(h.cfg.Secrets.Keys, h.links.use().Keys))
 }
 
 func (h *handler) step(in locker.Input) {
@@ -447,27 +447,27 @@ func (h *handler) step(in locker.Input) {
 
 func (h *handler) Command(envelope []byte) {
 	var c wire.Command
-	if err := h.keys().Open(signature.ForCommand, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+	if err := h.keys().Open(signed.ForCommand, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("command", err)
 		return
 	}
-	(*Agent)(h).proof(signature.ForCommand, envelope)
+	(*Agent)(h).proof(signed.ForCommand, envelope)
 	h.step(locker.Ordered{Command: c})
 }
 
 func (h *handler) Codes(envelope []byte) {
 	var c wire.Codes
-	if err := h.keys().Open(signature.ForCodes, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+	if err := h.keys().Open(signed.ForCodes, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("codes", err)
 		return
 	}
-	(*Agent)(h).proof(signature.ForCodes, envelope)
+	(*Agent)(h).proof(signed.ForCodes, envelope)
 	h.step(locker.CodesCame{Codes: c})
 }
 
 func (h *handler) Config(envelope []byte) {
 	var c wire.Config
-	if err := h.keys().Open(signature.ForConfig, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+	if err := h.keys().Open(signed.ForConfig, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("config", err)
 		return
 	}
@@ -485,12 +485,12 @@ func (h *handler) Config(envelope []byte) {
 	if now := h.loop.State().Config; now.Version != before {
 		(*Agent)(h).applied(now)
 	}
-	(*Agent)(h).proof(signature.ForConfig, envelope)
+	(*Agent)(h).proof(signed.ForConfig, envelope)
 }
 
 func (h *handler) Time(t uplink.TimeAnswer) {
 	var p wire.Time
-	err := h.keys().Open(signature.ForTime, t.Envelope, &p)
+	err := h.keys().Open(signed.ForTime, t.Envelope, &p)
 	if err != nil || p.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("time", err)
 		return
@@ -498,7 +498,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) || slices.Equal(t.Nonce, h.nonce) {
 		return // an answer to an older question, or the same once more
 	}
-	(*Agent)(h).proof(signature.ForTime, t.Envelope)
+	(*Agent)(h).proof(signed.ForTime, t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/edge/buffer"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -146,9 +146,9 @@ func (l *links) dump() []byte {
 // verifies by the new keys alone. New addresses are proven at one of them, and by
 // an answer to a fresh nonce: anything else may be an old message, replayed by
 // whoever is there.
-func (a *Agent) proof(p signature.Purpose, envelope []byte) {
+func (a *Agent) proof(p signed.Purpose, envelope []byte) {
 	trial, fresh := a.links.onTrial()
-	if !trial || len(fresh) > 0 && (p != signature.ForTime || !slices.Contains(fresh, a.link.Broker())) {
+	if !trial || len(fresh) > 0 && (p != signed.ForTime || !slices.Contains(fresh, a.link.Broker())) {
 		return
 	}
 	a.links.mu.Lock()
@@ -158,7 +158,7 @@ func (a *Agent) proof(p signature.Purpose, envelope []byte) {
 		keys = a.cfg.Secrets.Keys
 	}
 	var payload wire.Raw
-	if signature.PinnedKeys(keys).Open(p, envelope, &payload) != nil {
+	if signed.PinnedKeys(keys).Open(p, envelope, &payload) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stepWait)

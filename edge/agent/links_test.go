@@ -19,7 +19,7 @@ import (
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/uplink"
 	"github.com/postern-io/postern/protocol/lockbus"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -27,8 +27,8 @@ import (
 type bench struct {
 	t      *testing.T
 	dir    string
-	old    *signature.Signer
-	next   *signature.Signer
+	old    *signed.Signer
+	next   *signed.Signer
 	agent  *Agent
 	stop   context.CancelFunc
 	run    sync.WaitGroup
@@ -42,9 +42,9 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func signer(t *testing.T, seed byte) *signature.Signer {
+func signer(t *testing.T, seed byte) *signed.Signer {
 	t.Helper()
-	s, err := signature.NewSigner(ed25519.NewKeyFromSeed(append(make([]byte, 31), seed)))
+	s, err := signed.NewSigner(ed25519.NewKeyFromSeed(append(make([]byte, 31), seed)))
 	require.NoError(t, err)
 	return s
 }
@@ -83,9 +83,9 @@ func (b *bench) dials() string {
 	return s
 }
 
-func (b *bench) config(by *signature.Signer, version uint64, keys []wire.PinnedKey, brokers ...string) {
+func (b *bench) config(by *signed.Signer, version uint64, keys []wire.PinnedKey, brokers ...string) {
 	b.t.Helper()
-	env, err := by.Sign(signature.ForConfig, wire.Config{Version: version, DeviceCode: "CAB-1", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}},
+	env, err := by.Sign(signed.ForConfig, wire.Config{Version: version, DeviceCode: "CAB-1", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}},
 		Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Keys: keys, Brokers: brokers})
 	require.NoError(b.t, err)
 	(*handler)(b.agent).Config(env)
@@ -115,11 +115,11 @@ func (b *bench) stand() stand {
 	return b.agent.links.kept.Stand
 }
 
-func (b *bench) trusts(s *signature.Signer) bool {
-	env, err := s.Sign(signature.ForTime, wire.Time{DeviceCode: "CAB-1"})
+func (b *bench) trusts(s *signed.Signer) bool {
+	env, err := s.Sign(signed.ForTime, wire.Time{DeviceCode: "CAB-1"})
 	require.NoError(b.t, err)
 	var p wire.Time
-	return (*handler)(b.agent).keys().Open(signature.ForTime, env, &p) == nil
+	return (*handler)(b.agent).keys().Open(signed.ForTime, env, &p) == nil
 }
 
 func TestAddressesGoBackAfterTenMinutesOfTryingAcrossStarts(t *testing.T) {
@@ -183,7 +183,7 @@ func TestKeysThatNobodySignsWithGoBack(t *testing.T) {
 
 		b.config(second, 3, []wire.PinnedKey{b.next.Pinned()})
 		require.Equal(t, onTrial, b.stand())
-		env, err := b.next.Sign(signature.ForTime, wire.Time{DeviceCode: "CAB-1", Nonce: []byte("n"), ServerTime: time.Now().UnixNano()})
+		env, err := b.next.Sign(signed.ForTime, wire.Time{DeviceCode: "CAB-1", Nonce: []byte("n"), ServerTime: time.Now().UnixNano()})
 		require.NoError(t, err)
 		(*handler)(b.agent).Time(uplink.TimeAnswer{Envelope: env, Nonce: []byte("n"), SentAt: time.Now(), ReceivedAt: time.Now()})
 		require.Equal(t, proven, b.stand())

@@ -10,13 +10,13 @@ import (
 
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/uplink"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-func testAgent(t *testing.T) (*Agent, *signature.Signer) {
+func testAgent(t *testing.T) (*Agent, *signed.Signer) {
 	t.Helper()
-	s, err := signature.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32)))
+	s, err := signed.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32)))
 	require.NoError(t, err)
 	a, err := New(Config{Dir: filepath.Join(t.TempDir(), "agent"), Secrets: access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "x", CodeSalt: make([]byte, 16), CodeKey: make([]byte, 32),
 		Keys: []wire.PinnedKey{s.Pinned()}, Brokers: []string{"tcp://cloud:1883"}}})
@@ -33,8 +33,8 @@ func TestOnlyAFreshTimeAnswerSetsTheClock(t *testing.T) {
 	a, s := testAgent(t)
 	base := time.Now()
 	// answer arrives after seconds of local time for a question of before that.
-	answer := func(nonce, signed string, server time.Duration, asked, came time.Duration) {
-		env, err := s.Sign(signature.ForTime, wire.Time{DeviceCode: "CAB-1", Nonce: []byte(signed), ServerTime: int64(server)})
+	answer := func(nonce, sealed string, server time.Duration, asked, came time.Duration) {
+		env, err := s.Sign(signed.ForTime, wire.Time{DeviceCode: "CAB-1", Nonce: []byte(sealed), ServerTime: int64(server)})
 		require.NoError(t, err)
 		(*handler)(a).Time(uplink.TimeAnswer{Envelope: env, Nonce: []byte(nonce), SentAt: base.Add(asked), ReceivedAt: base.Add(came)})
 	}

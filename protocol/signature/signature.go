@@ -1,5 +1,5 @@
-// Package signature signs and verifies what Postern sends: webhooks, and COSE
-// envelopes on the device link. Receivers of webhooks may import it.
+// Package signature signs and verifies webhooks. Receivers may import it: it
+// needs nothing but the standard library.
 //
 // A webhook is signed over the exact bytes of its body. The schemes differ in
 // what else they cover:

@@ -25,7 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -286,10 +286,10 @@ func (d *Device) take(m *packets.PublishPacket) error {
 	if len(m.Payload) > wire.MaxPayload {
 		return fmt.Errorf("%d bytes, the limit is %d", len(m.Payload), wire.MaxPayload)
 	}
-	keys := signature.PinnedKeys(d.W.secrets(d.Code).Enrolled.Keys)
+	keys := signed.PinnedKeys(d.W.secrets(d.Code).Enrolled.Keys)
 	if m.TopicName == topic.Device("tms", d.Code, topic.Config) {
 		var c wire.Config
-		err := keys.Open(signature.ForConfig, m.Payload, &c)
+		err := keys.Open(signed.ForConfig, m.Payload, &c)
 		d.Config <- c
 		return err
 	}
@@ -304,15 +304,15 @@ func (d *Device) take(m *packets.PublishPacket) error {
 		d.Acks <- a
 	case wire.DownCommand:
 		var c wire.Command
-		err = keys.Open(signature.ForCommand, down.Body, &c)
+		err = keys.Open(signed.ForCommand, down.Body, &c)
 		d.Cmds <- c
 	case wire.DownCodes:
 		var c wire.Codes
-		err = keys.Open(signature.ForCodes, down.Body, &c)
+		err = keys.Open(signed.ForCodes, down.Body, &c)
 		d.Codes <- c
 	case wire.DownTime:
 		var c wire.Time
-		err = keys.Open(signature.ForTime, down.Body, &c)
+		err = keys.Open(signed.ForTime, down.Body, &c)
 		d.Times <- c
 	default:
 		err = errors.New("unknown type")

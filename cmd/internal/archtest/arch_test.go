@@ -24,7 +24,8 @@ var allowed = map[string][]string{
 	"protocol/wire":      {},
 	"protocol/topic":     {},
 	"protocol/lockbus":   {},
-	"protocol/signature": {"protocol/wire"},
+	"protocol/signature": {},
+	"protocol/signed":    {"protocol/wire"},
 	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
 
 	"edge":        {"protocol/wire"},
@@ -47,7 +48,7 @@ var allowed = map[string][]string{
 	"cloud/app":        {"cloud"},
 	"cloud/account":    {"cloud", "cloud/auth", "protocol/otep"},
 	"cloud/locale":     {"cloud", "protocol/otep"},
-	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signature", "protocol/topic", "protocol/wire"},
+	"cloud/device":     {"cloud", "protocol/passcode", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"cloud/locker":     {"cloud", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"cloud/order":      {"cloud", "cloud/locale", "protocol/otep"},
 	"cloud/route":      {"cloud", "cloud/locale", "cloud/order", "protocol/otep"},

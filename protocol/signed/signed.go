@@ -1,4 +1,9 @@
-package signature
+// Package signed seals messages of the device link into COSE envelopes and opens
+// them, each for one purpose only.
+//
+// No function keeps state, and all are safe for concurrent use. Errors never
+// hold key material.
+package signed
 
 import (
 	"crypto"
