@@ -74,7 +74,7 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 	if err != nil {
 		return d, err
 	}
-	defer cn.Close()
+	defer hangUp(cn)
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
 		return d, err
@@ -97,4 +97,13 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 		return Document{}, ErrTooLarge
 	}
 	return d, nil
+}
+
+// hangUp closes a connection without the farewell of TLS, which would wait up to
+// five seconds for a peer that reads nothing.
+func hangUp(cn *conn) {
+	if t, ok := cn.Conn.(*tls.Conn); ok {
+		_ = t.NetConn().Close()
+	}
+	_ = cn.Close()
 }
