@@ -137,6 +137,7 @@ type Endpoint struct {
 	Secret         []byte   // encrypted at rest by the store's sealer
 	SecretNext     []byte   // during a rotation
 	NextUntil      time.Time
+	Scheme         string // of a test send, not stored: account, provider, ohp; "" is its channel's
 	Enabled        bool
 	Status         string // healthy, degraded, paused, gone
 	StatusSince    time.Time

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -29,6 +30,13 @@ func HookSettings() []string {
 const (
 	AccountEndpoint  = "account"  // stands in settings
 	PostbackEndpoint = "postback" // was given with one batch
+)
+
+// Schemes by which a test send can be signed.
+const (
+	SchemeAccount  = "account"
+	SchemeProvider = "provider"
+	SchemeHandoff  = "ohp"
 )
 
 // WebhookSettings are the receivers of one level: of a business, or of one of
@@ -92,4 +100,19 @@ type AccountEvent struct {
 	// whole; customer says that it goes to a customer, who sees less. It is called
 	// at most once, and not at all when nobody is to be told.
 	Data func(number int64, customer bool) (any, error)
+}
+
+// HookSample is an event as it may be told: what a test sends.
+type HookSample struct {
+	Event         string
+	ReferenceType string
+	Data          json.RawMessage // the member data
+}
+
+// HookTweak makes a send by hand differ from what is right, to see what its
+// receiver makes of it. The zero value changes nothing.
+type HookTweak struct {
+	Age    time.Duration // the timestamp is so old
+	Body   []byte        // goes out in place of what was signed
+	Header string        // one more, "Name: value"
 }

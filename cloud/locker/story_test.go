@@ -756,7 +756,7 @@ func shape(t *testing.T, path string, want, got any) {
 
 func TestEventBodiesAreAsTheExamplesShow(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join("testdata", "provider-events.json"))
+	raw, err := os.ReadFile("samples.json")
 	require.NoError(t, err)
 	var examples map[string]any
 	require.NoError(t, json.Unmarshal(raw, &examples))

@@ -226,7 +226,7 @@ func TestGoldenEvents(t *testing.T) {
 			got := times.ReplaceAllString(b.String(), `"<time>"`)
 			got = until.ReplaceAllString(got, "until=<date>")
 			got = numbers.ReplaceAllString(random.ReplaceAllString(got, "bat_<id>"), `$1<n>`)
-			file := filepath.Join("testdata", "events", strings.ReplaceAll(name, " ", "_")+".json")
+			file := filepath.Join("samples", strings.ReplaceAll(name, " ", "_")+".json")
 			if *update && t.Name() == "TestGoldenEvents/SQLite" {
 				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 				require.NoError(t, os.WriteFile(file, []byte(got+"\n"), 0o644))

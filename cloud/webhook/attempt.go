@@ -21,8 +21,8 @@ const maxBody = 256 << 10
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
 // follows. Address, secret and settings are those of this moment.
-func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
-	now := time.Now()
+func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
+	w, now := &it.work, time.Now()
 	ep, err := d.endpoint(context.Background(), w.Delivery.EndpointID)
 	if err != nil {
 		// Postponed, not an attempt.
@@ -33,40 +33,65 @@ func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
 		return d.unsent(w, v), answer{}, v
 	}
 	_, t, urlErr := ep.route(w.Event.Test)
-	made := w.Delivery.Attempts + 1
-	uid := uuid.NewString()
-	var head string
-	a := answer{code: CodeBlocked, err: ErrBlocked.Error()}
-	if urlErr == nil {
-		if head, err = buildHead(t, &ep.Endpoint, w, uid, made, now); err != nil {
-			v := verdict{ended(w), time.Time{}, ReasonUnsentError}
-			return d.unsent(w, v), answer{}, v
-		}
-		a = d.client.post(context.Background(), t, []byte(head), w.Event.Body)
+	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
+	if at := r.Attempt; at != nil {
+		at.PlannedAt, at.WaitReason = it.planned(), it.waited
 	}
-	end := time.Now()
-	v := judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
-	d.metrics.attempt(w, &a)
-	r := result{endpoint: ep.ID, gone: v.reason == ReasonGone, healthy: v.state == cloud.OutboxSuccess && ep.Status != "healthy"}
-	r.OutboxResult = cloud.OutboxResult{
-		ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: made, NextAt: v.next, Reason: v.reason,
-		Attempt: &cloud.OutboxAttempt{
-			DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
-			Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, head),
-			AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
-		},
-	}
-	if v.state == cloud.OutboxSuccess {
-		r.DeliveredAt = end
-	}
+	r.endpoint, r.business, r.ended = ep.ID, ep.BusinessID, time.Now()
+	r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
+	r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
+	r.counts = !w.Event.Test && !a.unsent() && r.Attempt != nil
 	d.metrics.ended(w, &r.OutboxResult)
 	return r, a, v
 }
 
+// try sends one delivery to an address of ep, unless urlErr says that it cannot
+// be one, and says what follows. The outcome is not stored yet.
+func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a answer, v verdict) {
+	now, made, uid := time.Now(), w.Delivery.Attempts+1, uuid.NewString()
+	var head string
+	a = answer{code: CodeBlocked, err: ErrBlocked.Error()}
+	if urlErr == nil {
+		var err error
+		if head, err = buildHead(t, ep, w, uid, made, now.Add(-tweak.Age)); err != nil {
+			v = verdict{ended(w), time.Time{}, ReasonUnsentError}
+			r.OutboxResult = outcome(w, v)
+			return r, answer{}, v
+		}
+		body := w.Event.Body
+		if tweak.Body != nil {
+			body = tweak.Body
+		}
+		if tweak.Header != "" {
+			head = strings.TrimSuffix(head, "\r\n") + tweak.Header + "\r\n\r\n"
+		}
+		a = d.client.post(ctx, t, []byte(head), body)
+	}
+	end := time.Now()
+	v = judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
+	d.metrics.attempt(w, &a)
+	r.OutboxResult = outcome(w, v)
+	r.Attempts = made
+	r.Attempt = &cloud.OutboxAttempt{
+		DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
+		Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, head),
+		AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
+		DNS: a.phases.dns, Connect: a.phases.connect, TLS: a.phases.tls, FirstByte: a.phases.firstByte, RemoteIP: a.remote,
+	}
+	if v.state == cloud.OutboxSuccess {
+		r.DeliveredAt = end
+	}
+	return r, a, v
+}
+
+// outcome is what a verdict makes of a delivery when no attempt is counted.
+func outcome(w *cloud.OutboxWork, v verdict) cloud.OutboxResult {
+	return cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}
+}
+
 // unsent is the result of a delivery for which nothing went out.
 func (d *Dispatcher) unsent(w *cloud.OutboxWork, v verdict) result {
-	r := result{OutboxResult: cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state,
-		Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}}
+	r := result{OutboxResult: outcome(w, v)}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r
 }
@@ -139,10 +164,13 @@ func buildHead(t *Target, ep *cloud.Endpoint, w *cloud.OutboxWork, uid string, a
 	line("X-Webhook-Id", w.Delivery.WebhookID)
 	line(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	line("X-Webhook-Attempt", strconv.Itoa(attempt))
-	if w.Event.Channel == cloud.ChannelAccount {
-		signAccount(line, ep, body, now)
-	} else {
+	switch {
+	case ep.Scheme == cloud.SchemeHandoff:
+		signHandoff(line, ep, body, now)
+	case ep.Scheme == cloud.SchemeProvider, ep.Scheme == "" && w.Event.Channel != cloud.ChannelAccount:
 		signProvider(line, ep, body, uid, now)
+	default:
+		signAccount(line, ep, body, now)
 	}
 	if w.Event.Test {
 		line("X-Webhook-Test", "1")
@@ -187,6 +215,14 @@ func signAccount(line func(name, value string), ep *cloud.Endpoint, body []byte,
 		keys = [][]byte{next, current}
 	}
 	line(signature.HeaderV2, signature.V2(now, body, keys...))
+}
+
+// signHandoff writes the signature of the handoff protocol, which a test send
+// may ask for.
+func signHandoff(line func(name, value string), ep *cloud.Endpoint, body []byte, now time.Time) {
+	current, _ := ep.Secrets(now)
+	line(signature.HeaderHandoffTimestamp, strconv.FormatInt(now.Unix(), 10))
+	line(signature.HeaderHandoff, signature.Handoff(current, now, body))
 }
 
 // headerValue reports whether a value can stand in a header as it is.
