@@ -140,6 +140,7 @@ type Endpoint struct {
 	Format         string // one of HookFormats, "" is native
 	Signature      string // one of HookSignatures, "" is native
 	SigningKey     []byte // seed of the Ed25519 key, encrypted at rest
+	Scheme         string // of a test send, not stored: account, provider, ohp; "" is its channel's
 	Enabled        bool
 	Status         string // healthy, degraded, paused, gone
 	StatusSince    time.Time

@@ -203,8 +203,9 @@ type Changes struct {
 	Files        []KeptFile // insert
 	DroppedFiles []KeptFile
 
-	Outbox []OutboxWrite // insert
-	Audits []Audit       // insert
+	Outbox     []OutboxWrite // insert
+	ReplayJobs []ReplayJob
+	Audits     []Audit // insert
 
 	// Answer is what the call that the decision is made for is answered if
 	// nothing more comes of it, as the operation gives it. It is kept for calls
@@ -292,5 +293,5 @@ func (c *Changes) Empty() bool {
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 && len(c.DriverPlaces) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
-		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Audits) == 0
+		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.ReplayJobs) == 0 && len(c.Audits) == 0
 }

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -53,6 +54,13 @@ const (
 func HookSignatures() []string {
 	return []string{SignatureNative, SignatureStandard, SignatureAsymmetric}
 }
+
+// Schemes by which a test send can be signed.
+const (
+	SchemeAccount  = "account"
+	SchemeProvider = "provider"
+	SchemeHandoff  = "ohp"
+)
 
 // WebhookSettings are the receivers of one level: of a business, or of one of
 // its customers in place of the business's.
@@ -134,4 +142,33 @@ type AccountEvent struct {
 	// whole; customer says that it goes to a customer, who sees less. It is called
 	// at most once, and not at all when nobody is to be told.
 	Data func(number int64, customer bool) (any, error)
+}
+
+// HookSample is an event as it may be told: what a test sends.
+type HookSample struct {
+	Event         string
+	ReferenceType string
+	Data          json.RawMessage // the member data
+}
+
+// HookTweak makes a send by hand differ from what is right, to see what its
+// receiver makes of it. The zero value changes nothing.
+type HookTweak struct {
+	Age    time.Duration // the timestamp is so old
+	Body   []byte        // goes out in place of what was signed
+	Header string        // one more, "Name: value"
+}
+
+// SampleOf is an event of a table as it may be told. ok is false when there is
+// no such event.
+func SampleOf(events []HookEvent, name string) (s HookSample, ok bool) {
+	for _, e := range events {
+		var body struct {
+			Data json.RawMessage `json:"data"`
+		}
+		if e.Name == name && json.Unmarshal(e.Sample, &body) == nil {
+			return HookSample{Event: name, ReferenceType: e.ReferenceType, Data: body.Data}, true
+		}
+	}
+	return s, false
 }

@@ -66,6 +66,10 @@ type OutboxDelivery struct {
 	// customer whose level it is of, 0 for the business's.
 	Setting    string
 	CustomerID AccountID
+	// URL is an address that it goes to in place of the receiver's. Such a
+	// delivery, and any other that is written as delivering, is sent once by
+	// whoever writes it; it has failed if nothing more is heard of it.
+	URL string
 }
 
 // OutboxOwner is whose deliveries someone may look into: a provider's, or with
@@ -94,9 +98,13 @@ type AccountLog struct {
 	ReferenceType string
 	ReferenceID   string
 	State         OutboxState
+	EndpointID    EndpointID
 	From, To      time.Time // of creation, To excluded
 	Offset, Limit int
 }
+
+// MaxLogTotal is how far the rows of a log are counted.
+const MaxLogTotal = 10_000
 
 // OutboxAttempt is one request.
 type OutboxAttempt struct {
@@ -115,6 +123,11 @@ type OutboxAttempt struct {
 	Reused      bool
 	Repeated    bool
 	RetryAfter  string
+	// Parts of Duration; zero when there was none.
+	DNS, Connect, TLS, FirstByte time.Duration
+	RemoteIP                     string    // for the platform's own people only
+	PlannedAt                    time.Time // when it was due
+	WaitReason                   string    // what held it up beside its plan: rate, breaker, order, retry_after
 }
 
 // OutboxWork is a delivery that a sender has taken up, with its event.

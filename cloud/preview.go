@@ -116,6 +116,13 @@ func (p *Preview) Sent(log int64, event string) {
 	p.effects = append(p.effects, Effect{Type: "webhook_delivery", ID: log, Name: event, After: map[string]any{"sent_again": true}})
 }
 
+// SentTest takes down a test webhook that would be sent.
+func (p *Preview) SentTest(event, host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, Effect{Type: "webhook_delivery", Name: event, After: map[string]any{"test": true, "host": host}})
+}
+
 // said leaves out members that say nothing.
 func said(members map[string]any) map[string]any {
 	for k, v := range members {

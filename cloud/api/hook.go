@@ -28,14 +28,33 @@ func (c Config) hooks() []catalog.Operation {
 	update.Example = receiver.SettingsInput{Secret: &secret, OrderCreate: &url, StatusChange: &url}
 	logs, entry, replay := row("webhook_logs.list", "What was sent to those who are told", "GET", "/webhook-delivery-logs"),
 		row("webhook_logs.find", "One webhook delivery with its attempts", "GET", "/webhook-delivery-logs/{id}", "WEBHOOK_DELIVERY_NOT_FOUND"),
-		row("webhook_logs.replay", "Send a webhook once more", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND")
+		row("webhook_logs.replay", "Send a webhook once more", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
 	logs.GraphQL = &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"}
 	replay.Group = catalog.Replay
+	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "BLOCKED_URL")
+	test.Group, test.Example = catalog.Replay, receiver.TestInput{Event: "order.created", URL: url}
+	lost := "WEBHOOK_URL_NOT_FOUND"
+	urls, pause := row("webhook_urls.list", "Webhook addresses and how they are doing", "GET", "/webhook-urls"), row("webhook_urls.pause", "Keep what is for a webhook address", "POST", "/webhook-urls/{url_id}/pause", lost)
+	resume, checkup := row("webhook_urls.resume", "End the pause of a webhook address", "POST", "/webhook-urls/{url_id}/resume", lost),
+		row("webhook_urls.check_up", "See whether a receiver verifies what it gets", "POST", "/webhook-urls/{url_id}/check-up", lost)
+	checkup.Group = catalog.Replay
+	gone := "WEBHOOK_REPLAY_NOT_FOUND"
+	many, job, stop := row("webhook_logs.replay_many", "Send many webhooks once more", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "How far a replay has come", "GET", "/webhook-replay-jobs/{job_id}", gone),
+		row("webhook_replays.cancel", "End a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
+	many.Group, many.Example = catalog.Replay, receiver.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
 		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),
 		catalog.Define(tools(update, "update_webhook_settings"), r.SaveSettings, nil),
 		catalog.Define(tools(logs, "get_webhook_delivery_logs"), r.ListLogs, nil),
 		catalog.Define(entry, r.FindLog, nil),
 		catalog.Define(tools(replay, "replay_webhook_delivery"), r.Replay, nil),
+		catalog.Define(tools(test, "test_webhook_delivery"), r.Test, nil),
+		catalog.Define(urls, r.ListURLs, nil),
+		catalog.Define(pause, r.Pause, nil),
+		catalog.Define(resume, r.Resume, nil),
+		catalog.Define(checkup, r.CheckUp, nil),
+		catalog.Define(many, r.ReplayMany, nil),
+		catalog.Define(job, r.FindReplay, nil),
+		catalog.Define(stop, r.CancelReplay, nil),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/receiver"
 )
 
 // byDelivery names a delivery in the path and nothing else: its id, or ref: and
@@ -76,6 +77,8 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(row("webhook_endpoint.find", "The webhook receiver", "GET", "/webhook-endpoint", hook, errs("WEBHOOK_ENDPOINT_NOT_FOUND")), r.Find, nil),
 		catalog.Define(row("webhook_endpoint.save", "Set the webhook receiver", "PUT", "/webhook-endpoint", secret, hook), r.Save, nil),
 		catalog.Define(row("webhook_endpoint.rotate_secret", "Replace the signing secret", "POST", "/webhook-endpoint/secret", secret, risky, hook, errs("WEBHOOK_ENDPOINT_NOT_FOUND")), r.RotateSecret, nil),
+		catalog.Define(row("webhook_endpoint.test", "Send a mock event to the webhook receiver", "POST", "/webhook-endpoint/test", replay, hook, errs("WEBHOOK_ENDPOINT_NOT_FOUND"),
+			like(receiver.MockInput{Event: locker.EventDelivered})), r.TestEndpoint, nil),
 		catalog.Define(row("webhook_deliveries.list", "The log of webhook deliveries", "GET", "/webhook-deliveries", hook), r.List, nil),
 		catalog.Define(row("webhook_deliveries.find", "One webhook delivery with its attempts", "GET", "/webhook-deliveries/{id}", hook, errs("WEBHOOK_DELIVERY_NOT_FOUND")), r.FindDelivery, nil),
 		catalog.Define(row("webhook_deliveries.redeliver", "Send a webhook once more", "POST", "/webhook-deliveries/{id}/redeliver", replay, hook, errs("WEBHOOK_DELIVERY_NOT_FOUND")), r.Redeliver, nil),

@@ -243,7 +243,14 @@ func agentTools() []catalog.Tool {
 				to date-time`, pages)},
 		{Name: "replay_webhook_delivery", Title: "Replay webhook delivery", Servers: forDevelopers, Category: "webhooks", Operation: "webhook_logs.replay", Effect: catalog.Creates, Outside: true,
 			Description: "Sends a logged delivery again: the same bytes and ids.", Run: renamed("webhook_logs.replay", "log_id", "id"),
-			Arguments: args(`log_id! integer · delivery-log id`)},
+			Arguments: args(`log_id! integer · delivery-log id`, `url text · another target`)},
+		{Name: "test_webhook_delivery", Title: "Test webhook delivery", Servers: forDevelopers, Category: "webhooks", Operation: "webhook_settings.test", Effect: catalog.Creates, Outside: true,
+			Description: "Sends the sample of an event to an address, really and signed, and says what it answered. Use it while you write a receiver; the send is marked as a test and logged.",
+			Arguments: args(`
+				url! text · https
+				event text · default order.created
+				scheme account|provider|ohp · default account
+				secret text 16..128 · default the account secret`)},
 	}
 }
 

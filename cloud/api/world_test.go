@@ -1,14 +1,19 @@
 package api_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"mime/multipart"
 	"net"
+	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +30,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -32,6 +38,7 @@ import (
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -52,6 +59,26 @@ type openGuard struct{}
 
 func (openGuard) CheckURL(context.Context, string) error { return nil }
 
+// somewhere is where every name leads, and answering a receiver there that
+// takes everything.
+type somewhere struct{}
+
+func (somewhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+}
+
+func answering(context.Context, netip.AddrPort) (net.Conn, error) {
+	here, there := net.Pipe()
+	go func() {
+		defer there.Close()
+		if req, err := http.ReadRequest(bufio.NewReader(there)); err == nil {
+			_, _ = io.Copy(io.Discard, req.Body)
+			_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		}
+	}()
+	return here, nil
+}
+
 func newWorld(t *testing.T) *world {
 	w := webtest.New(t)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
@@ -63,7 +90,10 @@ func newWorld(t *testing.T) *world {
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
-	receivers := receiver.New(w.DB, openGuard{})
+	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: webhook.NewGuard(webhook.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
+		func(event string) (cloud.HookSample, bool) {
+			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
+		})
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
@@ -286,12 +316,16 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"third_party.webhook_endpoint.find":           func() call { return plain(provider, "") },
 		"third_party.webhook_endpoint.save":           func() call { return plain(provider, `{"url":"https://hooks.example/new"}`) },
 		"third_party.webhook_endpoint.rotate_secret":  func() call { return plain(provider, `{}`) },
-		"third_party.webhook_deliveries.list":         func() call { return plain(provider, "") },
-		"third_party.webhook_deliveries.find":         func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
-		"third_party.webhook_deliveries.redeliver":    func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
-		"third_party.deliveries.remove_package":       func() call { return x.packed(to) },
-		"smart_lockers.devices.find":                  func() call { return person("88", "") },
-		"smart_lockers.grids.unblock":                 func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
+		"third_party.webhook_endpoint.test": func() call {
+			x.made("PUT", partner+"/webhook-endpoint", x.token(provider), `{"url":"http://hooks.example.com/new"}`)
+			return plain(provider, `{"event":"locker_delivery.delivered"}`)
+		},
+		"third_party.webhook_deliveries.list":      func() call { return plain(provider, "") },
+		"third_party.webhook_deliveries.find":      func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
+		"third_party.webhook_deliveries.redeliver": func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
+		"third_party.deliveries.remove_package":    func() call { return x.packed(to) },
+		"smart_lockers.devices.find":               func() call { return person("88", "") },
+		"smart_lockers.grids.unblock":              func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
 
 		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
 		"otep.tracking":     func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
@@ -364,6 +398,17 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"webhook_logs.list":     func() call { return plain(admin, "") },
 		"webhook_logs.find":     func() call { return person(x.told(), "") },
 		"webhook_logs.replay":   func() call { return person(x.told(), `{}`) },
+		"webhook_settings.test": func() call { x.told(); return plain(admin, `{"url":"http://hooks.example.com/test"}`) },
+		"webhook_urls.list":     func() call { x.told(); return plain(admin, "") },
+		"webhook_urls.pause":    func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
+		"webhook_urls.resume":   func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
+		"webhook_urls.check_up": func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
+		"webhook_logs.replay_many": func() call {
+			x.told()
+			return plain(admin, `{"event":"order.created"}`)
+		},
+		"webhook_replays.find":   func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
+		"webhook_replays.cancel": func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
 
 		"orders.exceptions": func() call { return plain(admin, "") },
 		"orders.proof_files.add": func() call {
@@ -471,6 +516,22 @@ func (x *world) told() string {
 	list, _ := x.made("GET", "/api/v1/webhook-delivery-logs", x.token(admin), "")["logs"].([]any)
 	require.NotEmpty(x.t, list)
 	return x.id(at(list[0], "id"))
+}
+
+// toldAt is the address at which the business is told.
+func (x *world) toldAt() string {
+	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), strings.Replace(hooks, "https://mine.example", "http://mine.example.com", 1))
+	list, _ := x.made("GET", "/api/v1/webhook-urls", x.token(admin), "")["urls"].([]any)
+	require.NotEmpty(x.t, list)
+	return x.id(at(list[0], "url_id"))
+}
+
+// replaying is a job that sends webhooks again.
+func (x *world) replaying() string {
+	x.told()
+	id, _ := x.made("POST", "/api/v1/webhook-delivery-logs/replay", x.token(admin), `{}`)["job_id"].(string)
+	require.NotEmpty(x.t, id)
+	return id
 }
 
 // held is an order that the contractor holds.

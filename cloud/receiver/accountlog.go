@@ -19,12 +19,13 @@ type AccountLogInput struct {
 	To            string          `query:"to" graphql:"DateTime"`
 	Page          int             `query:"page"`
 	PerPage       int             `query:"per_page"`
+	URLID         int64           `query:"url_id" doc:"An address of the settings, by its id"`
 }
 
 // AccountLogOutput is a page of the log.
 type AccountLogOutput struct {
 	Result  bool  `json:"result"`
-	Total   int   `json:"total"`
+	Total   int   `json:"total" doc:"Rows in all, counted up to 10000"`
 	Page    int   `json:"page"`
 	PerPage int   `json:"per_page"`
 	Logs    []Row `json:"logs" graphql:"[JSON!]"`
@@ -78,7 +79,7 @@ func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInp
 	}
 	p.state(in.Status)
 	f := cloud.AccountLog{BusinessID: o.BusinessID, CustomerID: in.CustomerID, Event: in.Event, ReferenceType: in.ReferenceType, ReferenceID: in.ReferenceID,
-		State: cloud.OutboxState(in.Status), From: p.time("from", in.From, l), To: p.time("to", in.To, l), Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
+		State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID), From: p.time("from", in.From, l), To: p.time("to", in.To, l), Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
 	if o.CustomerID != 0 {
 		f.CustomerID = o.CustomerID
 	}
@@ -112,12 +113,26 @@ func (s *Service) FindLog(ctx context.Context, c cloud.Caller, in EntryInput) (o
 	return out, err
 }
 
+// ReplayInput names one delivery, and an address that it goes to in place of its
+// receiver's.
+type ReplayInput struct {
+	ID  int64  `path:"id" json:"-"`
+	URL string `json:"url" doc:"Another address, for client administrators"`
+}
+
 // Replay sends a stored event of the account channel again: the same bytes and
-// ids, a new row. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) Replay(ctx context.Context, c cloud.Caller, in EntryInput) (out RedeliverOutput, err error) {
+// ids, a new row. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_DELIVERY_NOT_FOUND,
+// BLOCKED_URL.
+func (s *Service) Replay(ctx context.Context, c cloud.Caller, in ReplayInput) (out RedeliverOutput, err error) {
 	o, err := owner(c)
+	if err == nil && in.URL != "" {
+		if c.Account.Type != cloud.ClientAdmin {
+			return out, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+		}
+		err = s.allowed(ctx, "url", in.URL)
+	}
 	if err != nil {
 		return out, err
 	}
-	return s.again(ctx, c, o, in)
+	return s.again(ctx, c, o, in.ID, in.URL)
 }

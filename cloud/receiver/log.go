@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,6 +61,16 @@ type Attempt struct {
 	HTTPStatus *int    `json:"http_status"`
 	DurationMS int64   `json:"duration_ms"`
 	ErrorCode  *string `json:"error_code"`
+	// Parts of the duration, and what the attempt waited for beside its plan.
+	DNSMS       int64   `json:"dns_ms"`
+	ConnectMS   int64   `json:"connect_ms"`
+	TLSMS       int64   `json:"tls_ms"`
+	FirstByteMS int64   `json:"first_byte_ms"`
+	Reused      bool    `json:"reused"`   // a connection that was there
+	Repeated    bool    `json:"repeated"` // as that connection was dead
+	PlannedAt   *string `json:"planned_at"`
+	RetryAfter  *string `json:"retry_after"`
+	WaitReason  *string `json:"wait_reason"` // rate, breaker, order, retry_after
 }
 
 // LogInput asks for a page of the log. Rows are newest first; Before gives those
@@ -200,7 +211,9 @@ func (s *Service) entry(ctx context.Context, whose cloud.OutboxOwner, in EntryIn
 	shown := cloud.OutboxRow{Event: work.Event, Delivery: work.Delivery}
 	e = Entry{Attempts: []Attempt{}, RequestHeaders: map[string]string{}, ResponseHeaders: map[string]string{}, RequestBody: Masked(work.Event.Body)}
 	for _, a := range attempts {
-		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: cloud.Stamp(a.At, l), HTTPStatus: cloud.OrNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: cloud.OrNull(a.ErrorCode)})
+		e.Attempts = append(e.Attempts, Attempt{Attempt: a.Attempt, At: cloud.Stamp(a.At, l), HTTPStatus: cloud.OrNull(a.HTTPStatus), DurationMS: a.Duration.Milliseconds(), ErrorCode: cloud.OrNull(a.ErrorCode),
+			DNSMS: a.DNS.Milliseconds(), ConnectMS: a.Connect.Milliseconds(), TLSMS: a.TLS.Milliseconds(), FirstByteMS: a.FirstByte.Milliseconds(), Reused: a.Reused, Repeated: a.Repeated,
+			PlannedAt: cloud.Stamp(a.PlannedAt, l), RetryAfter: cloud.OrNull(a.RetryAfter), WaitReason: cloud.OrNull(a.WaitReason)})
 	}
 	if n := len(attempts); n > 0 {
 		last := attempts[n-1]
@@ -225,38 +238,55 @@ func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) 
 	if c.Provider.ID == 0 {
 		return out, errors.New("redeliver: the caller is no provider")
 	}
-	return s.again(ctx, c, cloud.OutboxOwner{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID}, in)
+	return s.again(ctx, c, cloud.OutboxOwner{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID}, in.ID, "")
 }
 
-func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, in EntryInput) (out RedeliverOutput, err error) {
+// again sends a delivery once more: to its receiver, or with url there. What
+// went to an address of its own goes there again.
+func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, of int64, url string) (out RedeliverOutput, err error) {
 	// An id without a row is lost; looking first keeps strangers from using ids up.
-	work, err := s.owned(ctx, whose, in.ID)
+	work, err := s.owned(ctx, whose, of)
 	if err != nil {
 		return out, err
 	}
+	url = cmp.Or(url, work.Delivery.URL)
 	if p := cloud.PreviewOf(ctx); p != nil {
-		p.Sent(in.ID, work.Event.Event)
+		p.Sent(of, work.Event.Event)
 		return RedeliverOutput{Result: true}, nil
 	}
 	now := time.Now().UTC()
 	var id int64
+	var to cloud.Endpoint
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+		if url != "" {
+			if to, err = direct(v, work, url, now); err != nil {
+				return nil, err
+			}
+		}
 		id, err = v.NewID(cloud.OutboxIDs)
 		a := audit(c, whose.BusinessID, now, "webhook_redelivered", work.Delivery.EndpointID)
-		a.Detail = fmt.Sprintf(`{"delivery":%d}`, in.ID)
+		a.Detail = fmt.Sprintf(`{"delivery":%d,"elsewhere":%t}`, of, url != "")
 		return &cloud.Changes{Audits: []cloud.Audit{a}}, err
 	})
 	if err != nil {
-		return out, fmt.Errorf("redeliver %d: %w", in.ID, err)
+		return out, fmt.Errorf("redeliver %d: %w", of, err)
 	}
-	d, err := s.store.Redeliver(ctx, whose, cloud.OutboxID(in.ID), cloud.OutboxID(id), now)
+	d, err := s.store.Redeliver(ctx, whose, cloud.OutboxID(of), cloud.OutboxID(id), url, now)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return out, errNoDelivery
 	}
 	if err != nil {
-		return out, fmt.Errorf("redeliver %d: %w", in.ID, err)
+		return out, fmt.Errorf("redeliver %d: %w", of, err)
 	}
-	return RedeliverOutput{Result: true, LogID: d.ID, Status: d.State}, nil
+	out = RedeliverOutput{Result: true, LogID: d.Delivery.ID, Status: d.Delivery.State}
+	if url != "" {
+		r, err := s.sender.SendNow(ctx, to, d, cloud.HookTweak{})
+		if err != nil {
+			return out, fmt.Errorf("redeliver %d: %w", of, err)
+		}
+		out.Status = r.State
+	}
+	return out, nil
 }
 
 func (s *Service) zone(ctx context.Context, id cloud.BusinessID) (l *time.Location, err error) {

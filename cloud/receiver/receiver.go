@@ -27,13 +27,27 @@ import (
 type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	Look(ctx context.Context, fn func(cloud.View) error) error
-	ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error
+	EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error
+	ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) ([]cloud.EndpointReport, error)
 	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
 	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, rows []cloud.OutboxRow, err error)
 	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
 	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
-	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error)
+	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error)
+	CountReplay(ctx context.Context, j cloud.ReplayJob) (int, error)
+	FindReplay(ctx context.Context, id string) (cloud.ReplayJob, error)
+	OpenReplays(ctx context.Context) ([]cloud.ReplayJob, error)
+	StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error
 }
+
+// Sender sends once what is sent by hand. webhook's Dispatcher is one.
+type Sender interface {
+	SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.OutboxWork, tweak cloud.HookTweak) (cloud.OutboxResult, error)
+}
+
+// Samples gives an event as it may be told at a time; ok is false when there is
+// no such event.
+type Samples func(event string) (s cloud.HookSample, ok bool)
 
 // AddressGuard says whether an address may receive: nil when it may.
 type AddressGuard interface {
@@ -42,12 +56,21 @@ type AddressGuard interface {
 
 // Service is the feature.
 type Service struct {
-	store Store
-	guard AddressGuard
+	store   Store
+	guard   AddressGuard
+	sender  Sender
+	samples Samples
 }
 
 // New builds the service.
 func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g} }
+
+// Sending makes the service one that can send by hand: tests, and replays to
+// other addresses. It is called once, before the service is used.
+func (s *Service) Sending(x Sender, samples Samples) *Service {
+	s.sender, s.samples = x, samples
+	return s
+}
 
 // Overlap is how long a former secret stays the current one beside the next.
 const Overlap = 24 * time.Hour
@@ -173,7 +196,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 		return EndpointOutput{}, err
 	}
 	if resumed {
-		if err := s.store.ResumeOutbox(ctx, saved, now); err != nil {
+		if err := s.store.EndPause(ctx, saved.ID, now, ""); err != nil {
 			return EndpointOutput{}, fmt.Errorf("resume deliveries of endpoint %d: %w", saved.ID, err)
 		}
 	}

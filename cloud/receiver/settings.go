@@ -246,7 +246,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	}
 	for _, e := range saved {
 		if e.Enabled && cloud.PreviewOf(ctx) == nil {
-			if err := s.store.ResumeOutbox(ctx, e, now); err != nil {
+			if err := s.store.EndPause(ctx, e.ID, now, ""); err != nil {
 				return out, fmt.Errorf("resume deliveries of endpoint %d: %w", e.ID, err)
 			}
 		}

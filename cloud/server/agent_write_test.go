@@ -1,12 +1,17 @@
 package server
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +88,9 @@ var writes = map[string]func(w *agentWorld, n int) string{
 	"update_webhook_settings": func(*agentWorld, int) string {
 		return `{"settings":{"webhook_sign_secret":"0123456789abcdef0123456789abcdef","order_deleted_webhook_url":"https://hooks.acme.example/orders"}}`
 	},
+	"test_webhook_delivery": func(*agentWorld, int) string {
+		return `{"url":"https://93.184.216.34/hook","secret":"0123456789abcdef0123456789abcdef"}`
+	},
 	"run_graphql_query": func(w *agentWorld, n int) string {
 		return fmt.Sprintf(`{"query":"mutation($id: Int!){orderHold(orderId:$id){order_id}}","variables":{"id":%d,"confirm":true},"allow_mutation":true}`, w.order(fmt.Sprint("G-", n)))
 	},
@@ -103,7 +111,11 @@ func (w *agentWorld) waiting(n int) string {
 // without changing anything but the queue; then it does what the trial said.
 func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 	t.Parallel()
-	w := newAgentWorld(t, Config{})
+	var dials atomic.Int64 // of webhooks: nobody answers
+	w := newAgentWorld(t, Config{WebhookDial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+		dials.Add(1)
+		return nil, errors.New("connection refused")
+	}})
 	admin := []string{"Authorization", w.box.Admin.Token}
 	n := 0
 	for server, path := range map[string]string{catalog.OperationsServer: "/mcp", catalog.DeveloperServer: "/mcp/developer"} {
@@ -143,6 +155,7 @@ func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 						}
 					}
 				}
+				require.Zero(t, dials.Load(), "nothing is sent by trying or asking")
 				if tool.Confirm {
 					refused := w.on(path, tool.Name, text, admin...)
 					require.True(t, refused.failed, "%s", refused.raw)
@@ -150,6 +163,9 @@ func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 					text = strings.Replace(text, "{", `{"confirm":true,`, 1)
 				}
 				done := w.on(path, tool.Name, text, admin...)
+				if tool.Name == "test_webhook_delivery" {
+					require.EqualValues(t, 1, dials.Swap(0))
+				}
 				require.False(t, done.failed || done.body == nil, "%s", done.raw)
 				if id, ok := done.body["asyncId"].(string); ok {
 					require.Eventually(t, func() bool {

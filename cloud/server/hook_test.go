@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/protocol/signature"
 )
@@ -37,48 +39,81 @@ func TestAccountsAreToldOfTheirOrders(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); toldOfOrders(t, storetest.PostgresURL(t)) })
 }
 
-func toldOfOrders(t *testing.T, database string) {
-	var mu sync.Mutex
-	var got []told
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		got = append(got, told{r.URL.Path, r.Header, body})
-	}))
-	defer hook.Close()
-	at, err := url.Parse(hook.URL)
+// hookWorld is a running cloud beside a receiver.
+type hookWorld struct {
+	t    *testing.T
+	s    *Server
+	box  Sandbox
+	base string
+	hook *httptest.Server
+
+	mu    sync.Mutex
+	told  []told
+	reply func(r *http.Request, body []byte) int // nil: 200
+}
+
+func (w *hookWorld) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, told{r.URL.Path, r.Header, body})
+	if w.reply != nil {
+		rw.WriteHeader(w.reply(r, body))
+	}
+}
+
+func (w *hookWorld) got() []told {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
+}
+
+func newHookWorld(t *testing.T, database string) *hookWorld {
+	w := &hookWorld{t: t}
+	w.hook = httptest.NewServer(w)
+	t.Cleanup(w.hook.Close)
+	at, err := url.Parse(w.hook.URL)
 	require.NoError(t, err)
 	port, err := strconv.Atoi(at.Port())
 	require.NoError(t, err)
-
-	s, err := New(t.Context(), Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true})
+	w.s, err = New(t.Context(), Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}})
 	require.NoError(t, err)
-	box, err := s.Sandbox(t.Context(), SandboxConfig{})
+	w.box, err = w.s.Sandbox(t.Context(), SandboxConfig{})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
+	w.base = "http://" + ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx, Listeners{HTTP: ln}) }()
-	defer func() { cancel(); require.NoError(t, <-done) }()
+	go func() { done <- w.s.Run(ctx, Listeners{HTTP: ln}) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	return w
+}
 
-	call := func(method, path, token string, body any) (int, map[string]any) {
-		t.Helper()
-		raw, err := json.Marshal(body)
-		require.NoError(t, err)
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+ln.Addr().String()+path, bytes.NewReader(raw))
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+token)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		var out map[string]any
-		require.NoError(t, json.NewDecoder(resp.Body).Decode(&out))
-		return resp.StatusCode, out
+func (w *hookWorld) call(method, path, token string, body any) (int, map[string]any) {
+	w.t.Helper()
+	var raw []byte
+	var err error
+	if body != nil {
+		raw, err = json.Marshal(body)
 	}
+	require.NoError(w.t, err)
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, bytes.NewReader(raw))
+	require.NoError(w.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(w.t, err)
+	defer resp.Body.Close()
+	var out map[string]any
+	require.NoError(w.t, json.NewDecoder(resp.Body).Decode(&out))
+	return resp.StatusCode, out
+}
+
+func toldOfOrders(t *testing.T, database string) {
+	w := newHookWorld(t, database)
+	hook, box, call := w.hook, w.box, w.call
 	const secret = "0123456789abcdef0123456789abcdef"
 	admin, customer := box.Admin.Token, box.Customer.Token
 	status, out := call("PUT", "/api/v1/webhook-settings", admin, map[string]any{"webhook_sign_secret": secret, "order_create_webhook_url": hook.URL + "/created",
@@ -101,13 +136,8 @@ func toldOfOrders(t *testing.T, database string) {
 	status, _ = call("POST", "/api/v1/client/orderCreate", customer, parcel)
 	require.Equal(t, 201, status)
 
-	require.Eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(got) >= 5
-	}, time.Minute, 5*time.Millisecond)
-	mu.Lock()
-	defer mu.Unlock()
+	require.Eventually(t, func() bool { return len(w.got()) >= 5 }, time.Minute, 5*time.Millisecond)
+	got := w.got()
 	require.Len(t, got, 5)
 	paths := map[string]string{}
 	for _, g := range got {

@@ -154,7 +154,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
-	s.receivers = receiver.New(s.Store, guard{s.Guard})
+	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample)
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Files: s.Files, SignFile: s.Files.Address})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Hooks: s.receivers, Session: cfg.Session, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
@@ -173,7 +174,6 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Devices.SetSender(s.Broker)
-	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
@@ -191,6 +191,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	return s, nil
 }
+
+// sample is any event as it may be told.
+func sample(event string) (cloud.HookSample, bool) { return cloud.SampleOf(HookEvents(), event) }
 
 // foreign keeps an audit entry of a client that used a topic it has no right
 // to. The broker's goroutine does not wait for it.
@@ -236,6 +239,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
+	run("webhook replays", func(ctx context.Context) error { return s.receivers.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
 	run("agents", s.agents.Run)

@@ -12,6 +12,7 @@ import (
 type writer struct {
 	box   *seal.Box
 	dev   cloud.DeviceID
+	node  string
 	owner string // node that new outbox rows are leased to, "" for nobody
 	ops   []op
 }
@@ -57,5 +58,6 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.approvals(c)
 	w.files(c)
 	w.outbox(c)
+	w.replayJobs(c)
 	return nil
 }

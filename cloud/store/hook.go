@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -18,13 +18,6 @@ ON CONFLICT (business_id, customer_id) DO UPDATE SET secret = excluded.secret, s
   next_until = excluded.next_until, body = excluded.body`
 	sqlAccountEndpoints = `SELECT ` + endpointColumns + ` FROM endpoint
 WHERE provider_id = 0 AND business_id = $1 ORDER BY id`
-
-	accountLogWhere = `FROM outbox o JOIN outbox_event e ON e.event_id = o.event_id
-WHERE o.provider_id = 0 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.customer_id = $2)
-  AND ($3 = '' OR o.event = $3) AND ($4 = '' OR o.state = $4) AND ($5 = '' OR o.reference_id = $5)
-  AND ($6 = '' OR e.reference_type = $6) AND o.created_at >= $7 AND o.created_at < $8`
-	sqlAccountLog      = `SELECT ` + outboxRowColumns + ` ` + accountLogWhere + ` ORDER BY o.id DESC LIMIT $9 OFFSET $10`
-	sqlAccountLogTotal = `SELECT COUNT(*) ` + accountLogWhere
 )
 
 // hookBody is what of a level's settings is no secret, as it is stored.
@@ -98,28 +91,80 @@ func (b sealer) signing(ctx context.Context, q querier, e *cloud.Endpoint) error
 	return nil
 }
 
-// ListAccountOutbox lists a page of the account channel's delivery log, and
-// counts all of its pages. A row that a sender holds shows as delivering.
+// accountLog is the condition of a page of the account channel's log, each
+// filter in the words of the index that serves it.
+func accountLog(f cloud.AccountLog) (from, where string, args []any) {
+	var b strings.Builder
+	from = ` FROM outbox o`
+	b.WriteString(` WHERE o.provider_id = 0`)
+	and := func(sql string, arg any) {
+		args = append(args, arg)
+		fmt.Fprintf(&b, " AND "+sql, len(args))
+	}
+	and(`o.business_id = $%d`, int64(f.BusinessID))
+	if f.CustomerID != 0 {
+		and(`o.customer_id <> 0 AND o.customer_id = $%d`, int64(f.CustomerID))
+	}
+	if f.Event != "" {
+		and(`o.event = $%d`, f.Event)
+	}
+	if f.ReferenceID != "" {
+		and(`o.reference_id = $%d`, f.ReferenceID)
+	}
+	if f.ReferenceType != "" {
+		and(`e.reference_type = $%d`, f.ReferenceType)
+	}
+	switch f.State {
+	case "":
+	case cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxPaused:
+		from += ` @unsent` // SQLite keeps no count of what is rare
+		and(`o.state IN ('retrying', 'failed', 'paused') AND o.state = $%d`, string(f.State))
+	default:
+		and(`o.state = $%d`, string(f.State))
+	}
+	if f.EndpointID != 0 {
+		and(`o.endpoint_id = $%d`, int64(f.EndpointID))
+	}
+	if !f.From.IsZero() {
+		and(`o.created_at >= $%d`, f.From.UnixMilli())
+	}
+	if !f.To.IsZero() {
+		and(`o.created_at < $%d`, f.To.UnixMilli())
+	}
+	return from, b.String(), args
+}
+
+// accountLogSQL is the two statements of a page, for the same arguments but for
+// the page's own two. Rows are counted before they are joined with their
+// events, unless a filter is about those.
+func accountLogSQL(f cloud.AccountLog) (count, page string, args []any) {
+	const joined = ` JOIN outbox_event e ON e.event_id = o.event_id`
+	from, where, args := accountLog(f)
+	count = `SELECT COUNT(*) FROM (SELECT 1` + from
+	if f.ReferenceType != "" {
+		count += joined
+	}
+	count += where + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxLogTotal)
+	page = `SELECT ` + outboxRowColumns + from + joined + where +
+		fmt.Sprintf(` ORDER BY o.created_at DESC, o.id DESC LIMIT $%d OFFSET $%d`, len(args)+1, len(args)+2)
+	return count, page, args
+}
+
+// ListAccountOutbox lists a page of the account channel's delivery log, newest
+// first, and counts all of its pages up to cloud.MaxLogTotal rows. A row that a
+// sender holds shows as delivering.
 func (db *DB) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, out []cloud.OutboxRow, err error) {
 	if f.BusinessID == 0 {
 		return 0, nil, errors.New("list outbox: the filter names no business")
 	}
-	until := f.To
-	if until.IsZero() {
-		until = time.UnixMilli(1 << 52)
-	}
-	var from int64
-	if !f.From.IsZero() {
-		from = f.From.UnixMilli()
-	}
-	args := []any{int64(f.BusinessID), int64(f.CustomerID), f.Event, string(f.State), f.ReferenceID, f.ReferenceType, from, until.UnixMilli()}
+	count, page, args := accountLogSQL(f)
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
-		n, err := one(ctx, q, sqlAccountLogTotal, scanInt, args...)
+		n, err := one(ctx, q, count, scanInt, args...)
 		if err != nil {
 			return err
 		}
 		total = int(n)
-		if out, err = list(ctx, q, sqlAccountLog, scanOutboxRow, append(args, f.Limit, f.Offset)...); err != nil {
+		if out, err = list(ctx, q, page, scanOutboxRow, append(args, f.Limit, f.Offset)...); err != nil {
 			return err
 		}
 		return last(ctx, q, out)

@@ -34,8 +34,8 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlFinish     = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
-	sqlResume = `UPDATE outbox SET state = 'pending', next_at = $3, reason = ''
-WHERE provider_id = $1 AND endpoint_id = $2 AND state = 'paused'`
+	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
+WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' ORDER BY id LIMIT $5)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
@@ -50,14 +50,15 @@ WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters
 GROUP BY account, state ORDER BY account, state`
 
 	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
-  lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id`
+  lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id, url`
 	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
   o.next_at, o.reason, o.lease_owner, o.lease_until, o.generation, o.created_at, o.delivered_at, o.replay_of,
-  o.setting, o.customer_id, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
+  o.setting, o.customer_id, o.url, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
 	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR o.state = $4)
   AND (CAST($5 AS @int) = 0 OR o.business_id = $5) AND o.created_at >= $6 AND o.created_at < $7`
 	attemptColumns = `delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
-  answer_head, answer_body, reused, repeated, retry_after`
+  answer_head, answer_body, reused, repeated, retry_after, dns_us, connect_us, tls_us, first_byte_us, remote_ip,
+  planned_at, wait_reason`
 )
 
 const sqlAddOutboxEvent = `INSERT INTO outbox_event (
@@ -68,31 +69,34 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const sqlAddOutbox = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+  customer_id, url)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
 // sqlAddOutboxLeased is sqlAddOutbox by a node that sends it itself.
 const sqlAddOutboxLeased = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, @lease)`
+  customer_id, url, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, @lease)`
 
 // sqlAddAttempt writes nothing when the lease was lost.
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
   delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
-  answer_head, answer_body, reused, repeated, retry_after)
+  answer_head, answer_body, reused, repeated, retry_after, dns_us, connect_us, tls_us, first_byte_us, remote_ip,
+  planned_at, wait_reason)
 SELECT CAST($1 AS @int), CAST($2 AS @int), CAST($3 AS @int), CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS @int),
   CAST($7 AS @int), CAST($8 AS TEXT), CAST($9 AS TEXT), CAST($10 AS TEXT), CAST($11 AS TEXT), CAST($12 AS
-  TEXT), CAST($13 AS @bool), CAST($14 AS @bool), CAST($15 AS TEXT)
-WHERE EXISTS (SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $16 AND generation = $17)`
+  TEXT), CAST($13 AS @bool), CAST($14 AS @bool), CAST($15 AS TEXT),
+  CAST($16 AS @int), CAST($17 AS @int), CAST($18 AS @int), CAST($19 AS @int), CAST($20 AS TEXT), CAST($21 AS @int),
+  CAST($22 AS TEXT)
+WHERE EXISTS (SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $23 AND generation = $24)`
 
 func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFields(d)...) }
 
 func outboxFields(d *cloud.OutboxDelivery) []any {
 	return []any{&d.ID, &d.EventID, &d.EndpointID, &d.BusinessID, &d.WebhookID, &d.State, &d.Attempts, &d.MaxAttempts,
 		when(&d.NextAt), &d.Reason, &d.LeaseOwner, when(&d.LeaseUntil), &d.Generation, when(&d.CreatedAt),
-		when(&d.DeliveredAt), &d.ReplayOf, &d.Setting, &d.CustomerID}
+		when(&d.DeliveredAt), &d.ReplayOf, &d.Setting, &d.CustomerID, &d.URL}
 }
 
 // scanOutboxEvent leaves the body sealed.
@@ -110,10 +114,12 @@ func scanOutboxRow(r rows, o *cloud.OutboxRow) error {
 }
 
 func scanAttempt(r rows, a *cloud.OutboxAttempt) error {
-	var us int64
+	var us, dns, connect, tls, first int64
 	err := r.Scan(&a.DeliveryID, &a.Attempt, when(&a.At), &a.URL, &a.DeliveryUID, &a.HTTPStatus, &us, &a.ErrorCode, &a.Error,
-		&a.RequestHead, &a.AnswerHead, &a.AnswerBody, &a.Reused, &a.Repeated, &a.RetryAfter)
-	a.Duration = time.Duration(us) * time.Microsecond
+		&a.RequestHead, &a.AnswerHead, &a.AnswerBody, &a.Reused, &a.Repeated, &a.RetryAfter, &dns, &connect, &tls, &first, &a.RemoteIP, when(&a.PlannedAt), &a.WaitReason)
+	for to, us := range map[*time.Duration]int64{&a.Duration: us, &a.DNS: dns, &a.Connect: connect, &a.TLS: tls, &a.FirstByte: first} {
+		*to = time.Duration(us) * time.Microsecond
+	}
 	return err
 }
 
@@ -141,6 +147,10 @@ func (w *writer) outbox(c *cloud.Changes) {
 	}
 }
 
+// ReasonInterrupted is the reason of a delivery whose sender ended before it
+// could tell what had come of it.
+const ReasonInterrupted = "interrupted"
+
 // outboxDelivery writes a delivery and notes in d whether it was leased to this
 // node, so that the sender, told of the commit, knows whether it is its own.
 func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
@@ -149,12 +159,17 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 	if next.IsZero() && d.State == cloud.OutboxPending {
 		next = d.CreatedAt
 	}
-	if w.owner != "" && Fresh(d) {
+	state := d.State
+	switch {
+	case state == cloud.OutboxDelivering:
+		state, d.Reason = cloud.OutboxFailed, ReasonInterrupted
+		sql, d.LeaseOwner, d.Generation = sqlAddOutboxLeased, w.node, 1
+	case w.owner != "" && Fresh(d):
 		sql, d.LeaseOwner, d.Generation = sqlAddOutboxLeased, w.owner, 1
 	}
 	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
-		e.ReferenceID, d.WebhookID, string(d.State), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
-		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID))
+		e.ReferenceID, d.WebhookID, string(state), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
+		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID), d.URL)
 }
 
 // OwnFresh says whether new deliveries are written leased to this node: from
@@ -255,7 +270,8 @@ func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResul
 		if a := r.Attempt; a != nil {
 			ops = append(ops, op{sql: sqlAddAttempt, args: []any{int64(r.ID), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
 				int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
-				a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter, db.node, r.Generation}})
+				a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter, a.DNS.Microseconds(), a.Connect.Microseconds(), a.TLS.Microseconds(),
+				a.FirstByte.Microseconds(), a.RemoteIP, ms(a.PlannedAt), a.WaitReason, db.node, r.Generation}})
 		}
 		ops = append(ops, op{sql: sqlFinish, args: []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
 			ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, count: &held[i]})
@@ -305,12 +321,25 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 	})
 }
 
-// ResumeOutbox makes a receiver's paused deliveries due at now.
-func (db *DB) ResumeOutbox(ctx context.Context, e cloud.Endpoint, now time.Time) error {
-	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sql: sqlResume, args: []any{int64(e.ProviderID), int64(e.ID), now.UnixMilli()}}})
-	})
+// EndPause lets a receiver's paused deliveries go, or with a reason ends them as
+// failed, oldest first, some of them in each transaction.
+func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error {
+	state, next := cloud.OutboxPending, now
+	if failed != "" {
+		state, next = cloud.OutboxFailed, time.Time{}
+	}
+	for {
+		var n int64
+		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+			return nil, s.apply(ctx, []op{{sql: sqlResume, args: []any{int64(id), string(state), ms(next), failed, pauseStep}, count: &n}})
+		})
+		if err != nil || n < pauseStep {
+			return err
+		}
+	}
 }
+
+const pauseStep = 500 // deliveries in a transaction
 
 // SetEndpointStatus sets the health of a receiver. now is since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error {
@@ -321,10 +350,10 @@ func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status
 
 // Redeliver puts a stored event on its way again by hand: a new delivery with
 // the same event, receiver and webhook id, told to OnCommit like a new event.
-// id is of kind Outboxes. cloud.ErrNotFound when there is no such delivery or
-// it is somebody else's.
-func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, now time.Time) (cloud.OutboxDelivery, error) {
-	var d cloud.OutboxDelivery
+// With a url it goes there, and the caller sends it. id is of kind Outboxes.
+// cloud.ErrNotFound when there is no such delivery or it is somebody else's.
+func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error) {
+	var work cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
 		if err != nil {
@@ -337,20 +366,26 @@ func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id clo
 		if !whose.Owns(cloud.OutboxWork{Event: e, Delivery: old}) {
 			return nil, cloud.ErrNotFound
 		}
-		d = cloud.OutboxDelivery{
-			ID: id, EventID: old.EventID, EndpointID: old.EndpointID, BusinessID: old.BusinessID, WebhookID: old.WebhookID,
-			State: cloud.OutboxPending, MaxAttempts: 1, CreatedAt: now, ReplayOf: of,
-			Setting: old.Setting, CustomerID: old.CustomerID,
-		}
-		w := writer{box: db.box}
-		if db.own.Load() {
-			w.owner = db.node
-		}
-		w.outboxDelivery(&e, &d)
-		told := &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{d}}}}
+		work = cloud.OutboxWork{Event: e, Delivery: again(old, id, url, now)}
+		w := db.writer(0)
+		w.outboxDelivery(&e, &work.Delivery)
+		told := &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}
 		return told, s.apply(ctx, w.ops)
 	})
-	return d, err
+	return work, err
+}
+
+// again is a new delivery of what was delivered.
+func again(old cloud.OutboxDelivery, id cloud.OutboxID, url string, now time.Time) cloud.OutboxDelivery {
+	d := cloud.OutboxDelivery{
+		ID: id, EventID: old.EventID, EndpointID: old.EndpointID, BusinessID: old.BusinessID, WebhookID: old.WebhookID,
+		State: cloud.OutboxPending, MaxAttempts: 1, CreatedAt: now, ReplayOf: old.ID,
+		Setting: old.Setting, CustomerID: old.CustomerID, URL: url,
+	}
+	if url != "" {
+		d.State = cloud.OutboxDelivering
+	}
+	return d
 }
 
 // ListOutbox lists rows of the delivery log. A row that a sender holds shows as

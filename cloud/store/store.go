@@ -194,10 +194,7 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}
-		w := writer{box: db.box, dev: dev, ops: make([]op, 0, 24)}
-		if db.own.Load() {
-			w.owner = db.node
-		}
+		w := db.writer(dev)
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err
 		}
@@ -214,6 +211,15 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		call.Committed()
 	}
 	return err
+}
+
+// writer makes the statements of a decision of this node.
+func (db *DB) writer(dev cloud.DeviceID) writer {
+	w := writer{box: db.box, node: db.node, dev: dev, ops: make([]op, 0, 24)}
+	if db.own.Load() {
+		w.owner = db.node
+	}
+	return w
 }
 
 // decideOnce turns a panic of a decision into its error: on SQLite it runs on

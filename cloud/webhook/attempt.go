@@ -13,8 +13,8 @@ import (
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
 // follows. Address, secret and settings are those of this moment.
-func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
-	now := time.Now()
+func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
+	w, now := &it.work, time.Now()
 	ep, err := d.endpoint(context.Background(), w.Delivery.EndpointID)
 	if err != nil {
 		// Postponed, not an attempt.
@@ -25,41 +25,65 @@ func (d *Dispatcher) attempt(w *cloud.OutboxWork) (result, answer, verdict) {
 		return d.unsent(w, v), answer{}, v
 	}
 	_, t, urlErr := ep.route(w.Event.Test)
-	made := w.Delivery.Attempts + 1
-	uid := uuid.NewString()
-	var req request
-	a := answer{code: CodeBlocked, err: ErrBlocked.Error()}
-	if urlErr == nil {
-		if req, err = (message{t, &ep.Endpoint, w, d.cfg.BaseURL, uid, made, now}).build(); err != nil {
-			v := verdict{ended(w), time.Time{}, ReasonUnsentError}
-			return d.unsent(w, v), answer{}, v
-		}
-		d.metrics.size(w, req)
-		a = d.client.post(context.Background(), t, []byte(req.head), req.body)
+	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
+	if at := r.Attempt; at != nil {
+		at.PlannedAt, at.WaitReason = it.planned(), it.waited
 	}
-	end := time.Now()
-	v := judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
-	d.metrics.attempt(w, &a)
-	r := result{endpoint: ep.ID, gone: v.reason == ReasonGone, healthy: v.state == cloud.OutboxSuccess && ep.Status != "healthy"}
-	r.OutboxResult = cloud.OutboxResult{
-		ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: made, NextAt: v.next, Reason: v.reason,
-		Attempt: &cloud.OutboxAttempt{
-			DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
-			Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, req.head),
-			AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
-		},
-	}
-	if v.state == cloud.OutboxSuccess {
-		r.DeliveredAt = end
-	}
+	r.endpoint, r.business, r.ended = ep.ID, ep.BusinessID, time.Now()
+	r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
+	r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
+	r.counts = !w.Event.Test && !a.unsent() && r.Attempt != nil
 	d.metrics.ended(w, &r.OutboxResult)
 	return r, a, v
 }
 
+// try sends one delivery to an address of ep, unless urlErr says that it cannot
+// be one, and says what follows. The outcome is not stored yet.
+func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a answer, v verdict) {
+	now, made, uid := time.Now(), w.Delivery.Attempts+1, uuid.NewString()
+	var req request
+	a = answer{code: CodeBlocked, err: ErrBlocked.Error()}
+	if urlErr == nil {
+		var err error
+		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age)}).build(); err != nil {
+			v = verdict{ended(w), time.Time{}, ReasonUnsentError}
+			r.OutboxResult = outcome(w, v)
+			return r, answer{}, v
+		}
+		if tweak.Body != nil {
+			req.body = tweak.Body
+		}
+		if tweak.Header != "" {
+			req.head = strings.TrimSuffix(req.head, "\r\n") + tweak.Header + "\r\n\r\n"
+		}
+		d.metrics.size(w, req)
+		a = d.client.post(ctx, t, []byte(req.head), req.body)
+	}
+	end := time.Now()
+	v = judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
+	d.metrics.attempt(w, &a)
+	r.OutboxResult = outcome(w, v)
+	r.Attempts = made
+	r.Attempt = &cloud.OutboxAttempt{
+		DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
+		Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, req.head),
+		AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
+		DNS: a.phases.dns, Connect: a.phases.connect, TLS: a.phases.tls, FirstByte: a.phases.firstByte, RemoteIP: a.remote,
+	}
+	if v.state == cloud.OutboxSuccess {
+		r.DeliveredAt = end
+	}
+	return r, a, v
+}
+
+// outcome is what a verdict makes of a delivery when no attempt is counted.
+func outcome(w *cloud.OutboxWork, v verdict) cloud.OutboxResult {
+	return cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}
+}
+
 // unsent is the result of a delivery for which nothing went out.
 func (d *Dispatcher) unsent(w *cloud.OutboxWork, v verdict) result {
-	r := result{OutboxResult: cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state,
-		Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}}
+	r := result{OutboxResult: outcome(w, v)}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r
 }

@@ -65,6 +65,8 @@ type answer struct {
 	err        string // for the log: names no address
 	head, body string
 	retryAfter string
+	directive  string // what the receiver wants of the sender: abort, disable
+	remote     string // address that was connected to
 	reused     bool
 	repeated   bool
 	sent       time.Time // when the first byte went out; zero when none did
@@ -76,6 +78,16 @@ func (a *answer) unsent() bool { return a.code == CodeBlocked || a.code == "" &&
 
 // phases are durations; zero when a phase did not happen.
 type phases struct{ dns, connect, tls, firstByte, total time.Duration }
+
+// drop closes a connection that nothing good is expected of: without a word of
+// TLS, which a receiver that does not read could hold up.
+func (cn *conn) drop() {
+	if t, ok := cn.Conn.(*tls.Conn); ok {
+		_ = t.NetConn().Close()
+		return
+	}
+	_ = cn.Close()
+}
 
 // failure is an error with its public code.
 type failure struct {
@@ -114,7 +126,7 @@ func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answe
 		if keep && err == nil {
 			c.put(t, cn)
 		} else {
-			_ = cn.Close()
+			cn.drop()
 		}
 	}
 	if err == nil || a.status != 0 {
@@ -152,7 +164,7 @@ func classify(err error) (code, text string) {
 // connection takes an idle connection or makes one.
 func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, error) {
 	if cn := c.take(t); cn != nil {
-		a.reused = true
+		a.reused, a.remote = true, remote(cn)
 		return cn, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -184,7 +196,16 @@ func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, e
 		}
 		lap(&a.phases.tls)
 	}
+	a.remote = remote(nc)
 	return &conn{Conn: nc, r: bufio.NewReaderSize(nc, 4<<10), born: time.Now()}, nil
+}
+
+// remote is the address at the other end, "" when it has none.
+func remote(nc net.Conn) string {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return ""
 }
 
 // connect tries each address, each checked right before its socket.
@@ -274,6 +295,7 @@ func (c *client) exchange(ctx context.Context, cn *conn, head, body []byte, a *a
 	a.status = h.StatusCode()
 	a.head = cut(headLines(&h), keepLimit)
 	a.retryAfter = cut(string(h.Peek("Retry-After")), 64)
+	a.directive = strings.ToLower(cut(string(h.Peek("Webhook-Delivery")), 16))
 	whole := readBody(cn.r, &h, a)
 	select {
 	case err := <-written:

@@ -74,7 +74,7 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 	if err != nil {
 		return d, err
 	}
-	defer func() { _ = bare(cn.Conn).Close() }() // a goodbye would wait for who does not read
+	defer cn.drop()
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
 		return d, err

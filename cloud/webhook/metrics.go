@@ -13,7 +13,7 @@ type metrics struct {
 	emitted, attempts, deliveries, postponed, connections, oversize *prometheus.CounterVec
 	leaseLost                                                       prometheus.Counter
 	first, delivery, phase, batch                                   *prometheus.HistogramVec
-	waiting, oldest, inFlight                                       *prometheus.GaugeVec
+	waiting, oldest, inFlight, endpoints, overlap                   *prometheus.GaugeVec
 }
 
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600, 3600, 86400}
@@ -37,17 +37,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		oversize:    counter("webhook_oversize_total", "Attempts above 64 KiB, headers included, which receivers of CloudEvents need not take.", "channel"),
 		leaseLost: prometheus.NewCounter(prometheus.CounterOpts{Name: "webhook_lease_lost_total",
 			Help: "Results that came after another node had taken over."}),
-		first:    histogram("webhook_first_attempt_seconds", "From commit to the first byte out.", buckets, "channel"),
-		delivery: histogram("webhook_delivery_seconds", "From commit to success.", buckets, "channel"),
-		phase:    histogram("webhook_attempt_seconds", "Phases of an attempt.", buckets, "phase"),
-		batch:    histogram("webhook_commit_batch_size", "Results stored together.", prometheus.ExponentialBuckets(1, 2, 10), "kind"),
-		waiting:  gauge("webhook_waiting", "Deliveries that are not finished.", "channel", "state"),
-		oldest:   gauge("webhook_oldest_due_seconds", "How long the oldest due delivery has waited.", "channel"),
-		inFlight: gauge("webhook_in_flight", "Attempts in flight.", "channel"),
+		first:     histogram("webhook_first_attempt_seconds", "From commit to the first byte out.", buckets, "channel"),
+		delivery:  histogram("webhook_delivery_seconds", "From commit to success.", buckets, "channel"),
+		phase:     histogram("webhook_attempt_seconds", "Phases of an attempt.", buckets, "phase"),
+		batch:     histogram("webhook_commit_batch_size", "Results stored together.", prometheus.ExponentialBuckets(1, 2, 10), "kind"),
+		waiting:   gauge("webhook_waiting", "Deliveries that are not finished.", "channel", "state"),
+		oldest:    gauge("webhook_oldest_due_seconds", "How long the oldest due delivery has waited.", "channel"),
+		inFlight:  gauge("webhook_in_flight", "Attempts in flight.", "channel"),
+		endpoints: gauge("webhook_endpoints", "Receivers that are switched on.", "status"),
+		overlap:   gauge("webhook_secret_overlap", "Secrets that sign beside another one.", "channel"),
 	}
 	if r != nil {
 		r.MustRegister(m.emitted, m.attempts, m.deliveries, m.postponed, m.connections, m.oversize, m.leaseLost, m.first, m.delivery,
-			m.phase, m.batch, m.waiting, m.oldest, m.inFlight)
+			m.phase, m.batch, m.waiting, m.oldest, m.inFlight, m.endpoints, m.overlap)
 	}
 	return m
 }

@@ -166,6 +166,13 @@ func (w *world) endpoint(change func(*cloud.Endpoint)) {
 		Events: []string{"*"}, Secret: []byte(secret), Enabled: true, Status: "healthy"}
 	change(&e)
 	w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+	w.prove(e.ID)
+}
+
+// prove makes a receiver one that has answered well before.
+func (w *world) prove(id cloud.EndpointID) {
+	_, err := w.db.NoteHealth(context.Background(), []cloud.EndpointTally{{EndpointID: id, SucceededAt: time.Unix(1, 0)}})
+	require.NoError(w.t, err)
 }
 
 func (w *world) write(c *cloud.Changes) {

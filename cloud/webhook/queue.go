@@ -17,14 +17,32 @@ const (
 	maxBytes      = 64 << 20 // of their bodies
 	retryShare    = 0.3      // of the slots, while first attempts wait
 	slowAnswer    = time.Second
-	capStep       = 100 // quick successes in a row that raise the cap by one
+	capStep       = 100              // quick successes in a row that raise the cap by one
+	probeEvery    = 10 * time.Second // attempts at a URL that never answered well
+)
+
+// What holds a delivery up beside its plan.
+const (
+	waitRate    = "rate"
+	waitBreaker = "breaker"
+	waitOrder   = "order"
+	waitAfter   = "retry_after"
 )
 
 // item is one delivery in memory, with its lease.
 type item struct {
-	work cloud.OutboxWork
-	line *line
-	url  *urlQueue
+	work   cloud.OutboxWork
+	line   *line
+	url    *urlQueue
+	waited string // what held it up last, "" for nothing
+}
+
+// planned is when the delivery was due.
+func (it *item) planned() time.Time {
+	if it.work.Delivery.NextAt.IsZero() {
+		return it.work.Delivery.CreatedAt
+	}
+	return it.work.Delivery.NextAt
 }
 
 func (it *item) retry() bool { return it.work.Delivery.Attempts > 0 }
@@ -38,6 +56,7 @@ type line struct {
 	blocked cloud.OutboxID // a delivery that waits for its first retry goes first …
 	until   time.Time      // … if it comes by then
 	queued  bool           // in urlQueue.ready
+	ended   time.Time      // of the last attempt
 }
 
 // itemHeap is ordered by delivery id, which is the order of emission.
@@ -74,7 +93,13 @@ type urlQueue struct {
 	cap       int
 	quick     int       // quick successes in a row
 	notBefore time.Time // Retry-After, or a breaker that opened again
+	held      string    // which of them
 	reopened  int       // times the breaker opened without closing between
+	unproven  bool      // it never answered well: one attempt every probeEvery
+	proven    bool      // it has answered well since this was made
+	probeAt   time.Time // not before, while it is unproven
+	passed    string    // why it was passed over last …
+	passedAt  time.Time // … and when
 	breaker   *gobreaker.TwoStepCircuitBreaker[any]
 	inRing    bool
 }
@@ -123,10 +148,14 @@ func (q *queues) push(url string, w cloud.OutboxWork) bool {
 		u = &urlQueue{url: url, account: w.Delivery.BusinessID, lines: map[string]*line{}, cap: perURL, breaker: newBreaker()}
 		q.urls[url] = u
 	}
-	l := u.lines[w.Event.ReferenceID]
+	ref := w.Event.ReferenceID
+	if w.Delivery.ReplayOf != 0 { // what is sent again waits for no retries
+		ref = "again/" + ref
+	}
+	l := u.lines[ref]
 	if l == nil {
-		l = &line{ref: w.Event.ReferenceID}
-		u.lines[l.ref] = l
+		l = &line{ref: ref}
+		u.lines[ref] = l
 	}
 	it := &item{work: w, line: l, url: u}
 	heap.Push(&l.items, it)
@@ -207,8 +236,10 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 		return nil, nil
 	}
 	if now.Before(u.notBefore) {
-		q.postponed["retry_after"]++
-		return nil, nil
+		return q.pass(u, u.held, now)
+	}
+	if u.unproven && (u.inFlight > 0 || now.Before(u.probeAt)) {
+		return q.pass(u, waitRate, now)
 	}
 	l := u.next(now, q.retriesFull())
 	if l == nil {
@@ -216,10 +247,18 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 	}
 	done, err := u.breaker.Allow()
 	if err != nil {
-		q.postponed["breaker"]++
-		return nil, nil
+		return q.pass(u, waitBreaker, now)
 	}
 	it := heap.Pop(&l.items).(*item)
+	switch planned := it.planned(); {
+	case u.passedAt.After(planned):
+		it.waited = u.passed
+	case l.ended.After(planned):
+		it.waited = waitOrder
+	}
+	if u.unproven {
+		u.probeAt = now.Add(probeEvery)
+	}
 	l.busy, l.blocked = true, 0
 	u.remove(l)
 	u.enqueue(l)
@@ -234,6 +273,21 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 		q.firstWaiting--
 	}
 	return it, done
+}
+
+// pass notes why a URL is passed over.
+func (q *queues) pass(u *urlQueue, reason string, now time.Time) (*item, func(error)) {
+	q.postponed[reason]++
+	u.passed, u.passedAt = reason, now
+	return nil, nil
+}
+
+// prove says whether url has ever answered well. Without that it is tried
+// seldom, so that nobody is flooded at somebody else's wish.
+func (q *queues) prove(url string, proven bool) {
+	if u := q.urls[url]; u != nil {
+		u.unproven = !proven && !u.proven
+	}
 }
 
 func (q *queues) retriesFull() bool {
@@ -283,7 +337,7 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 		q.retriesInFlight--
 	}
 	delete(q.held, it.work.Delivery.ID)
-	l.busy = false
+	l.busy, l.ended = false, now
 	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 {
 		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
 	}
@@ -297,6 +351,9 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 
 // adapt moves the cap and the wait that all deliveries to a URL share.
 func (u *urlQueue) adapt(a *answer, now time.Time) {
+	if a.status != 0 && a.code == "" {
+		u.proven, u.unproven = true, false
+	}
 	switch {
 	case a.unsent():
 	case a.status == 429 || a.status == 503 || a.code == CodeTimeout:
@@ -307,7 +364,7 @@ func (u *urlQueue) adapt(a *answer, now time.Time) {
 		}
 	}
 	if after, ok := retryAfter(a.retryAfter, now); ok && a.code != "" {
-		u.notBefore = now.Add(after)
+		u.notBefore, u.held = now.Add(after), waitAfter
 	}
 }
 
@@ -352,7 +409,7 @@ func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
 		open := min(breakerOpen<<min(u.reopened, 10), breakerMost)
 		u.reopened++
 		if open > breakerOpen {
-			u.notBefore = now.Add(open)
+			u.notBefore, u.held = now.Add(open), waitBreaker
 		}
 	}
 }
@@ -382,7 +439,7 @@ func (q *queues) forget(now time.Time) {
 				delete(u.lines, ref)
 			}
 		}
-		if len(u.lines) == 0 && u.inFlight == 0 && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && u.cap == perURL &&
+		if len(u.lines) == 0 && u.inFlight == 0 && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && now.After(u.probeAt) && u.cap == perURL &&
 			u.breaker.Counts().TotalFailures == 0 {
 			delete(q.urls, url)
 		}

@@ -88,10 +88,13 @@ func (m message) build() (r request, err error) {
 			h.add("ce-"+a.Name, cloudevent.EncodeHeader(a.Value))
 		}
 	}
-	if e.Channel == cloud.ChannelAccount {
-		m.signAccount(&h, r.body)
-	} else {
+	switch scheme := m.endpoint.Scheme; {
+	case scheme == cloud.SchemeHandoff:
+		m.signHandoff(&h, r.body)
+	case scheme == cloud.SchemeProvider, scheme == "" && e.Channel != cloud.ChannelAccount:
 		m.signProvider(&h, r.body)
+	default:
+		m.signAccount(&h, r.body)
 	}
 	if err := m.signStandard(&h, r.body); err != nil {
 		return r, err
@@ -108,6 +111,14 @@ func (m message) build() (r request, err error) {
 	}
 	r.head = h.b.String()
 	return r, nil
+}
+
+// signHandoff writes the signature of the handoff protocol, which a test send
+// may ask for.
+func (m message) signHandoff(h *header, body []byte) {
+	current, _ := m.endpoint.Secrets(m.now)
+	h.add(signature.HeaderHandoffTimestamp, strconv.FormatInt(m.now.Unix(), 10))
+	h.add(signature.HeaderHandoff, signature.Handoff(current, m.now, body))
 }
 
 // header is the head of a request while it is made.

@@ -36,6 +36,14 @@ const (
 	ReasonPaused      = "paused"
 	ReasonOutOfTries  = "attempts_used_up"
 	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
+	ReasonAborted     = "aborted"      // the receiver asked for no more attempts
+)
+
+// What a receiver may ask for by the header Webhook-Delivery of an answer: no
+// more attempts of this delivery, or no more deliveries at all for the present.
+const (
+	directiveAbort   = "abort"
+	directiveDisable = "disable"
 )
 
 // Error codes of attempts.
@@ -66,6 +74,10 @@ func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, 
 		return verdict{state: ended(w), reason: CodeBlocked}
 	case a.status == http.StatusGone:
 		return verdict{state: ended(w), reason: ReasonGone}
+	case a.directive == directiveAbort:
+		return verdict{state: ended(w), reason: ReasonAborted}
+	case a.directive == directiveDisable:
+		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}
 	case made >= w.Delivery.MaxAttempts || made > len(waits):
 		return verdict{state: ended(w), reason: ReasonOutOfTries}
 	}

@@ -56,6 +56,8 @@ type Store interface {
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
 	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
 	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error
+	Health
+	Keeping
 }
 
 // Config is what a Dispatcher needs.
@@ -68,6 +70,8 @@ type Config struct {
 	Slots int
 	// Waits are the waits after failed attempts; Waits() when nil.
 	Waits []time.Duration
+	// Keep is how long the log is kept; 30 days when 0.
+	Keep time.Duration
 	// TLS holds root certificates and the like; nil is the system's.
 	TLS *tls.Config
 	// Resolver looks names up; nil is the system's.
@@ -110,6 +114,8 @@ type Dispatcher struct {
 	endpoints map[cloud.EndpointID]knownEndpoint
 	workers   sync.WaitGroup
 	more      bool // the store has more that is due
+	tallies   map[cloud.EndpointID]*cloud.EndpointTally
+	told      map[cloud.EndpointID]time.Time // when owners heard last of what is given up
 }
 
 type knownEndpoint struct {
@@ -117,14 +123,18 @@ type knownEndpoint struct {
 	target, sandbox       *Target
 	targetErr, sandboxErr error
 	removed               bool
+	proven                bool // it has answered well once
 	at                    time.Time
 }
 
 // result is a delivery with what became of it.
 type result struct {
 	cloud.OutboxResult
-	gone, healthy bool // flags for the endpoint
-	endpoint      cloud.EndpointID
+	gone, healthy, pause bool // flags for the endpoint
+	counts               bool // for its health
+	endpoint             cloud.EndpointID
+	business             cloud.BusinessID
+	ended                time.Time
 }
 
 // New returns a Dispatcher; it starts nothing.
@@ -133,6 +143,9 @@ func New(cfg Config) *Dispatcher {
 		cfg.Slots = defaultSlots
 	}
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
+	if cfg.Keep == 0 {
+		cfg.Keep = logKept
+	}
 	if cfg.Waits == nil {
 		cfg.Waits = Waits()
 	}
@@ -154,6 +167,7 @@ func New(cfg Config) *Dispatcher {
 			names: names{resolver: cfg.Resolver, known: map[string]resolved{}}},
 		wake: make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
+		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{},
 	}
 }
 
@@ -173,7 +187,9 @@ func (d *Dispatcher) Committed(c *cloud.Changes) {
 		if len(o.Deliveries) == 0 {
 			continue
 		}
-		d.metrics.emitted.WithLabelValues(o.Event.Channel, o.Event.Event).Inc()
+		if first := o.Deliveries[0]; first.ReplayOf == 0 && first.State != cloud.OutboxDelivering {
+			d.metrics.emitted.WithLabelValues(o.Event.Channel, o.Event.Event).Inc()
+		}
 		e := o.Event
 		e.Body = bytes.Clone(e.Body)
 		for _, del := range o.Deliveries {
@@ -218,7 +234,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.cfg.Store.OwnFresh(true)
 	stored := make(chan struct{})
 	go func() { defer close(stored); d.store() }()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { d.keep(ctx) })
 	d.loop(ctx)
+	keeping.Wait()
 	d.cfg.Store.OwnFresh(false)
 	d.mu.Lock()
 	d.running = false
@@ -226,6 +245,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.workers.Wait() // each ends within its attempt's deadline
 	close(d.results)
 	<-stored
+	d.noteHealth()
 	d.client.sweep(true)
 	return d.giveBack()
 }
@@ -272,6 +292,7 @@ func (d *Dispatcher) loop(ctx context.Context) {
 				d.log.Warn("renewing webhook leases failed", "error", err)
 			}
 		case <-count.C:
+			d.noteHealth()
 			d.gauge(ctx)
 		}
 	}
@@ -322,6 +343,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 		if !d.queues.push(url, *w) {
 			rest = append(rest, lease)
 		}
+		d.queues.prove(url, ep.proven)
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
@@ -354,7 +376,7 @@ func (d *Dispatcher) startWorkers() {
 func (d *Dispatcher) work(it *item, done func(error)) {
 	for it != nil {
 		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Inc()
-		r, a, v := d.attempt(&it.work)
+		r, a, v := d.attempt(it)
 		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Dec()
 		d.results <- r // bounded: the store's pace is ours
 		d.mu.Lock()
@@ -438,15 +460,31 @@ func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEn
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return k, err
 	}
-	k = knownEndpoint{Endpoint: e, at: now, removed: err != nil}
-	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
-	if e.SandboxURL != "" {
-		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
+	removed := err != nil
+	proven := k.proven
+	if !removed && !proven {
+		h, err := d.cfg.Store.FindHealth(ctx, id)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return k, err
+		}
+		proven = !h.SucceededAt.IsZero()
 	}
+	k = d.known(e, now)
+	k.removed, k.proven = removed, proven
 	d.mu.Lock()
 	d.endpoints[id] = k
 	d.mu.Unlock()
 	return k, nil
+}
+
+// known is a receiver whose addresses have been looked at.
+func (d *Dispatcher) known(e cloud.Endpoint, now time.Time) knownEndpoint {
+	k := knownEndpoint{Endpoint: e, at: now}
+	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
+	if e.SandboxURL != "" {
+		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
+	}
+	return k
 }
 
 // route is where an event goes: sandbox events to the sandbox address when
@@ -500,6 +538,7 @@ func (d *Dispatcher) storeBatch(batch []result) {
 	}
 	d.metrics.leaseLost.Add(float64(len(lost)))
 	for i := range batch {
+		d.tally(&batch[i])
 		d.flag(ctx, &batch[i])
 	}
 }
@@ -510,17 +549,27 @@ func (d *Dispatcher) flag(ctx context.Context, r *result) {
 	switch {
 	case r.gone:
 		status = "gone"
+	case r.pause:
+		status = "paused"
 	case r.healthy:
 		status = "healthy"
-	default:
-		return
 	}
-	if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, time.Now()); err != nil {
-		d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
-		return
+	if status != "" {
+		if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, time.Now()); err != nil {
+			d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
+			return
+		}
+		d.refresh(r.endpoint)
 	}
+	if r.gone || r.State == cloud.OutboxDead || r.Reason == CodeBlocked {
+		d.tellGivenUp(ctx, r)
+	}
+}
+
+// refresh has a receiver's settings read again before they are used.
+func (d *Dispatcher) refresh(id cloud.EndpointID) {
 	d.mu.Lock()
-	delete(d.endpoints, r.endpoint)
+	delete(d.endpoints, id)
 	d.mu.Unlock()
 }
 
@@ -542,4 +591,5 @@ func (d *Dispatcher) gauge(ctx context.Context) {
 		}
 		d.metrics.oldest.WithLabelValues(channel).Set(oldest[channel])
 	}
+	d.gaugeEndpoints(ctx)
 }

@@ -139,8 +139,9 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 
 		// By hand: same bytes and ids, a new row, one attempt.
 		w.a.reply = nil
-		d, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, time.Now())
+		again, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, "", time.Now())
 		require.NoError(t, err)
+		d := again.Delivery
 		time.Sleep(10 * time.Millisecond)
 		p := w.a.seen()[8]
 		require.Equal(t, posts[0].body, p.body)

@@ -104,6 +104,9 @@ func accountLog(t *testing.T, db *store.DB) {
 	f(cloud.AccountLog{ReferenceID: "64001"}, 3, 7, 4, 1)
 	f(cloud.AccountLog{ReferenceID: "64001", CustomerID: 2}, 0)
 	f(cloud.AccountLog{ReferenceType: "batch"}, 0)
+	f(cloud.AccountLog{EndpointID: 70, From: now.Add(9 * time.Second)}, 1, 9)
+	f(cloud.AccountLog{EndpointID: 71}, 0)
+	f(cloud.AccountLog{State: cloud.OutboxFailed}, 0)
 	f(cloud.AccountLog{Event: "order.status_change", State: cloud.OutboxPending, ReferenceType: "order", From: now.Add(3 * time.Second), To: now.Add(5 * time.Second)}, 2, 4, 3)
 	_, _, err := db.ListAccountOutbox(t.Context(), cloud.AccountLog{Limit: 1})
 	require.Error(t, err, "tenants are never mixed")
@@ -114,14 +117,15 @@ func accountLog(t *testing.T, db *store.DB) {
 	require.Equal(t, []any{cloud.ChannelLocker, int64(1), cloud.ChannelAccount, int64(10)}, []any{counts[0].Channel, counts[0].Count, counts[1].Channel, counts[1].Count})
 
 	for _, o := range []cloud.OutboxOwner{{}, {ProviderID: 17}, {BusinessID: 43}, {BusinessID: 42, CustomerID: 2}} {
-		_, err := db.Redeliver(t.Context(), o, 10, 1000, now)
+		_, err := db.Redeliver(t.Context(), o, 10, 1000, "", now)
 		require.ErrorIs(t, err, cloud.ErrNotFound, "%+v", o)
 	}
-	_, err = db.Redeliver(t.Context(), cloud.OutboxOwner{BusinessID: 42}, 300, 1000, now)
+	_, err = db.Redeliver(t.Context(), cloud.OutboxOwner{BusinessID: 42}, 300, 1000, "", now)
 	require.ErrorIs(t, err, cloud.ErrNotFound, "a provider's")
 	for i, o := range []cloud.OutboxOwner{{BusinessID: 42}, {BusinessID: 42, CustomerID: 1}} {
-		d, err := db.Redeliver(t.Context(), o, 10, cloud.OutboxID(1000+i), now)
+		w, err := db.Redeliver(t.Context(), o, 10, cloud.OutboxID(1000+i), "", now)
 		require.NoError(t, err)
+		d := w.Delivery
 		require.Equal(t, []any{cloud.HookStatusChange, cloud.AccountID(1), 1}, []any{d.Setting, d.CustomerID, d.MaxAttempts})
 	}
 }

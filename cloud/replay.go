@@ -1,0 +1,36 @@
+package cloud
+
+import "time"
+
+// ReplayJob sends deliveries of the account channel again, those that its
+// filter chooses, oldest first.
+type ReplayJob struct {
+	ID         string
+	BusinessID BusinessID
+	CustomerID AccountID // whose level; 0: all of the business
+	Filter     ReplayFilter
+	Status     string // running, done, cancelled
+	// PositionAt and Position are creation and id of the last delivery that was
+	// looked at.
+	PositionAt time.Time
+	Position   OutboxID
+	Sent       int // so far
+	Total      int // when it began
+	CreatedAt  time.Time
+	FinishedAt time.Time
+}
+
+// States of replay jobs.
+const (
+	ReplayRunning   = "running"
+	ReplayDone      = "done"
+	ReplayCancelled = "cancelled"
+)
+
+// ReplayFilter chooses deliveries. Zero fields do not filter.
+type ReplayFilter struct {
+	From, To   time.Time // of creation, To excluded; both required
+	Event      string
+	State      OutboxState
+	EndpointID EndpointID
+}
