@@ -12,7 +12,7 @@ export CGO_ENABLED ?= 0
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## start the demo: one cloud, two cabinets, a kiosk, a webhook receiver; prints its addresses
+run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; prints its addresses
 	$(GO) run ./cmd/demo
 
 test: ## run all tests
@@ -37,7 +37,7 @@ e2e: ## the simulated world with 1,000 seeds
 	$(GO) test ./cmd/e2e -run TestAnySeed -seeds 1000 -timeout 60m
 
 kill: ## kill -9 of real processes, 50 rounds each side
-	$(GO) test ./cmd/e2e -run Kill -kill-rounds 50 -count 1 -timeout 30m -v
+	$(GO) test ./cmd/e2e -run Kill -kill-rounds 50 -hook-kill-rounds 50 -count 1 -timeout 30m -v
 
 bench: ## the figures, as ratios against a bare loop of the same run
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./edge/... ./cloud/... ./cmd/bench

@@ -97,10 +97,17 @@ type Caller struct {
 	// Surface is how the call came: web, api, graphql, mcp, import, app. Empty
 	// is api.
 	Surface string
+	// Recipient is the order whose chat token the call came with, 0 for all other
+	// calls. Such a caller has no account but its order's business, and may do what
+	// operations for recipients do about that order.
+	Recipient OrderID
 }
 
+// RecipientToken is what tokens of recipients begin with.
+const RecipientToken = "oct_"
+
 // Anonymous reports whether nobody is behind the call.
-func (c Caller) Anonymous() bool { return c.Account.ID == 0 }
+func (c Caller) Anonymous() bool { return c.Account.ID == 0 && c.Recipient == 0 }
 
 // Provider is a carrier or delivery partner.
 type Provider struct {
@@ -137,15 +144,26 @@ type Endpoint struct {
 	Secret         []byte   // encrypted at rest by the store's sealer
 	SecretNext     []byte   // during a rotation
 	NextUntil      time.Time
-	Format         string // one of HookFormats, "" is native
-	Signature      string // one of HookSignatures, "" is native
-	SigningKey     []byte // seed of the Ed25519 key, encrypted at rest
-	Scheme         string // of a test send, not stored: account, provider, ohp; "" is its channel's
+	Format         string  // one of HookFormats, "" is native
+	Signature      string  // one of HookSignatures, "" is native
+	SigningKey     []byte  // seed of the Ed25519 key, encrypted at rest
+	Rate           float64 // attempts a second at most; 0: no bound
+	Numbered       bool    // what goes to it gets running numbers
+	Burst          int     // attempts at once, where Rate is set; 0 is 1
+	Scheme         string  // of a test send, not stored: account, provider, ohp; "" is its channel's
 	Enabled        bool
 	Status         string // healthy, degraded, paused, gone
 	StatusSince    time.Time
+	StatusReason   string // of a pause: one of the PausedBy…; else ""
 	CreatedAt      time.Time
 }
+
+// Why an endpoint is paused.
+const (
+	PausedByHand    = "by_hand"
+	PausedByRule    = "rule"      // it did nothing but fail for long
+	PausedByItsWord = "directive" // it asked for it in an answer
+)
 
 // Secrets are the endpoint's signing secrets at now: next is nil outside a
 // rotation. When the overlap is over the next secret is the current one.

@@ -117,6 +117,22 @@ type View interface {
 	Accounts(AccountFilter) ([]Account, int, error)
 	Providers(BusinessID, Page) ([]Provider, int, error)
 
+	// Conversation is that of an order. Who changes anything about it reads the
+	// order first and writes the conversation.
+	Conversation(BusinessID, OrderID) (Conversation, error)
+	ChatMessage(BusinessID, ChatMessageID) (ChatMessage, error)
+	// ChatMessageByClient finds a message by its sender's own id.
+	ChatMessageByClient(b BusinessID, o OrderID, sender AccountID, id string) (ChatMessage, error)
+	ChatMessages(ChatPage) ([]ChatMessage, error)
+	// ChatReads lists when somebody had read up to a message or beyond, in the
+	// order of messages. At most limit.
+	ChatReads(b BusinessID, o OrderID, reader AccountID, from ChatMessageID, limit int) ([]ChatRead, error)
+	// ChatUnread counts messages of others that a reader has not read and that
+	// are not deleted.
+	ChatUnread(b BusinessID, o OrderID, staff bool, reader AccountID, read ChatMessageID) (int, error)
+	// ChatAttachment finds a file that no message has.
+	ChatAttachment(BusinessID, int64) (ChatAttachment, error)
+
 	// OAuthClient finds a client that registered itself.
 	OAuthClient(string) (OAuthClient, error)
 	// UnusedOAuthClients counts clients that were never used and registered at
@@ -189,10 +205,19 @@ type Changes struct {
 	Assignments     []Assignment // those that end before those that begin
 	Routes          []Route
 	Drivers         []Driver      // without the account
-	DriverPlaces    []DriverPlace // unless a newer one is stored
+	DriverPlaces    []DriverPlace // unless one that was recorded later is stored
 	OrderJobs       []OrderJob
 	OrderJobRows    []OrderJobRow
 	Approvals       []Approval
+	// Conversations are one per order. Their members' positions go with them.
+	Conversations []Conversation
+	ChatMessages  []ChatMessage
+	ChatReads     []ChatRead // insert
+	// ChatAttachments wait for a message, which takes them: they are dropped then.
+	ChatAttachments        []ChatAttachment // insert
+	DroppedChatAttachments []ChatAttachment
+	// DroppedConversations are removed with all that is kept about them.
+	DroppedConversations []OrderKey
 	// DropJobsBefore removes jobs that were finished before it; the zero time
 	// removes none.
 	DropJobsBefore time.Time
@@ -204,8 +229,13 @@ type Changes struct {
 	DroppedFiles []KeptFile
 
 	Outbox     []OutboxWrite // insert
-	ReplayJobs []ReplayJob
-	Audits     []Audit // insert
+	Live       []LiveEvent   // insert
+	Pushes     []Push        // insert, with their live events
+	PushTokens []PushToken
+	// NoPushTokens ends what logins gave, by their hashes.
+	NoPushTokens [][32]byte
+	ReplayJobs   []ReplayJob
+	Audits       []Audit // insert
 
 	// Answer is what the call that the decision is made for is answered if
 	// nothing more comes of it, as the operation gives it. It is kept for calls
@@ -292,6 +322,8 @@ func (c *Changes) Empty() bool {
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 && len(c.DriverPlaces) == 0 &&
-		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 && c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
-		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.ReplayJobs) == 0 && len(c.Audits) == 0
+		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 &&
+		len(c.Conversations) == 0 && len(c.ChatMessages) == 0 && len(c.ChatReads) == 0 && len(c.ChatAttachments) == 0 && len(c.DroppedChatAttachments) == 0 && len(c.DroppedConversations) == 0 &&
+		c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
+		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Live) == 0 && len(c.Pushes) == 0 && len(c.PushTokens) == 0 && len(c.NoPushTokens) == 0 && len(c.ReplayJobs) == 0 && len(c.Audits) == 0
 }

@@ -19,12 +19,13 @@ const (
 	HookIntercept      = "order_intercept_webhook_url"
 	HookDeviceOrder    = "device_order_webhook_url"
 	HookOrderLifecycle = "order_lifecycle_webhook_url"
+	HookDriverPlace    = "driver_location_webhook_url"
 )
 
 // HookSettings lists them in the order in which they are shown.
 func HookSettings() []string {
 	return []string{HookOrderCreate, HookStatusChange, HookTrackingEvent, HookPostback, HookProofFiles, HookOrderDeleted, HookCancelFailed, HookIntercept,
-		HookDeviceOrder, HookOrderLifecycle}
+		HookDeviceOrder, HookOrderLifecycle, HookDriverPlace}
 }
 
 // Kinds of endpoints of the account channel.
@@ -78,8 +79,15 @@ type WebhookSettings struct {
 	// device_order_webhook_url: names, of which the last character may be a star.
 	// nil: not set.
 	LifecycleEvents, DeviceEvents []string
-	Off                           bool // nothing goes to this level's addresses
+	// PlaceEvery is how far apart events about one driver's place are; 0: not set.
+	// A business's own.
+	PlaceEvery time.Duration
+	Off        bool // nothing goes to this level's addresses
 }
+
+// PlaceEvery is how far apart events about one driver's place are where nothing
+// is set.
+const PlaceEvery = time.Minute
 
 // HookEvent is a kind of event that receivers may be told of.
 type HookEvent struct {
@@ -103,6 +111,7 @@ type HookEvent struct {
 type HookURL struct {
 	EndpointID EndpointID `json:"endpoint_id"`
 	URL        string     `json:"url"`
+	Numbered   bool       `json:"numbered,omitzero"` // as the endpoint is
 }
 
 // Secrets are the signing secrets at now, like those of an Endpoint.
@@ -147,6 +156,7 @@ type AccountEvent struct {
 // HookSample is an event as it may be told: what a test sends.
 type HookSample struct {
 	Event         string
+	Settings      []string // that name who is told
 	ReferenceType string
 	Data          json.RawMessage // the member data
 }
@@ -167,7 +177,7 @@ func SampleOf(events []HookEvent, name string) (s HookSample, ok bool) {
 			Data json.RawMessage `json:"data"`
 		}
 		if e.Name == name && json.Unmarshal(e.Sample, &body) == nil {
-			return HookSample{Event: name, ReferenceType: e.ReferenceType, Data: body.Data}, true
+			return HookSample{Event: name, Settings: e.Settings, ReferenceType: e.ReferenceType, Data: body.Data}, true
 		}
 	}
 	return s, false

@@ -73,7 +73,10 @@ type Order struct {
 	SecondStop int
 	DriverID   AccountID
 	DriverName string
-	ETA        time.Time
+	// Drove are those who had the order within the last day and have it no more,
+	// oldest first.
+	Drove []FormerDriver
+	ETA   time.Time
 	// Past are stops on routes that the order has left, oldest first. Paused is
 	// where it comes back to when it is intercepted no more, nil otherwise.
 	Past   []RouteStop
@@ -109,6 +112,16 @@ func (o Order) Since() time.Time {
 	}
 	return o.StatusAt
 }
+
+// FormerDriver is somebody from whom an order was taken.
+type FormerDriver struct {
+	ID    AccountID
+	Until time.Time
+}
+
+// FormerDriverReads is how long a driver may still read about an order that was
+// taken away.
+const FormerDriverReads = 24 * time.Hour
 
 // OrderPrices are the amounts of an order.
 type OrderPrices struct {

@@ -18,6 +18,13 @@ type OutboxEvent struct {
 	Test          bool   // sandbox
 }
 
+// EventDriverPlace tells where a driver is.
+const EventDriverPlace = "driver.location_update"
+
+// Supersedes reports whether of the event's kind only the newest about each
+// reference is worth sending.
+func (e OutboxEvent) Supersedes() bool { return e.Event == EventDriverPlace }
+
 // Channels.
 const (
 	ChannelLocker  = "locker_provider"
@@ -66,11 +73,18 @@ type OutboxDelivery struct {
 	// customer whose level it is of, 0 for the business's.
 	Setting    string
 	CustomerID AccountID
+	// Sequence is its running number for the receiver: 0 when it gets none,
+	// Unnumbered until it is taken up for the first time.
+	Sequence int64
 	// URL is an address that it goes to in place of the receiver's. Such a
 	// delivery, and any other that is written as delivering, is sent once by
 	// whoever writes it; it has failed if nothing more is heard of it.
 	URL string
 }
+
+// Unnumbered is the Sequence of a delivery that gets a number when it is taken
+// up.
+const Unnumbered = -1
 
 // OutboxOwner is whose deliveries someone may look into: a provider's, or with
 // ProviderID 0 those of a business's account channel, all of them or only those

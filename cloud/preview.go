@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"time"
 )
 
 // Preview takes down what decisions would write, in place of writing it. A
@@ -103,6 +104,17 @@ func (p *Preview) Take(v View, c *Changes) error {
 			add("approval", a.ID, string(a.ID), old.members(), a.members())
 		}
 	}
+	for _, m := range c.ChatMessages {
+		old, err := v.ChatMessage(m.BusinessID, m.ID)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			add("chat_message", nil, "", nil, m.members())
+		case err != nil:
+			return err
+		default:
+			add("chat_message", m.ID, "", old.members(), m.members())
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.effects = append(p.effects, out...)
@@ -179,7 +191,7 @@ func (s WebhookSettings) members() map[string]any {
 		}
 		return "set"
 	}
-	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents}
+	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents, "device_order_events": s.DeviceEvents, "driver_location_min_interval_sec": int(s.PlaceEvery / time.Second)}
 	for name, list := range s.URLs {
 		urls := make([]string, len(list))
 		for i, u := range list {
@@ -192,4 +204,8 @@ func (s WebhookSettings) members() map[string]any {
 
 func (a Approval) members() map[string]any {
 	return map[string]any{"tool": a.Tool, "status": a.Status, "summary": a.Summary, "review_note": OrNull(a.Note)}
+}
+
+func (m ChatMessage) members() map[string]any {
+	return map[string]any{"order_id": m.OrderID, "kind": m.Kind, "text": OrNull(m.Text), "staff_only": m.Staff, "attachments": len(m.Attachments), "deleted": !m.DeletedAt.IsZero()}
 }

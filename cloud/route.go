@@ -202,6 +202,7 @@ type Driver struct {
 	// Pending says that nobody has looked at the driver's registration yet.
 	Pending    bool
 	OnDuty     bool
+	DutySince  time.Time // when OnDuty last became true
 	Skills     []string
 	Vehicle    Vehicle
 	ShiftStart string // HH:MM, "" when there is no shift

@@ -19,7 +19,14 @@ type Settings struct {
 	Features          []Feature `json:"features,omitempty"` // that were ever switched
 	Apps              []App     `json:"apps,omitempty"`     // that were ever set up
 	// Prices are those of local deliveries; nil: orders have none.
-	Prices *PriceList `json:"prices,omitempty"`
+	Prices *PriceList   `json:"prices,omitempty"`
+	Chat   ChatSettings `json:"chat,omitzero"`
+}
+
+// Has reports whether a feature is on for the business, as far as it and the
+// platform say.
+func (s Settings) Has(family string) bool {
+	return slices.ContainsFunc(s.Features, func(f Feature) bool { return f.Family == family && f.Enabled && !f.Revoked })
 }
 
 // PriceList is what local deliveries cost, in the business's currency.

@@ -12,9 +12,12 @@ import (
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
+	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -39,7 +42,10 @@ type Config struct {
 	Apps      *app.Service
 	Routes    *route.Service
 	Approvals *approval.Service
+	Chat      *chat.Service
 	Files     *object.Folder
+	Live      *live.Service
+	Pushes    *push.Desk
 	// Enrol gives a device its secrets for a one-time token; the answer is
 	// encoded as JSON. nil: there is no such operation.
 	Enrol func(ctx context.Context, code, token string) (any, error)
@@ -47,7 +53,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

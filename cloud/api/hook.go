@@ -31,7 +31,7 @@ func (c Config) hooks() []catalog.Operation {
 		row("webhook_logs.replay", "Send a webhook once more", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
 	logs.GraphQL = &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"}
 	replay.Group = catalog.Replay
-	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "BLOCKED_URL")
+	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "WEBHOOK_URL_NOT_FOUND", "BLOCKED_URL")
 	test.Group, test.Example = catalog.Replay, receiver.TestInput{Event: "order.created", URL: url}
 	lost := "WEBHOOK_URL_NOT_FOUND"
 	urls, pause := row("webhook_urls.list", "Webhook addresses and how they are doing", "GET", "/webhook-urls"), row("webhook_urls.pause", "Keep what is for a webhook address", "POST", "/webhook-urls/{url_id}/pause", lost)

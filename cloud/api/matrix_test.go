@@ -57,7 +57,7 @@ func (x *world) field(schema *ast.Schema, o catalog.Operation, id string) string
 			return "{" + strings.Join(members, ", ") + "}"
 		case in.Kind == ast.Enum:
 			return in.EnumValues[0].Name
-		case t.Name() == "Int", t.Name() == "Float":
+		case t.Name() == "Int", t.Name() == "Float", t.Name() == "Long":
 			return "1"
 		case t.Name() == "Boolean":
 			return "true"

@@ -45,7 +45,6 @@ type definition struct {
 // notTaken are arguments that a tool does not take yet: what they would say is
 // not kept, or nothing would come of it.
 var notTaken = map[string]string{
-	"test_webhook_delivery.format":      "tests go out in the format of their address, native where it has none",
 	"create_order.warehouse_id":         "warehouses are not kept",
 	"otep_client_locker_storage.format": "a part of a timeline is only OTEP's own form",
 	"get_route_detail.include_geometry": "lines on a map are not kept",

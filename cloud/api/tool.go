@@ -250,7 +250,8 @@ func agentTools() []catalog.Tool {
 				url! text · https
 				event text · default order.created
 				scheme account|provider|ohp · default account
-				secret text 16..128 · default the account secret`)},
+				secret text 16..128 · default the account secret
+				format native|ce_binary|ce_structured · default that of the address`)},
 	}
 }
 

@@ -28,11 +28,14 @@ import (
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
@@ -82,6 +85,10 @@ func answering(context.Context, netip.AddrPort) (net.Conn, error) {
 func newWorld(t *testing.T) *world {
 	w := webtest.New(t)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
+	for _, b := range []*cloud.Business{&w.Business, &w.Other} {
+		b.Settings.Features = append(slices.Clone(b.Settings.Features), cloud.Feature{Family: chat.Feature, Enabled: true})
+		b.Settings.Chat.Recipient = true
+	}
 	w.Business.Settings.Apps = []cloud.App{{Code: "customer-app", Enabled: true}}
 	w.Business.Settings.Country, w.Business.Settings.Currency = "CA", "CAD"
 	w.Business.Settings.Prices = &cloud.PriceList{Base: 899, IncludedKilograms: 2, PerKilogram: 50, TaxCode: "tax_hst", TaxPercent: 13}
@@ -98,10 +105,15 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
-	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
+	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32), PerMinute: -1})
+	chats.LetListen(listening{})
+	parcels := tracking.New(w.DB).SignFiles(files.Address)
+	parcels.InviteToChat(chats.Invite)
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB).SignFiles(files.Address), Files: files, Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
+		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
+			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
@@ -111,6 +123,17 @@ func newWorld(t *testing.T) *world {
 	}})
 	ln := webtest.Serve(t, s)
 	return &world{t: t, w: w, table: table, asked: asked, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+}
+
+// listening gives credentials that open nothing.
+type listening struct{}
+
+func (listening) Issue(_ context.Context, who chat.Listener) (chat.MQTT, error) {
+	m := chat.MQTT{URL: "mqtts://cloud.test:8883", ClientID: fmt.Sprint("listener-", who.Account), Username: "listener", Password: strings.Repeat("p", 32), ExpiresAt: "2026-11-20T19:12:00-05:00"}
+	for _, c := range who.Channels {
+		m.Topics = append(m.Topics, fmt.Sprintf("postern/order-chat/%d/%d", who.BusinessID, c.OrderID))
+	}
+	return m, nil
 }
 
 // requestID is sent with every request, so that answers that are alike are so
@@ -379,6 +402,11 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			return call{"", o.Path, `{"client_code":"acme","name":"Sam","phone":"+14165550177",` + email + `,"password":"long enough"}`}
 		},
 		"driver.routes":                func() call { return plain(cloud.DriverAccount, "") },
+		"user.live_token":              func() call { return plain(cloud.DriverAccount, `{}`) },
+		"driver.push_token.set":        func() call { return plain(cloud.DriverAccount, `{"token":"`+name+`","platform":"fcm"}`) },
+		"driver.push_token.remove":     func() call { return plain(cloud.DriverAccount, "") },
+		"driver.pushes.list":           func() call { x.drives(to, "", "{}"); return plain(cloud.DriverAccount, "") },
+		"sandbox.pushes.list":          func() call { return plain(admin, "") },
 		"driver.duty":                  func() call { return plain(cloud.DriverAccount, `{"on_duty":true}`) },
 		"driver.location":              func() call { return plain(cloud.DriverAccount, `{"points":[{"latitude":43.65,"longitude":-79.38}]}`) },
 		"driver.orders.accept":         func() call { return x.drives(to, "", `{}`) },
@@ -409,6 +437,39 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		},
 		"webhook_replays.find":   func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
 		"webhook_replays.cancel": func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
+
+		"order_chat.settings.find": func() call { return plain(admin, "") },
+		"order_chat.settings.save": func() call {
+			return plain(admin, `{"auto_close_hours":48,"quick_replies":[{"id":"late","text":"I am late"}],"working_hours":[{"days":[1,2],"start":"09:00","end":"17:00"}],"auto_reply":"Later"}`)
+		},
+		"order_chat.conversations": func() call { x.said(); return plain(admin, "") },
+		"order_chat.unread_count":  func() call { x.said(); return plain(admin, "") },
+		"order_chat.find":          func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
+		"order_chat.messages":      func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
+		"order_chat.send": func() call {
+			return mine(cloud.OrderNew, `{"client_message_id":"c-1","text":"Which door is it?","reply_to":null}`)
+		},
+		"order_chat.edit":   func() call { _, m := x.said(); return call{admin, to("{message_id}", m), `{"text":"Better"}`} },
+		"order_chat.delete": func() call { _, m := x.said(); return call{admin, to("{message_id}", m), ""} },
+		"order_chat.read": func() call {
+			id, m := x.said()
+			return call{admin, to("{order_id}", id), `{"last_message_id":` + m + `}`}
+		},
+		"order_chat.typing": func() call { return mine(cloud.OrderNew, `{"typing":true}`) },
+		"order_chat.attach": func() call {
+			id, _ := x.order(cloud.OrderNew)
+			return plain(admin, proofOf("order_id", id, "name", "door.png"))
+		},
+		"order_chat.close": func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), `{}`} },
+		"order_chat.reopen": func() call {
+			id, _ := x.said()
+			x.made("POST", "/api/v1/order-chat/orders/"+id+"/close", x.token(admin), `{}`)
+			return call{admin, to("{order_id}", id), `{}`}
+		},
+		"order_chat.participants.list":   func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
+		"order_chat.participants.add":    func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), `{"id":2}`} },
+		"order_chat.participants.remove": func() call { id, _ := x.said(); return call{admin, to("{order_id}", id) + "?type=recipient", ""} },
+		"order_chat.token":               func() call { id, _ := x.said(); return plain(admin, `{"order_ids":[`+id+`]}`) },
 
 		"orders.exceptions": func() call { return plain(admin, "") },
 		"orders.proof_files.add": func() call {
@@ -474,6 +535,13 @@ func (x *world) approval() string {
 		Preview: json.RawMessage(`{"result":true,"outcome":"preview","tool":"hold_order","would_change":{"affected":[{"type":"order","id":` + id + `,"before":{"order_status_id":1},"after":{"order_status_id":3}}]}}`)})
 	require.NoError(x.t, err)
 	return string(out.Approval.ApprovalID)
+}
+
+// said is an order with a message of the admin's about it.
+func (x *world) said() (order, message string) {
+	order, _ = x.order(cloud.OrderNew)
+	m := x.made("POST", "/api/v1/order-chat/orders/"+order+"/messages", x.token(admin), `{"client_message_id":"c-1","text":"Which door is it?"}`)
+	return order, x.id(at(m, "message", "message_id"))
 }
 
 // route is a route with a driver.

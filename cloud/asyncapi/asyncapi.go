@@ -35,6 +35,7 @@ var families = []struct{ name, title, about string }{
 	{"tracking", "Tracking and proof", "What happens to parcels, and what proves it"},
 	{"interception", "Interception", "Orders that are stopped on their way"},
 	{"lifecycle", "Lifecycle", "The steps of an order's life, and its driver"},
+	{"driver_location", "Where drivers are", "The newest place of each driver"},
 	{"device_orders", "Device orders", "Packages that rest in lockers and other devices"},
 	{"locker_provider", "Locker deliveries", "Deliveries of a locker provider; the addresses are those of the provider"},
 }

@@ -34,6 +34,7 @@ var common = []headerRow{
 	{"X-Webhook-Attempt", "From 1", "1", true},
 	{"X-Webhook-Test", "1 on tests and in the sandbox", "1", false},
 	{"X-Webhook-Replay", "1 on what was sent again by hand", "1", false},
+	{"X-Webhook-Sequence", "Running number of what is sent to this address, where its options ask for one; the same in every repeat", "17", false},
 	{"webhook-id", "Standard Webhooks: the event_id", "OCR-120045", false},
 	{"webhook-timestamp", "Standard Webhooks: unix seconds of this attempt", exampleTime, false},
 	{"webhook-signature", "Standard Webhooks: v1, and base64 of HMAC-SHA256 over webhook-id.webhook-timestamp.body, or v1a, and base64 of an Ed25519 signature; several have spaces between them", "v1,GI7DWUjQAQalNLd6aNl3sOnaXL49//i96QF3AnISQk0=", false},

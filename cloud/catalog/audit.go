@@ -19,7 +19,10 @@ import (
 // callOf is what the store is told of a call.
 func callOf(o *Operation, c cloud.Caller, w Who) *cloud.Call {
 	call := &cloud.Call{BusinessID: c.Account.BusinessID, Actor: "anonymous", Operation: o.Name, Surface: w.Surface, IP: w.IP, RequestID: w.RequestID, Via: w.Via}
-	if !c.Anonymous() {
+	switch {
+	case c.Recipient != 0:
+		call.Actor = "recipient:" + strconv.FormatInt(int64(c.Recipient), 10)
+	case !c.Anonymous():
 		call.Actor = "account:" + strconv.FormatInt(int64(c.Account.ID), 10)
 	}
 	return call

@@ -90,8 +90,10 @@ func (s *schemas) operation(o *Operation) object {
 	if status == 0 {
 		status = 200
 	}
-	content := s.content(o)
-	good := object{"description": "Done", "content": content}
+	good := object{"description": "Done"}
+	if status != 204 {
+		good["content"] = s.content(o)
+	}
 	responses := o.problems()
 	if o.Tagged {
 		tag := object{"ETag": object{"description": "Stands for the answer, in If-None-Match of the next call", "required": true, "schema": object{"type": "string"}}}
@@ -114,6 +116,9 @@ func (s *schemas) operation(o *Operation) object {
 		out["security"] = []any{object{}, object{"bearer": []string{}}}
 	} else {
 		out["security"] = []any{object{"bearer": []string{}}}
+	}
+	if o.Recipient {
+		out["x-recipient-token"] = true
 	}
 	if o.Types != nil {
 		out["x-account-types"] = accountTypes(o.Types)
@@ -229,9 +234,23 @@ func (s *schemas) requires(schema object) bool {
 	return schema["required"] != nil
 }
 
-// Worked is the operation's example without what it does not set; nil when it
-// has none.
+// Worked is the operation's example as the body of a request; nil when it has
+// none.
 func (o *Operation) Worked() any {
+	v := o.WorkedInput()
+	if body, ok := v.(object); ok {
+		for _, m := range o.Members() {
+			if m.Place == "path" {
+				delete(body, m.Name)
+			}
+		}
+	}
+	return v
+}
+
+// WorkedInput is the operation's example without what it does not set; nil when
+// it has none.
+func (o *Operation) WorkedInput() any {
 	if o.Example == nil {
 		return nil
 	}

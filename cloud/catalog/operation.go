@@ -30,9 +30,12 @@ type Operation struct {
 	Summary string // one line for people, in English
 	Tag     string // interface area, one of Tags
 
-	Types  []cloud.AccountType // who may call it; nil: everybody, with or without a token
-	Scopes []string            // what an employee, key or agent needs besides: all of them
-	Risk   Risk
+	Types []cloud.AccountType // who may call it; nil: everybody, with or without a token
+	// Recipient lets those call it besides who have the token of an order's
+	// recipient: about that order, which the operation sees to.
+	Recipient bool
+	Scopes    []string // what an employee, key or agent needs besides: all of them
+	Risk      Risk
 	// Confirm says that an agent asks a person first; Tools are the agent tools
 	// that the operation is behind.
 	Confirm bool

@@ -22,6 +22,10 @@ type Config struct {
 	// FindToken finds a token by its hash, expired and revoked ones too;
 	// cloud.ErrNotFound when there is none.
 	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
+	// FindRecipient finds the caller behind the token of an order's recipient, who
+	// has Caller.Recipient; cloud.ErrNotFound when it is not good. nil: there are
+	// no such tokens.
+	FindRecipient func(ctx context.Context, token string) (cloud.Caller, error)
 	// Feature says whether a feature is on for a business; nil: all are.
 	Feature func(ctx context.Context, b cloud.BusinessID, feature string) error
 	// Hidden says whether prices are hidden from a caller; nil: from nobody.
@@ -135,7 +139,7 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 	ctx = cloud.WithCall(ctx, callOf(o, c, w))
 	state := limit.State{OK: true}
 	if t, ok := TokenOf(ctx); !admitted {
-		state = p.take(o, w, login)
+		state = p.take(o, w, login, c.Recipient)
 	} else if ok {
 		state = p.group(o, hex.EncodeToString(t.Hash[:16]))
 	}
@@ -157,7 +161,7 @@ func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Cal
 	if err != nil {
 		return ctx, c, limit.State{}, err
 	}
-	state := p.take(o, w, login)
+	state := p.take(o, w, login, 0)
 	if !state.OK {
 		return ctx, c, state, &Limited{state}
 	}
@@ -185,6 +189,10 @@ func (p *Pipeline) Gated(ctx context.Context, feature string, c cloud.Caller) er
 func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, *auth.Session, error) {
 	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, Surface: w.Surface}
 	ctx = context.WithValue(ctx, addressKey{}, w.IP)
+	known, err := p.recipient(ctx, o, w, &c)
+	if err != nil || known {
+		return ctx, c, nil, err
+	}
 	login, err := p.login(ctx, o, w)
 	if err != nil {
 		return ctx, c, nil, err
@@ -196,16 +204,41 @@ func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Cont
 	return ctx, c, login, nil
 }
 
+// recipient finds whether an order's recipient calls, where they may. Their
+// token is one of nobody anywhere else.
+func (p *Pipeline) recipient(ctx context.Context, o *Operation, w Who, c *cloud.Caller) (known bool, err error) {
+	token := bearer(w)
+	if !o.Recipient || p.cfg.FindRecipient == nil || !strings.HasPrefix(token, cloud.RecipientToken) {
+		return false, nil
+	}
+	r, err := p.cfg.FindRecipient(ctx, token)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find recipient: %w", err)
+	}
+	c.Account, c.Recipient = r.Account, r.Recipient
+	return true, nil
+}
+
+// bearer is the token of a call, "" when there is none that could be one.
+func bearer(w Who) string {
+	scheme, token, _ := strings.Cut(w.Authorization, " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || len(token) > 256 {
+		return ""
+	}
+	return token
+}
+
 // login finds who calls. No token is nobody.
 func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Session, error) {
 	if o.NoToken || w.Authorization == "" {
 		return nil, nil
 	}
-	scheme, token, _ := strings.Cut(w.Authorization, " ")
-	token = strings.TrimSpace(token)
 	var l auth.Session
 	err := cloud.ErrNotFound
-	if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
+	if token := bearer(w); token != "" {
 		l, err = p.cfg.FindToken(ctx, auth.Hash(token))
 	}
 	switch {
@@ -225,11 +258,13 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 	return &l, nil
 }
 
-func (p *Pipeline) take(o *Operation, w Who, l *auth.Session) limit.State {
+func (p *Pipeline) take(o *Operation, w Who, l *auth.Session, recipient cloud.OrderID) limit.State {
 	lim := p.cfg.Limits
 	switch {
 	case o.Group == Unlimited:
 		return limit.State{OK: true}
+	case recipient != 0:
+		return p.Take("recipient/"+strconv.FormatInt(int64(recipient), 10), lim.Authenticated)
 	case l == nil:
 		return p.Take("ip/"+w.IP, lim.Anonymous)
 	case o.Group == Ingest:
@@ -261,7 +296,13 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 
 // TakeAnonymous takes a call of nobody in particular from its limit.
 func (p *Pipeline) TakeAnonymous(o *Operation, ip string) limit.State {
-	return p.take(o, Who{IP: ip}, nil)
+	return p.take(o, Who{IP: ip}, nil, 0)
+}
+
+// May says why a caller may not call an operation; nil when it may. It takes
+// from no limit.
+func (p *Pipeline) May(ctx context.Context, o *Operation, c cloud.Caller) error {
+	return p.allow(ctx, o, c)
 }
 
 // allow checks account type, feature and scopes.
@@ -274,7 +315,10 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 			return err
 		}
 	}
-	if o.Types != nil && !slices.Contains(o.Types, c.Account.Type) {
+	if c.Recipient != 0 && !o.Recipient {
+		return cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	}
+	if o.Types != nil && c.Recipient == 0 && !slices.Contains(o.Types, c.Account.Type) {
 		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
 	if s := lacking(o, c); s != "" {

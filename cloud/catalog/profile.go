@@ -57,6 +57,11 @@ func goodAt(t cloud.Token, resource string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
+// SessionHolds reports whether a session has all of some scopes.
+func SessionHolds(s auth.Session, scopes ...string) bool {
+	return Holds(cloud.Caller{Scopes: scopesOf(&s)}, scopes)
+}
+
 // scopesOf is what a session is narrowed to; nil when it is not. A key of an
 // employee has what both the key and the employee have.
 func scopesOf(s *auth.Session) []string {

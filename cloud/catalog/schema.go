@@ -129,7 +129,7 @@ func (s *schemas) members(t reflect.Type, input bool) object {
 	required := []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, ok := jsonName(f)
-		if !ok || !promoted(t, f) {
+		if !ok || !promoted(t, f) || input && f.Tag.Get("path") != "" { // which GraphQL alone takes from the body
 			continue
 		}
 		o := described(s.of(f.Type, input), f)

@@ -58,6 +58,8 @@ const (
 	pathSkill        = "/api/ai-skill"
 	pathSkillVersion = "/api/ai-skill/version"
 	pathGuide        = "/api/otep-guide"
+	pathAsyncAPI     = "/api/asyncapi-webhooks.json"
+	pathWebhooks     = "/api/webhooks-guide"
 	pathLogin        = "/api/v1/user/login"
 	pathEndpoint     = "/api/graphql"
 )

@@ -89,12 +89,14 @@ type links struct {
 	SkillVersion string `json:"skill_version"`
 	LLMs         string `json:"llms_txt"`
 	OTEPGuide    string `json:"otep_guide"`
+	AsyncAPI     string `json:"asyncapi"`
+	Webhooks     string `json:"webhooks_guide"`
 	Docs         string `json:"docs"`
 }
 
 func linksOf(base string) links {
 	return links{OpenAPI: base + pathOpenAPI, GraphQL: base + pathGraphQL, Tools: base + pathTools, Capabilities: base + pathCapabilities, Skill: base + pathSkill,
-		SkillVersion: base + pathSkillVersion, LLMs: base + pathLLMs, OTEPGuide: base + pathGuide, Docs: base + "/docs"}
+		SkillVersion: base + pathSkillVersion, LLMs: base + pathLLMs, OTEPGuide: base + pathGuide, AsyncAPI: base + pathAsyncAPI, Webhooks: base + pathWebhooks, Docs: base + "/docs"}
 }
 
 func (s *Service) servers(base string) []server {

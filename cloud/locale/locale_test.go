@@ -123,7 +123,7 @@ func TestUnknownKeysAreShownNotInvented(t *testing.T) {
 func TestEveryWordIsUsed(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, dir := range []string{"../page", "../page/templates", "../guide", "../order", "../app", "../tool"} {
+	for _, dir := range []string{"../page", "../page/templates", "../guide", "../order", "../app", "../tool", "../notice"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -134,7 +134,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|approval|reach|profile|tool\.wrong|tool\.ask)\.`)
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|approval|reach|profile|push|chat(?:role|status)|hook(?:health|next|reason|error|span|setting|done|pause|wait|check|expect|job)|tool\.wrong|tool\.ask)\.`)
 	for key := range words {
 		if values.MatchString(key) {
 			kind, _, _ := strings.Cut(key, ".")
@@ -143,7 +143,11 @@ func TestEveryWordIsUsed(t *testing.T) {
 				require.Contains(t, all.String(), `"tool.`+group+`."`)
 				continue
 			}
-			require.True(t, strings.Contains(all.String(), `.V "`+kind+`"`), "no page uses %s", kind)
+			if push, ok := strings.CutPrefix(key, "push."); ok {
+				require.Contains(t, all.String(), `"`+push+`"`)
+				continue
+			}
+			require.True(t, strings.Contains(all.String(), `.V "`+kind+`"`) || strings.Contains(all.String(), `.V("`+kind+`"`), "no page uses %s", kind)
 			continue
 		}
 		require.True(t, strings.Contains(all.String(), `"`+key+`"`), "no page uses %s", key)

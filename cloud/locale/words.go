@@ -10,7 +10,10 @@ var words = func() map[string]texts {
 	maps.Copy(all, docs)
 	maps.Copy(all, tools)
 	maps.Copy(all, approvals)
+	maps.Copy(all, hooklog)
 	maps.Copy(all, agents)
+	maps.Copy(all, pushes)
+	maps.Copy(all, chats)
 	return all
 }()
 

@@ -1,14 +1,20 @@
 // Package mqttbroker is the embedded MQTT broker: logins and topic rights of
-// devices, intake, sending.
+// devices and of people's apps, intake, sending.
 //
 // The broker only carries. A publish is copied into a bounded queue and
 // acknowledged at MQTT level whether or not it is ever stored; delivery is
-// proven by the device link's own receipts. What a client may not do closes its
+// proven by the device link's own receipts. What a device may not do closes its
 // connection. Nothing is kept for a client that is away: sessions are clean.
+//
+// People's apps subscribe and do nothing else. Each topic that they may have is
+// given to them by name; another is refused in the answer, a publish closes the
+// connection. What they are told has ids: a connection that ends, for whatever
+// reason, loses nothing that the app is not told again when it comes back.
 package mqttbroker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -36,11 +42,15 @@ type Devices interface {
 // Config is what New needs.
 type Config struct {
 	Devices Devices
+	People  People // nil: apps of people are not let in
 	Prefix  string // of all topics; empty: topic.DefaultPrefix
 	Log     *slog.Logger
 	// Foreign is told of a client that used a topic it has no right to, for the
 	// audit. It must not block.
 	Foreign func(client, topic string, write bool)
+	// Recheck is how often what apps were let in by is looked at again; 0: thirty
+	// seconds.
+	Recheck time.Duration
 	// Plain lets listeners without TLS take connections from beyond the loopback.
 	// Device secrets then cross the network in the clear.
 	Plain bool
@@ -61,13 +71,15 @@ type Broker struct {
 	cfg    Config
 	server *mqtt.Server
 	hook   *hook
+	sends  sends
 
 	mu        sync.Mutex
 	closed    bool
 	conns     map[net.Conn]bool
 	listeners []io.Closer
-	wg        sync.WaitGroup // of listeners
-	serving   sync.WaitGroup // of connections
+	wg        sync.WaitGroup     // of listeners
+	serving   sync.WaitGroup     // of connections
+	stop      context.CancelFunc // ends the rechecks
 }
 
 // New builds a broker that does not listen yet.
@@ -96,12 +108,18 @@ func New(cfg Config) (*Broker, error) {
 	s := mqtt.New(&mqtt.Options{Capabilities: c, InlineClient: true, Logger: slog.New(quiet{cfg.Log.Handler()}), ClientNetReadBufferSize: 2048, ClientNetWriteBufferSize: 2048,
 		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
 	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
-	b.hook = &hook{cfg: cfg, clients: map[string]*login{}, conns: map[net.Conn]*login{}}
+	b.sends = sends{publish: b.publish, queues: map[string][]sending{}}
+	b.hook = &hook{cfg: cfg, apps: newApps(cfg), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
 	if err := s.AddHook(b.hook, nil); err != nil {
 		return nil, fmt.Errorf("add broker hook: %w", err)
 	}
 	if err := s.Serve(); err != nil {
 		return nil, fmt.Errorf("start broker: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	if cfg.People != nil {
+		b.wg.Go(func() { b.hook.apps.run(ctx, cmp.Or(cfg.Recheck, appRecheck)) })
 	}
 	return b, nil
 }
@@ -185,11 +203,9 @@ func (b *Broker) ServeConn(c net.Conn) error {
 	return b.server.EstablishConnection("mqtt", c) // sets its own deadline after the login
 }
 
-// Send publishes to a device. What is lost on the way is sent again by the
-// device link. A retained message stays for the next connection.
-func (b *Broker) Send(code string, leaf topic.Leaf, payload []byte, retain bool) error {
-	return b.server.Publish(topic.Device(b.cfg.Prefix, code, leaf), payload, retain, 1)
-}
+// Tell gives a message to the apps that listen to a topic. It never waits for
+// them: one that is too slow loses its connection.
+func (b *Broker) Tell(topic string, m Message) { b.hook.apps.tell(topic, m) }
 
 // Kick closes a device's connection.
 func (b *Broker) Kick(code string) {
@@ -209,6 +225,7 @@ func (b *Broker) Close() error {
 		return nil // the library does not survive a second time
 	}
 	b.closed = true
+	b.stop()
 	listeners, conns := b.listeners, b.conns
 	b.listeners, b.conns = nil, map[net.Conn]bool{}
 	b.mu.Unlock()
@@ -221,13 +238,15 @@ func (b *Broker) Close() error {
 	}
 	b.wg.Wait()
 	b.serving.Wait()
+	b.sends.wg.Wait()
 	return errors.Join(append(errs, b.server.Close())...)
 }
 
 // hook is the broker's side of mochi's events.
 type hook struct {
 	mqtt.HookBase
-	cfg Config
+	cfg  Config
+	apps *apps
 
 	mu      sync.Mutex
 	clients map[string]*login   // by client id, of the newest connection
@@ -244,7 +263,7 @@ type login struct {
 func (h *hook) ID() string { return "postern" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnDisconnect}, []byte{b})
+	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnDisconnect}, []byte{b})
 }
 
 func (h *hook) connected() int {
@@ -258,6 +277,14 @@ func (h *hook) connected() int {
 func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), loginWait)
 	defer cancel()
+	if isApp(cl.ID) {
+		limitSilence(cl)
+		err := h.apps.admit(ctx, cl, pk)
+		if err != nil {
+			h.cfg.Log.Info("app refused", "client", cl.ID, "remote", cl.Net.Remote, "err", err)
+		}
+		return err == nil
+	}
 	code, secret := string(pk.Connect.Username), string(pk.Connect.Password)
 	cert := certificateName(cl.Net.Conn)
 	if cert != "" && (code == "" || code == cert) && secret == "" {
@@ -281,9 +308,11 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		h.cfg.Log.Info("device login refused", "device", code, "remote", cl.Net.Remote, "err", err)
 		return false
 	}
-	if k := &cl.State.Keepalive; *k == 0 || *k > keepAlive {
-		*k = keepAlive // no client may be silent for longer than the link allows
-	}
+	limitSilence(cl)
+	// Nobody's session outlives the connection. Of a client of MQTT 3.1.1 that asks
+	// for more, the library would keep subscriptions for good, and what it was sent
+	// for a while. Clients of MQTT 5 are told so in the answer.
+	cl.Properties.Clean = true
 	l := &login{client: cl, code: code, generation: generation}
 	h.mu.Lock()
 	if old := h.clients[cl.ID]; old == nil || old.generation < generation { // of two at once the newer one stays
@@ -292,6 +321,13 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	h.conns[cl.Net.Conn] = l
 	h.mu.Unlock()
 	return true
+}
+
+// limitSilence lets no client be silent for longer than the link allows.
+func limitSilence(cl *mqtt.Client) {
+	if k := &cl.State.Keepalive; *k == 0 || *k > keepAlive {
+		*k = keepAlive
+	}
 }
 
 // certificateName is the common name of a verified client certificate.
@@ -327,7 +363,14 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	switch pk.FixedHeader.Type {
 	case packets.Publish:
 		return pk, h.allow(cl, pk.TopicName, true)
+	case packets.Puback:
+		if a := h.apps.find(cl); a != nil {
+			a.heard(pk.PacketID)
+		}
 	case packets.Subscribe:
+		if h.apps.find(cl) != nil {
+			return pk, nil // what it may not is refused in the answer
+		}
 		for _, f := range pk.Filters {
 			if err := h.allow(cl, f.Filter, false); err != nil {
 				return pk, err
@@ -342,7 +385,9 @@ func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
 	if h.OnACLCheck(cl, name, write) {
 		return nil
 	}
-	if h.login(cl) != nil {
+	if a := h.apps.find(cl); a != nil {
+		h.apps.refused(a, name, write)
+	} else if h.login(cl) != nil {
 		h.cfg.Foreign(cl.ID, name, write)
 		h.cfg.Log.Warn("topic refused", "client", cl.ID, "topic", name, "write", write)
 	}
@@ -350,9 +395,12 @@ func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
 	return packets.ErrRejectPacket // the only error that the library heeds here
 }
 
-// OnACLCheck allows a device its own topics. One that has been taken over has
-// none any more.
+// OnACLCheck allows a device its own topics, and an app to subscribe to those
+// that it was given. One that has been taken over has none any more.
 func (h *hook) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
+	if a := h.apps.find(cl); a != nil {
+		return !write && h.apps.may(a, name)
+	}
 	l := h.login(cl)
 	return l != nil && topic.DeviceMay(h.cfg.Prefix, l.code, name, write)
 }
@@ -373,6 +421,19 @@ func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	return pk, nil
 }
 
+// OnSubscribed and OnUnsubscribed keep the books of who listens to what.
+func (h *hook) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
+	if a := h.apps.find(cl); a != nil {
+		h.apps.subscribed(a, pk, codes)
+	}
+}
+
+func (h *hook) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
+	if a := h.apps.find(cl); a != nil {
+		h.apps.unsubscribed(a, pk)
+	}
+}
+
 // OnDisconnect marks a device as gone, unless a newer connection has taken
 // over. The will says nothing more, so nobody reads it.
 func (h *hook) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
@@ -383,6 +444,7 @@ func (h *hook) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
 
 // left forgets the login of a connection that has ended.
 func (h *hook) left(c net.Conn) {
+	h.apps.left(c)
 	h.mu.Lock()
 	l := h.conns[c]
 	delete(h.conns, c)

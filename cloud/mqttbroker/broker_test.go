@@ -264,6 +264,7 @@ func TestRetainedConfigurationWaitsForTheNextConnection(t *testing.T) {
 	require.NoError(t, s.Send("CAB-1", topic.Config, []byte("v1"), true))
 	require.NoError(t, s.Send("CAB-1", topic.Config, []byte("v2"), true))
 	require.NoError(t, s.Send("CAB-1", topic.Down, []byte("gone"), false))
+	s.sends.wg.Wait()
 	c := s.connect(s.options("CAB-1", "one"))
 	got := make(chan paho.Message, 4)
 	require.NoError(t, done(t, c.SubscribeMultiple(map[string]byte{"tms/device/CAB-1/config": 1, "tms/device/CAB-1/down": 1}, func(_ paho.Client, m paho.Message) { got <- m })))

@@ -233,7 +233,7 @@ func fresh(o *cloud.Order, now time.Time) {
 	waits := o.Status == cloud.OrderHold || o.Status == cloud.OrderUnpaid
 	status := o.Status
 	o.Status, o.Before, o.Collected, o.RouteID, o.Stop, o.DriverID, o.DriverName, o.BrokerID, o.AssignmentID = cloud.OrderNew, 0, false, 0, 0, 0, "", 0, 0
-	o.SecondStop, o.Past, o.Paused = 0, nil, nil
+	o.SecondStop, o.Past, o.Paused, o.Drove = 0, nil, nil, nil
 	o.ETA, o.InterceptionID, o.Attempts, o.ExternalNumber = time.Time{}, 0, 0, ""
 	o.StatusAt, o.Files = now, nil
 	o.CreatedAt, o.UpdatedAt, o.DeliveredAt, o.CancelledAt, o.CancelReason = now, now, time.Time{}, time.Time{}, ""

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -144,17 +145,36 @@ func (t *telling) note(text string) string {
 	return text
 }
 
-// hookDriver is a driver. A telephone and a vehicle are not kept.
-type hookDriver struct {
+// HookDriver is a driver in events.
+type HookDriver struct {
 	DriverID cloud.AccountID `json:"driver_id"`
 	Name     *string         `json:"name"`
 	Phone    *string         `json:"phone"`
 	Vehicle  *string         `json:"vehicle_type"`
 }
 
-func (t *telling) driver() *hookDriver {
-	if t.w.o.DriverID == 0 {
-		return nil
+// TellDriver is a driver as events show it.
+func TellDriver(d cloud.Driver) HookDriver {
+	return HookDriver{DriverID: d.Account.ID, Name: cloud.OrNull(d.Account.Name), Phone: cloud.OrNull(d.Phone), Vehicle: cloud.OrNull(d.Vehicle.Type)}
+}
+
+func (t *telling) driver() (*HookDriver, error) { return t.driven(t.w.o) }
+
+// driven is the driver of an order as it was, nil when it had none.
+func (t *telling) driven(o cloud.Order) (*HookDriver, error) {
+	if o.DriverID == 0 {
+		return nil, nil
 	}
-	return &hookDriver{DriverID: t.w.o.DriverID, Name: cloud.OrNull(t.w.o.DriverName)}
+	out := HookDriver{DriverID: o.DriverID}
+	d, err := t.w.v.Driver(o.BusinessID, o.DriverID)
+	switch {
+	case err == nil:
+		out = TellDriver(d)
+	case !errors.Is(err, cloud.ErrNotFound): // the account may be gone
+		return nil, err
+	}
+	if o.DriverName != "" { // as the order has it everywhere
+		out.Name = &o.DriverName
+	}
+	return &out, nil
 }

@@ -17,13 +17,14 @@ type hookStatus struct {
 	Operator   OperatorBody      `json:"operator"`
 	Reason     *string           `json:"reason"`
 	RouteID    *int64            `json:"route_id"`
-	Driver     *hookDriver       `json:"driver"`
+	Driver     *HookDriver       `json:"driver"`
 	ChangedAt  *string           `json:"changed_at"`
 }
 
 func (t *telling) statusChange(s step) (any, error) {
+	driver, err := t.driver()
 	return hookStatus{Order: t.order(), Before: s.before, After: s.after, BeforeName: s.before.String(), AfterName: s.after.String(), Operation: s.operation,
-		Operator: t.actor(), Reason: cloud.OrNull(cmp.Or(s.reason, t.note(s.note))), RouteID: cloud.OrNull(t.w.o.RouteID), Driver: t.driver(), ChangedAt: t.stamp(t.w.now)}, nil
+		Operator: t.actor(), Reason: cloud.OrNull(cmp.Or(s.reason, t.note(s.note))), RouteID: cloud.OrNull(t.w.o.RouteID), Driver: driver, ChangedAt: t.stamp(t.w.now)}, err
 }
 
 // hookLife is the data of the lifecycle events. Members behind Location are of
@@ -32,7 +33,7 @@ type hookLife struct {
 	Order    hookOrder         `json:"order"`
 	StatusID cloud.OrderStatus `json:"order_status_id"`
 	Status   string            `json:"order_status"`
-	Driver   *hookDriver       `json:"driver"`
+	Driver   *HookDriver       `json:"driver"`
 	Previous *cloud.AccountID  `json:"previous_driver_id"`
 	Source   string            `json:"source"` // manual, route, driver_app, staff, system
 	Reason   *string           `json:"reason"`
@@ -46,14 +47,21 @@ type hookLife struct {
 }
 
 func (t *telling) lifecycle(name string, s step) (any, error) {
-	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: t.driver(), Source: t.source(name), RouteID: cloud.OrNull(t.w.o.RouteID)}
+	driver, err := t.driver()
+	if err != nil {
+		return nil, err
+	}
+	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: driver, Source: t.source(name), RouteID: cloud.OrNull(t.w.o.RouteID)}
 	if t.w.was.DriverID != t.w.o.DriverID {
 		l.Previous = cloud.OrNull(t.w.was.DriverID)
 	}
 	switch name {
 	case liveDeclined: // whoever declined
-		if was := t.w.was; was.DriverID != 0 {
-			l.Driver, l.Previous = &hookDriver{DriverID: was.DriverID, Name: cloud.OrNull(was.DriverName)}, nil
+		if t.w.was.DriverID != 0 {
+			if l.Driver, err = t.driven(t.w.was); err != nil {
+				return nil, err
+			}
+			l.Previous = nil
 		}
 		l.Reason = cloud.OrNull(t.note(s.note))
 	case liveUnassigned:

@@ -53,6 +53,9 @@ func (w *work) heard(n cloud.LockerNews) error {
 	if w.o.Status.State().Terminal {
 		return nil
 	}
+	if err := w.wordOfLocker(n); err != nil {
+		return err
+	}
 	in := MoveInput{BusinessID: w.o.BusinessID, OrderID: w.o.ID, Place: n.Place, At: n.At, Approximate: n.Approximate,
 		Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	switch n.Kind {

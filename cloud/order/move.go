@@ -37,6 +37,8 @@ type MoveInput struct {
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
+	// Quiet says that whoever moves the order tells the drivers of it.
+	Quiet bool
 }
 
 // Move moves an order by the table, on behalf of a driver, a scanner, a cabinet
@@ -103,6 +105,7 @@ func (w *work) step(in MoveInput) error {
 	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(w.o, in.Delivered) {
 		return conflict(w.o)
 	}
+	w.quiet = w.quiet || in.Quiet
 	w.at, w.only = in.At, in.Packages != nil
 	if w.at.IsZero() || w.at.After(w.now) {
 		w.at = w.now

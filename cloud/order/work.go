@@ -41,6 +41,9 @@ type work struct {
 	stopWas string              // status that the interception had, "" when it is new
 	batch   *cloud.AccountEvent // the end of the batch that the order is made by
 	refusal *cloud.Error        // the answer, although something is written
+	quiet   bool                // whoever moves it tells the drivers
+	test    bool                // of a sandbox
+	words   []word              // of a cabinet, to drivers
 }
 
 // work begins a decision about an order.
@@ -99,6 +102,7 @@ func (w *work) finish() error {
 	}
 	if (len(w.ch.OrderOperations) > 0 || w.touched) && !w.dropped() {
 		w.o.UpdatedAt = w.now
+		w.drove()
 		w.ch.Orders = append(w.ch.Orders, w.o)
 		if w.line != nil {
 			w.line.finish(&w.ch)
@@ -107,7 +111,24 @@ func (w *work) finish() error {
 			w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
 		}
 	}
+	if err := w.push(); err != nil {
+		return err
+	}
 	return w.told()
+}
+
+// drove keeps who drove the order until now, for as long as that counts.
+func (w *work) drove() {
+	o := &w.o
+	o.Drove = slices.DeleteFunc(slices.Clone(o.Drove), func(f cloud.FormerDriver) bool {
+		return f.ID == o.DriverID || f.ID == w.was.DriverID || w.now.Sub(f.Until) >= cloud.FormerDriverReads
+	})
+	if was := w.was.DriverID; was != 0 && was != o.DriverID {
+		o.Drove = append(o.Drove, cloud.FormerDriver{ID: was, Until: w.now})
+	}
+	if len(o.Drove) == 0 {
+		o.Drove = nil
+	}
 }
 
 // did takes down an operation and its audit line. before is the status that

@@ -26,10 +26,10 @@ const (
 	maxDecided    = 10
 )
 
-var nextForm = regexp.MustCompile(`^` + approvalsPath + `(/apr_[0-9A-Z]{26})?$`)
+var nextForm = regexp.MustCompile(`^(` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
 
 // nextPage is the page that somebody who signs in wanted, "" for none: one of
-// those about approvals, never an address of others.
+// those about approvals or webhooks, never an address of others.
 func nextPage(args *fasthttp.Args) string {
 	if to := string(args.Peek("next")); nextForm.MatchString(to) {
 		return to
@@ -75,7 +75,7 @@ type approvalPage struct {
 	Total                 int // that wait
 }
 
-// visitor is somebody who is signed in, on a page about approvals.
+// visitor is somebody who is signed in, on a page about approvals or webhooks.
 type visitor struct {
 	frame
 	c        cloud.Caller
@@ -120,7 +120,7 @@ func caller(s auth.Session, lang, base string) cloud.Caller {
 // refused shows an error of the feature as a page of its own.
 func (p *Pages) refused(ctx *fasthttp.RequestCtx, f frame, err error) {
 	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	if !errors.As(err, &shown) || shown.Kind == cloud.Internal || shown.Kind == cloud.Limited {
 		p.trouble(ctx, err)
 		return
 	}
@@ -137,10 +137,24 @@ func statusOf(e *cloud.Error) int {
 		return fasthttp.StatusNotFound
 	case cloud.Conflict:
 		return fasthttp.StatusConflict
+	case cloud.Limited:
+		return fasthttp.StatusTooManyRequests
 	case cloud.Unavailable, cloud.Timeout:
 		return fasthttp.StatusServiceUnavailable
 	}
 	return fasthttp.StatusUnprocessableEntity
+}
+
+// statusFor is the status of a page after a try that may have failed.
+func statusFor(tried error) int {
+	var shown *cloud.Error
+	switch {
+	case tried == nil:
+		return fasthttp.StatusOK
+	case errors.As(tried, &shown):
+		return statusOf(shown)
+	}
+	return fasthttp.StatusInternalServerError
 }
 
 // said is an error in words, with the scope that is missing.
@@ -161,7 +175,7 @@ func (p *Pages) why(f frame, err error) string {
 	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
 		return said(f, shown)
 	}
-	p.log.Error("approval failed", "err", err)
+	p.log.Error("what a page was to do failed", "err", err)
 	return locale.Error(f.Lang, "INTERNAL_ERROR")
 }
 

@@ -289,7 +289,7 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 func TestTheLoginGoesNowhereElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	for _, to := range []string{"//evil.example", "https://evil.example/mcp-approvals", "/mcp-approvals/../console", "/mcp-approvals/apr_x", "/mcp-approvals\r\nX: y", "/docs"} {
+	for _, to := range []string{"//evil.example", "https://evil.example/mcp-approvals", "/mcp-approvals/../console", "/mcp-approvals/apr_x", "/mcp-approvals\r\nX: y", "/docs", "/console/webhooks/../login", "/console/webhooks/x", "/console/webhooks?state=dead"} {
 		form := r.do("GET", "/console/login?next="+url.QueryEscape(to), nil).body
 		require.NotContains(t, form, `name="next"`, to)
 		m := formField.FindStringSubmatch(form)

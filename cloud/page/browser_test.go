@@ -66,6 +66,11 @@ type findings struct {
 		Noscript, Rejected, Next, Keyboard string
 		Waiting                            string
 	} `json:"decided"`
+	Hooks struct {
+		Filtered, Repeat      int
+		Event, Again, Reached string
+		Opened                bool
+	} `json:"hooks"`
 }
 
 // In a real browser: nothing that axe objects to on any page, in light and
@@ -81,10 +86,11 @@ func TestPagesInARealBrowser(t *testing.T) {
 	})
 	first := r.ask(w.Tokens[cloud.Broker], nil)
 	r.ask(w.Tokens[cloud.Broker], func(in *approval.ProposeInput) { in.Summary, in.Risk = "Hold order 7", "medium" })
-	out := drive(t, s, []string{"CHANGE=" + changer(t, w), "APPROVALS=" + string(long) + " " + string(first)}, "drive.mjs", w.Emails[cloud.ClientAdmin], webtest.Password)
+	fillHooks(t, w)
+	out := drive(t, s, []string{"CHANGE=" + changer(t, w), fmt.Sprint("HOOKS=", hookDone, " ", hookRetrying), "APPROVALS=" + string(long) + " " + string(first)}, "drive.mjs", w.Emails[cloud.ClientAdmin], webtest.Password)
 	var f findings
 	require.NoError(t, json.Unmarshal(out, &f))
-	require.Len(t, f.Axe, 3*10+1+2)
+	require.Len(t, f.Axe, 3*13+1+2+1)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
 	}
@@ -108,6 +114,12 @@ func TestPagesInARealBrowser(t *testing.T) {
 	require.Equal(t, "note approve reject", f.Decided.Keyboard)
 	require.Equal(t, "1", f.Decided.Waiting)
 	require.Equal(t, 1, feed.tool.runs)
+	require.Equal(t, 1, f.Hooks.Filtered)
+	require.Equal(t, "order.status_change", f.Hooks.Event)
+	require.Contains(t, f.Hooks.Again, "on its way once more")
+	require.Equal(t, 1, f.Hooks.Repeat, "the new delivery names the one it repeats")
+	require.True(t, f.Hooks.Opened)
+	require.Equal(t, "submit", f.Hooks.Reached)
 }
 
 // drive serves s and runs a script of the browser folder against it, with a
@@ -115,18 +127,39 @@ func TestPagesInARealBrowser(t *testing.T) {
 // for pictures.
 func drive(t *testing.T, s *rest.Server, env []string, script string, args ...string) []byte {
 	t.Helper()
+	return node(t, s, env, script, withBrowser(t, args)...)
+}
+
+// withBrowser are the arguments of a script that needs a browser.
+func withBrowser(t *testing.T, args []string) []string {
+	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	tool(t, "chromium", err == nil)
 	args = append(args, chromium)
 	if dir := os.Getenv(pictures); dir != "" {
 		args = append(args, dir)
 	}
-	return node(t, s, env, script, args...)
+	return args
 }
 
 // node serves s and runs a script of the browser folder against it. The script
 // gets the address and args, and what it prints is given back.
 func node(t *testing.T, s *rest.Server, env []string, script string, args ...string) []byte {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ln) }()
+	out := nodeAt(t, "http://"+ln.Addr().String(), env, script, args...)
+	stop, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	require.NoError(t, s.Shutdown(stop))
+	require.NoError(t, <-done)
+	return out
+}
+
+// nodeAt is node against what is served at an address.
+func nodeAt(t *testing.T, base string, env []string, script string, args ...string) []byte {
 	t.Helper()
 	program, err := exec.LookPath("node")
 	tool(t, "node", err == nil)
@@ -138,23 +171,14 @@ func node(t *testing.T, s *rest.Server, env []string, script string, args ...str
 		_, err = os.Stat(filepath.Join("browser", "node_modules", name))
 		tool(t, "node_modules/"+name, err == nil)
 	}
-
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ln) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 240*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append([]string{script, "http://" + ln.Addr().String()}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{script, base}, args...)...)
 	cmd.Dir = "browser"
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Run(), "%s", errs.String())
-	stop, end := context.WithTimeout(context.Background(), 10*time.Second)
-	defer end()
-	require.NoError(t, s.Shutdown(stop))
-	require.NoError(t, <-done)
 	return out.Bytes()
 }
 

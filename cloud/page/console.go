@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
@@ -23,7 +24,6 @@ const (
 	cookiePath  = "/" // of cookies; the interface does not look at them
 	maxCabinets = 60
 	maxRows     = 15
-	maxPartners = 20
 )
 
 // staff may use the console.
@@ -218,6 +218,9 @@ type board struct {
 	Webhooks   []webhookRow
 	Asks       bool // there are approvals
 	Waiting    int
+	Chats      bool
+	Hooks      bool   // there are pages about webhooks
+	Failing    string // webhook deliveries that did not arrive
 }
 
 type cabinet struct {
@@ -260,14 +263,6 @@ type (
 		Packages                           int
 		At                                 *moment
 	}
-	webhookRow struct {
-		ID              cloud.OutboxID
-		Event, Status   string
-		Partner         string
-		Attempts, Limit int
-		HTTP            int
-		At              *moment
-	}
 )
 
 // board reads what stands for a business.
@@ -288,6 +283,7 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 		}
 		b.Business = biz.Name
 		b.Zone = biz.Location()
+		b.Chats = p.cfg.Chats && biz.Settings.Has(chat.Feature)
 		b.Cabinets, b.Openings = nil, nil
 		if b.Asks = p.cfg.Approvals != nil; b.Asks {
 			q := cloud.ApprovalFilter{BusinessID: id, Status: cloud.ApprovalPending, Now: b.Made, Page: cloud.Page{Sort: "id"}}
@@ -328,28 +324,22 @@ func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names ma
 	return p.webhooks(c, b, id)
 }
 
-// webhooks merges the newest rows of the business's partners.
+// webhooks reads the newest rows of the business's webhook log.
 func (p *Pages) webhooks(c context.Context, b *board, id cloud.BusinessID) error {
-	partners, err := p.cfg.Store.ListProviders(c, id)
+	rows, err := p.cfg.Store.ListBusinessOutbox(c, cloud.BusinessLog{BusinessID: id, Limit: maxRows})
 	if err != nil {
-		return fmt.Errorf("list partners: %w", err)
+		return fmt.Errorf("list webhook deliveries: %w", err)
 	}
-	for _, prov := range partners[:min(len(partners), maxPartners)] {
-		rows, err := p.cfg.Store.ListOutbox(c, cloud.OutboxFilter{BusinessID: id, ProviderID: prov.ID, Limit: maxRows})
+	for _, r := range rows {
+		b.Webhooks = append(b.Webhooks, newWebhookRow(b.frame, r))
+	}
+	if b.Hooks = p.cfg.Receivers != nil; b.Hooks {
+		failing, err := p.cfg.Store.CountFailing(c, id)
 		if err != nil {
-			return fmt.Errorf("list webhook deliveries of partner %d: %w", prov.ID, err)
+			return fmt.Errorf("count failing webhook deliveries: %w", err)
 		}
-		for _, r := range rows {
-			w := webhookRow{ID: r.Delivery.ID, Event: r.Event.Event, Status: string(r.Delivery.State), Partner: prov.Name, Attempts: r.Delivery.Attempts,
-				Limit: r.Delivery.MaxAttempts, At: b.Time(r.Delivery.CreatedAt)}
-			if r.Last != nil {
-				w.HTTP = r.Last.HTTPStatus
-			}
-			b.Webhooks = append(b.Webhooks, w)
-		}
+		b.Failing = counted(failing)
 	}
-	slices.SortFunc(b.Webhooks, func(x, y webhookRow) int { return cmp.Compare(y.ID, x.ID) })
-	b.Webhooks = b.Webhooks[:min(len(b.Webhooks), maxRows)]
 	return nil
 }
 

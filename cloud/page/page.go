@@ -1,16 +1,21 @@
 // Package page renders what people look at: the recipient's tracking page, the
-// operations console, the tracking protocol's description and the interface's,
-// and where people decide about programs that want to act for them.
+// operations console with what is said about orders and the webhooks' receivers and
+// log, the tracking protocol's
+// description and the interface's, and where people decide about programs that
+// want to act for them.
 //
 // Pages are made on the server and work without script; a small script of our
 // own refreshes them. Everything comes from the binary, nothing from other
 // hosts, and the content security policy admits no inline script or style.
-// Pages never hold a pickup code, a delivery code or a secret.
+// Pages never hold a pickup code, a delivery code or a secret, but for a new
+// signing secret in the answer to the form that asked for it, and the token for the
+// chat of its order on a tracking page, which the public tracking answer gives too.
 //
 // A page says when it was made and when its news were last confirmed. The
 // console follows changes over server-sent events: at most five updates a
 // second, each read from the database at that moment, so that a notice that
-// is lost loses nothing. Safe for concurrent use.
+// is lost loses nothing. Chats listen to the broker, and ask again and again
+// where they cannot. Safe for concurrent use.
 package page
 
 import (
@@ -35,11 +40,13 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/guide"
 	"github.com/postern-io/postern/cloud/hookguide"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -48,8 +55,8 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	ListDevices(ctx context.Context, b cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error)
 	ListExceptions(ctx context.Context, b cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error)
-	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
-	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
+	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
+	CountFailing(ctx context.Context, b cloud.BusinessID) (int, error)
 }
 
 // Config is what New needs.
@@ -67,6 +74,18 @@ type Config struct {
 	// Approvals are the writes of agents that people decide about; nil: there
 	// are no pages about them.
 	Approvals *approval.Service
+	// Receivers are those who hear of events, and what they were sent; nil: there
+	// are no pages about them. What people do there are operations of Catalog,
+	// through Pipeline.
+	Receivers *receiver.Service
+	Catalog   *catalog.Catalog
+	Pipeline  *catalog.Pipeline
+	// Chats says that there are pages of what is said about orders. What people do
+	// there are operations of Catalog, through Pipeline.
+	Chats bool
+	// LiveURL is where these pages listen over WebSocket, as ws or wss; "": they ask
+	// again and again.
+	LiveURL string
 	// Secure sets cookies for https only.
 	Secure bool
 	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
@@ -100,6 +119,7 @@ type Pages struct {
 	limits  *limit.Buckets
 	streams chan struct{} // one token a stream
 	guides  *guides
+	hears   string // policy of pages with a chat
 	handler fasthttp.RequestHandler
 }
 
@@ -129,6 +149,9 @@ func New(cfg Config) (*Pages, error) {
 		return nil, fmt.Errorf("read page templates: %w", err)
 	}
 	if err := p.loadAssets(); err != nil {
+		return nil, err
+	}
+	if p.hears, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
 	if p.handler, err = p.routes(); err != nil {
@@ -183,6 +206,29 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		get(approvalsPath, p.approvals)
 		get(approvalsPath+"/{id}", p.approval)
 		r.POST(approvalsPath+"/{id}", p.decide)
+	}
+	if p.cfg.Receivers != nil {
+		get(hooksPath, p.hooks)
+		get(hooksPath+"/{id}", p.hook)
+		r.POST(hooksPath+"/{id}", p.replay)
+		get(hooksPath+"/receivers/{id}", p.receiver)
+		r.POST(hooksPath+"/receivers/{id}", p.manage)
+		get(replaysPath, p.replayForm)
+		r.POST(replaysPath, p.replayMany)
+		get(replaysPath+"/{job}", p.replayJob)
+		r.POST(replaysPath+"/{job}", p.cancelReplay)
+	}
+	if p.cfg.Chats {
+		r.POST("/track/{number}", p.trackSend)
+		get(chatsPath, p.chats)
+		get(chatsPath+"/{id}", p.chat)
+		r.POST(chatsPath+"/{id}", p.chatPost)
+		r.GET(chatsPath+"/{id}/api", p.chatCall("find"))
+		r.GET(chatsPath+"/{id}/api/messages", p.chatCall("messages"))
+		r.POST(chatsPath+"/{id}/api/messages", p.chatCall("send"))
+		for _, what := range []string{"read", "typing", "token"} {
+			r.POST(chatsPath+"/{id}/api/"+what, p.chatCall(what))
+		}
 	}
 	if p.cfg.Agents != nil {
 		p.agentRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,9 @@ type feed struct {
 	mu   sync.Mutex
 	list map[chan struct{}]bool
 	tool runner
+	to   atomic.Value // address of the receiver that every name leads to
+
+	service *receiver.Service
 }
 
 func (f *feed) committed(*cloud.Changes) {
@@ -76,7 +80,7 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
 	w.DB.OnCommit(f.committed)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
-	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB})}
+	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB}), Receivers: f.receivers(w)}
 	hooks, err := platform.HookGuide("")
 	require.NoError(t, err)
 	cfg.Webhooks = hooks
@@ -87,7 +91,8 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 	if cfg.Approvals == nil {
 		cfg.Approvals = approvals(w, f)
 	}
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: receiver.New(w.DB, nil)})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
+	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = table.OpenAPI("", "test")
 	}

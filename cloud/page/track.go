@@ -28,6 +28,7 @@ type trackPage struct {
 	Warning   string // why this may be out of date
 	LastSeen  *moment
 	Steps     []step
+	Chat      *chatPanel // nil: there is none
 }
 
 type trackEvent struct {
@@ -43,29 +44,58 @@ type step struct {
 }
 
 func (p *Pages) track(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if f, out, ok := p.parcel(c, ctx); ok {
+		p.showParcel(c, ctx, f, out, nil, nil)
+	}
+}
+
+// parcel finds what a tracking page is about; otherwise it has answered.
+func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx) (f frame, out tracking.PublicOutput, ok bool) {
 	raw, _ := ctx.UserValue("number").(string)
 	number, err := url.PathUnescape(raw)
 	if err != nil {
 		p.missing(ctx)
-		return
+		return f, out, false
 	}
 	if !p.limited(ctx) {
-		return
+		return f, out, false
 	}
-	f := p.frame(ctx, "track.title")
-	c, cancel := context.WithTimeout(context.Background(), readTime)
-	defer cancel()
-	out, err := p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number})
+	f = p.frame(ctx, "track.title")
+	out, err = p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number})
 	var shown *cloud.Error
-	if errors.As(err, &shown) && shown.Kind == cloud.NotFound {
+	switch {
+	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
 		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: f.T("track.check")})
-		return
-	}
-	if err != nil {
+		return f, out, false
+	case err != nil:
 		p.trouble(ctx, err)
-		return
+		return f, out, false
 	}
-	p.show(ctx, fasthttp.StatusOK, "track.html", trackView(f, out))
+	return f, out, true
+}
+
+// showParcel shows a parcel, and its chat with what a form has brought.
+func (p *Pages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput, in *chatForm, tried error) {
+	view := trackView(f, out)
+	if p.cfg.Chats && out.Chat.Token != nil {
+		panel, err := p.recipientPanel(c, ctx, view.frame, out)
+		if err != nil { // the parcel is what people come for
+			p.why(f, err)
+		} else {
+			view.Kit, view.Chat = []string{"chat"}, panel
+			ctx.Response.Header.Set("Content-Security-Policy", p.hears)
+		}
+	}
+	switch {
+	case tried == nil:
+	case view.Chat == nil:
+		view.Warning = p.why(f, tried)
+	default:
+		view.Chat.tried(p.why(f, tried), in)
+	}
+	p.show(ctx, statusFor(tried), "track.html", view)
 }
 
 // trackView is what the page shows of an answer.

@@ -39,17 +39,18 @@ var checkup = []struct {
 }{
 	{"valid", accepted, func(*cloud.Endpoint, *cloud.HookTweak) {}},
 	{"wrong_key", refused, func(e *cloud.Endpoint, _ *cloud.HookTweak) {
-		e.Secret, e.SecretNext = []byte(newSecret()), nil
+		e.Secret, e.SecretNext = []byte(NewSecret()), nil
 	}},
 	{"changed_body", refused, func(_ *cloud.Endpoint, t *cloud.HookTweak) { t.Body = []byte{} }},
 	{"old_timestamp", refused, func(_ *cloud.Endpoint, t *cloud.HookTweak) { t.Age = tooOld }},
 	{"repeated_id", accepted, func(*cloud.Endpoint, *cloud.HookTweak) {}},
 	{"both_keys", accepted, func(e *cloud.Endpoint, _ *cloud.HookTweak) {
 		if len(e.SecretNext) == 0 {
-			e.SecretNext, e.NextUntil = []byte(newSecret()), time.Now().Add(time.Hour)
+			e.SecretNext, e.NextUntil = []byte(NewSecret()), time.Now().Add(time.Hour)
 		}
 	}},
 	{"unknown_signature", accepted, func(_ *cloud.Endpoint, t *cloud.HookTweak) { t.Header = "X-Webhook-Signature-V9: 00" }},
+	{"structured", accepted, func(e *cloud.Endpoint, _ *cloud.HookTweak) { e.Format = cloud.FormatStructured }},
 }
 
 // CheckUp sends a series of tests to an address of the settings and says whether

@@ -15,9 +15,11 @@ import (
 type TestInput struct {
 	Event      string          `json:"event" doc:"order.created when empty"`
 	URL        string          `json:"url" doc:"https; empty: the first address that is set for the event"`
+	URLID      int64           `json:"url_id" doc:"An address of the settings, by its id, in place of url and customer_id"`
 	CustomerID cloud.AccountID `json:"customer_id" doc:"A customer of the business whose level is tested; empty: the business"`
 	Scheme     string          `json:"scheme" enum:"account,provider,ohp" doc:"How it is signed; account when empty"`
 	Secret     string          `json:"secret" doc:"16 to 128 characters; empty: the secret of the level"`
+	Format     string          `json:"format" enum:"native,ce_binary,ce_structured" doc:"How it is put; empty: as the address is told, native where that is none of the settings"`
 }
 
 // TestOutput says what came of a test send.
@@ -34,23 +36,30 @@ const sampleEvent = "order.created"
 
 // Test sends the sample of an event, signed and marked as a test: one attempt,
 // in the log, and counted nowhere. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
-// CUSTOMER_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
+// CUSTOMER_NOT_FOUND, WEBHOOK_URL_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
 func (s *Service) Test(ctx context.Context, c cloud.Caller, in TestInput) (out TestOutput, err error) {
 	if in.Event == "" {
 		in.Event = sampleEvent
 	}
-	if err := s.checkTest(ctx, in); err != nil {
+	sample, known := s.samples(in.Event)
+	if err := s.checkTest(ctx, in, known); err != nil {
 		return out, err
 	}
 	var to cloud.Endpoint
 	var b cloud.BusinessID
 	var customer cloud.AccountID
-	now := time.Now().UTC()
 	err = s.store.Look(ctx, func(v cloud.View) error {
+		if in.URLID != 0 {
+			e, _, _, err := s.ownURL(v, c, URLInput{in.URLID})
+			if err != nil {
+				return err
+			}
+			in.URL, in.CustomerID = e.URL, e.CustomerID
+		}
 		if b, customer, err = levelOf(v, c, LevelInput{in.CustomerID}); err != nil {
 			return err
 		}
-		to, err = testReceiver(v, b, customer, in, now)
+		to, err = testReceiver(v, b, customer, in, sample.Settings)
 		return err
 	})
 	if err != nil {
@@ -64,13 +73,16 @@ func (s *Service) Test(ctx context.Context, c cloud.Caller, in TestInput) (out T
 	return sent.output(), err
 }
 
-func (s *Service) checkTest(ctx context.Context, in TestInput) error {
+func (s *Service) checkTest(ctx context.Context, in TestInput, known bool) error {
 	p := problems{}
-	if _, ok := s.samples(in.Event); !ok {
+	if !known {
 		p.add("event", "There is no such event.")
 	}
 	if !slices.Contains([]string{"", cloud.SchemeAccount, cloud.SchemeProvider, cloud.SchemeHandoff}, in.Scheme) {
 		p.add("scheme", "The value is not one of those allowed.")
+	}
+	if in.Format != "" && !slices.Contains(cloud.HookFormats(), in.Format) {
+		p.add("format", notAllowed)
 	}
 	if in.Secret != "" && !goodSecret(in.Secret) {
 		p.add("secret", "The secret must have 16 to 128 characters.")
@@ -98,18 +110,14 @@ func (s *Service) allowed(ctx context.Context, field, address string) error {
 
 // testReceiver is where a test of a level goes: an address of its settings as it
 // is told there, or one that is in none of them. Error: VALIDATION_FAILED.
-func testReceiver(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, in TestInput, now time.Time) (cloud.Endpoint, error) {
+func testReceiver(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, in TestInput, settings []string) (cloud.Endpoint, error) {
 	own, business, err := levels(v, b, customer)
 	if err != nil {
 		return cloud.Endpoint{}, err
 	}
 	p := problems{}
 	if in.URL == "" {
-		level := own
-		if !has(settingOf(in.Event))(level) {
-			level = business
-		}
-		list := level.URLs[settingOf(in.Event)]
+		list := told(settings, own, business)
 		if len(list) == 0 {
 			p.add("url", "No address is set for this event: give one.")
 			return cloud.Endpoint{}, p.err()
@@ -123,6 +131,9 @@ func testReceiver(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, in
 	sign(&to, own, business)
 	if to.Scheme = in.Scheme; in.Secret != "" {
 		to.Secret, to.SecretNext, to.NextUntil = []byte(in.Secret), nil, time.Time{}
+	}
+	if in.Format != "" {
+		to.Format = in.Format
 	}
 	if len(to.Secret) == 0 {
 		p.add("secret", "There is no secret to sign with: set one or give one.")
@@ -165,28 +176,18 @@ func direct(v cloud.View, w cloud.OutboxWork, address string, _ time.Time) (clou
 	return to, err
 }
 
-// settingOf is the setting that names who hears of an event.
-func settingOf(event string) string {
-	switch event {
-	case "order.created":
-		return cloud.HookOrderCreate
-	case "order.status_change":
-		return cloud.HookStatusChange
-	case "order.deleted":
-		return cloud.HookOrderDeleted
-	case "order.cancel_failed":
-		return cloud.HookCancelFailed
-	case "order.batch_processed":
-		return cloud.HookPostback
-	case "tracking.event":
-		return cloud.HookTrackingEvent
-	case "pod.files_updated":
-		return cloud.HookProofFiles
+// told are the addresses of the first setting that has any.
+func told(settings []string, own, business cloud.WebhookSettings) []cloud.HookURL {
+	for _, name := range settings {
+		level := own
+		if !has(name)(level) {
+			level = business
+		}
+		if list := level.URLs[name]; len(list) > 0 {
+			return list
+		}
 	}
-	if cloud.HookNamed([]string{"order_intercept.*"}, event) {
-		return cloud.HookIntercept
-	}
-	return cloud.HookOrderLifecycle
+	return nil
 }
 
 func host(address string) string {

@@ -13,10 +13,13 @@ import (
 // URLOptions say how what goes to one address is put and signed. What is
 // missing is native.
 type URLOptions struct {
-	URL        string `json:"url" required:"true" doc:"An address of this level's settings"`
-	Format     string `json:"format,omitempty" enum:"native,ce_binary,ce_structured"`
-	Signature  string `json:"signature,omitempty" enum:"native,standard_webhooks,standard_webhooks_v1a" doc:"standard_webhooks adds its headers beside the others, standard_webhooks_v1a an Ed25519 signature too"`
-	PrivateKey string `json:"private_key,omitempty" doc:"Signs standard_webhooks_v1a: whsk_ and base64. Without one the key is kept, or made. It is never shown"`
+	URL        string   `json:"url" required:"true" doc:"An address of this level's settings"`
+	Format     string   `json:"format,omitempty" enum:"native,ce_binary,ce_structured"`
+	Signature  string   `json:"signature,omitempty" enum:"native,standard_webhooks,standard_webhooks_v1a" doc:"standard_webhooks adds its headers beside the others, standard_webhooks_v1a an Ed25519 signature too"`
+	Rate       *float64 `json:"rate_per_second,omitempty" min:"0.01" max:"1000" doc:"Attempts a second at most; what is more waits. Empty: as many as the receiver takes"`
+	Burst      *int     `json:"burst,omitempty" min:"1" max:"1000" doc:"Attempts at once, with rate_per_second; empty: 1"`
+	Sequence   bool     `json:"sequence,omitzero" doc:"X-Webhook-Sequence counts what goes to the address from 1, so that a receiver sees what is missing"`
+	PrivateKey string   `json:"private_key,omitempty" doc:"Signs standard_webhooks_v1a: whsk_ and base64. Without one the key is kept, or made. It is never shown"`
 }
 
 // GraphQLName is the name of the type in GraphQL.
@@ -25,10 +28,13 @@ func (URLOptions) GraphQLName() string { return "WebhookUrlOptions" }
 // URLOptionsBody are the options of an address as they are shown. PublicKey
 // verifies standard_webhooks_v1a.
 type URLOptionsBody struct {
-	URL       string  `json:"url"`
-	Format    string  `json:"format"`
-	Signature string  `json:"signature"`
-	PublicKey *string `json:"public_key"`
+	URL       string   `json:"url"`
+	Format    string   `json:"format"`
+	Signature string   `json:"signature"`
+	Rate      *float64 `json:"rate_per_second"`
+	Burst     *int     `json:"burst"`
+	Sequence  bool     `json:"sequence"`
+	PublicKey *string  `json:"public_key"`
 }
 
 const (
@@ -45,6 +51,15 @@ func (o URLOptions) check(p problems, member string) {
 	if o.Signature != "" && !slices.Contains(cloud.HookSignatures(), o.Signature) {
 		p.add(member+".signature", notAllowed)
 	}
+	if o.Rate != nil && !(*o.Rate >= 0.01 && *o.Rate <= 1000) {
+		p.add(member+".rate_per_second", "The value is out of range.")
+	}
+	if o.Burst != nil && (*o.Burst < 1 || *o.Burst > 1000) {
+		p.add(member+".burst", "The value is out of range.")
+	}
+	if o.Burst != nil && o.Rate == nil {
+		p.add(member+".burst", "Give rate_per_second too.")
+	}
 	if o.PrivateKey == "" {
 		return
 	}
@@ -55,7 +70,13 @@ func (o URLOptions) check(p problems, member string) {
 
 // apply sets an endpoint to what the options say. They have been checked.
 func (o URLOptions) apply(e *cloud.Endpoint) {
-	e.Format, e.Signature = o.Format, o.Signature
+	e.Format, e.Signature, e.Rate, e.Burst, e.Numbered = o.Format, o.Signature, 0, 0, o.Sequence
+	if o.Rate != nil {
+		e.Rate, e.Burst = *o.Rate, 1
+	}
+	if o.Burst != nil {
+		e.Burst = *o.Burst
+	}
 	switch key, err := signature.ParsePrivateKey(o.PrivateKey); {
 	case e.Signature != cloud.SignatureAsymmetric:
 		e.SigningKey = nil
@@ -69,7 +90,7 @@ func (o URLOptions) apply(e *cloud.Endpoint) {
 
 // optionsOf are the options of an endpoint, as they are shown.
 func optionsOf(e cloud.Endpoint) URLOptionsBody {
-	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, PublicKey: publicKey(e)}
+	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, Rate: cloud.OrNull(e.Rate), Burst: cloud.OrNull(e.Burst), Sequence: e.Numbered, PublicKey: publicKey(e)}
 	if e.Format != "" {
 		o.Format = e.Format
 	}

@@ -16,6 +16,7 @@ import (
 type keeper struct {
 	v            cloud.View
 	now          time.Time
+	overlap      time.Duration
 	to, business cloud.WebhookSettings
 	all          []cloud.Endpoint // of the business
 	endpoints    []cloud.Endpoint // of the level, as they are now
@@ -34,6 +35,12 @@ func (k *keeper) save(in *SettingsInput) error {
 	}
 	if in.given[memberDevice] {
 		k.to.DeviceEvents = split(given(in.DeviceEvents))
+	}
+	if in.given[memberPlace] {
+		k.to.PlaceEvery = 0
+		if in.PlaceEvery != nil {
+			k.to.PlaceEvery = time.Duration(*in.PlaceEvery) * time.Second
+		}
 	}
 	if err := k.addresses(in, p); err != nil {
 		return err
@@ -70,7 +77,7 @@ func (k *keeper) secrets(in *SettingsInput, p problems) {
 		if len(old) > 0 {
 			s.Secret, k.dropped = old, true
 		}
-		s.SecretNext, s.NextUntil = []byte(*in.SecretNext), k.now.Add(Overlap)
+		s.SecretNext, s.NextUntil = []byte(*in.SecretNext), k.now.Add(k.overlap)
 	}
 }
 
@@ -137,7 +144,7 @@ func (k *keeper) enable(byURL map[string]*cloud.Endpoint, p problems) {
 			e := byURL[u.URL]
 			e.Enabled = !k.to.Off
 			if e.Status != statusFresh {
-				e.Status, e.StatusSince = statusFresh, k.now
+				e.Status, e.StatusSince, e.StatusReason = statusFresh, k.now, ""
 			}
 			if parsed, err := url.Parse(u.URL); err == nil {
 				hosts[parsed.Host] = true
@@ -164,6 +171,11 @@ func (k *keeper) format(in *SettingsInput, byURL map[string]*cloud.Endpoint, p p
 	for u, e := range byURL {
 		if in.given[memberFormat] || len(used(k.to, e.ID)) == 0 {
 			wanted[u].apply(e)
+		}
+	}
+	for _, list := range k.to.URLs {
+		for i := range list {
+			list[i].Numbered = byURL[list[i].URL].Numbered
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestSecrets(t *testing.T) {
 		"whsec_AAAAAAAAAAAAAAAAAAAAAAAA": true, "whsec_AAAAAAAAAAAAAAAA": false, "whsec_!!!!!!!!!!!!!!!!!!!!!!!!": false, "has a space in the middle": false, "snowman ☃ is not ASCII": false} {
 		require.Equal(t, ok, goodSecret(s), s)
 	}
-	require.True(t, goodSecret(newSecret()))
+	require.True(t, goodSecret(NewSecret()))
 	require.Equal(t, "", hint([]byte("short")))
 }
 

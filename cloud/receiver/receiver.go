@@ -1,7 +1,8 @@
 // Package receiver keeps who is told of events: a provider its own webhook
 // endpoint, a business and its customers the addresses of the account channel.
 // They set addresses and secret, look into what was sent, and have it sent again
-// by hand. Tell finds those whom an account has set for an event.
+// by hand. Staff of a business look at all of its receivers and deliveries. Tell
+// finds those whom an account has set for an event.
 //
 // Addresses are checked before they are stored. A secret is shown once, when
 // it is made; later only its last four characters. Pickup and delivery codes
@@ -31,6 +32,8 @@ type Store interface {
 	ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) ([]cloud.EndpointReport, error)
 	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
 	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, rows []cloud.OutboxRow, err error)
+	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
+	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
 	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
 	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
 	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error)
@@ -40,9 +43,13 @@ type Store interface {
 	StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error
 }
 
-// Sender sends once what is sent by hand. webhook's Dispatcher is one.
+// Sender sends once what is sent by hand, and knows whom it leaves alone for now.
+// webhook's Dispatcher is one.
 type Sender interface {
 	SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.OutboxWork, tweak cloud.HookTweak) (cloud.OutboxResult, error)
+	// Held says why nothing goes to an address at present, and until when; "" when
+	// it does.
+	Held(url string) (reason string, until time.Time)
 }
 
 // Samples gives an event as it may be told at a time; ok is false when there is
@@ -60,10 +67,18 @@ type Service struct {
 	guard   AddressGuard
 	sender  Sender
 	samples Samples
+	overlap time.Duration
 }
 
 // New builds the service.
-func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g} }
+func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g, overlap: Overlap} }
+
+// Overlapping sets how long a former secret stays the current one beside the
+// next; 0 is no time. It is called once, before the service is used.
+func (s *Service) Overlapping(d time.Duration) *Service {
+	s.overlap = d
+	return s
+}
 
 // Sending makes the service one that can send by hand: tests, and replays to
 // other addresses. It is called once, before the service is used.
@@ -72,7 +87,8 @@ func (s *Service) Sending(x Sender, samples Samples) *Service {
 	return s
 }
 
-// Overlap is how long a former secret stays the current one beside the next.
+// Overlap is how long a former secret stays the current one beside the next,
+// where nothing else is set.
 const Overlap = 24 * time.Hour
 
 const (
@@ -181,13 +197,13 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 			if err != nil {
 				return nil, err
 			}
-			out.Secret = newSecret()
+			out.Secret = NewSecret()
 			e = cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Kind: kind, SandboxEnabled: true,
 				Events: []string{"*"}, Secret: []byte(out.Secret), Enabled: true, CreatedAt: now}
 		}
 		in.apply(&e)
 		if e.Status != statusFresh {
-			e.Status, e.StatusSince = statusFresh, now
+			e.Status, e.StatusSince, e.StatusReason = statusFresh, now, ""
 		}
 		saved = e
 		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_endpoint_saved", e.ID)}}, nil
@@ -290,7 +306,7 @@ type SecretOutput struct {
 func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
 	secret := in.Secret
 	if secret == "" {
-		secret = newSecret()
+		secret = NewSecret()
 	}
 	if !goodSecret(secret) {
 		p := problems{}
@@ -316,7 +332,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 			out.DroppedOldest = now.Before(e.NextUntil)
 			e.Secret = e.SecretNext // over or not: of three the oldest goes
 		}
-		e.SecretNext, e.NextUntil = []byte(secret), now.Add(Overlap)
+		e.SecretNext, e.NextUntil = []byte(secret), now.Add(s.overlap)
 		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
 		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}, nil
 	})
@@ -341,7 +357,8 @@ func goodSecret(s string) bool {
 	return err == nil && !signature.KeyText(s)
 }
 
-func newSecret() string {
+// NewSecret makes a signing secret: 32 random bytes in base64url.
+func NewSecret() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])

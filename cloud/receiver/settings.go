@@ -20,15 +20,17 @@ const (
 )
 
 const (
-	maxURLs     = 5  // in one setting
-	maxHosts    = 20 // of one level
-	nobody      = "none"
-	codeBlocked = "BLOCKED_URL"
+	maxURLs = 5 // in one setting
+	// of driver_location_min_interval_sec
+	minPlaceEvery, maxPlaceEvery = 5, 3600
+	maxHosts                     = 20 // of one level
+	nobody                       = "none"
+	codeBlocked                  = "BLOCKED_URL"
 )
 
 // lifecycleEvents are what order_lifecycle_events may name.
 var lifecycleEvents = []string{"order.driver_assigned", "order.driver_unassigned", "order.driver_accepted", "order.driver_declined", "order.pickup_started",
-	"order.picked_up", "order.out_for_delivery", "order.delivered", "order.delivery_failed", "order.cancelled", "order.ready_for_pickup"}
+	"order.picked_up", "order.out_for_delivery", "order.delivered", "order.delivery_failed", "order.cancelled", "order.ready_for_pickup", "driver.on_duty_changed"}
 
 // deviceEvents are what device_order_events may name.
 var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "device_order.removed", "device_order.overdue", "device_order.exception_opened",
@@ -59,6 +61,8 @@ type SettingsInput struct {
 	DeviceEvents    *string         `json:"device_order_events" doc:"Names with commas between them, each of which may end with a star; empty: all"`
 	Lifecycle       *string         `json:"order_lifecycle_webhook_url"`
 	LifecycleEvents *string         `json:"order_lifecycle_events" doc:"Names with commas between them, each of which may end with a star; empty: all"`
+	DriverPlace     *string         `json:"driver_location_webhook_url" doc:"Of the business only"`
+	PlaceEvery      *int            `json:"driver_location_min_interval_sec" min:"5" max:"3600" doc:"Seconds between events about one driver; empty: 60. Of the business only"`
 	URLOptions      []URLOptions    `json:"webhook_url_options" null:"true" doc:"How what goes to an address is put and signed, for each that is not native; replaces the list"`
 	Enabled         *bool           `json:"enabled" doc:"Whether anything goes to the addresses of this level"`
 	Settings        json.RawMessage `json:"settings" doc:"The members above as one object"`
@@ -95,7 +99,7 @@ func (in *SettingsInput) UnmarshalJSON(raw []byte) error {
 func (in *SettingsInput) urls() map[string]*string {
 	return map[string]*string{cloud.HookOrderCreate: in.OrderCreate, cloud.HookStatusChange: in.StatusChange, cloud.HookTrackingEvent: in.TrackingEvent,
 		cloud.HookPostback: in.Postback, cloud.HookProofFiles: in.ProofFiles, cloud.HookOrderDeleted: in.OrderDeleted, cloud.HookCancelFailed: in.CancelFailed,
-		cloud.HookIntercept: in.Intercept, cloud.HookDeviceOrder: in.DeviceOrder, cloud.HookOrderLifecycle: in.Lifecycle}
+		cloud.HookIntercept: in.Intercept, cloud.HookDeviceOrder: in.DeviceOrder, cloud.HookOrderLifecycle: in.Lifecycle, cloud.HookDriverPlace: in.DriverPlace}
 }
 
 const (
@@ -103,6 +107,7 @@ const (
 	memberNext   = "webhook_sign_secret_next"
 	memberEvents = "order_lifecycle_events"
 	memberDevice = "device_order_events"
+	memberPlace  = "driver_location_min_interval_sec"
 	memberFormat = "webhook_url_options"
 	memberOn     = "enabled"
 )
@@ -113,7 +118,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	p := problems{}
 	urls := in.urls()
 	for name := range in.given {
-		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberFormat, memberOn}, name) {
+		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberPlace, memberFormat, memberOn}, name) {
 			p.add(name, "There is no such setting.")
 		}
 	}
@@ -124,6 +129,14 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	}
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
 	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
+	if in.PlaceEvery != nil && (*in.PlaceEvery < minPlaceEvery || *in.PlaceEvery > maxPlaceEvery) {
+		p.add(memberPlace, "The value is out of range.")
+	}
+	for _, name := range []string{cloud.HookDriverPlace, memberPlace} {
+		if customer && in.given[name] {
+			p.add(name, "Only the business has this setting.")
+		}
+	}
 	for i, o := range in.URLOptions {
 		o.check(p, fmt.Sprintf("%s.%d", memberFormat, i))
 	}
@@ -231,7 +244,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		if err != nil {
 			return nil, err
 		}
-		k := keeper{v: v, now: now, to: to, business: business, all: all}
+		k := keeper{v: v, now: now, overlap: s.overlap, to: to, business: business, all: all}
 		if err := k.save(&in); err != nil {
 			return nil, err
 		}

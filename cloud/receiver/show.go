@@ -43,6 +43,8 @@ type SettingsBody struct {
 	DeviceEvents    *string          `json:"device_order_events"`
 	Lifecycle       *string          `json:"order_lifecycle_webhook_url"`
 	LifecycleEvents *string          `json:"order_lifecycle_events"`
+	DriverPlace     *string          `json:"driver_location_webhook_url"`
+	PlaceEvery      *int             `json:"driver_location_min_interval_sec"`
 	URLOptions      []URLOptionsBody `json:"webhook_url_options"`
 	Enabled         bool             `json:"enabled"`
 }
@@ -80,12 +82,13 @@ func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (
 	out.Settings = SettingsBody{Secret: stars(current), SecretNext: stars(next), OrderCreate: url(cloud.HookOrderCreate), StatusChange: url(cloud.HookStatusChange),
 		TrackingEvent: url(cloud.HookTrackingEvent), Postback: url(cloud.HookPostback), ProofFiles: url(cloud.HookProofFiles), OrderDeleted: url(cloud.HookOrderDeleted),
 		CancelFailed: url(cloud.HookCancelFailed), Intercept: url(cloud.HookIntercept), DeviceOrder: url(cloud.HookDeviceOrder),
-		Lifecycle: url(cloud.HookOrderLifecycle), DeviceEvents: cloud.OrNull(strings.Join(own.DeviceEvents, ",")),
+		Lifecycle: url(cloud.HookOrderLifecycle), DriverPlace: url(cloud.HookDriverPlace), PlaceEvery: cloud.OrNull(int(own.PlaceEvery / time.Second)), DeviceEvents: cloud.OrNull(strings.Join(own.DeviceEvents, ",")),
 		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), URLOptions: []URLOptionsBody{}, Enabled: !own.Off}
 	supplied := map[string]func(cloud.WebhookSettings) bool{
 		memberSecret: func(s cloud.WebhookSettings) bool { return len(s.Secret) > 0 },
 		memberEvents: func(s cloud.WebhookSettings) bool { return s.LifecycleEvents != nil },
 		memberDevice: func(s cloud.WebhookSettings) bool { return s.DeviceEvents != nil },
+		memberPlace:  func(s cloud.WebhookSettings) bool { return s.PlaceEvery != 0 },
 	}
 	for _, setting := range cloud.HookSettings() {
 		supplied[setting] = has(setting)
@@ -103,7 +106,7 @@ func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (
 	for _, e := range all {
 		if u := used(own, e.ID); len(u) > 0 {
 			signed = append(signed, e)
-			if o := optionsOf(e); o.Format != cloud.FormatNative || o.Signature != cloud.SignatureNative {
+			if o := optionsOf(e); o.Format != cloud.FormatNative || o.Signature != cloud.SignatureNative || o.Rate != nil || o.Sequence {
 				out.Settings.URLOptions = append(out.Settings.URLOptions, o)
 			}
 			out.URLs = append(out.URLs, URLBody{URLID: e.ID, URL: e.URL, Settings: u, Status: e.Status, Since: cloud.Stamp(e.StatusSince, b.Location())})

@@ -28,6 +28,7 @@ type target struct {
 	endpoint cloud.EndpointID
 	setting  string
 	customer cloud.AccountID // whose level
+	numbered bool
 }
 
 // Tell is what is to be written so that those hear of events who are set to, as
@@ -94,7 +95,7 @@ func has(setting string) func(cloud.WebhookSettings) bool {
 // targets are the addresses that hear of an event, each once.
 func (t *teller) targets(e cloud.AccountEvent) ([]target, error) {
 	if e.Endpoint != 0 {
-		return []target{{e.Endpoint, "", e.CustomerID}}, nil
+		return []target{{e.Endpoint, "", e.CustomerID, false}}, nil
 	}
 	var out []target
 	seen := map[cloud.EndpointID]bool{}
@@ -112,7 +113,7 @@ func (t *teller) targets(e cloud.AccountEvent) ([]target, error) {
 		for _, u := range s.URLs[setting] {
 			if !seen[u.EndpointID] {
 				seen[u.EndpointID] = true
-				out = append(out, target{u.EndpointID, setting, s.CustomerID})
+				out = append(out, target{u.EndpointID, setting, s.CustomerID, u.Numbered})
 			}
 		}
 	}
@@ -200,8 +201,12 @@ func (t *teller) tell(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 		if len(to) > 1 {
 			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
 		}
-		w.Deliveries = append(w.Deliveries, cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: x.endpoint, BusinessID: e.BusinessID,
-			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.AccountAttempts, NextAt: t.now, CreatedAt: t.now, Setting: x.setting, CustomerID: x.customer})
+		d := cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: x.endpoint, BusinessID: e.BusinessID,
+			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.AccountAttempts, NextAt: t.now, CreatedAt: t.now, Setting: x.setting, CustomerID: x.customer}
+		if x.numbered {
+			d.Sequence = cloud.Unnumbered
+		}
+		w.Deliveries = append(w.Deliveries, d)
 	}
 	return w, nil
 }

@@ -49,6 +49,7 @@ type URLOutput struct {
 const (
 	statusPaused   = "paused"
 	statusDegraded = "degraded"
+	heldBreaker    = "breaker"  // by the sender, after failures
 	reasonGivenUp  = "given_up" // of deliveries that a pause kept
 )
 
@@ -56,6 +57,7 @@ const (
 type urlSeen struct {
 	cloud.Endpoint
 	settings []string
+	held     string // why a sender leaves it alone for now
 }
 
 // seen lists the addresses in settings that a caller sees: staff those of the
@@ -82,7 +84,7 @@ func (s *Service) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) 
 			known[e.CustomerID] = level
 		}
 		if u := used(level, e.ID); len(u) > 0 {
-			out = append(out, urlSeen{e, u})
+			out = append(out, urlSeen{Endpoint: e, settings: u, held: s.held(e.URL).Why})
 		}
 	}
 	return out, nil
@@ -142,7 +144,8 @@ func (s *Service) health(ctx context.Context, c cloud.Caller) ([]URLHealth, erro
 }
 
 func urlHealth(u urlSeen, r cloud.EndpointReport, l *time.Location) URLHealth {
-	h := URLHealth{URLID: u.ID, URL: u.URL, Settings: u.settings, Level: levelBusiness, CustomerID: cloud.OrNull(u.CustomerID), Status: u.Status, Since: cloud.Stamp(u.StatusSince, l),
+	status, since := standing(u.Endpoint, r, u.held)
+	h := URLHealth{URLID: u.ID, URL: u.URL, Settings: u.settings, Level: levelBusiness, CustomerID: cloud.OrNull(u.CustomerID), Status: status, Since: cloud.Stamp(since, l),
 		LastSuccessAt: cloud.Stamp(r.SucceededAt, l), LastFailureAt: cloud.Stamp(r.FailedAt, l), Waiting: r.Waiting}
 	if u.CustomerID != 0 {
 		h.Level = levelCustomer
@@ -151,19 +154,31 @@ func urlHealth(u urlSeen, r cloud.EndpointReport, l *time.Location) URLHealth {
 		rate := float64(r.Failures24h) / float64(r.Attempts24h)
 		h.FailureRate = &rate
 	}
-	if u.Status == statusFresh && 10*r.FailuresHour > r.AttemptsHour {
-		h.Status = statusDegraded
-		if !r.FailingSince.IsZero() {
-			h.Since = cloud.Stamp(r.FailingSince, l)
-		}
-	}
 	return h
+}
+
+// breakerOpens is how many failures in a row open a receiver's breaker, on whatever
+// node they were.
+const breakerOpens = 10
+
+// standing is how a receiver is doing, and since when: what is stored of it, but
+// degraded while a sender leaves it alone after failures, and when of the attempts
+// of an hour more than one in ten failed.
+func standing(e cloud.Endpoint, r cloud.EndpointReport, held string) (status string, since time.Time) {
+	if e.Status != statusFresh || held != heldBreaker && r.Failures < breakerOpens && 10*r.FailuresHour <= r.AttemptsHour {
+		return e.Status, e.StatusSince
+	}
+	since = e.StatusSince
+	if !r.FailingSince.IsZero() {
+		since = r.FailingSince
+	}
+	return statusDegraded, since
 }
 
 // Pause keeps what is for an address until the pause ends. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND.
 func (s *Service) Pause(ctx context.Context, c cloud.Caller, in URLInput) (URLOutput, error) {
-	if _, err := s.setStatus(ctx, c, in, statusPaused, "webhook_url_paused"); err != nil {
+	if _, err := s.setStatus(ctx, c, in, statusPaused, cloud.PausedByHand, "webhook_url_paused"); err != nil {
 		return URLOutput{}, err
 	}
 	return s.findURL(ctx, c, in)
@@ -182,7 +197,7 @@ func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (o
 		p.add("mode", "The value is not one of those allowed.")
 		return out, p.err()
 	}
-	id, err := s.setStatus(ctx, c, URLInput{in.URLID}, statusFresh, "webhook_url_resumed")
+	id, err := s.setStatus(ctx, c, URLInput{in.URLID}, statusFresh, "", "webhook_url_resumed")
 	if err != nil {
 		return out, err
 	}
@@ -194,7 +209,7 @@ func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (o
 	return s.findURL(ctx, c, URLInput{in.URLID})
 }
 
-func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, status, action string) (id cloud.EndpointID, err error) {
+func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, status, reason, action string) (id cloud.EndpointID, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		e, _, _, err := s.ownURL(v, c, in)
@@ -203,7 +218,7 @@ func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, st
 		}
 		id = e.ID
 		if e.Status != status {
-			e.Status, e.StatusSince = status, now
+			e.Status, e.StatusSince, e.StatusReason = status, now, reason
 		}
 		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, e.BusinessID, now, action, e.ID)}}, nil
 	})

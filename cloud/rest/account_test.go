@@ -109,6 +109,7 @@ func TestKeysThatCannotBeMade(t *testing.T) {
 func TestKeysAreNarrowedEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
+	r.made(r.do("PUT", "/api/v1/features/order_chat", r.w.Tokens[cloud.ClientAdmin], `{"enabled":true}`), 200, "feature")
 	g := r.do("POST", keysPath, r.w.Tokens[cloud.ClientAdmin], `{"name":"x","scopes":["boards:read"]}`)
 	token := g.json["token"].(string)
 	tried := 0

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/chat"
 )
 
 // What an app is told before anybody has signed in, from a business that never
@@ -78,7 +79,7 @@ func TestFamiliesThatAreOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	admin, customer := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.Customer]
-	for _, path := range []string{"/api/v1/order-chat", "/api/v1/order-chat/orders/7/messages", "/api/v1/ops-agent/sessions", "/api/v1/sms-marketing/campaigns/3/send"} {
+	for _, path := range []string{"/api/v1/order-chat", "/api/v1/order-chat/orders/7/nothing", "/api/v1/ops-agent/sessions", "/api/v1/sms-marketing/campaigns/3/send"} {
 		for _, method := range []string{"GET", "POST", "PUT"} {
 			r.refused(r.do(method, path, "", ""), 401, "UNAUTHENTICATED")
 			for _, token := range []string{admin, customer} {
@@ -86,6 +87,14 @@ func TestFamiliesThatAreOff(t *testing.T) {
 				r.refused(g, 409, "FEATURE_DISABLED")
 				require.Equal(t, false, g.json["result"])
 				require.Equal(t, false, g.json["feature_enabled"])
+			}
+		}
+	}
+	for _, op := range r.s.cfg.Catalog.Operations() {
+		if op.Gate == chat.Feature {
+			r.refused(r.do(op.Method, r.fill(op.Path), "", ""), 401, "UNAUTHENTICATED")
+			for _, token := range []string{admin, customer} { // whether or not its row names them
+				require.Equal(t, false, r.do(op.Method, r.fill(op.Path), token, "").json["feature_enabled"], op.Name)
 			}
 		}
 	}

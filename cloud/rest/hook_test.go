@@ -49,7 +49,7 @@ func TestWebhookSettings(t *testing.T) {
 	six := strings.Repeat("https://a.example/%d,", 6)
 	for field, body := range map[string]string{
 		"route_board_webhook_url":           `{"route_board_webhook_url":"https://a.example/"}`,
-		"driver_location_webhook_url":       `{"driver_location_webhook_url":null}`,
+		"driver_location_min_interval_sec":  `{"driver_location_min_interval_sec":4}`,
 		"device_order_events":               `{"device_order_events":"device_order.stored,order.delivered"}`,
 		"webhook_url_options.0.format":      `{"webhook_url_options":[{"url":"https://a.example/","format":"ce_batch"}]}`,
 		"webhook_url_options.0.signature":   `{"webhook_url_options":[{"url":"https://a.example/","signature":"v1b"}]}`,
@@ -58,7 +58,7 @@ func TestWebhookSettings(t *testing.T) {
 		"webhook_sign_secret":               `{"order_create_webhook_url":"https://a.example/"}`,
 		"webhook_sign_secret_next":          `{"webhook_sign_secret_next":"` + signKey + `"}`,
 		"order_deleted_webhook_url":         `{"webhook_sign_secret":"` + signKey + `","order_deleted_webhook_url":"` + fmt.Sprintf(six, 1, 2, 3, 4, 5, 6) + `"}`,
-		"order_lifecycle_events":            `{"order_lifecycle_events":"order.delivered,driver.on_duty_changed"}`,
+		"order_lifecycle_events":            `{"order_lifecycle_events":"order.delivered,driver.location_update"}`,
 		"order_create_async_postback_url":   `{"order_create_async_postback_url":5}`,
 	} {
 		g := put(admin, "", body)
@@ -86,7 +86,7 @@ func TestWebhookSettings(t *testing.T) {
 	// An address that said it was gone shows as that, and saving tries it again,
 	// with what was kept for it meanwhile.
 	id := cloud.EndpointID(urls[0].(map[string]any)["url_id"].(float64))
-	require.NoError(t, r.w.DB.SetEndpointStatus(t.Context(), id, "gone", time.Now()))
+	require.NoError(t, r.w.DB.SetEndpointStatus(t.Context(), id, "gone", "", time.Now()))
 	r.w.Write(t, cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "OSC-1", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, Body: []byte("{}")},
 		Deliveries: []cloud.OutboxDelivery{{ID: 1, EventID: "OSC-1", EndpointID: id, BusinessID: 42, WebhookID: "OSC-1", State: cloud.OutboxPaused, MaxAttempts: 6, CreatedAt: time.Now()}}}}})
 	require.Equal(t, "gone", r.do("GET", hooksPath, admin, "").json["urls"].([]any)[0].(map[string]any)["status"])
@@ -242,8 +242,8 @@ func TestWebhookFormats(t *testing.T) {
 		"device_order_events":"device_order.exception_*","webhook_url_options":[{"url":"https://a.example/2","format":"ce_structured","signature":"standard_webhooks_v1a","private_key":"` + seedKey + `"},
 		{"url":"https://a.example/3","format":"ce_binary"},{"url":"https://a.example/1","format":"native","signature":"native"}]}`)
 	want := []any{
-		map[string]any{"url": "https://a.example/2", "format": "ce_structured", "signature": "standard_webhooks_v1a", "public_key": public},
-		map[string]any{"url": "https://a.example/3", "format": "ce_binary", "signature": "native", "public_key": nil},
+		map[string]any{"url": "https://a.example/2", "format": "ce_structured", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public},
+		map[string]any{"url": "https://a.example/3", "format": "ce_binary", "signature": "native", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": nil},
 	}
 	require.ElementsMatch(t, want, options(g))
 	require.NotContains(t, string(g.body), seedKey)
@@ -257,7 +257,7 @@ func TestWebhookFormats(t *testing.T) {
 	// Other changes leave the options alone; the key is kept while they are said anew.
 	require.ElementsMatch(t, want, options(put(`{"pod_files_webhook_url":"https://a.example/4"}`)))
 	g = put(`{"webhook_sign_secret":"0123456789abcdef01234567","webhook_url_options":[{"url":"https://a.example/2","signature":"standard_webhooks_v1a"}]}`)
-	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "public_key": public}}, options(g))
+	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public}}, options(g))
 	require.Empty(t, g.json["warnings"])
 	// A key is made where there is none, and another one when the address comes back.
 	g = put(`{"webhook_url_options":[{"url":"https://a.example/1","signature":"standard_webhooks_v1a"}]}`)
@@ -267,6 +267,11 @@ func TestWebhookFormats(t *testing.T) {
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/2"}`)))
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/1,https://a.example/2"}`)), "it came back as it was at first")
 	r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1"},{"url":"https://a.example/1","format":"ce_binary"}]}`), 422, "VALIDATION_FAILED")
+	require.Equal(t, []any{map[string]any{"url": "https://a.example/1", "format": "native", "signature": "native", "rate_per_second": 2.5, "burst": 1.0, "sequence": true, "public_key": nil}},
+		options(put(`{"webhook_url_options":[{"url":"https://a.example/1","rate_per_second":2.5,"sequence":true}]}`)))
+	for _, bad := range []string{`"rate_per_second":0`, `"rate_per_second":1001`, `"rate_per_second":1,"burst":0`, `"burst":5`} {
+		r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1",`+bad+`}]}`), 422, "VALIDATION_FAILED")
+	}
 	require.Empty(t, options(put(`{"webhook_url_options":null}`)))
 }
 

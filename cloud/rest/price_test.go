@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestHiddenPricesOverREST(t *testing.T) {
 	r.made(r.do("PATCH", "/api/v1/customers/5", admin, `{"price_hidden_families":["local_delivery"]}`), 200, "customer")
 	for i, g := range id2() {
 		require.Less(t, g.status, 300, "%d: %s", i, g.body)
-		text := string(g.body)
+		text := rateID.ReplaceAllString(string(g.body), `"rate_id":"x"`) // any letters may stand in one
 		for _, leak := range []string{"1234.5", "1394.99", "160.49", "CAD", "shipping_price", "total_price", `"tax"`, "price_details", "paid_amount"} {
 			require.NotContains(t, text, leak, "%d", i)
 		}
@@ -63,3 +64,5 @@ func TestHiddenPricesOverREST(t *testing.T) {
 	require.Equal(t, 200, held.status)
 	require.NotContains(t, string(held.body), "total_price")
 }
+
+var rateID = regexp.MustCompile(`"rate_id":"[^"]*"`)

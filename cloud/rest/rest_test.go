@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +24,12 @@ import (
 	"github.com/postern-io/postern/cloud/app"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	routes "github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -80,14 +83,17 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 		change(&o)
 	}
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known, Unavailable: o.Unavailable})
-	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
-	receivers := receiver.New(w.DB, guard{})
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
+	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32)})
+	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
+	receivers := receiver.New(w.DB, guard{})
+	parcels := tracking.New(w.DB).SignFiles(files.Address)
+	parcels.InviteToChat(chats.Invite)
 	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
-		Tracking: tracking.New(w.DB).SignFiles(files.Address), Files: files, Orders: orders, Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
+		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished
@@ -568,6 +574,22 @@ func TestWebhookLogMasksCodes(t *testing.T) {
 	g = r.do("GET", base+"/webhook-deliveries?per_page=1", r.provider(), "")
 	require.Len(t, g.json["deliveries"], 1)
 	require.NotNil(t, g.json["next_before"])
+	hour := func(ago int) string {
+		return url.QueryEscape(time.Now().Add(-time.Duration(ago) * time.Hour).Format(time.RFC3339))
+	}
+	for query, want := range map[string]int{"from=" + hour(3): 2, "from=" + hour(1): 1, "to=" + hour(1): 1, "from=" + hour(3) + "&to=" + hour(1): 1, "from=" + hour(5) + "&to=" + hour(3): 0,
+		"status=pending": 1, "status=success": 1, "status=delivering": 0} {
+		g = r.do("GET", base+"/webhook-deliveries?"+query, r.provider(), "")
+		require.Len(t, g.json["deliveries"], want, query)
+	}
+	r.refused(r.do("GET", base+"/webhook-deliveries?from=noon", r.provider(), ""), 422, "VALIDATION_FAILED")
+	work, err := r.w.DB.ClaimOutbox(t.Context(), 5, time.Now().Add(time.Minute), 1)
+	require.NoError(t, err)
+	require.Len(t, work, 1)
+	g = r.do("GET", base+"/webhook-deliveries?status=delivering", r.provider(), "")
+	require.Len(t, g.json["deliveries"], 1, "a filter finds what rows show")
+	require.Equal(t, "delivering", g.json["deliveries"].([]any)[0].(map[string]any)["status"])
+	require.Empty(t, r.do("GET", base+"/webhook-deliveries?status=pending", r.provider(), "").json["deliveries"])
 	r.refused(r.do("GET", base+"/webhook-deliveries/77777", r.provider(), ""), 404, "WEBHOOK_DELIVERY_NOT_FOUND")
 }
 

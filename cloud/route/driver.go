@@ -343,8 +343,14 @@ func (s *Service) Duty(ctx context.Context, c cloud.Caller, in DutyInput) (DutyO
 		if err != nil || d.OnDuty == *in.OnDuty {
 			return nil, err
 		}
-		d.OnDuty = *in.OnDuty
-		return &cloud.Changes{Drivers: []cloud.Driver{d}, Audits: audit(c, now, action, "account", int64(r.driver), fmt.Sprintf(`{"operation_type":%d}`, op))}, nil
+		if d.OnDuty = *in.OnDuty; d.OnDuty {
+			d.DutySince = now
+		}
+		told, err := s.tellDuty(v, d, now)
+		if err != nil {
+			return nil, err
+		}
+		return &cloud.Changes{Drivers: []cloud.Driver{d}, Outbox: told, Audits: audit(c, now, action, "account", int64(r.driver), fmt.Sprintf(`{"operation_type":%d}`, op))}, nil
 	})
 	return DutyOutput{Result: err == nil, OnDuty: *in.OnDuty}, err
 }

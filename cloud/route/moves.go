@@ -34,6 +34,14 @@ func step(o cloud.Order, to cloud.OrderStatus, by order.Trigger, operation int, 
 	return order.MoveInput{BusinessID: o.BusinessID, OrderID: o.ID, To: to, Trigger: by, Operation: operation, Note: note, Set: set}
 }
 
+// quiet are moves of which the driver is told with the whole route.
+func quiet(list []order.MoveInput) []order.MoveInput {
+	for i := range list {
+		list[i].Quiet = true
+	}
+	return list
+}
+
 // give are the moves by which a planned order comes to a driver, or with 0 away
 // from the one that it has. set is what is put into it besides.
 func give(o cloud.Order, driver cloud.AccountID, name string, operation int, note string, set func(*cloud.Order)) []order.MoveInput {

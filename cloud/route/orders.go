@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/notice"
 	"github.com/postern-io/postern/cloud/order"
 )
 
@@ -65,7 +66,7 @@ func (s *Service) Add(ctx context.Context, c cloud.Caller, in OrdersInput) (AddO
 		if err := addable(o, *x); err != nil {
 			return false, err
 		}
-		return true, t.move(join(o, x)...)
+		return true, t.move(quiet(join(o, x))...)
 	})
 	return AddOutput{o, n}, err
 }
@@ -103,7 +104,7 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in OrdersInput) (R
 		moves := free(o, *x)
 		switch was := slices.ContainsFunc(o.Past, func(s cloud.RouteStop) bool { return s.RouteID == x.ID }); {
 		case moves != nil:
-			return true, t.move(moves...)
+			return true, t.move(quiet(moves)...)
 		case o.RouteID == x.ID:
 			return false, orderConflict(o)
 		case was:
@@ -115,7 +116,8 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in OrdersInput) (R
 }
 
 // each does something to orders of a route one after the other, and says of how
-// many it was done. Errors of the route end it.
+// many it was done. Errors of the route end it. The driver is told once, with
+// the last of them.
 func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn func(t *task, x *cloud.Route, id cloud.OrderID) (bool, error)) (Outcome, int, error) {
 	out := Outcome{Errors: []OrderError{}}
 	r, err := planner(c)
@@ -132,13 +134,11 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn f
 	if err := s.store.Look(ctx, func(v cloud.View) error { _, err := r.open(v, in.RouteID); return err }); err != nil {
 		return out, 0, err
 	}
-	n, seen := 0, map[cloud.OrderID]bool{}
-	for _, id := range in.OrderIDs {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		done, err := s.once(ctx, c, r, in.RouteID, id, fn)
+	ids := unique(in.OrderIDs)
+	n, told := 0, false
+	for i, id := range ids {
+		last := i == len(ids)-1
+		done, err := s.once(ctx, c, r, in.RouteID, id, last, fn)
 		var e *cloud.Error
 		switch {
 		case errors.As(err, &e) && e.Code != codeRoute && e.Code != codeRouteStatus:
@@ -147,12 +147,33 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn f
 			return out, n, err
 		case done:
 			n++
+			told = last
 		default:
 			out.Skipped++
 		}
 	}
 	out.Result = n > 0 || len(out.Errors) == 0
+	if n > 0 && !told { // nothing came of the last one
+		_, err := s.once(ctx, c, r, in.RouteID, 0, false, func(t *task, x *cloud.Route, _ cloud.OrderID) (bool, error) {
+			err := t.push(notice.RouteUpdated, *x)
+			return len(t.ch.Pushes) > 0, err
+		})
+		if e := (*cloud.Error)(nil); err != nil && !errors.As(err, &e) { // of a route that has ended meanwhile its driver was told
+			return out, n, err
+		}
+	}
 	return out, n, nil
+}
+
+// unique leaves of ids that come several times the first.
+func unique(ids []cloud.OrderID) (out []cloud.OrderID) {
+	seen := map[cloud.OrderID]bool{}
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id], out = true, append(out, id)
+		}
+	}
+	return out
 }
 
 // open finds a route that is not cancelled.
@@ -164,7 +185,8 @@ func (r reach) open(v cloud.View, id cloud.RouteID) (cloud.Route, error) {
 	return x, err
 }
 
-func (s *Service) once(ctx context.Context, c cloud.Caller, r reach, route cloud.RouteID, id cloud.OrderID, fn func(t *task, x *cloud.Route, id cloud.OrderID) (bool, error)) (done bool, err error) {
+func (s *Service) once(ctx context.Context, c cloud.Caller, r reach, route cloud.RouteID, id cloud.OrderID, last bool,
+	fn func(t *task, x *cloud.Route, id cloud.OrderID) (bool, error)) (done bool, err error) {
 	now := s.time()
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := r.open(v, route)
@@ -174,6 +196,11 @@ func (s *Service) once(ctx context.Context, c cloud.Caller, r reach, route cloud
 		t := &task{s: s, v: v, c: c, r: r, now: now, ch: &cloud.Changes{}}
 		if done, err = fn(t, &x, id); err != nil || !done {
 			return nil, err
+		}
+		if last {
+			if err := t.push(notice.RouteUpdated, x); err != nil {
+				return nil, err
+			}
 		}
 		x.UpdatedAt = now
 		t.ch.Routes = append(t.ch.Routes, x)

@@ -50,10 +50,11 @@ func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (L
 	newest := slices.MaxFunc(places, func(a, b cloud.DriverPlace) int { return cmp.Compare(a.RecordedAt.UnixNano(), b.RecordedAt.UnixNano()) })
 	newest.AccountID, newest.BusinessID = r.driver, r.business
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		if _, err := r.person(v, r.driver); err != nil {
+		d, err := r.person(v, r.driver)
+		if err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{newest}, Unaudited: true}, nil
+		return s.arrive(v, d, newest, now)
 	})
 	return LocateOutput{Result: err == nil, Accepted: len(places)}, err
 }

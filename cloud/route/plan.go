@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/notice"
 	"github.com/postern-io/postern/cloud/order"
 )
 
@@ -193,7 +194,7 @@ func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (Route
 			return routeConflict(phase)
 		}
 		if !driver {
-			return nil
+			return t.push(notice.RouteUpdated, *x)
 		}
 		return t.hand(x, *in.DriverID)
 	})
@@ -201,6 +202,9 @@ func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (Route
 
 // hand gives a route and what is planned on it to another driver, 0 to none.
 func (t *task) hand(x *cloud.Route, to cloud.AccountID) error {
+	if err := t.push(notice.RouteCancelled, *x); err != nil {
+		return err
+	}
 	x.DriverID, x.DriverName = 0, ""
 	if to != 0 {
 		d, err := t.r.fit(t.v, to, x.BrokerID)
@@ -214,11 +218,22 @@ func (t *task) hand(x *cloud.Route, to cloud.AccountID) error {
 		return err
 	}
 	for _, o := range orders {
-		if err := t.move(pass(o, *x)...); err != nil {
+		if err := t.move(quiet(pass(o, *x))...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.push(notice.RouteAssigned, *x)
+}
+
+// push tells the driver of a route, if there is one who was told of it before
+// or is now.
+func (t *task) push(kind string, x cloud.Route) error {
+	if x.DriverID == 0 || x.DriverID == t.c.Account.ID || x.DispatchedAt.IsZero() {
+		return nil
+	}
+	list, err := notice.OfRoute(t.v, t.now, kind, x.DriverID, x)
+	t.ch.Pushes = append(t.ch.Pushes, list...)
+	return err
 }
 
 // Dispatch tells the driver of a route. Errors: ROUTE_NOT_FOUND,
@@ -237,7 +252,7 @@ func (s *Service) Dispatch(ctx context.Context, c cloud.Caller, in ByRoute) (Rou
 			return cloud.E(cloud.Conflict, codeNeedsDriver)
 		}
 		x.DispatchedAt = t.now
-		return nil
+		return t.push(notice.RouteAssigned, *x)
 	})
 }
 
@@ -253,12 +268,12 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ByRoute) (Route
 			return routeConflict(x.Status(stopsOf(x.ID, orders)))
 		}
 		for _, o := range orders {
-			if err := t.move(free(o, *x)...); err != nil {
+			if err := t.move(quiet(free(o, *x))...); err != nil {
 				return err
 			}
 		}
 		x.CancelledAt = t.now
-		return nil
+		return t.push(notice.RouteCancelled, *x)
 	})
 }
 

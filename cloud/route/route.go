@@ -25,6 +25,8 @@ import (
 // Store is what this package needs of the database.
 type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	// DuePlaces lists places that receivers are to be told of at now.
+	DuePlaces(ctx context.Context, now time.Time, limit int) ([]cloud.DriverPlace, error)
 	Look(ctx context.Context, fn func(cloud.View) error) error
 }
 
@@ -34,22 +36,39 @@ type Orders interface {
 	Steps(v cloud.View, c cloud.Caller, list ...order.MoveInput) (*cloud.Changes, error)
 }
 
+// Hooks are those whom businesses have set to be told of their drivers.
+type Hooks interface {
+	// Tell is what is to be written so that those hear of events who are set to
+	// in the view.
+	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+}
+
 // Config is what New needs.
 type Config struct {
 	Store  Store
 	Orders Orders
+	Hooks  Hooks // nil: nobody is told of anything
 }
+
+// deaf is nobody.
+type deaf struct{}
+
+func (deaf) Tell(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) { return nil, nil }
 
 // Service is the feature.
 type Service struct {
 	store  Store
 	orders Orders
+	hooks  Hooks
 	now    func() time.Time
 }
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	return &Service{store: cfg.Store, orders: cfg.Orders, now: time.Now}
+	if cfg.Hooks == nil {
+		cfg.Hooks = deaf{}
+	}
+	return &Service{store: cfg.Store, orders: cfg.Orders, hooks: cfg.Hooks, now: time.Now}
 }
 
 // Error codes of this package.

@@ -101,7 +101,9 @@ func (w *hookWorld) call(method, path, token string, body any) (int, map[string]
 	require.NoError(w.t, err)
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, bytes.NewReader(raw))
 	require.NoError(w.t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(w.t, err)

@@ -86,6 +86,21 @@ func webhooksByHand(t *testing.T, database string) {
 			require.NoError(t, signature.VerifyHandoff(g.head.Get, g.body, time.Now(), []byte(hookSecret)))
 		}
 	}
+	for i, format := range []string{"ce_binary", "ce_structured"} {
+		good("POST", "/api/v1/webhook-settings/test", admin, map[string]any{"url": at("/format"), "format": format})
+		g := w.got()[4+i]
+		verify(g, hookSecret)
+		kind := g.head.Get("Ce-Type")
+		if format == "ce_structured" {
+			var event struct{ Type string }
+			require.Equal(t, "application/cloudevents+json", g.head.Get("Content-Type"))
+			require.NoError(t, json.Unmarshal(g.body, &event))
+			kind = event.Type
+		}
+		require.True(t, strings.HasSuffix(kind, "order.created"), "%q", kind)
+	}
+	status, _ = w.call("POST", "/api/v1/webhook-settings/test", admin, map[string]any{"url": at("/format"), "format": "ce_batch"})
+	require.Equal(t, 422, status)
 	w.mu.Lock()
 	w.told, w.reply = nil, func(r *http.Request, _ []byte) int {
 		if r.URL.Path == "/created" {
@@ -188,8 +203,8 @@ func webhooksByHand(t *testing.T, database string) {
 	}
 	wrong, n := checkUp()
 	require.Empty(t, wrong)
-	require.Equal(t, 7, n)
-	require.Len(t, ids, 3, "one id came twice")
+	require.Equal(t, 8, n)
+	require.Len(t, ids, 4, "one id came twice")
 	w.mu.Lock()
 	w.reply = nil
 	w.mu.Unlock()
@@ -252,7 +267,7 @@ func TestMockEventsOfProviders(t *testing.T) {
 // Every event that there is has a whole sample.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	require.Len(t, HookEvents(), 39)
+	require.Len(t, HookEvents(), 41)
 	for _, e := range HookEvents() {
 		s, ok := sample(e.Name)
 		require.True(t, ok, e.Name)

@@ -3,16 +3,12 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/asyncapi"
@@ -21,11 +17,14 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // HookEvents are all that receivers may be told of.
-func HookEvents() []cloud.HookEvent { return slices.Concat(order.Events(), locker.Events()) }
+func HookEvents() []cloud.HookEvent {
+	return slices.Concat(order.Events(), route.Events(), locker.Events())
+}
 
 // asyncAPI serves the description of what is sent. It is for everybody.
 func asyncAPI(base, version string) (rest.Mount, error) {
@@ -35,7 +34,10 @@ func asyncAPI(base, version string) (rest.Mount, error) {
 		return rest.Mount{}, err
 	}
 	sum := sha256.Sum256(doc)
-	return rest.Mount{Path: asyncapi.Path, Handle: document(doc, hex.EncodeToString(sum[:12]))}, nil
+	tag := hex.EncodeToString(sum[:12])
+	return rest.Mount{Path: asyncapi.Path, Document: func(rest.DocumentQuery) (rest.Document, error) {
+		return rest.Document{Body: doc, Type: "application/json", Tag: tag}, nil
+	}}, nil
 }
 
 // HookGuide is the guide for receivers, with requests as they would go out. base
@@ -67,45 +69,3 @@ func HookGuide(base string) (*hookguide.Guide, error) {
 
 // exampleSecret signs the examples of the guide.
 const exampleSecret = "0123456789abcdef0123456789abcdef"
-
-// document answers with a JSON document that does not change.
-func document(doc []byte, tag string) fasthttp.RequestHandler {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(doc) // into memory
-	_ = z.Close()
-	return func(ctx *fasthttp.RequestCtx) {
-		h := &ctx.Response.Header
-		h.Set("Access-Control-Allow-Origin", "*")
-		switch string(ctx.Method()) {
-		case fasthttp.MethodGet, fasthttp.MethodHead:
-		case fasthttp.MethodOptions:
-			h.Set("Access-Control-Allow-Methods", "GET, HEAD")
-			h.Set("Access-Control-Allow-Headers", "If-None-Match")
-			h.Set("Access-Control-Max-Age", "86400")
-			ctx.SetStatusCode(fasthttp.StatusNoContent)
-			return
-		default:
-			h.Set("Allow", "GET, HEAD, OPTIONS")
-			ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
-			return
-		}
-		h.Set("Access-Control-Expose-Headers", "ETag")
-		h.Set("Cache-Control", "public, max-age=300")
-		h.Set("Vary", "Accept-Encoding")
-		body, etag := doc, `"`+tag+`"`
-		if ctx.Request.Header.HasAcceptEncoding("gzip") {
-			body, etag = packed.Bytes(), `"`+tag+`-gzip"`
-		}
-		h.Set("ETag", etag)
-		if held := string(ctx.Request.Header.Peek("If-None-Match")); held == "*" || strings.Contains(held, `"`+tag) {
-			ctx.SetStatusCode(fasthttp.StatusNotModified)
-			return
-		}
-		if len(body) != len(doc) {
-			h.Set("Content-Encoding", "gzip")
-		}
-		ctx.SetContentType("application/json")
-		ctx.SetBody(body)
-	}
-}

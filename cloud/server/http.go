@@ -18,14 +18,15 @@ import (
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
-	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -34,13 +35,16 @@ import (
 )
 
 // notBuilt are the families that this version does not have.
-var notBuilt = []string{"order_chat", "ops_agent", "sms_marketing"}
+var notBuilt = []string{"ops_agent", "sms_marketing"}
 
 // faces builds what is served over HTTP.
 func (s *Server) faces() error {
 	service := auth.New(s.Store)
 	gate := auth.NewGate(service, auth.GateConfig{})
 	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
+	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
+		parcels.InviteToChat(s.chats.Invite)
+	}
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known,
 		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable)})
 	var languages []string
@@ -48,10 +52,10 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.receivers, Orders: s.orders, Routes: route.New(route.Config{Store: s.Store, Orders: s.orders}), Accounts: accounts, Apps: apps, Files: s.Files, Approvals: approvals, Enrol: s.enrol})
+		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
@@ -62,8 +66,8 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
-	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents,
-		Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
+	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Receivers: s.receivers, Catalog: s.Catalog, Pipeline: s.line,
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}

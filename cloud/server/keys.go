@@ -69,10 +69,13 @@ func makeKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// files signs addresses of files.
-func (k Keys) files() []byte {
+// files signs addresses of files, chats the tokens of orders' recipients.
+func (k Keys) files() []byte { return k.derived("addresses of files") }
+func (k Keys) chats() []byte { return k.derived("tokens of recipients") }
+
+func (k Keys) derived(purpose string) []byte {
 	m := hmac.New(sha256.New, k.Server)
-	m.Write([]byte("addresses of files"))
+	m.Write([]byte(purpose))
 	return m.Sum(nil)
 }
 

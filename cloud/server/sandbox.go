@@ -24,6 +24,7 @@ type SandboxDevice struct {
 	Layout              []wire.LayoutDoor
 	Latitude, Longitude float64
 	Address             string
+	Test                bool // what it reports are tests
 }
 
 // SandboxConfig says what a sandbox holds.
@@ -183,7 +184,7 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cf
 		conf.Keys = append(conf.Keys, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
 	}
 	ch.Devices = append(ch.Devices, cloud.Device{ID: id, BusinessID: biz.ID, Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude,
-		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: true, CreatedAt: now, EnrolledAt: now,
+		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: !d.Test, CreatedAt: now, EnrolledAt: now,
 		SecretMAC:  device.SecretMAC(s.Keys.Server, d.Code, made.Secret),
 		SealedCode: locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes}),
 		Config:     wire.MustEncode(conf), ConfigVersion: conf.Version})

@@ -13,24 +13,31 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/trace"
@@ -52,13 +59,22 @@ type Config struct {
 	MQTTPlain bool
 	// Brokers are the addresses that enrolling devices are told.
 	Brokers []string
-	Version string
+	// AppURL and AppWebSocketURL are where people's apps reach the broker, empty
+	// where they do not.
+	AppURL, AppWebSocketURL string
+	Version                 string
+
+	// PushURL takes pushes to drivers' apps that do not listen, signed with
+	// PushSecret; empty: nobody does.
+	PushURL, PushSecret string
 
 	// Webhooks: private networks and further ports that receivers may use, and
 	// whether plain http is allowed.
 	WebhookNetworks []netip.Prefix
 	WebhookPorts    []uint16
 	WebhookHTTP     bool
+	WebhookHosts    []string        // names that are no receivers, with all below them; the own one is none
+	WebhookOverlap  *time.Duration  // of secrets; nil: 24 hours
 	WebhookWaits    []time.Duration // retry table; nil: the usual one
 	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
@@ -77,6 +93,9 @@ type Config struct {
 	// negative unbounded.
 	ToolsPerMinute int
 	Session        time.Duration // door session; 0: ten minutes
+	// Recheck is how often people that listen are asked for their rights again; 0:
+	// thirty seconds.
+	Recheck time.Duration
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
@@ -95,6 +114,7 @@ type Server struct {
 	Devices  *device.Service
 	Lockers  *locker.Service
 	Webhooks *webhook.Dispatcher
+	Live     *live.Service
 	Guard    *webhook.Guard
 	Broker   *mqttbroker.Broker
 	Metrics  *prometheus.Registry
@@ -103,9 +123,12 @@ type Server struct {
 
 	line      *catalog.Pipeline
 	orders    *order.Service
+	routes    *route.Service
+	chats     *chat.Service
 	receivers *receiver.Service
 	agents    *oauth.Service
 	traces    *trace.Pusher // nil: none
+	pushes    *push.Sender
 	// runTool does an approved call as approval.Config.Run says; nil: there are
 	// no tools.
 	runTool func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error)
@@ -153,10 +176,15 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
-	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP})
+	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: append(ownNames(cfg.BaseURL), cfg.WebhookHosts...)})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample)
+	if cfg.WebhookOverlap != nil {
+		s.receivers.Overlapping(*cfg.WebhookOverlap)
+	}
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Files: s.Files, SignFile: s.Files.Address})
+	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Hooks: s.receivers})
+	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Hooks: s.receivers, Session: cfg.Session, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
@@ -169,15 +197,21 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
 	}
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain})
+	s.Live = live.New(live.Config{Store: s.Store, Sealer: s.Box, Rights: hearing{s.chats}, ChatHeard: hearing{s.chats}.heard, FindToken: s.findToken, SeesOrders: func(x auth.Session) bool { return catalog.SessionHolds(x, "orders:read") },
+		Prefix: cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
+	s.chats.LetListen(listening{s.Live})
+	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Devices.SetSender(s.Broker)
+	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
+	s.Store.OnCommit(s.Live.Committed)
 	s.Store.OnCommit(s.feed.committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
 	if cfg.OTLPEndpoint != "" {
@@ -190,6 +224,31 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	return s, nil
+}
+
+// ownNames is the name in the deployment's own address, unless that is a number.
+func ownNames(base string) []string {
+	u, err := url.Parse(base)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return nil
+	}
+	return []string{strings.ToLower(u.Hostname())}
+}
+
+// provider is who takes pushes, nil when nobody does. It is asked through the
+// guard of webhooks.
+func (s *Server) provider() push.Provider {
+	if s.cfg.PushURL == "" {
+		return nil
+	}
+	f := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Dial: s.cfg.WebhookDial})
+	return push.Hook{URL: s.cfg.PushURL, Secret: s.cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
+		d, err := f.Post(ctx, url, headers, body)
+		return d.Status, d.Body, err
+	}}
 }
 
 // sample is any event as it may be told.
@@ -238,8 +297,12 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
+	run("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
+	run("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
 	run("webhook replays", func(ctx context.Context) error { return s.receivers.Run(ctx, s.log) })
+	run("live channel", s.Live.Run)
+	run("pushes", s.pushes.Run)
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
 	run("agents", s.agents.Run)

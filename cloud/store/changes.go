@@ -56,8 +56,11 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.places(c)
 	w.orderJobs(c)
 	w.approvals(c)
+	w.chats(c)
 	w.files(c)
 	w.outbox(c)
 	w.replayJobs(c)
+	w.live(c)
+	w.pushes(c)
 	return nil
 }

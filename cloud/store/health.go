@@ -89,7 +89,7 @@ func (db *DB) WarnEndpoint(ctx context.Context, id cloud.EndpointID, percent int
 // PauseEndpoint pauses a receiver, with an audit line. first is false when it
 // was paused before.
 func (db *DB) PauseEndpoint(ctx context.Context, id cloud.EndpointID, now time.Time, a cloud.Audit) (first bool, err error) {
-	return db.flagOnce(ctx, op{sql: sqlSetEndpointState, args: []any{int64(id), "paused", ms(now)}}, a)
+	return db.flagOnce(ctx, op{sql: sqlSetEndpointState, args: []any{int64(id), "paused", ms(now), cloud.PausedByRule}}, a)
 }
 
 func (db *DB) flagOnce(ctx context.Context, o op, a cloud.Audit) (first bool, err error) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -25,6 +25,7 @@ type hookBody struct {
 	URLs            map[string][]cloud.HookURL `json:"urls,omitempty"`
 	LifecycleEvents []string                   `json:"lifecycle_events,omitempty"`
 	DeviceEvents    []string                   `json:"device_events,omitempty"`
+	PlaceEvery      time.Duration              `json:"place_every,omitempty"`
 	Off             bool                       `json:"off,omitempty"`
 }
 
@@ -32,7 +33,7 @@ type hookBody struct {
 func scanWebhookSettings(r rows, s *cloud.WebhookSettings) error {
 	var b hookBody
 	err := r.Scan(&s.BusinessID, &s.CustomerID, &s.Secret, &s.SecretNext, when(&s.NextUntil), parsed(&b))
-	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.Off = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.Off
+	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.PlaceEvery, b.Off
 	return err
 }
 
@@ -71,7 +72,7 @@ func (w *writer) webhookSettings(c *cloud.Changes) {
 	for _, s := range c.WebhookSettings {
 		purpose := hookPurpose(s.BusinessID, s.CustomerID)
 		w.add(anything, sqlSaveWebhookSettings, int64(s.BusinessID), int64(s.CustomerID), w.seal(purpose, s.Secret), w.seal(purpose, s.SecretNext),
-			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.Off}))
+			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off}))
 	}
 }
 
@@ -94,44 +95,33 @@ func (b sealer) signing(ctx context.Context, q querier, e *cloud.Endpoint) error
 // accountLog is the condition of a page of the account channel's log, each
 // filter in the words of the index that serves it.
 func accountLog(f cloud.AccountLog) (from, where string, args []any) {
-	var b strings.Builder
-	from = ` FROM outbox o`
-	b.WriteString(` WHERE o.provider_id = 0`)
-	and := func(sql string, arg any) {
-		args = append(args, arg)
-		fmt.Fprintf(&b, " AND "+sql, len(args))
-	}
-	and(`o.business_id = $%d`, int64(f.BusinessID))
+	var c conditions
+	c.and(`o.provider_id = 0`)
+	c.and(`o.business_id = $%d`, int64(f.BusinessID))
 	if f.CustomerID != 0 {
-		and(`o.customer_id <> 0 AND o.customer_id = $%d`, int64(f.CustomerID))
+		c.and(`o.customer_id <> 0 AND o.customer_id = $%d`, int64(f.CustomerID))
 	}
 	if f.Event != "" {
-		and(`o.event = $%d`, f.Event)
-	}
-	if f.ReferenceID != "" {
-		and(`o.reference_id = $%d`, f.ReferenceID)
+		c.and(`o.event = $%d`, f.Event)
 	}
 	if f.ReferenceType != "" {
-		and(`e.reference_type = $%d`, f.ReferenceType)
+		c.and(`e.reference_type = $%d`, f.ReferenceType)
 	}
-	switch f.State {
-	case "":
-	case cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxPaused:
-		from += ` @unsent` // SQLite keeps no count of what is rare
-		and(`o.state IN ('retrying', 'failed', 'paused') AND o.state = $%d`, string(f.State))
-	default:
-		and(`o.state = $%d`, string(f.State))
+	index := c.state(f.State, `@by_unsent`, accountUnsent...)
+	if f.ReferenceID != "" {
+		index = ` @by_reference`
+		c.and(`o.reference_id = $%d`, f.ReferenceID)
 	}
 	if f.EndpointID != 0 {
-		and(`o.endpoint_id = $%d`, int64(f.EndpointID))
+		c.and(`o.endpoint_id = $%d`, int64(f.EndpointID))
 	}
 	if !f.From.IsZero() {
-		and(`o.created_at >= $%d`, f.From.UnixMilli())
+		c.and(`o.created_at >= $%d`, f.From.UnixMilli())
 	}
 	if !f.To.IsZero() {
-		and(`o.created_at < $%d`, f.To.UnixMilli())
+		c.and(`o.created_at < $%d`, f.To.UnixMilli())
 	}
-	return from, b.String(), args
+	return ` FROM outbox o` + index, c.where(), c.args
 }
 
 // accountLogSQL is the two statements of a page, for the same arguments but for
@@ -156,6 +146,9 @@ func accountLogSQL(f cloud.AccountLog) (count, page string, args []any) {
 func (db *DB) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, out []cloud.OutboxRow, err error) {
 	if f.BusinessID == 0 {
 		return 0, nil, errors.New("list outbox: the filter names no business")
+	}
+	if f.State == cloud.OutboxDead {
+		return 0, nil, nil // of this channel's deliveries none ends so
 	}
 	count, page, args := accountLogSQL(f)
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {

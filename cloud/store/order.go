@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
@@ -138,7 +139,7 @@ func (w *writer) dropTerms(id cloud.OrderID) {
 
 func (w *writer) dropOrder(k cloud.OrderKey) {
 	w.add(mustExist, sqlDropOrder, int64(k.BusinessID), int64(k.ID))
-	for _, sql := range append([]string{sqlDropTimeline, sqlDropShipment}, dropped...) {
+	for _, sql := range slices.Concat([]string{sqlDropTimeline, sqlDropShipment, sqlDropConversation}, droppedChat, dropped) {
 		w.add(anything, sql, int64(k.BusinessID), int64(k.ID))
 	}
 	w.dropTerms(k.ID)
@@ -215,12 +216,14 @@ func (db *DB) ordersWhere(q cloud.OrderQuery) (sql string, args []any) {
 // ListOrderOperations lists what was done to an order, oldest first. It lists
 // that of a deleted order too.
 func (db *DB) ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error) {
-	return readList(ctx, db, sqlOperations, func(r rows, x *cloud.OrderOperation) error {
-		var n int64
-		if err := r.Scan(&n, parsed(x)); err != nil {
-			return err
-		}
-		x.ID = n
-		return nil
-	}, int64(b), int64(id))
+	return readList(ctx, db, sqlOperations, scanOperation, int64(b), int64(id))
+}
+
+func scanOperation(r rows, x *cloud.OrderOperation) error {
+	var n int64
+	if err := r.Scan(&n, parsed(x)); err != nil {
+		return err
+	}
+	x.ID = n
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -30,8 +31,10 @@ RETURNING ` + outboxColumns
 	sqlRelease = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
-	sqlReleaseAny = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner <> ''`
-	sqlFinish     = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
+	sqlReleaseHot = `UPDATE outbox SET lease_owner = '', lease_until = NULL
+WHERE state IN ('pending', 'delivering', 'retrying') AND lease_owner <> ''`
+	sqlReleaseInterrupted = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE reason = 'interrupted' AND lease_owner <> ''`
+	sqlFinish             = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
@@ -50,15 +53,24 @@ WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters
 GROUP BY account, state ORDER BY account, state`
 
 	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
-  lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id, url`
+  lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id, url, sequence`
 	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
   o.next_at, o.reason, o.lease_owner, o.lease_until, o.generation, o.created_at, o.delivered_at, o.replay_of,
-  o.setting, o.customer_id, o.url, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
-	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR o.state = $4)
+  o.setting, o.customer_id, o.url, o.sequence, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
+	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR $4 = CASE WHEN o.lease_owner <> '' THEN 'delivering' ELSE o.state END)
   AND (CAST($5 AS @int) = 0 OR o.business_id = $5) AND o.created_at >= $6 AND o.created_at < $7`
 	attemptColumns = `delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
   answer_head, answer_body, reused, repeated, retry_after, dns_us, connect_us, tls_us, first_byte_us, remote_ip,
   planned_at, wait_reason`
+)
+
+// Of events that supersede others: what waits and nobody has taken up ends when
+// a newer one is written, and what was taken up is looked at before it is sent.
+const (
+	sqlSupersede = `UPDATE outbox SET state = 'failed', reason = 'superseded', next_at = NULL
+WHERE endpoint_id = $1 AND reference_id = $2 AND event = 'driver.location_update' AND state IN ('pending', 'retrying', 'paused') AND lease_owner = '' AND replay_of = 0`
+	sqlSuperseded = `SELECT 1 FROM outbox
+WHERE endpoint_id = $1 AND reference_id = $2 AND event = 'driver.location_update' AND id > $3 AND replay_of = 0 LIMIT 1`
 )
 
 const sqlAddOutboxEvent = `INSERT INTO outbox_event (
@@ -69,15 +81,15 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const sqlAddOutbox = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id, url)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+  customer_id, url, sequence)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 // sqlAddOutboxLeased is sqlAddOutbox by a node that sends it itself.
 const sqlAddOutboxLeased = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id, url, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, @lease)`
+  customer_id, url, sequence, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, @lease)`
 
 // sqlAddAttempt writes nothing when the lease was lost.
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
@@ -96,7 +108,7 @@ func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFie
 func outboxFields(d *cloud.OutboxDelivery) []any {
 	return []any{&d.ID, &d.EventID, &d.EndpointID, &d.BusinessID, &d.WebhookID, &d.State, &d.Attempts, &d.MaxAttempts,
 		when(&d.NextAt), &d.Reason, &d.LeaseOwner, when(&d.LeaseUntil), &d.Generation, when(&d.CreatedAt),
-		when(&d.DeliveredAt), &d.ReplayOf, &d.Setting, &d.CustomerID, &d.URL}
+		when(&d.DeliveredAt), &d.ReplayOf, &d.Setting, &d.CustomerID, &d.URL, &d.Sequence}
 }
 
 // scanOutboxEvent leaves the body sealed.
@@ -126,9 +138,10 @@ func scanAttempt(r rows, a *cloud.OutboxAttempt) error {
 func bodyPurpose(eventID string) string { return "outbox/" + eventID }
 
 // Fresh reports whether a new delivery is due at once, so that the node that
-// writes it leases it to itself, with generation 1, and sends it from memory.
+// writes it leases it to itself, with generation 1, and sends it from memory. One
+// that is to get a number is taken up from the table.
 func Fresh(d *cloud.OutboxDelivery) bool {
-	return d.State == cloud.OutboxPending && !d.NextAt.After(d.CreatedAt)
+	return d.State == cloud.OutboxPending && !d.NextAt.After(d.CreatedAt) && d.Sequence != cloud.Unnumbered
 }
 
 func (w *writer) outbox(c *cloud.Changes) {
@@ -142,6 +155,9 @@ func (w *writer) outbox(c *cloud.Changes) {
 			e.ReferenceType, e.ReferenceID, ms(e.OccurredAt), ms(e.CreatedAt), e.Test,
 			w.box.Seal(bodyPurpose(e.EventID), e.Body))
 		for j := range o.Deliveries {
+			if d := &o.Deliveries[j]; e.Supersedes() && d.ReplayOf == 0 {
+				w.add(anything, sqlSupersede, int64(d.EndpointID), e.ReferenceID)
+			}
 			w.outboxDelivery(e, &o.Deliveries[j])
 		}
 	}
@@ -169,7 +185,7 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 	}
 	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
 		e.ReferenceID, d.WebhookID, string(state), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
-		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID), d.URL)
+		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID), d.URL, d.Sequence)
 }
 
 // OwnFresh says whether new deliveries are written leased to this node: from
@@ -230,12 +246,96 @@ func (db *DB) claim(ctx context.Context, s session, id cloud.EndpointID, now tim
 		return nil, err
 	}
 	slices.SortFunc(work, func(a, b cloud.OutboxWork) int { return int(a.Delivery.ID - b.Delivery.ID) })
+	if err := number(ctx, s, id, work); err != nil {
+		return nil, err
+	}
+	return work, db.withEvents(ctx, s, work)
+}
+
+const (
+	sqlTakeNumbers = `INSERT INTO endpoint_sequence (endpoint_id, last) VALUES ($1, $2)
+ON CONFLICT (endpoint_id) DO UPDATE SET last = endpoint_sequence.last + $2 RETURNING last`
+	sqlNumber = `UPDATE outbox SET sequence = $2 WHERE id = $1`
+)
+
+// number gives running numbers to deliveries that are to have one and were taken
+// up for the first time. That is no part of the transactions that emit them,
+// which would wait for each other.
+func number(ctx context.Context, s session, id cloud.EndpointID, work []cloud.OutboxWork) error {
+	n := int64(0)
 	for i := range work {
-		if work[i].Event, err = db.outboxEvent(ctx, s, work[i].Delivery.EventID); err != nil {
-			return nil, err
+		if work[i].Delivery.Sequence == cloud.Unnumbered {
+			n++
 		}
 	}
-	return work, nil
+	if n == 0 {
+		return nil
+	}
+	r, err := s.change(ctx, sqlTakeNumbers, int64(id), n)
+	if err != nil {
+		return err
+	}
+	next := int64(1)
+	for r.Next() {
+		if err := r.Scan(&next); err != nil {
+			r.Close()
+			return err
+		}
+		next -= n - 1
+	}
+	r.Close()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	var ops []op
+	for i := range work {
+		if d := &work[i].Delivery; d.Sequence == cloud.Unnumbered {
+			d.Sequence = next
+			ops = append(ops, op{sql: sqlNumber, args: []any{int64(d.ID), next}})
+			next++
+		}
+	}
+	return s.apply(ctx, ops)
+}
+
+// eventsAtOnce are read in one statement.
+const eventsAtOnce = 64
+
+var outboxEvents = func() string {
+	list := make([]string, eventsAtOnce)
+	for i := range list {
+		list[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Replace(sqlOutboxEvent, "= $1", "IN ("+strings.Join(list, ", ")+")", 1)
+}()
+
+// withEvents gives claimed deliveries their events.
+func (db *DB) withEvents(ctx context.Context, q querier, work []cloud.OutboxWork) error {
+	for part := range slices.Chunk(work, eventsAtOnce) {
+		args := make([]any, eventsAtOnce)
+		for i := range args { // what is left over asks for the last once more
+			args[i] = part[min(i, len(part)-1)].Delivery.EventID
+		}
+		found, err := list(ctx, q, outboxEvents, scanOutboxEvent, args...)
+		if err != nil {
+			return err
+		}
+		events := make(map[string]cloud.OutboxEvent, len(found))
+		for _, e := range found {
+			if e.Body, err = db.box.Open(bodyPurpose(e.EventID), e.Body); err != nil {
+				return fmt.Errorf("body of event %s: %w", e.EventID, err)
+			}
+			events[e.EventID] = e
+		}
+		for i := range part {
+			e, ok := events[part[i].Delivery.EventID]
+			if !ok {
+				return fmt.Errorf("event %s: %w", part[i].Delivery.EventID, cloud.ErrNotFound)
+			}
+			part[i].Event = e
+		}
+	}
+	return nil
 }
 
 func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
@@ -247,6 +347,15 @@ func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.Outb
 		return e, fmt.Errorf("body of event %s: %w", id, err)
 	}
 	return e, nil
+}
+
+// Superseded reports whether something newer is told in place of a delivery.
+func (db *DB) Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error) {
+	if !w.Event.Supersedes() || w.Delivery.ReplayOf != 0 {
+		return false, nil
+	}
+	found, err := readList(ctx, db, sqlSuperseded, scanInt, int64(w.Delivery.EndpointID), w.Event.ReferenceID, int64(w.Delivery.ID))
+	return len(found) > 0, err
 }
 
 // FinishOutbox stores what became of deliveries, each with its attempt, in one
@@ -317,7 +426,7 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 		if s.postgres() {
 			return nil, s.apply(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
 		}
-		return nil, s.apply(ctx, []op{{sql: sqlReleaseAny, args: nil, need: anything}})
+		return nil, s.apply(ctx, []op{{sql: sqlReleaseHot}, {sql: sqlReleaseInterrupted}})
 	})
 }
 
@@ -341,10 +450,11 @@ func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, 
 
 const pauseStep = 500 // deliveries in a transaction
 
-// SetEndpointStatus sets the health of a receiver. now is since when.
-func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error {
+// SetEndpointStatus sets the health of a receiver, and why it is paused. now is
+// since when.
+func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now)}, need: anything}})
+		return nil, s.apply(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})
 	})
 }
 
@@ -380,7 +490,7 @@ func again(old cloud.OutboxDelivery, id cloud.OutboxID, url string, now time.Tim
 	d := cloud.OutboxDelivery{
 		ID: id, EventID: old.EventID, EndpointID: old.EndpointID, BusinessID: old.BusinessID, WebhookID: old.WebhookID,
 		State: cloud.OutboxPending, MaxAttempts: 1, CreatedAt: now, ReplayOf: old.ID,
-		Setting: old.Setting, CustomerID: old.CustomerID, URL: url,
+		Setting: old.Setting, CustomerID: old.CustomerID, URL: url, Sequence: old.Sequence,
 	}
 	if url != "" {
 		d.State = cloud.OutboxDelivering

@@ -20,7 +20,8 @@ import (
 
 const (
 	pgConns   = 16 // unless pool_max_conns is in the address
-	pgTries   = 12 // of one transaction that others got in the way of
+	pgTries   = 24 // of one transaction that others got in the way of
+	pgPatient = 3  // of them, before those of this node take turns
 	pgStripes = 256
 )
 
@@ -34,6 +35,9 @@ type postgres struct {
 	// stripes keep decisions about one device on this node in line before
 	// they reach the row lock, up to and including what is told after commit.
 	stripes [pgStripes]sync.Mutex
+	// patience is held by the one decision that has been overtaken often and is
+	// tried again now, so that many at once about one row all come to their end.
+	patience chan struct{}
 }
 
 func openPostgres(ctx context.Context, url string, log *slog.Logger, committed func(*cloud.Changes)) (*postgres, error) {
@@ -58,7 +62,7 @@ func openPostgres(ctx context.Context, url string, log *slog.Logger, committed f
 		pool.Close()
 		return nil, err
 	}
-	return &postgres{pool: pool, committed: committed, trigrams: trigrams}, nil
+	return &postgres{pool: pool, committed: committed, trigrams: trigrams, patience: make(chan struct{}, 1)}, nil
 }
 
 func (e *postgres) close() error {
@@ -74,7 +78,14 @@ func (e *postgres) write(ctx context.Context, dev cloud.DeviceID, fn task) error
 	}
 	var err error
 	for try := range pgTries {
-		if try > 0 {
+		if try == pgPatient {
+			select {
+			case e.patience <- struct{}{}:
+				defer func() { <-e.patience }()
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		} else if try > 0 {
 			if err := pause(ctx, try); err != nil {
 				return err
 			}

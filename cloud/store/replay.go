@@ -19,10 +19,11 @@ WHERE replay_job.business_id = excluded.business_id AND replay_job.finished_at I
 WHERE id = $1 AND position_at = $2 AND position = $3 AND finished_at IS NULL`
 	sqlDropReplays = `DELETE FROM replay_job WHERE id IN (SELECT id FROM replay_job WHERE finished_at IS NOT NULL AND finished_at < $1 LIMIT 100)`
 
-	// Those that were sent again themselves, and tests, are left out.
+	// Those that were sent again themselves, and tests, which are tried once, are
+	// left out.
 	replayWhere = `FROM outbox WHERE provider_id = 0 AND business_id = $1 AND created_at >= $2 AND created_at < $3
   AND (CAST($4 AS @int) = 0 OR customer_id = $4) AND ($5 = '' OR event = $5) AND ($6 = '' OR state = $6)
-  AND (CAST($7 AS @int) = 0 OR endpoint_id = $7) AND replay_of = 0 AND url = '' AND endpoint_id <> 0`
+  AND (CAST($7 AS @int) = 0 OR endpoint_id = $7) AND replay_of = 0 AND max_attempts > 1 AND url = '' AND endpoint_id <> 0`
 	sqlReplayNext = `SELECT ` + outboxColumns + ` ` + replayWhere + ` AND (created_at > $8 OR created_at = $8 AND id > $9)
 ORDER BY created_at, id LIMIT $10`
 	sqlReplayCount = `SELECT COUNT(*) ` + replayWhere

@@ -45,14 +45,27 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 	if out.Driver, err = driverOf(v, o); err != nil {
 		return err
 	}
+	out.OrderID = o.ID
+	if s.invite != nil {
+		token, ok, err := s.invite(v, o)
+		if err != nil {
+			return err
+		}
+		if out.Chat = (Chat{Enabled: ok, Token: cloud.OrNull(token)}); ok {
+			out.Chat.OrderID = &o.ID
+		}
+	}
 	if out.StopsBefore, err = stopsBefore(v, o); err != nil {
 		return err
 	}
 	return orderLocker(v, o, out)
 }
 
+// placeFresh is how long a place says where somebody is.
+const placeFresh = 15 * time.Minute
+
 // driverOf is who is on the way with an order, nil while nobody is, and where
-// that was last, to about a hundred metres.
+// that was within the last quarter of an hour, to about a hundred metres.
 func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 	if o.Status != cloud.OrderOutForPickup && o.Status != cloud.OrderOutForDelivery {
 		return nil, nil
@@ -63,7 +76,7 @@ func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 	}
 	d := &Driver{FirstName: name[0]}
 	p, err := v.DriverPlace(o.BusinessID, o.DriverID)
-	if errors.Is(err, cloud.ErrNotFound) {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && time.Since(p.RecordedAt) > placeFresh {
 		return d, nil
 	}
 	if err != nil {

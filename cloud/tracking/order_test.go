@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/protocol/otep"
@@ -115,14 +116,28 @@ func TestWhatAnOrderShowsToWhom(t *testing.T) {
 // before is counted on its route.
 func TestDriverAndStopsBefore(t *testing.T) {
 	t.Parallel()
-	w := webtest.New(t)
+	t.Run("SQLite", func(t *testing.T) { t.Parallel(); driverShown(t, webtest.New(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); driverShown(t, webtest.NewOn(t, storetest.OpenPostgres(t))) })
+}
+
+func driverShown(t *testing.T, w *webtest.World) {
 	s := tracking.New(w.DB)
 	o := ridden(t, w)
 	shown := func() map[string]any { m, _ := answerOf(t, s, cloud.Caller{}, o.Number, ""); return m }
 	m := shown()
-	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": nil, "longitude": nil, "updated_at": nil}, m["driver"])
-	w.Write(t, cloud.Changes{DriverPlaces: []cloud.DriverPlace{{AccountID: o.DriverID, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: time.Date(2026, 11, 20, 20, 20, 11, 0, time.UTC)}}})
-	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": 43.651, "longitude": -79.383, "updated_at": "2026-11-20T15:20:11-05:00"}, shown()["driver"], "to about a hundred metres")
+	nowhere := map[string]any{"first_name": "Sam", "latitude": nil, "longitude": nil, "updated_at": nil}
+	require.Equal(t, nowhere, m["driver"])
+	at := func(driver cloud.AccountID, ago time.Duration) string {
+		recorded := time.Now().Add(-ago).UTC().Truncate(time.Second)
+		w.Write(t, cloud.Changes{DriverPlaces: []cloud.DriverPlace{{AccountID: driver, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: recorded}}})
+		return recorded.In(w.Business.Location()).Format(time.RFC3339)
+	}
+	at(o.DriverID, 15*time.Minute+time.Second)
+	require.Equal(t, nowhere, shown()["driver"], "that was a while ago")
+	at(24, 0)
+	require.Equal(t, nowhere, shown()["driver"], "another driver")
+	when := at(o.DriverID, 14*time.Minute)
+	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": 43.651, "longitude": -79.383, "updated_at": when}, shown()["driver"], "to about a hundred metres")
 	require.EqualValues(t, 1, m["stops_before"], "one is done, one comes later")
 	require.NotNil(t, m["eta"])
 	for _, state := range cloud.OrderStates() {
@@ -134,6 +149,7 @@ func TestDriverAndStopsBefore(t *testing.T) {
 		} else {
 			require.Nil(t, m["driver"], state.Name)
 			require.NotContains(t, raw, "Sam")
+			require.NotContains(t, raw, "43.65")
 		}
 	}
 	o.Status, o.DriverName = cloud.OrderOutForDelivery, " "

@@ -49,6 +49,7 @@ type PublicOutput struct {
 
 	// For pages, not part of the answer.
 
+	OrderID  cloud.OrderID  `json:"-"` // 0: a partner's parcel
 	Device   *DeviceNow     `json:"-"` // the locker of the parcel's delivery, also before its deposit
 	Zone     *time.Location `json:"-"` // of the business
 	LastAt   time.Time      `json:"-"` // occurred_at of the latest event
@@ -85,10 +86,11 @@ type (
 		LogoURL *string `json:"logo_url"`
 		Phone   *string `json:"phone"`
 	}
-	// Driver is who is on the way, and where that was last.
+	// Driver is who is on the way, and where that was within the last quarter of an
+	// hour.
 	Driver struct {
 		FirstName string   `json:"first_name"`
-		Latitude  *float64 `json:"latitude"`
+		Latitude  *float64 `json:"latitude"` // three decimals; the place is null when it is older than 15 minutes
 		Longitude *float64 `json:"longitude"`
 		UpdatedAt *string  `json:"updated_at"`
 	}
@@ -143,8 +145,9 @@ type (
 	}
 	// Chat is the order chat.
 	Chat struct {
-		Enabled bool    `json:"enabled"`
-		Token   *string `json:"token"`
+		Enabled bool           `json:"enabled"`
+		Token   *string        `json:"token"`
+		OrderID *cloud.OrderID `json:"order_id" doc:"Whose chat the token is for"`
 	}
 	// BusinessRef is who runs the service.
 	BusinessRef struct {

@@ -36,6 +36,9 @@ type Store interface {
 type Service struct {
 	store Store
 	sign  func(path string, until time.Time) string // nil: files have no addresses
+	// invite is the chat token of an order's recipient, if there is to be one.
+	// nil: there is no chat.
+	invite func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
 }
 
 // New builds the service.
@@ -46,6 +49,12 @@ func New(s Store) *Service { return &Service{store: s} }
 func (s *Service) SignFiles(sign func(path string, until time.Time) string) *Service {
 	s.sign = sign
 	return s
+}
+
+// InviteToChat says how the recipient of an order gets a token for its chat. Call
+// it before the service is used.
+func (s *Service) InviteToChat(invite func(v cloud.View, o cloud.Order) (token string, ok bool, err error)) {
+	s.invite = invite
 }
 
 // publicFor is how long a parcel stays public after its end.

@@ -24,7 +24,16 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 	if v, ok := refuse(&ep, w); !ok {
 		return d.unsent(w, v), answer{}, v
 	}
-	_, t, urlErr := ep.route(w.Event.Test)
+	if w.Event.Supersedes() {
+		if newer, err := d.cfg.Store.Superseded(context.Background(), *w); err == nil && newer {
+			v := verdict{state: cloud.OutboxFailed, reason: ReasonSuperseded}
+			return d.unsent(w, v), answer{}, v
+		}
+	}
+	url, t, urlErr := ep.route(w.Event.Test)
+	d.mu.Lock()
+	d.queues.limit(url, ep.Rate, ep.Burst) // as it is now
+	d.mu.Unlock()
 	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
 	if at := r.Attempt; at != nil {
 		at.PlannedAt, at.WaitReason = it.planned(), it.waited
@@ -60,6 +69,11 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, url
 		a = d.client.post(ctx, t, []byte(req.head), req.body)
 	}
 	end := time.Now()
+	if a.retryAfter != "" {
+		if _, ok := retryAfter(a.retryAfter, end); !ok {
+			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.retryAfter[:min(len(a.retryAfter), 64)])
+		}
+	}
 	v = judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
 	d.metrics.attempt(w, &a)
 	r.OutboxResult = outcome(w, v)

@@ -16,11 +16,22 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 // BenchmarkDeliveries commits events and waits until each is posted and its log
 // row stored, against a loop over as many goroutines that only signs and posts.
 func BenchmarkDeliveries(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchDeliveries(b, nil) })
+	b.Run("PostgreSQL", func(b *testing.B) {
+		benchDeliveries(b, storetest.Open(b, store.Config{URL: storetest.PostgresURL(b), Node: "n1", Box: storetest.Box(b)}))
+	})
+}
+
+// benchDeliveries measures on a database, a new SQLite where it is nil. On
+// PostgreSQL each event is a transaction of its own.
+func benchDeliveries(b *testing.B, db *store.DB) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	var got atomic.Int64
@@ -30,6 +41,10 @@ func BenchmarkDeliveries(b *testing.B) {
 	addr := netip.MustParseAddrPort(l.Addr().String())
 
 	w := newWorld(b)
+	if db != nil {
+		require.NoError(b, w.db.Close())
+		w.db = db
+	}
 	w.guard = GuardConfig{HTTP: true, Networks: prefixes("127.0.0.1/32"), Ports: []uint16{addr.Port()}}
 	const urls = 12 // receivers; each takes five at a time
 	for u := range urls {
@@ -83,7 +98,9 @@ func BenchmarkDeliveries(b *testing.B) {
 	cancel()
 	require.NoError(b, <-ended)
 	require.EqualValues(b, n, got.Load())
-	w.close()
+	if db == nil {
+		w.close()
+	}
 
 	bare := barePosts(b, addr, n, body)
 	b.ReportMetric(float64(n)/took.Seconds(), "deliveries/s")

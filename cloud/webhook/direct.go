@@ -29,3 +29,12 @@ func (d *Dispatcher) SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.Out
 	}
 	return r.OutboxResult, nil
 }
+
+// Held says why this node sends nothing to an address at present, and until when:
+// breaker, after failures, or retry_after, as the receiver asked for; "" when it
+// does. After a breaker's time one delivery is tried.
+func (d *Dispatcher) Held(url string) (reason string, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queues.holds(url, time.Now())
+}

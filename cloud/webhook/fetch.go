@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,7 +35,7 @@ type FetcherConfig struct {
 	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }
 
-// Fetcher reads small documents from addresses that outsiders name, through
+// Fetcher asks addresses that outsiders name for small documents, through
 // the same guard as webhooks: each connection is checked, none is kept, and
 // nothing is redirected. Safe for concurrent use.
 type Fetcher struct{ client *client }
@@ -55,13 +56,23 @@ func NewFetcher(cfg FetcherConfig) *Fetcher {
 // what kind it is and nothing about the inside; ErrBlocked when the guard
 // refused.
 func (f *Fetcher) Fetch(ctx context.Context, raw string) (Document, error) {
+	return f.ask(ctx, raw, http.MethodGet, nil, nil)
+}
+
+// Post sends a body to an address and reads the answer, as Fetch does. Headers
+// are beside those that every request has, and hold no line breaks.
+func (f *Fetcher) Post(ctx context.Context, raw string, headers [][2]string, body []byte) (Document, error) {
+	return f.ask(ctx, raw, http.MethodPost, headers, body)
+}
+
+func (f *Fetcher) ask(ctx context.Context, raw, method string, headers [][2]string, body []byte) (Document, error) {
 	t, err := f.client.guard.CheckURL(raw)
 	if err != nil {
 		return Document{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	d, err := f.fetch(ctx, t)
+	d, err := f.fetch(ctx, t, question(t, method, headers, body), method)
 	if err == nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrBlocked) {
 		return d, err
 	}
@@ -69,7 +80,22 @@ func (f *Fetcher) Fetch(ctx context.Context, raw string) (Document, error) {
 	return Document{}, fmt.Errorf("%s: %s", code, text)
 }
 
-func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) {
+// question is a whole request as it goes out.
+func question(t *Target, method string, headers [][2]string, body []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nUser-Agent: Postern\r\nConnection: close\r\n", method, t.Path, t.HostHeader())
+	for _, h := range headers {
+		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
+	}
+	if method == http.MethodPost {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n")
+	b.Write(body)
+	return b.Bytes()
+}
+
+func (f *Fetcher) fetch(ctx context.Context, t *Target, request []byte, method string) (d Document, err error) {
 	cn, err := f.client.connection(ctx, t, &answer{})
 	if err != nil {
 		return d, err
@@ -81,10 +107,10 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target) (d Document, err error) 
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := fmt.Fprintf(cn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nUser-Agent: Postern\r\nConnection: close\r\n\r\n", t.Path, t.HostHeader()); err != nil {
+	if _, err := cn.Write(request); err != nil {
 		return d, unread(err)
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(cn.r, readLimit)), &http.Request{Method: http.MethodGet})
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(cn.r, readLimit)), &http.Request{Method: method})
 	if err != nil {
 		return d, unread(err)
 	}

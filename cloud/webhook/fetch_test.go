@@ -99,3 +99,30 @@ func TestFetchEnds(t *testing.T) {
 		n.wg.Wait()
 	})
 }
+
+// A post has its body and headers, and goes nowhere that a webhook would not.
+func TestPost(t *testing.T) {
+	t.Parallel()
+	n := newNet()
+	cert, pool := certificate(t, "a.example.com", time.Now().Add(time.Hour))
+	got := make(chan string, 1)
+	n.serve[addrA] = func(c net.Conn) {
+		tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
+		req, err := http.ReadRequest(bufio.NewReader(tc))
+		if err != nil {
+			return
+		}
+		body, _ := io.ReadAll(req.Body)
+		got <- req.Method + " " + req.RequestURI + " " + req.Header.Get("webhook-id") + " " + string(body)
+		_, _ = io.WriteString(tc, "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}")
+	}
+	n.names["inside.example.com"] = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	f := NewFetcher(FetcherConfig{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.dial})
+	d, err := f.Post(t.Context(), "https://a.example.com/send?x=1", [][2]string{{"webhook-id", "psh_1"}}, []byte(`{"title":"é"}`))
+	require.NoError(t, err)
+	require.Equal(t, 202, d.Status)
+	require.Equal(t, "{}", string(d.Body))
+	require.Equal(t, `POST /send?x=1 psh_1 {"title":"é"}`, <-got)
+	_, err = f.Post(t.Context(), "https://inside.example.com/", nil, []byte("x"))
+	require.ErrorIs(t, err, ErrBlocked)
+}

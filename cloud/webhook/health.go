@@ -29,7 +29,32 @@ var pauses = []struct {
 // warnings are the percentages of the way to a pause at which owners are told.
 var warnings = []int{90, 70, 50}
 
-const tellEvery = time.Hour // of what is given up, for one receiver
+const (
+	tellEvery   = time.Hour // of what is given up, for one receiver
+	manyBlocked = 10        // refused addresses of one account in a minute
+)
+
+// blockedCount counts what of one account was refused in one minute.
+type blockedCount struct {
+	minute int64
+	n      int
+}
+
+// noteBlocked counts a refused address, and warns of an account that has many.
+func (d *Dispatcher) noteBlocked(b cloud.BusinessID) {
+	minute := time.Now().Unix() / 60
+	d.mu.Lock()
+	c := d.blocked[b]
+	if c.minute != minute {
+		c = blockedCount{minute: minute}
+	}
+	c.n++
+	d.blocked[b] = c
+	d.mu.Unlock()
+	if c.n == manyBlocked+1 {
+		d.log.Warn("many webhooks of one account go to addresses that are refused", "business", b)
+	}
+}
 
 // towardsPause is how much of the way to a pause a receiver has gone, in
 // percent; 100 and more pause it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -315,6 +316,56 @@ func TestTheLogIsKeptForThirtyDays(t *testing.T) {
 		require.ErrorIs(t, err, cloud.ErrNotFound)
 		_, as = w.row(young)
 		require.Len(t, as, 1)
+		w.stop()
+		w.close()
+	})
+}
+
+// One flood and one receiver that hangs, of two accounts, beside eighteen
+// healthy ones of others: each of those gets all of its own within the second.
+func TestAFloodAndAHangDelayNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.a.reply = func(int, http.ResponseWriter) { time.Sleep(20 * time.Millisecond) }
+		b := &receiver{reply: func(int, http.ResponseWriter) { time.Sleep(time.Hour) }}
+		w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = b.handle
+		const flood, hang = 100, 101
+		for n := range 20 {
+			w.endpoint(func(e *cloud.Endpoint) {
+				e.ID, e.BusinessID, e.URL = cloud.EndpointID(flood+n), cloud.BusinessID(flood+n), fmt.Sprint("http://a.example.com/", n)
+				if e.ID == hang {
+					e.URL = "http://b.example.com/"
+				}
+			})
+		}
+		w.run()
+		synctest.Wait()
+		emit := func(n int, endpoint cloud.EndpointID) {
+			c := &cloud.Changes{}
+			for range n {
+				w.n++
+				o := event(w.n)
+				o.Deliveries[0].EndpointID, o.Deliveries[0].BusinessID, o.Event.BusinessID = endpoint, cloud.BusinessID(endpoint), cloud.BusinessID(endpoint)
+				c.Outbox = append(c.Outbox, o)
+			}
+			w.write(c)
+		}
+		emit(1500, flood)
+		emit(200, hang)
+		for n := 2; n < 20; n++ {
+			emit(10, cloud.EndpointID(flood+n))
+		}
+		time.Sleep(time.Second)
+		times := map[string]int{}
+		for _, p := range w.a.seen() {
+			times[p.path]++
+		}
+		for n := 2; n < 20; n++ {
+			require.Equal(t, 10, times[fmt.Sprint("/", n)])
+		}
+		require.InDelta(t, 250, times["/0"], 15, "the flood has its own five slots, no more")
+		require.Len(t, b.seen(), perURL)
 		w.stop()
 		w.close()
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -91,17 +92,20 @@ type urlQueue struct {
 	count     int
 	inFlight  int
 	cap       int
-	quick     int       // quick successes in a row
-	notBefore time.Time // Retry-After, or a breaker that opened again
-	held      string    // which of them
-	reopened  int       // times the breaker opened without closing between
-	unproven  bool      // it never answered well: one attempt every probeEvery
-	proven    bool      // it has answered well since this was made
-	probeAt   time.Time // not before, while it is unproven
-	passed    string    // why it was passed over last …
-	passedAt  time.Time // … and when
+	quick     int           // quick successes in a row
+	notBefore time.Time     // Retry-After, or a breaker that opened again
+	held      string        // which of them
+	reopened  int           // times the breaker opened without closing between
+	unproven  bool          // it never answered well: one attempt every probeEvery
+	proven    bool          // it has answered well since this was made
+	probeAt   time.Time     // not before, while it is unproven
+	passed    string        // why it was passed over last …
+	passedAt  time.Time     // … and when
+	rate      *rate.Limiter // nil: no bound
 	breaker   *gobreaker.TwoStepCircuitBreaker[any]
 	inRing    bool
+
+	shutUntil time.Time // the breaker, when it opened last
 }
 
 // queues holds everything that waits in memory and says what goes next:
@@ -119,6 +123,7 @@ type queues struct {
 	inFlight        int
 	retriesInFlight int
 	postponed       map[string]int
+	wakeAt          time.Time // when something may go that was passed over; zero: the next poll sees
 }
 
 func newQueues(slots int) *queues {
@@ -241,6 +246,10 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 	if u.unproven && (u.inFlight > 0 || now.Before(u.probeAt)) {
 		return q.pass(u, waitRate, now)
 	}
+	if u.rate != nil && u.rate.TokensAt(now) < 1 {
+		q.wake(now.Add(time.Duration((1 - u.rate.TokensAt(now)) / float64(u.rate.Limit()) * float64(time.Second))))
+		return q.pass(u, waitRate, now)
+	}
 	l := u.next(now, q.retriesFull())
 	if l == nil {
 		return nil, nil
@@ -255,6 +264,9 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 		it.waited = u.passed
 	case l.ended.After(planned):
 		it.waited = waitOrder
+	}
+	if u.rate != nil {
+		u.rate.AllowN(now, 1)
 	}
 	if u.unproven {
 		u.probeAt = now.Add(probeEvery)
@@ -280,6 +292,29 @@ func (q *queues) pass(u *urlQueue, reason string, now time.Time) (*item, func(er
 	q.postponed[reason]++
 	u.passed, u.passedAt = reason, now
 	return nil, nil
+}
+
+// wake asks to be looked at again by then.
+func (q *queues) wake(at time.Time) {
+	if q.wakeAt.IsZero() || at.Before(q.wakeAt) {
+		q.wakeAt = at
+	}
+}
+
+// limit bounds the attempts at a URL by what its receivers want, 0 for nothing.
+// Of several the last one counts.
+func (q *queues) limit(url string, perSecond float64, burst int) {
+	u := q.urls[url]
+	switch {
+	case u == nil:
+	case perSecond == 0:
+		u.rate = nil
+	case u.rate == nil:
+		u.rate = rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))
+	case u.rate.Limit() != rate.Limit(perSecond) || u.rate.Burst() != max(burst, 1): // what was used up stays so
+		u.rate.SetLimit(rate.Limit(perSecond))
+		u.rate.SetBurst(max(burst, 1))
+	}
 }
 
 // prove says whether url has ever answered well. Without that it is tried
@@ -338,7 +373,7 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 	}
 	delete(q.held, it.work.Delivery.ID)
 	l.busy, l.ended = false, now
-	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 {
+	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 && !it.work.Event.Supersedes() {
 		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
 	}
 	u.adapt(a, now)
@@ -408,13 +443,28 @@ func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
 	if u.breaker.State() == gobreaker.StateOpen && before != gobreaker.StateOpen {
 		open := min(breakerOpen<<min(u.reopened, 10), breakerMost)
 		u.reopened++
+		u.shutUntil = now.Add(open)
 		if open > breakerOpen {
 			u.notBefore, u.held = now.Add(open), waitBreaker
 		}
 	}
 }
 
-// drain takes out everything that waits, to be given back.
+// holds says why nothing goes to url at now, and until when; "" when it may.
+func (q *queues) holds(url string, now time.Time) (reason string, until time.Time) {
+	u := q.urls[url]
+	switch {
+	case u == nil:
+	case now.Before(u.notBefore):
+		return u.held, u.notBefore
+	case u.breaker.State() != gobreaker.StateClosed:
+		return waitBreaker, u.shutUntil
+	}
+	return "", time.Time{}
+}
+
+// drain takes out everything that waits, to be given back. What is in flight,
+// and how each URL is doing, stays.
 func (q *queues) drain() []cloud.OutboxResult {
 	var out []cloud.OutboxResult
 	for _, u := range q.urls {
@@ -423,10 +473,12 @@ func (q *queues) drain() []cloud.OutboxResult {
 				out = append(out, cloud.OutboxResult{ID: it.work.Delivery.ID, Generation: it.work.Delivery.Generation})
 				delete(q.held, it.work.Delivery.ID)
 			}
+			l.items, l.queued = nil, false
 		}
+		u.ready, u.count, u.inRing = nil, 0, false
 	}
-	*q = queues{urls: map[string]*urlQueue{}, accounts: map[cloud.BusinessID][]*urlQueue{}, held: q.held, slots: q.slots,
-		inFlight: q.inFlight, postponed: q.postponed}
+	q.ring, q.count, q.bytes, q.firstWaiting = nil, 0, 0, 0
+	clear(q.accounts)
 	return out
 }
 
@@ -439,7 +491,7 @@ func (q *queues) forget(now time.Time) {
 				delete(u.lines, ref)
 			}
 		}
-		if len(u.lines) == 0 && u.inFlight == 0 && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && now.After(u.probeAt) && u.cap == perURL &&
+		if len(u.lines) == 0 && u.inFlight == 0 && (u.rate == nil || u.rate.TokensAt(now) >= float64(u.rate.Burst())) && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && now.After(u.probeAt) && u.cap == perURL &&
 			u.breaker.Counts().TotalFailures == 0 {
 			delete(q.urls, url)
 		}

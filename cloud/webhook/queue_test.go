@@ -33,7 +33,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 		waiting := map[cloud.OutboxID]bool{}
 		next := cloud.OutboxID(0)
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 20).Draw(t, "step") % 5 {
 			case 0:
 				next++
 				u := rapid.IntRange(0, 5).Draw(t, "url")
@@ -58,6 +58,15 @@ func TestQueuesAgainstRules(t *testing.T) {
 					}
 					flights = append(flights, flight{it, done})
 				}
+			case 4:
+				if rapid.IntRange(0, 9).Draw(t, "drain") > 0 {
+					continue
+				}
+				for _, r := range q.drain() {
+					require.True(t, waiting[r.ID])
+					delete(waiting, r.ID)
+				}
+				require.Empty(t, waiting, "everything that waited, and nothing in flight")
 			case 3:
 				if len(flights) == 0 {
 					continue
@@ -162,4 +171,40 @@ func TestCapAdapts(t *testing.T) {
 		u.adapt(&answer{status: 200}, now)
 	}
 	require.Equal(t, perURL, u.cap)
+}
+
+// What waits is told why: the breaker after ten failures in a row, or the time
+// that the receiver asked for. Who answers well is held up by nothing.
+func TestWhyAnAddressIsHeld(t *testing.T) {
+	t.Parallel()
+	q := newQueues(10)
+	now := time.Now()
+	held := func() (string, time.Time) { return q.holds("u", now) }
+	reason, _ := held()
+	require.Empty(t, reason, "it was never sent anything")
+	try := func(n int, a answer) {
+		require.True(t, q.push("u", work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
+		it, done := q.pop(now)
+		require.NotNil(t, it)
+		it.url.report(done, &a, now)
+		q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
+	}
+	for n := range 9 {
+		try(n+1, answer{status: 500, code: CodeStatus})
+		reason, _ = held()
+		require.Empty(t, reason)
+	}
+	try(10, answer{status: 500, code: CodeStatus})
+	reason, until := held()
+	require.Equal(t, waitBreaker, reason)
+	require.Equal(t, now.Add(breakerOpen), until)
+
+	q = newQueues(10)
+	try(20, answer{status: 503, code: CodeStatus, retryAfter: "120"})
+	reason, until = held()
+	require.Equal(t, waitAfter, reason)
+	require.Equal(t, now.Add(2*time.Minute), until)
+	now = until.Add(time.Second)
+	reason, _ = held()
+	require.Empty(t, reason)
 }

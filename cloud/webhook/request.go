@@ -51,7 +51,7 @@ type message struct {
 //	ce-…                           in binary mode
 //	the signatures of the channel
 //	webhook-…                      of Standard Webhooks
-//	X-Webhook-Test, -Replay        when they apply
+//	X-Webhook-Test, -Replay, -Sequence when they apply
 //
 // The format is applied first: every signature is of the bytes that go out.
 func (m message) build() (r request, err error) {
@@ -104,6 +104,9 @@ func (m message) build() (r request, err error) {
 	}
 	if m.work.Delivery.ReplayOf != 0 {
 		h.add("X-Webhook-Replay", "1")
+	}
+	if n := m.work.Delivery.Sequence; n > 0 {
+		h.add("X-Webhook-Sequence", strconv.FormatInt(n, 10))
 	}
 	h.b.WriteString("\r\n")
 	if h.bad {

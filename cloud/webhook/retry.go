@@ -36,6 +36,7 @@ const (
 	ReasonPaused      = "paused"
 	ReasonOutOfTries  = "attempts_used_up"
 	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
+	ReasonSuperseded  = "superseded"   // of events about a state something newer is sent
 	ReasonAborted     = "aborted"      // the receiver asked for no more attempts
 )
 

@@ -50,12 +50,14 @@ type Store interface {
 	OwnFresh(on bool)
 	DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error)
 	ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error)
+	// Superseded reports whether something newer is told in place of a delivery.
+	Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error)
 	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
 	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
 	RenewOutbox(ctx context.Context) error
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
 	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
-	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status string, now time.Time) error
+	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error
 	Health
 	Keeping
 }
@@ -86,7 +88,8 @@ type Config struct {
 const (
 	defaultSlots = 256
 	pollEvery    = time.Second
-	renewEvery   = 5 * time.Second // a sixth of the store's lease
+	renewEvery   = 5 * time.Second  // a sixth of the store's lease
+	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
 	countEvery   = 5 * time.Second
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
@@ -113,9 +116,12 @@ type Dispatcher struct {
 	overflow  []cloud.OutboxResult // leases to give back
 	endpoints map[cloud.EndpointID]knownEndpoint
 	workers   sync.WaitGroup
-	more      bool // the store has more that is due
+	more      bool      // the store has more that is due
+	renewed   time.Time // when leases were known to be ours
+	alarmAt   time.Time // when the loop is woken; past: not planned
 	tallies   map[cloud.EndpointID]*cloud.EndpointTally
 	told      map[cloud.EndpointID]time.Time // when owners heard last of what is given up
+	blocked   map[cloud.BusinessID]blockedCount
 }
 
 type knownEndpoint struct {
@@ -167,7 +173,7 @@ func New(cfg Config) *Dispatcher {
 			names: names{resolver: cfg.Resolver, known: map[string]resolved{}}},
 		wake: make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
-		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{},
+		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{}, blocked: map[cloud.BusinessID]blockedCount{},
 	}
 }
 
@@ -204,8 +210,9 @@ func (d *Dispatcher) fresh(e cloud.OutboxEvent, del cloud.OutboxDelivery) {
 	if !d.running || del.State != cloud.OutboxPending || del.NextAt.After(del.CreatedAt) {
 		return
 	}
-	if del.LeaseOwner == "" {
-		return // written before this sender owned what is new: it is due for anyone
+	if del.LeaseOwner == "" { // it is to be numbered, or was written before this sender owned what is new
+		d.more = true
+		return
 	}
 	if d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
 		d.overflow = append(d.overflow, cloud.OutboxResult{ID: del.ID, Generation: 1})
@@ -229,7 +236,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	d.running = true
+	d.running, d.renewed = true, time.Now()
 	d.mu.Unlock()
 	d.cfg.Store.OwnFresh(true)
 	stored := make(chan struct{})
@@ -288,15 +295,44 @@ func (d *Dispatcher) loop(ctx context.Context) {
 			d.poll(ctx)
 			d.client.sweep(false)
 		case <-renew.C:
-			if err := d.cfg.Store.RenewOutbox(ctx); err != nil && ctx.Err() == nil {
-				d.log.Warn("renewing webhook leases failed", "error", err)
-			}
+			d.renew(ctx)
 		case <-count.C:
 			d.noteHealth()
 			d.gauge(ctx)
 		}
 	}
 }
+
+// renew keeps the leases of what waits in memory.
+func (d *Dispatcher) renew(ctx context.Context) {
+	begun := time.Now()
+	err := d.cfg.Store.RenewOutbox(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("renewing webhook leases failed", "error", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.yield(begun)
+	if err == nil {
+		d.renewed = begun
+	}
+}
+
+// yield gives up what waits in memory when its leases may have passed to another
+// node: this process stood still, or the database could not be reached. Called
+// with mu held.
+func (d *Dispatcher) yield(now time.Time) {
+	if !d.doubtful(now) || d.queues.count == 0 {
+		return
+	}
+	lost := d.queues.drain()
+	d.overflow = append(d.overflow, lost...)
+	d.log.Warn("webhooks are given up to whoever holds them: leases were not renewed in time", "count", len(lost))
+	d.nudge()
+}
+
+// doubtful reports whether leases may have ended. Called with mu held.
+func (d *Dispatcher) doubtful(now time.Time) bool { return now.Sub(d.renewed) >= leaseSure }
 
 // hungry reports whether the store has more and there is room again.
 func (d *Dispatcher) hungry() bool {
@@ -344,6 +380,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 			rest = append(rest, lease)
 		}
 		d.queues.prove(url, ep.proven)
+		d.queues.limit(url, ep.Rate, ep.Burst)
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
@@ -359,6 +396,7 @@ func (d *Dispatcher) startWorkers() {
 		return
 	}
 	now := time.Now()
+	d.yield(now)
 	for {
 		it, done := d.queues.pop(now)
 		if it == nil {
@@ -366,10 +404,23 @@ func (d *Dispatcher) startWorkers() {
 		}
 		d.workers.Go(func() { d.work(it, done) })
 	}
+	d.alarm(now)
 	for reason, n := range d.queues.postponed {
 		d.metrics.postponed.WithLabelValues(reason).Add(float64(n))
 		delete(d.queues.postponed, reason)
 	}
+}
+
+// alarm wakes the loop when something may go that was passed over. Called with
+// mu held.
+func (d *Dispatcher) alarm(now time.Time) {
+	at := d.queues.wakeAt
+	d.queues.wakeAt = time.Time{}
+	if at.IsZero() || d.alarmAt.After(now) && !at.Before(d.alarmAt) {
+		return
+	}
+	d.alarmAt = at
+	time.AfterFunc(at.Sub(now), d.nudge)
 }
 
 // work sends one delivery after another while there are any.
@@ -385,7 +436,9 @@ func (d *Dispatcher) work(it *item, done func(error)) {
 		d.queues.done(it, v, &a, now)
 		it, done = nil, nil
 		if d.running {
+			d.yield(now)
 			it, done = d.queues.pop(now)
+			d.alarm(now)
 		}
 		if d.more && d.queues.count < claimBatch/2 {
 			d.nudge()
@@ -398,10 +451,15 @@ func (d *Dispatcher) work(it *item, done func(error)) {
 func (d *Dispatcher) poll(ctx context.Context) {
 	now := time.Now()
 	d.mu.Lock()
+	doubtful := d.doubtful(now)
 	d.more = false
 	d.queues.forget(now)
 	d.startWorkers()
 	d.mu.Unlock()
+	if doubtful { // nothing is taken up that could not be kept
+		d.renew(ctx)
+		return
+	}
 	due, err := d.cfg.Store.DueEndpoints(ctx, now)
 	if err == nil {
 		rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
@@ -545,21 +603,24 @@ func (d *Dispatcher) storeBatch(batch []result) {
 
 // flag keeps the receiver's status in line with what it said last.
 func (d *Dispatcher) flag(ctx context.Context, r *result) {
-	status := ""
+	status, reason := "", ""
 	switch {
 	case r.gone:
 		status = "gone"
 	case r.pause:
-		status = "paused"
+		status, reason = "paused", cloud.PausedByItsWord
 	case r.healthy:
 		status = "healthy"
 	}
 	if status != "" {
-		if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, time.Now()); err != nil {
+		if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, reason, time.Now()); err != nil {
 			d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
 			return
 		}
 		d.refresh(r.endpoint)
+	}
+	if r.Reason == CodeBlocked {
+		d.noteBlocked(r.business)
 	}
 	if r.gone || r.State == cloud.OutboxDead || r.Reason == CodeBlocked {
 		d.tellGivenUp(ctx, r)

@@ -42,6 +42,7 @@ type desk struct {
 	business int64
 	client   fasthttp.Client
 	next     int64 // id of the next row that is written beside the cloud
+	server   *server.Server
 }
 
 func newDesk(b *testing.B, database string) *desk {
@@ -57,7 +58,7 @@ func newDesk(b *testing.B, database string) *desk {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Run(ctx, server.Listeners{HTTP: ln}) })
 	b.Cleanup(func() { stop(); wg.Wait() })
-	d := &desk{b: b, postgres: database != "", url: "http://" + ln.Addr().String(), token: box.Admin.Token, next: 5_000_000}
+	d := &desk{b: b, postgres: database != "", url: "http://" + ln.Addr().String(), token: box.Admin.Token, next: 5_000_000, server: s}
 	driver, dsn := "sqlite", "file:"+filepath.Join(dir, "postern.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(20000)&_pragma=cache_size(-65536)"
 	if d.postgres {
 		driver, dsn = "pgx", strings.Replace(database, "pool_max_conns=6&", "", 1) // a setting of the cloud's pool
@@ -83,12 +84,15 @@ func (d *desk) exec(query string, args ...any) {
 }
 
 // call is one call over HTTP, which must succeed.
-func (d *desk) call(method, path, body string) []byte {
+func (d *desk) call(method, path, body string) []byte { return d.as(d.token, method, path, body) }
+
+// as is call by somebody else.
+func (d *desk) as(token, method, path, body string) []byte {
 	var q fasthttp.Request
 	var a fasthttp.Response
 	q.Header.SetMethod(method)
 	q.SetRequestURI(d.url + path)
-	q.Header.Set("Authorization", "Bearer "+d.token)
+	q.Header.Set("Authorization", "Bearer "+token)
 	if body != "" {
 		q.Header.SetContentType("application/json")
 		q.SetBodyString(body)

@@ -73,6 +73,15 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"otlp_endpoint", []string{"-otlp-endpoint", "collector:4318"}},
 		{"otlp_endpoint", []string{"-otlp-endpoint", "http://me:hunter2@collector:4318"}},
 		{"webhook.allow_ports", []string{"-webhook-allow-port", "0"}},
+		{"webhook.deny_hosts", []string{"-config", file(t, `webhook: {deny_hosts: ["https://a.example"]}`)}},
+		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 8d}")}},
+		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 169h}")}},
+		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
+		{"push.secret_file", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+key+"}")}},
+		{"push.url", []string{"-config", file(t, "push: {url: 'push.example', secret_file: "+key+"}")}},
+		{"fewer than 24 bytes", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+file(t, "short")+"}")}},
+		{"mqtt.app_url", []string{"-config", file(t, "mqtt: {app_url: 'tms.example:8883'}")}},
+		{"mqtt.app_websocket_url", []string{"-config", file(t, "mqtt: {app_websocket_url: 'https://tms.example/mqtt'}")}},
 		{"log_level", []string{"-log-level", "loud"}},
 		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},
 		{"chmod 600", []string{"-database-file", key}},
@@ -142,6 +151,36 @@ func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
 		_ = s.check() // the certificate is not there
 		require.Equal(t, c.want, s.MQTT.Brokers)
 	}
+}
+
+func TestAppsAreToldWhereTheBrokerIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		change  func(*settings)
+		url, ws string
+	}{
+		{func(*settings) {}, "tcp://127.0.0.1:1883", ""},
+		{func(s *settings) { s.MQTT.WSListen = "127.0.0.1:8083" }, "tcp://127.0.0.1:1883", "ws://127.0.0.1:8083/mqtt"},
+		{func(s *settings) { s.MQTT.Brokers = []string{"wss://x/mqtt", "ssl://x:1"} }, "ssl://x:1", "wss://x/mqtt"},
+		{func(s *settings) { s.MQTT.AppURL, s.MQTT.AppWSURL = "ssl://y:2", "wss://y/mqtt" }, "ssl://y:2", "wss://y/mqtt"},
+		{func(s *settings) { s.BaseURL, s.MQTT.WSSListen = "https://tms.example", ":8084" }, "tcp://127.0.0.1:1883", "wss://tms.example:8084/mqtt"},
+	} {
+		s := defaults()
+		c.change(&s)
+		_ = s.check() // the certificate is not there
+		require.Equal(t, []string{c.url, c.ws}, []string{s.MQTT.AppURL, s.MQTT.AppWSURL})
+	}
+}
+
+func TestTheSecretOfPushesIsReadAndNeverShown(t *testing.T) {
+	t.Parallel()
+	secret := "hunter2-hunter2-hunter2-hunter2"
+	s, err := load(options{Config: file(t, "push: {url: 'https://push.example/', secret_file: "+file(t, secret+"\n")+"}")})
+	require.NoError(t, err)
+	require.Equal(t, secret, s.server(slog.New(slog.DiscardHandler)).PushSecret)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
 }
 
 func TestDemoData(t *testing.T) {

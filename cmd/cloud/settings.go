@@ -12,9 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
@@ -28,6 +31,8 @@ type settings struct {
 		WSListen  string   `yaml:"ws_listen" json:"ws_listen"`
 		WSSListen string   `yaml:"wss_listen" json:"wss_listen"`
 		Brokers   []string `yaml:"brokers" json:"brokers"` // that enrolling devices are told
+		AppURL    string   `yaml:"app_url" json:"app_url"` // that people's apps are told
+		AppWSURL  string   `yaml:"app_websocket_url" json:"app_websocket_url"`
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
 	TLS struct {
@@ -44,17 +49,29 @@ type settings struct {
 		AllowNetworks []string `yaml:"allow_networks" json:"allow_networks"`
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
 		HTTP          bool     `yaml:"http" json:"http"`
+		DenyHosts     []string `yaml:"deny_hosts" json:"deny_hosts"`
+		SecretOverlap string   `yaml:"secret_overlap" json:"secret_overlap"`
 	} `yaml:"webhook" json:"webhook"`
+	Push struct {
+		URL        string `yaml:"url" json:"url"`
+		SecretFile string `yaml:"secret_file" json:"secret_file"`
+	} `yaml:"push" json:"push"`
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
 
-	networks []netip.Prefix
+	networks   []netip.Prefix
+	overlap    time.Duration
+	pushSecret string
 }
+
+// maxOverlap is how long two secrets may be good at once.
+const maxOverlap = 7 * 24 * time.Hour
 
 // defaults are the settings of a node that was told nothing.
 func defaults() settings {
 	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
+	s.Webhook.SecretOverlap = receiver.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	return s
 }
@@ -148,6 +165,8 @@ func (s *settings) check() error {
 		}
 	}
 	s.checkBrokers(bad)
+	s.checkApps(bad)
+	s.checkPush(bad)
 	s.networks = nil
 	for _, n := range s.Webhook.AllowNetworks {
 		p, err := netip.ParsePrefix(n)
@@ -159,6 +178,16 @@ func (s *settings) check() error {
 	}
 	if slices.Contains(s.Webhook.AllowPorts, 0) {
 		bad("webhook.allow_ports: 0 is no port")
+	}
+	for i, name := range s.Webhook.DenyHosts {
+		if name = strings.ToLower(strings.Trim(strings.TrimPrefix(name, "*"), ".")); name == "" || strings.ContainsAny(name, ":/ ") {
+			bad("webhook.deny_hosts %q: use a name such as intranet.example", s.Webhook.DenyHosts[i])
+		}
+		s.Webhook.DenyHosts[i] = name
+	}
+	var err error
+	if s.overlap, err = time.ParseDuration(s.Webhook.SecretOverlap); err != nil || s.overlap < 0 || s.overlap > maxOverlap {
+		bad("webhook.secret_overlap %q: use 0s to 168h", s.Webhook.SecretOverlap)
 	}
 	return errors.Join(errs...)
 }
@@ -207,6 +236,65 @@ func (s *settings) checkBrokers(bad func(string, ...any)) {
 	}
 }
 
+// checkApps fills in the addresses that people's apps are told: those of the
+// brokers, or of the listeners.
+func (s *settings) checkApps(bad func(string, ...any)) {
+	tcp, ws := []string{"tcp", "mqtt", "ssl", "tls", "mqtts"}, []string{"ws", "wss"}
+	if s.MQTT.AppURL != "" && !isURL(s.MQTT.AppURL, tcp...) {
+		bad("mqtt.app_url %q: use an address such as ssl://tms.example:8883", s.MQTT.AppURL)
+	}
+	if s.MQTT.AppWSURL != "" && !isURL(s.MQTT.AppWSURL, ws...) {
+		bad("mqtt.app_websocket_url %q: use an address such as wss://tms.example/mqtt", s.MQTT.AppWSURL)
+	}
+	first := func(schemes []string) string {
+		for _, b := range s.MQTT.Brokers {
+			if isURL(b, schemes...) {
+				return b
+			}
+		}
+		return ""
+	}
+	s.MQTT.AppURL = cmp.Or(s.MQTT.AppURL, first(tcp))
+	base, err := url.Parse(s.BaseURL)
+	_, port, _ := net.SplitHostPort(s.MQTT.WSSListen)
+	switch s.MQTT.AppWSURL = cmp.Or(s.MQTT.AppWSURL, first(ws)); {
+	case s.MQTT.AppWSURL != "":
+	case port != "" && err == nil && base.Hostname() != "":
+		s.MQTT.AppWSURL = "wss://" + net.JoinHostPort(base.Hostname(), port) + "/mqtt"
+	case s.MQTT.WSListen != "" && loopback(s.MQTT.WSListen):
+		s.MQTT.AppWSURL = "ws://" + s.MQTT.WSListen + "/mqtt"
+	}
+}
+
+// checkPush reads the secret that pushes are signed with.
+func (s *settings) checkPush(bad func(string, ...any)) {
+	switch {
+	case s.Push.URL == "" && s.Push.SecretFile == "":
+		return
+	case s.Push.URL == "" || s.Push.SecretFile == "":
+		bad("push: set both url and secret_file, or neither")
+		return
+	case !isURL(s.Push.URL, "https", "http"):
+		bad("push.url: use the provider's address, such as https://push.example/send")
+		return
+	}
+	if err := cli.CheckSecret(s.Push.SecretFile); err != nil {
+		bad("push.secret_file: %w", err)
+		return
+	}
+	raw, err := os.ReadFile(s.Push.SecretFile)
+	if err != nil {
+		bad("push.secret_file: %w", err)
+		return
+	}
+	s.pushSecret = strings.TrimSpace(string(raw))
+	if key, err := signature.StandardKey(s.pushSecret); err != nil {
+		bad("push.secret_file: %w", err)
+	} else if len(key) < 24 {
+		bad("push.secret_file: the secret has fewer than 24 bytes")
+	}
+}
+
 func isURL(s string, schemes ...string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && slices.Contains(schemes, u.Scheme)
@@ -220,8 +308,9 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, Version: cli.Version(),
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
+	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(),
+		PushURL: s.Push.URL, PushSecret: s.pushSecret,
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.

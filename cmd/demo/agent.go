@@ -38,11 +38,16 @@ func (s *stage) tool(ctx context.Context, name string, arguments map[string]any,
 	return body, err
 }
 
+// someOrder is what an order is made of.
+func someOrder() map[string]any {
+	return map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 2.5}}, "recipient": map[string]any{"name": "Ada Moreau", "phone": "+14165550123",
+		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}}
+}
+
 // askAPerson is an agent that makes an order, finds it again, looks at what
 // holding it would change, and leaves the decision to a person.
 func (s *stage) askAPerson(ctx context.Context) error {
-	made, err := s.tool(ctx, "create_order", map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 2.5}}, "recipient": map[string]any{"name": "Ada Moreau", "phone": "+14165550123",
-		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}})
+	made, err := s.tool(ctx, "create_order", someOrder())
 	if err != nil {
 		return err
 	}

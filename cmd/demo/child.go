@@ -36,10 +36,11 @@ type childConfig struct {
 	Log  string
 
 	// cloud
-	HTTP, MQTT  string
-	WebhookPort uint16
-	Session     time.Duration
-	Waits       []time.Duration
+	HTTP, MQTT   string
+	WebSocket    string
+	WebhookPorts []uint16
+	Session      time.Duration
+	Waits        []time.Duration
 
 	// edge
 	Secrets string
@@ -49,8 +50,8 @@ type childConfig struct {
 
 // cloudConfig is the cloud of the demo: receivers on this machine are allowed.
 func (c childConfig) cloudConfig() server.Config {
-	return server.Config{Dir: c.Dir, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
-		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: []uint16{c.WebhookPort}, WebhookHTTP: true,
+	return server.Config{Dir: c.Dir, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, AppURL: "tcp://" + c.MQTT, AppWebSocketURL: "ws://" + c.WebSocket + "/mqtt", BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
+		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: c.WebhookPorts, WebhookHTTP: true,
 		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
 }
 
@@ -115,7 +116,11 @@ func runCloud(ctx context.Context, c childConfig, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, mqtt.Close(), s.Store.Close())
 	}
-	return s.Run(ctx, server.Listeners{MQTT: mqtt, HTTP: http})
+	ws, err := listen(ctx, c.WebSocket)
+	if err != nil {
+		return errors.Join(err, mqtt.Close(), http.Close(), s.Store.Close())
+	}
+	return s.Run(ctx, server.Listeners{MQTT: mqtt, HTTP: http, WebSocket: ws})
 }
 
 // listen takes an address that a killed process may still be letting go of.

@@ -21,6 +21,9 @@ type parcel struct {
 // day is one scripted day.
 func (s *stage) day(ctx context.Context) error {
 	front, yard, desk := s.cabinets[0], s.cabinets[1], s.cabinets[2]
+	if err := s.shop.day(ctx); err != nil {
+		return fmt.Errorf("the shop's day: %w", err)
+	}
 	for _, act := range []struct {
 		title string
 		play  func(context.Context) error
@@ -29,6 +32,7 @@ func (s *stage) day(ctx context.Context) error {
 			return errors.Join(s.whole(ctx, front, "M"), s.whole(ctx, yard, "S"), s.whole(ctx, desk, "M"))
 		}},
 		{"An agent makes an order, and asks a person before it stops it", s.askAPerson},
+		{"A driver is on the way, and the recipient asks", s.onTheWay},
 		{"The cable is cut while a courier stands at an open door; the parcel is collected before it is mended", func(ctx context.Context) error { return s.cutDuringDeposit(ctx, front) }},
 		{"A courier and a recipient use a cabinet that has had no network all along", func(ctx context.Context) error { return s.offlineAllTheWay(ctx, yard) }},
 		{"A door is left open", func(ctx context.Context) error { return s.leftOpen(ctx, desk) }},
@@ -52,6 +56,10 @@ func (s *stage) day(ctx context.Context) error {
 	if err := s.tidy(ctx); err != nil {
 		return fmt.Errorf("tidy up: %w", err)
 	}
+	if err := s.shop.told(ctx); err != nil {
+		return err
+	}
+	s.say("shop", "was told of the rest; what it refused, and the test that nobody took, wait at http://%s/console/webhooks to be sent again", s.http)
 	return s.rest(ctx)
 }
 

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +20,68 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// follower keeps the story, and does in it what a person would do with a second
+// terminal: runs the command that listens to the chat.
+type follower struct {
+	t *testing.T
+
+	mu    sync.Mutex
+	story bytes.Buffer
+	cmd   *exec.Cmd
+	out   bytes.Buffer
+}
+
+func (f *follower) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, command, ok := strings.Cut(strings.TrimSpace(string(p)), "in a second terminal: "); ok && f.cmd == nil {
+		args := strings.Fields(command)
+		if program, err := exec.LookPath(args[0]); err == nil {
+			f.cmd = exec.CommandContext(f.t.Context(), program, args[1:]...)
+			f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.out
+			if err := f.cmd.Start(); err != nil {
+				f.t.Error(err)
+				f.cmd = nil
+			}
+		}
+	}
+	return f.story.Write(p)
+}
+
+func (f *follower) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.story.String()
+}
+
+// heard ends the command, which has printed what was said; the cloud was killed
+// meanwhile, so perhaps some of it twice.
+func (f *follower) heard(said int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cmd == nil {
+		f.t.Log("mosquitto_sub is missing (Debian's mosquitto-clients): nobody listened to the chat")
+		return
+	}
+	_ = f.cmd.Process.Kill()
+	_ = f.cmd.Wait() // killed
+	ids := map[int64]bool{}
+	for line := range strings.Lines(f.out.String()) {
+		var event struct {
+			Type string `json:"type"`
+			Data struct {
+				Message struct {
+					ID int64 `json:"message_id"`
+				} `json:"message"`
+			} `json:"data"`
+		}
+		if json.Unmarshal([]byte(line), &event) == nil && event.Type == "message.created" {
+			ids[event.Data.Message.ID] = true
+		}
+	}
+	require.Len(f.t, ids, said, "%s", f.out.String())
+}
+
 // A whole day in real time, with killed processes and cut cables: about two
 // minutes, most of them waiting.
 func TestOneDayAgrees(t *testing.T) {
@@ -24,18 +89,33 @@ func TestOneDayAgrees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a day takes two minutes; it is left out of -short runs")
 	}
-	var out, errs bytes.Buffer
-	err := run(t.Context(), []string{"-once", "-json", "-seed", "7", "-listen", "127.0.0.1:0", "-dir", t.TempDir()}, &out, &errs)
-	require.NoError(t, err, "%s%s", out.String(), errs.String())
+	var out bytes.Buffer
+	story := &follower{t: t}
+	err := play(t.Context(), flags{Once: true, JSON: true, Seed: 7, Listen: "127.0.0.1:0", Dir: t.TempDir()}, story, &out)
+	require.NoError(t, err, "%s%s", story.String(), out.String())
 	var got tally
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	require.True(t, got.agrees(), "%+v", got)
 	require.GreaterOrEqual(t, got.Settled, 9)
+	require.GreaterOrEqual(t, got.ShopVerified, 5, "orders that waited for the shop to recover")
+	require.Equal(t, 1, got.ShopGivenUp, "as the shop asked")
+	require.Equal(t, 1, got.DeadLetters, "the partner's test")
+	require.Regexp(t, `Webhooks  http://127\.0\.0\.1:[0-9]+/console/webhooks`, story.String())
+	require.Regexp(t, `shop       answers 500, then hangs: .*/console/webhooks\n`, story.String())
+	require.Contains(t, story.String(), "shop       is well again")
+	require.Contains(t, story.String(), "verified by the Standard Webhooks library")
+	require.Regexp(t, `Messages  http://127\.0\.0\.1:[0-9]+/console/chats`, story.String())
+	require.Regexp(t, `talk along at http://127\.0\.0\.1:[0-9]+/console/chats/[0-9]+ or, as the recipient, http://127\.0\.0\.1:[0-9]+/track/[A-Z0-9]+#chat`, story.String())
+	require.Regexp(t, `recipient  “Hello, when will you be here\?”`, story.String())
+	require.Regexp(t, `driver     “In about ten minutes`, story.String())
+	require.GreaterOrEqual(t, got.ChatStored, 10, "they go on while the day does")
+	story.heard(got.ChatStored)
+	require.Regexp(t, `wait at http://127\.0\.0\.1:[0-9]+/console/webhooks to be sent again`, story.String())
 }
 
 func TestCountsThatDoNotAgreeAreNoticed(t *testing.T) {
 	t.Parallel()
-	good := tally{Recorded: 5, Stored: 4, Gaps: 1, Settled: 1, WebhooksSent: 2, WebhooksVerified: 2}
+	good := tally{Recorded: 5, Stored: 4, Gaps: 1, Settled: 1, WebhooksSent: 2, WebhooksVerified: 2, ShopSent: 1, ShopVerified: 1, ChatSaid: 2, ChatStored: 2}
 	require.True(t, good.agrees())
 	for name, spoil := range map[string]func(*tally){
 		"a lost record":         func(t *tally) { t.Stored-- },
@@ -45,6 +125,10 @@ func TestCountsThatDoNotAgreeAreNoticed(t *testing.T) {
 		"a wrong door":          func(t *tally) { t.OpenedWrong++ },
 		"an unverified webhook": func(t *tally) { t.WebhooksVerified-- },
 		"a forged webhook":      func(t *tally) { t.WebhooksForged++ },
+		"an unverified order":   func(t *tally) { t.ShopVerified-- },
+		"a forged order":        func(t *tally) { t.ShopForged++ },
+		"a lost message":        func(t *tally) { t.ChatStored-- },
+		"a message said twice":  func(t *tally) { t.ChatStored++ },
 		"nothing happened":      func(t *tally) { *t = tally{} },
 	} {
 		bad := good

@@ -1,6 +1,7 @@
 // Command demo shows all of Postern on one machine: a cloud, two cabinets with
 // boards of different makers, a kiosk, a webhook receiver that verifies
-// signatures, and a day that goes wrong in every way it can: cut cables, a door
+// signatures, a shop system that fails and recovers, a driver and a recipient who
+// talk about an order, and a day that goes wrong in every way it can: cut cables, a door
 // left open, a jammed lock, a killed agent, a killed cloud.
 //
 // Cloud and agents are processes of their own, so that killing one is real. The
@@ -62,14 +63,15 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 	if f.Version {
 		return cli.PrintVersion(out, "demo")
 	}
-	return play(ctx, f, out)
-}
-
-func play(ctx context.Context, f flags, out io.Writer) error {
 	story := out
 	if f.JSON {
 		story = io.Discard
 	}
+	return play(ctx, f, story, out)
+}
+
+// play tells the story of the days, and at the end what was counted.
+func play(ctx context.Context, f flags, story, out io.Writer) error {
 	s := newStage(f, story)
 	defer s.close()
 	if err := s.build(ctx); err != nil {

@@ -46,9 +46,11 @@ type stage struct {
 	cloudCfg childConfig
 	cabinets []*cabinet
 	receiver *receiver
+	shop     *shop
 	api      *api
 	cancel   context.CancelFunc
 	refs     int
+	talks    []*talk
 	left     []*parcel // waiting to be collected
 }
 
@@ -107,11 +109,18 @@ func (s *stage) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ws, err := free("")
+	if err != nil {
+		return err
+	}
 	if s.receiver, err = newReceiver(s); err != nil {
 		return err
 	}
-	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt,
-		WebhookPort: s.receiver.port(), Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}
+	if s.shop, err = newShop(s); err != nil {
+		return err
+	}
+	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt, WebSocket: ws,
+		WebhookPorts: []uint16{s.receiver.port(), s.shop.port()}, Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}
 	if err := s.furnish(ctx); err != nil {
 		return err
 	}
@@ -125,14 +134,20 @@ func (s *stage) build(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.awaits(ctx, "the cloud and all cabinets", 45*time.Second, func() bool {
+	if err := s.awaits(ctx, "the cloud and all cabinets", 45*time.Second, func() bool {
 		for _, c := range s.cabinets {
 			if !c.ready(ctx) {
 				return false
 			}
 		}
 		return true
-	})
+	}); err != nil {
+		return err
+	}
+	if err := s.letTalk(ctx); err != nil {
+		return err
+	}
+	return s.shop.open(ctx)
 }
 
 func (s *stage) folder() (err error) {
@@ -166,6 +181,8 @@ func (s *stage) furnish(ctx context.Context) error {
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
+	cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: "TEST-04", Name: "Test cabinet", Type: "smart_locker", Test: true, Address: "124 Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3449,
+		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M", Display: 1}}})
 	s.box, err = cloud.Sandbox(ctx, cfg)
 	s.receiver.secret(s.box.Provider.WebhookSecret)
 	if err = errors.Join(err, cloud.Broker.Close(), cloud.Store.Close()); err != nil {
@@ -260,8 +277,10 @@ Postern is up.
 
   Console   http://%s/console    (log in as %s, password %s)
   API       http://%s/api/v1     (provider token in %s)
+  Webhooks  http://%s/console/webhooks    (who is told of what, what failed and why; press "Send again" there)
+  Messages  http://%s/console/chats    (what drivers, recipients and staff say about orders, live)
   Agents    http://%s/mcp        (tools; what they may not decide waits at /mcp-approvals)
-`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials(), s.http)
+`, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials(), s.http, s.http, s.http)
 	for _, c := range s.cabinets {
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}
@@ -295,6 +314,9 @@ func (s *stage) close() {
 	}
 	if s.receiver != nil {
 		s.receiver.close()
+	}
+	if s.shop != nil {
+		s.shop.close()
 	}
 	if s.own {
 		_ = os.RemoveAll(s.dir)

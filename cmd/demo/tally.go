@@ -28,12 +28,21 @@ type tally struct {
 	WebhooksSent     int `json:"webhooks_sent"`     // the cloud says
 	WebhooksVerified int `json:"webhooks_verified"` // the receiver says
 	WebhooksForged   int `json:"webhooks_forged"`
+	ShopSent         int `json:"shop_sent"`     // distinct orders, the cloud says
+	ShopVerified     int `json:"shop_verified"` // the shop says
+	ShopForged       int `json:"shop_forged"`
+	ShopGivenUp      int `json:"shop_given_up"` // as the shop asked
+	DeadLetters      int `json:"dead_letters"`  // of the partner's tests
+	ChatSaid         int `json:"chat_said"`     // messages, by the driver and recipient
+	ChatStored       int `json:"chat_stored"`   // the cloud says
 	Lost             int `json:"lost"`
 }
 
 func (t tally) agrees() bool {
 	return t.Lost == 0 && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
-		t.WebhooksSent == t.WebhooksVerified && t.WebhooksForged == 0 && t.Settled > 0 && t.WebhooksSent > 0
+		t.WebhooksSent == t.WebhooksVerified && t.WebhooksForged == 0 && t.Settled > 0 && t.WebhooksSent > 0 &&
+		t.ShopSent == t.ShopVerified && t.ShopForged == 0 && t.ShopSent > 0 &&
+		t.ChatSaid == t.ChatStored && t.ChatSaid > 0
 }
 
 func (t tally) print(out io.Writer) {
@@ -42,12 +51,19 @@ func (t tally) print(out io.Writer) {
   deposits     %d settled, %d twice, %d with the door open
   locks        %d fired for no opening
   webhooks     %d sent, %d received and verified, %d forged
-`, t.Recorded, t.Stored, t.Gaps, t.Lost, t.Settled, t.SettledTwice, t.SettledOpen, t.OpenedWrong, t.WebhooksSent, t.WebhooksVerified, t.WebhooksForged)
+  shop         %d sent, %d received and verified by the Standard Webhooks library, %d forged; %d given up, and %d dead letters, as /console/webhooks shows
+  messages     %d said by driver and recipient, %d stored
+`, t.Recorded, t.Stored, t.Gaps, t.Lost, t.Settled, t.SettledTwice, t.SettledOpen, t.OpenedWrong, t.WebhooksSent, t.WebhooksVerified, t.WebhooksForged,
+		t.ShopSent, t.ShopVerified, t.ShopForged, t.ShopGivenUp, t.DeadLetters, t.ChatSaid, t.ChatStored)
 }
 
 // compare stops everything in order and counts on all sides.
 func (s *stage) compare(ctx context.Context) (tally, error) {
 	var t tally
+	var err error
+	if t.ChatSaid, t.ChatStored, err = s.hush(ctx); err != nil {
+		return t, err
+	}
 	for _, c := range s.cabinets {
 		c.proc.end(syscall.SIGTERM)
 	}
@@ -86,7 +102,13 @@ func (s *stage) compare(ctx context.Context) (tally, error) {
 		return t, err
 	}
 	for _, r := range rows {
-		if r.Delivery.State == cloud.OutboxSuccess {
+		switch {
+		case r.Delivery.State == cloud.OutboxDead:
+			t.DeadLetters++
+			continue
+		case r.Event.Test:
+			continue
+		case r.Delivery.State == cloud.OutboxSuccess:
 			t.WebhooksSent++
 		}
 		if !s.receiver.has(r.Delivery.WebhookID) {
@@ -94,7 +116,42 @@ func (s *stage) compare(ctx context.Context) (tally, error) {
 		}
 	}
 	t.WebhooksVerified, t.WebhooksForged = s.receiver.verified(), s.receiver.forged()
-	return t, nil
+	t.ShopVerified, t.ShopForged = s.shop.verified(), s.shop.forged()
+	return t, s.shopLog(ctx, cl, &t)
+}
+
+// shopLog counts what the cloud says of the shop: orders that arrived, by
+// whatever delivery, and those that did not.
+func (s *stage) shopLog(ctx context.Context, cl *server.Server, t *tally) error {
+	sent, lost := map[string]bool{}, map[string]bool{}
+	f := cloud.BusinessLog{BusinessID: s.box.ProviderCaller.Provider.BusinessID, Event: "order.created", Limit: 200}
+	for {
+		rows, err := cl.Store.ListBusinessOutbox(ctx, f)
+		if err != nil {
+			return fmt.Errorf("read the business's log: %w", err)
+		}
+		for _, r := range rows {
+			id := r.Delivery.WebhookID
+			switch {
+			case r.Event.Test:
+			case r.Delivery.State == cloud.OutboxSuccess:
+				sent[id] = true
+			default:
+				lost[id] = true
+			}
+			f.Before = cloud.OutboxMark{At: r.Delivery.CreatedAt, ID: r.Delivery.ID}
+		}
+		if len(rows) < f.Limit {
+			break
+		}
+	}
+	t.ShopSent = len(sent)
+	for id := range lost {
+		if !sent[id] {
+			t.ShopGivenUp++
+		}
+	}
+	return nil
 }
 
 // recorded counts what a cabinet's store ever held. The demo damages no store,
@@ -168,6 +225,7 @@ func (s *stage) webhooks(ctx context.Context) (sent, waiting int, err error) {
 		var out struct {
 			Deliveries []struct {
 				Status string `json:"status"`
+				Test   bool   `json:"is_test"`
 			} `json:"deliveries"`
 			NextBefore *int64 `json:"next_before"`
 		}
@@ -175,10 +233,11 @@ func (s *stage) webhooks(ctx context.Context) (sent, waiting int, err error) {
 			return 0, 0, err
 		}
 		for _, d := range out.Deliveries {
-			switch d.Status {
-			case "success":
+			switch {
+			case d.Test:
+			case d.Status == "success":
 				sent++
-			case "pending", "delivering", "retrying":
+			case d.Status == "pending", d.Status == "delivering", d.Status == "retrying":
 				waiting++
 			}
 		}

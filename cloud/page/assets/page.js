@@ -2,10 +2,13 @@
 
 const main = document.querySelector("main");
 if (main?.dataset.events) follow(main.dataset.events);
-else if (main?.dataset.refresh) refresh(Number(main.dataset.refresh) * 1000);
+else if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
+else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number(main.querySelector("[data-refresh]").dataset.refresh));
 
-// refresh reads a page again while it is looked at, and says so when it cannot.
-function refresh(every) {
+// refresh reads a part of a page again while it is looked at, and says so when it
+// cannot.
+function refresh(part, seconds) {
+  const every = seconds * 1000;
   let busy = false;
   let last = Date.now();
   const stale = () => document.querySelector(".stale");
@@ -15,8 +18,8 @@ function refresh(every) {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(10000) });
       if (!answer.ok) throw new Error(String(answer.status));
-      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
-      const here = document.querySelector("main");
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(part);
+      const here = document.querySelector(part);
       if (next && here && !here.contains(document.activeElement)) here.replaceChildren(...next.childNodes);
       else if (next && here) {
         here.querySelector("[data-made]")?.replaceWith(next.querySelector("[data-made]"));

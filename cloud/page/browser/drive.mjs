@@ -1,7 +1,8 @@
 // Drives the pages in a real browser and prints what it found as one JSON
 // object. Usage: node drive.mjs <base address> <email> <password> <chromium>
 // [folder for pictures]. The server is told to change a door by a GET to the
-// address given in CHANGE; APPROVALS are ids of approvals that wait, the second of
+// address given in CHANGE; HOOKS are ids of webhook deliveries, the first of which
+// is sent again; APPROVALS are ids of approvals that wait, the second of
 // which is approved and the first rejected.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,9 +10,10 @@ import { chromium } from "playwright-core";
 
 const [base, email, password, executablePath, pictures] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [], decided: {} };
+const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [], decided: {}, hooks: {} };
 const [long, first] = process.env.APPROVALS.split(" ").map((id) => "/mcp-approvals/" + id);
-const paths = ["/mcp-approvals", long, first, "/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
+const hooks = process.env.HOOKS.split(" ").map((id) => "/console/webhooks/" + id);
+const paths = ["/console/webhooks", ...hooks, "/mcp-approvals", long, first, "/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
@@ -90,7 +92,7 @@ for (const colorScheme of ["light", "dark"]) {
 { // a tracking page that cannot be refreshed says so, and recovers
   const { context, page } = await open({});
   await page.goto(base + "/track/SWP100200300");
-  await page.waitForFunction(() => document.querySelector("main[data-refresh]"));
+  await page.waitForFunction(() => document.querySelector("main [data-refresh]"));
   await context.setOffline(true);
   await page.waitForSelector(".stale:not([hidden])", { timeout: 5000 });
   found.stale = true;
@@ -143,6 +145,39 @@ for (const colorScheme of ["light", "dark"]) {
   await page.click("form[action='/console/logout'] button");
   await page.waitForURL(base + "/console/login");
   found.noscript.out = true;
+  await context.close();
+}
+
+{ // webhooks without script: from the console to a delivery, by a filter, and again
+  const { context, page } = await open({ javaScriptEnabled: false, viewport: { width: 360, height: 740 } });
+  await signIn(page);
+  await page.click('#webhooks a[href="/console/webhooks"]');
+  await page.selectOption("#state", "success");
+  await page.fill("#event", "order.status_change");
+  await page.click(".sieve button");
+  found.hooks.filtered = await page.locator("#log tbody tr").count();
+  await page.click("#log tbody a");
+  found.hooks.event = await page.textContent("h1");
+  await page.click("form.decide button");
+  found.hooks.again = await page.textContent(".notice.good");
+  await page.click(".notice.good a");
+  found.hooks.repeat = await page.locator(`a[href="${hooks[0]}"]`).count();
+  await context.close();
+}
+
+{ // webhooks by keyboard: what was sent opens, and the button to send it again is reached
+  const { context, page } = await open({});
+  await signIn(page);
+  await page.goto(base + hooks[0]);
+  await page.evaluate(axe);
+  await page.focus("summary");
+  await page.keyboard.press("Enter");
+  found.hooks.opened = await page.evaluate(() => document.querySelector("details").open);
+  for (const d of await page.locator("summary").all()) if (!(await d.evaluate((x) => x.parentElement.open))) await d.click();
+  await check(page, "/console/webhooks opened");
+  await picture(page, "hook_opened");
+  await page.focus("form.decide button");
+  found.hooks.reached = await page.evaluate(() => document.activeElement.type);
   await context.close();
 }
 

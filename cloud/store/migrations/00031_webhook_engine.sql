@@ -23,6 +23,11 @@ CREATE INDEX outbox_account_event ON outbox (business_id, event, created_at, id)
 CREATE INDEX outbox_account_customer ON outbox (business_id, customer_id, created_at, id) WHERE provider_id = 0 AND customer_id <> 0;
 CREATE INDEX outbox_unsent ON outbox (business_id, state, created_at, id) WHERE provider_id = 0 AND state IN ('retrying', 'failed', 'paused');
 
+-- Leases are found by their owner where there are several.
+DROP INDEX outbox_leased;
+CREATE INDEX outbox_leased ON outbox (lease_owner, id) WHERE @leased;
+CREATE INDEX outbox_interrupted ON outbox (id) WHERE reason = 'interrupted';
+
 CREATE INDEX outbox_paused ON outbox (endpoint_id, id) WHERE state = 'paused';
 -- Events outlive their first deliveries while they are sent again.
 CREATE INDEX outbox_again ON outbox (event_id) WHERE replay_of <> 0;

@@ -191,7 +191,10 @@ func replayJobs(t *testing.T, db *store.DB) {
 	for n := 1; n <= 9; n++ {
 		c.Outbox = append(c.Outbox, accountEvent(n, 42, cloud.AccountID(n%3)))
 	}
-	c.Outbox = append(c.Outbox, accountEvent(20, 43, 1), event(30, 3))
+	mock := accountEvent(5, 42, 1) // a test is tried once, and not again
+	mock.Event.EventID, mock.Deliveries[0].EventID, mock.Deliveries[0].WebhookID = "TEST-1", "TEST-1", "TEST-1"
+	mock.Deliveries[0].ID, mock.Deliveries[0].MaxAttempts = 900, 1
+	c.Outbox = append(c.Outbox, accountEvent(20, 43, 1), event(30, 3), mock)
 	job := cloud.ReplayJob{ID: "rpl_1", BusinessID: 42, Status: cloud.ReplayRunning, CreatedAt: now, PositionAt: time.UnixMilli(0),
 		Filter: cloud.ReplayFilter{From: now.Add(2 * time.Second), To: now.Add(9 * time.Second), Event: "order.status_change"}}
 	n, err := db.CountReplay(ctx, job)

@@ -80,6 +80,22 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	require.NoError(t, db.RenewOutbox(ctx))
 
 	require.NoError(t, db.RecoverOutbox(ctx))
+	counted := event(3, 7)
+	counted.Deliveries[0].Sequence = cloud.Unnumbered
+	more := event(4, 7)
+	more.Deliveries[0].Sequence = cloud.Unnumbered
+	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{counted, more, event(6, 7)}})
+	for _, want := range []int64{1, 2, 0} {
+		numbered, err := db.ClaimOutbox(ctx, 7, later.Add(time.Minute), 1)
+		require.NoError(t, err)
+		require.Equal(t, want, numbered[0].Delivery.Sequence)
+		stored, err := db.FindOutbox(ctx, numbered[0].Delivery.ID)
+		require.NoError(t, err)
+		require.Equal(t, want, stored.Delivery.Sequence)
+		lost, err = db.FinishOutbox(ctx, []cloud.OutboxResult{{ID: numbered[0].Delivery.ID, Generation: numbered[0].Delivery.Generation, State: cloud.OutboxSuccess, DeliveredAt: later}})
+		require.NoError(t, err)
+		require.Empty(t, lost)
+	}
 	third, err := db.ClaimOutbox(ctx, 3, later.Add(time.Minute), 1)
 	require.NoError(t, err)
 	require.Len(t, third, 1, "at start everything in flight is due")

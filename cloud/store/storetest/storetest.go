@@ -99,6 +99,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"CommitOrder":              commitOrder,
 		"JournalAndGaps":           journalAndGaps,
 		"AsidesAreBounded":         asidesAreBounded,
+		"Crowd":                    crowd,
 		"DeviceSeen":               deviceSeen,
 		"DeviceFaults":             deviceFaults,
 		"Epochs":                   epochs,
@@ -114,6 +115,12 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"OAuthLeftovers":           oauthLeftovers,
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
+		"Pushes":                   pushes,
+		"LiveSince":                liveSince,
+		"ManyPushes":               manyPushes,
+		"OperationsAfter":          operationsAfter,
+		"PushCollapse":             pushCollapse,
+		"PushTokens":               pushTokens,
 		"Orders":                   orders,
 		"OrderKeys":                orderKeys,
 		"Assignments":              assignments,
@@ -126,6 +133,9 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Routes":                   routes,
 		"Drivers":                  drivers,
 		"Concerns":                 concerns,
+		"LiveEvents":               live,
+		"Chats":                    chats,
+		"ChatUpkeep":               chatUpkeep,
 		"Approvals":                approvals,
 		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,
@@ -139,6 +149,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"ReplayJobs":               replayJobs,
 		"WebhookSettings":          webhookSettings,
 		"AccountLog":               accountLog,
+		"BusinessLog":              businessLog,
+		"StatesAsShown":            statesAsShown,
 		"JobRowsInView":            jobRowsInView,
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
@@ -649,7 +661,7 @@ func accounts(t *testing.T, db *store.DB) {
 	ep, err := db.FindEndpoint(t.Context(), 3)
 	require.NoError(t, err)
 	require.Equal(t, e, ep)
-	require.NoError(t, db.SetEndpointStatus(t.Context(), 3, "gone", now))
+	require.NoError(t, db.SetEndpointStatus(t.Context(), 3, "gone", "", now))
 	ep, err = db.FindEndpoint(t.Context(), 3)
 	require.NoError(t, err)
 	require.Equal(t, "gone", ep.Status)

@@ -1,0 +1,229 @@
+package cloud
+
+import (
+	"slices"
+	"time"
+)
+
+// ConversationID and ChatMessageID name what is said about orders.
+type (
+	ConversationID int64
+	ChatMessageID  int64 // unique in the deployment, growing within a conversation, below 2^53
+)
+
+// Sequences of the chat.
+const (
+	ConversationIDs   IDKind = "conversation"
+	ChatMessageIDs    IDKind = "chat_message" // only their low bits are in a message's id
+	ChatAttachmentIDs IDKind = "chat_attachment"
+)
+
+// ChatRole is as what somebody takes part in a conversation.
+type ChatRole string
+
+// Roles.
+const (
+	ChatDispatcher ChatRole = "dispatcher" // staff, and the contractor that holds the order
+	ChatDriver     ChatRole = "driver"
+	ChatCustomer   ChatRole = "customer"
+	ChatRecipient  ChatRole = "recipient" // whoever has the order's chat token; they count as one
+	ChatSystem     ChatRole = "system"    // nobody; only sends
+)
+
+// SeesStaff reports whether messages among dispatchers and driver are shown.
+func (r ChatRole) SeesStaff() bool { return r == ChatDispatcher || r == ChatDriver }
+
+// ChatParty is somebody in a conversation. Account is 0 for the recipient and
+// SystemParty for the system.
+type ChatParty struct {
+	Role    ChatRole
+	Account AccountID
+	Name    string
+}
+
+// SystemParty stands for the system where accounts are named.
+const SystemParty AccountID = -1
+
+// Conversation is what is said about one order.
+type Conversation struct {
+	ID         ConversationID
+	BusinessID BusinessID
+	OrderID    OrderID
+	// ClosedAt is when it was closed, the zero time while it is open. One whose
+	// order ended long enough ago is closed although nobody has written it yet.
+	ClosedAt   time.Time
+	ReopenedAt time.Time
+	Epoch      int // counts how often it was opened again; tokens of recipients name it
+	Members    []ChatMember
+	All        ChatTrace // of messages that everybody sees
+	Staff      ChatTrace // of all messages
+	// AutoReplied is the beginning of the closed period in which the last
+	// automatic reply was given.
+	AutoReplied time.Time
+}
+
+// ChatTrace is what of a conversation shows to those who see some of its
+// messages. The zero value: nothing.
+type ChatTrace struct {
+	Last      ChatMessageID // newest message
+	CreatedAt time.Time     // of the first one
+	UpdatedAt time.Time
+}
+
+// Trace is what shows of c to somebody.
+func (c *Conversation) Trace(staff bool) ChatTrace {
+	if staff {
+		return c.Staff
+	}
+	return c.All
+}
+
+// Member is the member of an account, nil when there is none.
+func (c *Conversation) Member(a AccountID) *ChatMember {
+	if i := slices.IndexFunc(c.Members, func(m ChatMember) bool { return m.Account == a }); i >= 0 {
+		return &c.Members[i]
+	}
+	return nil
+}
+
+// ChatMember is somebody who has taken part in a conversation or was added.
+type ChatMember struct {
+	ChatParty
+	Fetched ChatMessageID // newest message that was fetched
+	Read    ChatMessageID // newest message that was read
+	ReadAll ChatMessageID // newest of those that everybody sees and was read
+	Muted   bool          // is told by no push, and of no unread messages
+	Out     bool          // staff took them out
+	// Contractor says that a dispatcher is none of the business's own people.
+	Contractor bool
+}
+
+// ChatMessage is one message. A deleted one has no content.
+type ChatMessage struct {
+	ID             ChatMessageID
+	BusinessID     BusinessID
+	OrderID        OrderID
+	ConversationID ConversationID
+	ClientID       string // the sender's own, unique per conversation and sender; "" none
+	Sender         ChatParty
+	Staff          bool   // for dispatchers and driver only
+	Kind           string // text, image, file, location, quick_reply, system
+	Text           string
+	Attachments    []ChatAttachment
+	Place          *ChatPlace
+	ReplyTo        ChatMessageID
+	ReplyToStaff   bool // what it replies to is for dispatchers and driver only
+	CreatedAt      time.Time
+	EditedAt       time.Time
+	DeletedAt      time.Time
+}
+
+// ChatPlace is a place that somebody sends.
+type ChatPlace struct {
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+	Label     string  `json:"label"`
+}
+
+// ChatAttachment is a file that goes with a message. It is a row of its own
+// until a message has it.
+type ChatAttachment struct {
+	ID         int64
+	BusinessID BusinessID
+	OrderID    OrderID
+	By         AccountID // 0: the recipient
+	Name       string
+	Path       string
+	MIME       string
+	Size       int64 // bytes
+	Width      int   // pixels of a picture, 0 otherwise
+	Height     int
+	At         time.Time
+}
+
+// Picture reports whether the file is one.
+func (a ChatAttachment) Picture() bool { return a.Width > 0 }
+
+// ChatRead says that somebody had read up to a message. It is never changed.
+type ChatRead struct {
+	BusinessID BusinessID
+	OrderID    OrderID
+	Account    AccountID // 0: the recipient
+	UpTo       ChatMessageID
+	At         time.Time
+}
+
+// ChatPage asks for messages of a conversation. With After they are those that
+// follow it, oldest first; otherwise those before Before, or with 0 the newest,
+// newest first.
+type ChatPage struct {
+	BusinessID    BusinessID
+	OrderID       OrderID
+	Staff         bool // those among dispatchers and driver, too
+	Forward       bool
+	After, Before ChatMessageID
+	Limit         int
+}
+
+// ConversationQuery asks for a page of conversations that one account may see,
+// newest first. Zero fields do not filter.
+type ConversationQuery struct {
+	BusinessID BusinessID // required
+	Customer   AccountID  // whose orders
+	Driver     AccountID  // who drives the order
+	Contractor AccountID  // who holds its active assignment
+	Staff      bool       // messages among dispatchers and driver count, too
+	Status     string     // open, closed
+	Unread     bool       // only those with something unread
+	Reader     AccountID  // for whom it is unread
+	Allowed    bool       // only those that the reader was not taken out of
+	Keyword    string     // folded, at least three characters
+	// Ended is the time at or before which an order must have ended for its
+	// conversation to be closed.
+	Ended         time.Time
+	Offset, Limit int
+}
+
+// ChatSettings are what a business chose for its chat. The zero value is that of
+// a business that chose nothing.
+type ChatSettings struct {
+	Recipient     bool             `json:"recipient,omitempty"`      // whoever has a tracking number may chat
+	NoCustomer    bool             `json:"no_customer,omitempty"`    // owners of orders may not
+	NoDriver      bool             `json:"no_driver,omitempty"`      // drivers may not
+	CloseHours    int              `json:"close_hours,omitempty"`    // after an order's end; 0: 24
+	RetentionDays int              `json:"retention_days,omitempty"` // after a closing; 0: 365
+	QuickReplies  []ChatQuickReply `json:"quick_replies,omitempty"`
+	Hours         []ChatHours      `json:"hours,omitempty"` // empty: always
+	AutoReply     string           `json:"auto_reply,omitempty"`
+}
+
+// ChatQuickReply is a text that is sent by its id.
+type ChatQuickReply struct {
+	ID       string `json:"id"`
+	Text     string `json:"text"`
+	Audience string `json:"audience"`
+}
+
+// ChatHours is a time in which a business answers, on some days of the week.
+// One that ends before it begins ends on the next day.
+type ChatHours struct {
+	Days  []int  `json:"days"`  // 1 Monday to 7 Sunday
+	Start string `json:"start"` // HH:MM in the business's time zone
+	End   string `json:"end"`
+}
+
+// CloseAfter is how long after its order's end a conversation is open.
+func (s ChatSettings) CloseAfter() time.Duration {
+	if s.CloseHours == 0 {
+		return 24 * time.Hour
+	}
+	return time.Duration(s.CloseHours) * time.Hour
+}
+
+// Retention is how long a closed conversation is kept.
+func (s ChatSettings) Retention() time.Duration {
+	if s.RetentionDays == 0 {
+		return 365 * 24 * time.Hour
+	}
+	return time.Duration(s.RetentionDays) * 24 * time.Hour
+}

@@ -1,0 +1,131 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// fileArea is where files of the chat are kept.
+const fileArea = "chat"
+
+// fileKinds are the content types that files may have.
+var fileKinds = []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}
+
+// AttachInput is a file for a message.
+type AttachInput struct {
+	File    []byte        `body:"file" doc:"JPEG, PNG, WebP, PDF or MP4, up to 10 MB"`
+	OrderID cloud.OrderID `json:"order_id" required:"true"`
+	Name    string        `json:"name" max:"200" doc:"As people see it"`
+}
+
+// AttachOutput shows a file.
+type AttachOutput struct {
+	Result     bool       `json:"result"`
+	Attachment Attachment `json:"attachment"`
+}
+
+// Attach keeps a file that a message of the caller's about the same order may
+// have. One that no message has within a day is removed. Errors:
+// ORDER_NOT_FOUND, NOT_A_PARTICIPANT, CONVERSATION_CLOSED, PAYLOAD_TOO_LARGE,
+// VALIDATION_FAILED, RATE_LIMITED.
+func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out AttachOutput, err error) {
+	if s.cfg.Files == nil {
+		return out, cloud.E(cloud.Unavailable, codeUnavailable)
+	}
+	f := fields{}
+	f.text("name", in.Name, maxName)
+	// Nothing is written to the disk for what would be refused anyway.
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		x, err := s.sit(v, c, in.OrderID)
+		if err == nil {
+			err = x.writes()
+		}
+		if err == nil {
+			err = f.err()
+		}
+		if err == nil {
+			err = s.take("attach", x)
+		}
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(in.File), maxFile, fileKinds...)
+	a := cloud.ChatAttachment{Name: strings.TrimSpace(in.Name), Path: stored.Path, MIME: stored.MIME, Size: stored.Size}
+	switch {
+	case errors.Is(err, cloud.ErrFileSize):
+		return out, cloud.E(cloud.TooLarge, codeTooLarge)
+	case errors.Is(err, cloud.ErrFileKind):
+		f.add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+		return out, f.err()
+	case err != nil:
+		return out, err
+	}
+	if strings.HasPrefix(a.MIME, "image/") {
+		if a.Width, a.Height = size(in.File); a.Width == 0 {
+			f.add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+			return out, errors.Join(f.err(), s.cfg.Files.Delete(stored.Path))
+		}
+	}
+	if a.Name == "" {
+		a.Name = "file" + path.Ext(stored.Path)
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		x, err := s.sit(v, c, in.OrderID)
+		if err == nil {
+			err = x.writes()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if a.ID, err = v.NewID(cloud.ChatAttachmentIDs); err != nil {
+			return nil, err
+		}
+		a.BusinessID, a.OrderID, a.By, a.At = x.o.BusinessID, x.o.ID, x.me.Account, x.now
+		out = AttachOutput{Result: true, Attachment: x.attachment(a)}
+		return &cloud.Changes{ChatAttachments: []cloud.ChatAttachment{a}, Files: []cloud.KeptFile{kept(a)}}, nil
+	})
+	var refused *cloud.Error
+	if errors.As(err, &refused) { // of what may have been stored nobody knows: it is swept if it has no row
+		err = errors.Join(err, s.cfg.Files.Delete(stored.Path))
+	}
+	return out, err
+}
+
+func kept(a cloud.ChatAttachment) cloud.KeptFile {
+	return cloud.KeptFile{Path: a.Path, BusinessID: a.BusinessID, OrderID: a.OrderID, At: a.At}
+}
+
+// attach moves files into a message.
+func (x *seat) attach(in SendInput, m *cloud.ChatMessage, f fields) error {
+	pictures := true
+	for i, id := range in.AttachmentIDs {
+		a, ok, err := found(x.v.ChatAttachment(x.o.BusinessID, id))
+		if err != nil {
+			return err
+		}
+		if !ok || a.OrderID != x.o.ID || a.By != x.me.Account || slices.Contains(in.AttachmentIDs[:i], id) {
+			f.add("attachment_ids", "There is no such file that waits for a message of yours in this conversation.")
+			return nil
+		}
+		pictures = pictures && a.Picture()
+		m.Attachments = append(m.Attachments, a)
+		x.ch.DroppedChatAttachments = append(x.ch.DroppedChatAttachments, a)
+	}
+	switch {
+	case in.Kind == kindImage && !pictures:
+		f.add("attachment_ids", "A message of this kind has pictures only.")
+	case in.Kind == kindFiles && pictures:
+		m.Kind = kindImage
+	case in.Kind == kindFiles:
+		m.Kind = kindFile
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package chat
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// ListInput asks for a page of conversations. What is not given does not filter.
+type ListInput struct {
+	Status     string          `query:"status" enum:"open,closed"`
+	UnreadOnly bool            `query:"unread_only" doc:"Only those with something that the caller has not read"`
+	DriverID   cloud.AccountID `query:"driver_id" doc:"Who drives the order"`
+	Keyword    string          `query:"keyword" doc:"Part of what the order is found by; three characters or more"`
+	Page       int             `query:"page" min:"1"`
+	PerPage    int             `query:"per_page" min:"1" max:"200" doc:"20 when it is left out"`
+}
+
+// ListOutput is a page of conversations, those that changed last first. Total
+// counts all pages.
+type ListOutput struct {
+	Result        bool           `json:"result"`
+	Total         int            `json:"total"`
+	Page          int            `json:"page"`
+	PerPage       int            `json:"per_page"`
+	Conversations []Conversation `json:"conversations"`
+}
+
+const (
+	defaultPage = 20
+	maxPage     = 200
+	lastPage    = 10_000_000
+	minKeyword  = 3
+	maxKeyword  = 100
+	mostUnread  = 10_000 // that are counted
+)
+
+// mine asks for the conversations that a caller takes part in.
+func mine(b cloud.Business, c cloud.Caller) (q cloud.ConversationQuery, none bool) {
+	a, chat := c.Account, b.Settings.Chat
+	q = cloud.ConversationQuery{BusinessID: b.ID, Reader: a.ID}
+	switch a.Type {
+	case cloud.ClientAdmin, cloud.ClientEmployee:
+		q.Staff = true
+		return q, false
+	case cloud.Broker:
+		q.Staff, q.Contractor = true, a.ID
+	case cloud.DriverAccount:
+		q.Staff, q.Driver, none = true, a.ID, chat.NoDriver
+	case cloud.Customer:
+		q.Customer, none = a.ID, chat.NoCustomer
+	default:
+		none = true
+	}
+	q.Allowed = true
+	return q, none
+}
+
+// List shows the conversations that the caller takes part in. Error:
+// VALIDATION_FAILED.
+func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+	f := fields{}
+	if in.Page == 0 {
+		in.Page = 1
+	}
+	if in.PerPage == 0 {
+		in.PerPage = defaultPage
+	}
+	f.between("page", in.Page, 1, lastPage)
+	f.between("per_page", in.PerPage, 1, maxPage)
+	if in.Status != "" {
+		f.oneOf("status", in.Status, statusOpen, statusClosed)
+	}
+	keyword := fold(in.Keyword)
+	if n := utf8.RuneCountInString(keyword); n > 0 && n < minKeyword {
+		f.add("keyword", "Give at least three characters.")
+	}
+	f.text("keyword", in.Keyword, maxKeyword)
+	if err := f.err(); err != nil {
+		return ListOutput{}, err
+	}
+	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Conversations: []Conversation{}}
+	var q cloud.ConversationQuery
+	var none bool
+	err := s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		q, none = mine(b, c)
+		q.Ended = s.time().Add(-b.Settings.Chat.CloseAfter())
+		return err
+	})
+	if err != nil || none || q.Driver != 0 && in.DriverID != 0 && in.DriverID != q.Driver {
+		return out, err
+	}
+	if in.DriverID != 0 {
+		q.Driver = in.DriverID
+	}
+	q.Status, q.Unread, q.Keyword, q.Offset, q.Limit = in.Status, in.UnreadOnly, keyword, (in.Page-1)*in.PerPage, in.PerPage
+	total, list, err := s.store.ListConversations(ctx, q)
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out.Total = total
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		for _, talk := range list {
+			x, err := s.sit(v, c, talk.OrderID)
+			if refused(err) { // it changed hands a moment ago
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			shown, err := x.conversation()
+			if err != nil {
+				return err
+			}
+			if shown != nil {
+				out.Conversations = append(out.Conversations, *shown)
+			}
+		}
+		return nil
+	})
+}
+
+// None is the input of operations that take none.
+type None struct{}
+
+// UnreadOutput says how many messages the caller has not read, and in how many
+// conversations; what is beyond 10,000 is not counted.
+type UnreadOutput struct {
+	Result        bool `json:"result"`
+	Total         int  `json:"total"`
+	Conversations int  `json:"conversations"`
+}
+
+// UnreadCount counts what the caller has not read in conversations that are not
+// muted.
+func (s *Service) UnreadCount(ctx context.Context, c cloud.Caller, _ None) (UnreadOutput, error) {
+	out := UnreadOutput{Result: true}
+	var q cloud.ConversationQuery
+	var none bool
+	err := s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		q, none = mine(b, c)
+		return err
+	})
+	if err != nil || none {
+		return out, err
+	}
+	out.Total, out.Conversations, err = s.store.CountUnread(ctx, q, mostUnread)
+	return out, err
+}

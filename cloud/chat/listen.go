@@ -1,0 +1,141 @@
+package chat
+
+import (
+	"context"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Right is what of an order's live events somebody may hear.
+type Right string
+
+// Rights.
+const (
+	HearsNothing Right = "none"
+	HearsAll     Right = "all"   // what everybody sees
+	HearsStaff   Right = "staff" // that, and what is for dispatchers and driver
+)
+
+// Rights says what an account, or with recipient the recipient of that order,
+// may hear of an order's chat now. What was allowed may end at any time: ask
+// again.
+func (s *Service) Rights(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (Right, error) {
+	right := HearsNothing
+	err := s.store.Look(ctx, func(v cloud.View) error {
+		x, err := s.listener(v, b, account, recipient, order)
+		if x != nil {
+			right = x.hears()
+		}
+		return err
+	})
+	return right, err
+}
+
+// listener is the seat of somebody who listens, nil when there is none any more.
+func (s *Service) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*seat, error) {
+	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: recipient}
+	if recipient == 0 {
+		a, ok, err := found(v.Account(account))
+		if err != nil || !ok || a.BusinessID != b || !a.Enabled {
+			return nil, err
+		}
+		c.Account = a
+	}
+	x, err := s.sit(v, c, order)
+	if refused(err) {
+		return nil, nil
+	}
+	return x, err
+}
+
+func (x *seat) hears() Right {
+	switch {
+	case !x.b.Settings.Has(Feature), x.former, x.c.Recipient != 0 && x.closed():
+		return HearsNothing
+	case x.staff():
+		return HearsStaff
+	}
+	return HearsAll
+}
+
+// Listener is who wants to hear live events of some orders.
+type Listener struct {
+	BusinessID cloud.BusinessID
+	Account    cloud.AccountID // 0: the recipient
+	Recipient  cloud.OrderID   // whose recipient it is, 0 otherwise
+	Channels   []Channel
+}
+
+// Channel is one order's chat with what is heard of it.
+type Channel struct {
+	OrderID cloud.OrderID
+	Right   Right
+}
+
+// MQTT is what live events are listened to with.
+type MQTT struct {
+	URL          string   `json:"url" doc:"Address over TCP or TLS; empty when there is none"`
+	WebSocketURL string   `json:"websocket_url" doc:"Address over WebSocket; empty when there is none"`
+	ClientID     string   `json:"client_id"`
+	Username     string   `json:"username"`
+	Password     string   `json:"password"`
+	Topics       []string `json:"topics" doc:"All that may be subscribed to, without wildcards; a driver's pushes and the staff's dashboard are among them"`
+	ExpiresAt    string   `json:"expires_at" format:"date-time" doc:"The connection ends within a minute of it"`
+}
+
+// Credentials gives what live events are listened to with: for an hour, and to
+// subscribe only.
+type Credentials interface {
+	Issue(ctx context.Context, who Listener) (MQTT, error)
+}
+
+// Listens reports whether live events can be listened to.
+func (s *Service) Listens() bool { return s != nil && s.listen != nil }
+
+const maxListened = 50
+
+// TokenInput names orders.
+type TokenInput struct {
+	OrderIDs []cloud.OrderID `json:"order_ids" required:"true" doc:"1 to 50 orders"`
+}
+
+// TokenOutput shows credentials.
+type TokenOutput struct {
+	Result bool `json:"result"`
+	MQTT   MQTT `json:"mqtt"`
+}
+
+// Token gives credentials for the live events of some orders, all of which the
+// caller may hear. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT,
+// VALIDATION_FAILED.
+func (s *Service) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out TokenOutput, err error) {
+	if n := len(in.OrderIDs); n < 1 || n > maxListened {
+		f := fields{}
+		f.add("order_ids", "Give 1 to 50 orders.")
+		return out, f.err()
+	}
+	orders := slices.Compact(slices.Sorted(slices.Values(in.OrderIDs)))
+	who := Listener{BusinessID: c.Account.BusinessID, Account: c.Account.ID, Recipient: c.Recipient}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		who.Channels = nil
+		for _, id := range orders {
+			x, err := s.sit(v, c, id)
+			if err != nil {
+				return err
+			}
+			right := x.hears()
+			if right == HearsNothing {
+				return outsider()
+			}
+			who.Channels = append(who.Channels, Channel{id, right})
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	out.MQTT, err = s.listen.Issue(ctx, who)
+	out.Result = err == nil
+	return out, err
+}

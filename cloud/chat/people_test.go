@@ -1,0 +1,295 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store/storetest"
+)
+
+func TestWhoTakesPart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	s := r.nodes[0]
+	r.says(driver, "x")
+	for _, who := range []cloud.AccountID{stranger, second, foreign} {
+		_, err := s.Find(t.Context(), r.caller(who), OrderInput{theOrder})
+		r.refused(err, "ORDER_NOT_FOUND")
+		_, err = r.send(who, SendInput{Text: "x"})
+		r.refused(err, "ORDER_NOT_FOUND")
+	}
+	c := r.caller(recipient)
+	_, err := s.Find(t.Context(), c, OrderInput{71})
+	r.refused(err, "ORDER_NOT_FOUND")
+	r.settings(func(s *cloud.ChatSettings) { s.NoCustomer, s.NoDriver, s.Recipient = true, true, false })
+	for _, who := range []cloud.AccountID{customer, driver, recipient} {
+		_, err := s.Find(t.Context(), r.caller(who), OrderInput{theOrder})
+		r.refused(err, "NOT_A_PARTICIPANT")
+	}
+	pushes := len(r.pushes)
+	r.says(admin, "x")
+	require.Len(t, r.pushes, pushes)
+	list, err := s.List(t.Context(), r.caller(driver), ListInput{})
+	require.NoError(t, err)
+	require.Empty(t, list.Conversations)
+	r.settings(func(s *cloud.ChatSettings) { *s = cloud.ChatSettings{} })
+	_, err = s.Find(t.Context(), r.caller(recipient), OrderInput{theOrder})
+	r.refused(err, "NOT_A_PARTICIPANT")
+	r.messages(driver)
+
+	// The contractor takes part while the assignment is active.
+	r.says(contractor, "x")
+	r.order(func(o *cloud.Order) { o.AssignmentID = 0 })
+	_, err = r.send(contractor, SendInput{Text: "x"})
+	r.refused(err, "NOT_A_PARTICIPANT")
+	r.order(func(o *cloud.Order) { o.BrokerID = 0 })
+	_, err = r.send(contractor, SendInput{Text: "x"})
+	r.refused(err, "ORDER_NOT_FOUND")
+
+	// A driver from whom the order was taken reads for a day and writes no more.
+	r.order(func(o *cloud.Order) {
+		o.DriverID, o.Drove = second, []cloud.FormerDriver{{ID: driver, Until: started}}
+	})
+	require.NotEmpty(t, r.messages(driver))
+	for _, err := range []error{
+		func() error { _, err := r.send(driver, SendInput{Text: "x"}); return err }(),
+		func() error {
+			_, err := s.Typing(t.Context(), r.caller(driver), TypingInput{OrderID: theOrder})
+			return err
+		}(),
+		func() error {
+			_, err := s.MarkRead(t.Context(), r.caller(driver), MarkInput{theOrder, 1 << 60})
+			return err
+		}(),
+		func() error { _, err := r.upload(driver, picture(t)); return err }(),
+	} {
+		r.refused(err, "NOT_A_PARTICIPANT")
+	}
+	right, err := s.Rights(t.Context(), 42, driver, 0, theOrder)
+	require.NoError(t, err)
+	require.Equal(t, HearsNothing, right)
+	r.says(second, "x")
+	r.wait(24*time.Hour - time.Millisecond)
+	require.NotEmpty(t, r.messages(driver))
+	r.wait(time.Millisecond)
+	_, err = s.Messages(t.Context(), r.caller(driver), MessagesInput{OrderID: theOrder})
+	r.refused(err, "ORDER_NOT_FOUND")
+}
+
+func TestParticipants(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	s := r.nodes[0]
+	add := func(in AddInput) error {
+		in.OrderID = theOrder
+		_, err := s.Add(t.Context(), r.caller(admin), in)
+		return err
+	}
+	remove := func(role string, id cloud.AccountID) error {
+		_, err := s.Remove(t.Context(), r.caller(admin), RemoveInput{theOrder, role, id})
+		return err
+	}
+	r.refused(add(AddInput{ID: employee}), "CONVERSATION_NOT_FOUND")
+	r.says(customer, "x")
+	r.told()
+	require.NoError(t, add(AddInput{ID: employee}))
+	require.NoError(t, add(AddInput{ID: employee}))
+	require.NoError(t, add(AddInput{ID: driver, Muted: ptr(true)}))
+	e := r.told()
+	require.Equal(t, []string{"order_chat participant.changed", "order_chat participant.changed"}, types(e))
+	require.Equal(t, []string{"added", "muted"}, []string{e[0].Data.Change, e[1].Data.Change})
+	for _, id := range []cloud.AccountID{stranger, second, foreign, 999, -1} {
+		r.refused(add(AddInput{ID: id}), "VALIDATION_FAILED")
+	}
+	r.refused(add(AddInput{}), "VALIDATION_FAILED")
+	r.refused(add(AddInput{ID: customer, Type: "driver"}), "VALIDATION_FAILED")
+	pushes := len(r.pushes)
+	r.says(customer, "x")
+	require.Len(t, r.pushes, pushes, "a muted driver gets no push")
+	n, err := s.UnreadCount(t.Context(), r.caller(driver), None{})
+	require.NoError(t, err)
+	require.Zero(t, n.Total)
+	require.Equal(t, 2, r.talk(driver).Unread)
+
+	for _, who := range []cloud.AccountID{customer, recipient, contractor} {
+		role := ""
+		if who == recipient {
+			role = "recipient"
+		}
+		require.NoError(t, remove(role, who))
+		_, err := s.Find(t.Context(), r.caller(who), OrderInput{theOrder})
+		r.refused(err, "NOT_A_PARTICIPANT")
+		_, err = r.send(who, SendInput{Text: "x"})
+		r.refused(err, "NOT_A_PARTICIPANT")
+		if who != recipient {
+			out, err := s.List(t.Context(), r.caller(who), ListInput{})
+			require.NoError(t, err)
+			require.Empty(t, out.Conversations)
+			require.Zero(t, out.Total)
+		}
+		require.NoError(t, add(AddInput{Type: role, ID: who}))
+		r.says(who, "back")
+	}
+	require.NoError(t, remove("", employee))
+	require.NotContains(t, fmt.Sprint(r.talk(admin).Participants), "Person 2")
+	r.says(employee, "staff are never locked out")
+	out, err := s.Participants(t.Context(), r.caller(admin), OrderInput{theOrder})
+	require.NoError(t, err)
+	require.Equal(t, r.talk(admin).Participants, out.Participants)
+	require.Len(t, out.Participants, 5)
+}
+
+// A recipient's token is good for one order until its conversation closes.
+func TestTokensOfRecipients(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	s := r.nodes[0]
+	invite := func() (token string, ok bool) {
+		require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {
+			o, err := v.Order(42, theOrder)
+			require.NoError(t, err)
+			token, ok, err = s.Invite(v, o)
+			return err
+		}))
+		return token, ok
+	}
+	token, ok := invite()
+	require.True(t, ok)
+	require.Regexp(t, `^oct_[A-Za-z0-9_-]{54}$`, token)
+	c, err := s.FindRecipient(t.Context(), token)
+	require.NoError(t, err)
+	require.Equal(t, cloud.Caller{Account: cloud.Account{BusinessID: 42}, Recipient: theOrder}, c)
+	for i := range token {
+		changed := []byte(token)
+		changed[i] ^= 1
+		_, err := s.FindRecipient(t.Context(), string(changed))
+		require.ErrorIs(t, err, cloud.ErrNotFound)
+	}
+	for _, bad := range []string{"", "oct_", token + "A", token[:len(token)-1], s.token(42, 999, 0), s.token(43, theOrder, 0), s.token(42, theOrder, 1)} {
+		_, err := s.FindRecipient(t.Context(), bad)
+		require.ErrorIs(t, err, cloud.ErrNotFound, bad)
+	}
+	other := New(Config{Store: r.db, Key: bytes.Repeat([]byte{3}, 32)})
+	_, err = other.FindRecipient(t.Context(), token)
+	require.ErrorIs(t, err, cloud.ErrNotFound, "of another deployment")
+
+	r.says(recipient, "x")
+	_, err = s.Close(t.Context(), r.caller(admin), OrderInput{theOrder})
+	require.NoError(t, err)
+	_, err = s.FindRecipient(t.Context(), token)
+	require.ErrorIs(t, err, cloud.ErrNotFound)
+	_, ok = invite()
+	require.False(t, ok)
+	_, err = s.Reopen(t.Context(), r.caller(admin), OrderInput{theOrder})
+	require.NoError(t, err)
+	_, err = s.FindRecipient(t.Context(), token)
+	require.ErrorIs(t, err, cloud.ErrNotFound, "it ended with the closing")
+	fresh, ok := invite()
+	require.True(t, ok)
+	_, err = s.FindRecipient(t.Context(), fresh)
+	require.NoError(t, err)
+	r.settings(func(s *cloud.ChatSettings) { s.Recipient = false })
+	_, ok = invite()
+	require.False(t, ok)
+	c, err = s.FindRecipient(t.Context(), fresh)
+	require.NoError(t, err)
+	_, err = s.Find(t.Context(), c, OrderInput{theOrder})
+	r.refused(err, "NOT_A_PARTICIPANT")
+}
+
+func TestRights(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	right := func(who cloud.AccountID) Right {
+		of := cloud.OrderID(0)
+		if who == recipient {
+			of = theOrder
+		}
+		got, err := r.nodes[0].Rights(t.Context(), 42, who, of, theOrder)
+		require.NoError(t, err)
+		return got
+	}
+	want := map[cloud.AccountID]Right{admin: HearsStaff, employee: HearsStaff, contractor: HearsStaff, driver: HearsStaff, customer: HearsAll, recipient: HearsAll,
+		second: HearsNothing, stranger: HearsNothing, foreign: HearsNothing, 999: HearsNothing}
+	for who, w := range want {
+		require.Equal(t, w, right(who), who)
+	}
+	none, err := r.nodes[0].Rights(t.Context(), 42, 0, 71, theOrder)
+	require.NoError(t, err)
+	require.Equal(t, HearsNothing, none, "the recipient of another order")
+	r.write(&cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Timezone: "America/Toronto", Settings: cloud.Settings{Chat: cloud.ChatSettings{Recipient: true}}}}})
+	for who := range want {
+		require.Equal(t, HearsNothing, right(who), "the feature is off")
+	}
+}
+
+func TestTyping(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	for range 70 {
+		_, err := r.nodes[0].Typing(t.Context(), r.caller(recipient), TypingInput{theOrder, true})
+		require.NoError(t, err)
+	}
+	e := r.told()
+	require.Len(t, e, 60, "who says so too often is not told of")
+	require.True(t, e[0].Passing)
+	require.Equal(t, cloud.LiveChat, e[0].Kind)
+	require.Equal(t, cloud.ChatRecipient, e[0].Data.Participant.Type)
+	require.Nil(t, r.talk(admin))
+}
+
+// fake gives credentials and keeps for whom.
+type fake struct{ who *Listener }
+
+func (f fake) Issue(_ context.Context, who Listener) (MQTT, error) {
+	*f.who = who
+	return MQTT{Password: "p"}, nil
+}
+
+// Credentials are for orders all of which the caller may hear.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	s := r.nodes[0]
+	require.False(t, s.Listens())
+	var who Listener
+	s.LetListen(fake{&who})
+	require.True(t, s.Listens())
+	ask := func(c cloud.AccountID, orders ...cloud.OrderID) error {
+		who = Listener{}
+		_, err := s.Token(t.Context(), r.caller(c), TokenInput{orders})
+		return err
+	}
+	require.NoError(t, ask(admin, 71, theOrder, 71))
+	require.Equal(t, Listener{BusinessID: 42, Account: admin, Channels: []Channel{{theOrder, HearsStaff}, {71, HearsStaff}}}, who)
+	require.NoError(t, ask(customer, theOrder))
+	require.Equal(t, []Channel{{theOrder, HearsAll}}, who.Channels)
+	require.NoError(t, ask(recipient, theOrder))
+	require.Equal(t, Listener{BusinessID: 42, Recipient: theOrder, Channels: []Channel{{theOrder, HearsAll}}}, who)
+	for _, c := range []cloud.AccountID{customer, recipient, driver} {
+		r.refused(ask(c, theOrder, 71), "ORDER_NOT_FOUND")
+		require.Zero(t, who, "all or nothing")
+	}
+	r.order(func(o *cloud.Order) { o.DriverID, o.Drove = 0, []cloud.FormerDriver{{ID: driver, Until: started}} })
+	r.refused(ask(driver, theOrder), "NOT_A_PARTICIPANT")
+	r.refused(ask(admin), "VALIDATION_FAILED")
+	r.refused(ask(admin, make([]cloud.OrderID, 51)...), "VALIDATION_FAILED")
+}
+
+func FuzzRecipientToken(f *testing.F) {
+	s := New(Config{Key: bytes.Repeat([]byte{2}, 32)})
+	f.Add(s.token(42, theOrder, 3))
+	f.Add("oct_")
+	f.Add(s.token(42, theOrder, 3) + "\n")
+	f.Fuzz(func(t *testing.T, token string) {
+		if b, o, epoch, ok := s.read(token); ok {
+			require.Equal(t, token, s.token(b, o, epoch), "there is one spelling of each")
+		}
+	})
+}

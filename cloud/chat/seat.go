@@ -1,0 +1,193 @@
+package chat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// seat is somebody's place in the chat of one order, within one decision.
+type seat struct {
+	s   *Service
+	v   cloud.View
+	c   cloud.Caller
+	now time.Time
+
+	b     cloud.Business
+	o     cloud.Order
+	talk  cloud.Conversation
+	known bool // there is a conversation
+
+	me         cloud.ChatParty
+	contractor bool
+	former     bool // drove the order until lately: may only read
+
+	ch     cloud.Changes
+	events byte
+}
+
+func outsider() error { return cloud.E(cloud.Forbidden, codeOutsider) }
+
+// sit finds an order's chat and the caller's place in it. Errors:
+// ORDER_NOT_FOUND for orders that the caller does not see, NOT_A_PARTICIPANT.
+func (s *Service) sit(v cloud.View, c cloud.Caller, id cloud.OrderID) (*seat, error) {
+	x := &seat{s: s, v: v, c: c, now: s.time()}
+	o, ok, err := found(v.Order(c.Account.BusinessID, id))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, cloud.E(cloud.NotFound, codeOrder)
+	}
+	x.o = o
+	if x.b, err = v.Business(o.BusinessID); err != nil {
+		return nil, err
+	}
+	if x.talk, x.known, err = found(v.Conversation(o.BusinessID, o.ID)); err != nil {
+		return nil, err
+	}
+	return x, x.enter()
+}
+
+// enter finds as what the caller takes part.
+func (x *seat) enter() error {
+	a, chat := x.c.Account, x.b.Settings.Chat
+	x.me = cloud.ChatParty{Account: a.ID, Name: cmp.Or(a.Name, a.Email)}
+	sees, may := false, true
+	switch {
+	case x.c.Recipient != 0:
+		x.me = x.recipient()
+		sees, may = x.c.Recipient == x.o.ID, chat.Recipient
+	case a.Type == cloud.ClientAdmin, a.Type == cloud.ClientEmployee:
+		x.me.Role = cloud.ChatDispatcher
+		return nil
+	case a.Type == cloud.Broker:
+		x.me.Role, x.contractor = cloud.ChatDispatcher, true
+		sees, may = x.o.BrokerID == a.ID, x.o.AssignmentID != 0
+	case a.Type == cloud.DriverAccount:
+		x.me.Role = cloud.ChatDriver
+		x.former = x.o.DriverID != a.ID
+		sees, may = !x.former || x.drove(a.ID), !chat.NoDriver
+	case a.Type == cloud.Customer:
+		x.me.Role = cloud.ChatCustomer
+		sees, may = x.o.CustomerID == a.ID, !chat.NoCustomer
+	}
+	if !sees {
+		return cloud.E(cloud.NotFound, codeOrder)
+	}
+	if m := x.talk.Member(x.me.Account); !may || m != nil && m.Out {
+		return outsider()
+	}
+	return nil
+}
+
+// drove reports whether a driver had the order lately.
+func (x *seat) drove(a cloud.AccountID) bool {
+	return slices.ContainsFunc(x.o.Drove, func(f cloud.FormerDriver) bool { return f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads })
+}
+
+// recipient is whoever has the order's token.
+func (x *seat) recipient() cloud.ChatParty {
+	p := cloud.ChatParty{Role: cloud.ChatRecipient}
+	for _, a := range []*cloud.Address{x.o.Recipient, x.o.Sender} {
+		if a != nil && p.Name == "" {
+			p.Name = cmp.Or(a.Name, a.Company)
+		}
+	}
+	return p
+}
+
+// key names who it is, for limits.
+func (x *seat) key() string {
+	if x.me.Account == 0 {
+		return fmt.Sprintf("order/%d", x.o.ID)
+	}
+	return fmt.Sprintf("account/%d", x.me.Account)
+}
+
+// staff reports whether messages for dispatchers and driver show here.
+func (x *seat) staff() bool { return x.me.Role.SeesStaff() }
+
+// shows reports whether there is a conversation as far as the caller can see.
+func (x *seat) shows() bool { return x.known && !x.talk.Trace(x.staff()).CreatedAt.IsZero() }
+
+// hidden reports whether only dispatchers and driver have said anything, and
+// only to each other.
+func (x *seat) hidden() bool {
+	return x.talk.All.CreatedAt.IsZero() && !x.talk.Staff.CreatedAt.IsZero()
+}
+
+// ends is when the conversation closes by itself, the zero time while the order
+// goes on.
+func (x *seat) ends() time.Time {
+	if !x.o.Status.State().Terminal {
+		return time.Time{}
+	}
+	from := x.o.Since()
+	if x.talk.ReopenedAt.After(from) {
+		from = x.talk.ReopenedAt
+	}
+	return from.Add(x.b.Settings.Chat.CloseAfter())
+}
+
+func (x *seat) closed() bool {
+	ends := x.ends()
+	return !x.talk.ClosedAt.IsZero() || !ends.IsZero() && !x.now.Before(ends)
+}
+
+// writes refuses whoever may not write here now.
+func (x *seat) writes() error {
+	switch {
+	case x.former:
+		return outsider()
+	case x.closed():
+		return cloud.E(cloud.Conflict, codeClosed)
+	}
+	return nil
+}
+
+// open makes the conversation when there is none.
+func (x *seat) open() error {
+	if x.known {
+		return nil
+	}
+	id, err := x.v.NewID(cloud.ConversationIDs)
+	x.talk = cloud.Conversation{ID: cloud.ConversationID(id), BusinessID: x.o.BusinessID, OrderID: x.o.ID}
+	x.known = err == nil
+	return err
+}
+
+// member is the caller's own member, made when there is none. It holds until
+// members are added.
+func (x *seat) member() *cloud.ChatMember { return x.join(x.me, x.contractor) }
+
+func (x *seat) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember {
+	if x.talk.Member(p.Account) == nil {
+		x.talk.Members = append(slices.Clip(x.talk.Members), cloud.ChatMember{ChatParty: p, Contractor: contractor})
+	}
+	return x.talk.Member(p.Account)
+}
+
+// changed takes down that something changed for everybody, or for dispatchers and
+// driver only.
+func (x *seat) changed(staff bool) {
+	mark := func(t *cloud.ChatTrace) {
+		t.UpdatedAt = x.now
+		if t.CreatedAt.IsZero() {
+			t.CreatedAt = x.now
+		}
+	}
+	mark(&x.talk.Staff)
+	if !staff {
+		mark(&x.talk.All)
+	}
+}
+
+// changes is what the decision writes.
+func (x *seat) changes() *cloud.Changes {
+	x.ch.Conversations = []cloud.Conversation{x.talk}
+	return &x.ch
+}

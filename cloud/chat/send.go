@@ -1,0 +1,241 @@
+package chat
+
+import (
+	"context"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// SendInput is a message.
+type SendInput struct {
+	OrderID       cloud.OrderID       `path:"order_id" json:"order_id" required:"true"`
+	ClientID      string              `json:"client_message_id" max:"64" doc:"The sender's own id: sent again, it is the first message"`
+	Kind          string              `json:"kind" enum:"text,image,file,location,quick_reply" doc:"What it is; left out, it is found from what is given"`
+	Text          string              `json:"text" max:"2000" doc:"Plain text"`
+	QuickReplyID  string              `json:"quick_reply_id" doc:"One of the business's quick replies, in place of text"`
+	AttachmentIDs []int64             `json:"attachment_ids" doc:"Up to 5 files that were uploaded for this order"`
+	Location      *Place              `json:"location" null:"true"`
+	ReplyTo       cloud.ChatMessageID `json:"reply_to" graphql:"Long" null:"true"`
+	Audience      string              `json:"audience" enum:"all,staff_driver" doc:"all, or only dispatchers and the driver"`
+}
+
+// GraphQLName is the type's name there, without Input.
+func (SendInput) GraphQLName() string { return "OrderChatSend" }
+
+// MessageOutput shows a message.
+type MessageOutput struct {
+	Result  bool    `json:"result"`
+	Message Message `json:"message"`
+}
+
+// Kinds of messages.
+const (
+	kindText       = "text"
+	kindImage      = "image"
+	kindFile       = "file"
+	kindLocation   = "location"
+	kindQuickReply = "quick_reply"
+	kindSystem     = "system"
+	kindFiles      = "files" // image or file, as the files are
+)
+
+// check checks what can be checked without the order, and fills in kind and
+// audience.
+func (in *SendInput) check() error {
+	f := fields{}
+	f.text("client_message_id", in.ClientID, maxClientID)
+	f.text("text", in.Text, maxText)
+	switch {
+	case in.Kind != "":
+		f.oneOf("kind", in.Kind, kindText, kindImage, kindFile, kindLocation, kindQuickReply)
+	case in.QuickReplyID != "":
+		in.Kind = kindQuickReply
+	case in.Location != nil:
+		in.Kind = kindLocation
+	case len(in.AttachmentIDs) > 0:
+		in.Kind = kindFiles
+	default:
+		in.Kind = kindText
+	}
+	if in.Audience == "" {
+		in.Audience = audienceAll
+	}
+	f.oneOf("audience", in.Audience, audienceAll, audienceStaff)
+	files, place := len(in.AttachmentIDs) > 0, in.Location != nil
+	switch in.Kind {
+	case kindText:
+		if blank(in.Text) {
+			f.required("text")
+		}
+	case kindImage, kindFile, kindFiles:
+		if !files {
+			f.required("attachment_ids")
+		}
+	case kindLocation:
+		if !place {
+			f.required("location")
+		}
+	case kindQuickReply:
+		if in.QuickReplyID == "" {
+			f.required("quick_reply_id")
+		}
+		if in.Text != "" {
+			f.add("text", "This does not go with a message of this kind.")
+		}
+	}
+	if files && in.Kind != kindImage && in.Kind != kindFile && in.Kind != kindFiles {
+		f.add("attachment_ids", "This does not go with a message of this kind.")
+	}
+	if place && in.Kind != kindLocation {
+		f.add("location", "This does not go with a message of this kind.")
+	}
+	if in.QuickReplyID != "" && in.Kind != kindQuickReply {
+		f.add("quick_reply_id", "This does not go with a message of this kind.")
+	}
+	if len(in.AttachmentIDs) > maxAttachments {
+		f.add("attachment_ids", "A message has at most 5 files.")
+	}
+	if place {
+		f.place(in.Location)
+	}
+	return f.err()
+}
+
+// Send sends a message. Sent again under its sender's own id, it is the first
+// message as it is now, also when the sender could not send a new one. Errors:
+// ORDER_NOT_FOUND, NOT_A_PARTICIPANT, CONVERSATION_CLOSED, VALIDATION_FAILED,
+// RATE_LIMITED.
+func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out MessageOutput, err error) {
+	again := false
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		x, err := s.sit(v, c, in.OrderID)
+		if err != nil {
+			return err
+		}
+		if again, err = x.sent(in.ClientID, &out); err != nil || again {
+			return err
+		}
+		if err := x.writes(); err != nil {
+			return err
+		}
+		if err := in.check(); err != nil {
+			return err
+		}
+		return s.take("send", x)
+	})
+	if err != nil || again {
+		return out, err
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		x, err := s.sit(v, c, in.OrderID)
+		if err != nil {
+			return nil, err
+		}
+		if again, err := x.sent(in.ClientID, &out); err != nil || again { // at the same moment, through another node
+			return nil, err
+		}
+		if err := x.writes(); err != nil {
+			return nil, err
+		}
+		m, err := x.compose(in)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.say(&m); err != nil {
+			return nil, err
+		}
+		x.push(m)
+		out = MessageOutput{Result: true}
+		if out.Message, err = x.message(m); err != nil {
+			return nil, err
+		}
+		if err := x.autoReply(m); err != nil {
+			return nil, err
+		}
+		return x.changes(), nil
+	})
+	return out, err
+}
+
+// sent shows the message that the caller sent under an id, if there is one.
+func (x *seat) sent(id string, out *MessageOutput) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	m, ok, err := found(x.v.ChatMessageByClient(x.o.BusinessID, x.o.ID, x.me.Account, id))
+	if err != nil || !ok {
+		return false, err
+	}
+	out.Result = true
+	out.Message, err = x.message(m)
+	return err == nil, err
+}
+
+// compose makes a message of an input that was checked.
+func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
+	m := cloud.ChatMessage{ClientID: in.ClientID, Sender: x.me, Staff: in.Audience == audienceStaff, Kind: in.Kind, Text: in.Text}
+	f := fields{}
+	if m.Staff && !x.staff() {
+		f.add("audience", "This is none of the values allowed here.")
+	}
+	if p := in.Location; p != nil {
+		m.Place = &cloud.ChatPlace{Latitude: p.Latitude, Longitude: p.Longitude}
+		if p.Label != nil {
+			m.Place.Label = *p.Label
+		}
+	}
+	if in.Kind == kindQuickReply {
+		list := x.b.Settings.Chat.QuickReplies
+		i := slices.IndexFunc(list, func(q cloud.ChatQuickReply) bool { return q.ID == in.QuickReplyID })
+		if i < 0 || list[i].Audience == audienceStaff && !x.staff() {
+			f.add("quick_reply_id", "There is no such quick reply.")
+		} else {
+			m.Text = list[i].Text
+			m.Staff = m.Staff || list[i].Audience == audienceStaff
+		}
+	}
+	if in.ReplyTo != 0 {
+		to, ok, err := x.find(in.ReplyTo)
+		if err != nil {
+			return m, err
+		}
+		if !ok {
+			f.add("reply_to", "There is no such message in this conversation.")
+		}
+		m.ReplyTo, m.ReplyToStaff = in.ReplyTo, to.Staff
+	}
+	if err := x.attach(in, &m, f); err != nil {
+		return m, err
+	}
+	return m, f.err()
+}
+
+// find finds a message of this conversation that shows to the caller.
+func (x *seat) find(id cloud.ChatMessageID) (cloud.ChatMessage, bool, error) {
+	m, ok, err := found(x.v.ChatMessage(x.o.BusinessID, id))
+	return m, ok && m.OrderID == x.o.ID && (!m.Staff || x.staff()), err
+}
+
+// say puts a message into the conversation, which it begins when there is none.
+func (x *seat) say(m *cloud.ChatMessage) error {
+	if err := x.open(); err != nil {
+		return err
+	}
+	n, err := x.v.NewID(cloud.ChatMessageIDs)
+	if err != nil {
+		return err
+	}
+	m.ID = messageID(x.now, x.talk.Staff.Last, n)
+	m.BusinessID, m.OrderID, m.ConversationID, m.CreatedAt = x.o.BusinessID, x.o.ID, x.talk.ID, x.now
+	x.changed(m.Staff)
+	x.talk.Staff.Last = m.ID
+	if !m.Staff {
+		x.talk.All.Last = m.ID
+	}
+	if m.Sender.Account != cloud.SystemParty {
+		x.member().Out = false
+	}
+	x.ch.ChatMessages = append(x.ch.ChatMessages, *m)
+	return x.tellMessage(eventCreated, *m)
+}

@@ -1,0 +1,205 @@
+package chat
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Settings are those of a business's chat.
+type Settings struct {
+	Recipient     bool         `json:"allow_recipient"`
+	Customer      bool         `json:"allow_customer"`
+	Driver        bool         `json:"allow_driver"`
+	CloseHours    int          `json:"auto_close_hours"`
+	QuickReplies  []QuickReply `json:"quick_replies"`
+	Hours         []Hours      `json:"working_hours"`
+	AutoReply     *string      `json:"auto_reply"`
+	RetentionDays int          `json:"retention_days"`
+}
+
+// QuickReply is a text that is sent by its id.
+type QuickReply struct {
+	ID       string `json:"id" required:"true" max:"64"`
+	Text     string `json:"text" required:"true" max:"2000"`
+	Audience string `json:"audience" enum:"all,staff_driver" doc:"all when it is left out"`
+}
+
+// Hours are a time in which the business answers.
+type Hours struct {
+	Days  []int  `json:"days" required:"true" doc:"1 Monday to 7 Sunday"`
+	Start string `json:"start" required:"true" doc:"HH:MM in the business's time zone"`
+	End   string `json:"end" required:"true" doc:"HH:MM, up to 24:00; before the start: on the next day"`
+}
+
+// SettingsOutput shows the settings.
+type SettingsOutput struct {
+	Result   bool     `json:"result"`
+	Settings Settings `json:"settings"`
+}
+
+// SettingsInput changes settings. What is left out stays as it is.
+type SettingsInput struct {
+	Recipient     *bool         `json:"allow_recipient" doc:"Whoever has a tracking number gets a token for the chat in the tracking answer"`
+	Customer      *bool         `json:"allow_customer"`
+	Driver        *bool         `json:"allow_driver"`
+	CloseHours    *int          `json:"auto_close_hours" min:"1" max:"720" doc:"After an order has ended"`
+	QuickReplies  *[]QuickReply `json:"quick_replies" doc:"At most 100"`
+	Hours         *[]Hours      `json:"working_hours" doc:"None: always"`
+	AutoReply     *string       `json:"auto_reply" max:"2000" doc:"What customers and recipients are answered outside of working hours; empty: nothing"`
+	RetentionDays *int          `json:"retention_days" min:"1" max:"3650" doc:"After a conversation has closed"`
+}
+
+const (
+	maxCloseHours = 720
+	maxRetention  = 3650 // days
+	maxReplies    = 100
+	maxHours      = 50
+)
+
+var (
+	clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+	slug  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+)
+
+func showSettings(s cloud.ChatSettings) Settings {
+	out := Settings{Recipient: s.Recipient, Customer: !s.NoCustomer, Driver: !s.NoDriver, CloseHours: int(s.CloseAfter().Hours()), QuickReplies: []QuickReply{}, Hours: []Hours{},
+		AutoReply: cloud.OrNull(s.AutoReply), RetentionDays: int(s.Retention().Hours()) / 24}
+	for _, q := range s.QuickReplies {
+		out.QuickReplies = append(out.QuickReplies, QuickReply(q))
+	}
+	for _, h := range s.Hours {
+		out.Hours = append(out.Hours, Hours(h))
+	}
+	return out
+}
+
+// FindSettings shows the settings of the caller's business.
+func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(c.Account.BusinessID)
+		out = SettingsOutput{Result: err == nil, Settings: showSettings(b.Settings.Chat)}
+		return err
+	})
+	return out, err
+}
+
+// SaveSettings changes the settings of the caller's business. Error:
+// VALIDATION_FAILED.
+func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		in.apply(&b.Settings.Chat)
+		out = SettingsOutput{Result: true, Settings: showSettings(b.Settings.Chat)}
+		return &cloud.Changes{Businesses: []cloud.Business{b}}, nil
+	})
+	return out, err
+}
+
+func (in SettingsInput) check() error {
+	f := fields{}
+	if n := in.CloseHours; n != nil {
+		f.between("auto_close_hours", *n, 1, maxCloseHours)
+	}
+	if n := in.RetentionDays; n != nil {
+		f.between("retention_days", *n, 1, maxRetention)
+	}
+	if t := in.AutoReply; t != nil {
+		f.text("auto_reply", *t, maxText)
+	}
+	if in.QuickReplies != nil {
+		f.replies(*in.QuickReplies)
+	}
+	if in.Hours != nil {
+		f.hours(*in.Hours)
+	}
+	return f.err()
+}
+
+func (f fields) replies(list []QuickReply) {
+	if len(list) > maxReplies {
+		f.add("quick_replies", "This is too long.")
+		return
+	}
+	seen := map[string]bool{}
+	for i := range list {
+		q, path := &list[i], "quick_replies."+strconv.Itoa(i)+"."
+		if !slug.MatchString(q.ID) {
+			f.add(path+"id", "Use 1 to 64 letters, digits, dots, dashes and underscores.")
+		}
+		if seen[q.ID] {
+			f.add(path+"id", "This is there twice.")
+		}
+		seen[q.ID] = true
+		if blank(q.Text) {
+			f.required(path + "text")
+		}
+		f.text(path+"text", q.Text, maxText)
+		if q.Audience == "" {
+			q.Audience = audienceAll
+		}
+		f.oneOf(path+"audience", q.Audience, audienceAll, audienceStaff)
+	}
+}
+
+func (f fields) hours(list []Hours) {
+	if len(list) > maxHours {
+		f.add("working_hours", "This is too long.")
+		return
+	}
+	for i, h := range list {
+		path := "working_hours." + strconv.Itoa(i) + "."
+		if len(h.Days) == 0 || len(h.Days) > 7 {
+			f.required(path + "days")
+		}
+		for _, d := range h.Days {
+			f.between(path+"days", d, 1, 7)
+		}
+		if !clock.MatchString(h.Start) {
+			f.add(path+"start", "Use a time such as 13:30.")
+		}
+		if !clock.MatchString(h.End) && h.End != "24:00" {
+			f.add(path+"end", "Use a time such as 13:30.")
+		}
+	}
+}
+
+func (in SettingsInput) apply(s *cloud.ChatSettings) {
+	set(&s.Recipient, in.Recipient)
+	set(&s.CloseHours, in.CloseHours)
+	set(&s.RetentionDays, in.RetentionDays)
+	set(&s.AutoReply, in.AutoReply)
+	if in.Customer != nil {
+		s.NoCustomer = !*in.Customer
+	}
+	if in.Driver != nil {
+		s.NoDriver = !*in.Driver
+	}
+	if in.QuickReplies != nil {
+		s.QuickReplies = nil
+		for _, q := range *in.QuickReplies {
+			s.QuickReplies = append(s.QuickReplies, cloud.ChatQuickReply(q))
+		}
+	}
+	if in.Hours != nil {
+		s.Hours = nil
+		for _, h := range *in.Hours {
+			s.Hours = append(s.Hours, cloud.ChatHours(h))
+		}
+	}
+}
+
+// set sets what was given.
+func set[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
+}

@@ -1,0 +1,170 @@
+// Package live is the live channel of people's apps: who may listen to what, and
+// what they are told over MQTT.
+//
+// What is told is a row that was written with what it tells of (cloud.LiveEvent).
+// Each node publishes to its own listeners, at once what it committed itself, and
+// what others committed by a poll that runs while somebody listens and looks at
+// the last fifteen seconds, because rows are not committed in the order of their
+// times; clocks of nodes must not differ by more. A listener is told everything
+// at least once and drops repeats by id: who begins to listen is told first what
+// the channel was told within cloud.LiveKept, so an app that comes back to
+// whatever node, after whatever happened to the one before, misses nothing.
+//
+// Dashboards hear of changes of orders' statuses while they listen. That is read
+// from the operations of orders; no row is written for it.
+//
+// Safe for concurrent use.
+package live
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/mqttbroker"
+)
+
+// Store is what this package needs of the database.
+type Store interface {
+	// LiveSince gives events from a time on that known does not know, and those
+	// that come between.
+	LiveSince(ctx context.Context, from time.Time, known func(id string) bool) ([]cloud.LiveEvent, error)
+	LiveOf(ctx context.Context, b cloud.BusinessID, kind cloud.LiveKind, subject int64, from time.Time, limit int) ([]cloud.LiveEvent, error)
+	DropLive(ctx context.Context, before time.Time) error
+	HeardPushes(ctx context.Context, ids []string, now time.Time) error
+	LastOperation(ctx context.Context) (int64, error)
+	OperationsAfter(ctx context.Context, after int64, limit int) ([]cloud.OrderOperation, error)
+	// Peers reports whether others write into the same database.
+	Peers() bool
+}
+
+// Sealer makes passwords that nobody else can make or read.
+type Sealer interface {
+	Seal(purpose string, plain []byte) []byte
+	Open(purpose string, sealed []byte) ([]byte, error)
+}
+
+// Teller gives messages to those who listen here. It never waits for them.
+type Teller interface {
+	Tell(topic string, m mqttbroker.Message)
+}
+
+// Rights says who may read the chat of an order.
+type Rights interface {
+	// Chat is what a listener may hear of an order's chat: none too while the
+	// chats of the business are off. An error says that nobody knows.
+	Chat(ctx context.Context, l Listener, o cloud.OrderID) (ChatRight, error)
+}
+
+// ChatRight is what somebody may hear of a chat.
+type ChatRight int
+
+// Rights to a chat.
+const (
+	NoChat    ChatRight = iota
+	ChatAll             // what is for all who take part
+	ChatStaff           // what is for dispatchers and the driver too
+)
+
+// Config is what New needs.
+type Config struct {
+	Store  Store
+	Sealer Sealer
+	Rights Rights // nil: nobody may hear a chat
+	// ChatHeard takes down that a listener has what an order's chat told it, by the
+	// ids of events. nil: nobody wants to know.
+	ChatHeard func(ctx context.Context, l Listener, o cloud.OrderID, ids []string) error
+	// FindToken finds a token by its hash; cloud.ErrNotFound when there is none.
+	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
+	// SeesOrders reports whether one of a business's staff may see its orders.
+	SeesOrders func(auth.Session) bool
+	Prefix     string // of all topics
+	// URL and WebSocketURL are where apps reach the broker, "" where they cannot.
+	URL, WebSocketURL string
+	Poll              time.Duration // 0: a second
+	Log               *slog.Logger
+}
+
+// Service is the live channel of one node.
+type Service struct {
+	cfg    Config
+	teller Teller
+	queue  chan item     // what this node committed; when it is full the poll finds the rest
+	missed atomic.Bool   // the queue was full
+	acks   chan ack      // what was acknowledged; when it is full, pushes go to the provider too
+	turns  chan struct{} // reads for those who begin to listen
+	hears  atomic.Int64  // subscriptions to anything but dashboards
+
+	mu   sync.Mutex
+	told map[any]time.Time // ids of items, until when they are known
+	dash dashboards
+}
+
+// Sizes and times.
+const (
+	queueSize  = 4096
+	ackSize    = 4096
+	keptReads  = 4
+	lookBack   = 15 * time.Second // how much later than its time a row may be committed
+	passingFor = 3 * time.Second  // how long what passes is of use
+	pruneEvery = 30 * time.Second
+	ackEvery   = 200 * time.Millisecond
+)
+
+// New builds the service; it starts nothing. SetTeller comes before Run.
+func New(cfg Config) *Service {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = time.Second
+	}
+	return &Service{cfg: cfg, queue: make(chan item, queueSize), acks: make(chan ack, ackSize), turns: make(chan struct{}, keptReads), told: map[any]time.Time{},
+		dash: dashboards{open: map[cloud.BusinessID]int{}}}
+}
+
+// SetTeller says through whom listeners are told.
+func (s *Service) SetTeller(t Teller) { s.teller = t }
+
+// Run publishes until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.publish(ctx) })
+	wg.Go(func() { s.acknowledge(ctx) })
+	wg.Go(func() { s.every(ctx, pruneEvery, s.prune) })
+	s.every(ctx, s.cfg.Poll, s.poll)
+	wg.Wait()
+	return nil
+}
+
+// every does something again and again; what fails is tried the next time.
+func (s *Service) every(ctx context.Context, wait time.Duration, do func(context.Context) error) {
+	t := time.NewTicker(wait)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("live channel", "err", err)
+		}
+	}
+}
+
+func (s *Service) prune(ctx context.Context) error {
+	now := time.Now()
+	s.mu.Lock()
+	for id, until := range s.told {
+		if now.After(until) {
+			delete(s.told, id)
+		}
+	}
+	s.mu.Unlock()
+	return s.cfg.Store.DropLive(ctx, now.Add(-cloud.LiveKept-lookBack))
+}

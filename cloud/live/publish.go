@@ -1,0 +1,161 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/mqttbroker"
+)
+
+// item is a message for a channel.
+type item struct {
+	to   channel
+	id   any // of the event, a string; of a change of status, a statusKey
+	at   time.Time
+	body []byte
+}
+
+// Committed queues what a decision tells of. It is for store.OnCommit. Where
+// nobody listens nothing is queued: who begins after this finds the rows.
+func (s *Service) Committed(c *cloud.Changes) {
+	if s.hears.Load() > 0 {
+		for _, e := range c.Live {
+			s.enqueue(item{channelOf(e), e.ID, e.At, bytes.Clone(e.Body)})
+		}
+		for _, p := range c.Pushes {
+			e := p.Live()
+			s.enqueue(item{channelOf(e), e.ID, e.At, e.Body})
+		}
+	}
+	for _, op := range c.OrderOperations {
+		if op.Before != op.After && s.watched(op.BusinessID) {
+			s.enqueue(statusItem(op))
+		}
+	}
+}
+
+func (s *Service) enqueue(i item) {
+	select {
+	case s.queue <- i:
+	default:
+		s.missed.Store(true)
+	}
+}
+
+// publish tells what was queued.
+func (s *Service) publish(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case i := <-s.queue:
+			s.tell(i)
+		}
+	}
+}
+
+// tell gives a message to whoever listens, once.
+func (s *Service) tell(i item) {
+	s.mu.Lock()
+	_, told := s.told[i.id]
+	if !told {
+		s.told[i.id] = later(i.at, time.Now()).Add(2 * lookBack)
+	}
+	s.mu.Unlock()
+	if told {
+		return
+	}
+	id, _ := i.id.(string)
+	s.teller.Tell(i.to.topic(s.cfg.Prefix), mqttbroker.Message{ID: id, Payload: i.body})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// poll finds what other nodes committed, and what was too much for the queue.
+func (s *Service) poll(ctx context.Context) error {
+	if err := s.pollDashboards(ctx); err != nil {
+		return err
+	}
+	missed := s.missed.Swap(false)
+	if s.hears.Load() == 0 || !missed && !s.cfg.Store.Peers() {
+		return nil
+	}
+	err := s.pollEvents(ctx)
+	if err != nil && missed {
+		s.missed.Store(true)
+	}
+	return err
+}
+
+func (s *Service) pollEvents(ctx context.Context) error {
+	now := time.Now()
+	found, err := s.cfg.Store.LiveSince(ctx, now.Add(-lookBack), s.known)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		if e.Passing && e.At.Before(now.Add(-passingFor)) {
+			continue
+		}
+		s.tell(item{channelOf(e), e.ID, e.At, e.Body})
+	}
+	return nil
+}
+
+func (s *Service) known(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.told[id]
+	return ok
+}
+
+// acknowledge takes down what was acknowledged.
+func (s *Service) acknowledge(ctx context.Context) {
+	flush := func(ctx context.Context) {
+		type ear struct {
+			claim *claim
+			order cloud.OrderID
+		}
+		var pushes []string
+		chats := map[ear][]string{}
+		for len(s.acks) > 0 {
+			a := <-s.acks
+			if a.channel.kind == cloud.LiveDriver {
+				pushes = append(pushes, a.id)
+				continue
+			}
+			e := ear{a.claim, cloud.OrderID(a.channel.subject)}
+			chats[e] = append(chats[e], a.id)
+		}
+		if len(pushes) > 0 {
+			if err := s.cfg.Store.HeardPushes(ctx, pushes, time.Now().UTC()); err != nil {
+				s.cfg.Log.Error("take down what drivers have heard", "err", err)
+			}
+		}
+		for e, ids := range chats {
+			if err := s.cfg.ChatHeard(ctx, e.claim.Listener, e.order, ids); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Warn("take down what a chat's listeners have heard", "order", e.order, "err", err)
+			}
+		}
+	}
+	t := time.NewTicker(ackEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			flush(last)
+			return
+		case <-t.C:
+			flush(ctx)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package page
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// may reports whether a visitor may call an operation of the interface.
+func (p *Pages) may(c context.Context, v visitor, operation string) bool {
+	return p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c) == nil
+}
+
+// run runs an operation of the interface for a visitor, as it runs for whoever
+// calls it by REST: with the token of the session, the limits of that token,
+// account type and scopes, and an audit line. in are its members by name.
+func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, v visitor, operation string, in map[string]any) (Out, error) {
+	return runAs[Out](c, ctx, p, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), operation, in)
+}
+
+// runAs runs an operation with a token.
+func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, lang, token, operation string, in map[string]any) (out Out, err error) {
+	a, err := p.answer(c, ctx, lang, token, operation, in)
+	if err != nil {
+		return out, err
+	}
+	out, ok := a.Body.(Out)
+	if !ok {
+		return out, fmt.Errorf("operation %s answers %T", operation, a.Body)
+	}
+	return out, nil
+}
+
+// answer is what an operation answers to a token.
+func (p *Pages) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, operation string, in map[string]any) (catalog.Answer, error) {
+	o := p.cfg.Catalog.Find(operation)
+	if o == nil {
+		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
+	}
+	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.cfg.BaseURL, Surface: "web"})
+	if err != nil {
+		return catalog.Answer{}, err
+	}
+	return p.cfg.Pipeline.Run(c, o, caller, catalog.Key{}, o.Values(in))
+}

@@ -1,0 +1,221 @@
+package route_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/route"
+)
+
+// open takes every address.
+type open struct{}
+
+func (open) CheckURL(context.Context, string) error { return nil }
+
+// ear is a business that hears of its drivers, at a time that the test sets.
+type ear struct {
+	*world
+	receivers *receiver.Service
+	now       time.Time
+	heard     int // events that were looked at
+}
+
+func newEar(w *world) *ear {
+	e := &ear{world: w, receivers: receiver.New(w.db, open{}), now: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	w.routes = route.New(route.Config{Store: w.db, Orders: w.orders, Hooks: e.receivers})
+	route.SetNow(w.routes, func() time.Time { return e.now })
+	return e
+}
+
+func (e *ear) set(c cloud.Caller, members string) error {
+	var in receiver.SettingsInput
+	require.NoError(e.t, json.Unmarshal([]byte(members), &in))
+	if c.Account.Type == cloud.Customer {
+		in.CustomerID = c.Account.ID
+	}
+	_, err := e.receivers.SaveSettings(e.t.Context(), e.admin, in)
+	return err
+}
+
+func (e *ear) duty(on bool) {
+	_, err := e.routes.Duty(e.t.Context(), e.driver, route.DutyInput{OnDuty: &on})
+	require.NoError(e.t, err)
+}
+
+// at says where the driver is, recorded so long ago.
+func (e *ear) at(latitude float64, ago time.Duration) {
+	longitude, battery := -79.38, 76
+	_, err := e.routes.Locate(e.t.Context(), e.driver, route.LocateInput{Points: []route.Point{{Latitude: &latitude, Longitude: &longitude, Battery: &battery, RecordedAt: e.now.Add(-ago).Format(time.RFC3339Nano)}}})
+	require.NoError(e.t, err)
+}
+
+// wait lets time go by, second by second, as the service's loop would see it.
+func (e *ear) wait(d time.Duration) {
+	for range d / time.Second {
+		e.now = e.now.Add(time.Second)
+		require.NoError(e.t, route.TellDue(e.t.Context(), e.routes))
+	}
+}
+
+type told struct {
+	EventID    string `json:"event_id"`
+	Event      string
+	OccurredAt string `json:"occurred_at"`
+	Data       struct {
+		Driver   map[string]any
+		OnDuty   bool `json:"on_duty"`
+		Shift    map[string]string
+		Location map[string]any
+		RouteIDs []int `json:"route_ids"`
+		Battery  int
+		Source   string
+	}
+}
+
+// fresh is what was told since it was last asked, oldest first.
+func (e *ear) fresh() (out []told) {
+	_, rows, err := e.db.ListAccountOutbox(e.t.Context(), cloud.AccountLog{BusinessID: 42, Limit: 1000})
+	require.NoError(e.t, err)
+	slices.Reverse(rows)
+	for _, r := range rows[e.heard:] {
+		x, err := e.db.FindOutbox(e.t.Context(), r.Delivery.ID)
+		require.NoError(e.t, err)
+		require.Equal(e.t, "driver", x.Event.ReferenceType)
+		require.Equal(e.t, "6", x.Event.ReferenceID)
+		var b told
+		require.NoError(e.t, json.Unmarshal(x.Event.Body, &b))
+		out = append(out, b)
+	}
+	e.heard = len(rows)
+	return out
+}
+
+func latitudes(events []told) (out []float64) {
+	for _, x := range events {
+		out = append(out, x.Data.Location["latitude"].(float64))
+	}
+	return out
+}
+
+// The first place of a shift is told at once, then the newest whenever the
+// interval has passed, and nothing else; what was told is complete.
+func TestPlacesAreTold(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		e.at(1, 0)
+		require.Empty(t, e.fresh(), "nobody wants to hear of it")
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x","driver_location_min_interval_sec":30}`))
+		e.wait(time.Second)
+		e.at(2, 0)
+		first := e.fresh()
+		require.Equal(t, []float64{2}, latitudes(first))
+		x := first[0]
+		require.Equal(t, "DLU-6-1795186801", x.EventID)
+		require.Equal(t, cloud.EventDriverPlace, x.Event)
+		require.Equal(t, map[string]any{"driver_id": 6.0, "name": "driver 6", "phone": nil, "vehicle_type": nil}, x.Data.Driver)
+		require.Equal(t, 76, x.Data.Battery)
+		require.Equal(t, "2026-11-20T10:00:01-05:00", x.Data.Location["recorded_at"])
+		require.NotNil(t, x.Data.RouteIDs)
+
+		for i := range 20 {
+			e.wait(time.Second)
+			e.at(3+float64(i), 0)
+		}
+		e.at(9, 10*time.Second) // late: kept by nobody
+		require.Empty(t, e.fresh(), "not before the interval is over")
+		e.wait(10 * time.Second)
+		require.Equal(t, []float64{22}, latitudes(e.fresh()), "the newest, without another point")
+		e.wait(time.Hour)
+		require.Empty(t, e.fresh(), "nothing new, nothing told")
+		e.at(30, 0)
+		require.Equal(t, []float64{30}, latitudes(e.fresh()), "at once after a long silence")
+
+		e.wait(2 * time.Second)
+		e.duty(true)
+		e.at(31, 0)
+		require.Equal(t, []float64{31}, latitudes(e.fresh()), "a new shift")
+		e.wait(2 * time.Second)
+		e.at(32, 0)
+		require.Empty(t, e.fresh())
+		require.NoError(t, e.set(e.admin, `{"driver_location_webhook_url":""}`))
+		e.wait(time.Minute)
+		require.Empty(t, e.fresh(), "nobody hears of it any more")
+		require.NoError(t, e.set(e.admin, `{"driver_location_webhook_url":"https://a.example/x","driver_location_min_interval_sec":null}`))
+		e.at(33, 0)
+		e.at(34, -time.Millisecond)
+		require.Equal(t, []float64{33}, latitudes(e.fresh()))
+		e.wait(time.Minute)
+		require.Empty(t, e.fresh(), "a clock that is ahead counts as now")
+
+		for _, bad := range []string{`{"driver_location_min_interval_sec":4}`, `{"driver_location_min_interval_sec":3601}`} {
+			require.ErrorContains(t, e.set(e.admin, bad), "VALIDATION_FAILED")
+		}
+		for _, bad := range []string{`{"driver_location_min_interval_sec":60}`, `{"driver_location_webhook_url":"https://a.example/x"}`} {
+			require.ErrorContains(t, e.set(e.customer, bad), "VALIDATION_FAILED", "the business's own")
+		}
+	})
+}
+
+// Two nodes find the same place due, and tell it once.
+func TestAPlaceIsToldOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		e.at(1, 0)
+		e.now = e.now.Add(time.Second)
+		e.at(2, 0)
+		e.now = e.now.Add(time.Minute)
+		errs := make(chan error, 4)
+		for range 4 {
+			go func() { errs <- route.TellDue(t.Context(), e.routes) }()
+		}
+		for range 4 {
+			require.NoError(t, <-errs)
+		}
+		require.Equal(t, []float64{1, 2}, latitudes(e.fresh()))
+	})
+}
+
+// Beginning and ending work is told with the shift that it is about.
+func TestDutyIsTold(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","order_lifecycle_webhook_url":"https://a.example/x","order_lifecycle_events":"driver.*"}`))
+		e.duty(true)
+		on := e.fresh()
+		require.Len(t, on, 1)
+		require.Equal(t, "driver.on_duty_changed", on[0].Event)
+		require.Regexp(t, `^DLE-\d+$`, on[0].EventID)
+		require.Equal(t, "driver_app", on[0].Data.Source)
+		require.True(t, on[0].Data.OnDuty)
+		require.Nil(t, on[0].Data.Shift)
+		require.Nil(t, on[0].Data.Location)
+		e.duty(true)
+		require.Empty(t, e.fresh(), "nothing changed")
+
+		e.at(43.65, 0)
+		w.write(&cloud.Changes{Drivers: []cloud.Driver{{Account: e.driver.Account, Phone: "+14165550177", OnDuty: true, Vehicle: cloud.Vehicle{Type: "van"}, ShiftStart: "22:00", ShiftEnd: "06:00"}}})
+		e.now = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC) // half past one in Toronto
+		e.duty(false)
+		off := e.fresh()
+		require.Len(t, off, 1)
+		require.False(t, off[0].Data.OnDuty)
+		require.Equal(t, map[string]any{"driver_id": 6.0, "name": "driver 6", "phone": "+14165550177", "vehicle_type": "van"}, off[0].Data.Driver)
+		require.Equal(t, map[string]string{"start": "2026-11-20T22:00:00-05:00", "end": "2026-11-21T06:00:00-05:00"}, off[0].Data.Shift, "the night that it is")
+		require.Equal(t, map[string]any{"latitude": 43.65, "longitude": -79.38}, off[0].Data.Location)
+		e.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) // seven in the morning
+		e.duty(true)
+		require.Equal(t, "2026-11-21T22:00:00-05:00", e.fresh()[0].Data.Shift["start"], "the next night")
+
+		require.NoError(t, e.set(e.admin, `{"order_lifecycle_events":"order.*"}`))
+		e.duty(false)
+		require.Empty(t, e.fresh(), "narrowed to others")
+	})
+}

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/chat"
+)
+
+// A driver hears on its own topic what others say, at once; the provider is told
+// of the newest only, and only when no app was there to hear it.
+func TestADriverIsPushedWhatOthersSay(t *testing.T) {
+	bothTalks(t, pushed)
+}
+
+func pushed(t *testing.T, w *talkWorld) {
+	driver := w.tokens["driver"]
+	topic := fmt.Sprintf("tms/driver/%d/push", w.ids["driver"])
+	app, e := w.listen("driver")
+	heard := func(n int) []heardEvent {
+		t.Helper()
+		var out []heardEvent
+		w.eventually(func() bool {
+			out = nil
+			seen := map[any]bool{}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, h := range e.all {
+				if h.topic == topic && !seen[h.body["push_id"]] {
+					seen[h.body["push_id"]] = true
+					out = append(out, h)
+				}
+			}
+			return len(out) >= n
+		}, "%d pushes", n)
+		require.Len(t, out, n)
+		return out
+	}
+	require.Equal(t, "order_assigned", heard(1)[0].body["type"], "what it was given a moment ago")
+	w.says("driver", "mine", "all")
+	id := w.says("customer", strings.Repeat("é", 130), "all")
+	hidden := w.says("admin", "for staff", "staff_driver")
+	w.eventually(func() bool { return len(e.types(w.chat())) == 2 && len(e.types(w.staff())) == 1 })
+	got := heard(3)
+	body := got[1].body
+	talk := w.good("GET", w.of(""), driver, nil)["conversation"].(map[string]any)["conversation_id"]
+	require.Equal(t, "order_chat_message", body["type"])
+	require.Equal(t, "customer", body["title"])
+	require.Equal(t, strings.Repeat("é", 120), body["body"])
+	require.Equal(t, map[string]any{"order_id": float64(w.order), "conversation_id": talk, "message_id": float64(id), "tracking_number": w.number}, body["data"])
+	require.EqualValues(t, hidden, got[2].body["data"].(map[string]any)["message_id"])
+	states := func() map[string]int {
+		n := map[string]int{}
+		for _, p := range w.good("GET", "/api/v1/driver/pushes", driver, nil)["pushes"].([]any) {
+			n[p.(map[string]any)["state"].(string)]++
+		}
+		return n
+	}
+	// The second may have taken the place of the first before the word came that the
+	// first was heard.
+	w.eventually(func() bool { n := states(); return n["heard"]+n["replaced"] == 3 && n["heard"] >= 2 }, "the provider has nothing to do")
+	before := states()
+
+	app.Disconnect(0)
+	w.good("POST", "/api/v1/driver/push-token", driver, map[string]any{"token": "device-1", "platform": "fcm"})
+	w.says("driver", "mine again", "all")
+	var last int64
+	for i := range 4 {
+		last = w.says("customer", fmt.Sprintf("message %d", i), "all")
+	}
+	w.eventually(func() bool { n := states(); return n["sent"] > 0 && n["waiting"] == 0 })
+	after := states()
+	require.Equal(t, before["replaced"]+4, after["replaced"]+after["sent"], "own messages are none")
+	require.Less(t, after["sent"], 4, "what comes within two seconds takes the place of what was before")
+	require.Len(t, w.got(), after["sent"])
+	var sent struct {
+		Type string
+		Data cloud.PushData
+	}
+	require.NoError(t, json.Unmarshal(w.got()[after["sent"]-1].body, &sent))
+	require.Equal(t, "order_chat_message", sent.Type)
+	require.Equal(t, last, sent.Data.MessageID)
+}
+
+// A message that was committed by a node that ended before it told anybody is
+// heard by those who come back to the next one; so is what is said after that.
+func TestACloudThatComesBackTellsWhatItDidNot(t *testing.T) {
+	bothTalks(t, comesBack)
+}
+
+func comesBack(t *testing.T, w *talkWorld) {
+	// The reference client comes again by itself, others with what they have.
+	stays := w.mosquitto(w.pass("staff"), overTCP, "mqttv311")
+	p := w.pass("customer")
+	gone := w.node(p, overWS, 4, nil, "")
+	ids := []int64{w.says("driver", "before", "all")}
+	w.eventually(func() bool { return len(stays.types(w.chat())) == 1 && len(gone.types(w.chat())) == 1 })
+	w.stop()
+	w.eventually(gone.gone)
+
+	dead, err := New(t.Context(), w.cfg) // never runs: it commits and tells nobody
+	require.NoError(t, err)
+	who, err := dead.findToken(t.Context(), auth.Hash(w.tokens["driver"]))
+	require.NoError(t, err)
+	out, err := dead.chats.Send(t.Context(), cloud.Caller{Account: who.Account}, chat.SendInput{OrderID: cloud.OrderID(w.order), Text: "committed"})
+	require.NoError(t, err)
+	ids = append(ids, int64(out.Message.ID))
+	dead.stop()
+	require.NoError(t, dead.Broker.Close())
+	require.NoError(t, dead.Store.Close())
+	require.NoError(t, dead.Files.Close())
+
+	w.start(func() {})
+	again := w.node(p, overWS, 4, nil, "")
+	w.eventually(func() bool { return len(again.types(w.chat())) == 2 })
+	ids = append(ids, w.says("driver", "after", "all"))
+	for _, e := range []*ear{stays, again} {
+		w.eventually(func() bool { return len(e.types(w.chat())) == 3 }, e.role)
+		for i, h := range e.heard(w.chat()) {
+			require.EqualValues(t, ids[i], h.body["data"].(map[string]any)["message"].(map[string]any)["message_id"], "in order")
+		}
+	}
+}
+
+// What a chat refuses over HTTP, with the status that says why.
+func TestWhatAChatRefuses(t *testing.T) {
+	t.Parallel()
+	w := newTalkWorld(t, "")
+	send := func(role string, body map[string]any) (int, map[string]any) {
+		t.Helper()
+		return w.call("POST", w.of("/messages"), w.tokens[role], body)
+	}
+	text := func(n int) map[string]any { return map[string]any{"text": strings.Repeat("長", n)} }
+	status, _ := send("customer", text(2000))
+	require.Equal(t, http.StatusCreated, status)
+	status, out := send("customer", text(2001))
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, out["errors"], "text")
+
+	first, out := send("customer", map[string]any{"text": "one", "client_message_id": "c-1"})
+	require.Equal(t, http.StatusCreated, first)
+	_, again := send("customer", map[string]any{"text": "two", "client_message_id": "c-1"})
+	require.Equal(t, out["message"], again["message"])
+
+	upload := func(content string) (int, map[string]any) {
+		t.Helper()
+		var b bytes.Buffer
+		form := multipart.NewWriter(&b)
+		require.NoError(t, form.WriteField("order_id", fmt.Sprint(w.order)))
+		part, err := form.CreateFormFile("file", "door.png")
+		require.NoError(t, err)
+		_, err = io.WriteString(part, content)
+		require.NoError(t, err)
+		require.NoError(t, form.Close())
+		req, err := http.NewRequestWithContext(t.Context(), "POST", w.base+"/api/v1/order-chat/attachments", &b)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+w.tokens["recipient"])
+		req.Header.Set("Content-Type", form.FormDataContentType())
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		var out map[string]any
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&out))
+		return resp.StatusCode, out
+	}
+	for _, bad := range []string{"<script>", "\x89PNG\r\n\x1a\nnot a picture", "MZ\x90\x00"} {
+		status, out = upload(bad)
+		require.Equal(t, http.StatusUnprocessableEntity, status, "%q: %v", bad, out)
+	}
+	status, out = upload("%PDF-1.7 x")
+	require.Less(t, status, 300, "%v", out)
+
+	for range 30 { // a minute's worth comes back while they are sent
+		if status, out = send("driver", map[string]any{"text": "x"}); status != http.StatusCreated {
+			break
+		}
+	}
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.Equal(t, "RATE_LIMITED", out["code"])
+	require.Positive(t, out["details"].(map[string]any)["retry_after"])
+	status, _ = send("staff", map[string]any{"text": "x"})
+	require.Equal(t, http.StatusCreated, status, "others are not held up")
+
+	w.good("POST", w.of("/close"), w.tokens["staff"], nil)
+	status, out = send("customer", map[string]any{"text": "x"})
+	require.Equal(t, http.StatusConflict, status)
+	require.Equal(t, "CONVERSATION_CLOSED", out["code"])
+	status, again = send("customer", map[string]any{"text": "one", "client_message_id": "c-1"})
+	require.Less(t, status, 300, "a repeat is no new message")
+	require.Equal(t, "one", again["message"].(map[string]any)["text"])
+}

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	sqlConversation     = `SELECT body FROM conversation WHERE business_id = $1 AND order_id = $2`
+	sqlSaveConversation = `INSERT INTO conversation (business_id, order_id, id, closed_at, reopened_at, shown_at, updated_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (business_id, order_id) DO UPDATE SET closed_at = excluded.closed_at, reopened_at = excluded.reopened_at, shown_at = excluded.shown_at,
+  updated_at = excluded.updated_at, body = excluded.body`
+	sqlSaveChatMember = `INSERT INTO chat_member (business_id, order_id, account_id, read_to, muted, gone) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (business_id, order_id, account_id) DO UPDATE SET read_to = excluded.read_to, muted = excluded.muted, gone = excluded.gone
+WHERE chat_member.read_to <> excluded.read_to OR chat_member.muted <> excluded.muted OR chat_member.gone <> excluded.gone`
+
+	sqlChatMessage         = `SELECT body FROM chat_message WHERE business_id = $1 AND id = $2`
+	sqlChatMessageByClient = `SELECT body FROM chat_message WHERE business_id = $1 AND order_id = $2 AND sender_id = $3 AND client_id = $4 AND client_id <> ''`
+	sqlSaveChatMessage     = `INSERT INTO chat_message (id, business_id, order_id, sender_id, client_id, staff, deleted, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (id) DO UPDATE SET deleted = excluded.deleted, body = excluded.body
+WHERE chat_message.business_id = excluded.business_id AND chat_message.order_id = excluded.order_id`
+
+	chatMessages          = `SELECT body FROM chat_message WHERE business_id = $1 AND order_id = $2`
+	chatForward           = ` AND id > $3 ORDER BY id LIMIT $4`
+	chatBack              = ` AND id < $3 ORDER BY id DESC LIMIT $4`
+	sqlChatForward        = chatMessages + chatForward
+	sqlChatForwardShown   = chatMessages + ` AND NOT staff` + chatForward
+	sqlChatBackward       = chatMessages + chatBack
+	sqlChatBackwardShown  = chatMessages + ` AND NOT staff` + chatBack
+	sqlChatReads          = `SELECT up_to, at FROM chat_read WHERE business_id = $1 AND order_id = $2 AND account_id = $3 AND up_to >= $4 ORDER BY up_to LIMIT $5`
+	sqlAddChatRead        = `INSERT INTO chat_read (business_id, order_id, account_id, up_to, at) VALUES ($1, $2, $3, $4, $5)`
+	sqlChatUnread         = `SELECT COUNT(*) FROM chat_message WHERE business_id = $1 AND order_id = $2 AND id > $3 AND sender_id <> $4 AND NOT deleted`
+	sqlChatUnreadShown    = sqlChatUnread + ` AND NOT staff`
+	sqlChatAttachment     = `SELECT body FROM chat_attachment WHERE business_id = $1 AND id = $2`
+	sqlAddChatAttachment  = `INSERT INTO chat_attachment (id, business_id, order_id, at, body) VALUES ($1, $2, $3, $4, $5)`
+	sqlDropChatAttachment = `DELETE FROM chat_attachment WHERE business_id = $1 AND id = $2`
+	sqlIdleAttachments    = `SELECT body FROM chat_attachment WHERE at < $1 ORDER BY at, id LIMIT $2`
+
+	sqlDropConversation = `DELETE FROM conversation WHERE business_id = $1 AND order_id = $2`
+	sqlDropChatFiles    = `DELETE FROM kept_file WHERE business_id = $1 AND order_id = $2 AND order_id <> 0 AND shard >= 'chat/' AND shard < 'chat0'`
+
+	sqlNextChatBusiness = `SELECT business_id FROM conversation WHERE business_id > $1 ORDER BY business_id LIMIT 1`
+	sqlEndedChats       = `SELECT c.order_id FROM conversation c JOIN orders o ON o.business_id = c.business_id AND o.id = c.order_id
+WHERE c.business_id = $1 AND c.closed_at IS NULL AND c.order_id > $2 AND ` + chatEnded + `$3) ORDER BY c.order_id LIMIT $4`
+	sqlOldChats = `SELECT order_id FROM conversation WHERE business_id = $1 AND closed_at < $2 ORDER BY closed_at LIMIT $3`
+
+	// chatEnded asks whether an order has ended, and long enough ago.
+	chatEnded = `(o.status_id IN (41, 45, 47, 50) AND o.status_at <= `
+)
+
+// droppedChat are the tables of a conversation but its own.
+var droppedChat = []string{
+	`DELETE FROM chat_member WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM chat_message WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM chat_read WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM chat_attachment WHERE business_id = $1 AND order_id = $2`,
+}
+
+func scanConversation(r rows, c *cloud.Conversation) error     { return r.Scan(parsed(c)) }
+func scanChatMessage(r rows, m *cloud.ChatMessage) error       { return r.Scan(parsed(m)) }
+func scanChatAttachment(r rows, a *cloud.ChatAttachment) error { return r.Scan(parsed(a)) }
+func scanOrderID(r rows, id *cloud.OrderID) error              { return r.Scan((*int64)(id)) }
+
+func (v *view) Conversation(b cloud.BusinessID, o cloud.OrderID) (cloud.Conversation, error) {
+	return one(v.ctx, v.q, v.locked(sqlConversation), scanConversation, int64(b), int64(o))
+}
+
+func (v *view) ChatMessage(b cloud.BusinessID, id cloud.ChatMessageID) (cloud.ChatMessage, error) {
+	return one(v.ctx, v.q, sqlChatMessage, scanChatMessage, int64(b), int64(id))
+}
+
+func (v *view) ChatMessageByClient(b cloud.BusinessID, o cloud.OrderID, sender cloud.AccountID, id string) (cloud.ChatMessage, error) {
+	return one(v.ctx, v.q, sqlChatMessageByClient, scanChatMessage, int64(b), int64(o), int64(sender), id)
+}
+
+func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, error) {
+	sql, from := sqlChatBackward, orNewest(int64(p.Before))
+	switch {
+	case p.Forward && p.Staff:
+		sql, from = sqlChatForward, int64(p.After)
+	case p.Forward:
+		sql, from = sqlChatForwardShown, int64(p.After)
+	case !p.Staff:
+		sql = sqlChatBackwardShown
+	}
+	return list(v.ctx, v.q, sql, scanChatMessage, int64(p.BusinessID), int64(p.OrderID), from, p.Limit)
+}
+
+func (v *view) ChatReads(b cloud.BusinessID, o cloud.OrderID, reader cloud.AccountID, from cloud.ChatMessageID, limit int) ([]cloud.ChatRead, error) {
+	return list(v.ctx, v.q, sqlChatReads, func(r rows, x *cloud.ChatRead) error {
+		*x = cloud.ChatRead{BusinessID: b, OrderID: o, Account: reader}
+		return r.Scan((*int64)(&x.UpTo), when(&x.At))
+	}, int64(b), int64(o), int64(reader), int64(from), limit)
+}
+
+func (v *view) ChatUnread(b cloud.BusinessID, o cloud.OrderID, staff bool, reader cloud.AccountID, read cloud.ChatMessageID) (int, error) {
+	sql := sqlChatUnreadShown
+	if staff {
+		sql = sqlChatUnread
+	}
+	n, err := one(v.ctx, v.q, sql, scanInt, int64(b), int64(o), int64(read), int64(reader))
+	return int(n), err
+}
+
+func (v *view) ChatAttachment(b cloud.BusinessID, id int64) (cloud.ChatAttachment, error) {
+	return one(v.ctx, v.q, v.locked(sqlChatAttachment), scanChatAttachment, int64(b), id)
+}
+
+func (w *writer) chats(c *cloud.Changes) {
+	for _, k := range c.DroppedConversations {
+		for _, sql := range append([]string{sqlDropConversation, sqlDropChatFiles}, droppedChat...) {
+			w.add(anything, sql, int64(k.BusinessID), int64(k.ID))
+		}
+	}
+	for _, x := range c.Conversations {
+		w.add(anything, sqlSaveConversation, int64(x.BusinessID), int64(x.OrderID), int64(x.ID), ms(x.ClosedAt), ms(x.ReopenedAt), ms(x.All.UpdatedAt), ms(x.Staff.UpdatedAt), text(x))
+		for _, m := range x.Members {
+			w.add(anything, sqlSaveChatMember, int64(x.BusinessID), int64(x.OrderID), int64(m.Account), int64(m.Read), m.Muted, m.Out)
+		}
+	}
+	for _, m := range c.ChatMessages {
+		w.add(mustExist, sqlSaveChatMessage, int64(m.ID), int64(m.BusinessID), int64(m.OrderID), int64(m.Sender.Account), m.ClientID, m.Staff, !m.DeletedAt.IsZero(), text(m))
+	}
+	for _, r := range c.ChatReads {
+		w.add(anything, sqlAddChatRead, int64(r.BusinessID), int64(r.OrderID), int64(r.Account), int64(r.UpTo), ms(r.At))
+	}
+	for _, a := range c.DroppedChatAttachments {
+		w.add(anything, sqlDropChatAttachment, int64(a.BusinessID), a.ID)
+	}
+	for _, a := range c.ChatAttachments {
+		w.add(anything, sqlAddChatAttachment, a.ID, int64(a.BusinessID), int64(a.OrderID), ms(a.At), text(a))
+	}
+}
+
+// conversationsFrom are conversations c with their orders o. SQLite joins tables
+// in the order of a CROSS JOIN: whoever sees some orders only has few, so these
+// come first.
+func conversationsFrom(q cloud.ConversationQuery) string {
+	if q.Customer != 0 || q.Driver != 0 || q.Contractor != 0 {
+		return ` FROM orders o CROSS JOIN conversation c`
+	}
+	return ` FROM conversation c CROSS JOIN orders o`
+}
+
+// conversationsWhere is the condition of a query, with only what it asks for.
+func (db *DB) conversationsWhere(q cloud.ConversationQuery) (sql string, args []any) {
+	args = []any{int64(q.BusinessID)}
+	add := func(condition string, v any) {
+		args = append(args, v)
+		sql += fmt.Sprintf(` AND `+condition, len(args))
+	}
+	sql = ` WHERE c.business_id = $1 AND o.business_id = $1 AND o.id = c.order_id`
+	if !q.Staff {
+		sql += ` AND c.shown_at IS NOT NULL`
+	}
+	if q.Customer != 0 {
+		add(`o.customer_id = $%d AND o.customer_id <> 0`, int64(q.Customer))
+	}
+	if q.Driver != 0 {
+		add(`o.driver_id = $%d AND o.driver_id <> 0`, int64(q.Driver))
+	}
+	if q.Contractor != 0 {
+		add(`o.broker_id = $%[1]d AND o.broker_id <> 0 AND EXISTS (SELECT 1 FROM broker_assignment a WHERE a.order_id = c.order_id AND a.status = 'active' AND a.business_id = c.business_id AND a.broker_id = $%[1]d)`, int64(q.Contractor))
+	}
+	if q.Allowed {
+		add(`NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%d AND p.gone)`, int64(q.Reader))
+	}
+	const closed = `(c.closed_at IS NOT NULL OR ` + chatEnded + `$%[1]d AND (c.reopened_at IS NULL OR c.reopened_at <= $%[1]d)))`
+	switch q.Status {
+	case "closed":
+		add(closed, ms(q.Ended))
+	case "open":
+		add(`NOT `+closed, ms(q.Ended))
+	}
+	if q.Unread {
+		add(`EXISTS (SELECT 1 FROM chat_message m WHERE `+unreadOf(q)+`)`, int64(q.Reader))
+	}
+	if q.Keyword != "" {
+		add(`c.order_id IN (SELECT order_id FROM order_search WHERE business_id = $1 AND @contains $%d)`, db.contains(q.Keyword))
+	}
+	return sql, args
+}
+
+// unreadOf is the condition of messages m of c that a reader has not read.
+func unreadOf(q cloud.ConversationQuery) string {
+	sql := `m.business_id = c.business_id AND m.order_id = c.order_id AND m.sender_id <> $%[1]d AND NOT m.deleted AND m.id > COALESCE(
+  (SELECT p.read_to FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%[1]d), 0)`
+	if !q.Staff {
+		sql += ` AND NOT m.staff`
+	}
+	return sql
+}
+
+// conversationsSQL counts what a query asks for, and reads a page of it; the page
+// has two arguments more.
+func (db *DB) conversationsSQL(q cloud.ConversationQuery) (count, page string, args []any) {
+	where, args := db.conversationsWhere(q)
+	by := "c.updated_at"
+	if !q.Staff {
+		by = "c.shown_at"
+	}
+	where = conversationsFrom(q) + where
+	return `SELECT COUNT(*)` + where,
+		`SELECT c.body` + where + fmt.Sprintf(` ORDER BY %s DESC, c.order_id DESC LIMIT $%d OFFSET $%d`, by, len(args)+1, len(args)+2), args
+}
+
+// unreadSQL counts what a reader has not read; it has two arguments more, the
+// reader and how many are counted.
+func (db *DB) unreadSQL(q cloud.ConversationQuery) (sql string, args []any) {
+	where, args := db.conversationsWhere(q)
+	n := len(args) + 1
+	return `SELECT COUNT(*), COUNT(DISTINCT order_id) FROM (SELECT c.order_id` + conversationsFrom(q) + ` CROSS JOIN chat_message m` + where + fmt.Sprintf(` AND `+unreadOf(q), n) + fmt.Sprintf(`
+  AND NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%d AND p.muted) LIMIT $%d) AS unread`, n, n+1), args
+}
+
+// ListConversations reads a page of conversations, those that changed last
+// first, and counts all that the query asks for.
+func (db *DB) ListConversations(ctx context.Context, q cloud.ConversationQuery) (total int, found []cloud.Conversation, err error) {
+	count, page, args := db.conversationsSQL(q)
+	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
+		n, err := one(ctx, r, count, scanInt, args...)
+		if err != nil {
+			return err
+		}
+		total = int(n)
+		found, err = list(ctx, r, page, scanConversation, append(args, q.Limit, q.Offset)...)
+		return err
+	})
+	return total, found, err
+}
+
+// CountUnread counts what a reader has not read in the conversations of a query,
+// and in how many of them it is. Those that the reader muted are left out. What
+// is beyond limit messages is not counted.
+func (db *DB) CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error) {
+	sql, args := db.unreadSQL(q)
+	counted, err := readOne(ctx, db, sql, func(r rows, x *[2]int) error { return r.Scan(&x[0], &x[1]) }, append(args, int64(q.Reader), limit)...)
+	return counted[0], counted[1], err
+}
+
+// NextChatBusiness is the next business with conversations after one;
+// cloud.ErrNotFound when there is none.
+func (db *DB) NextChatBusiness(ctx context.Context, after cloud.BusinessID) (cloud.BusinessID, error) {
+	id, err := readOne(ctx, db, sqlNextChatBusiness, scanInt, int64(after))
+	return cloud.BusinessID(id), err
+}
+
+// EndedChats lists orders of a business, by id, that ended at or before a time
+// and whose conversation nobody has closed yet.
+func (db *DB) EndedChats(ctx context.Context, b cloud.BusinessID, after cloud.OrderID, ended time.Time, limit int) ([]cloud.OrderID, error) {
+	return readList(ctx, db, sqlEndedChats, scanOrderID, int64(b), int64(after), ms(ended), limit)
+}
+
+// OldChats lists orders of a business whose conversations were closed before a
+// time, the oldest first.
+func (db *DB) OldChats(ctx context.Context, b cloud.BusinessID, closed time.Time, limit int) ([]cloud.OrderID, error) {
+	return readList(ctx, db, sqlOldChats, scanOrderID, int64(b), ms(closed), limit)
+}
+
+// IdleAttachments lists files from before a time that no message has.
+func (db *DB) IdleAttachments(ctx context.Context, before time.Time, limit int) ([]cloud.ChatAttachment, error) {
+	return readList(ctx, db, sqlIdleAttachments, scanChatAttachment, ms(before), limit)
+}
