@@ -325,3 +325,31 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, body, "hunter2")
 }
+
+// A caller that leaves in the middle of a reading costs nobody after it: every
+// connection is as free as before.
+func TestReadersComeBackFree(t *testing.T) {
+	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), func(*cloud.Changes) {})
+	require.NoError(t, err)
+	defer e.close()
+	one := func(ctx context.Context) error {
+		return e.read(ctx, func(ctx context.Context, q querier) error {
+			_, err := list(ctx, q, "SELECT 1", scanInt)
+			return err
+		})
+	}
+	var wg sync.WaitGroup
+	for n := range 4 * liteReaders {
+		wg.Go(func() {
+			for i := range 400 {
+				ctx, leave := context.WithTimeout(t.Context(), time.Duration((i*7+n)%60)*2*time.Microsecond)
+				_ = one(ctx)
+				leave()
+			}
+		})
+	}
+	wg.Wait()
+	for range 4 * liteReaders {
+		require.NoError(t, one(t.Context()))
+	}
+}

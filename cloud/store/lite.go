@@ -264,10 +264,13 @@ func (e *lite) apart(ctx context.Context, group []*job) error {
 func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) error {
 	return e.look(ctx, func(ctx context.Context, q querier) error {
 		c := q.(*liteConn)
-		if err := c.exec(ctx, "BEGIN DEFERRED"); err != nil {
+		// Neither waits for anything. A caller who leaves while it begins
+		// would be told that it failed, and the transaction would stay open.
+		whole := context.WithoutCancel(ctx)
+		if err := c.exec(whole, "BEGIN DEFERRED"); err != nil {
 			return fmt.Errorf("begin reading: %w", err)
 		}
-		defer c.rollback(context.WithoutCancel(ctx))
+		defer c.rollback(whole)
 		return fn(ctx, c)
 	})
 }
