@@ -128,13 +128,13 @@ func bareAll(b *testing.B, n int64, change func(int64, time.Time) *cloud.Changes
 	}
 	start := time.Now()
 	for i := int64(0); i < n; i += producers {
-		require.NoError(b, conn.exec(ctx, "BEGIN IMMEDIATE"))
+		require.NoError(b, conn.control("BEGIN IMMEDIATE"))
 		for _, os := range ops[i:min(i+producers, n)] {
 			for j := range os {
 				if os[j].need == probe {
 					continue
 				}
-				s, err := conn.prepared(ctx, os[j].sql)
+				s, err := conn.prepared(os[j].sql)
 				if err == nil {
 					_, err = s.ExecContext(ctx, os[j].args...)
 				}
@@ -143,7 +143,7 @@ func bareAll(b *testing.B, n int64, change func(int64, time.Time) *cloud.Changes
 				}
 			}
 		}
-		require.NoError(b, conn.exec(ctx, "COMMIT"))
+		require.NoError(b, conn.control("COMMIT"))
 	}
 	return time.Since(start)
 }

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -339,10 +340,16 @@ func TestReadersComeBackFree(t *testing.T) {
 		})
 	}
 	var wg sync.WaitGroup
-	for n := range 4 * liteReaders {
+	for n := range 8 * liteReaders {
 		wg.Go(func() {
-			for i := range 400 {
-				ctx, leave := context.WithTimeout(t.Context(), time.Duration((i*7+n)%60)*2*time.Microsecond)
+			for i := range 500 { // most leave too early or too late
+				ctx, leave := context.WithCancel(t.Context())
+				go func() {
+					for range (i + n) % 16 {
+						runtime.Gosched()
+					}
+					leave()
+				}()
 				_ = one(ctx)
 				leave()
 			}

@@ -221,56 +221,53 @@ var errSpoilt = errors.New("group has to be split")
 // before it wrote leaves no trace and needs no care.
 func (e *lite) together(ctx context.Context, group []*job) error {
 	w := e.writer
-	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := w.control("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	for _, j := range group {
 		w.dirty = false
 		j.changes, j.err = j.fn(ctx, w)
 		if j.err != nil && w.dirty {
-			w.rollback(ctx)
+			w.rollback()
 			return errSpoilt
 		}
 	}
-	return w.commit(ctx)
+	return w.commit()
 }
 
 // apart runs the group again in one transaction with a savepoint for each
 // member, so that only the guilty one is undone.
 func (e *lite) apart(ctx context.Context, group []*job) error {
 	w := e.writer
-	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := w.control("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	for _, j := range group {
-		err := w.exec(ctx, "SAVEPOINT member")
+		err := w.control("SAVEPOINT member")
 		if err == nil {
 			j.changes, j.err = j.fn(ctx, w)
 			if j.err != nil {
-				err = w.exec(ctx, "ROLLBACK TO member")
+				err = w.control("ROLLBACK TO member")
 			}
 		}
 		if err == nil {
-			err = w.exec(ctx, "RELEASE member")
+			err = w.control("RELEASE member")
 		}
 		if err != nil { // the engine has given up the transaction
-			w.rollback(ctx)
+			w.rollback()
 			return fmt.Errorf("transaction ended early: %w", errors.Join(j.err, err))
 		}
 	}
-	return w.commit(ctx)
+	return w.commit()
 }
 
 func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) error {
 	return e.look(ctx, func(ctx context.Context, q querier) error {
 		c := q.(*liteConn)
-		// Neither waits for anything. A caller who leaves while it begins
-		// would be told that it failed, and the transaction would stay open.
-		whole := context.WithoutCancel(ctx)
-		if err := c.exec(whole, "BEGIN DEFERRED"); err != nil {
+		if err := c.control("BEGIN DEFERRED"); err != nil {
 			return fmt.Errorf("begin reading: %w", err)
 		}
-		defer c.rollback(whole)
+		defer c.rollback()
 		return fn(ctx, c)
 	})
 }
@@ -341,7 +338,7 @@ func (c *liteConn) close() error {
 func (c *liteConn) postgres() bool { return false }
 
 // prepared is the statement for text, prepared once per connection.
-func (c *liteConn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+func (c *liteConn) prepared(text string) (*sql.Stmt, error) {
 	if s := c.stmts[text]; s != nil {
 		return s, nil
 	}
@@ -352,7 +349,7 @@ func (c *liteConn) prepared(ctx context.Context, text string) (*sql.Stmt, error)
 		delete(c.stmts, old)
 		_ = s.Close()
 	}
-	s, err := c.conn.PrepareContext(context.WithoutCancel(ctx), liteTokens.Replace(text))
+	s, err := c.conn.PrepareContext(context.Background(), liteTokens.Replace(text))
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
@@ -360,28 +357,31 @@ func (c *liteConn) prepared(ctx context.Context, text string) (*sql.Stmt, error)
 	return s, nil
 }
 
-func (c *liteConn) exec(ctx context.Context, text string) error {
-	s, err := c.prepared(ctx, text)
+// control begins or ends a transaction or a part of one. No caller's leaving
+// cuts it short: the driver would say that it failed though it was done, and
+// the transaction would stay open for whoever has the connection next.
+func (c *liteConn) control(text string) error {
+	s, err := c.prepared(text)
 	if err != nil {
 		return err
 	}
-	_, err = s.ExecContext(ctx)
+	_, err = s.ExecContext(context.Background())
 	return err
 }
 
-func (c *liteConn) commit(ctx context.Context) error {
-	if err := c.exec(ctx, "COMMIT"); err != nil {
-		c.rollback(ctx)
+func (c *liteConn) commit() error {
+	if err := c.control("COMMIT"); err != nil {
+		c.rollback()
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
 // rollback ends the transaction; that the engine has ended it already is fine.
-func (c *liteConn) rollback(ctx context.Context) { _ = c.exec(ctx, "ROLLBACK") }
+func (c *liteConn) rollback() { _ = c.control("ROLLBACK") }
 
 func (c *liteConn) query(ctx context.Context, text string, args ...any) (rows, error) {
-	s, err := c.prepared(ctx, text)
+	s, err := c.prepared(text)
 	if err != nil {
 		c.dirty = true
 		return nil, err
@@ -425,7 +425,7 @@ func (c *liteConn) one(ctx context.Context, o *op) (int64, error) {
 		}
 		return 0, r.Err()
 	}
-	s, err := c.prepared(ctx, o.sql)
+	s, err := c.prepared(o.sql)
 	if err != nil {
 		c.dirty = true
 		return 0, err
