@@ -51,7 +51,7 @@ func (db *DB) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) erro
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		w := writer{box: db.box}
 		w.answer(o, taken, kept)
-		return nil, s.apply(ctx, w.ops)
+		return nil, s.last(ctx, w.ops)
 	})
 	if err == nil {
 		o.Take(kept)
@@ -71,7 +71,7 @@ func (db *DB) DropCalls(ctx context.Context, now time.Time) error {
 
 func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sql: sql, args: args}})
+		return nil, s.last(ctx, []op{{sql: sql, args: args}})
 	})
 }
 

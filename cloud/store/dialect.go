@@ -76,6 +76,8 @@ type session interface {
 	querier
 	// apply runs ops in order and stops at the first that fails.
 	apply(ctx context.Context, ops []op) error
+	// last is apply, and nothing of the task comes after it.
+	last(ctx context.Context, ops []op) error
 	// change runs a statement that writes and returns rows.
 	change(ctx context.Context, sql string, args ...any) (rows, error)
 	// postgres reports which engine it is, for the few statements that only one

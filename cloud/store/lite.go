@@ -273,6 +273,9 @@ func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error
 }
 
 func (e *lite) look(ctx context.Context, fn func(context.Context, querier) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	var c *liteConn
@@ -411,6 +414,8 @@ func (c *liteConn) apply(ctx context.Context, ops []op) error {
 	}
 	return nil
 }
+
+func (c *liteConn) last(ctx context.Context, ops []op) error { return c.apply(ctx, ops) }
 
 // one runs an op and counts its rows.
 func (c *liteConn) one(ctx context.Context, o *op) (int64, error) {

@@ -385,7 +385,7 @@ func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResul
 		ops = append(ops, op{sql: sqlFinish, args: []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
 			ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, count: &held[i]})
 	}
-	if err := s.apply(ctx, ops); err != nil {
+	if err := s.last(ctx, ops); err != nil {
 		return nil, err
 	}
 	var lost []cloud.OutboxID
@@ -403,7 +403,7 @@ func (db *DB) RenewOutbox(ctx context.Context) error {
 		if !s.postgres() {
 			return nil, nil
 		}
-		return nil, s.apply(ctx, []op{{sql: sqlRenew, args: []any{db.node}, need: anything}})
+		return nil, s.last(ctx, []op{{sql: sqlRenew, args: []any{db.node}, need: anything}})
 	})
 }
 
@@ -415,7 +415,7 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 		for i, d := range ds {
 			ops[i] = op{sql: sqlRelease, args: []any{int64(d.ID), db.node, d.Generation}, need: anything}
 		}
-		return nil, s.apply(ctx, ops)
+		return nil, s.last(ctx, ops)
 	})
 }
 
@@ -424,9 +424,9 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 func (db *DB) RecoverOutbox(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
-			return nil, s.apply(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
+			return nil, s.last(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
 		}
-		return nil, s.apply(ctx, []op{{sql: sqlReleaseHot}, {sql: sqlReleaseInterrupted}})
+		return nil, s.last(ctx, []op{{sql: sqlReleaseHot}, {sql: sqlReleaseInterrupted}})
 	})
 }
 
@@ -440,7 +440,7 @@ func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, 
 	for {
 		var n int64
 		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-			return nil, s.apply(ctx, []op{{sql: sqlResume, args: []any{int64(id), string(state), ms(next), failed, pauseStep}, count: &n}})
+			return nil, s.last(ctx, []op{{sql: sqlResume, args: []any{int64(id), string(state), ms(next), failed, pauseStep}, count: &n}})
 		})
 		if err != nil || n < pauseStep {
 			return err
@@ -454,7 +454,7 @@ const pauseStep = 500 // deliveries in a transaction
 // since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})
+		return nil, s.last(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})
 	})
 }
 
@@ -480,7 +480,7 @@ func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id clo
 		w := db.writer(0)
 		w.outboxDelivery(&e, &work.Delivery)
 		told := &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}
-		return told, s.apply(ctx, w.ops)
+		return told, s.last(ctx, w.ops)
 	})
 	return work, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,48 +124,61 @@ func overtaken(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
+// How transactions begin. It travels with the first statement.
+const (
+	pgBeginDevice  = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	pgBeginWriting = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+	pgBeginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+)
+
 // writeOnce is one try. With a device, the lock on its row comes first and each
 // statement after it sees all that was committed before. Without one, the
 // transaction keeps to one state and is refused when a row it changes was
 // changed since.
-func (e *postgres) writeOnce(ctx context.Context, dev cloud.DeviceID, fn task) (*cloud.Changes, error) {
-	level := pgx.ReadCommitted
-	if dev == 0 {
-		level = pgx.RepeatableRead
-	}
-	tx, err := e.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
-	if err != nil {
-		return nil, fmt.Errorf("begin: %w", err)
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	s := &pgSession{tx: tx}
+func (e *postgres) writeOnce(ctx context.Context, dev cloud.DeviceID, fn task) (changes *cloud.Changes, err error) {
+	begin := pgBeginWriting
 	if dev != 0 {
-		if _, err := list(ctx, s, sqlLockDevice, scanInt, int64(dev)); err != nil {
-			return nil, fmt.Errorf("lock device: %w", err)
+		begin = pgBeginDevice
+	}
+	err = e.within(ctx, begin, func(s *pgSession) error {
+		if dev != 0 {
+			if _, err := list(ctx, s, sqlLockDevice, scanInt, int64(dev)); err != nil {
+				return fmt.Errorf("lock device: %w", err)
+			}
 		}
-	}
-	changes, err := fn(ctx, s)
-	if err == nil && s.broken != nil {
-		err = s.broken // the decision swallowed it, but the transaction is lost
-	}
+		if changes, err = fn(ctx, s); err != nil {
+			return err
+		}
+		if s.broken != nil {
+			return s.broken // the decision swallowed it, but the transaction is lost
+		}
+		return s.commit(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.Commit(ctx); err != nil {
-		return nil, fmt.Errorf("commit: %w", err)
-	}
 	return changes, nil
+}
+
+// within lends fn a transaction, and undoes what it has not committed.
+func (e *postgres) within(ctx context.Context, begin string, fn func(*pgSession) error) error {
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer c.Release() // closes it if it is in the middle of something
+	s := &pgSession{tx: c, begin: begin}
+	err = fn(s)
+	if c.Conn().PgConn().TxStatus() != 'I' {
+		_, _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+	}
+	return err
 }
 
 func (e *postgres) read(ctx context.Context, fn func(context.Context, querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	tx, err := e.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return fmt.Errorf("begin reading: %w", err)
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	return fn(ctx, &pgSession{tx: tx})
+	return e.within(ctx, pgBeginReading, func(s *pgSession) error { return fn(ctx, s) })
 }
 
 func (e *postgres) look(ctx context.Context, fn func(context.Context, querier) error) error {
@@ -173,13 +187,17 @@ func (e *postgres) look(ctx context.Context, fn func(context.Context, querier) e
 	return fn(ctx, &pgSession{tx: e.pool})
 }
 
-// pgSession is one transaction, or the pool for a single query.
+// pgSession is one transaction, or the pool for a single query. What begins and
+// what ends a transaction goes with the statements beside it: a round trip each
+// is most of what a small decision costs.
 type pgSession struct {
 	tx interface {
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 		SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	}
-	broken error
+	begin     string // goes before the first statement; then ""
+	committed bool
+	broken    error
 }
 
 func (s *pgSession) postgres() bool { return true }
@@ -193,12 +211,65 @@ func pgText(text string) string {
 }
 
 func (s *pgSession) query(ctx context.Context, text string, args ...any) (rows, error) {
+	if s.begin != "" {
+		return s.first(ctx, text, args)
+	}
 	r, err := s.tx.Query(ctx, pgText(text), args...)
 	if err != nil {
 		s.broken = err
 		return nil, known(err)
 	}
-	return pgRows{r, s}, nil
+	return pgRows{r, s, nil}, nil
+}
+
+// first is the query that a transaction begins with.
+func (s *pgSession) first(ctx context.Context, text string, args []any) (rows, error) {
+	var b pgx.Batch
+	s.start(&b)
+	b.Queue(pgText(text), args...)
+	answers := s.tx.SendBatch(ctx, &b)
+	_, err := answers.Exec()
+	if err == nil {
+		var r pgx.Rows
+		if r, err = answers.Query(); err == nil {
+			return pgRows{r, s, answers}, nil
+		}
+	}
+	_ = answers.Close() // repeats err
+	s.broken = err
+	return nil, known(err)
+}
+
+// start puts what begins the transaction into b, if it has not begun.
+func (s *pgSession) start(b *pgx.Batch) {
+	if s.begin != "" {
+		b.Queue(s.begin)
+		s.begin = ""
+	}
+}
+
+// commit ends a transaction that has begun and is not at its end yet.
+func (s *pgSession) commit(ctx context.Context) error {
+	if s.committed || s.begin != "" {
+		return nil
+	}
+	var b pgx.Batch
+	b.Queue("COMMIT")
+	answers := s.tx.SendBatch(ctx, &b)
+	return errors.Join(s.ended(answers), answers.Close())
+}
+
+// ended reads how the transaction ended. A lost one ends too, but as undone.
+func (s *pgSession) ended(answers pgx.BatchResults) error {
+	tag, err := answers.Exec()
+	if err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback
+	}
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.committed = true
+	return nil
 }
 
 func (s *pgSession) change(ctx context.Context, text string, args ...any) (rows, error) {
@@ -206,15 +277,41 @@ func (s *pgSession) change(ctx context.Context, text string, args ...any) (rows,
 }
 
 // apply sends all ops in one go and then reads the answers.
-func (s *pgSession) apply(ctx context.Context, ops []op) error {
+func (s *pgSession) apply(ctx context.Context, ops []op) error { return s.send(ctx, ops, false) }
+
+// last is apply at the end of a task. Where no answer can refuse the
+// transaction, its end goes along.
+func (s *pgSession) last(ctx context.Context, ops []op) error {
+	return s.send(ctx, ops, !slices.ContainsFunc(ops, func(o op) bool { return o.need != anything }))
+}
+
+func (s *pgSession) send(ctx context.Context, ops []op, end bool) error {
 	if len(ops) == 0 {
 		return nil
 	}
 	var b pgx.Batch
+	begins := s.begin != ""
+	s.start(&b)
 	for i := range ops {
 		b.Queue(pgText(ops[i].sql), ops[i].args...)
 	}
+	if end {
+		b.Queue("COMMIT")
+	}
 	answers := s.tx.SendBatch(ctx, &b)
+	err := s.answers(answers, ops, begins, end)
+	if e := answers.Close(); err == nil { // else it repeats err or what followed from it
+		err = e
+	}
+	return err
+}
+
+func (s *pgSession) answers(answers pgx.BatchResults, ops []op, begins, end bool) error {
+	if begins {
+		if _, err := answers.Exec(); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
 	for i := range ops {
 		tag, err := answers.Exec()
 		if err == nil {
@@ -225,17 +322,27 @@ func (s *pgSession) apply(ctx context.Context, ops []op) error {
 			err = fmt.Errorf("%s: %w", headline(ops[i].sql), err)
 		}
 		if err != nil {
-			_ = answers.Close() // repeats err or what followed from it
 			return err
 		}
 	}
-	return answers.Close()
+	if end {
+		return s.ended(answers)
+	}
+	return nil
 }
 
 // pgRows remembers what went wrong while reading.
 type pgRows struct {
 	pgx.Rows
-	s *pgSession
+	s     *pgSession
+	batch pgx.BatchResults // they came with, or nil
+}
+
+func (r pgRows) Close() {
+	r.Rows.Close()
+	if r.batch != nil {
+		_ = r.batch.Close() // repeats the error of the rows
+	}
 }
 
 func (r pgRows) Err() error {

@@ -49,7 +49,7 @@ func (db *DB) PruneOutbox(ctx context.Context, after cloud.OutboxID, before time
 				events = append(events, op{sql: sqlDropEvent, args: []any{x.event}})
 			}
 		}
-		return nil, s.apply(ctx, append(rows, events...))
+		return nil, s.last(ctx, append(rows, events...))
 	})
 	return last, removed, more, err
 }

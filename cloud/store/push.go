@@ -155,7 +155,7 @@ func (db *DB) HeardPushes(ctx context.Context, ids []string, now time.Time) erro
 		for i, id := range ids {
 			ops[i] = op{sql: sqlHeardPush, args: []any{id, ms(now)}}
 		}
-		return nil, s.apply(ctx, ops)
+		return nil, s.last(ctx, ops)
 	})
 }
 
@@ -172,7 +172,7 @@ func (db *DB) inSteps(ctx context.Context, sql string, args ...any) error {
 	for {
 		var n int64
 		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-			return nil, s.apply(ctx, []op{{sql: sql, args: append(args, pushStep), count: &n}})
+			return nil, s.last(ctx, []op{{sql: sql, args: append(args, pushStep), count: &n}})
 		})
 		if err != nil || n < pushStep {
 			return err
@@ -185,9 +185,9 @@ func (db *DB) inSteps(ctx context.Context, sql string, args ...any) error {
 func (db *DB) RecoverPushes(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
-			return nil, s.apply(ctx, []op{{sql: sqlReleaseOwnPush, args: []any{db.node}}})
+			return nil, s.last(ctx, []op{{sql: sqlReleaseOwnPush, args: []any{db.node}}})
 		}
-		return nil, s.apply(ctx, []op{{sql: sqlReleasePush}})
+		return nil, s.last(ctx, []op{{sql: sqlReleasePush}})
 	})
 }
 

@@ -94,6 +94,6 @@ func (db *DB) StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.Out
 			w.outboxDelivery(&e, &d)
 			told.Outbox = append(told.Outbox, cloud.OutboxWrite{Event: e, Deliveries: []cloud.OutboxDelivery{d}})
 		}
-		return told, s.apply(ctx, w.ops)
+		return told, s.last(ctx, w.ops)
 	})
 }

@@ -202,7 +202,7 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 			return nil, err
 		}
 		audited = w.audits(call, changes, time.Now())
-		return changes, s.apply(ctx, w.ops)
+		return changes, s.last(ctx, w.ops)
 	})
 	if err == nil && kept != nil {
 		call.Once.Take(*kept)

@@ -40,7 +40,7 @@ func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
 		if s.postgres() {
 			alone = 0
 		}
-		return nil, s.apply(ctx, []op{{sql: sqlClaimTraces, args: []any{db.node, alone}, count: &n}})
+		return nil, s.last(ctx, []op{{sql: sqlClaimTraces, args: []any{db.node, alone}, count: &n}})
 	})
 	return n > 0, err
 }
@@ -48,7 +48,7 @@ func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
 // ReleaseTraces lets another node tell the collector at once.
 func (db *DB) ReleaseTraces(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.apply(ctx, []op{{sql: sqlReleaseTraces, args: []any{db.node}}})
+		return nil, s.last(ctx, []op{{sql: sqlReleaseTraces, args: []any{db.node}}})
 	})
 }
 
@@ -101,6 +101,6 @@ func (db *DB) ToldTraces(ctx context.Context, events []cloud.TracedEvent) error 
 				ops = append(ops, op{sql: sqlTell, args: []any{e.N, int64(e.Told)}})
 			}
 		}
-		return nil, s.apply(ctx, ops)
+		return nil, s.last(ctx, ops)
 	})
 }
