@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
@@ -359,4 +361,58 @@ func TestReadersComeBackFree(t *testing.T) {
 	for range 4 * liteReaders {
 		require.NoError(t, one(t.Context()))
 	}
+}
+
+// Whatever stands beside each other, merging keeps every value, in its order,
+// under its own parameter, and leaves alone what is counted or is no plain row.
+func TestMergeKeepsEveryRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := []string{"INSERT INTO a (x, y) VALUES ($1, $2)", sqlAddOutbox, sqlAddAttempt, "DELETE FROM a WHERE x = $1",
+			"INSERT INTO a (x) SELECT $1 WHERE (true)", "INSERT INTO a (x) VALUES ($1) ON CONFLICT (x) DO NOTHING"}
+		var ops []op
+		var n int64
+		for range rapid.IntRange(0, 6).Draw(t, "kinds") {
+			o := op{sql: rapid.SampledFrom(texts).Draw(t, "text")}
+			if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
+				o.count = &n
+			} else if rapid.IntRange(0, 3).Draw(t, "checked") == 0 {
+				o.need = mustExist
+			}
+			for range rapid.IntRange(1, 70).Draw(t, "rows") {
+				o.args = nil
+				for range maxParam(o.sql) {
+					o.args = append(o.args, len(ops)*100+len(o.args))
+				}
+				ops = append(ops, o)
+			}
+		}
+		at := 0
+		for _, m := range merge(ops) {
+			of := ops[at]
+			rows := len(m.args) / len(of.args)
+			require.Equal(t, len(m.args), maxParam(m.sql))
+			require.Equal(t, []any{of.need, of.count}, []any{m.need, m.count})
+			if rows == 1 {
+				require.Equal(t, of.sql, m.sql)
+			}
+			want := slices.Repeat([]string{fmt.Sprint(len(of.args))}, rows)
+			var got []string
+			for _, row := range strings.SplitAfter(m.sql, ")")[strings.Count(m.sql[:strings.Index(m.sql, "VALUES")+1], ")"):] {
+				if k := strings.Count(row, "$"); k > 0 {
+					got = append(got, fmt.Sprint(k))
+				}
+			}
+			if rows > 1 {
+				require.Equal(t, want, got, m.sql)
+				require.True(t, of.need == anything && of.count == nil)
+			}
+			for _, o := range ops[at : at+rows] {
+				require.Equal(t, of.sql, o.sql)
+				require.Equal(t, o.args, m.args[:len(o.args)])
+				m.args = m.args[len(o.args):]
+			}
+			at += rows
+		}
+		require.Equal(t, len(ops), at)
+	})
 }

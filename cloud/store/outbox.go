@@ -91,17 +91,11 @@ const sqlAddOutboxLeased = `INSERT INTO outbox (
   customer_id, url, sequence, lease_until)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, @lease)`
 
-// sqlAddAttempt writes nothing when the lease was lost.
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
   delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
   answer_head, answer_body, reused, repeated, retry_after, dns_us, connect_us, tls_us, first_byte_us, remote_ip,
   planned_at, wait_reason)
-SELECT CAST($1 AS @int), CAST($2 AS @int), CAST($3 AS @int), CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS @int),
-  CAST($7 AS @int), CAST($8 AS TEXT), CAST($9 AS TEXT), CAST($10 AS TEXT), CAST($11 AS TEXT), CAST($12 AS
-  TEXT), CAST($13 AS @bool), CAST($14 AS @bool), CAST($15 AS TEXT),
-  CAST($16 AS @int), CAST($17 AS @int), CAST($18 AS @int), CAST($19 AS @int), CAST($20 AS TEXT), CAST($21 AS @int),
-  CAST($22 AS TEXT)
-WHERE EXISTS (SELECT 1 FROM outbox WHERE id = $1 AND lease_owner = $23 AND generation = $24)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 func scanOutbox(r rows, d *cloud.OutboxDelivery) error { return r.Scan(outboxFields(d)...) }
 
@@ -154,11 +148,15 @@ func (w *writer) outbox(c *cloud.Changes) {
 		w.add(anything, sqlAddOutboxEvent, e.EventID, e.Event, int64(e.BusinessID), int64(e.ProviderID), e.Channel,
 			e.ReferenceType, e.ReferenceID, ms(e.OccurredAt), ms(e.CreatedAt), e.Test,
 			w.box.Seal(bodyPurpose(e.EventID), e.Body))
-		for j := range o.Deliveries {
-			if d := &o.Deliveries[j]; e.Supersedes() && d.ReplayOf == 0 {
+	}
+	for i := range c.Outbox { // after all events, so that rows of a kind stand together
+		e := &c.Outbox[i].Event
+		for j := range c.Outbox[i].Deliveries {
+			d := &c.Outbox[i].Deliveries[j]
+			if e.Supersedes() && d.ReplayOf == 0 {
 				w.add(anything, sqlSupersede, int64(d.EndpointID), e.ReferenceID)
 			}
-			w.outboxDelivery(e, &o.Deliveries[j])
+			w.outboxDelivery(e, d)
 		}
 	}
 }
@@ -369,32 +367,35 @@ func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (l
 	return lost, err
 }
 
-// finish adds each attempt while the lease still holds, then gives it back; how
-// many rows that touched says whether it held.
-func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) ([]cloud.OutboxID, error) {
-	ops := make([]op, 0, 2*len(results))
-	held := make([]int64, len(results))
+// finish gives each lease back if it still holds, which the number of rows says,
+// and adds the attempts of those that held.
+func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
+	ends, held := make([]op, len(results)), make([]int64, len(results))
 	for i := range results {
 		r := &results[i]
-		if a := r.Attempt; a != nil {
-			ops = append(ops, op{sql: sqlAddAttempt, args: []any{int64(r.ID), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
-				int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
-				a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter, a.DNS.Microseconds(), a.Connect.Microseconds(), a.TLS.Microseconds(),
-				a.FirstByte.Microseconds(), a.RemoteIP, ms(a.PlannedAt), a.WaitReason, db.node, r.Generation}})
-		}
-		ops = append(ops, op{sql: sqlFinish, args: []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
-			ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, count: &held[i]})
+		ends[i] = op{sql: sqlFinish, args: []any{int64(r.ID), db.node, r.Generation, string(r.State), int64(r.Attempts),
+			ms(r.NextAt), r.Reason, ms(r.DeliveredAt)}, count: &held[i]}
 	}
-	if err := s.last(ctx, ops); err != nil {
+	if err := s.apply(ctx, ends); err != nil {
 		return nil, err
 	}
-	var lost []cloud.OutboxID
-	for i, n := range held {
-		if n == 0 {
-			lost = append(lost, results[i].ID)
+	attempts := make([]op, 0, len(results))
+	for i := range results {
+		switch r := &results[i]; {
+		case held[i] == 0:
+			lost = append(lost, r.ID)
+		case r.Attempt != nil:
+			attempts = append(attempts, addAttempt(r.ID, r.Attempt))
 		}
 	}
-	return lost, nil
+	return lost, s.last(ctx, attempts)
+}
+
+func addAttempt(id cloud.OutboxID, a *cloud.OutboxAttempt) op {
+	return op{sql: sqlAddAttempt, args: []any{int64(id), int64(a.Attempt), ms(a.At), a.URL, a.DeliveryUID,
+		int64(a.HTTPStatus), a.Duration.Microseconds(), a.ErrorCode, a.Error, a.RequestHead, a.AnswerHead,
+		a.AnswerBody, a.Reused, a.Repeated, a.RetryAfter, a.DNS.Microseconds(), a.Connect.Microseconds(), a.TLS.Microseconds(),
+		a.FirstByte.Microseconds(), a.RemoteIP, ms(a.PlannedAt), a.WaitReason}}
 }
 
 // RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.

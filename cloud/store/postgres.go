@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -292,6 +294,7 @@ func (s *pgSession) send(ctx context.Context, ops []op, end bool) error {
 	var b pgx.Batch
 	begins := s.begin != ""
 	s.start(&b)
+	ops = merge(ops)
 	for i := range ops {
 		b.Queue(pgText(ops[i].sql), ops[i].args...)
 	}
@@ -305,6 +308,80 @@ func (s *pgSession) send(ctx context.Context, ops []op, end bool) error {
 	}
 	return err
 }
+
+// pgRowsAtOnce are the numbers of rows that are inserted by one statement, each
+// of which is prepared for itself.
+var pgRowsAtOnce = []int{32, 8, 2}
+
+// merge makes one statement of several beside each other that insert one row
+// each into the same table: starting one costs as much as a row.
+func merge(ops []op) []op {
+	var out []op // nil while it would be ops[:i]
+	for i := 0; i < len(ops); {
+		n := 1
+		for i+n < len(ops) && n < pgRowsAtOnce[0] && ops[i].inserts(&ops[i+n]) {
+			n++
+		}
+		for _, step := range pgRowsAtOnce {
+			if n >= step {
+				n = step
+				break
+			}
+		}
+		if n > 1 && out == nil {
+			out = append(make([]op, 0, len(ops)), ops[:i]...)
+		}
+		switch {
+		case n > 1:
+			m := op{sql: manyRows(ops[i].sql, len(ops[i].args), n)}
+			for _, o := range ops[i : i+n] {
+				m.args = append(m.args, o.args...)
+			}
+			out = append(out, m)
+		case out != nil:
+			out = append(out, ops[i])
+		}
+		i += n
+	}
+	if out == nil {
+		return ops
+	}
+	return out
+}
+
+// inserts reports whether both are the same insertion of a row that nobody
+// counts.
+func (o *op) inserts(next *op) bool {
+	return o.sql == next.sql && o.need == anything && o.count == nil && next.need == anything && next.count == nil &&
+		strings.HasPrefix(o.sql, "INSERT") && strings.HasSuffix(o.sql, ")") && !strings.Contains(o.sql, "SELECT")
+}
+
+var manyTexts sync.Map // [2]any{text, rows} to text
+
+// manyRows is text, which inserts the row of its args parameters, for n rows.
+func manyRows(text string, args, n int) string {
+	type key struct {
+		text string
+		n    int
+	}
+	if t, ok := manyTexts.Load(key{text, n}); ok {
+		return t.(string)
+	}
+	head, row, _ := strings.Cut(text, "VALUES ")
+	var b strings.Builder
+	b.WriteString(head + "VALUES " + row)
+	for i := 1; i < n; i++ {
+		b.WriteString(", ")
+		b.WriteString(pgParam.ReplaceAllStringFunc(row, func(p string) string {
+			k, _ := strconv.Atoi(p[1:])
+			return "$" + strconv.Itoa(k+i*args)
+		}))
+	}
+	manyTexts.Store(key{text, n}, b.String())
+	return b.String()
+}
+
+var pgParam = regexp.MustCompile(`\$\d+`)
 
 func (s *pgSession) answers(answers pgx.BatchResults, ops []op, begins, end bool) error {
 	if begins {
