@@ -124,11 +124,3 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target, request []byte, method s
 	}
 	return d, nil
 }
-
-// bare is the connection below TLS.
-func bare(c net.Conn) net.Conn {
-	if t, ok := c.(*tls.Conn); ok {
-		return t.NetConn()
-	}
-	return c
-}
