@@ -26,6 +26,7 @@ const (
 	pgTries   = 24 // of one transaction that others got in the way of
 	pgPatient = 3  // of them, before those of this node take turns
 	pgStripes = 256
+	pgUndo    = 5 * time.Second // for a rollback, then the connection is closed
 )
 
 const sqlLockDevice = `SELECT id FROM device WHERE id = $1 @lock`
@@ -172,7 +173,9 @@ func (e *postgres) within(ctx context.Context, begin string, fn func(*pgSession)
 	s := &pgSession{tx: c, begin: begin}
 	err = fn(s)
 	if c.Conn().PgConn().TxStatus() != 'I' {
-		_, _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgUndo)
+		defer cancel()
+		_, _ = c.Exec(ctx, "ROLLBACK")
 	}
 	return err
 }
