@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Store is what this package needs of the database.
@@ -53,36 +54,29 @@ type Done struct {
 }
 
 // fields collects what is wrong with an input.
-type fields map[string][]string
+type fields struct{ check.Fields }
 
-func (f fields) add(field, message string) { f[field] = append(f[field], message) }
-
-func (f fields) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
-}
+func newFields() fields { return fields{check.Fields{}} }
 
 // text checks a required text of at most most bytes.
 func (f fields) text(field, value string, most int) {
 	switch {
 	case strings.TrimSpace(value) == "":
-		f.add(field, "The value is required.")
+		f.Add(field, "The value is required.")
 	case len(value) > most || !utf8.ValidString(value):
-		f.add(field, "The value is too long.")
+		f.Add(field, "The value is too long.")
 	}
 }
 
 // known checks that every item of a list is known, and that it is short.
 func (f fields) known(field string, list []string, known func(string) bool) {
 	if len(list) > 100 {
-		f.add(field, "The value is too long.")
+		f.Add(field, "The value is too long.")
 		return
 	}
 	for i, x := range list {
 		if !known(x) {
-			f.add(field+"."+strconv.Itoa(i), "The value is not one of those allowed.")
+			f.Add(field+"."+strconv.Itoa(i), "The value is not one of those allowed.")
 		}
 	}
 }
@@ -91,7 +85,7 @@ func (f fields) known(field string, list []string, known func(string) bool) {
 // form.
 func (f fields) addresses(field string, list []string) []string {
 	if len(list) > 100 {
-		f.add(field, "The value is too long.")
+		f.Add(field, "The value is too long.")
 		return nil
 	}
 	var out []string
@@ -101,7 +95,7 @@ func (f fields) addresses(field string, list []string) []string {
 		} else if p, err := netip.ParsePrefix(x); err == nil && !p.Addr().Is4In6() {
 			out = append(out, p.Masked().String())
 		} else {
-			f.add(field+"."+strconv.Itoa(i), "Use an IP address, or a prefix such as 192.0.2.0/24.")
+			f.Add(field+"."+strconv.Itoa(i), "Use an IP address, or a prefix such as 192.0.2.0/24.")
 		}
 	}
 	return out
@@ -126,13 +120,13 @@ func (f fields) keyEnd(text string, l *time.Location, now time.Time) time.Time {
 		case err != nil:
 			continue
 		case !t.After(now):
-			f.add("expires_at", "The time must lie ahead.")
+			f.Add("expires_at", "The time must lie ahead.")
 		case t.After(now.AddDate(maxKeyYears, 0, 0)):
-			f.add("expires_at", "A key lives five years at most.")
+			f.Add("expires_at", "A key lives five years at most.")
 		}
 		return t.UTC()
 	}
-	f.add("expires_at", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
+	f.Add("expires_at", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
 	return time.Time{}
 }
 

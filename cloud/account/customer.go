@@ -85,12 +85,12 @@ type CustomerInput struct {
 }
 
 func (in *CustomerInput) check(fresh bool) error {
-	f := fields{}
+	f := newFields()
 	f.person(in.Name, &in.Email, in.Password, fresh)
 	if in.PriceHidden != nil {
 		f.known("price_hidden_families", *in.PriceHidden, func(x string) bool { return slices.Contains(families, x) })
 	}
-	return f.err()
+	return f.Err()
 }
 
 // AddCustomer makes a customer with its account. Error: VALIDATION_FAILED.

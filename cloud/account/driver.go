@@ -32,7 +32,7 @@ type RegisterOutput struct {
 }
 
 func (in *RegisterInput) check() error {
-	f := fields{}
+	f := newFields()
 	f.text("client_code", in.ClientCode, 64)
 	f.text("name", in.Name, 120)
 	f.text("phone", in.Phone, 32)
@@ -40,10 +40,10 @@ func (in *RegisterInput) check() error {
 	f.password(in.Password)
 	for field, value := range map[string]string{"vehicle_type": in.VehicleType, "licence_number": in.Licence} {
 		if utf8.RuneCountInString(value) > 32 {
-			f.add(field, "The value is too long.")
+			f.Add(field, "The value is too long.")
 		}
 	}
-	return f.err()
+	return f.Err()
 }
 
 // Register makes a driver who may do nothing until somebody of the business has

@@ -100,9 +100,9 @@ type GrantInput struct {
 // FEATURE_NOT_FOUND, BUSINESS_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Grant(ctx context.Context, c cloud.Caller, in GrantInput) (FeatureOutput, error) {
 	if in.State != "allowed" && in.State != "revoked" {
-		f := fields{}
-		f.add("state", "The value is not one of those allowed.")
-		return FeatureOutput{}, f.err()
+		f := newFields()
+		f.Add("state", "The value is not one of those allowed.")
+		return FeatureOutput{}, f.Err()
 	}
 	return s.saveFeature(ctx, c, in.BusinessID, in.Family, in.Enabled, func(f *cloud.Feature) error {
 		f.Revoked = in.State == "revoked"
@@ -115,9 +115,9 @@ func (s *Service) saveFeature(ctx context.Context, c cloud.Caller, id cloud.Busi
 		return out, cloud.E(cloud.NotFound, "FEATURE_NOT_FOUND")
 	}
 	if on == nil {
-		f := fields{}
-		f.add("enabled", "The value is required.")
-		return out, f.err()
+		f := newFields()
+		f.Add("enabled", "The value is required.")
+		return out, f.Err()
 	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

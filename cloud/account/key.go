@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,12 +103,12 @@ type KeyInput struct {
 // MakeKey makes a key of the caller and shows it, once. Errors:
 // VALIDATION_FAILED, KEY_LIMIT.
 func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out KeyOutput, err error) {
-	f := fields{}
+	f := newFields()
 	f.text("name", in.Name, 64)
 	f.known("scopes", in.Scopes, s.cfg.KnownScope)
 	profile := cmp.Or(in.Profile, defaultProfile)
 	if !s.cfg.KnownProfile(profile) {
-		f.add("profile", "The value is not one of those allowed.")
+		f.Add("profile", "The value is not one of those allowed.")
 	}
 	allowed := f.addresses("ip_allowlist", in.IPAllowlist)
 	now, token := time.Now().UTC(), auth.NewToken()
@@ -116,13 +117,10 @@ func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out
 		if err != nil {
 			return nil, err
 		}
-		g := fields{}
-		for k, m := range f {
-			g[k] = m
-		}
+		g := fields{maps.Clone(f.Fields)} // a decision may run again
 		t := cloud.Token{Hash: auth.Hash(token), AccountID: c.Account.ID, Name: in.Name, Profile: profile, Scopes: distinct(in.Scopes), IPAllowlist: allowed,
 			CreatedAt: now, ExpiresAt: g.keyEnd(in.ExpiresAt, b.Location(), now)}
-		if err := g.err(); err != nil {
+		if err := g.Err(); err != nil {
 			return nil, err
 		}
 		if err := addKey(v, &t, now); err != nil {

@@ -27,22 +27,22 @@ const mostPages = 1 << 30
 // page is the part that is asked for, of a list that can be sorted by some
 // members.
 func (in PageInput) page(sorts ...string) (cloud.Page, error) {
-	f := fields{}
+	f := newFields()
 	n, size := in.numbers()
 	if n < 1 || n > mostPages {
-		f.add("page", "Use a page from 1.")
+		f.Add("page", "Use a page from 1.")
 	}
 	if size < 1 || size > 200 {
-		f.add("per_page", "The value must be between 1 and 200.")
+		f.Add("per_page", "The value must be between 1 and 200.")
 	}
 	p := cloud.Page{Sort: "id", Down: true, Offset: (n - 1) * size, Limit: size}
 	if in.Sort != "" {
 		p.Sort, p.Down = strings.CutPrefix(in.Sort, "-")
 	}
 	if !slices.Contains(sorts, p.Sort) {
-		f.add("sort", "The value is not one of those allowed.")
+		f.Add("sort", "The value is not one of those allowed.")
 	}
-	return p, f.err()
+	return p, f.Err()
 }
 
 func (in PageInput) numbers() (page, perPage int) {

@@ -21,23 +21,23 @@ func (f fields) email(value string) string {
 	value = strings.ToLower(strings.TrimSpace(value))
 	name, host, ok := strings.Cut(value, "@")
 	if !ok || name == "" || !strings.Contains(host, ".") || strings.ContainsAny(value, " \t\r\n<>,;") || strings.Contains(host, "@") || len(value) > 256 {
-		f.add("email", "Use an email address, such as jane@example.com.")
+		f.Add("email", "Use an email address, such as jane@example.com.")
 	}
 	return value
 }
 
 func (f fields) password(value string) {
 	if len(value) < minPassword || len(value) > maxPassword {
-		f.add("password", "A password has 10 to 256 characters.")
+		f.Add("password", "A password has 10 to 256 characters.")
 	}
 }
 
 // taken says that an email belongs to an account already.
 func taken(err error) error {
 	if errors.Is(err, cloud.ErrExists) {
-		f := fields{}
-		f.add("email", "The email is in use.")
-		return f.err()
+		f := newFields()
+		f.Add("email", "The email is in use.")
+		return f.Err()
 	}
 	return err
 }

@@ -112,13 +112,13 @@ var (
 // check looks at everything that can be wrong; the source type gets its
 // registered name.
 func (in *ProviderInput) check(fresh bool) error {
-	f := fields{}
+	f := newFields()
 	none := ""
 	switch {
 	case in.Code != nil && !providerCode.MatchString(*in.Code):
-		f.add("code", "The code must have 1 to 64 characters of a-z 0-9 . _ -")
+		f.Add("code", "The code must have 1 to 64 characters of a-z 0-9 . _ -")
 	case in.Code == nil && fresh:
-		f.add("code", "The value is required.")
+		f.Add("code", "The value is required.")
 	}
 	if in.Name != nil || fresh {
 		f.text("name", *or(in.Name, &none), 120)
@@ -129,14 +129,14 @@ func (in *ProviderInput) check(fresh bool) error {
 	if in.SourceType != nil {
 		kind, _, ok := otep.SourceType(*in.SourceType)
 		if !ok {
-			f.add("source_type", "The value is not one of those allowed.")
+			f.Add("source_type", "The value is not one of those allowed.")
 		}
 		in.SourceType = &kind
 	}
 	if in.Scope != nil && *in.Scope != cloud.ScopeOwn && *in.Scope != cloud.ScopeAll {
-		f.add("scope", "The value is not one of those allowed.")
+		f.Add("scope", "The value is not one of those allowed.")
 	}
-	return f.err()
+	return f.Err()
 }
 
 // AddProvider makes a provider. Error: VALIDATION_FAILED.
@@ -188,9 +188,9 @@ func (s *Service) saveProvider(ctx context.Context, c cloud.Caller, in ProviderI
 		return &cloud.Changes{Providers: []cloud.Provider{p}, Audits: audit(c, now, action, "provider", int64(p.ID))}, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {
-		f := fields{}
-		f.add("code", "The code is in use.")
-		err = f.err()
+		f := newFields()
+		f.Add("code", "The code is in use.")
+		err = f.Err()
 	}
 	if err != nil {
 		return ProviderOutput{}, err

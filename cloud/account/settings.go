@@ -62,25 +62,25 @@ var (
 )
 
 func (s *Service) checkSettings(in SettingsInput) error {
-	f := fields{}
+	f := newFields()
 	if z := in.Timezone; z != nil {
 		if _, err := time.LoadLocation(*z); err != nil || *z == "" || *z == "Local" || len(*z) > 64 {
-			f.add("timezone", "Use an IANA time zone, such as America/Toronto.")
+			f.Add("timezone", "Use an IANA time zone, such as America/Toronto.")
 		}
 	}
 	if in.DefaultLocale != nil && !s.cfg.KnownLocale(*in.DefaultLocale) {
-		f.add("default_locale", "The value is not one of those allowed.")
+		f.Add("default_locale", "The value is not one of those allowed.")
 	}
 	if x := in.Country; x != nil && !country.MatchString(*x) {
-		f.add("country", "Use a country code such as CA.")
+		f.Add("country", "Use a country code such as CA.")
 	}
 	if x := in.Currency; x != nil && !currency.MatchString(*x) {
-		f.add("currency", "Use a currency code such as CAD.")
+		f.Add("currency", "Use a currency code such as CAD.")
 	}
 	if m := in.CorrectionWindow; m != nil && (*m < 0 || *m > 60) {
-		f.add("correction_window_minutes", "The value must be between 0 and 60.")
+		f.Add("correction_window_minutes", "The value must be between 0 and 60.")
 	}
-	return f.err()
+	return f.Err()
 }
 
 // SaveSettings changes the settings of the caller's business. Error:
@@ -153,29 +153,29 @@ func checkPrices(l *cloud.PriceList) error {
 	if l == nil {
 		return nil
 	}
-	f := fields{}
+	f := newFields()
 	for path, m := range map[string]cloud.Money{"base": l.Base, "per_kilogram": l.PerKilogram, "per_package": l.PerPackage, "cod_fee": l.CODFee} {
 		if m < 0 || m > 100_000_00 {
-			f.add("prices."+path, "The value must be between 0 and 100000.")
+			f.Add("prices."+path, "The value must be between 0 and 100000.")
 		}
 	}
 	for path, n := range map[string]int{"included_kilograms": l.IncludedKilograms, "max_kilograms": l.MaxKilograms} {
 		if n < 0 || n > 100_000 {
-			f.add("prices."+path, "The value must be between 0 and 100000.")
+			f.Add("prices."+path, "The value must be between 0 and 100000.")
 		}
 	}
 	if !(l.TaxPercent >= 0 && l.TaxPercent <= 100) {
-		f.add("prices.tax_percent", "The value must be between 0 and 100.")
+		f.Add("prices.tax_percent", "The value must be between 0 and 100.")
 	}
 	if !slices.Contains([]string{"tax_gst", "tax_pst", "tax_hst"}, l.TaxCode) && (l.TaxCode != "" || l.TaxPercent > 0) {
-		f.add("prices.tax_code", "The value is not one of those allowed.")
+		f.Add("prices.tax_code", "The value is not one of those allowed.")
 	}
 	for _, x := range l.Countries {
 		if !country.MatchString(x) {
-			f.add("prices.countries", "Use a country code such as CA.")
+			f.Add("prices.countries", "Use a country code such as CA.")
 		}
 	}
-	return f.err()
+	return f.Err()
 }
 
 // SavePrices replaces the price list of the caller's business. Orders that there
@@ -192,9 +192,9 @@ func (s *Service) SavePrices(ctx context.Context, c cloud.Caller, in PricesInput
 			return nil, err
 		}
 		if in.Prices != nil && b.Settings.Currency == "" {
-			f := fields{}
-			f.add("prices", "Choose the currency in the settings first.")
-			return nil, f.err()
+			f := newFields()
+			f.Add("prices", "Choose the currency in the settings first.")
+			return nil, f.Err()
 		}
 		b.Settings.Prices = in.Prices
 		out = PricesOutput{Result: true, Prices: showPrices(in.Prices)}

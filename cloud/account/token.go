@@ -93,10 +93,10 @@ func (s *Service) MakeToken(ctx context.Context, c cloud.Caller, in TokenInput) 
 		if err != nil {
 			return nil, err
 		}
-		f := fields{}
+		f := newFields()
 		f.text("name", in.Name, 64)
 		ends := f.keyEnd(in.ExpiresAt, b.Location(), now)
-		if err := f.err(); err != nil {
+		if err := f.Err(); err != nil {
 			return nil, err
 		}
 		ch := &cloud.Changes{Providers: []cloud.Provider{p}} // two that make its account at one moment meet there

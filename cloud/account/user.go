@@ -102,18 +102,18 @@ type UserInput struct {
 }
 
 func (s *Service) checkUser(in *UserInput, fresh bool) error {
-	f := fields{}
+	f := newFields()
 	if in.AccountType != nil && !slices.Contains(userTypes, *in.AccountType) {
-		f.add("account_type", "The value is not one of those allowed.")
+		f.Add("account_type", "The value is not one of those allowed.")
 	}
 	if fresh && in.AccountType == nil {
-		f.add("account_type", "The value is required.")
+		f.Add("account_type", "The value is required.")
 	}
 	if in.Permissions != nil {
 		f.known("permissions", *in.Permissions, s.cfg.KnownScope)
 	}
 	f.person(in.Name, &in.Email, in.Password, fresh)
-	return f.err()
+	return f.Err()
 }
 
 // person checks what every account has; the email gets its stored form.
@@ -126,7 +126,7 @@ func (f fields) person(name *string, email **string, password *string, fresh boo
 		lower := f.email(**email)
 		*email = &lower
 	} else if fresh {
-		f.add("email", "The value is required.")
+		f.Add("email", "The value is required.")
 	}
 	if password != nil {
 		f.password(*password)

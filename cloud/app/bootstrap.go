@@ -131,10 +131,10 @@ func (s *Service) Bootstrap(ctx context.Context, c cloud.Caller, in BootstrapInp
 	if err != nil {
 		return BootstrapOutput{}, err
 	}
-	f := fields{}
-	f.oneOf("platform", in.Platform, "", "ios", "android")
+	f := newFields()
+	f.OneOf("platform", in.Platform, "", "ios", "android")
 	f.version("app_version", in.Version)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return BootstrapOutput{}, err
 	}
 	b, err := s.cfg.Store.FindBusinessByCode(ctx, in.ClientCode)

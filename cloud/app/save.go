@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // ByCode names an app.
@@ -96,36 +97,23 @@ type SaveInput struct {
 	Versions     map[string]cloud.AppVersion `json:"versions" doc:"By platform: ios, android"`
 }
 
-// fields collects messages about input fields.
-type fields map[string][]string
+// fields collects what is wrong with an input.
+type fields struct{ check.Fields }
 
-func (f fields) add(path, message string) { f[path] = append(f[path], message) }
-
-func (f fields) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
-}
-
-func (f fields) oneOf(path, s string, allowed ...string) {
-	if !slices.Contains(allowed, s) {
-		f.add(path, "This is none of the values allowed here.")
-	}
-}
+func newFields() fields { return fields{check.Fields{}} }
 
 func (f fields) each(path string, list, allowed []string) {
 	for i, s := range list {
-		f.oneOf(fmt.Sprintf("%s.%d", path, i), s, allowed...)
+		f.OneOf(fmt.Sprintf("%s.%d", path, i), s, allowed...)
 		if slices.Contains(list[:i], s) {
-			f.add(fmt.Sprintf("%s.%d", path, i), "This is there twice.")
+			f.Add(fmt.Sprintf("%s.%d", path, i), "This is there twice.")
 		}
 	}
 }
 
 func (f fields) version(path, s string) {
 	if s != "" && (!semver.IsValid("v"+s) || len(s) > 64) {
-		f.add(path, "Use a version such as 2.4.0.")
+		f.Add(path, "Use a version such as 2.4.0.")
 	}
 }
 
@@ -136,20 +124,20 @@ func (f fields) address(path string, s *string) {
 	}
 	u, err := url.Parse(*s)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(*s) > 512 {
-		f.add(path, "Use an address that begins with https://.")
+		f.Add(path, "Use an address that begins with https://.")
 	}
 }
 
 func (f fields) text(path string, s *string) {
 	if s != nil && (utf8.RuneCountInString(*s) > 64 || !utf8.ValidString(*s)) {
-		f.add(path, "This is too long.")
+		f.Add(path, "This is too long.")
 	}
 }
 
 var color = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 
 func (in SaveInput) check() error {
-	f := fields{}
+	f := newFields()
 	f.text("name", in.Name)
 	f.text("font_family", in.FontFamily)
 	for path, s := range map[string]*string{"logo_url": in.LogoURL, "icon_url": in.IconURL, "support_url": in.SupportURL, "privacy_url": in.PrivacyURL, "terms_url": in.TermsURL} {
@@ -157,14 +145,14 @@ func (in SaveInput) check() error {
 	}
 	for name, value := range in.Colors {
 		if colors[name] == "" || !color.MatchString(value) {
-			f.add("colors", "Use names such as primary with colours such as #0B5FFF.")
+			f.Add("colors", "Use names such as primary with colours such as #0B5FFF.")
 		}
 	}
 	if in.Radius != nil && (*in.Radius < 0 || *in.Radius > 32) {
-		f.add("radius", "The value is out of range.")
+		f.Add("radius", "The value is out of range.")
 	}
 	if in.DarkMode != nil {
-		f.oneOf("dark_mode", *in.DarkMode, "", "auto", "light", "dark")
+		f.OneOf("dark_mode", *in.DarkMode, "", "auto", "light", "dark")
 	}
 	f.each("quick_actions", in.QuickActions, actions)
 	var known []string
@@ -174,13 +162,13 @@ func (in SaveInput) check() error {
 	f.each("off", in.Off, known)
 	for platform, v := range in.Versions {
 		path := "versions." + platform
-		f.oneOf(path, platform, "ios", "android")
+		f.OneOf(path, platform, "ios", "android")
 		f.version(path+".latest", v.Latest)
 		f.version(path+".minimum", v.Minimum)
 		f.version(path+".recommended", v.Recommended)
 		f.address(path+".store_url", &v.StoreURL)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // Save changes how the caller's business wants an app. Errors: APP_NOT_FOUND,

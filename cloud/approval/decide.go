@@ -52,9 +52,9 @@ func (s *Service) decides(c cloud.Caller, field, text string) error {
 	if err := s.may(c, WriteScope); err != nil {
 		return err
 	}
-	f := fields{}
+	f := newFields()
 	f.text(field, text)
-	return f.err()
+	return f.Err()
 }
 
 func reviewed(a *cloud.Approval, c cloud.Caller, note string, now time.Time) {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Bounds of texts, in characters.
@@ -61,12 +62,12 @@ func (in *ProposeInput) check() error {
 	if in.Hours == 0 {
 		in.Hours = defaultHours
 	}
-	f := fields{}
+	f := newFields()
 	if in.Hours < 1 || in.Hours > maxHours {
-		f.add("expires_in_hours", "The value is out of range.")
+		f.Add("expires_in_hours", "The value is out of range.")
 	}
 	f.text("reason", in.Reason)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if in.Server == "" || in.Tool == "" || !isObject(in.Arguments) || len(in.Preview) > 0 && !json.Valid(in.Preview) {
@@ -79,22 +80,15 @@ func isObject(raw json.RawMessage) bool {
 	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
 }
 
-// fields collects messages about input fields.
-type fields map[string][]string
+// fields collects what is wrong with an input.
+type fields struct{ check.Fields }
 
-func (f fields) add(path, message string) { f[path] = append(f[path], message) }
+func newFields() fields { return fields{check.Fields{}} }
 
 func (f fields) text(path, s string) {
 	if utf8.RuneCountInString(s) > maxText {
-		f.add(path, "This is too long.")
+		f.Add(path, "This is too long.")
 	}
-}
-
-func (f fields) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: codeInvalid, Fields: f}
 }
 
 // plain leaves out of a text what changes how the rest of it is read, or is not

@@ -35,7 +35,7 @@ type ListOutput struct {
 }
 
 func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
-	f := fields{}
+	f := newFields()
 	for _, x := range []struct {
 		v     *int
 		usual int
@@ -45,26 +45,26 @@ func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
 		}
 	}
 	if in.Page < 1 || in.Page > lastPage {
-		f.add("page", "The value is out of range.")
+		f.Add("page", "The value is out of range.")
 	}
 	if in.PerPage < 1 || in.PerPage > maxPage {
-		f.add("per_page", "The value is out of range.")
+		f.Add("per_page", "The value is out of range.")
 	}
 	if in.Status == "" {
 		in.Status = cloud.ApprovalPending
 	}
 	if !slices.Contains([]string{cloud.ApprovalPending, cloud.ApprovalExecuted, cloud.ApprovalRejected, cloud.ApprovalFailed, cloud.ApprovalExpired, all}, in.Status) {
-		f.add("status", "This is none of the values allowed here.")
+		f.Add("status", "This is none of the values allowed here.")
 	}
 	if plain(in.Tool) != in.Tool || len(in.Tool) > 64 {
-		f.add("tool", "This is none of the values allowed here.")
+		f.Add("tool", "This is none of the values allowed here.")
 	}
 	q := cloud.ApprovalFilter{Status: in.Status, Tool: in.Tool, RequestedBy: in.RequestedBy,
 		Page: cloud.Page{Sort: byRequest, Down: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}}
 	if q.Status == all {
 		q.Status = ""
 	}
-	return q, f.err()
+	return q, f.Err()
 }
 
 // List shows a page of the business's approvals, newest first. Error:

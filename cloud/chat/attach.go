@@ -38,8 +38,8 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	if s.cfg.Files == nil {
 		return out, cloud.E(cloud.Unavailable, codeUnavailable)
 	}
-	f := fields{}
-	f.text("name", in.Name, maxName)
+	f := newFields()
+	f.Text("name", in.Name, maxName)
 	// Nothing is written to the disk for what would be refused anyway.
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.sit(v, c, in.OrderID)
@@ -47,7 +47,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 			err = x.writes()
 		}
 		if err == nil {
-			err = f.err()
+			err = f.Err()
 		}
 		if err == nil {
 			err = s.take("attach", x)
@@ -63,15 +63,15 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	case errors.Is(err, cloud.ErrFileSize):
 		return out, cloud.E(cloud.TooLarge, codeTooLarge)
 	case errors.Is(err, cloud.ErrFileKind):
-		f.add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
-		return out, f.err()
+		f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+		return out, f.Err()
 	case err != nil:
 		return out, err
 	}
 	if strings.HasPrefix(a.MIME, "image/") {
 		if a.Width, a.Height = size(in.File); a.Width == 0 {
-			f.add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
-			return out, errors.Join(f.err(), s.cfg.Files.Delete(stored.Path))
+			f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+			return out, errors.Join(f.Err(), s.cfg.Files.Delete(stored.Path))
 		}
 	}
 	if a.Name == "" {
@@ -112,7 +112,7 @@ func (x *seat) attach(in SendInput, m *cloud.ChatMessage, f fields) error {
 			return err
 		}
 		if !ok || a.OrderID != x.o.ID || a.By != x.me.Account || slices.Contains(in.AttachmentIDs[:i], id) {
-			f.add("attachment_ids", "There is no such file that waits for a message of yours in this conversation.")
+			f.Add("attachment_ids", "There is no such file that waits for a message of yours in this conversation.")
 			return nil
 		}
 		pictures = pictures && a.Picture()
@@ -121,7 +121,7 @@ func (x *seat) attach(in SendInput, m *cloud.ChatMessage, f fields) error {
 	}
 	switch {
 	case in.Kind == kindImage && !pictures:
-		f.add("attachment_ids", "A message of this kind has pictures only.")
+		f.Add("attachment_ids", "A message of this kind has pictures only.")
 	case in.Kind == kindFiles && pictures:
 		m.Kind = kindImage
 	case in.Kind == kindFiles:

@@ -60,24 +60,24 @@ func mine(b cloud.Business, c cloud.Caller) (q cloud.ConversationQuery, none boo
 // List shows the conversations that the caller takes part in. Error:
 // VALIDATION_FAILED.
 func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
-	f := fields{}
+	f := newFields()
 	if in.Page == 0 {
 		in.Page = 1
 	}
 	if in.PerPage == 0 {
 		in.PerPage = defaultPage
 	}
-	f.between("page", in.Page, 1, lastPage)
-	f.between("per_page", in.PerPage, 1, maxPage)
+	f.Between("page", in.Page, 1, lastPage)
+	f.Between("per_page", in.PerPage, 1, maxPage)
 	if in.Status != "" {
-		f.oneOf("status", in.Status, statusOpen, statusClosed)
+		f.OneOf("status", in.Status, statusOpen, statusClosed)
 	}
 	keyword := fold(in.Keyword)
 	if n := utf8.RuneCountInString(keyword); n > 0 && n < minKeyword {
-		f.add("keyword", "Give at least three characters.")
+		f.Add("keyword", "Give at least three characters.")
 	}
-	f.text("keyword", in.Keyword, maxKeyword)
-	if err := f.err(); err != nil {
+	f.Text("keyword", in.Keyword, maxKeyword)
+	if err := f.Err(); err != nil {
 		return ListOutput{}, err
 	}
 	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Conversations: []Conversation{}}

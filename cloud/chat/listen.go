@@ -111,9 +111,9 @@ type TokenOutput struct {
 // VALIDATION_FAILED.
 func (s *Service) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out TokenOutput, err error) {
 	if n := len(in.OrderIDs); n < 1 || n > maxListened {
-		f := fields{}
-		f.add("order_ids", "Give 1 to 50 orders.")
-		return out, f.err()
+		f := newFields()
+		f.Add("order_ids", "Give 1 to 50 orders.")
+		return out, f.Err()
 	}
 	orders := slices.Compact(slices.Sorted(slices.Values(in.OrderIDs)))
 	who := Listener{BusinessID: c.Account.BusinessID, Account: c.Account.ID, Recipient: c.Recipient}

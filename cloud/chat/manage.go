@@ -177,10 +177,10 @@ func (s *Service) attend(ctx context.Context, c cloud.Caller, id cloud.OrderID, 
 // could is somebody who may take part in this conversation, by id or as the
 // recipient. Error: VALIDATION_FAILED.
 func (x *seat) could(role string, account cloud.AccountID) (who cloud.ChatParty, contractor bool, err error) {
-	f := fields{}
+	f := newFields()
 	if (account <= 0) != (role == string(cloud.ChatRecipient)) {
-		f.add("id", "Give the id of an account, or the type recipient.")
-		return who, false, f.err()
+		f.Add("id", "Give the id of an account, or the type recipient.")
+		return who, false, f.Err()
 	}
 	them := *x
 	them.talk.Members = nil // also whom staff took out
@@ -195,7 +195,7 @@ func (x *seat) could(role string, account cloud.AccountID) (who cloud.ChatParty,
 		them.c = cloud.Caller{Account: a}
 	}
 	if them.contractor, them.former = false, false; refused(them.enter()) || them.former || role != "" && role != string(them.me.Role) {
-		f.add("id", "This account cannot take part in the chat of this order.")
+		f.Add("id", "This account cannot take part in the chat of this order.")
 	}
-	return them.me, them.contractor, f.err()
+	return them.me, them.contractor, f.Err()
 }

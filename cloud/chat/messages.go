@@ -60,15 +60,15 @@ const (
 // Messages shows messages of an order. Those of others count as delivered from
 // then on. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
 func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput) (out MessagesOutput, err error) {
-	f := fields{}
+	f := newFields()
 	if in.Limit == 0 {
 		in.Limit = defaultMessages
 	}
-	f.between("limit", in.Limit, 1, maxMessages)
+	f.Between("limit", in.Limit, 1, maxMessages)
 	if in.AfterID != nil && in.BeforeID != 0 {
-		f.add("after_id", "Give before_id or after_id, not both.")
+		f.Add("after_id", "Give before_id or after_id, not both.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return out, err
 	}
 	news := false

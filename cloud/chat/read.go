@@ -23,9 +23,9 @@ type MarkOutput struct {
 // nothing. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
 func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (out MarkOutput, err error) {
 	if in.UpTo < 1 {
-		f := fields{}
-		f.add("last_message_id", "The value is out of range.")
-		return out, f.err()
+		f := newFields()
+		f.Add("last_message_id", "The value is out of range.")
+		return out, f.Err()
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.sit(v, c, in.OrderID)

@@ -43,12 +43,12 @@ const (
 // check checks what can be checked without the order, and fills in kind and
 // audience.
 func (in *SendInput) check() error {
-	f := fields{}
-	f.text("client_message_id", in.ClientID, maxClientID)
-	f.text("text", in.Text, maxText)
+	f := newFields()
+	f.Text("client_message_id", in.ClientID, maxClientID)
+	f.Text("text", in.Text, maxText)
 	switch {
 	case in.Kind != "":
-		f.oneOf("kind", in.Kind, kindText, kindImage, kindFile, kindLocation, kindQuickReply)
+		f.OneOf("kind", in.Kind, kindText, kindImage, kindFile, kindLocation, kindQuickReply)
 	case in.QuickReplyID != "":
 		in.Kind = kindQuickReply
 	case in.Location != nil:
@@ -61,7 +61,7 @@ func (in *SendInput) check() error {
 	if in.Audience == "" {
 		in.Audience = audienceAll
 	}
-	f.oneOf("audience", in.Audience, audienceAll, audienceStaff)
+	f.OneOf("audience", in.Audience, audienceAll, audienceStaff)
 	files, place := len(in.AttachmentIDs) > 0, in.Location != nil
 	switch in.Kind {
 	case kindText:
@@ -81,25 +81,25 @@ func (in *SendInput) check() error {
 			f.required("quick_reply_id")
 		}
 		if in.Text != "" {
-			f.add("text", "This does not go with a message of this kind.")
+			f.Add("text", "This does not go with a message of this kind.")
 		}
 	}
 	if files && in.Kind != kindImage && in.Kind != kindFile && in.Kind != kindFiles {
-		f.add("attachment_ids", "This does not go with a message of this kind.")
+		f.Add("attachment_ids", "This does not go with a message of this kind.")
 	}
 	if place && in.Kind != kindLocation {
-		f.add("location", "This does not go with a message of this kind.")
+		f.Add("location", "This does not go with a message of this kind.")
 	}
 	if in.QuickReplyID != "" && in.Kind != kindQuickReply {
-		f.add("quick_reply_id", "This does not go with a message of this kind.")
+		f.Add("quick_reply_id", "This does not go with a message of this kind.")
 	}
 	if len(in.AttachmentIDs) > maxAttachments {
-		f.add("attachment_ids", "A message has at most 5 files.")
+		f.Add("attachment_ids", "A message has at most 5 files.")
 	}
 	if place {
 		f.place(in.Location)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // Send sends a message. Sent again under its sender's own id, it is the first
@@ -175,9 +175,9 @@ func (x *seat) sent(id string, out *MessageOutput) (bool, error) {
 // compose makes a message of an input that was checked.
 func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
 	m := cloud.ChatMessage{ClientID: in.ClientID, Sender: x.me, Staff: in.Audience == audienceStaff, Kind: in.Kind, Text: in.Text}
-	f := fields{}
+	f := newFields()
 	if m.Staff && !x.staff() {
-		f.add("audience", "This is none of the values allowed here.")
+		f.Add("audience", "This is none of the values allowed here.")
 	}
 	if p := in.Location; p != nil {
 		m.Place = &cloud.ChatPlace{Latitude: p.Latitude, Longitude: p.Longitude}
@@ -189,7 +189,7 @@ func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
 		list := x.b.Settings.Chat.QuickReplies
 		i := slices.IndexFunc(list, func(q cloud.ChatQuickReply) bool { return q.ID == in.QuickReplyID })
 		if i < 0 || list[i].Audience == audienceStaff && !x.staff() {
-			f.add("quick_reply_id", "There is no such quick reply.")
+			f.Add("quick_reply_id", "There is no such quick reply.")
 		} else {
 			m.Text = list[i].Text
 			m.Staff = m.Staff || list[i].Audience == audienceStaff
@@ -201,14 +201,14 @@ func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
 			return m, err
 		}
 		if !ok {
-			f.add("reply_to", "There is no such message in this conversation.")
+			f.Add("reply_to", "There is no such message in this conversation.")
 		}
 		m.ReplyTo, m.ReplyToStaff = in.ReplyTo, to.Staff
 	}
 	if err := x.attach(in, &m, f); err != nil {
 		return m, err
 	}
-	return m, f.err()
+	return m, f.Err()
 }
 
 // find finds a message of this conversation that shows to the caller.

@@ -105,15 +105,15 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 }
 
 func (in SettingsInput) check() error {
-	f := fields{}
+	f := newFields()
 	if n := in.CloseHours; n != nil {
-		f.between("auto_close_hours", *n, 1, maxCloseHours)
+		f.Between("auto_close_hours", *n, 1, maxCloseHours)
 	}
 	if n := in.RetentionDays; n != nil {
-		f.between("retention_days", *n, 1, maxRetention)
+		f.Between("retention_days", *n, 1, maxRetention)
 	}
 	if t := in.AutoReply; t != nil {
-		f.text("auto_reply", *t, maxText)
+		f.Text("auto_reply", *t, maxText)
 	}
 	if in.QuickReplies != nil {
 		f.replies(*in.QuickReplies)
@@ -121,38 +121,38 @@ func (in SettingsInput) check() error {
 	if in.Hours != nil {
 		f.hours(*in.Hours)
 	}
-	return f.err()
+	return f.Err()
 }
 
 func (f fields) replies(list []QuickReply) {
 	if len(list) > maxReplies {
-		f.add("quick_replies", "This is too long.")
+		f.Add("quick_replies", "This is too long.")
 		return
 	}
 	seen := map[string]bool{}
 	for i := range list {
 		q, path := &list[i], "quick_replies."+strconv.Itoa(i)+"."
 		if !slug.MatchString(q.ID) {
-			f.add(path+"id", "Use 1 to 64 letters, digits, dots, dashes and underscores.")
+			f.Add(path+"id", "Use 1 to 64 letters, digits, dots, dashes and underscores.")
 		}
 		if seen[q.ID] {
-			f.add(path+"id", "This is there twice.")
+			f.Add(path+"id", "This is there twice.")
 		}
 		seen[q.ID] = true
 		if blank(q.Text) {
 			f.required(path + "text")
 		}
-		f.text(path+"text", q.Text, maxText)
+		f.Text(path+"text", q.Text, maxText)
 		if q.Audience == "" {
 			q.Audience = audienceAll
 		}
-		f.oneOf(path+"audience", q.Audience, audienceAll, audienceStaff)
+		f.OneOf(path+"audience", q.Audience, audienceAll, audienceStaff)
 	}
 }
 
 func (f fields) hours(list []Hours) {
 	if len(list) > maxHours {
-		f.add("working_hours", "This is too long.")
+		f.Add("working_hours", "This is too long.")
 		return
 	}
 	for i, h := range list {
@@ -161,13 +161,13 @@ func (f fields) hours(list []Hours) {
 			f.required(path + "days")
 		}
 		for _, d := range h.Days {
-			f.between(path+"days", d, 1, 7)
+			f.Between(path+"days", d, 1, 7)
 		}
 		if !clock.MatchString(h.Start) {
-			f.add(path+"start", "Use a time such as 13:30.")
+			f.Add(path+"start", "Use a time such as 13:30.")
 		}
 		if !clock.MatchString(h.End) && h.End != "24:00" {
-			f.add(path+"end", "Use a time such as 13:30.")
+			f.Add(path+"end", "Use a time such as 13:30.")
 		}
 	}
 }

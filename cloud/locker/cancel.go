@@ -22,9 +22,9 @@ type CancelInput struct {
 // DEVICE_TIMEOUT.
 func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
 	if len(in.Reason) > 255 {
-		f := fields{}
+		f := newFields()
 		f.add("reason", "The reason has at most 255 characters.")
-		return DeliveryOutput{}, f.err()
+		return DeliveryOutput{}, f.Err()
 	}
 	return s.giveUp(ctx, c, in.Delivery, func(_ *Work, d *cloud.Delivery) error {
 		d.CancelReason, d.CancelledBy, d.FailureCode = in.Reason, "partner_api", ""
@@ -53,7 +53,7 @@ var failureCodes = []string{"NO_COMPARTMENT", doorNotOpened, "DEVICE_OFFLINE", "
 	"RECIPIENT_UNKNOWN", "OTHER"}
 
 func (in FailInput) check() error {
-	f := fields{}
+	f := newFields()
 	if len(in.Note) > 255 {
 		f.add("note", "The value is too long.")
 	}
@@ -68,7 +68,7 @@ func (in FailInput) check() error {
 			f.add("packages."+strconv.Itoa(i)+".failure_code", "The value is not one of those allowed.")
 		}
 	}
-	return f.err()
+	return f.Err()
 }
 
 // Fail takes a report that packages could not be delivered. When none is left

@@ -59,14 +59,14 @@ func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Bus
 // CORRECTION_WINDOW_CLOSED, CORRECTION_LIMIT, GRID_NOT_FOUND, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
 func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) (CorrectOutput, error) {
-	f := fields{}
+	f := newFields()
 	if in.Reason == "" {
 		f.add("reason", "The value is required.")
 	}
 	if len(in.Reason) > 255 {
 		f.add("reason", "The reason has at most 255 characters.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return CorrectOutput{}, err
 	}
 	var cmd cloud.Command

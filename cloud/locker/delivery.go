@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
@@ -52,24 +53,19 @@ type DeliveryOutput struct {
 	Created bool `json:"-"`
 }
 
-// fields collects messages about input fields.
-type fields map[string][]string
+// fields collects what is wrong with an input.
+type fields struct{ check.Fields }
+
+func newFields() fields { return fields{check.Fields{}} }
 
 func (f fields) add(path, message string, args ...any) {
-	f[path] = append(f[path], fmt.Sprintf(message, args...))
-}
-
-func (f fields) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: f}
+	f.Add(path, fmt.Sprintf(message, args...))
 }
 
 var timeLayouts = []string{time.RFC3339, "2006-01-02 15:04:05"}
 
 func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore time.Time, err error) {
-	f := fields{}
+	f := newFields()
 	if n := len(in.ReferenceNumber); n == 0 || n > 64 {
 		f.add("reference_number", "The reference_number must have 1 to 64 characters.")
 	}
@@ -101,7 +97,7 @@ func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore tim
 		deliverBefore = f.deliverBefore(in.DeliverBefore, l, now)
 	}
 	f.metadata(in.Metadata)
-	return deliverBefore.UTC(), f.err()
+	return deliverBefore.UTC(), f.Err()
 }
 
 const maxPackages = 10
@@ -414,9 +410,9 @@ func announce(v cloud.View, ch *cloud.Changes, c cloud.Caller, d cloud.Delivery,
 	case err != nil:
 		return err
 	case s.BusinessID != d.BusinessID || s.ProviderID != d.ProviderID:
-		f := fields{}
+		f := newFields()
 		f.add("packages."+strconv.Itoa(i)+".tracking_number", "The tracking_number is in use.")
-		return f.err()
+		return f.Err()
 	}
 	s.DeliveryID = d.ID
 	known := !s.LastAt.IsZero()

@@ -37,7 +37,7 @@ func (w *Work) edit(d *cloud.Delivery, in EditInput) error {
 	if err != nil {
 		return err
 	}
-	f := fields{}
+	f := newFields()
 	var before time.Time
 	if in.DeliverBefore != "" {
 		before = f.deliverBefore(in.DeliverBefore, biz.Location(), w.received)
@@ -46,7 +46,7 @@ func (w *Work) edit(d *cloud.Delivery, in EditInput) error {
 		f.recipient(*in.Recipient)
 	}
 	f.metadata(in.Metadata)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if in.Recipient != nil {
@@ -89,9 +89,9 @@ type AddPackageInput struct {
 // Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT,
 // NO_COMPARTMENT, PARCEL_TOO_LARGE.
 func (s *Service) AddPackage(ctx context.Context, c cloud.Caller, in AddPackageInput) (DeliveryOutput, error) {
-	f := fields{}
+	f := newFields()
 	f.pack("", in.PackageInput)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return DeliveryOutput{}, err
 	}
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.addPackage(c, d, in.PackageInput) })
@@ -117,14 +117,14 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 	if err := w.untouched(d); err != nil {
 		return err
 	}
-	f := fields{}
+	f := newFields()
 	if slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return strings.EqualFold(p.TrackingNumber, in.TrackingNumber) }) {
 		f.add("tracking_number", "The tracking_number is listed twice.")
 	}
 	if len(d.Packages) >= maxPackages {
 		f.add("tracking_number", "A delivery has 1 to 10 packages.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	reserved := slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.GridID != 0 })

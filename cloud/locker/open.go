@@ -38,9 +38,9 @@ func (s *Service) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (
 	wait := defaultWait
 	if in.WaitSeconds != nil {
 		if wait = *in.WaitSeconds; wait < 0 || wait > maxWait {
-			f := fields{}
+			f := newFields()
 			f.add("wait_seconds", "The value must be between 0 and 20.")
-			return OpenOutput{}, f.err()
+			return OpenOutput{}, f.Err()
 		}
 	}
 	var cmd cloud.Command
@@ -218,9 +218,9 @@ func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartmen
 	}
 	for i, size := range in.Sizes {
 		if !slices.Contains(sizes, size) {
-			f := fields{}
+			f := newFields()
 			f.add("sizes."+strconv.Itoa(i), "The size must be S, M, L or XL.")
-			return nil, f.err()
+			return nil, f.Err()
 		}
 		if i < len(d.Packages) {
 			d.Packages[i].Size = size

@@ -32,7 +32,7 @@ func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) erro
 			p.OrderPackage = x.ID
 		}
 	}
-	f := fields{}
+	f := newFields()
 	for _, other := range d.Packages[:i] {
 		switch {
 		case other.OrderID == 0:
@@ -43,7 +43,7 @@ func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) erro
 		}
 	}
 	p.OrderID = o.ID
-	return f.err()
+	return f.Err()
 }
 
 // announceAll begins the timelines of packages that have their own, and tells

@@ -25,7 +25,7 @@ type ReassignInput struct {
 // DELIVERY_STATE_CONFLICT, GRID_NOT_FOUND, GRID_NOT_FREE, NO_COMPARTMENT,
 // PARCEL_TOO_LARGE, DEVICE_OFFLINE, DEVICE_TIMEOUT.
 func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput) (OpenOutput, error) {
-	f := fields{}
+	f := newFields()
 	if in.Size == "" && in.GridID == 0 {
 		f.add("size", "The value is required.")
 	}
@@ -38,7 +38,7 @@ func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput
 	if len(in.Reason) > 255 {
 		f.add("reason", "The reason has at most 255 characters.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return OpenOutput{}, err
 	}
 	var cmd cloud.Command

@@ -58,9 +58,9 @@ func (s *Service) rotate(ctx context.Context, c cloud.Caller, in RotateInput, ki
 		in.Reason = "partner_request"
 	}
 	if !slices.Contains(rotationReasons, in.Reason) {
-		f := fields{}
+		f := newFields()
 		f.add("reason", "The reason must be one of %v.", rotationReasons)
-		return "", rot, false, f.err()
+		return "", rot, false, f.Err()
 	}
 	var device cloud.Device
 	if err = s.cfg.Store.Look(ctx, func(v cloud.View) error {

@@ -115,9 +115,9 @@ type UnblockInput struct {
 // DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
 	if len(in.Reason) > 255 {
-		f := fields{}
+		f := newFields()
 		f.add("reason", "The reason has at most 255 characters.")
-		return out, f.err()
+		return out, f.Err()
 	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {

@@ -26,9 +26,9 @@ type ReasonInput struct {
 }
 
 func (in ReasonInput) check() error {
-	f := fields{}
-	f.text("reason", in.Reason, 255)
-	return f.err()
+	f := newFields()
+	f.Text("reason", in.Reason, 255)
+	return f.Err()
 }
 
 // Hold keeps an order from being planned. Staff may. Errors: ORDER_NOT_FOUND,
@@ -39,9 +39,9 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 		if err != nil {
 			return err
 		}
-		f := fields{}
+		f := newFields()
 		until := f.moment("until", in.Until, b.Location())
-		if err := f.err(); err != nil {
+		if err := f.Err(); err != nil {
 			return err
 		}
 		if err := w.move(cloud.OrderHold, Hold, actHold.by(c), "", in.Reason); err != nil {
@@ -166,13 +166,13 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 		return nil, err
 	}
 	in.NewAddress = own(in.NewAddress)
-	f := fields{}
+	f := newFields()
 	f.stop("new_address", in.NewAddress, true)
-	f.text("reason", in.Reason, 255)
+	f.Text("reason", in.Reason, 255)
 	if in.ScheduledDate != "" {
 		f.date("scheduled_date", in.ScheduledDate, w.now.In(b.Location()))
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	if w.o.Collected || !slices.Contains(beforePickup, w.o.Status) {
@@ -298,12 +298,12 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 	if err := staff(c); err != nil {
 		return OrderOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	f.required("reason", in.Reason, 255)
 	if in.Status.String() == "" || in.Status == cloud.OrderIntercepted {
-		f.add("order_status_id", "This is none of the values allowed here.")
+		f.Add("order_status_id", "This is none of the values allowed here.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return OrderOutput{}, err
 	}
 	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.override(in) })

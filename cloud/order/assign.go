@@ -49,18 +49,18 @@ const (
 // that another contractor holds moves in one step. The business's
 // administrators may. Error: VALIDATION_FAILED, of which nothing is changed.
 func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (AssignOutput, error) {
-	f := fields{}
+	f := newFields()
 	f.orders(in.OrderIDs)
-	f.text("note", in.Note, 500)
+	f.Text("note", in.Note, 500)
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		a, err := v.Account(in.BrokerID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}
 		if err != nil || !contractor(a, c.Account.BusinessID) {
-			f.add("broker_id", "This is no contractor of yours.")
+			f.Add("broker_id", "This is no contractor of yours.")
 		}
-		return f.err()
+		return f.Err()
 	})
 	if err != nil {
 		return AssignOutput{}, err
@@ -80,7 +80,7 @@ func contractor(a cloud.Account, b cloud.BusinessID) bool {
 // orders checks a list of ids.
 func (f fields) orders(list []cloud.OrderID) {
 	if len(list) == 0 || len(list) > maxAssigned {
-		f.add("order_ids", "Give 1 to 500 order ids.")
+		f.Add("order_ids", "Give 1 to 500 order ids.")
 	}
 }
 
@@ -225,10 +225,10 @@ type RevokeOutput struct {
 // own. The business's administrators may. Error: VALIDATION_FAILED, of which
 // nothing is changed.
 func (s *Service) Revoke(ctx context.Context, c cloud.Caller, in RevokeInput) (RevokeOutput, error) {
-	f := fields{}
+	f := newFields()
 	f.orders(in.OrderIDs)
-	f.text("reason", in.Reason, 255)
-	if err := f.err(); err != nil {
+	f.Text("reason", in.Reason, 255)
+	if err := f.Err(); err != nil {
 		return RevokeOutput{}, err
 	}
 	out := RevokeOutput{}
@@ -256,9 +256,9 @@ type ReleaseOrderOutput struct {
 // NOT_ASSIGNED, for orders that there are not as well, ORDER_ON_ROUTE,
 // VALIDATION_FAILED.
 func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderInput) (ReleaseOrderOutput, error) {
-	f := fields{}
-	f.text("reason", in.Reason, 255)
-	if err := f.err(); err != nil {
+	f := newFields()
+	f.Text("reason", in.Reason, 255)
+	if err := f.Err(); err != nil {
 		return ReleaseOrderOutput{}, err
 	}
 	none := cloud.E(cloud.Malformed, codeNotAssigned)
@@ -349,15 +349,15 @@ func (s *Service) Assignments(ctx context.Context, c cloud.Caller, in Assignment
 	if c.Account.Type == cloud.Broker {
 		in.BrokerID = c.Account.ID
 	}
-	f := fields{}
+	f := newFields()
 	if in.PerPage == 0 {
 		in.PerPage = defaultAssignments
 	}
 	f.paging(&in.Page, &in.PerPage)
 	if in.Status != "" {
-		f.oneOf("status", string(in.Status), in.Status.Values()...)
+		f.OneOf("status", string(in.Status), in.Status.Values()...)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return AssignmentsOutput{}, err
 	}
 	total, found, err := s.store.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: c.Account.BusinessID, BrokerID: in.BrokerID, OrderID: in.OrderID,

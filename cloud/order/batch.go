@@ -75,12 +75,12 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 	if err := owners(c); err != nil {
 		return AsyncOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	if len(in.Orders) == 0 || len(in.Orders) > maxAsync {
-		f.add("orders", "Give 1 to 2000 orders.")
+		f.Add("orders", "Give 1 to 2000 orders.")
 	}
-	f.text("postback_url", in.PostbackURL, 2048)
-	if err := f.err(); err != nil {
+	f.Text("postback_url", in.PostbackURL, 2048)
+	if err := f.Err(); err != nil {
 		return AsyncOutput{}, err
 	}
 	if in.PostbackURL != "" {
@@ -151,9 +151,9 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 	if err := owners(c); err != nil {
 		return JobOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	f.paging(&in.Page, &in.PerPage)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return JobOutput{}, err
 	}
 	missing := cloud.E(cloud.NotFound, "ASYNC_JOB_NOT_FOUND")

@@ -75,10 +75,10 @@ var look = []string{"get_order_detail"}
 
 // query checks the input and makes the query of it.
 func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, error) {
-	f := fields{}
+	f := newFields()
 	f.paging(&in.Page, &in.PerPage)
 	for _, t := range in.Types {
-		f.oneOf("types", t, exceptionTypes...)
+		f.OneOf("types", t, exceptionTypes...)
 	}
 	if len(in.Types) == 0 {
 		in.Types = exceptionTypes
@@ -86,7 +86,7 @@ func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, er
 	today := now.Format(time.DateOnly)
 	from, to := f.day("date_from", in.DateFrom, now.AddDate(0, 0, -7)), f.day("date_to", in.DateTo, now)
 	if from.After(to) {
-		f.add("date_to", "The last day must not be before the first.")
+		f.Add("date_to", "The last day must not be before the first.")
 	}
 	first, last := from.Format(time.DateOnly), to.Format(time.DateOnly)
 	q := cloud.ConcernQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: r.broker, From: from, To: to.AddDate(0, 0, 1), Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}
@@ -104,7 +104,7 @@ func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, er
 	if slices.Contains(in.Types, unassigned) && first <= today && today <= last {
 		q.UnassignedOn = today
 	}
-	return q, f.err()
+	return q, f.Err()
 }
 
 // day is the beginning of a day in the zone of usual, which is its value when s
@@ -115,7 +115,7 @@ func (f fields) day(path, s string, usual time.Time) time.Time {
 	}
 	t, err := time.ParseInLocation(time.DateOnly, s, usual.Location())
 	if err != nil {
-		f.add(path, "Use a date such as 2026-11-20.")
+		f.Add(path, "Use a date such as 2026-11-20.")
 	}
 	return t
 }

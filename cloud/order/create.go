@@ -95,9 +95,9 @@ const (
 func (in *CreateInput) check(now time.Time) error {
 	// The caller keeps what it gave.
 	in.Sender, in.Recipient, in.Packages = own(in.Sender), own(in.Recipient), slices.Clone(in.Packages)
-	f := fields{}
-	f.oneOf("type", string(in.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
-	f.text("order_ref", in.Ref, 64)
+	f := newFields()
+	f.OneOf("type", string(in.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
+	f.Text("order_ref", in.Ref, 64)
 	if in.ScheduledDate == "" {
 		in.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
@@ -106,30 +106,30 @@ func (in *CreateInput) check(now time.Time) error {
 	f.stop("sender", in.Sender, in.Type != cloud.DeliveryOrder)
 	f.stop("recipient", in.Recipient, in.Type != cloud.PickupOrder)
 	if n := len(in.Packages); n == 0 || n > maxPackages {
-		f.add("packages", "Give 1 to 200 packages.")
+		f.Add("packages", "Give 1 to 200 packages.")
 	} else {
 		for i := range in.Packages {
 			f.pack("packages."+strconv.Itoa(i)+".", &in.Packages[i])
 		}
 	}
-	f.text("delivery_instruction", in.Instruction, 500)
-	f.text("note", in.Note, 1000)
+	f.Text("delivery_instruction", in.Instruction, 500)
+	f.Text("note", in.Note, 1000)
 	if in.ServiceMinutes == nil {
 		five := 5
 		in.ServiceMinutes = &five
 	}
-	f.between("service_minutes", *in.ServiceMinutes, 0, 1440)
-	f.between("priority", in.Priority, 0, 9)
-	f.oneOf("age_verification", strconv.Itoa(in.AgeVerification), "0", "18", "19", "21")
+	f.Between("service_minutes", *in.ServiceMinutes, 0, 1440)
+	f.Between("priority", in.Priority, 0, 9)
+	f.OneOf("age_verification", strconv.Itoa(in.AgeVerification), "0", "18", "19", "21")
 	f.money("cod_amount", in.COD)
 	f.money("declared_value", in.Declared)
 	if len(in.RateID) > 4096 {
-		f.add("rate_id", "This is too long.")
+		f.Add("rate_id", "This is too long.")
 	}
-	f.text("external_order_id", in.ExternalID, 128)
+	f.Text("external_order_id", in.ExternalID, 128)
 	f.metadata(in.Metadata)
 	f.skills(in.Skills)
-	return f.err()
+	return f.Err()
 }
 
 var skill = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
@@ -137,11 +137,11 @@ var skill = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 // skills checks what a driver must know: up to 20 codes.
 func (f fields) skills(list []string) {
 	if len(list) > 20 {
-		f.add("required_skills", "This is too long.")
+		f.Add("required_skills", "This is too long.")
 	}
 	for i, s := range list {
 		if !skill.MatchString(s) {
-			f.add("required_skills."+strconv.Itoa(i), "This is none of the values allowed here.")
+			f.Add("required_skills."+strconv.Itoa(i), "This is none of the values allowed here.")
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (f fields) stop(path string, a *cloud.Address, needed bool) {
 	case a != nil:
 		f.address(path, a)
 	case needed:
-		f.add(path, "This is required.")
+		f.Add(path, "This is required.")
 	}
 }
 
@@ -314,12 +314,12 @@ func (w *work) number(o *cloud.Order) error {
 // customer is whose a new order is: a customer's own, else the one that staff
 // name.
 func (w *work) customer(id cloud.AccountID) (cloud.AccountID, error) {
-	f := fields{}
+	f := newFields()
 	if w.c.Account.Type == cloud.Customer {
 		if id != 0 && id != w.c.Account.ID {
-			f.add("customer_id", "There is no such customer.")
+			f.Add("customer_id", "There is no such customer.")
 		}
-		return w.c.Account.ID, f.err()
+		return w.c.Account.ID, f.Err()
 	}
 	if id == 0 {
 		return 0, nil
@@ -329,9 +329,9 @@ func (w *work) customer(id cloud.AccountID) (cloud.AccountID, error) {
 		return 0, err
 	}
 	if err != nil || a.BusinessID != w.c.Account.BusinessID || a.Type != cloud.Customer {
-		f.add("customer_id", "There is no such customer.")
+		f.Add("customer_id", "There is no such customer.")
 	}
-	return id, f.err()
+	return id, f.Err()
 }
 
 func newPackage(p PackageInput) cloud.OrderPackage {

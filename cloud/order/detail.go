@@ -38,11 +38,11 @@ const (
 // what. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, VALIDATION_FAILED of an
 // unknown block, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (out DetailOutput, err error) {
-	f := fields{}
+	f := newFields()
 	for _, name := range in.Include {
-		f.oneOf("include", name, withPackages, withProof, withPrice, withTracking, withOperations, withInterceptions)
+		f.OneOf("include", name, withPackages, withProof, withPrice, withTracking, withOperations, withInterceptions)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return out, err
 	}
 	wants := func(name string) bool { return slices.Contains(in.Include, name) }

@@ -74,10 +74,10 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	if err != nil {
 		return OperationsOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	f.paging(&in.Page, &in.PerPage)
 	from, to := f.moment("from", in.From, zone), f.moment("to", in.To, zone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return OperationsOutput{}, err
 	}
 	all, err := s.store.ListOrderOperations(ctx, o.BusinessID, o.OrderID)

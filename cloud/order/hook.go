@@ -28,9 +28,9 @@ type deaf struct{}
 func (deaf) Tell(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) { return nil, nil }
 func (deaf) CheckURL(context.Context, string) error                              { return nil }
 func (deaf) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string) (cloud.Endpoint, error) {
-	f := fields{}
-	f.add("postback_url", "This is none of the values allowed here.")
-	return cloud.Endpoint{}, f.err()
+	f := newFields()
+	f.Add("postback_url", "This is none of the values allowed here.")
+	return cloud.Endpoint{}, f.Err()
 }
 
 // step is one operation of a decision, for those who are told of it.

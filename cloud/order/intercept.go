@@ -108,16 +108,16 @@ func (w *work) intercept(in InterceptInput) error {
 	if err != nil {
 		return err
 	}
-	f := fields{}
-	f.oneOf("outcome", in.Outcome, outcomeReturn, outcomeRedeliver, outcomeHold, outcomeDispose)
-	f.text("reason", in.Reason, 255)
+	f := newFields()
+	f.OneOf("outcome", in.Outcome, outcomeReturn, outcomeRedeliver, outcomeHold, outcomeDispose)
+	f.Text("reason", in.Reason, 255)
 	if in.NewAddress = own(in.NewAddress); in.NewAddress != nil {
 		f.address("new_address", in.NewAddress)
 	}
 	if in.NewDate != "" {
 		f.date("new_scheduled_date", in.NewDate, w.now.In(b.Location()))
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	old, err := w.interception()
@@ -171,9 +171,9 @@ type StopInput struct {
 
 // stopping runs one decision about an interception of the caller's orders.
 func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn func(w *work) error) (InterceptionOutput, error) {
-	f := fields{}
-	f.text("reason", in.Reason, 255)
-	if err := f.err(); err != nil {
+	f := newFields()
+	f.Text("reason", in.Reason, 255)
+	if err := f.Err(); err != nil {
 		return InterceptionOutput{}, err
 	}
 	missing := cloud.E(cloud.NotFound, codeStopMissing)

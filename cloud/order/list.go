@@ -70,15 +70,15 @@ func (f fields) paging(page, perPage *int) {
 	if *perPage == 0 {
 		*perPage = defaultPage
 	}
-	f.between("page", *page, 1, lastPage)
-	f.between("per_page", *perPage, 1, maxPage)
+	f.Between("page", *page, 1, lastPage)
+	f.Between("per_page", *perPage, 1, maxPage)
 }
 
 var sortable = []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"}
 
 // query checks the input and makes the query of it.
 func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, error) {
-	f := fields{}
+	f := newFields()
 	f.paging(&in.Page, &in.PerPage)
 	q := cloud.OrderQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: in.BrokerID, DriverID: in.DriverID, RouteID: in.RouteID,
 		WarehouseID: in.WarehouseID, Statuses: in.StatusIDs, Type: in.Type, ScheduledFrom: in.ScheduledFrom, ScheduledTo: in.ScheduledTo,
@@ -94,24 +94,24 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 		q.DriverID = r.driver
 	}
 	if q.Type != "" {
-		f.oneOf("type", string(q.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
+		f.OneOf("type", string(q.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
 	}
 	for path, s := range map[string]string{"scheduled_date_from": q.ScheduledFrom, "scheduled_date_to": q.ScheduledTo} {
 		if _, err := time.Parse(time.DateOnly, s); s != "" && err != nil {
-			f.add(path, "Use a date such as 2026-11-20.")
+			f.Add(path, "Use a date such as 2026-11-20.")
 		}
 	}
 	if n := utf8.RuneCountInString(q.Keyword); n > 0 && n < minQuery {
-		f.add("keyword", "Give at least three characters.")
+		f.Add("keyword", "Give at least three characters.")
 	}
-	f.text("keyword", in.Keyword, maxQuery)
+	f.Text("keyword", in.Keyword, maxQuery)
 	if in.Sort != "" {
 		q.Sort, q.Descending = strings.CutPrefix(in.Sort, "-")
 		if !slices.Contains(sortable, q.Sort) {
-			f.add("sort", "Lists cannot be sorted by this.")
+			f.Add("sort", "Lists cannot be sorted by this.")
 		}
 	}
-	return q, f.err()
+	return q, f.Err()
 }
 
 // List shows a page of the orders that the caller may see. A page behind the

@@ -208,18 +208,18 @@ func (s *Service) rate(c cloud.Caller, b cloud.Business, customer cloud.AccountI
 
 // order is the order that a rate is asked for, as far as a price depends on it.
 func (in RateInput) order(now time.Time) (cloud.Order, error) {
-	f := fields{}
-	f.oneOf("type", string(in.Type), in.Type.Values()...)
+	f := newFields()
+	f.OneOf("type", string(in.Type), in.Type.Values()...)
 	place := func(path string, a *RateAddress, needed bool) *cloud.Address {
 		if a == nil {
 			if needed {
-				f.add(path, "This is required.")
+				f.Add(path, "This is required.")
 			}
 			return nil
 		}
 		f.required(path+".postal_code", a.PostalCode, 20)
 		if !country.MatchString(strings.ToUpper(a.Country)) {
-			f.add(path+".country", "Use a two-letter country code, such as CA.")
+			f.Add(path+".country", "Use a two-letter country code, such as CA.")
 		}
 		return &cloud.Address{PostalCode: a.PostalCode, Country: strings.ToUpper(a.Country)}
 	}
@@ -232,15 +232,15 @@ func (in RateInput) order(now time.Time) (cloud.Order, error) {
 	f.window(in.WindowStart, in.WindowEnd)
 	f.money("options.cod_amount", in.Options.COD)
 	if n := len(in.Packages); n == 0 || n > maxPackages {
-		f.add("packages", "Give 1 to 200 packages.")
+		f.Add("packages", "Give 1 to 200 packages.")
 	}
 	for i, p := range in.Packages[:min(len(in.Packages), maxPackages)] {
 		f.pack(fmt.Sprintf("packages.%d.", i), &p)
-		if len(f) == 0 {
+		if len(f.Fields) == 0 {
 			o.Packages = append(o.Packages, newPackage(p))
 		}
 	}
-	return o, f.err()
+	return o, f.Err()
 }
 
 // charge gives a new order its price: that of its rate, else that of the list.

@@ -119,9 +119,9 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	case errors.Is(err, cloud.ErrFileSize):
 		return out, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
 	case errors.Is(err, cloud.ErrFileKind):
-		f := fields{}
-		f.add("file", "Use JPEG, PNG or WebP for photos and signatures, PDF for documents and MP4 for videos.")
-		return out, f.err()
+		f := newFields()
+		f.Add("file", "Use JPEG, PNG or WebP for photos and signatures, PDF for documents and MP4 for videos.")
+		return out, f.Err()
 	case err != nil:
 		return out, err
 	}
@@ -147,20 +147,20 @@ func (w *work) attached(in AttachInput) (cloud.ProofFile, error) {
 	if err != nil {
 		return cloud.ProofFile{}, err
 	}
-	f := fields{}
+	f := newFields()
 	if fileKinds[in.Type] == nil {
-		f.add("type", "This is none of the values allowed here.")
+		f.Add("type", "This is none of the values allowed here.")
 	}
 	status, known := proven[[2]int{in.Service, in.Result}]
 	if !known {
-		f.add("service_type", "This is none of the values allowed here.")
+		f.Add("service_type", "This is none of the values allowed here.")
 	}
 	if in.Replaces == 0 && len(w.o.Files) >= maxFiles {
-		f.add("file", "An order has at most 100 files.")
+		f.Add("file", "An order has at most 100 files.")
 	}
-	f.place("", in.Latitude, in.Longitude)
+	f.Place("", in.Latitude, in.Longitude)
 	captured := f.moment("captured_at", in.CapturedAt, b.Location())
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return cloud.ProofFile{}, err
 	}
 	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: captured.Truncate(time.Millisecond),

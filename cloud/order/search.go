@@ -85,24 +85,24 @@ func (s *Service) Search(ctx context.Context, c cloud.Caller, in SearchInput) (S
 
 // check checks the input, fills in what was left out and gives the fields.
 func (in *SearchInput) check(text string) (list []cloud.SearchField, err error) {
-	f := fields{}
+	f := newFields()
 	if utf8.RuneCountInString(text) < minQuery {
-		f.add("query", "Give at least three characters.")
+		f.Add("query", "Give at least three characters.")
 	}
-	f.text("query", in.Query, maxQuery)
+	f.Text("query", in.Query, maxQuery)
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
-	f.between("limit", in.Limit, 1, 50)
+	f.Between("limit", in.Limit, 1, 50)
 	for i, name := range searchFields {
 		if len(in.Fields) == 0 || slices.Contains(in.Fields, name) {
 			list = append(list, cloud.SearchField(i))
 		}
 	}
 	for _, name := range in.Fields {
-		f.oneOf("fields", name, searchFields[:]...)
+		f.OneOf("fields", name, searchFields[:]...)
 	}
-	return list, f.err()
+	return list, f.Err()
 }
 
 // search adds to best what contains the text, or when nothing does, what is like

@@ -112,12 +112,12 @@ func (w *work) reschedule() error {
 
 // check checks what is to change in an order.
 func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
-	f := fields{}
+	f := newFields()
 	if in.Instruction != nil {
-		f.text("delivery_instruction", *in.Instruction, 500)
+		f.Text("delivery_instruction", *in.Instruction, 500)
 	}
 	if in.Note != nil {
-		f.text("note", *in.Note, 1000)
+		f.Text("note", *in.Note, 1000)
 	}
 	if in.ScheduledDate != nil && *in.ScheduledDate != "" && *in.ScheduledDate != o.ScheduledDate {
 		f.date("scheduled_date", *in.ScheduledDate, now)
@@ -135,9 +135,9 @@ func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 		f.address("recipient", in.Recipient)
 	}
 	if in.Priority != nil {
-		f.between("priority", *in.Priority, 0, 9)
+		f.Between("priority", *in.Priority, 0, 9)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // WindowsInput gives several orders a new time window.
@@ -169,18 +169,18 @@ func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInpu
 	if err := owners(c); err != nil {
 		return WindowsOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	if len(in.Refs) == 0 || len(in.Refs) > 100 {
-		f.add("order_refs", "Give 1 to 100 references.")
+		f.Add("order_refs", "Give 1 to 100 references.")
 	}
 	if in.WindowStart == "" {
-		f.add("time_window_start", "This is required.")
+		f.Add("time_window_start", "This is required.")
 	}
 	if in.WindowEnd == "" {
-		f.add("time_window_end", "This is required.")
+		f.Add("time_window_end", "This is required.")
 	}
 	f.window(in.WindowStart, in.WindowEnd)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return WindowsOutput{}, err
 	}
 	out := WindowsOutput{Result: true, Errors: []RefError{}}

@@ -1,65 +1,34 @@
 package route
 
 import (
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
-// fields collects messages about input fields.
-type fields map[string][]string
+// fields collects what is wrong with an input.
+type fields struct{ check.Fields }
 
-func (f fields) add(path, message string) { f[path] = append(f[path], message) }
-
-func (f fields) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: codeInvalid, Fields: f}
-}
-
-// text checks a text of at most max characters.
-func (f fields) text(path, s string, max int) {
-	if utf8.RuneCountInString(s) > max {
-		f.add(path, "This is too long.")
-	}
-	if !utf8.ValidString(s) || strings.IndexFunc(s, unicode.IsControl) >= 0 {
-		f.add(path, "This holds characters that cannot be kept.")
-	}
-}
-
-func (f fields) oneOf(path, s string, allowed ...string) {
-	if !slices.Contains(allowed, s) {
-		f.add(path, "This is none of the values allowed here.")
-	}
-}
+func newFields() fields { return fields{check.Fields{}} }
 
 // date checks a day, which may be missing.
 func (f fields) date(path, s string) {
 	if _, err := time.Parse(time.DateOnly, s); s != "" && err != nil {
-		f.add(path, "Use a date such as 2026-11-20.")
+		f.Add(path, "Use a date such as 2026-11-20.")
 	}
 }
 
 // place checks coordinates, of which both are given or none.
-func (f fields) place(latitude, longitude *float64) { f.coordinates("", latitude, longitude) }
+func (f fields) place(latitude, longitude *float64) { f.Place("", latitude, longitude) }
 
 func (f fields) within(path string, v *float64, least, most float64) {
 	if v != nil && !(*v >= least && *v <= most) {
-		f.add(path, "The value is out of range.")
-	}
-}
-
-func (f fields) coordinates(at string, latitude, longitude *float64) {
-	if (latitude == nil) != (longitude == nil) || latitude != nil && (math.Abs(*latitude) > 90 || math.Abs(*longitude) > 180) {
-		f.add(at+"latitude", "Give both coordinates, latitude from -90 to 90 and longitude from -180 to 180.")
+		f.Add(path, "The value is out of range.")
 	}
 }
 
@@ -73,7 +42,7 @@ func (f fields) moment(path, s string, zone *time.Location) time.Time {
 			return t.UTC().Truncate(time.Millisecond)
 		}
 	}
-	f.add(path, "Use a date-time with offset, such as 2026-06-10T11:30:00-04:00.")
+	f.Add(path, "Use a date-time with offset, such as 2026-06-10T11:30:00-04:00.")
 	return time.Time{}
 }
 
@@ -87,33 +56,33 @@ func (f fields) shift(s *Shift) {
 	}
 	for path, at := range map[string]string{"shift.start": s.Start, "shift.end": s.End} {
 		if !clock.MatchString(at) {
-			f.add(path, "Use a time such as 13:30.")
+			f.Add(path, "Use a time such as 13:30.")
 		}
 	}
 }
 
 func (f fields) vehicle(v *cloud.Vehicle) {
-	f.text("vehicle.type", v.Type, 32)
-	f.text("vehicle.plate", v.Plate, 16)
+	f.Line("vehicle.type", v.Type, 32)
+	f.Line("vehicle.plate", v.Plate, 16)
 	for path, n := range map[string]float64{"vehicle.id": float64(v.ID), "vehicle.capacity_weight": v.CapacityWeight, "vehicle.capacity_volume": v.CapacityVolume,
 		"vehicle.capacity_packages": float64(v.CapacityPackages)} {
 		if n < 0 || n > 1e9 {
-			f.add(path, "The value is out of range.")
+			f.Add(path, "The value is out of range.")
 		}
 	}
 }
 
 func (f fields) skills(list []string) {
 	if len(list) > 50 {
-		f.add("skills", "The value is out of range.")
+		f.Add("skills", "The value is out of range.")
 		return
 	}
 	for i, s := range list {
 		path := "skills." + strconv.Itoa(i)
 		if s == "" {
-			f.add(path, "This is required.")
+			f.Add(path, "This is required.")
 		}
-		f.text(path, s, 64)
+		f.Line(path, s, 64)
 	}
 }
 
@@ -140,16 +109,16 @@ func (f fields) page(in *PageInput, sorts ...string) cloud.Page {
 		in.PerPage = defaultPage
 	}
 	if in.Page < 1 || in.Page > lastPage {
-		f.add("page", "The value is out of range.")
+		f.Add("page", "The value is out of range.")
 	}
 	if in.PerPage < 1 || in.PerPage > maxPage {
-		f.add("per_page", "The value is out of range.")
+		f.Add("per_page", "The value is out of range.")
 	}
 	p := cloud.Page{Sort: "id", Down: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}
 	if in.Sort != "" {
 		p.Sort, p.Down = strings.CutPrefix(in.Sort, "-")
 		if !slices.Contains(sorts, p.Sort) {
-			f.add("sort", "Lists cannot be sorted by this.")
+			f.Add("sort", "Lists cannot be sorted by this.")
 		}
 	}
 	return p

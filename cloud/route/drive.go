@@ -41,9 +41,9 @@ type DeclineInput struct {
 // route and can be planned again. Errors: ORDER_NOT_FOUND,
 // ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Decline(ctx context.Context, c cloud.Caller, in DeclineInput) (OrderOutput, error) {
-	f := fields{}
-	f.text("reason", in.Reason, 255)
-	if err := f.err(); err != nil {
+	f := newFields()
+	f.Line("reason", in.Reason, 255)
+	if err := f.Err(); err != nil {
 		return OrderOutput{}, err
 	}
 	return s.drive(ctx, c, in.OrderID, func(_ *task, o cloud.Order) ([]order.MoveInput, error) {
@@ -139,8 +139,8 @@ const (
 
 // check checks the input of one of the two, and fills in what was left out.
 func (in *ResultInput) check(followUps ...string) error {
-	f := fields{}
-	f.oneOf("result", in.Result, "success", "failed")
+	f := newFields()
+	f.OneOf("result", in.Result, "success", "failed")
 	if in.Result == "failed" {
 		if in.FollowUp == "" {
 			in.FollowUp = redelivery
@@ -148,31 +148,31 @@ func (in *ResultInput) check(followUps ...string) error {
 		if in.FollowUp == refused && in.FailureCode == "" {
 			in.FailureCode = "recipient_refused"
 		}
-		f.oneOf("follow_up", in.FollowUp, followUps...)
+		f.OneOf("follow_up", in.FollowUp, followUps...)
 		if _, ok := otep.Reason(in.FailureCode); !ok {
-			f.add("failure_code", "Use an incident reason of OTEP, such as recipient_unavailable.")
+			f.Add("failure_code", "Use an incident reason of OTEP, such as recipient_unavailable.")
 		}
 		if len(in.Delivered) > 0 {
-			f.add("delivered_package_ids", "This goes with a success only.")
+			f.Add("delivered_package_ids", "This goes with a success only.")
 		}
 	} else if in.FailureCode != "" || in.FollowUp != "" {
-		f.add("failure_code", "This goes with a failure only.")
+		f.Add("failure_code", "This goes with a failure only.")
 	}
-	f.text("recipient_name", in.Recipient, 100)
+	f.Line("recipient_name", in.Recipient, 100)
 	f.place(in.Latitude, in.Longitude)
 	if f.date("scheduled_date", in.Date); in.Date != "" && in.FollowUp != reschedule {
-		f.add("scheduled_date", "This goes with reschedule only.")
+		f.Add("scheduled_date", "This goes with reschedule only.")
 	}
-	return f.err()
+	return f.Err()
 }
 
 // ahead checks that a new day has not passed.
 func (in *ResultInput) ahead(t *task, o cloud.Order) error {
 	b, err := t.v.Business(o.BusinessID)
 	if err == nil && in.Date != "" && in.Date < t.now.In(b.Location()).Format(time.DateOnly) {
-		f := fields{}
-		f.add("scheduled_date", "The date has passed.")
-		return f.err()
+		f := newFields()
+		f.Add("scheduled_date", "The date has passed.")
+		return f.Err()
 	}
 	return err
 }
@@ -254,9 +254,9 @@ func (in *ResultInput) delivered(o cloud.Order) ([]order.MoveInput, error) {
 	given := slices.Compact(slices.Sorted(slices.Values(in.Delivered)))
 	for _, id := range given {
 		if !left[id] {
-			f := fields{}
-			f.add("delivered_package_ids", "These must be packages of the order that were not delivered before.")
-			return nil, f.err()
+			f := newFields()
+			f.Add("delivered_package_ids", "These must be packages of the order that were not delivered before.")
+			return nil, f.Err()
 		}
 		delete(left, id)
 	}

@@ -156,13 +156,13 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 	if err != nil {
 		return DriversOutput{}, err
 	}
-	f := fields{}
+	f := newFields()
 	page := f.page(&in.PageInput, "id", "name", "email", "created_at")
 	if in.Status != "" {
-		f.oneOf("status", in.Status, string(cloud.DriverActive), string(cloud.DriverInactive), string(cloud.DriverPending))
+		f.OneOf("status", in.Status, string(cloud.DriverActive), string(cloud.DriverInactive), string(cloud.DriverPending))
 	}
-	f.text("keyword", in.Keyword, 100)
-	if err := f.err(); err != nil {
+	f.Line("keyword", in.Keyword, 100)
+	if err := f.Err(); err != nil {
 		return DriversOutput{}, err
 	}
 	out := DriversOutput{Result: true, Drivers: []DriverBody{}}
@@ -237,12 +237,12 @@ type EditDriverInput struct {
 }
 
 func (in EditDriverInput) check() error {
-	f := fields{}
+	f := newFields()
 	if in.Phone != nil {
-		f.text("phone", *in.Phone, 32)
+		f.Line("phone", *in.Phone, 32)
 	}
 	if in.Status != nil {
-		f.oneOf("status", string(*in.Status), string(cloud.DriverActive), string(cloud.DriverInactive))
+		f.OneOf("status", string(*in.Status), string(cloud.DriverActive), string(cloud.DriverInactive))
 	}
 	if in.Skills != nil {
 		f.skills(*in.Skills)
@@ -253,7 +253,7 @@ func (in EditDriverInput) check() error {
 	if in.Shift != nil {
 		f.shift(in.Shift)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // EditDriver changes what is kept of a driver. One who is switched off keeps
@@ -329,9 +329,9 @@ func (s *Service) Duty(ctx context.Context, c cloud.Caller, in DutyInput) (DutyO
 		return DutyOutput{}, err
 	}
 	if in.OnDuty == nil {
-		f := fields{}
-		f.add("on_duty", "This is required.")
-		return DutyOutput{}, f.err()
+		f := newFields()
+		f.Add("on_duty", "This is required.")
+		return DutyOutput{}, f.Err()
 	}
 	now := s.time()
 	action, op := "driver_duty_off", opDutyOff

@@ -60,23 +60,23 @@ func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (L
 }
 
 func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace, err error) {
-	f := fields{}
+	f := newFields()
 	if len(in.Points) == 0 || len(in.Points) > maxPoints {
-		f.add("points", "Give 1 to 100 points.")
-		return nil, f.err()
+		f.Add("points", "Give 1 to 100 points.")
+		return nil, f.Err()
 	}
 	for i, p := range in.Points {
 		at := "points." + strconv.Itoa(i) + "."
 		if p.Latitude == nil || p.Longitude == nil {
-			f.add(at+"latitude", "This is required.")
+			f.Add(at+"latitude", "This is required.")
 			continue
 		}
-		f.coordinates(at, p.Latitude, p.Longitude)
+		f.Place(at, p.Latitude, p.Longitude)
 		f.within(at+"heading", p.Heading, 0, 360)
 		f.within(at+"speed_kmh", p.Speed, 0, 1000)
 		f.within(at+"accuracy_m", p.Accuracy, 0, 100_000)
 		if p.Battery != nil && (*p.Battery < 0 || *p.Battery > 100) {
-			f.add(at+"battery", "The value is out of range.")
+			f.Add(at+"battery", "The value is out of range.")
 		}
 		recorded := f.moment(at+"recorded_at", p.RecordedAt, time.UTC)
 		if recorded.IsZero() || recorded.After(now) {
@@ -84,7 +84,7 @@ func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace, err error) {
 		}
 		out = append(out, cloud.DriverPlace{Latitude: *p.Latitude, Longitude: *p.Longitude, Accuracy: p.Accuracy, Heading: p.Heading, Speed: p.Speed, Battery: p.Battery, RecordedAt: recorded})
 	}
-	return out, f.err()
+	return out, f.Err()
 }
 
 // PlaceBody is where a driver was last.

@@ -30,10 +30,10 @@ type CreateInput struct {
 
 // put checks an input and puts it into a route, but for the driver.
 func (in RouteInput) put(r *cloud.Route, zone *time.Location) error {
-	f := fields{}
+	f := newFields()
 	set := func(to *string, from *string, path string, max int) {
 		if from != nil {
-			f.text(path, *from, max)
+			f.Line(path, *from, max)
 			*to = *from
 		}
 	}
@@ -41,12 +41,12 @@ func (in RouteInput) put(r *cloud.Route, zone *time.Location) error {
 	set(&r.VehicleName, in.VehicleName, "vehicle_name", 100)
 	set(&r.Date, in.Date, "date", 10)
 	if r.Date == "" {
-		f.add("date", "This is required.")
+		f.Add("date", "This is required.")
 	}
 	f.date("date", r.Date)
 	if in.VehicleID != nil {
 		if r.VehicleID = *in.VehicleID; r.VehicleID < 0 {
-			f.add("vehicle_id", "The value is out of range.")
+			f.Add("vehicle_id", "The value is out of range.")
 		}
 	}
 	if in.StartAt != nil {
@@ -56,9 +56,9 @@ func (in RouteInput) put(r *cloud.Route, zone *time.Location) error {
 		r.EndAt = f.moment("end_at", *in.EndAt, zone)
 	}
 	if !r.StartAt.IsZero() && !r.EndAt.IsZero() && !r.EndAt.After(r.StartAt) {
-		f.add("end_at", "The end must be after the start.")
+		f.Add("end_at", "The end must be after the start.")
 	}
-	return f.err()
+	return f.Err()
 }
 
 // Create makes a route without orders. Staff and contractors may. Errors:
@@ -105,9 +105,9 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 func (r reach) contractor(v cloud.View, id cloud.AccountID) error {
 	a, err := v.Account(id)
 	if err != nil || a.BusinessID != r.business || a.Type != cloud.Broker || r.broker != 0 && id != r.broker {
-		f := fields{}
-		f.add("broker_id", "This is no contractor of the business.")
-		return f.err()
+		f := newFields()
+		f.Add("broker_id", "This is no contractor of the business.")
+		return f.Err()
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type ListOutput struct {
 }
 
 func (in *ListInput) filter(r reach) (cloud.RouteFilter, error) {
-	f := fields{}
+	f := newFields()
 	q := cloud.RouteFilter{BusinessID: r.business, BrokerID: in.BrokerID, DriverID: in.DriverID, DateFrom: in.DateFrom, DateTo: in.DateTo, Status: in.Status,
 		Page: f.page(&in.PageInput, "id", "date", "name")}
 	f.date("date", in.Date)
@@ -38,9 +38,9 @@ func (in *ListInput) filter(r reach) (cloud.RouteFilter, error) {
 		}
 	}
 	if in.Status != "" {
-		f.oneOf("status", string(in.Status), statusNames...)
+		f.OneOf("status", string(in.Status), statusNames...)
 	}
-	return q, f.err()
+	return q, f.Err()
 }
 
 var statusNames = func() (out []string) {
