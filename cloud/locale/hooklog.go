@@ -116,6 +116,7 @@ var hooklog = map[string]texts{
 	"hookwait.rate":        {"only so many go to it at a time", "限制发送频率", "限制傳送頻率", "il n’en reçoit qu’un certain nombre à la fois", "es gehen nur so viele auf einmal an ihn", "solo se le envían unos cuantos a la vez"},
 	"hookwait.order":       {"an earlier delivery about the same came first", "同一事项的较早投递优先", "同一事項的較早投遞優先", "un envoi antérieur sur le même sujet passait d’abord", "eine frühere Zustellung zum selben Bezug ging vor", "un envío anterior sobre lo mismo iba antes"},
 	"hookwait.retry_after": {"it asked to wait", "对方要求等待", "對方要求等待", "il a demandé d’attendre", "er hat um Warten gebeten", "pidió esperar"},
+	"hookwait.proxy":       {"our outgoing proxy lets nothing through at present", "我方出站代理目前无法连通", "我方對外代理目前無法連通", "notre proxy de sortie ne laisse rien passer pour le moment", "unser ausgehender Proxy lässt zurzeit nichts durch", "nuestro proxy de salida no deja pasar nada por ahora"},
 
 	"hookcheck.valid":             {"A right one", "正确的请求", "正確的請求", "Un envoi juste", "Eine richtige", "Uno correcto"},
 	"hookcheck.wrong_key":         {"Signed by another key", "用其他密钥签名", "以其他密鑰簽章", "Signé d’une autre clé", "Mit anderem Schlüssel signiert", "Firmado con otra clave"},
@@ -158,6 +159,7 @@ var hooklog = map[string]texts{
 	"hookreason.given_up":          {"It was given up when a pause ended.", "暂停结束时已放弃。", "暫停結束時已放棄。", "Il a été abandonné à la fin d’une pause.", "Sie wurde am Ende einer Pause aufgegeben.", "Se abandonó al terminar una pausa."},
 	"hookreason.interrupted":       {"What came of it is not known: the sender ended before it could tell.", "结果未知：发送程序在报告前已终止。", "結果未知：傳送程式在回報前已終止。", "On ne sait pas ce qu’il en est advenu : l’expéditeur s’est arrêté avant de le dire.", "Was daraus wurde, ist nicht bekannt: der Sender endete vorher.", "No se sabe qué pasó: el emisor terminó antes de decirlo."},
 	"hookreason.superseded":        {"Something newer about the same was sent in its place.", "已由同一事项的较新内容取代。", "已由同一事項的較新內容取代。", "Quelque chose de plus récent sur le même sujet a été envoyé à sa place.", "Etwas Neueres zum selben Bezug wurde an ihrer Stelle gesendet.", "Se envió en su lugar algo más nuevo sobre lo mismo."},
+	"hookreason.proxy":             {"Our outgoing proxy lets nothing through at present. This is not the receiver’s fault and counts as no attempt.", "我方出站代理目前无法连通。这不是接收方的问题，也不计为一次尝试。", "我方對外代理目前無法連通。這不是接收方的問題，也不計為一次嘗試。", "Notre proxy de sortie ne laisse rien passer pour le moment. Ce n’est pas la faute du destinataire et ne compte pas comme essai.", "Unser ausgehender Proxy lässt zurzeit nichts durch. Das liegt nicht am Empfänger und zählt nicht als Versuch.", "Nuestro proxy de salida no deja pasar nada por ahora. No es culpa del receptor y no cuenta como intento."},
 
 	"hookerror.TIMEOUT":     {"No answer in time", "响应超时", "回應逾時", "Pas de réponse à temps", "Keine Antwort in der Zeit", "Sin respuesta a tiempo"},
 	"hookerror.DNS":         {"The host’s name was not found", "找不到主机名", "找不到主機名稱", "Le nom de l’hôte est introuvable", "Der Name des Hosts wurde nicht gefunden", "No se encontró el nombre del servidor"},

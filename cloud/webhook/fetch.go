@@ -30,6 +30,7 @@ var ErrTooLarge = errors.New("the document is too large")
 // FetcherConfig is what NewFetcher needs.
 type FetcherConfig struct {
 	Guard    *Guard
+	Proxy    *Proxy      // nil: addresses are connected to directly
 	TLS      *tls.Config // nil is the system's
 	Resolver Resolver    // nil is the system's
 	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -48,7 +49,7 @@ func NewFetcher(cfg FetcherConfig) *Fetcher {
 	if cfg.Dial == nil {
 		cfg.Dial = dialTCP
 	}
-	return &Fetcher{&client{guard: cfg.Guard, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+	return &Fetcher{&client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
 		names: names{resolver: cfg.Resolver, known: map[string]resolved{}}}}
 }
 
@@ -123,12 +124,4 @@ func (f *Fetcher) fetch(ctx context.Context, t *Target, request []byte, method s
 		return Document{}, ErrTooLarge
 	}
 	return d, nil
-}
-
-// bare is the connection below TLS.
-func bare(c net.Conn) net.Conn {
-	if t, ok := c.(*tls.Conn); ok {
-		return t.NetConn()
-	}
-	return c
 }

@@ -309,13 +309,18 @@ func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.keep(host, addrs)
+	return addrs, nil
+}
+
+// keep remembers what a name resolves to.
+func (n *names) keep(host string, addrs []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.known) >= maxNames {
 		clear(n.known)
 	}
 	n.known[host] = resolved{addrs, time.Now().Add(nameLife)}
-	return addrs, nil
 }
 
 var _ Resolver = (*net.Resolver)(nil)
