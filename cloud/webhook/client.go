@@ -286,7 +286,7 @@ func (c *client) handshake(ctx context.Context, nc net.Conn, host string) (net.C
 	cfg.ServerName, cfg.MinVersion, cfg.NextProtos = host, tls.VersionTLS12, []string{"http/1.1"}
 	tc := tls.Client(nc, cfg)
 	if err := tc.HandshakeContext(ctx); err != nil {
-		_ = nc.Close()
+		_ = bare(nc).Close()
 		if ctx.Err() != nil {
 			return nil, context.DeadlineExceeded
 		}

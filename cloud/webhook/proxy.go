@@ -154,7 +154,7 @@ const (
 // long and try again.
 type detour struct{ wait time.Duration }
 
-func (*detour) Error() string { return "the outgoing proxy lets nothing through at present" }
+func (*detour) Error() string { return "the outgoing proxy made no connection" }
 
 // errProxyRefuses is the error of a target that the proxy's own rules forbid.
 var errProxyRefuses = errors.New("the outgoing proxy does not let webhooks go to this address")

@@ -38,7 +38,7 @@ const (
 	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
 	ReasonSuperseded  = "superseded"   // of events about a state something newer is sent
 	ReasonAborted     = "aborted"      // the receiver asked for no more attempts
-	ReasonProxy       = "proxy"        // the deployment's proxy lets nothing through at present
+	ReasonProxy       = "proxy"        // the deployment's proxy made no connection
 )
 
 // What a receiver may ask for by the header Webhook-Delivery of an answer: no
