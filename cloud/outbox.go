@@ -141,7 +141,7 @@ type OutboxAttempt struct {
 	DNS, Connect, TLS, FirstByte time.Duration
 	RemoteIP                     string    // for the platform's own people only
 	PlannedAt                    time.Time // when it was due
-	WaitReason                   string    // what held it up beside its plan: rate, breaker, order, retry_after
+	WaitReason                   string    // what held it up beside its plan: rate, breaker, order, retry_after, proxy
 }
 
 // OutboxWork is a delivery that a sender has taken up, with its event.

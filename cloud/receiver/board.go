@@ -80,7 +80,8 @@ func (s *Service) Receivers(ctx context.Context, c cloud.Caller) (out []Receiver
 }
 
 // Hold is why a sender leaves a receiver alone for now: breaker, after failures,
-// or retry_after, as it asked for; the zero value when it does not.
+// retry_after, as it asked for, or proxy, as the deployment's makes no
+// connection to it; the zero value when it does not.
 type Hold struct {
 	Why   string
 	Until time.Time

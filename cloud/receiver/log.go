@@ -70,7 +70,7 @@ type Attempt struct {
 	Repeated    bool    `json:"repeated"` // as that connection was dead
 	PlannedAt   *string `json:"planned_at"`
 	RetryAfter  *string `json:"retry_after"`
-	WaitReason  *string `json:"wait_reason"` // rate, breaker, order, retry_after
+	WaitReason  *string `json:"wait_reason"` // rate, breaker, order, retry_after, proxy
 }
 
 // LogInput asks for a page of the log. Rows are newest first; Before gives those

@@ -68,7 +68,7 @@ func (w *hookWorld) got() []told {
 	return slices.Clone(w.told)
 }
 
-func newHookWorld(t *testing.T, database string) *hookWorld {
+func newHookWorld(t *testing.T, database string, changes ...func(*Config)) *hookWorld {
 	w := &hookWorld{t: t}
 	w.hook = httptest.NewServer(w)
 	t.Cleanup(w.hook.Close)
@@ -76,8 +76,12 @@ func newHookWorld(t *testing.T, database string) *hookWorld {
 	require.NoError(t, err)
 	port, err := strconv.Atoi(at.Port())
 	require.NoError(t, err)
-	w.s, err = New(t.Context(), Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}})
+	cfg := Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	w.s, err = New(t.Context(), cfg)
 	require.NoError(t, err)
 	w.box, err = w.s.Sandbox(t.Context(), SandboxConfig{})
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func (s *Server) faces() error {
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
-	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Dial: s.cfg.WebhookDial})
+	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,10 +74,15 @@ type Config struct {
 	WebhookNetworks []netip.Prefix
 	WebhookPorts    []uint16
 	WebhookHTTP     bool
-	WebhookHosts    []string        // names that are no receivers, with all below them; the own one is none
-	WebhookOverlap  *time.Duration  // of secrets; nil: 24 hours
-	WebhookWaits    []time.Duration // retry table; nil: the usual one
-	WebhookDial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	WebhookHosts    []string // names that are no receivers, with all below them; the own one is none
+	// WebhookProxy is the address of an HTTP proxy by which receivers, and all else
+	// that outsiders name, are reached, with its login, user:password; empty:
+	// directly.
+	WebhookProxy, WebhookProxyLogin string
+
+	WebhookOverlap *time.Duration  // of secrets; nil: 24 hours
+	WebhookWaits   []time.Duration // retry table; nil: the usual one
+	WebhookDial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
 	// OTLPEndpoint is a trace collector that is told of every parcel's journey;
 	// empty: none.
@@ -116,6 +122,7 @@ type Server struct {
 	Webhooks *webhook.Dispatcher
 	Live     *live.Service
 	Guard    *webhook.Guard
+	Proxy    *webhook.Proxy // nil: none
 	Broker   *mqttbroker.Broker
 	Metrics  *prometheus.Registry
 
@@ -161,6 +168,11 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
+	if cfg.WebhookProxy != "" {
+		if s.Proxy, err = webhook.NewProxy(webhook.ProxyConfig{URL: cfg.WebhookProxy, Login: cfg.WebhookProxyLogin, Metrics: s.Metrics, Logger: cfg.Log}); err != nil {
+			return nil, fmt.Errorf("outgoing proxy: %w", err)
+		}
+	}
 	if s.Keys, err = LoadKeys(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -176,8 +188,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
-	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: append(ownNames(cfg.BaseURL), cfg.WebhookHosts...)})
-	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
+	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample)
 	if cfg.WebhookOverlap != nil {
 		s.receivers.Overlapping(*cfg.WebhookOverlap)
@@ -226,7 +238,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ownNames is the name in the deployment's own address, unless that is a number.
+// ownNames is the name in an address of the deployment's own, unless that is a number.
 func ownNames(base string) []string {
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" {
@@ -244,7 +256,7 @@ func (s *Server) provider() push.Provider {
 	if s.cfg.PushURL == "" {
 		return nil
 	}
-	f := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Dial: s.cfg.WebhookDial})
+	f := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	return push.Hook{URL: s.cfg.PushURL, Secret: s.cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
 		d, err := f.Post(ctx, url, headers, body)
 		return d.Status, d.Body, err

@@ -69,6 +69,11 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, url
 		a = d.client.post(ctx, t, []byte(req.head), req.body)
 	}
 	end := time.Now()
+	if a.code == CodeProxy { // postponed, not an attempt
+		v = verdict{cloud.OutboxRetrying, end.Add(a.wait), ReasonProxy}
+		r.OutboxResult = outcome(w, v)
+		return r, a, v
+	}
 	if a.retryAfter != "" {
 		if _, ok := retryAfter(a.retryAfter, end); !ok {
 			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.retryAfter[:min(len(a.retryAfter), 64)])

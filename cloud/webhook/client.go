@@ -29,13 +29,15 @@ const (
 )
 
 // client posts over connections of its own. Every connection is made to an
-// address that the guard has just allowed; nothing is ever redirected.
+// address that the guard has just allowed, or by way of the deployment's proxy
+// to a host that it does not forbid; nothing is ever redirected.
 //
 // It uses fasthttp's reading of answers but not its host client, which hides
 // what the log needs: whether a connection was reused, whether it failed before
 // the first byte of an answer, and how long each phase took.
 type client struct {
 	guard *Guard
+	proxy *Proxy // nil: receivers are connected to directly
 	names names
 	tls   *tls.Config
 	dial  func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -69,12 +71,17 @@ type answer struct {
 	remote     string // address that was connected to
 	reused     bool
 	repeated   bool
-	sent       time.Time // when the first byte went out; zero when none did
+	byProxy    bool          // the deployment's proxy refused, not our guard
+	wait       time.Duration // when code is CodeProxy
+	sent       time.Time     // when the first byte went out; zero when none did
 	phases     phases
 }
 
-// unsent reports whether no connection was even tried.
-func (a *answer) unsent() bool { return a.code == CodeBlocked || a.code == "" && a.status == 0 }
+// unsent reports whether no connection was even tried, or none that would tell
+// anything about the receiver.
+func (a *answer) unsent() bool {
+	return a.code == CodeBlocked || a.code == CodeProxy || a.code == "" && a.status == 0
+}
 
 // phases are durations; zero when a phase did not happen.
 type phases struct{ dns, connect, tls, firstByte, total time.Duration }
@@ -82,11 +89,18 @@ type phases struct{ dns, connect, tls, firstByte, total time.Duration }
 // drop closes a connection that nothing good is expected of: without a word of
 // TLS, which a receiver that does not read could hold up.
 func (cn *conn) drop() {
-	if t, ok := cn.Conn.(*tls.Conn); ok {
-		_ = t.NetConn().Close()
-		return
+	_ = bare(cn.Conn).Close()
+}
+
+// bare is the connection below TLS, and below that of a proxy.
+func bare(c net.Conn) net.Conn {
+	for {
+		t, ok := c.(*tls.Conn)
+		if !ok {
+			return c
+		}
+		c = t.NetConn()
 	}
-	_ = cn.Close()
 }
 
 // failure is an error with its public code.
@@ -134,6 +148,11 @@ func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answe
 		return
 	}
 	a.code, a.err = classify(err)
+	a.byProxy = errors.Is(err, errProxyRefuses)
+	var d *detour
+	if errors.As(err, &d) {
+		a.wait = d.wait
+	}
 }
 
 // judgeStatus makes everything but 2xx a failure. What was wrong with the rest
@@ -148,9 +167,14 @@ func (a *answer) judgeStatus() {
 func classify(err error) (code, text string) {
 	var f *failure
 	var dns *net.DNSError
+	var d *detour
 	switch {
 	case errors.Is(err, ErrBlocked):
 		return CodeBlocked, ErrBlocked.Error()
+	case errors.Is(err, errProxyRefuses):
+		return CodeBlocked, errProxyRefuses.Error()
+	case errors.As(err, &d):
+		return CodeProxy, d.Error()
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return CodeTimeout, "no complete answer in time"
 	case errors.As(err, &dns):
@@ -164,28 +188,29 @@ func classify(err error) (code, text string) {
 // connection takes an idle connection or makes one.
 func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, error) {
 	if cn := c.take(t); cn != nil {
-		a.reused, a.remote = true, remote(cn)
+		a.reused, a.remote = true, c.remote(cn)
 		return cn, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	mark := time.Now()
 	lap := func(d *time.Duration) { now := time.Now(); *d, mark = now.Sub(mark), now }
-	addrs := []netip.Addr{t.addr}
+	addrs, err := c.resolve(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	if !t.addr.IsValid() {
-		var err error
-		if addrs, err = c.names.lookup(ctx, t.Host); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, &net.DNSError{Err: "lookup failed", Name: t.Host}
-		}
 		lap(&a.phases.dns)
 	}
 	if err := c.guard.all(addrs); err != nil {
 		return nil, err
 	}
-	nc, err := c.connect(ctx, addrs, t.Port)
+	var nc net.Conn
+	if c.proxy != nil {
+		nc, err = c.proxy.open(ctx, t)
+	} else {
+		nc, err = c.connect(ctx, addrs, t.Port)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -196,13 +221,38 @@ func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, e
 		}
 		lap(&a.phases.tls)
 	}
-	a.remote = remote(nc)
+	a.remote = c.remote(nc)
 	return &conn{Conn: nc, r: bufio.NewReaderSize(nc, 4<<10), born: time.Now()}, nil
 }
 
-// remote is the address at the other end, "" when it has none.
-func remote(nc net.Conn) string {
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+// resolve finds the addresses of a target. None, and no error, is what comes of a
+// name that only the proxy may know.
+func (c *client) resolve(ctx context.Context, t *Target) ([]netip.Addr, error) {
+	if t.addr.IsValid() {
+		return []netip.Addr{t.addr}, nil
+	}
+	asking := ctx
+	if c.proxy != nil {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, proxyResolve)
+		defer cancel()
+	}
+	addrs, err := c.names.lookup(asking, t.Host)
+	switch {
+	case err == nil:
+		return addrs, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.proxy != nil:
+		c.names.keep(t.Host, nil) // not asked for again at once
+		return nil, nil
+	}
+	return nil, &net.DNSError{Err: "lookup failed", Name: t.Host}
+}
+
+// remote is the address at the other end, "" when it is not known.
+func (c *client) remote(nc net.Conn) string {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok && c.proxy == nil {
 		return a.IP.String()
 	}
 	return ""
@@ -236,7 +286,7 @@ func (c *client) handshake(ctx context.Context, nc net.Conn, host string) (net.C
 	cfg.ServerName, cfg.MinVersion, cfg.NextProtos = host, tls.VersionTLS12, []string{"http/1.1"}
 	tc := tls.Client(nc, cfg)
 	if err := tc.HandshakeContext(ctx); err != nil {
-		_ = nc.Close()
+		_ = bare(nc).Close()
 		if ctx.Err() != nil {
 			return nil, context.DeadlineExceeded
 		}

@@ -31,8 +31,8 @@ func (d *Dispatcher) SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.Out
 }
 
 // Held says why this node sends nothing to an address at present, and until when:
-// breaker, after failures, or retry_after, as the receiver asked for; "" when it
-// does. After a breaker's time one delivery is tried.
+// breaker, after failures, retry_after, as the receiver asked for, or proxy, as the
+// deployment's proxy makes no connection to it; "" when it does. After a breaker's time one delivery is tried.
 func (d *Dispatcher) Held(url string) (reason string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

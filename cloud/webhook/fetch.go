@@ -30,6 +30,7 @@ var ErrTooLarge = errors.New("the document is too large")
 // FetcherConfig is what NewFetcher needs.
 type FetcherConfig struct {
 	Guard    *Guard
+	Proxy    *Proxy      // nil: addresses are connected to directly
 	TLS      *tls.Config // nil is the system's
 	Resolver Resolver    // nil is the system's
 	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -48,7 +49,7 @@ func NewFetcher(cfg FetcherConfig) *Fetcher {
 	if cfg.Dial == nil {
 		cfg.Dial = dialTCP
 	}
-	return &Fetcher{&client{guard: cfg.Guard, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+	return &Fetcher{&client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
 		names: names{resolver: cfg.Resolver, known: map[string]resolved{}}}}
 }
 

@@ -256,13 +256,15 @@ type Resolver interface {
 }
 
 // CheckSave checks an address that a user wants to save, with the addresses its
-// name has now. A name that does not resolve yet is fine and reported by
-// unresolved.
+// name has now. A name that does not resolve yet, or not soon enough for somebody
+// who waits, is fine and reported by unresolved.
 func (g *Guard) CheckSave(ctx context.Context, r Resolver, raw string) (unresolved bool, err error) {
 	t, err := g.CheckURL(raw)
 	if err != nil || t.addr.IsValid() {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, saveResolve)
+	defer cancel()
 	addrs, err := r.LookupNetIP(ctx, "ip", t.Host)
 	if err != nil {
 		return true, nil
@@ -294,8 +296,9 @@ type resolved struct {
 }
 
 const (
-	nameLife = 60 * time.Second
-	maxNames = 4096
+	nameLife    = 60 * time.Second
+	maxNames    = 4096
+	saveResolve = 2 * time.Second
 )
 
 func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -309,13 +312,18 @@ func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.keep(host, addrs)
+	return addrs, nil
+}
+
+// keep remembers what a name resolves to.
+func (n *names) keep(host string, addrs []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.known) >= maxNames {
 		clear(n.known)
 	}
 	n.known[host] = resolved{addrs, time.Now().Add(nameLife)}
-	return addrs, nil
 }
 
 var _ Resolver = (*net.Resolver)(nil)

@@ -166,6 +166,13 @@ func TestCheckSave(t *testing.T) {
 	f("https://later.example.com/", true, nil)
 	f("https://mixed.example.com/", false, ErrBlocked)
 	f("https://10.0.0.1/", false, ErrBlocked)
+	synctest.Test(t, func(t *testing.T) { // where names outside are not known
+		start := time.Now()
+		u, err := g.CheckSave(t.Context(), silence{}, "https://a.example.com/")
+		require.NoError(t, err)
+		require.True(t, u)
+		require.Equal(t, saveResolve, time.Since(start))
+	})
 }
 
 // blocked sends one event to url and requires that no socket was opened.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,8 @@ type world struct {
 	guard   GuardConfig
 	wrap    func(Store) Store
 	waits   []time.Duration
+	proxy   *Proxy
+	log     *slog.Logger
 	dir     string
 
 	cancel context.CancelFunc
@@ -187,7 +190,7 @@ func (w *world) run() *Dispatcher {
 		s = w.wrap(s)
 	}
 	d := New(Config{Store: s, Guard: NewGuard(w.guard), Resolver: w.net, Dial: w.net.dial, Metrics: w.metrics, Waits: w.waits,
-		Logger: slog.New(slog.DiscardHandler)})
+		Proxy: w.proxy, Logger: cmp.Or(w.log, slog.New(slog.DiscardHandler))})
 	w.db.OnCommit(d.Committed)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel, w.ended = cancel, make(chan error, 1)

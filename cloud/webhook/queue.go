@@ -28,6 +28,7 @@ const (
 	waitBreaker = "breaker"
 	waitOrder   = "order"
 	waitAfter   = "retry_after"
+	waitProxy   = "proxy"
 )
 
 // item is one delivery in memory, with its lease.
@@ -93,7 +94,7 @@ type urlQueue struct {
 	inFlight  int
 	cap       int
 	quick     int           // quick successes in a row
-	notBefore time.Time     // Retry-After, or a breaker that opened again
+	notBefore time.Time     // Retry-After, a breaker that opened again, or the proxy
 	held      string        // which of them
 	reopened  int           // times the breaker opened without closing between
 	unproven  bool          // it never answered well: one attempt every probeEvery
@@ -377,6 +378,9 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
 	}
 	u.adapt(a, now)
+	if a.code == CodeProxy && v.next.After(u.notBefore) {
+		u.notBefore, u.held = v.next, waitProxy
+	}
 	if len(l.items) == 0 && l.blocked == 0 {
 		delete(u.lines, l.ref)
 	}

@@ -38,6 +38,7 @@ const (
 	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
 	ReasonSuperseded  = "superseded"   // of events about a state something newer is sent
 	ReasonAborted     = "aborted"      // the receiver asked for no more attempts
+	ReasonProxy       = "proxy"        // the deployment's proxy made no connection
 )
 
 // What a receiver may ask for by the header Webhook-Delivery of an answer: no
@@ -55,6 +56,7 @@ const (
 	CodeConnect = "CONNECT"
 	CodeStatus  = "HTTP_STATUS"
 	CodeBlocked = "BLOCKED_URL"
+	CodeProxy   = "PROXY" // not of an attempt: the deployment's own proxy is at fault
 )
 
 // verdict is what follows from an attempt.
@@ -71,7 +73,7 @@ func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, 
 	switch {
 	case a.code == "":
 		return verdict{state: cloud.OutboxSuccess}
-	case a.code == CodeBlocked:
+	case a.code == CodeBlocked && !a.byProxy: // a proxy's rules may be changed for a new receiver
 		return verdict{state: ended(w), reason: CodeBlocked}
 	case a.status == http.StatusGone:
 		return verdict{state: ended(w), reason: ReasonGone}

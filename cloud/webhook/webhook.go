@@ -14,7 +14,9 @@
 //   - Fairness. Accounts take turns, then their URLs; each URL has at most 5
 //     attempts in flight, the process at most Config.Slots. A receiver that
 //     hangs or fails costs only its own slots.
-//   - Address safety. Every connection goes through the Guard.
+//   - Address safety. Every connection goes through the Guard. Where the deployment
+//     has an outgoing proxy, every connection goes through that as well, and what
+//     is the proxy's fault counts against nobody.
 //
 // Fresh deliveries come from OnCommit and are sent from memory. The store is
 // read for due retries, for what did not fit into memory, and at start; that
@@ -66,6 +68,8 @@ type Store interface {
 type Config struct {
 	Store Store
 	Guard *Guard
+	// Proxy is by what receivers are reached; nil: they are connected to directly.
+	Proxy *Proxy
 	// BaseURL is the deployment's address; the source of CloudEvents is below it.
 	BaseURL string
 	// Slots are attempts in flight altogether; 256 when 0.
@@ -169,7 +173,7 @@ func New(cfg Config) *Dispatcher {
 	}
 	return &Dispatcher{
 		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
-		client: &client{guard: cfg.Guard, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+		client: &client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
 			names: names{resolver: cfg.Resolver, known: map[string]resolved{}}},
 		wake: make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
@@ -622,7 +626,7 @@ func (d *Dispatcher) flag(ctx context.Context, r *result) {
 	if r.Reason == CodeBlocked {
 		d.noteBlocked(r.business)
 	}
-	if r.gone || r.State == cloud.OutboxDead || r.Reason == CodeBlocked {
+	if r.gone || r.State == cloud.OutboxDead || r.Reason == CodeBlocked && r.State != cloud.OutboxRetrying {
 		d.tellGivenUp(ctx, r)
 	}
 }

@@ -47,6 +47,7 @@ type options struct {
 	WebhookNetwork []string `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
 	WebhookPort    []uint16 `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
 	WebhookHTTP    bool     `name:"webhook-http" help:"Let webhook receivers use plain http."`
+	WebhookProxy   *string  `name:"webhook-proxy" help:"HTTP proxy (CONNECT) by which webhook receivers are reached; empty: directly. Its login is in the file that webhook.proxy_secret_file of the settings names." placeholder:"URL"`
 	OTLPEndpoint   *string  `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" help:"Trace collector that is told of every parcel's journey, OTLP over HTTP; empty: none." placeholder:"URL"`
 	LogLevel       *string  `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
 	Check          bool     `help:"Check settings and stop."`

@@ -74,6 +74,14 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"otlp_endpoint", []string{"-otlp-endpoint", "http://me:hunter2@collector:4318"}},
 		{"webhook.allow_ports", []string{"-webhook-allow-port", "0"}},
 		{"webhook.deny_hosts", []string{"-config", file(t, `webhook: {deny_hosts: ["https://a.example"]}`)}},
+		{"webhook.proxy: use", []string{"-webhook-proxy", "proxy.internal:3128"}},
+		{"webhook.proxy: leave user", []string{"-webhook-proxy", "http://me:hunter2@proxy.internal:3128"}},
+		{"webhook.proxy: use", []string{"-config", file(t, "webhook: {proxy: 'socks5://me:hunter2@proxy.internal:1080'}")}},
+		{"webhook.proxy: use", []string{"-webhook-proxy", "http://me:hunter2@proxy.internal:x"}},
+		{"set webhook.proxy", []string{"-config", file(t, "webhook: {proxy_secret_file: "+key+"}")}},
+		{"chmod 600", []string{"-config", file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+key+"}")}},
+		{"user:password", []string{"-config", file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+file(t, "hunter2")+"}")}},
+		{"is empty", []string{"-config", file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+file(t, "\n")+"}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 8d}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 169h}")}},
 		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
@@ -181,6 +189,25 @@ func TestTheSecretOfPushesIsReadAndNeverShown(t *testing.T) {
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw)+s.String(), "hunter2")
+}
+
+func TestTheLoginOfTheProxyIsReadAndNeverShown(t *testing.T) {
+	config := file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+file(t, "me:hunter2\n")+"}")
+	s, err := load(options{Config: config})
+	require.NoError(t, err)
+	c := s.server(slog.New(slog.DiscardHandler))
+	require.Equal(t, []string{"http://proxy.internal:3128", "me:hunter2"}, []string{c.WebhookProxy, c.WebhookProxyLogin})
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
+	out, err := program(t, "-config", config, "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "webhooks through http://proxy.internal:3128, login set")
+	require.NotContains(t, out, "hunter2")
+	out, err = program(t, "-config", config, "--help")
+	require.NoError(t, err)
+	require.Contains(t, out, "--webhook-proxy=URL")
+	require.NotContains(t, out, "hunter2")
 }
 
 func TestDemoData(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/topic"
@@ -50,6 +51,8 @@ type settings struct {
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
 		HTTP          bool     `yaml:"http" json:"http"`
 		DenyHosts     []string `yaml:"deny_hosts" json:"deny_hosts"`
+		Proxy         string   `yaml:"proxy" json:"proxy"`
+		ProxySecret   string   `yaml:"proxy_secret_file" json:"proxy_secret_file"`
 		SecretOverlap string   `yaml:"secret_overlap" json:"secret_overlap"`
 	} `yaml:"webhook" json:"webhook"`
 	Push struct {
@@ -63,6 +66,7 @@ type settings struct {
 	networks   []netip.Prefix
 	overlap    time.Duration
 	pushSecret string
+	proxyLogin string
 }
 
 // maxOverlap is how long two secrets may be good at once.
@@ -87,7 +91,7 @@ func load(opt options) (settings, error) {
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
-		{opt.Prefix, &s.MQTT.Prefix}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
+		{opt.Prefix, &s.MQTT.Prefix}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
 		}
@@ -185,6 +189,7 @@ func (s *settings) check() error {
 		}
 		s.Webhook.DenyHosts[i] = name
 	}
+	s.checkProxy(bad)
 	var err error
 	if s.overlap, err = time.ParseDuration(s.Webhook.SecretOverlap); err != nil || s.overlap < 0 || s.overlap > maxOverlap {
 		bad("webhook.secret_overlap %q: use 0s to 168h", s.Webhook.SecretOverlap)
@@ -295,6 +300,40 @@ func (s *settings) checkPush(bad func(string, ...any)) {
 	}
 }
 
+// checkProxy reads the login that the outgoing proxy asks for. Nothing that is
+// said shows the address: a login may have been put there.
+func (s *settings) checkProxy(bad func(string, ...any)) {
+	if s.Webhook.Proxy == "" {
+		if s.Webhook.ProxySecret != "" {
+			bad("webhook.proxy_secret_file: set webhook.proxy, or leave both out")
+		}
+		return
+	}
+	if _, err := webhook.NewProxy(webhook.ProxyConfig{URL: s.Webhook.Proxy}); err != nil {
+		bad("webhook.proxy: %w", err)
+		return
+	}
+	if s.Webhook.ProxySecret == "" {
+		return
+	}
+	if err := cli.CheckSecret(s.Webhook.ProxySecret); err != nil {
+		bad("webhook.proxy_secret_file: %w", err)
+		return
+	}
+	raw, err := os.ReadFile(s.Webhook.ProxySecret)
+	if err != nil {
+		bad("webhook.proxy_secret_file: %w", err)
+		return
+	}
+	if s.proxyLogin = strings.Trim(string(raw), "\r\n"); s.proxyLogin == "" {
+		bad("webhook.proxy_secret_file: %s is empty", s.Webhook.ProxySecret)
+		return
+	}
+	if _, err := webhook.NewProxy(webhook.ProxyConfig{URL: s.Webhook.Proxy, Login: s.proxyLogin}); err != nil {
+		bad("webhook.proxy_secret_file: %w", err)
+	}
+}
+
 func isURL(s string, schemes ...string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && slices.Contains(schemes, u.Scheme)
@@ -310,7 +349,7 @@ func loopback(addr string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(),
 		PushURL: s.Push.URL, PushSecret: s.pushSecret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.
@@ -319,6 +358,13 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
-	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s",
-		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database)
+	proxy := ""
+	if s.Webhook.Proxy != "" {
+		proxy = "; webhooks through " + s.Webhook.Proxy
+		if s.proxyLogin != "" {
+			proxy += ", login set"
+		}
+	}
+	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s%s",
+		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database, proxy)
 }
