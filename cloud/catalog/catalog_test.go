@@ -278,3 +278,20 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	require.Nil(t, New([]Operation{good}).Find("unknown"))
 	require.Equal(t, "a.b", New([]Operation{good}).Find("a.b").Name)
 }
+
+// Bytes fill the member that takes a file; a text of that name, as tools could
+// give one, does not.
+func TestValuesWithAFile(t *testing.T) {
+	t.Parallel()
+	type upload struct {
+		File []byte `body:"file"`
+		Name string `json:"name"`
+	}
+	o := Define(Operation{Name: "x.y", Summary: "Test", Tag: "User", Method: "POST", Path: "/x"}, func(context.Context, cloud.Caller, upload) (result, error) { return result{}, nil }, nil)
+	var got upload
+	require.NoError(t, o.Values(map[string]any{"file": []byte("bytes"), "name": "door.png"})(&got))
+	require.Equal(t, upload{[]byte("bytes"), "door.png"}, got)
+	got = upload{}
+	require.Equal(t, "VALIDATION_FAILED", code(o.Values(map[string]any{"file": "bytes"})(&got)))
+	require.Empty(t, got.File)
+}

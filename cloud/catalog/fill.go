@@ -37,12 +37,17 @@ func (o *Operation) Members() []Member {
 	return out
 }
 
-// rawBody is the value that stands for a body which is taken as it came.
-const rawBody = "body"
+// rawBody is the value that stands for a body which is taken as it came, and
+// fileBody that for an uploaded file.
+const (
+	rawBody  = "body"
+	fileBody = "file"
+)
 
 // Values binds an operation's input from values by member name, as JSON has
 // them. What is not given stays zero; what is not known is an error. A body that
-// is taken as it came is the value called body, a json.RawMessage.
+// is taken as it came is the value called body, a json.RawMessage; an uploaded
+// file is the value called file, a []byte.
 func (o *Operation) Values(given map[string]any) Bind {
 	return func(in any) error {
 		body := map[string]any{}
@@ -51,6 +56,10 @@ func (o *Operation) Values(given map[string]any) Bind {
 		if raw, ok := given[rawBody].(json.RawMessage); ok && o.raw != nil {
 			v.FieldByIndex(o.raw).SetBytes(raw)
 			known[rawBody] = true
+		}
+		if file, ok := given[fileBody].([]byte); ok && o.upload != nil {
+			v.FieldByIndex(o.upload).SetBytes(file)
+			known[fileBody] = true
 		}
 		for _, m := range o.Members() {
 			known[m.Name] = true

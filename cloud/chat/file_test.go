@@ -1,6 +1,9 @@
 package chat
 
 import (
+	"bytes"
+	"image"
+	"image/jpeg"
 	"strings"
 	"testing"
 	"time"
@@ -80,9 +83,40 @@ func TestPictureSizes(t *testing.T) {
 	}
 }
 
+// A photo that is shown turned by a quarter has the size that it is shown with,
+// and what is wrong in its header turns nothing.
+func TestPicturesOnTheirSide(t *testing.T) {
+	t.Parallel()
+	var plain bytes.Buffer
+	require.NoError(t, jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 30, 20)), nil))
+	with := func(segment string) []byte {
+		n := len(segment) + 2
+		return []byte("\xff\xd8\xff\xe1" + string([]byte{byte(n >> 8), byte(n)}) + segment + plain.String()[2:])
+	}
+	big := func(how byte) string {
+		return "Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x02\x01\x00\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x01\x12\x00\x03\x00\x00\x00\x01\x00" + string(rune(how)) + "\x00\x00"
+	}
+	little := "Exif\x00\x00II\x2a\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"
+	for _, c := range []struct {
+		file []byte
+		w, h int
+	}{{plain.Bytes(), 30, 20}, {with(big(1)), 30, 20}, {with(big(3)), 30, 20}, {with(big(5)), 20, 30}, {with(big(6)), 20, 30}, {with(big(8)), 20, 30}, {with(big(9)), 30, 20}, {with(little), 20, 30},
+		{with("Exif\x00\x00"), 30, 20}, {with("Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff"), 30, 20}, {with(little[:20]), 30, 20}, {with("http://ns.adobe.com/xap/1.0/\x00"), 30, 20}} {
+		w, h := size(c.file)
+		require.Equal(t, [2]int{c.w, c.h}, [2]int{w, h}, "%q", c.file[:min(48, len(c.file))])
+		require.NotPanics(t, func() {
+			for i := range c.file {
+				size(c.file[:i])
+			}
+		})
+	}
+}
+
 func FuzzPictureSize(f *testing.F) {
+	f.Add([]byte("\xff\xd8\xff\xe1\x00\x22Exif\x00\x00II\x2a\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"))
 	f.Add([]byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		_ = lies(b)
 		w, h := size(b)
 		require.Equal(t, w > 0, h > 0)
 		require.GreaterOrEqual(t, w, 0)

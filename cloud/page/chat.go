@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type chatPanel struct {
 	OrderID  cloud.OrderID
 	Action   string // where forms go
 	API      string // where the script calls
+	Messages string // where it changes messages, by their id
+	Files    string // where it uploads
 	Listen   string // where it gets credentials for live events
 	Token    string // recipient's; "": staff, by the session
 	CSRF     string // staff's form secret
@@ -58,6 +61,7 @@ type chatRow struct {
 	Edited        bool
 	Deleted       bool
 	Private       bool // for staff and driver only
+	To            *chatQuote
 	Place         *chatPlace
 	Files         []chatFile
 	Status, State string // State changes with the content
@@ -65,7 +69,14 @@ type chatRow struct {
 
 type chatPlace struct{ URL, Label string }
 
+// chatQuote is what a message answers; Said is "" when that is on another page.
+type chatQuote struct {
+	ID             cloud.ChatMessageID
+	URL, Who, Said string
+}
+
 type chatFile struct {
+	ID            int64
 	URL, Name     string
 	Image         bool
 	Width, Height int
@@ -75,7 +86,8 @@ type chatFile struct {
 func (p chatPanel) Staff() bool { return p.Token == "" }
 
 // chatWords are what the script says.
-var chatWords = []string{"chat.you", "chat.edited", "chat.deleted", "chat.private", "chat.place", "chat.auto", "chat.sent", "chat.delivered", "chat.read", "chat.typing", "chat.live", "chat.poll", "chat.offline", "chat.left", "chat.over", "chat.unsent", "chat.again", "chat.signin", "chat.send", "chat.busy"}
+var chatWords = []string{"chat.you", "chat.edited", "chat.deleted", "chat.private", "chat.place", "chat.auto", "chat.sent", "chat.delivered", "chat.read", "chat.typing", "chat.live", "chat.poll", "chat.offline", "chat.left", "chat.over", "chat.unsent", "chat.again", "chat.signin", "chat.send", "chat.busy",
+	"chat.kept", "chat.often", "chat.photo", "chat.photoless", "chat.photokind", "chat.photobig", "chat.photomany", "chat.photofail", "chat.uploading", "chat.reply", "chat.edit", "chat.delete", "chat.suredelete", "chat.undone", "chat.save", "chat.replying", "chat.editing", "chat.original"}
 
 // UnreadText is how many messages are not read, in digits.
 func (p chatPanel) UnreadText() string { return strconv.Itoa(p.Unread) }
@@ -130,8 +142,14 @@ func (p *chatPanel) fill(talk chat.ConversationOutput, said chat.MessagesOutput)
 			p.Last = x.LastMessage.ID
 		}
 	}
+	here := map[cloud.ChatMessageID]chat.Message{}
 	for _, m := range said.Messages {
-		p.Rows = append(p.Rows, p.row(m))
+		here[m.ID] = m
+		r := p.row(m)
+		if m.ReplyTo != nil {
+			r.To = p.quote(*m.ReplyTo, here)
+		}
+		p.Rows = append(p.Rows, r)
 	}
 	if said.HasMore && len(said.Messages) > 0 {
 		p.Earlier = fmt.Sprintf("%s?before=%d#chat", p.Action, said.Messages[0].ID)
@@ -156,13 +174,46 @@ func (p *chatPanel) row(m chat.Message) chatRow {
 		}
 	}
 	for _, a := range m.Attachments {
-		f := chatFile{URL: ownAddress(a.URL), Name: outside(cmp.Or(a.Name, a.MIME), 200), Image: a.Width != nil && a.Height != nil}
+		f := chatFile{ID: a.ID, URL: ownAddress(a.URL), Name: outside(cmp.Or(a.Name, a.MIME), 200), Image: a.Width != nil && a.Height != nil}
 		if f.Image {
-			f.Width, f.Height = *a.Width, *a.Height
+			f.Width, f.Height = fit(*a.Width, *a.Height)
 		}
 		r.Files = append(r.Files, f)
 	}
 	return r
+}
+
+// quote is the message that another one answers, among those of the page.
+func (p *chatPanel) quote(id cloud.ChatMessageID, here map[cloud.ChatMessageID]chat.Message) *chatQuote {
+	m, ok := here[id]
+	if !ok {
+		return &chatQuote{ID: id, URL: fmt.Sprintf("%s?before=%d#m%d", p.Action, id+1, id)}
+	}
+	q := &chatQuote{ID: id, URL: fmt.Sprintf("#m%d", id), Who: p.row(m).Who, Said: gist(p.frame, m)}
+	if partyKey(m.Sender) == p.Me {
+		q.Who = p.T("chat.you")
+	}
+	return q
+}
+
+// gist is a message on one line.
+func gist(f frame, m chat.Message) string {
+	switch {
+	case m.DeletedAt != nil:
+		return f.T("chat.deleted")
+	case m.Text != nil:
+		return outside(*m.Text, 140)
+	case len(m.Attachments) > 0:
+		return outside(cmp.Or(m.Attachments[0].Name, m.Attachments[0].MIME), 140)
+	}
+	return f.T("chat.place")
+}
+
+// fit is the size of a picture where it is shown, with the place that it will
+// take before it is there.
+func fit(width, height int) (int, int) {
+	w := max(1, math.Round(min(320, float64(width), 256*float64(width)/float64(height))))
+	return int(w), max(1, int(math.Round(w*float64(height)/float64(width))))
 }
 
 // stateOf is another one when a message's content changed.

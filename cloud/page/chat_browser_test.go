@@ -168,17 +168,26 @@ func TestChatInARealBrowser(t *testing.T) {
 			After, Status            int
 		}
 		NoScript struct {
-			Said, Answer, Unread, Listed, Problem, Text string
-			Times                                       int
+			Said, Quote, Answer, Unread, Listed, Problem, Text string
+			Times                                              int
 		} `json:"noscript"`
-		Keyboard []string
-		Forged   []int
-		Tokens   []string
-		Renewed  int
-		German   string
+		Shared           map[string]shared
+		Refused          map[string]any
+		Handed           []string
+		Wordless         int
+		Sized, Privately bool
+		Keys, Keyboard   []string
+		Quotes           struct {
+			Served, Jumped bool
+			Words          string
+		}
+		Forged, Unfit, Bottom []int
+		Tokens                []string
+		Renewed               int
+		German                string
 	}
 	require.NoError(t, json.Unmarshal(out, &f), "%s", out)
-	require.Len(t, f.Axe, 3*3+2)
+	require.Len(t, f.Axe, 3*3+5)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
 	}
@@ -225,8 +234,71 @@ func TestChatInARealBrowser(t *testing.T) {
 	require.Equal(t, 2, f.NoScript.Times, "the same form with another text is another message")
 	require.Contains(t, f.NoScript.Problem, "Your text is still here")
 	require.Equal(t, strconv.Itoa(2001), f.NoScript.Text)
-	require.Equal(t, []string{"said", "quick", "chat-text", "private", "send"}, f.Keyboard)
-	require.Equal(t, []int{403, 403, 403, 401}, f.Forged)
+	require.Equal(t, []string{"said", "reply", "edit", "delete", "quick", "chat-text", "private", "send", "photos"}, f.Keyboard)
+	require.Equal(t, []int{403, 403, 403, 403, 403, 403, 403, 401, 401}, f.Forged)
+	require.Equal(t, map[string]shared{"live": sharing("live"), "cut": sharing("cut")}, f.Shared)
+	require.Equal(t, []string{"paste.png", "drop.png"}, f.Handed)
+	require.Zero(t, f.Wordless, "a message of photos alone")
+	require.Equal(t, []string{"reply One more thing", "reply At the gate", "chat-text", "Reply to Ada Moreau At the gate", "false", "You At the gate"}, f.Keys)
+	require.True(t, f.Quotes.Served, "without script there is a link to what is on another page")
+	require.True(t, f.Privately, "an answer to what is for staff is for staff")
+	require.True(t, f.Sized, "without script a picture has its place, too")
+	require.Equal(t, "You Left at the desk?", f.NoScript.Quote)
+	require.Equal(t, []int{415, 400, 404, 400, 413}, f.Unfit)
+	require.Equal(t, make([]int, 6), f.Bottom, "the newest message is in sight")
+	require.Equal(t, "admin AverylongwordAverylongwordAverylon", f.Quotes.Words)
+	require.True(t, f.Quotes.Jumped)
+	require.Equal(t, refusals, f.Refused)
 	require.GreaterOrEqual(t, f.Renewed, 2, "credentials are renewed before they end")
 	require.Equal(t, "Unterhaltung", f.German)
 }
+
+// shared is what two people saw of photos, a reply, changes and a deletion.
+type shared struct {
+	Progress                               bool
+	Grown, Pictures, Dismissed             int
+	Sizes, Can                             []string
+	Full, Deleted                          []any
+	Alt, Banner, Quote, Field, Save, Asked string
+	Jumped                                 bool
+	Edited, Answered, Gone                 string
+	Requoted                               []string
+}
+
+func sharing(way string) shared {
+	before, after := "My doorr ("+way+")", "My door ("+way+")"
+	return shared{
+		Progress: true, Grown: 0, Sizes: []string{"400x300 in 320x240", "300x900 in 85x255"}, Alt: "Photo: door.png", Full: []any{"image/png", 400.0}, Can: []string{"reply", "reply,edit,delete"},
+		Banner: "Reply to Ada Moreau " + before, Quote: "You " + before, Jumped: true,
+		Field: before, Save: "Save", Edited: "Reply edited", Pictures: 2, Requoted: []string{"Ada Moreau " + after, "You " + after}, Answered: "Reply edited",
+		Dismissed: 1, Asked: "Delete this message? Everybody sees that there was one.", Deleted: []any{"This message was deleted.", 0.0, "", ""}, Gone: "You This message was deleted.",
+	}
+}
+
+// refusals are what is said when something is not done, and what is still there then.
+var refusals = func() map[string]any {
+	const long = "a long name a long name a long name a long name a long name a long name a long name a long name a long name 5.png"
+	const closed, gate, please = "This conversation is closed: nobody can write here any more.", "At the gate", "Which gate, please?"
+	return map[string]any{
+		"kind":      "“notes.txt” is no photo that can be sent. Choose a JPEG, PNG or WebP file.",
+		"big":       "“huge.png” is larger than 10 MB. Choose a smaller photo.",
+		"many":      "A message has at most 5 photos. Send the others in another one.",
+		"five":      []any{"1.png", "2.png", "3.png", "4.png", long},
+		"recipient": []any{"“false.png” is no photo that can be sent. Choose a JPEG, PNG or WebP file. Your text is still here.", gate, "4.png", long},
+		"staff":     []any{"“false.png” is no photo that can be sent. Choose a JPEG, PNG or WebP file. Your text is still here.", gate},
+		"said":      0.0,
+		"cut":       []any{"“6.png” was not uploaded. Your text and your photos are still here: check the connection and send again.", gate, "4.png", long, "6.png"},
+		"lost":      "It is not certain that this was sent. Your text is still here: check the connection and press “Send again”. It will not arrive twice.",
+		"once":      []any{1.0, 3.0, 1.0},
+		"blank":     "Which gate?",
+		"unsaved":   []any{"It is not certain that this was done. Check the connection and try again.", please},
+		"late":      []any{"A message can be changed for ten minutes, and not after it was deleted. Send another one.", please},
+		"before":    "reply,edit,delete",
+		"after":     "reply",
+		"away":      []any{1.0, false},
+		"often":     []any{"That was a lot in one minute. Your text is still here: wait a minute, then send it.", "Too many"},
+
+		"closed recipient": []any{"Your text is still here.", closed + " Reload", "Too late recipient", "late.png", "false"},
+		"closed staff":     []any{"This conversation is closed. Staff of the business can open it again.", closed, "Too late staff", "late.png", "false"},
+	}
+}()

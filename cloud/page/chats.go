@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
 )
@@ -23,6 +25,13 @@ import (
 const (
 	chatsPath = consolePath + "/chats"
 	maxChats  = 20 // on a page
+)
+
+// ChatUploads is where the script of a conversation's page uploads files, in
+// bodies of up to MaxChatUpload bytes, which whoever serves it has to let in.
+const (
+	ChatUploads   = chatsPath + "/{id}/api/attachments"
+	MaxChatUpload = 11 << 20
 )
 
 type chatsPage struct {
@@ -120,17 +129,7 @@ func newChatsRow(f frame, x chat.Conversation) chatsRow {
 		r.ISO, r.When = *x.UpdatedAt, clockOf(*x.UpdatedAt)
 	}
 	if m := x.LastMessage; m != nil {
-		r.Who = outside(cmp.Or(m.Sender.Name, f.V("chatrole", string(m.Sender.Type))), 80)
-		switch {
-		case m.DeletedAt != nil:
-			r.Said = f.T("chat.deleted")
-		case m.Text != nil:
-			r.Said = outside(*m.Text, 140)
-		case len(m.Attachments) > 0:
-			r.Said = outside(m.Attachments[0].Name, 140)
-		case m.Location != nil:
-			r.Said = f.T("chat.place")
-		}
+		r.Who, r.Said = outside(cmp.Or(m.Sender.Name, f.V("chatrole", string(m.Sender.Type))), 80), gist(f, *m)
 	}
 	return r
 }
@@ -214,7 +213,7 @@ func (p *Pages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 	}
 	page := chatPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff)}
 	self := fmt.Sprintf("%s/%d", chatsPath, id)
-	panel := &chatPanel{OrderID: id, Action: self, API: self + "/api", Listen: self + "/api/token", CSRF: page.CSRF, Me: fmt.Sprintf("%s:%d", cloud.ChatDispatcher, v.c.Account.ID), ZoneName: v.Zone.String(),
+	panel := &chatPanel{OrderID: id, Action: self, API: self + "/api", Messages: self + "/api/messages", Files: self + "/api/attachments", Listen: self + "/api/token", CSRF: page.CSRF, Me: fmt.Sprintf("%s:%d", cloud.ChatDispatcher, v.c.Account.ID), ZoneName: v.Zone.String(),
 		Writes: p.may(c, v, "order_chat.send"), Manages: p.may(c, v, "order_chat.close"), ClientID: newClientID()}
 	err = p.cfg.Store.Look(c, func(view cloud.View) error {
 		o, err := view.Order(v.c.Account.BusinessID, id)
@@ -283,33 +282,76 @@ func (p *Pages) chatCall(name string) fasthttp.RequestHandler {
 }
 
 // callInput is what a script gives to an operation.
-func callInput(ctx *fasthttp.RequestCtx, name string) (map[string]any, error) {
-	in := map[string]any{}
-	if ctx.IsPost() {
+func callInput(ctx *fasthttp.RequestCtx, name string) (in map[string]any, err error) {
+	if !ctx.IsGet() {
 		cookie, form := ctx.Request.Header.Cookie(forStaff.form), ctx.Request.Header.Peek("X-Form")
 		if !sameSite(ctx) || len(cookie) != 32 || subtle.ConstantTimeCompare(cookie, form) != 1 {
 			return nil, cloud.E(cloud.Forbidden, "FORBIDDEN")
 		}
-		body := ctx.PostBody()
-		if len(body) > maxCall {
-			return nil, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
-		}
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber()
-		if err := d.Decode(&in); err != nil || in == nil {
-			return nil, cloud.E(cloud.Malformed, "MALFORMED_JSON")
-		}
-	} else {
+	}
+	switch {
+	case name == "attach":
+		in, err = callUpload(ctx)
+	case ctx.IsPost() || ctx.IsPatch():
+		in, err = callBody(ctx)
+	default:
+		in = map[string]any{}
 		for _, q := range []string{"before_id", "after_id", "limit"} {
 			if name == "messages" && ctx.QueryArgs().Has(q) {
 				in[q] = string(ctx.QueryArgs().Peek(q))
 			}
 		}
 	}
-	if id := chatOrder(ctx); name == "token" {
+	if err != nil {
+		return nil, err
+	}
+	switch id := chatOrder(ctx); name {
+	case "token":
 		in["order_ids"] = []cloud.OrderID{id}
-	} else {
+	case "edit", "delete":
+		message, _ := ctx.UserValue("message").(string)
+		in["message_id"] = hookID(message)
+	default:
 		in["order_id"] = id
+	}
+	return in, nil
+}
+
+// callBody is the JSON of a call.
+func callBody(ctx *fasthttp.RequestCtx) (in map[string]any, err error) {
+	body := ctx.PostBody()
+	if len(body) > maxCall {
+		return nil, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(&in); err != nil || in == nil {
+		return nil, cloud.E(cloud.Malformed, "MALFORMED_JSON")
+	}
+	return in, nil
+}
+
+// callUpload is the file of a call, and what it is called.
+func callUpload(ctx *fasthttp.RequestCtx) (map[string]any, error) {
+	if len(ctx.Request.Header.ContentEncoding()) > 0 { // what it unpacks to is anybody's guess
+		return nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+	}
+	form, err := ctx.MultipartForm()
+	if err != nil || len(form.File["file"]) == 0 {
+		return nil, cloud.E(cloud.Malformed, "BAD_REQUEST")
+	}
+	f, err := form.File["file"][0].Open()
+	if err != nil {
+		return nil, fmt.Errorf("open uploaded file: %w", err)
+	}
+	defer f.Close()
+	body, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("read uploaded file: %w", err)
+	}
+	in := map[string]any{"file": body}
+	if names := form.Value["name"]; len(names) > 0 {
+		in["name"] = names[0]
 	}
 	return in, nil
 }
@@ -317,13 +359,11 @@ func callInput(ctx *fasthttp.RequestCtx, name string) (map[string]any, error) {
 // refuseCall answers a script with an error.
 func (p *Pages) refuseCall(ctx *fasthttp.RequestCtx, lang string, err error) {
 	status, code := fasthttp.StatusInternalServerError, "INTERNAL_ERROR"
-	message := p.why(frame{Lang: lang}, err)
+	f := frame{Lang: lang}
+	message := p.why(f, err)
 	var shown *cloud.Error
 	if errors.As(err, &shown) && shown.Kind != cloud.Internal {
-		status, code = statusOf(shown), shown.Code
-		if shown.Kind == cloud.Unauthenticated {
-			status = fasthttp.StatusUnauthorized
-		}
+		status, code, message = catalog.Status(shown), shown.Code, cmp.Or(fieldProblem(f, shown), message)
 		if shown.RetryAfter > 0 {
 			ctx.Response.Header.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
 		}

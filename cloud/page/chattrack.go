@@ -64,6 +64,9 @@ func runRecipient[Out any](r recipientCall, operation string, in map[string]any)
 	return runAs[Out](r.c, r.ctx, r.p, r.lang, r.token, operation, in)
 }
 
+// chatArea is where the script calls the interface for the recipient.
+const chatArea = "/api/v1/order-chat"
+
 // recipientPanel is the chat as the order's recipient sees it.
 func (p *Pages) recipientPanel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput) (*chatPanel, error) {
 	call := recipientCall{c, ctx, p, f.Lang, *out.Chat.Token, out.OrderID}
@@ -80,7 +83,7 @@ func (p *Pages) recipientPanel(c context.Context, ctx *fasthttp.RequestCtx, f fr
 	if err != nil {
 		return nil, err
 	}
-	panel := &chatPanel{frame: f, OrderID: call.order, Action: f.Path, API: fmt.Sprintf("/api/v1/order-chat/orders/%d", call.order), Listen: "/api/v1/order-chat/token", Token: call.token,
+	panel := &chatPanel{frame: f, OrderID: call.order, Action: f.Path, API: fmt.Sprintf(chatArea+"/orders/%d", call.order), Messages: chatArea + "/messages", Files: chatArea + "/attachments", Listen: chatArea + "/token", Token: call.token,
 		Me: string(cloud.ChatRecipient) + ":", ZoneName: f.Zone.String(), Writes: true, ClientID: newClientID()}
 	if before != 0 {
 		panel.Newest = f.Path + "#chat"

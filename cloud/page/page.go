@@ -226,6 +226,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		r.GET(chatsPath+"/{id}/api", p.chatCall("find"))
 		r.GET(chatsPath+"/{id}/api/messages", p.chatCall("messages"))
 		r.POST(chatsPath+"/{id}/api/messages", p.chatCall("send"))
+		r.PATCH(chatsPath+"/{id}/api/messages/{message}", p.chatCall("edit"))
+		r.DELETE(chatsPath+"/{id}/api/messages/{message}", p.chatCall("delete"))
+		r.POST(ChatUploads, p.chatCall("attach"))
 		for _, what := range []string{"read", "typing", "token"} {
 			r.POST(chatsPath+"/{id}/api/"+what, p.chatCall(what))
 		}

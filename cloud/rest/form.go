@@ -37,7 +37,12 @@ func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) 
 		if !sameShape(m.Path, path) {
 			continue
 		}
-		c.MaxRequestBodySize = m.MaxBody
+		switch {
+		case !m.Upload:
+			c.MaxRequestBodySize = m.MaxBody
+		case len(h.Peek("Cookie")) > 0:
+			c.MaxRequestBodySize, c.ReadTimeout = m.MaxBody, transferTime
+		}
 		if m.Slow {
 			c.WriteTimeout = transferTime
 		}

@@ -62,7 +62,10 @@ type Mount struct {
 	Path    string // may have {names}
 	MaxBody int    // bytes; 0 is that of the server
 	Slow    bool   // answers may take minutes
-	Handle  fasthttp.RequestHandler
+	// Upload says that bodies are files: those of callers with a cookie may take
+	// minutes, those of others are as short as everywhere.
+	Upload bool
+	Handle fasthttp.RequestHandler
 	// TooLarge answers a request whose body is over MaxBody and was not read.
 	// nil: as everywhere.
 	TooLarge fasthttp.RequestHandler

@@ -87,6 +87,9 @@ func (s *Server) faces() error {
 	for _, r := range s.agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}
+	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
+		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: true, Handle: pages.Handler})
+	}
 	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil

@@ -1,12 +1,12 @@
 // The chat of an order on a page that works without it: shows messages as they
 // come, over MQTT where that works and by asking again and again where it does
-// not, and sends without a reload.
+// not, and sends without a reload. Photos, replies and changes are made here only.
 
 const box = document.querySelector(".chat[data-api]");
 if (box && !("static" in box.dataset)) start();
 
 function start() {
-  const { api, listen: credentials, me, token, form: secret } = box.dataset;
+  const { api, messages: each, attach, listen: credentials, me, token, form: secret } = box.dataset;
   const order = Number(box.dataset.order);
   const words = JSON.parse(box.dataset.words);
   const say = (key, value) => value === undefined ? words[key] : words[key].replace("%s", value);
@@ -25,23 +25,29 @@ function start() {
   let over = false; // nothing works here any more
   const rank = { sent: 0, delivered: 1, read: 2 };
   const marks = { sent: "✓", delivered: "✓✓", read: "✓✓" };
+  let skew = 0; // of the server's clock
+  const now = () => Date.now() + skew;
   const key = (party) => `${party.type}:${party.id ?? ""}`;
 
   // call asks the interface: the recipient with its token, staff through the page.
-  async function call(path, body) {
-    const headers = { Accept: "application/json", "Accept-Language": document.documentElement.lang };
-    if (token) headers.Authorization = "Bearer " + token;
-    const init = { headers, cache: "no-store", signal: AbortSignal.timeout(15000), redirect: "error" };
+  async function call(path, body, method = body ? "POST" : "GET") {
+    const init = { method, headers: headers(), cache: "no-store", signal: AbortSignal.timeout(15000), redirect: "error" };
     if (body) {
-      headers["Content-Type"] = "application/json";
-      if (!token) headers["X-Form"] = secret;
-      Object.assign(init, { method: "POST", body: JSON.stringify(body) });
+      init.headers["Content-Type"] = "application/json";
+      init.body = JSON.stringify(body);
     }
     const answer = await fetch(path, init);
-    if (answer.status === 204) return {};
-    const out = await answer.json();
-    if (!answer.ok) throw Object.assign(new Error(out.message ?? ""), { status: answer.status, code: out.error_code });
-    return out;
+    const date = Date.parse(answer.headers.get("Date"));
+    if (date) skew = date - Date.now();
+    return answer.status === 204 ? {} : answered(answer.status, await answer.json());
+  }
+
+  const headers = () => ({ Accept: "application/json", "Accept-Language": document.documentElement.lang, ...(token ? { Authorization: "Bearer " + token } : { "X-Form": secret }) });
+
+  // answered is an answer, or throws what was refused, in words.
+  function answered(status, out) {
+    if (status < 300) return out;
+    throw Object.assign(new Error(Object.values(out.errors ?? {})[0]?.[0] ?? out.message ?? ""), { status, code: out.error_code });
   }
 
   // finished is for an answer after which asking again is of no use.
@@ -52,6 +58,17 @@ function start() {
     if (token) close(true);
     else problem(error.status === 401 ? words.signin : error.message);
     return true;
+  }
+
+  // refused says why what somebody wanted was not done. Where nobody knows whether
+  // it was, it is unknown that is said.
+  function refused(error, unknown) {
+    if (error.code === "CONVERSATION_CLOSED") close(true);
+    else if (token && error.status === 401) { // the recipient's token ends with the conversation
+      finished(error);
+      return problem(words.kept);
+    }
+    problem(error.status === 401 ? words.signin : error.status === 429 ? words.often : error.status && error.status < 500 ? error.message : unknown);
   }
 
   // Showing
@@ -76,6 +93,19 @@ function start() {
     return a;
   }
 
+  function author(m) {
+    const who = element("strong");
+    who.append(key(m.sender) === me ? words.you : element("bdi", "", m.sender.type === "system" ? words.auto : clean(m.sender.name)));
+    return who;
+  }
+
+  // fit is the size of a picture where it is shown, as the server gives it: with
+  // the place that it will take before it is there.
+  function fit({ width, height }) {
+    const w = Math.max(1, Math.round(Math.min(320, width, 256 * width / height)));
+    return { width: w, height: Math.max(1, Math.round(w * height / width)) };
+  }
+
   function draw(m) {
     const own = key(m.sender) === me;
     const li = element("li", [own && "own", m.audience === "staff_driver" && "private"].filter(Boolean).join(" "));
@@ -83,14 +113,20 @@ function start() {
     li.dataset.id = m.message_id;
     li.dataset.state = state(m);
     const by = element("p", "by");
-    const who = element("strong");
-    who.append(own ? words.you : element("bdi", "", m.sender.type === "system" ? words.auto : clean(m.sender.name)));
     const at = element("time", "", clock(m.created_at));
     at.dateTime = m.created_at;
-    by.append(who, ...(own ? [] : [" ", element("span", "", words["role." + m.sender.type])]), " ", at);
+    by.append(author(m), ...(own ? [] : [" ", element("span", "", words["role." + m.sender.type])]), " ", at);
     li.append(by);
     if (m.deleted_at) li.append(element("p", "gone", words.deleted));
     else {
+      if (m.reply_to) {
+        const a = element("a");
+        a.href = "#m" + m.reply_to;
+        a.dataset.to = m.reply_to;
+        const p = element("p", "quote");
+        p.append(a);
+        li.append(p);
+      }
       if (m.text) {
         const p = element("p", "words", clean(m.text));
         p.dir = "auto";
@@ -110,7 +146,9 @@ function start() {
         const name = clean(file.name || file.mime_type);
         if (file.width && file.height) {
           const img = element("img");
-          Object.assign(img, { src: path(file.url), width: file.width, height: file.height, alt: name, loading: "lazy" });
+          const before = list.querySelector(`img[data-file="${file.attachment_id}"]`); // its address is good, and loaded
+          Object.assign(img, { loading: "lazy", ...fit(file), alt: say("photo", name), src: before?.src ?? path(file.url) });
+          img.dataset.file = file.attachment_id;
           a.append(img);
         } else a.append(element("bdi", "", name));
         const p = element("p", "file");
@@ -130,6 +168,66 @@ function start() {
     return li;
   }
 
+  // What a message answers: words of it, where it is known.
+  const originals = new Map(); // by id, of those that are not shown; null while they are asked for
+  function quote(a) {
+    const id = Number(a.dataset.to);
+    const m = messages.get(id)?.m ?? originals.get(id);
+    if (m) a.replaceChildren(author(m), " ", element("bdi", "", gist(m)));
+    else {
+      if (!a.textContent) a.textContent = words.original;
+      if (!originals.has(id)) find(id);
+    }
+  }
+  function gist(m) {
+    if (m.deleted_at) return words.deleted;
+    return clean(m.text || m.attachments[0]?.name || m.attachments[0]?.mime_type || words.place).slice(0, 140);
+  }
+  async function find(id) {
+    originals.set(id, null);
+    try {
+      const [m] = (await call(`${api}/messages?before_id=${id + 1}&limit=1`)).messages;
+      if (m?.message_id !== id) return;
+      originals.set(id, m);
+      list.querySelectorAll(`[data-to="${id}"]`).forEach(quote);
+    } catch {
+      originals.delete(id); // the next time that it is shown
+    }
+  }
+
+  // tools are what can be done with a message. One message's are in the order of
+  // tabs; the arrows lead from there to those of others.
+  const editable = 10 * 60 * 1000;
+  let current = null; // tools in the order of tabs
+  function tools(li, m) {
+    if (!write) return;
+    const changes = key(m.sender) === me && now() - Date.parse(m.created_at) < editable;
+    const can = m.deleted_at ? [] : changes ? ["reply", "edit", "delete"] : ["reply"];
+    let place = li.querySelector(".tools");
+    if ((place?.dataset.can ?? "") === can.join()) return;
+    const focused = place?.contains(document.activeElement);
+    place?.remove();
+    if (can.length) {
+      place = element("span", "tools");
+      place.dataset.can = can.join();
+      for (const what of can) {
+        const button = element("button", "", words[what]);
+        Object.assign(button, { type: "button", value: what, tabIndex: -1 });
+        button.setAttribute("aria-describedby", li.id);
+        place.append(button, " ");
+      }
+      li.querySelector(".marks").prepend(place);
+      if (focused) place.firstElementChild.focus();
+    } else if (focused) log.focus();
+    if (!current?.contains(document.activeElement)) tabbed([...list.querySelectorAll(".tools")].at(-1));
+  }
+  function tabbed(place) {
+    current?.querySelectorAll("button").forEach((b) => { b.tabIndex = -1; });
+    place?.querySelectorAll("button").forEach((b) => { b.tabIndex = 0; });
+    current = place;
+  }
+  setInterval(() => messages.forEach(({ m, li }) => tools(li, m)), 5000); // what can be done ends
+
   function mark(li, status) {
     const place = li.querySelector("[data-status]");
     if (!place || place.dataset.status === status) return;
@@ -146,15 +244,23 @@ function start() {
       if (rank[was.status] > rank[m.status]) m = { ...m, status: was.status };
       if (was.deleted_at && !m.deleted_at || was.edited_at && (!m.edited_at && !m.deleted_at || m.edited_at && Date.parse(m.edited_at) < Date.parse(was.edited_at))) m = { ...was, status: m.status };
     }
+    const height = log.scrollHeight;
+    const low = height - log.scrollTop - log.clientHeight < 60;
     const here = before?.li ?? document.getElementById("m" + m.message_id);
     let li = here;
-    if (!here || here.dataset.state !== state(m)) {
+    const changed = !here || here.dataset.state !== state(m);
+    const focused = here?.contains(document.activeElement);
+    if (changed) {
       li = draw(m);
       if (here) here.replaceWith(li);
       else place(li, m);
     }
     messages.set(m.message_id, { m, li });
     mark(li, m.status);
+    tools(li, m);
+    if (changed && focused) (li.querySelector(".tools button") ?? log).focus();
+    for (const a of list.querySelectorAll(`[data-to="${m.message_id}"], #${li.id} [data-to]`)) quote(a);
+    if (low && log.scrollHeight !== height) bottom();
   }
 
   function place(li, m) {
@@ -183,6 +289,7 @@ function start() {
 
   function close(closed) {
     part("closedwords").hidden = !closed;
+    box.classList.toggle("shut", closed);
     if (write) write.querySelector("fieldset").disabled = closed;
     const manage = part("manage");
     if (manage) {
@@ -251,7 +358,7 @@ function start() {
         const page = await call(`${api}/messages?limit=50`); // with what was changed
         page.messages.forEach(show);
         known = Math.max(newest, page.messages.at(-1)?.message_id ?? 0);
-        updated = talk.updated_at;
+        updated = now() - Date.parse(talk.updated_at) < 3000 ? null : talk.updated_at; // more may have changed in that second
       }
       for (const p of talk?.participants ?? []) readBy(p, p.last_read_message_id);
       if (talk) close(talk.status === "closed");
@@ -347,31 +454,184 @@ function start() {
 
   // Writing
 
+  let busy = false; // something is being sent
   let unsure = null; // what was tried and not confirmed: a text under its id
   const newID = () => "p-" + crypto.getRandomValues(new Uint8Array(18)).reduce((s, b) => s + b.toString(16).padStart(2, "0"), "");
 
-  async function send(body) {
-    const same = JSON.stringify({ ...body, audience: body.audience ?? "all" });
-    const id = unsure?.same === same ? unsure.id : newID();
-    unsure = { same, id };
+  // working has what is being sent shown, and says what went wrong. It reports
+  // whether it worked.
+  async function working(job, unknown) {
     problem();
     sendButton.setAttribute("aria-disabled", "true");
     sendButton.textContent = words.busy;
+    try {
+      await job();
+      return true;
+    } catch (error) {
+      refused(error, error.unknown ?? unknown);
+      return false;
+    } finally {
+      sendButton.removeAttribute("aria-disabled");
+      label();
+    }
+  }
+  const label = () => { sendButton.textContent = about?.change ? words.save : unsure ? words.again : words.send; };
+
+  const send = (body, files) => working(async () => {
+    if (files.length) {
+      const ids = await uploaded(files);
+      if (ids.length) body.attachment_ids = ids;
+      else if (!body.text) return; // all were taken away
+    }
+    const same = JSON.stringify({ ...body, audience: body.audience ?? "all" });
+    const id = unsure?.same === same ? unsure.id : newID();
+    unsure = { same, id };
     try {
       const { message } = await call(api + "/messages", { ...body, client_message_id: id });
       unsure = null;
       show(message);
       bottom();
-      return true;
     } catch (error) {
-      if (error.code === "CONVERSATION_CLOSED") close(true);
-      else if (token && error.status === 401) finished(error);
-      problem(error.status === 401 && !token ? words.signin : error.status && error.status < 500 ? error.message : words.unsent);
-      return false;
-    } finally {
-      sendButton.removeAttribute("aria-disabled");
-      sendButton.textContent = unsure ? words.again : words.send;
+      if (error.status === 422) for (const photo of files) photo.id = undefined; // one that waited for too long is gone
+      throw error;
     }
+  }, words.unsent);
+
+  const save = (id, text) => working(async () => show((await call(`${each}/${id}`, { text }, "PATCH")).message), words.undone);
+
+  // Photos
+
+  const kinds = ["image/jpeg", "image/png", "image/webp"];
+  let photos = []; // that the next message has
+  function add(files) {
+    const wrong = [];
+    for (const file of files) {
+      const name = clean(file.name);
+      if (!kinds.includes(file.type)) wrong.push(say("photokind", name));
+      else if (file.size > 10 << 20) wrong.push(say("photobig", name));
+      else if (photos.length === 5) {
+        wrong.push(words.photomany);
+        break;
+      } else photos.push(card(file, name));
+    }
+    problem(wrong.join(" "));
+    counted();
+  }
+
+  function card(file, name) {
+    const photo = { file, li: element("li"), bar: element("progress") };
+    const small = element("canvas");
+    Object.assign(small, { width: 96, height: 96, ariaHidden: "true" });
+    createImageBitmap(file, { resizeHeight: 192 }).then((b) => {
+      const scale = Math.max(96 / b.width, 96 / b.height); // fills the square
+      small.getContext("2d").drawImage(b, (96 - b.width * scale) / 2, (96 - b.height * scale) / 2, b.width * scale, b.height * scale);
+      b.close();
+    }, () => {}); // what is no picture is refused when it is uploaded
+    Object.assign(photo.bar, { value: 0, hidden: true, ariaLabel: say("uploading", name) });
+    const away = element("button", "quiet", "×");
+    Object.assign(away, { type: "button", ariaLabel: say("photoless", name) });
+    away.addEventListener("click", () => {
+      drop(photo);
+      part("add").focus();
+    });
+    photo.li.append(small, element("bdi", "", name), photo.bar, away);
+    part("photos").append(photo.li);
+    return photo;
+  }
+  function drop(photo) {
+    photos = photos.filter((x) => x !== photo);
+    photo.li.remove();
+    photo.request?.abort();
+    counted();
+  }
+  function counted() {
+    part("photos").hidden = !photos.length;
+    field.required = !photos.length;
+  }
+
+  // upload uploads a photo and shows how far it is, which fetch cannot tell.
+  const upload = (photo) => new Promise((done, fail) => {
+    const form = new FormData();
+    form.set("order_id", order);
+    form.set("name", [...clean(photo.file.name)].slice(-200).join(""));
+    form.set("file", photo.file);
+    const x = photo.request = new XMLHttpRequest();
+    x.open("POST", attach);
+    for (const [name, value] of Object.entries(headers())) x.setRequestHeader(name, value);
+    x.responseType = "json";
+    x.timeout = 5 * 60 * 1000;
+    x.upload.onprogress = (event) => { if (event.lengthComputable) photo.bar.value = event.loaded / event.total; };
+    x.onload = () => { try { done(answered(x.status, x.response ?? {})); } catch (error) { fail(error); } };
+    x.onerror = x.ontimeout = x.onabort = () => fail(new Error());
+    x.send(form);
+  });
+
+  // uploaded uploads those photos that are not yet, one after the other.
+  async function uploaded(files) {
+    for (const photo of files) {
+      if (photo.id || !photos.includes(photo)) continue;
+      const name = clean(photo.file.name);
+      photo.bar.hidden = false;
+      try {
+        photo.id = (await upload(photo)).attachment.attachment_id;
+      } catch (error) {
+        if (!photos.includes(photo)) continue; // taken away
+        if (error.status === 413 || error.status === 422) {
+          drop(photo);
+          error.message = `${say(error.status === 413 ? "photobig" : "photokind", name)} ${words.kept}`;
+        }
+        throw Object.assign(error, { unknown: say("photofail", name) });
+      } finally {
+        photo.bar.hidden = true;
+        photo.bar.value = 0;
+      }
+    }
+    return files.filter((photo) => photos.includes(photo)).map((photo) => photo.id);
+  }
+
+  // Replies and changes
+
+  let about = null; // the message that is answered or changed
+  let draft = ""; // what was written before one is changed
+  function attend(m, change = false) {
+    if (m && busy) return;
+    if (about?.change) field.value = draft;
+    about = m && { id: m.message_id, change };
+    if (change) {
+      draft = field.value;
+      field.value = m.text ?? "";
+    }
+    if (!change && m?.audience === "staff_driver") write.elements.private.checked = true; // what answers it is as private
+    write.classList.toggle("changes", change);
+    part("about").hidden = !m;
+    part("about").firstElementChild.replaceChildren(...(!m ? [] : change ? [words.editing] : [say("replying", key(m.sender) === me ? words.you : clean(m.sender.name) || words["role." + m.sender.type]), " ", element("bdi", "", gist(m))]));
+    problem();
+    count();
+    label();
+    field.focus();
+  }
+
+  async function remove(m) {
+    if (!confirm(words.suredelete)) return;
+    problem();
+    try {
+      show((await call(`${each}/${m.message_id}`, null, "DELETE")).message);
+      if (about?.id === m.message_id) attend(null);
+    } catch (error) {
+      refused(error, words.undone);
+    }
+  }
+
+  // jump goes to a message, which may be an earlier one than those shown.
+  async function jump(id) {
+    while (!document.getElementById("m" + id) && await earlier());
+    const li = document.getElementById("m" + id);
+    if (!li) return;
+    li.tabIndex = -1;
+    li.focus({ preventScroll: true });
+    li.scrollIntoView({ block: "center" });
+    li.classList.add("found");
+    setTimeout(() => li.classList.remove("found"), 2000);
   }
 
   function count() {
@@ -401,24 +661,62 @@ function start() {
       still = setTimeout(() => types(false), 5000);
     });
     field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && about) attend(null);
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || !fine) return;
       event.preventDefault();
       write.requestSubmit(sendButton);
     });
-    let busy = false;
+    part("add").hidden = false;
+    part("add").addEventListener("click", () => part("pick").click());
+    part("pick").addEventListener("change", () => {
+      add(part("pick").files);
+      part("pick").value = "";
+    });
+    const takes = () => !about?.change && !write.querySelector("fieldset").disabled;
+    field.addEventListener("paste", (event) => {
+      if (!takes() || !event.clipboardData.files.length || event.clipboardData.types.includes("text/plain")) return;
+      event.preventDefault();
+      add(event.clipboardData.files);
+    });
+    for (const kind of ["dragover", "drop"]) box.addEventListener(kind, (event) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault(); // the browser would go to the file
+      if (kind === "drop" && takes()) add(event.dataTransfer.files);
+    });
+    part("leave").addEventListener("click", () => attend(null));
+    log.addEventListener("focusin", (event) => { if (event.target.closest(".tools")) tabbed(event.target.closest(".tools")); });
+    log.addEventListener("keydown", (event) => {
+      const here = event.target.closest(".tools");
+      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!here || !step) return;
+      event.preventDefault();
+      const all = [...list.querySelectorAll(".tools")];
+      all[all.indexOf(here) + step]?.querySelector("button").focus();
+    });
     write.addEventListener("submit", async (event) => {
       event.preventDefault();
       const quick = event.submitter?.name === "quick" ? event.submitter.value : "";
       const text = field.value;
-      if (busy || over || (!quick && (text.trim() === "" || count() < 0))) return;
-      const body = quick ? { quick_reply_id: quick } : { text };
-      if (write.elements.private?.checked) body.audience = "staff_driver";
+      const files = quick ? [] : [...photos];
+      const target = about;
+      if (busy || over || (!quick && (text.trim() === "" && (target?.change || !files.length) || count() < 0))) return;
       busy = true;
-      if (await send(body) && !quick && field.value === text) {
-        field.value = "";
-        count();
-        clearTimeout(still);
-        saidTyping = 0;
+      if (target?.change) {
+        if (await save(target.id, text) && about === target) attend(null);
+      } else {
+        const body = quick ? { quick_reply_id: quick } : text.trim() ? { text } : {};
+        if (target) body.reply_to = target.id;
+        if (write.elements.private?.checked) body.audience = "staff_driver";
+        if (await send(body, files)) {
+          files.forEach(drop);
+          if (target && about === target) attend(null);
+          if (!quick && field.value === text) {
+            field.value = "";
+            count();
+            clearTimeout(still);
+            saidTyping = 0;
+          }
+        }
       }
       busy = false;
       if (!quick) field.focus();
@@ -426,20 +724,35 @@ function start() {
     count();
   }
 
-  log.addEventListener("click", async (event) => {
-    const a = event.target.closest(".earlier a");
+  // earlier shows more messages before the first one, and reports whether there
+  // were any.
+  async function earlier() {
+    const link = log.querySelector(".earlier");
     const first = list.firstElementChild;
-    if (!a || !first) return;
-    event.preventDefault();
+    if (!link || !first) return false;
     try {
       const page = await call(`${api}/messages?before_id=${first.dataset.id}&limit=50`);
       log.ariaLive = "off"; // these are not new
       page.messages.forEach(show);
-      if (!page.has_more) a.parentElement.remove();
+      if (!page.has_more) link.remove();
       first.scrollIntoView({ block: "nearest" });
       setTimeout(() => { log.ariaLive = null; }, 1000);
+      return page.messages.length > 0;
     } catch (error) {
       problem(error.message || words.offline);
+      return false;
+    }
+  }
+
+  log.addEventListener("click", (event) => {
+    const a = event.target.closest(".earlier a, .quote a");
+    const tool = event.target.closest(".tools button");
+    if (a) {
+      event.preventDefault();
+      a.dataset.to ? jump(Number(a.dataset.to)) : earlier();
+    } else if (tool) {
+      const { m } = messages.get(Number(tool.closest("li").dataset.id));
+      tool.value === "delete" ? remove(m) : attend(m, tool.value === "edit");
     }
   });
 

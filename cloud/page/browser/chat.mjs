@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 const [base, executablePath, pictures] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const box = JSON.parse(process.env.SANDBOX);
-const found = { axe: {}, console: [], foreign: [], overflow: [], tokens: [], script: {}, unsent: {}, closed: {}, noscript: {}, order: [], forged: [], renewed: 0, asked: 0 };
+const found = { axe: {}, console: [], foreign: [], overflow: [], tokens: [], script: {}, unsent: {}, closed: {}, noscript: {}, order: [], forged: [], renewed: 0, asked: 0, shared: {}, refused: {}, quotes: {}, keys: [], bottom: [] };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
 async function rest(method, path, token, body) {
@@ -58,6 +58,100 @@ const last = (page) => page.locator(".said li").last();
 async function write(page, what) {
   await page.fill("#chat-text", what);
   await page.click("[data-write] [value=send]");
+}
+const problem = async (page) => {
+  await page.waitForSelector("[data-problem]:not([hidden])");
+  return text(page.locator("[data-problem] span").last());
+};
+// png is a real picture, followed by as many bytes of nothing.
+async function png(page, width = 400, height = 300, padding = 0) {
+  const data = await page.evaluate(([width, height]) => {
+    const c = Object.assign(document.createElement("canvas"), { width, height });
+    c.getContext("2d").fillRect(0, 0, width, height);
+    return c.toDataURL("image/png").split(",")[1];
+  }, [width, height]);
+  return Buffer.concat([Buffer.from(data, "base64"), Buffer.alloc(padding)]);
+}
+const file = (name, buffer, mimeType = "image/png") => ({ name, mimeType, buffer });
+const attach = (page, ...files) => page.setInputFiles("[data-pick]", files);
+const row = (page, what) => page.locator(".said li").filter({ has: page.locator(".words", { hasText: what }) }).last();
+const tool = (page, what, name) => row(page, what).locator(`.tools [value=${name}]`).click();
+const can = (place) => place.locator(".tools button").evaluateAll((all) => all.map((b) => b.value).join());
+
+// share has the recipient send two photos, staff answer, and both change and delete
+// what they said, each seen by the other.
+async function share(staff, home, way) {
+  const seen = {};
+  const named = (x) => `${x} (${way})`;
+  await attach(home, file("door.png", await png(home)), file("bell.png", await png(home, 300, 900)));
+  await home.fill("#chat-text", named("My doorr"));
+  let go;
+  const held = new Promise((done) => { go = done; });
+  await home.route("**/order-chat/attachments", async (route) => { await held; await route.continue(); });
+  await home.click("[data-write] [value=send]");
+  seen.progress = await home.getByRole("progressbar", { name: "Upload of door.png" }).isVisible();
+  let show;
+  const hidden = new Promise((done) => { show = done; });
+  await staff.route("**/api/v1/files/**", async (route) => { await hidden; await route.continue(); });
+  go();
+  const said = row(staff, named("My doorr"));
+  await said.locator("img").nth(1).waitFor({ timeout: 20000 });
+  const height = await said.evaluate((x) => x.offsetHeight);
+  show();
+  await said.locator("img").evaluateAll((all) => Promise.all(all.map((x) => { x.loading = "eager"; return x.decode(); })));
+  seen.grown = await said.evaluate((x) => x.offsetHeight) - height;
+  seen.sizes = await said.locator("img").evaluateAll((all) => all.map((x) => `${x.naturalWidth}x${x.naturalHeight} in ${x.width}x${x.height}`));
+  seen.alt = await said.locator("img").first().getAttribute("alt");
+  await home.unroute("**/order-chat/attachments");
+  await staff.unroute("**/api/v1/files/**");
+  await home.waitForFunction(() => !document.querySelector("[data-photos] li") && document.querySelector("#chat-text").value === "");
+  const [full] = await Promise.all([staff.context().waitForEvent("page"), said.locator(".file a").first().click()]);
+  await full.waitForLoadState();
+  seen.full = await full.evaluate(() => [document.contentType, document.images[0]?.naturalWidth]);
+  await full.close();
+  seen.can = [await can(said), await can(row(home, named("My doorr")))];
+
+  await tool(staff, named("My doorr"), "reply");
+  seen.banner = await text(staff.locator("#chat-about"));
+  await attach(staff, file("key.png", await png(staff, 40, 30, 3 << 20)));
+  await write(staff, named("We see it"));
+  await hears(home, named("We see it"));
+  const answer = row(home, named("We see it"));
+  await answer.locator("img").evaluate((x) => { x.loading = "eager"; return x.decode(); });
+  seen.quote = await text(answer.locator(".quote"));
+  await answer.locator(".quote a").click();
+  seen.jumped = await home.evaluate(() => document.activeElement.matches(".said li.own.found"));
+
+  await home.fill("#chat-text", "A draft");
+  await tool(home, named("My doorr"), "edit");
+  seen.field = await home.inputValue("#chat-text");
+  await home.fill("#chat-text", named("My door"));
+  seen.save = await text(home.locator("[data-write] [value=send]"));
+  await home.click("[data-write] [value=send]");
+  await hears(staff, named("My door"));
+  const changed = row(staff, named("My door"));
+  seen.edited = await text(changed.locator(".marks"));
+  seen.pictures = await changed.locator("img").count();
+  seen.requoted = [await text(row(staff, named("We see it")).locator(".quote")), await text(answer.locator(".quote"))];
+  await home.waitForFunction(() => document.querySelector("#chat-text").value === "A draft"); // what was being written is back
+  await home.fill("#chat-text", "");
+
+  await tool(staff, named("We see it"), "edit");
+  await write(staff, named("We saw it"));
+  await hears(home, named("We saw it"));
+  seen.answered = await text(row(home, named("We saw it")).locator(".marks"));
+
+  const id = await changed.getAttribute("id");
+  home.once("dialog", (d) => d.dismiss());
+  await tool(home, named("My door"), "delete");
+  seen.dismissed = await home.locator(`#${id} .words`).count();
+  home.once("dialog", (d) => { seen.asked = d.message(); return d.accept(); });
+  await home.locator(`#${id} .tools [value=delete]`).click();
+  await staff.waitForSelector(`#${id} .gone`, { timeout: 20000 });
+  await home.waitForSelector(`#${id} .gone`);
+  seen.deleted = [await text(staff.locator(`#${id} .gone`)), await staff.locator(`#${id} img`).count(), await can(staff.locator("#" + id)), await can(home.locator("#" + id))];
+  seen.gone = await text(row(home, named("We saw it")).locator(".quote"));
+  return seen;
 }
 const control = (what) => fetch(process.env.CONTROL + what);
 
@@ -108,6 +202,10 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await staff.page.uncheck("[name=private]");
   await write(staff.page, "Thank you");
   await hears(home.page, "Thank you");
+  await tool(staff.page, "He shouts", "reply");
+  found.privately = await staff.page.isChecked("[name=private]");
+  await staff.page.keyboard.press("Escape");
+  await staff.page.uncheck("[name=private]");
   found.private = String(await home.page.locator(".said li", { hasText: "He shouts" }).count());
 
   // what is changed, and what is no text
@@ -125,8 +223,7 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   const form = new FormData();
   form.set("order_id", String(order.id));
   form.set("name", "door.png");
-  const png = await home.page.evaluate(() => { const c = document.createElement("canvas"); c.width = 3; c.height = 2; c.getContext("2d").fillRect(0, 0, 3, 2); return c.toDataURL("image/png").split(",")[1]; });
-  form.set("file", new Blob([Buffer.from(png, "base64")], { type: "image/png" }), "door.png");
+  form.set("file", new Blob([await png(home.page, 3, 2)], { type: "image/png" }), "door.png");
   const { attachment } = await rest("POST", "/api/v1/order-chat/attachments", box.admin.token, form);
   await say(order, { attachment_ids: [attachment.attachment_id] });
   await home.page.locator(".said img").waitFor();
@@ -168,10 +265,13 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   found.offline = await staff.page.locator(".said li .words", { hasText: "Is anybody there?" }).count();
   found.lost = await staff.page.locator(".said li .words", { hasText: "Said once" }).count();
 
+  found.shared.live = await share(staff.page, home.page, "live");
+
   // the wire to the broker is cut
   await control("/cut");
   await live(staff.page, "poll");
   await live(home.page, "poll");
+  found.shared.cut = await share(staff.page, home.page, "cut");
   for (const what of ["one", "two", "three"]) await write(home.page, what), await hears(home.page, what);
   await hears(staff.page, "three");
   found.order = (await staff.page.locator(".said li .words").allTextContents()).slice(-3);
@@ -216,6 +316,157 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await home.context.close();
 }
 
+{ // what is refused, on a telephone and a desk: in words, and nothing is lost
+  const order = await newOrder();
+  const staff = await signIn({ viewport: { width: 360, height: 740 } });
+  const home = await open({ viewport: { width: 360, height: 740 } });
+  await staff.page.goto(staffPath(order));
+  await home.page.goto(trackPath(order));
+  await live(staff.page);
+  await live(home.page);
+  const refused = found.refused;
+  const picture = await png(home.page);
+  const names = (page) => page.locator("[data-photos] bdi").allTextContents();
+  await home.page.fill("#chat-text", "At the gate");
+  await attach(home.page, file("notes.txt", Buffer.from("notes"), "text/plain"));
+  refused.kind = await problem(home.page);
+  await attach(home.page, file("huge.png", await png(home.page, 4, 3, 10 << 20)));
+  refused.big = await problem(home.page);
+  await attach(home.page, ...[1, 2, 3, 4, "a long name ".repeat(9) + 5, 6].map((n) => file(`${n}.png`, picture)));
+  refused.many = await problem(home.page);
+  refused.five = await names(home.page);
+  await check(home.page, "photos");
+  for (const n of [1, 2, 3]) await home.page.getByRole("button", { name: `Remove ${n}.png` }).click();
+  for (const [who, x] of [["recipient", home], ["staff", staff]]) { // what only looks like a picture
+    if (who === "staff") await x.page.fill("#chat-text", "At the gate");
+    await attach(x.page, file("false.png", Buffer.from("no picture")));
+    await x.page.click("[data-write] [value=send]");
+    refused[who] = [await problem(x.page), await x.page.inputValue("#chat-text"), ...await names(x.page)];
+  }
+  await staff.page.fill("#chat-text", "");
+  refused.said = await home.page.locator(".said li").count();
+
+  // no connection while a photo is on its way, and an answer that is lost
+  await attach(home.page, file("6.png", picture)); // the others are uploaded already
+  await home.page.route("**/order-chat/attachments", (route) => route.abort());
+  await home.page.click("[data-write] [value=send]");
+  refused.cut = [await problem(home.page), await home.page.inputValue("#chat-text"), ...await names(home.page)];
+  await home.page.unroute("**/order-chat/attachments");
+  let uploads = 0;
+  home.page.on("request", (q) => { if (q.url().endsWith("/attachments")) uploads++; });
+  await home.page.route("**/messages", async (route) => { await route.fetch(); await route.abort(); });
+  await home.page.click("[data-write] [value=send]");
+  refused.lost = await problem(home.page);
+  await home.page.unroute("**/messages");
+  await home.page.click("[data-write] [value=send]");
+  await hears(staff.page, "At the gate");
+  await home.page.waitForFunction(() => document.querySelector("#chat-text").value === "");
+  refused.once = [await staff.page.locator(".said li").count(), await staff.page.locator(".said img").count(), uploads];
+
+  found.sized = (await (await home.page.request.get(trackPath(order))).text()).includes('width="320" height="240" alt="Photo: 4.png"');
+
+  // pasted and dropped, and a photo without words
+  const hand = (page, kind) => page.locator(kind === "paste" ? "#chat-text" : ".chat").evaluate((at, [kind, bytes]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(bytes)], kind + ".png", { type: "image/png" }));
+    const event = kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+    return at.dispatchEvent(event);
+  }, [kind, [...picture]]);
+  await hand(home.page, "paste");
+  await hand(home.page, "drop");
+  found.handed = await names(home.page);
+  await home.page.route("**/order-chat/attachments", () => {}); // taken away while they are on their way: nothing is sent
+  await home.page.click("[data-write] [value=send]");
+  await home.page.getByRole("progressbar", { name: "Upload of paste.png" }).waitFor();
+  for (const n of ["paste", "drop"]) await home.page.getByRole("button", { name: `Remove ${n}.png` }).click();
+  await home.page.waitForFunction(() => document.querySelector("[data-write] [value=send]").textContent === "Send");
+  await home.page.unroute("**/order-chat/attachments");
+  refused.away = [await home.page.locator(".said li").count(), await home.page.locator("[data-problem]").isVisible()];
+  await hand(home.page, "paste");
+  await hand(home.page, "drop");
+  await home.page.click("[data-write] [value=send]");
+  await staff.page.locator(".said li").nth(1).locator("img").nth(1).waitFor();
+  found.wordless = await last(staff.page).locator(".words").count();
+
+  // by keyboard: up to an earlier message, reply, leave it, reply again
+  await write(home.page, "One more thing");
+  await hears(staff.page, "One more thing");
+  const key = async (...names) => { for (const n of names) await staff.page.keyboard.press(n); };
+  const at = () => staff.page.evaluate(() => { const e = document.activeElement; return `${e.value || e.id} ${e.closest("li")?.querySelector(".words")?.textContent ?? ""}`.trim(); });
+  await staff.page.focus(".said");
+  await key("Tab", "Tab", "Tab", "Tab", "Tab"); // three pictures, then the buttons of the last message
+  while (!(await at()).startsWith("reply")) await key("Tab");
+  found.keys.push(await at());
+  await key("ArrowUp", "ArrowUp");
+  found.keys.push(await at());
+  await key("Enter");
+  found.keys.push(await at(), await text(staff.page.locator("#chat-about")));
+  await check(staff.page, "replying");
+  await key("Escape");
+  found.keys.push(String(await staff.page.locator("[data-about]").isVisible()));
+  await tool(staff.page, "At the gate", "reply");
+  await staff.page.keyboard.type("Which gate?");
+  await key("Enter");
+  await hears(home.page, "Which gate?");
+  found.keys.push(await text(row(home.page, "Which gate?").locator(".quote")));
+
+  // changed when it cannot be any more
+  await tool(staff.page, "Which gate?", "edit");
+  await check(staff.page, "changing");
+  await staff.page.fill("#chat-text", " ");
+  await staff.page.click("[data-write] [value=send]");
+  refused.blank = await text(row(staff.page, "Which gate?").locator(".words"));
+  await staff.page.fill("#chat-text", "Which gate, please?");
+  await staff.page.route("**/api/messages/*", (route) => route.abort());
+  await staff.page.click("[data-write] [value=send]");
+  refused.unsaved = [await problem(staff.page), await staff.page.inputValue("#chat-text")];
+  await staff.page.unroute("**/api/messages/*");
+  const id = await row(staff.page, "Which gate?").getAttribute("data-id");
+  await admin("DELETE", "/order-chat/messages/" + id);
+  await staff.page.waitForSelector(`#m${id} .gone`);
+  await staff.page.click("[data-write] [value=send]");
+  await staff.page.waitForFunction((was) => { const p = document.querySelector("[data-problem]"); return !p.hidden && p.textContent.trim() !== was; }, "! " + refused.unsaved[0]);
+  await staff.page.waitForTimeout(300);
+  refused.late = [await problem(staff.page), await staff.page.inputValue("#chat-text")];
+  await staff.page.click("[data-leave]");
+
+  // ten minutes later by the server's clock
+  refused.before = await can(row(home.page, "One more thing"));
+  await home.page.route("**/api/v1/order-chat/**", async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, headers: { ...answer.headers(), date: new Date(Date.now() + 601000).toUTCString() } });
+  });
+  await home.page.fill("#chat-text", "x");
+  await home.page.waitForFunction(() => !document.querySelector(".tools [value=edit]"), null, { timeout: 15000 });
+  refused.after = await can(row(home.page, "One more thing"));
+  await home.page.unroute("**/api/v1/order-chat/**");
+
+  // more than a minute takes
+  await home.page.evaluate(async () => {
+    const { api, token } = document.querySelector(".chat").dataset;
+    for (let status = 0; status !== 429;) ({ status } = await fetch(api + "/messages", { method: "POST", headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: '{"text":"again"}' }));
+  });
+  await write(home.page, "Too many");
+  refused.often = [await problem(home.page), await home.page.inputValue("#chat-text")];
+
+  // closed while photos are on their way
+  const held = [];
+  for (const [who, x] of [["recipient", home], ["staff", staff]]) {
+    await x.page.fill("#chat-text", "Too late " + who);
+    await attach(x.page, file("late.png", picture));
+    await x.page.route("**/attachments", (route) => { held.push(route); });
+    await x.page.click("[data-write] [value=send]");
+  }
+  while (held.length < 2) await home.page.waitForTimeout(50);
+  await admin("POST", `/order-chat/orders/${order.id}/close`, {});
+  for (const route of held) await route.continue();
+  for (const [who, x] of [["recipient", home], ["staff", staff]]) {
+    refused["closed " + who] = [await problem(x.page), await text(x.page.locator("[data-closedwords] span").last()), await x.page.inputValue("#chat-text"), ...await names(x.page), String(await x.page.locator(".tools").first().isVisible())];
+  }
+  await staff.context.close();
+  await home.context.close();
+}
+
 { // without script
   const order = await newOrder();
   const staff = await signIn({ javaScriptEnabled: false, viewport: { width: 360, height: 740 } });
@@ -239,6 +490,9 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await write(home.page, "Thanks!");
   await staff.page.goto(base + "/console/chats");
   found.noscript.listed = await text(staff.page.locator(".chats .unread .ap-pending").first());
+  await say(order, { text: "Which desk?", reply_to: Number(await home.page.locator(".said li").first().getAttribute("data-id")) });
+  await home.page.reload();
+  found.noscript.quote = await text(last(home.page).locator(".quote"));
   await home.page.fill("#chat-text", "y".repeat(2001));
   await home.page.click("[data-write] [value=send]");
   found.noscript.problem = await text(home.page.locator("[data-problem]"));
@@ -262,6 +516,17 @@ if (!talked.ok) throw new Error(await talked.text());
   await page.click(".earlier a");
   await page.waitForFunction((n) => document.querySelectorAll(".said li").length > n, found.earlier[0]);
   found.earlier.push(await page.locator(".said li").count());
+  // an answer to what is not shown yet: its words come, and it is gone to
+  const { messages: [first] } = await admin("GET", `/order-chat/orders/${full.id}/messages?after_id=0&limit=1`);
+  await say(full, { text: "About the first", reply_to: first.message_id });
+  await page.goto(trackPath(full));
+  const old = row(page, "About the first").locator(".quote");
+  found.quotes.served = [await (await page.request.get(trackPath(full))).text()].map((x) => x.includes(`href="/track/${full.number}?before=${first.message_id + 1}#m${first.message_id}"`))[0];
+  await page.waitForFunction(() => [...document.querySelectorAll(".quote")].at(-1)?.textContent.includes("word"));
+  found.quotes.words = (await text(old)).slice(0, 40);
+  await old.locator("a").click();
+  await page.waitForFunction((id) => document.activeElement.dataset.id === String(id), first.message_id);
+  found.quotes.jumped = await page.locator(`#m${first.message_id}`).evaluate((x) => { const r = x.getBoundingClientRect(); return r.bottom > 0 && r.top < innerHeight; });
   await context.close();
 }
 
@@ -272,6 +537,7 @@ for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { c
     if (what !== "list") await live(page);
     await page.waitForTimeout(500);
     await check(page, `${what} ${name}`);
+    if (what !== "list") found.bottom.push(await page.locator(".said").evaluate((x) => Math.round(x.scrollHeight - x.scrollTop - x.clientHeight)));
     if (what === "console" && name === "telephone") found.german = await text(page.locator("#h-chat"));
   }
   await context.close();
@@ -282,7 +548,7 @@ for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { c
   await page.goto(staffPath(full));
   await page.focus(".said");
   found.keyboard = [];
-  for (let i = 0; i < 12 && found.keyboard.at(-1) !== "send"; i++) {
+  for (let i = 0; i < 14 && found.keyboard.at(-1) !== "photos"; i++) {
     const at = await page.evaluate(() => { const e = document.activeElement; return e.classList.contains("said") ? "said" : e.name === "quick" ? "quick" : e.id || e.value && e.tagName === "BUTTON" && e.value || e.name || ""; });
     if (at && found.keyboard.at(-1) !== at) found.keyboard.push(at);
     await page.keyboard.press("Tab");
@@ -293,7 +559,14 @@ for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { c
   found.forged.push(await forged(path, { method: "POST", body: "text=x&form=" + "x".repeat(32), headers: { "Content-Type": "application/x-www-form-urlencoded" } }));
   found.forged.push(await forged(path + "/api/messages", { method: "POST", body: '{"text":"x"}', headers: { "Content-Type": "application/json" } }));
   found.forged.push(await forged(path + "/api/token", { method: "POST", body: "{}", headers: { "Content-Type": "application/json", "X-Form": "x".repeat(32) } }));
+  const said = path + "/api/messages/1";
+  const sent = (headers) => page.request.post(base + path + "/api/attachments", { headers, multipart: { file: file("x.png", Buffer.from("x")) } }).then((a) => a.status());
+  found.forged.push(await forged(said, { method: "DELETE" }), await forged(said, { method: "PATCH", body: '{"text":"x"}', headers: { "X-Form": "x".repeat(32) } }), await sent({}), await sent({ "X-Form": "x".repeat(32) }));
+  const form = { "X-Form": await page.getAttribute(".chat", "data-form") };
+  found.unfit = [await sent({ ...form, "Content-Encoding": "gzip" }), await forged(path + "/api/attachments", { method: "POST", headers: { ...form, "Content-Type": "application/json" }, body: "{}" }), await forged(path + "/api/messages/x", { method: "DELETE", headers: form }),
+    await forged(path + "/api/messages/1", { method: "PATCH", headers: form, body: "x" }), await page.request.post(base + path + "/api/attachments", { headers: form, multipart: { file: file("x.png", await png(page, 4, 3, 10 << 20)) } }).then((a) => a.status())];
   await context.clearCookies();
+  found.forged.push(await sent(form));
   found.forged.push(await forged(path + "/api/messages", {}));
   await context.close();
 }
