@@ -107,6 +107,16 @@ func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor,
 	return v, err == nil
 }
 
+// writer is the visitor who sent a form of ours. When there is none, what to show
+// instead has been shown.
+func (p *Pages) writer(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+	if v, ok = p.visitor(c, ctx); ok && !ownForm(ctx, &forStaff) {
+		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
+		return v, false
+	}
+	return v, ok
+}
+
 // caller is a person at a page. An employee has the scopes that the account
 // permits.
 func caller(s auth.Session, lang, base string) cloud.Caller {
@@ -212,12 +222,8 @@ func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
 func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.writer(c, ctx)
 	if !ok {
-		return
-	}
-	if !ownForm(ctx, &forStaff) {
-		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
 	id, note := approvalID(ctx), string(ctx.PostArgs().Peek("note"))

@@ -162,12 +162,8 @@ func (p *Pages) chat(ctx *fasthttp.RequestCtx) {
 func (p *Pages) chatPost(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.writer(c, ctx)
 	if !ok {
-		return
-	}
-	if !ownForm(ctx, &forStaff) {
-		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
 	in, id := readChatForm(ctx.PostArgs()), chatOrder(ctx)

@@ -62,12 +62,8 @@ func (p *Pages) receiver(ctx *fasthttp.RequestCtx) {
 func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.writer(c, ctx)
 	if !ok {
-		return
-	}
-	if !ownForm(ctx, &forStaff) {
-		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
 	id, do := receiverID(ctx), string(ctx.PostArgs().Peek("do"))

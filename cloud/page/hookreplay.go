@@ -39,12 +39,8 @@ func (p *Pages) replayForm(ctx *fasthttp.RequestCtx) { seeOther(ctx, hooksPath+"
 func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.writer(c, ctx)
 	if !ok {
-		return
-	}
-	if !ownForm(ctx, &forStaff) {
-		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
 	form, filter := readLogForm(ctx.PostArgs(), v.Zone)
