@@ -246,7 +246,7 @@ func TestChatInARealBrowser(t *testing.T) {
 	require.Equal(t, "You Left at the desk?", f.NoScript.Quote)
 	require.Equal(t, []int{415, 400, 404, 400, 413}, f.Unfit)
 	require.Equal(t, make([]int, 6), f.Bottom, "the newest message is in sight")
-	require.Equal(t, "admin AverylongwordAverylongwordAverylon", f.Quotes.Words)
+	require.Equal(t, "Mina Roy AverylongwordAverylongwordAvery", f.Quotes.Words)
 	require.True(t, f.Quotes.Jumped)
 	require.Equal(t, refusals, f.Refused)
 	require.GreaterOrEqual(t, f.Renewed, 2, "credentials are renewed before they end")

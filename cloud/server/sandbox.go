@@ -120,11 +120,11 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
 		Services: []string{"locker"}, LivemodeAllowed: true, CreatedAt: now}
 	ch := &cloud.Changes{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}
-	account := func(t cloud.AccountType, name string, p cloud.ProviderID) (cloud.Account, SandboxAccount) {
+	account := func(t cloud.AccountType, role, name string, p cloud.ProviderID) (cloud.Account, SandboxAccount) {
 		a := cloud.Account{ID: cloud.AccountID(ids.next(cloud.AccountIDs)), BusinessID: biz.ID, Type: t, Name: name, ProviderID: p, Enabled: true, CreatedAt: now}
 		sa := SandboxAccount{Token: auth.NewToken()}
 		if p == 0 {
-			a.Email = name + "@acme.example"
+			a.Email = role + "@acme.example"
 			sa.Email, sa.Password = a.Email, auth.NewToken()[:16]
 			if cfg.Passwords {
 				a.PasswordHash = auth.HashPassword(sa.Password)
@@ -141,12 +141,12 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 		ch.Tokens = append(ch.Tokens, tok)
 		return a, sa
 	}
-	_, out.Admin = account(cloud.ClientAdmin, "admin", 0)
-	_, out.Staff = account(cloud.ClientEmployee, "staff", 0)
-	_, out.Contractor = account(cloud.Broker, "contractor", 0)
-	_, out.Driver = account(cloud.DriverAccount, "driver", 0)
-	_, out.Customer = account(cloud.Customer, "customer", 0)
-	pa, pt := account(cloud.ProviderType, "Swift Parcel", prov.ID)
+	_, out.Admin = account(cloud.ClientAdmin, "admin", "Mina Roy", 0)
+	_, out.Staff = account(cloud.ClientEmployee, "staff", "Kim Park", 0)
+	_, out.Contractor = account(cloud.Broker, "contractor", "Ravi Das", 0)
+	_, out.Driver = account(cloud.DriverAccount, "driver", "Sam Lee", 0)
+	_, out.Customer = account(cloud.Customer, "customer", "Noor Shop", 0)
+	pa, pt := account(cloud.ProviderType, "", "Swift Parcel", prov.ID)
 	out.Provider.Token = pt.Token
 	out.ProviderCaller = cloud.Caller{Account: pa, Provider: prov}
 	secret := auth.NewToken()[:43]

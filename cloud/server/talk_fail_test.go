@@ -55,7 +55,7 @@ func pushed(t *testing.T, w *talkWorld) {
 	body := got[1].body
 	talk := w.good("GET", w.of(""), driver, nil)["conversation"].(map[string]any)["conversation_id"]
 	require.Equal(t, "order_chat_message", body["type"])
-	require.Equal(t, "customer", body["title"])
+	require.Equal(t, "Noor Shop", body["title"])
 	require.Equal(t, strings.Repeat("é", 120), body["body"])
 	require.Equal(t, map[string]any{"order_id": float64(w.order), "conversation_id": talk, "message_id": float64(id), "tracking_number": w.number}, body["data"])
 	require.EqualValues(t, hidden, got[2].body["data"].(map[string]any)["message_id"])

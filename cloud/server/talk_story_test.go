@@ -62,7 +62,7 @@ func everybodyHears(t *testing.T, w *talkWorld) {
 	got := ears["recipient"].heard(w.chat())[0]
 	require.Regexp(t, `^och_[0-9A-Z]{26}$`, got.body["event_id"])
 	require.EqualValues(t, w.order, got.body["order_id"])
-	require.Equal(t, map[string]any{"type": "driver", "id": float64(w.ids["driver"]), "name": "driver"}, got.body["data"].(map[string]any)["message"].(map[string]any)["sender"])
+	require.Equal(t, map[string]any{"type": "driver", "id": float64(w.ids["driver"]), "name": "Sam Lee"}, got.body["data"].(map[string]any)["message"].(map[string]any)["sender"])
 
 	hidden := w.says("contractor", "The customer shouts", "staff_driver")
 	message := fmt.Sprintf("/api/v1/order-chat/messages/%d", first)
