@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/picture"
 )
 
 // fileArea is where files of the chat are kept.
@@ -16,6 +17,9 @@ const fileArea = "chat"
 
 // fileKinds are the content types that files may have.
 var fileKinds = []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}
+
+// notTaken is what is said about a file that is of another kind, or false.
+const notTaken = "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video."
 
 // AttachInput is a file for a message.
 type AttachInput struct {
@@ -57,22 +61,26 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	if err != nil {
 		return out, err
 	}
-	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(in.File), maxFile, fileKinds...)
+	file := in.File
+	if len(file) <= maxFile && picture.Is(file) { // everybody with the tracking number gets it: not where and with what it was taken
+		if file, err = picture.Strip(file); err != nil {
+			f.Add("file", notTaken)
+			return out, f.Err()
+		}
+	}
+	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(file), maxFile, fileKinds...)
 	a := cloud.ChatAttachment{Name: strings.TrimSpace(in.Name), Path: stored.Path, MIME: stored.MIME, Size: stored.Size}
 	switch {
 	case errors.Is(err, cloud.ErrFileSize):
 		return out, cloud.E(cloud.TooLarge, codeTooLarge)
 	case errors.Is(err, cloud.ErrFileKind):
-		f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+		f.Add("file", notTaken)
 		return out, f.Err()
 	case err != nil:
 		return out, err
 	}
 	if strings.HasPrefix(a.MIME, "image/") {
-		if a.Width, a.Height = size(in.File); a.Width == 0 {
-			f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
-			return out, errors.Join(f.Err(), s.cfg.Files.Delete(stored.Path))
-		}
+		a.Width, a.Height = picture.Size(file)
 	}
 	if a.Name == "" {
 		a.Name = "file" + path.Ext(stored.Path)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -179,6 +181,20 @@ func TestWhatAChatRefuses(t *testing.T) {
 	}
 	status, out = upload("%PDF-1.7 x")
 	require.Less(t, status, 300, "%v", out)
+
+	// Where a photo was taken is in nothing that can be read from here.
+	var plain bytes.Buffer
+	require.NoError(t, jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 30, 20)), nil))
+	const where = "GPS 43.6532 N 79.3832 W"
+	status, out = upload("\xff\xd8\xff\xe1\x00\x1fExif\x00\x00" + where + plain.String()[2:] + where)
+	require.Less(t, status, 300, "%v", out)
+	address := out["attachment"].(map[string]any)["url"].(string)
+	resp, err := http.Get(w.base + address[strings.Index(address, "/api/"):])
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, plain.Bytes(), got)
 
 	for range 30 { // a minute's worth comes back while they are sent
 		if status, out = send("driver", map[string]any{"text": "x"}); status != http.StatusCreated {
