@@ -3,7 +3,12 @@ package chat
 import (
 	"bytes"
 	"image"
+	"image/color"
 	"image/jpeg"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 func TestFiles(t *testing.T) {
@@ -96,4 +102,146 @@ func TestPhotosAreKeptWithoutTheirPlace(t *testing.T) {
 		_, err = r.upload(customer, with(exif)[:200])
 		r.refused(err, "VALIDATION_FAILED")
 	})
+}
+
+// grained is a picture of 800 × 600 that no encoder makes small.
+func grained(t *testing.T) *bytes.Buffer {
+	m, noise := image.NewGray(image.Rect(0, 0, 800, 600)), rand.New(rand.NewPCG(1, 2))
+	for i := range m.Pix {
+		m.Pix[i] = uint8(noise.IntN(256))
+	}
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, m))
+	return &b
+}
+
+// A large picture has a small one, which lives and goes with it: with its message,
+// with its conversation, with its order, and when no message takes it.
+func TestThumbnails(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		file := grained(t)
+		up := func() Attachment {
+			t.Helper()
+			a, err := r.upload(customer, file.Bytes())
+			require.NoError(t, err)
+			require.Equal(t, []int{800, 600}, []int{*a.Width, *a.Height})
+			require.Equal(t, int64(file.Len()), a.Size)
+			require.NotNil(t, a.ThumbnailURL)
+			require.Regexp(t, `^https://cloud\.test/api/v1/files/chat/[0-9a-f]{32}\.jpg\?expires=[0-9]+&signature=[0-9a-f]{64}$`, *a.ThumbnailURL)
+			return a
+		}
+		stored := func(a Attachment) (paths []string) {
+			for _, u := range []string{a.URL, *a.ThumbnailURL} {
+				path, _, _ := strings.Cut(u[strings.Index(u, "/chat/")+1:], "?")
+				list, err := r.db.ListKeptFiles(t.Context(), path[:7])
+				require.NoError(t, err)
+				if slices.Contains(list, path) {
+					paths = append(paths, path)
+				}
+			}
+			return paths
+		}
+		post := func() Message {
+			t.Helper()
+			a := up()
+			said, err := r.send(customer, SendInput{AttachmentIDs: []int64{a.ID}})
+			require.NoError(t, err)
+			require.Equal(t, []Attachment{a}, said.Attachments)
+			require.Len(t, stored(a), 2)
+			return said
+		}
+		s := r.nodes[0]
+		first := post()
+		c, err := jpeg.DecodeConfig(bytes.NewReader(r.kept(*first.Attachments[0].ThumbnailURL)))
+		require.NoError(t, err)
+		require.Equal(t, []int{480, 360}, []int{c.Width, c.Height})
+		require.Equal(t, file.Bytes(), r.kept(first.Attachments[0].URL))
+		require.Equal(t, first.Attachments, r.messages(driver)[0].Attachments)
+		told := r.told()
+		require.Equal(t, first.Attachments, told[len(told)-1].Data.Message.Attachments)
+
+		_, err = s.Delete(t.Context(), r.caller(customer), MessageInput{first.ID})
+		require.NoError(t, err)
+		require.Empty(t, stored(first.Attachments[0]), "with its message")
+
+		idle := up()
+		require.Len(t, stored(idle), 2)
+		r.wait(idleFile + time.Millisecond)
+		require.NoError(t, s.Sweep(t.Context()))
+		require.Empty(t, stored(idle), "when no message takes it")
+
+		second := post()
+		r.write(&cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}, Unaudited: true})
+		require.Empty(t, stored(second.Attachments[0]), "with its conversation")
+
+		third := post()
+		r.write(&cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}})
+		require.Empty(t, stored(third.Attachments[0]), "with its order")
+	})
+}
+
+// What is too large to look at is kept as it is, at once.
+func TestPicturesThatAreTooLargeHaveNoThumbnail(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	m := image.NewPaletted(image.Rect(0, 0, 8000, 6500), color.Palette{color.Black, color.White})
+	var file bytes.Buffer
+	require.NoError(t, png.Encode(&file, m))
+	require.Less(t, file.Len(), 1<<16)
+	a, err := r.upload(customer, file.Bytes())
+	require.NoError(t, err)
+	require.Nil(t, a.ThumbnailURL)
+	require.Equal(t, []int{8000, 6500}, []int{*a.Width, *a.Height})
+	require.Equal(t, file.Bytes(), r.kept(a.URL))
+}
+
+// What is refused or cannot be kept whole leaves neither file.
+func TestNoFileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	file := grained(t)
+	s := r.nodes[0]
+	l := &lossy{Files: r.files, fail: 2}
+	s.cfg.Files = l
+	_, err := r.upload(customer, file.Bytes())
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	require.Len(t, l.put, 1)
+	require.Equal(t, l.put, l.gone)
+
+	l = &lossy{Files: r.files}
+	l.then = func() { // closed while the files are written
+		_, err := s.Close(t.Context(), r.caller(admin), OrderInput{theOrder})
+		require.NoError(t, err)
+	}
+	r.says(admin, "hello")
+	s.cfg.Files = l
+	_, err = r.upload(customer, file.Bytes())
+	r.refused(err, "CONVERSATION_CLOSED")
+	require.Len(t, l.put, 2)
+	require.Equal(t, l.put, l.gone)
+}
+
+// lossy is a folder that notes what comes and goes.
+type lossy struct {
+	Files
+	put, gone []string
+	fail      int    // the number of the put that fails
+	then      func() // after the second
+}
+
+func (l *lossy) Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
+	if len(l.put)+1 == l.fail {
+		return cloud.StoredFile{}, io.ErrShortWrite
+	}
+	f, err := l.Files.Put(area, body, max, kinds...)
+	if l.put = append(l.put, f.Path); len(l.put) == 2 {
+		l.then()
+	}
+	return f, err
+}
+
+func (l *lossy) Delete(path string) error {
+	l.gone = append(l.gone, path)
+	return l.Files.Delete(path)
 }
