@@ -134,6 +134,7 @@ type ChatAttachment struct {
 	By         AccountID // 0: the recipient
 	Name       string
 	Path       string
+	Thumbnail  string // where a small picture of it is kept; "" there is none
 	MIME       string
 	Size       int64 // bytes
 	Width      int   // pixels of a picture, 0 otherwise

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/picture"
 )
 
 // fileArea is where files of the chat are kept.
@@ -16,6 +17,9 @@ const fileArea = "chat"
 
 // fileKinds are the content types that files may have.
 var fileKinds = []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}
+
+// notTaken is what is said about a file that is of another kind, or false.
+const notTaken = "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video."
 
 // AttachInput is a file for a message.
 type AttachInput struct {
@@ -31,7 +35,8 @@ type AttachOutput struct {
 }
 
 // Attach keeps a file that a message of the caller's about the same order may
-// have. One that no message has within a day is removed. Errors:
+// have, and a small picture of it if it is a large one. One that no message has
+// within a day is removed. Errors:
 // ORDER_NOT_FOUND, NOT_A_PARTICIPANT, CONVERSATION_CLOSED, PAYLOAD_TOO_LARGE,
 // VALIDATION_FAILED, RATE_LIMITED.
 func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out AttachOutput, err error) {
@@ -57,22 +62,37 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	if err != nil {
 		return out, err
 	}
-	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(in.File), maxFile, fileKinds...)
+	file := in.File
+	var small []byte
+	if len(file) <= maxFile && picture.Is(file) { // everybody with the tracking number gets it: not where and with what it was taken
+		if file, err = picture.Strip(file); err != nil {
+			f.Add("file", notTaken)
+			return out, f.Err()
+		}
+		if small, err = s.thumbs.Make(ctx, file); err != nil {
+			return out, err
+		}
+	}
+	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(file), maxFile, fileKinds...)
 	a := cloud.ChatAttachment{Name: strings.TrimSpace(in.Name), Path: stored.Path, MIME: stored.MIME, Size: stored.Size}
 	switch {
 	case errors.Is(err, cloud.ErrFileSize):
 		return out, cloud.E(cloud.TooLarge, codeTooLarge)
 	case errors.Is(err, cloud.ErrFileKind):
-		f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
+		f.Add("file", notTaken)
 		return out, f.Err()
 	case err != nil:
 		return out, err
 	}
 	if strings.HasPrefix(a.MIME, "image/") {
-		if a.Width, a.Height = size(in.File); a.Width == 0 {
-			f.Add("file", "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video.")
-			return out, errors.Join(f.Err(), s.cfg.Files.Delete(stored.Path))
+		a.Width, a.Height = picture.Size(file)
+	}
+	if small != nil {
+		thumb, err := s.cfg.Files.Put(fileArea, bytes.NewReader(small), maxFile, cloud.JPEG)
+		if err != nil {
+			return out, errors.Join(err, s.cfg.Files.Delete(stored.Path))
 		}
+		a.Thumbnail = thumb.Path
 	}
 	if a.Name == "" {
 		a.Name = "file" + path.Ext(stored.Path)
@@ -90,17 +110,24 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		}
 		a.BusinessID, a.OrderID, a.By, a.At = x.o.BusinessID, x.o.ID, x.me.Account, x.now
 		out = AttachOutput{Result: true, Attachment: x.attachment(a)}
-		return &cloud.Changes{ChatAttachments: []cloud.ChatAttachment{a}, Files: []cloud.KeptFile{kept(a)}}, nil
+		return &cloud.Changes{ChatAttachments: []cloud.ChatAttachment{a}, Files: kept(a)}, nil
 	})
 	var refused *cloud.Error
 	if errors.As(err, &refused) { // of what may have been stored nobody knows: it is swept if it has no row
-		err = errors.Join(err, s.cfg.Files.Delete(stored.Path))
+		for _, k := range kept(a) {
+			err = errors.Join(err, s.cfg.Files.Delete(k.Path))
+		}
 	}
 	return out, err
 }
 
-func kept(a cloud.ChatAttachment) cloud.KeptFile {
-	return cloud.KeptFile{Path: a.Path, BusinessID: a.BusinessID, OrderID: a.OrderID, At: a.At}
+// kept are the files of an attachment: itself, and the small picture of it.
+func kept(a cloud.ChatAttachment) []cloud.KeptFile {
+	list := []cloud.KeptFile{{Path: a.Path, BusinessID: a.BusinessID, OrderID: a.OrderID, At: a.At}}
+	if a.Thumbnail != "" {
+		list = append(list, cloud.KeptFile{Path: a.Thumbnail, BusinessID: a.BusinessID, OrderID: a.OrderID, At: a.At})
+	}
+	return list
 }
 
 // attach moves files into a message.

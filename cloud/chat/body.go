@@ -30,7 +30,7 @@ type ReadBy struct {
 func (ReadBy) GraphQLName() string { return "OrderChatReader" }
 
 // Attachment is a file of a message, with an address that anybody may read it
-// at for a week.
+// at for a week, and one of a small picture of it where there is one.
 type Attachment struct {
 	ID           int64   `json:"attachment_id"`
 	Name         string  `json:"name"`
@@ -133,7 +133,13 @@ func (x *seat) shown(m cloud.ChatMessage, staff bool) Message {
 }
 
 func (x *seat) attachment(a cloud.ChatAttachment) Attachment {
-	return Attachment{ID: a.ID, Name: a.Name, MIME: a.MIME, Size: a.Size, URL: x.c.BaseURL + x.s.cfg.SignFile(a.Path, x.now.Add(fileSigned)), Width: cloud.OrNull(a.Width), Height: cloud.OrNull(a.Height)}
+	sign := func(path string) string { return x.c.BaseURL + x.s.cfg.SignFile(path, x.now.Add(fileSigned)) }
+	out := Attachment{ID: a.ID, Name: a.Name, MIME: a.MIME, Size: a.Size, URL: sign(a.Path), Width: cloud.OrNull(a.Width), Height: cloud.OrNull(a.Height)}
+	if a.Thumbnail != "" {
+		small := sign(a.Thumbnail)
+		out.ThumbnailURL = &small
+	}
+	return out
 }
 
 // messages are messages of the conversation, which stand in the order of their

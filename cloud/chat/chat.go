@@ -29,6 +29,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/picture"
 )
 
 // Feature is the family that must be on for a business.
@@ -76,6 +77,7 @@ type Service struct {
 	store  Store
 	listen Credentials    // nil: nobody can listen
 	limits *limit.Buckets // of this node
+	thumbs *picture.Thumbnails
 	now    func() time.Time
 }
 
@@ -84,7 +86,7 @@ func New(cfg Config) *Service {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = perMinute
 	}
-	return &Service{cfg: cfg, store: cfg.Store, limits: limit.New(0), now: time.Now}
+	return &Service{cfg: cfg, store: cfg.Store, limits: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
 }
 
 // LetListen says what gives credentials for live events. Call it before the

@@ -49,7 +49,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (
 			return "", nil
 		}
 		for _, a := range m.Attachments {
-			x.ch.DroppedFiles = append(x.ch.DroppedFiles, kept(a))
+			x.ch.DroppedFiles = append(x.ch.DroppedFiles, kept(a)...)
 		}
 		m.Text, m.Attachments, m.Place, m.ReplyTo, m.ReplyToStaff, m.DeletedAt = "", nil, nil, 0, false, x.now
 		return eventDeleted, nil

@@ -3,7 +3,12 @@ package chat
 import (
 	"bytes"
 	"image"
+	"image/color"
 	"image/jpeg"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,15 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
 		s := r.nodes[0]
-		a, err := r.upload(customer, picture(t))
+		a, err := r.upload(customer, drawing(t))
 		require.NoError(t, err)
-		require.Equal(t, Attachment{ID: a.ID, Name: "door", MIME: "image/png", Size: int64(len(picture(t))), URL: a.URL, Width: ptr(30), Height: ptr(20)}, a)
+		require.Equal(t, Attachment{ID: a.ID, Name: "door", MIME: "image/png", Size: int64(len(drawing(t))), URL: a.URL, Width: ptr(30), Height: ptr(20)}, a)
 		require.Regexp(t, `^https://cloud\.test/api/v1/files/chat/[0-9a-f]{32}\.png\?expires=[0-9]+&signature=[0-9a-f]{64}$`, a.URL)
 		doc, err := r.upload(customer, []byte("%PDF-1.7 x"))
 		require.NoError(t, err)
@@ -32,7 +38,7 @@ func TestFiles(t *testing.T) {
 		require.NoError(t, err, "10 MB")
 		_, err = r.upload(customer, append([]byte("%PDF-1.7"), make([]byte, maxFile-7)...))
 		r.refused(err, "PAYLOAD_TOO_LARGE")
-		_, err = r.upload(stranger, picture(t))
+		_, err = r.upload(stranger, drawing(t))
 		r.refused(err, "ORDER_NOT_FOUND")
 
 		bad := func(who cloud.AccountID, in SendInput) {
@@ -51,13 +57,13 @@ func TestFiles(t *testing.T) {
 		bad(customer, SendInput{AttachmentIDs: []int64{a.ID}})
 
 		// What no message has is let go of a day later.
-		left, err := r.upload(driver, picture(t))
+		left, err := r.upload(driver, drawing(t))
 		require.NoError(t, err)
 		r.wait(24 * time.Hour)
 		require.NoError(t, s.Sweep(t.Context()))
 		_, err = r.send(driver, SendInput{AttachmentIDs: []int64{left.ID}})
 		require.NoError(t, err)
-		left, err = r.upload(driver, picture(t))
+		left, err = r.upload(driver, drawing(t))
 		require.NoError(t, err)
 		r.wait(24*time.Hour + time.Millisecond)
 		require.NoError(t, s.Sweep(t.Context()))
@@ -68,57 +74,174 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-func TestPictureSizes(t *testing.T) {
+// Where a photo was taken is not kept; how it is to be turned is.
+func TestPhotosAreKeptWithoutTheirPlace(t *testing.T) {
 	t.Parallel()
-	webp := func(kind string, body ...byte) []byte {
-		return append([]byte("RIFF\x00\x00\x00\x00WEBP"+kind+"\x0a\x00\x00\x00"), append(body, make([]byte, 10)...)...)
-	}
-	for _, c := range []struct {
-		file []byte
-		w, h int
-	}{{picture(t), 30, 20}, {webp("VP8L", 0x2f, 0x63, 0xc0, 0x04, 0x00), 100, 20}, {webp("VP8X", 0, 0, 0, 0, 99, 0, 0, 19, 0, 0), 100, 20}, {webp("VP8 ", 0, 0, 0, 0x9d, 0x01, 0x2a, 100, 0, 20, 0), 100, 20},
-		{webp("VP8L", 0x2e), 0, 0}, {webp("ANIM"), 0, 0}, {nil, 0, 0}, {[]byte("RIFF"), 0, 0}} {
-		w, h := size(c.file)
-		require.Equal(t, [2]int{c.w, c.h}, [2]int{w, h}, "%q", c.file[:min(20, len(c.file))])
-	}
-}
-
-// A photo that is shown turned by a quarter has the size that it is shown with,
-// and what is wrong in its header turns nothing.
-func TestPicturesOnTheirSide(t *testing.T) {
-	t.Parallel()
-	var plain bytes.Buffer
-	require.NoError(t, jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 30, 20)), nil))
-	with := func(segment string) []byte {
-		n := len(segment) + 2
-		return []byte("\xff\xd8\xff\xe1" + string([]byte{byte(n >> 8), byte(n)}) + segment + plain.String()[2:])
-	}
-	big := func(how byte) string {
-		return "Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x02\x01\x00\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x01\x12\x00\x03\x00\x00\x00\x01\x00" + string(rune(how)) + "\x00\x00"
-	}
-	little := "Exif\x00\x00II\x2a\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"
-	for _, c := range []struct {
-		file []byte
-		w, h int
-	}{{plain.Bytes(), 30, 20}, {with(big(1)), 30, 20}, {with(big(3)), 30, 20}, {with(big(5)), 20, 30}, {with(big(6)), 20, 30}, {with(big(8)), 20, 30}, {with(big(9)), 30, 20}, {with(little), 20, 30},
-		{with("Exif\x00\x00"), 30, 20}, {with("Exif\x00\x00MM\x00\x2a\xff\xff\xff\xff"), 30, 20}, {with(little[:20]), 30, 20}, {with("http://ns.adobe.com/xap/1.0/\x00"), 30, 20}} {
-		w, h := size(c.file)
-		require.Equal(t, [2]int{c.w, c.h}, [2]int{w, h}, "%q", c.file[:min(48, len(c.file))])
-		require.NotPanics(t, func() {
-			for i := range c.file {
-				size(c.file[:i])
-			}
-		})
-	}
-}
-
-func FuzzPictureSize(f *testing.F) {
-	f.Add([]byte("\xff\xd8\xff\xe1\x00\x22Exif\x00\x00II\x2a\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"))
-	f.Add([]byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_ = lies(b)
-		w, h := size(b)
-		require.Equal(t, w > 0, h > 0)
-		require.GreaterOrEqual(t, w, 0)
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		var plain bytes.Buffer
+		require.NoError(t, jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 30, 20)), nil))
+		const where = "GPS 43.6532 N 79.3832 W"
+		exif := "Exif\x00\x00II\x2a\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00" + where
+		with := func(segment string) []byte {
+			return []byte("\xff\xd8\xff\xe1" + string([]byte{0, byte(len(segment) + 2)}) + segment + plain.String()[2:] + where)
+		}
+		a, err := r.upload(customer, with(exif))
+		require.NoError(t, err)
+		require.Equal(t, []int{20, 30}, []int{*a.Width, *a.Height}, "as it is shown")
+		got := r.kept(a.URL)
+		require.Len(t, got, int(a.Size))
+		require.NotContains(t, string(got), where)
+		shown, err := jpeg.Decode(bytes.NewReader(got))
+		require.NoError(t, err)
+		want, err := jpeg.Decode(bytes.NewReader(plain.Bytes()))
+		require.NoError(t, err)
+		require.Equal(t, want, shown)
+		long := append(with(exif), make([]byte, maxFile)...)
+		_, err = r.upload(customer, long)
+		r.refused(err, "PAYLOAD_TOO_LARGE")
+		_, err = r.upload(customer, with(exif)[:200])
+		r.refused(err, "VALIDATION_FAILED")
 	})
+}
+
+// grained is a picture of 800 × 600 that no encoder makes small.
+func grained(t *testing.T) *bytes.Buffer {
+	m, noise := image.NewGray(image.Rect(0, 0, 800, 600)), rand.New(rand.NewPCG(1, 2))
+	for i := range m.Pix {
+		m.Pix[i] = uint8(noise.IntN(256))
+	}
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, m))
+	return &b
+}
+
+// A large picture has a small one, which lives and goes with it: with its message,
+// with its conversation, with its order, and when no message takes it.
+func TestThumbnails(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		file := grained(t)
+		up := func() Attachment {
+			t.Helper()
+			a, err := r.upload(customer, file.Bytes())
+			require.NoError(t, err)
+			require.Equal(t, []int{800, 600}, []int{*a.Width, *a.Height})
+			require.Equal(t, int64(file.Len()), a.Size)
+			require.NotNil(t, a.ThumbnailURL)
+			require.Regexp(t, `^https://cloud\.test/api/v1/files/chat/[0-9a-f]{32}\.jpg\?expires=[0-9]+&signature=[0-9a-f]{64}$`, *a.ThumbnailURL)
+			return a
+		}
+		stored := func(a Attachment) (paths []string) {
+			for _, u := range []string{a.URL, *a.ThumbnailURL} {
+				path, _, _ := strings.Cut(u[strings.Index(u, "/chat/")+1:], "?")
+				list, err := r.db.ListKeptFiles(t.Context(), path[:7])
+				require.NoError(t, err)
+				if slices.Contains(list, path) {
+					paths = append(paths, path)
+				}
+			}
+			return paths
+		}
+		post := func() Message {
+			t.Helper()
+			a := up()
+			said, err := r.send(customer, SendInput{AttachmentIDs: []int64{a.ID}})
+			require.NoError(t, err)
+			require.Equal(t, []Attachment{a}, said.Attachments)
+			require.Len(t, stored(a), 2)
+			return said
+		}
+		s := r.nodes[0]
+		first := post()
+		c, err := jpeg.DecodeConfig(bytes.NewReader(r.kept(*first.Attachments[0].ThumbnailURL)))
+		require.NoError(t, err)
+		require.Equal(t, []int{480, 360}, []int{c.Width, c.Height})
+		require.Equal(t, file.Bytes(), r.kept(first.Attachments[0].URL))
+		require.Equal(t, first.Attachments, r.messages(driver)[0].Attachments)
+		told := r.told()
+		require.Equal(t, first.Attachments, told[len(told)-1].Data.Message.Attachments)
+
+		_, err = s.Delete(t.Context(), r.caller(customer), MessageInput{first.ID})
+		require.NoError(t, err)
+		require.Empty(t, stored(first.Attachments[0]), "with its message")
+
+		idle := up()
+		require.Len(t, stored(idle), 2)
+		r.wait(idleFile + time.Millisecond)
+		require.NoError(t, s.Sweep(t.Context()))
+		require.Empty(t, stored(idle), "when no message takes it")
+
+		second := post()
+		r.write(&cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}, Unaudited: true})
+		require.Empty(t, stored(second.Attachments[0]), "with its conversation")
+
+		third := post()
+		r.write(&cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}})
+		require.Empty(t, stored(third.Attachments[0]), "with its order")
+	})
+}
+
+// What is too large to look at is kept as it is, at once.
+func TestPicturesThatAreTooLargeHaveNoThumbnail(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	m := image.NewPaletted(image.Rect(0, 0, 8000, 6500), color.Palette{color.Black, color.White})
+	var file bytes.Buffer
+	require.NoError(t, png.Encode(&file, m))
+	require.Less(t, file.Len(), 1<<16)
+	a, err := r.upload(customer, file.Bytes())
+	require.NoError(t, err)
+	require.Nil(t, a.ThumbnailURL)
+	require.Equal(t, []int{8000, 6500}, []int{*a.Width, *a.Height})
+	require.Equal(t, file.Bytes(), r.kept(a.URL))
+}
+
+// What is refused or cannot be kept whole leaves neither file.
+func TestNoFileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	file := grained(t)
+	s := r.nodes[0]
+	l := &lossy{Files: r.files, fail: 2}
+	s.cfg.Files = l
+	_, err := r.upload(customer, file.Bytes())
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	require.Len(t, l.put, 1)
+	require.Equal(t, l.put, l.gone)
+
+	l = &lossy{Files: r.files}
+	l.then = func() { // closed while the files are written
+		_, err := s.Close(t.Context(), r.caller(admin), OrderInput{theOrder})
+		require.NoError(t, err)
+	}
+	r.says(admin, "hello")
+	s.cfg.Files = l
+	_, err = r.upload(customer, file.Bytes())
+	r.refused(err, "CONVERSATION_CLOSED")
+	require.Len(t, l.put, 2)
+	require.Equal(t, l.put, l.gone)
+}
+
+// lossy is a folder that notes what comes and goes.
+type lossy struct {
+	Files
+	put, gone []string
+	fail      int    // the number of the put that fails
+	then      func() // after the second
+}
+
+func (l *lossy) Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
+	if len(l.put)+1 == l.fail {
+		return cloud.StoredFile{}, io.ErrShortWrite
+	}
+	f, err := l.Files.Put(area, body, max, kinds...)
+	if l.put = append(l.put, f.Path); len(l.put) == 2 {
+		l.then()
+	}
+	return f, err
+}
+
+func (l *lossy) Delete(path string) error {
+	l.gone = append(l.gone, path)
+	return l.Files.Delete(path)
 }

@@ -67,7 +67,7 @@ func TestWhoTakesPart(t *testing.T) {
 			_, err := s.MarkRead(t.Context(), r.caller(driver), MarkInput{theOrder, 1 << 60})
 			return err
 		}(),
-		func() error { _, err := r.upload(driver, picture(t)); return err }(),
+		func() error { _, err := r.upload(driver, drawing(t)); return err }(),
 	} {
 		r.refused(err, "NOT_A_PARTICIPANT")
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -248,7 +250,7 @@ func ids(list []Message) (out []cloud.ChatMessageID) {
 	return out
 }
 
-func picture(t *testing.T) []byte {
+func drawing(t *testing.T) []byte {
 	var b bytes.Buffer
 	require.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 30, 20))))
 	return b.Bytes()
@@ -257,6 +259,18 @@ func picture(t *testing.T) []byte {
 func (r *rig) upload(who cloud.AccountID, file []byte) (Attachment, error) {
 	out, err := r.nodes[0].Attach(r.t.Context(), r.caller(who), AttachInput{OrderID: theOrder, File: file, Name: "door"})
 	return out.Attachment, err
+}
+
+// kept is what is kept under a signed address.
+func (r *rig) kept(address string) []byte {
+	r.t.Helper()
+	path, _, _ := strings.Cut(address, "?")
+	f, err := r.files.Get(path[strings.Index(path, "/chat/")+1:])
+	require.NoError(r.t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	require.NoError(r.t, err)
+	return b
 }
 
 var everybody = []cloud.AccountID{admin, employee, contractor, driver, customer, recipient}

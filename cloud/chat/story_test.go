@@ -271,7 +271,7 @@ func TestEditsAndDeletions(t *testing.T) {
 		_, err = edit(customer, m.ID+1, "x")
 		r.refused(err, "MESSAGE_NOT_FOUND")
 
-		a, err := r.upload(customer, picture(t))
+		a, err := r.upload(customer, drawing(t))
 		require.NoError(t, err)
 		pic, err := r.send(customer, SendInput{AttachmentIDs: []int64{a.ID}, Text: "my door"})
 		require.NoError(t, err)

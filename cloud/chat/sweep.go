@@ -135,7 +135,7 @@ func (s *Service) dropFiles(ctx context.Context) error {
 					return nil, err
 				}
 				if ok { // no message took it meanwhile
-					ch.DroppedChatAttachments, ch.DroppedFiles = append(ch.DroppedChatAttachments, a), append(ch.DroppedFiles, kept(a))
+					ch.DroppedChatAttachments, ch.DroppedFiles = append(ch.DroppedChatAttachments, a), append(ch.DroppedFiles, kept(a)...)
 				}
 			}
 			return ch, nil

@@ -75,10 +75,13 @@ type chatQuote struct {
 	URL, Who, Said string
 }
 
+// chatFile is a file of a message; Shown is the address of what a picture is shown
+// by, a small one where there is one.
 type chatFile struct {
 	ID            int64
 	URL, Name     string
 	Image         bool
+	Shown         string
 	Width, Height int
 }
 
@@ -177,6 +180,10 @@ func (p *chatPanel) row(m chat.Message) chatRow {
 		f := chatFile{ID: a.ID, URL: ownAddress(a.URL), Name: outside(cmp.Or(a.Name, a.MIME), 200), Image: a.Width != nil && a.Height != nil}
 		if f.Image {
 			f.Width, f.Height = fit(*a.Width, *a.Height)
+			f.Shown = f.URL
+			if a.ThumbnailURL != nil {
+				f.Shown = ownAddress(*a.ThumbnailURL)
+			}
 		}
 		r.Files = append(r.Files, f)
 	}

@@ -242,7 +242,7 @@ func TestChatInARealBrowser(t *testing.T) {
 	require.Equal(t, []string{"reply One more thing", "reply At the gate", "chat-text", "Reply to Ada Moreau At the gate", "false", "You At the gate"}, f.Keys)
 	require.True(t, f.Quotes.Served, "without script there is a link to what is on another page")
 	require.True(t, f.Privately, "an answer to what is for staff is for staff")
-	require.True(t, f.Sized, "without script a picture has its place, too")
+	require.True(t, f.Sized, "without script a picture is small and has its place, too")
 	require.Equal(t, "You Left at the desk?", f.NoScript.Quote)
 	require.Equal(t, []int{415, 400, 404, 400, 413}, f.Unfit)
 	require.Equal(t, make([]int, 6), f.Bottom, "the newest message is in sight")
@@ -257,7 +257,7 @@ func TestChatInARealBrowser(t *testing.T) {
 type shared struct {
 	Progress                               bool
 	Grown, Pictures, Dismissed             int
-	Sizes, Can                             []string
+	Sizes, Can, Loaded                     []string
 	Full, Deleted                          []any
 	Alt, Banner, Quote, Field, Save, Asked string
 	Jumped                                 bool
@@ -268,7 +268,7 @@ type shared struct {
 func sharing(way string) shared {
 	before, after := "My doorr ("+way+")", "My door ("+way+")"
 	return shared{
-		Progress: true, Grown: 0, Sizes: []string{"400x300 in 320x240", "300x900 in 85x255"}, Alt: "Photo: door.png", Full: []any{"image/png", 400.0}, Can: []string{"reply", "reply,edit,delete"},
+		Progress: true, Grown: 0, Sizes: []string{"480x360 in 320x240", "160x480 in 85x255"}, Loaded: []string{"jpg", "jpg"}, Alt: "Photo: door.png", Full: []any{"image/png", 800.0}, Can: []string{"reply", "reply,edit,delete"},
 		Banner: "Reply to Ada Moreau " + before, Quote: "You " + before, Jumped: true,
 		Field: before, Save: "Save", Edited: "Reply edited", Pictures: 2, Requoted: []string{"Ada Moreau " + after, "You " + after}, Answered: "Reply edited",
 		Dismissed: 1, Asked: "Delete this message? Everybody sees that there was one.", Deleted: []any{"This message was deleted.", 0.0, "", ""}, Gone: "You This message was deleted.",

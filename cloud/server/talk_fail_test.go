@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"io"
+	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
 	"strings"
@@ -179,6 +182,41 @@ func TestWhatAChatRefuses(t *testing.T) {
 	}
 	status, out = upload("%PDF-1.7 x")
 	require.Less(t, status, 300, "%v", out)
+
+	// Where a photo was taken is in nothing that can be read from here.
+	var plain bytes.Buffer
+	require.NoError(t, jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 30, 20)), nil))
+	const where = "GPS 43.6532 N 79.3832 W"
+	status, out = upload("\xff\xd8\xff\xe1\x00\x1fExif\x00\x00" + where + plain.String()[2:] + where)
+	require.Less(t, status, 300, "%v", out)
+	address := out["attachment"].(map[string]any)["url"].(string)
+	resp, err := http.Get(w.base + address[strings.Index(address, "/api/"):])
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, plain.Bytes(), got)
+	require.Nil(t, out["attachment"].(map[string]any)["thumbnail_url"], "of so small a photo")
+
+	large := image.NewGray(image.Rect(0, 0, 1000, 750))
+	noise := rand.New(rand.NewPCG(1, 2))
+	for i := range large.Pix {
+		large.Pix[i] = uint8(noise.IntN(256))
+	}
+	plain.Reset()
+	require.NoError(t, jpeg.Encode(&plain, large, nil))
+	status, out = upload(plain.String())
+	require.Less(t, status, 300, "%v", out)
+	file := out["attachment"].(map[string]any)
+	out = w.good("POST", w.of("/messages"), w.tokens["recipient"], map[string]any{"attachment_ids": []any{file["attachment_id"]}})
+	address = out["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)["thumbnail_url"].(string)
+	resp, err = http.Get(w.base + address[strings.Index(address, "/api/"):])
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "image/jpeg", resp.Header.Get("Content-Type"))
+	thumb, err := jpeg.Decode(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, image.Rect(0, 0, 480, 360), thumb.Bounds())
 
 	for range 30 { // a minute's worth comes back while they are sent
 		if status, out = send("driver", map[string]any{"text": "x"}); status != http.StatusCreated {

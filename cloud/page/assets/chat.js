@@ -147,7 +147,7 @@ function start() {
         if (file.width && file.height) {
           const img = element("img");
           const before = list.querySelector(`img[data-file="${file.attachment_id}"]`); // its address is good, and loaded
-          Object.assign(img, { loading: "lazy", ...fit(file), alt: say("photo", name), src: before?.src ?? path(file.url) });
+          Object.assign(img, { loading: "lazy", ...fit(file), alt: say("photo", name), src: before?.src ?? path(file.thumbnail_url ?? file.url) });
           img.dataset.file = file.attachment_id;
           a.append(img);
         } else a.append(element("bdi", "", name));

@@ -64,12 +64,19 @@ const problem = async (page) => {
   return text(page.locator("[data-problem] span").last());
 };
 // png is a real picture, followed by as many bytes of nothing.
-async function png(page, width = 400, height = 300, padding = 0) {
-  const data = await page.evaluate(([width, height]) => {
+// png is a black picture, or one of noise, which a small picture of it is shorter than.
+async function png(page, width = 400, height = 300, padding = 0, noise = false) {
+  const data = await page.evaluate(([width, height, noise]) => {
     const c = Object.assign(document.createElement("canvas"), { width, height });
-    c.getContext("2d").fillRect(0, 0, width, height);
+    const to = c.getContext("2d");
+    to.fillRect(0, 0, width, height);
+    if (noise) {
+      const all = to.getImageData(0, 0, width, height);
+      for (let i = 0; i < all.data.length; i++) if (i % 4 < 3) all.data[i] = Math.random() * 256;
+      to.putImageData(all, 0, 0);
+    }
     return c.toDataURL("image/png").split(",")[1];
-  }, [width, height]);
+  }, [width, height, noise]);
   return Buffer.concat([Buffer.from(data, "base64"), Buffer.alloc(padding)]);
 }
 const file = (name, buffer, mimeType = "image/png") => ({ name, mimeType, buffer });
@@ -83,7 +90,7 @@ const can = (place) => place.locator(".tools button").evaluateAll((all) => all.m
 async function share(staff, home, way) {
   const seen = {};
   const named = (x) => `${x} (${way})`;
-  await attach(home, file("door.png", await png(home)), file("bell.png", await png(home, 300, 900)));
+  await attach(home, file("door.png", await png(home, 800, 600, 0, true)), file("bell.png", await png(home, 300, 900)));
   await home.fill("#chat-text", named("My doorr"));
   let go;
   const held = new Promise((done) => { go = done; });
@@ -92,7 +99,8 @@ async function share(staff, home, way) {
   seen.progress = await home.getByRole("progressbar", { name: "Upload of door.png" }).isVisible();
   let show;
   const hidden = new Promise((done) => { show = done; });
-  await staff.route("**/api/v1/files/**", async (route) => { await hidden; await route.continue(); });
+  const loaded = new Set();
+  await staff.route("**/api/v1/files/**", async (route) => { loaded.add(new URL(route.request().url()).pathname); await hidden; await route.continue(); });
   go();
   const said = row(staff, named("My doorr"));
   await said.locator("img").nth(1).waitFor({ timeout: 20000 });
@@ -101,6 +109,7 @@ async function share(staff, home, way) {
   await said.locator("img").evaluateAll((all) => Promise.all(all.map((x) => { x.loading = "eager"; return x.decode(); })));
   seen.grown = await said.evaluate((x) => x.offsetHeight) - height;
   seen.sizes = await said.locator("img").evaluateAll((all) => all.map((x) => `${x.naturalWidth}x${x.naturalHeight} in ${x.width}x${x.height}`));
+  seen.loaded = [...loaded].map((x) => x.split(".").pop()).sort();
   seen.alt = await said.locator("img").first().getAttribute("alt");
   await home.unroute("**/order-chat/attachments");
   await staff.unroute("**/api/v1/files/**");
@@ -325,7 +334,7 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await live(staff.page);
   await live(home.page);
   const refused = found.refused;
-  const picture = await png(home.page);
+  const picture = await png(home.page, 400, 300, 0, true);
   const names = (page) => page.locator("[data-photos] bdi").allTextContents();
   await home.page.fill("#chat-text", "At the gate");
   await attach(home.page, file("notes.txt", Buffer.from("notes"), "text/plain"));
@@ -363,7 +372,8 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await home.page.waitForFunction(() => document.querySelector("#chat-text").value === "");
   refused.once = [await staff.page.locator(".said li").count(), await staff.page.locator(".said img").count(), uploads];
 
-  found.sized = (await (await home.page.request.get(trackPath(order))).text()).includes('width="320" height="240" alt="Photo: 4.png"');
+  const html = await (await home.page.request.get(trackPath(order))).text();
+  found.sized = /<a href="[^"]+\.png\?[^>]+><img src="[^"]+\.jpg\?[^"]+" width="320" height="240" alt="Photo: 4.png"/.test(html);
 
   // pasted and dropped, and a photo without words
   const hand = (page, kind) => page.locator(kind === "paste" ? "#chat-text" : ".chat").evaluate((at, [kind, bytes]) => {

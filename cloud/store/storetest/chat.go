@@ -219,7 +219,7 @@ func chatUpkeep(t *testing.T, db *store.DB) {
 		return cloud.Conversation{ID: cloud.ConversationID(id), BusinessID: b, OrderID: id, ClosedAt: closed, Members: []cloud.ChatMember{{ChatParty: cloud.ChatParty{Account: 5}}}}
 	}
 	open := order(4, 1)
-	idle := cloud.ChatAttachment{ID: 1, BusinessID: 1, OrderID: 1, Path: "chat/00aa", At: now}
+	idle := cloud.ChatAttachment{ID: 1, BusinessID: 1, OrderID: 1, Path: "chat/00aa", Thumbnail: "chat/00dd", At: now}
 	fresh := cloud.ChatAttachment{ID: 2, BusinessID: 1, OrderID: 1, Path: "chat/00bb", At: now.Add(time.Hour)}
 	kept := []cloud.KeptFile{{Path: "chat/00aa", BusinessID: 1, OrderID: 1}, {Path: "chat/00bb", BusinessID: 1, OrderID: 1}, {Path: "proof/00cc", BusinessID: 1, OrderID: 1}}
 	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{done(1, 1, 0), done(2, 1, time.Hour), done(3, 1, 0), open, done(5, 3, 0)},
