@@ -204,5 +204,5 @@ func killSenders(t *testing.T, bin programs, database string) {
 		require.True(t, told[id], "order %.0f was acknowledged and never told of", id)
 	}
 	require.LessOrEqual(t, l.posts-logged, *hookKillRounds*5, "no more repeats than what was in flight")
-	t.Logf("%d orders acknowledged, %d told of, %d posts, %d in the log", len(acked), len(told), l.posts, logged)
+	t.Logf("%d kills: %d orders acknowledged, %d told of, %d posts, %d in the log", *hookKillRounds, len(acked), len(told), l.posts, logged)
 }
