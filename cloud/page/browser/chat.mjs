@@ -3,12 +3,10 @@
 // object. Usage: node chat.mjs <base address> <chromium> [folder for pictures].
 // SANDBOX holds the accounts; a GET of CONTROL with /cut cuts the wire to the
 // broker, with /mend mends it, and with /talk/ORDER has a lot said.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const box = JSON.parse(process.env.SANDBOX);
 const found = { axe: {}, console: [], foreign: [], overflow: [], tokens: [], script: {}, unsent: {}, closed: {}, noscript: {}, order: [], forged: [], renewed: 0, asked: 0, shared: {}, refused: {}, quotes: {}, keys: [], bottom: [] };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
@@ -165,10 +163,7 @@ async function share(staff, home, way) {
 const control = (what) => fetch(process.env.CONTROL + what);
 
 async function check(page, name) {
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  if (await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)) found.overflow.push(name);
+  await audit(page, name, found);
   if (pictures) await page.screenshot({ path: `${pictures}/chat_${name.replaceAll(" ", "_")}.png`, fullPage: true });
 }
 

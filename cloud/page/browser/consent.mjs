@@ -2,13 +2,11 @@
 // came of it as one JSON object. Usage: node consent.mjs <base address> <email>
 // <password> <chromium> [folder for pictures].
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, email, password, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { axe: {}, console: [], foreign: [], overflow: [], tokens: {}, refused: null, framed: null, keyboard: null };
 
 // Where the program hears of the answer. It sends its user on to another site,
@@ -57,10 +55,7 @@ async function open(options) {
 async function check(page, name, script = true) {
   if (pictures) await page.screenshot({ path: `${pictures}/consent_${name.replaceAll(" ", "_")}.png`, fullPage: true });
   if (!script) return;
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations", "incomplete"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  if (await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)) found.overflow.push(name);
+  await audit(page, name, found);
 }
 
 const looks = { light: { colorScheme: "light" }, dark: { colorScheme: "dark" }, phone: { viewport: { width: 360, height: 740 }, locale: "de-DE" }, chinese: { viewport: { width: 360, height: 740 }, locale: "zh-TW" }, noscript: { javaScriptEnabled: false } };

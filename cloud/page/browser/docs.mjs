@@ -1,12 +1,10 @@
 // Drives the interface's description in a real browser and prints what it found
 // as one JSON object. Usage: node docs.mjs <base address> <token> <chromium>
 // [folder for pictures].
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, token, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { axe: {}, console: [], foreign: [], overflow: [], calls: {}, search: {}, curl: "", kept: [], noscript: {}, keyboard: {} };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
@@ -19,13 +17,7 @@ async function open(options) {
   return { context, page };
 }
 
-async function check(page, name) {
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1);
-  if (wide) found.overflow.push(name);
-}
+const check = (page, name) => audit(page, name, found);
 
 const picture = async (page, name, fullPage = true) => { if (pictures) await page.screenshot({ path: `${pictures}/docs_${name}.png`, fullPage }); };
 const op = (page, id) => page.locator(`details[id="${id}"]`);

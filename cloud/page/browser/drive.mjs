@@ -4,12 +4,10 @@
 // address given in CHANGE; HOOKS are ids of webhook deliveries, the first of which
 // is sent again; APPROVALS are ids of approvals that wait, the second of
 // which is approved and the first rejected.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, email, password, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [], decided: {}, hooks: {} };
 const [long, first] = process.env.APPROVALS.split(" ").map((id) => "/mcp-approvals/" + id);
 const hooks = process.env.HOOKS.split(" ").map((id) => "/console/webhooks/" + id);
@@ -34,15 +32,7 @@ async function signIn(page) {
   await page.waitForURL(base + "/console");
 }
 
-async function check(page, name) {
-  // The policy of the pages admits no foreign script; the checker runs in the
-  // browser's own isolated evaluation.
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations", "incomplete"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1);
-  if (wide) found.overflow.push(name);
-}
+const check = (page, name) => audit(page, name, found);
 
 const picture = async (page, name) => { if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true }); };
 const fileName = (path) => path.replaceAll("/", "_") || "home";
@@ -169,7 +159,6 @@ for (const colorScheme of ["light", "dark"]) {
   const { context, page } = await open({});
   await signIn(page);
   await page.goto(base + hooks[0]);
-  await page.evaluate(axe);
   await page.focus("summary");
   await page.keyboard.press("Enter");
   found.hooks.opened = await page.evaluate(() => document.querySelector("details").open);

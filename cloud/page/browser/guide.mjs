@@ -1,12 +1,10 @@
 // Drives the protocol's description in a real browser and prints what it found
 // as one JSON object. Usage: node guide.mjs <base address> <chromium> [folder
 // for pictures].
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { axe: {}, console: [], foreign: [], overflow: [], asked: [], verdict: {}, noscript: {}, keyboard: {} };
 const guide = "/api/otep-guide";
 const paths = ["", "/spec", "/codebook", "/examples", "/validate", "/vocab", "/code-lists/OtepEventCode"];
@@ -21,13 +19,7 @@ async function open(options) {
   return { context, page };
 }
 
-async function check(page, name) {
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1);
-  if (wide) found.overflow.push(name);
-}
+const check = (page, name) => audit(page, name, found);
 
 const picture = async (page, name) => { if (pictures) await page.screenshot({ path: `${pictures}/guide_${name}.png`, fullPage: true }); };
 const fileName = (path) => path.replaceAll("/", "_") || "_overview";

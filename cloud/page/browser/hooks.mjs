@@ -1,12 +1,10 @@
 // Drives the guide for receivers of webhooks in a real browser and prints what
 // it found as one JSON object. Usage: node hooks.mjs <base address> <chromium>
 // [folder for pictures].
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const found = { axe: {}, console: [], foreign: [], overflow: [], folds: 0, opened: 0, keyboard: false, noscript: false };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
@@ -27,10 +25,7 @@ for (const [name, options] of Object.entries(looks)) {
   await page.evaluate(() => { for (const d of document.querySelectorAll("details")) d.open = true; });
   found.folds = await page.locator("details").count();
   found.opened = await page.locator("details pre").evaluateAll((list) => list.filter((e) => e.offsetHeight > 0).length);
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  if (await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)) found.overflow.push(name);
+  await audit(page, name, found);
   await context.close();
 }
 

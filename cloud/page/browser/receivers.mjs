@@ -4,12 +4,10 @@
 // and another business's administrator; RECEIVER is the id of a receiver that
 // fails, CONTROL an address whose /well makes it answer; DELIVERY is the id of one
 // that it did not get.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
 
 const [base, password, executablePath, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const [admin, employee, stranger] = process.env.PEOPLE.split(" ");
 const receiver = `/console/webhooks/receivers/${process.env.RECEIVER}`;
 const delivery = `/console/webhooks/${process.env.DELIVERY}`;
@@ -29,10 +27,7 @@ async function signedIn(email, options = {}) {
 }
 
 async function check(page, name) {
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
-  if (await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)) found.overflow.push(name);
+  await audit(page, name, found);
   if (pictures) await page.screenshot({ path: `${pictures}/hook_${name.replaceAll(" ", "_")}.png`, fullPage: true });
 }
 
