@@ -1,6 +1,9 @@
 package cloud
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Business is one tenant.
 type Business struct {
@@ -141,6 +144,7 @@ type Endpoint struct {
 	SandboxURL     string
 	SandboxEnabled bool
 	Events         []string // ["*"] or names
+	Categories     []string // of a third party's events, some of ThirdPartyCategories; empty: all
 	Secret         []byte   // encrypted at rest by the store's sealer
 	SecretNext     []byte   // during a rotation
 	NextUntil      time.Time
@@ -156,6 +160,21 @@ type Endpoint struct {
 	StatusSince    time.Time
 	StatusReason   string // of a pause: one of the PausedBy…; else ""
 	CreatedAt      time.Time
+}
+
+// Kinds of endpoints of providers.
+const (
+	LockerEndpoint     = "locker_provider"
+	ThirdPartyEndpoint = "third_party_delivery"
+)
+
+// thirdPartyCategory is what an event of a third party is about.
+var thirdPartyCategory = map[string]string{"third_party_delivery.created": "assignment", "third_party_delivery.packages_handed_over": "handover",
+	"third_party_delivery.cancelled": "cancellation", "third_party_delivery.partial_delivery": "outcome"}
+
+// ThirdPartyCategories are what an endpoint of a third party may choose of.
+func ThirdPartyCategories() []string {
+	return []string{"assignment", "handover", "cancellation", "outcome"}
 }
 
 // Why an endpoint is paused.
@@ -179,7 +198,7 @@ func (e Endpoint) Secrets(now time.Time) (current, next []byte) {
 
 // Wants reports whether the endpoint subscribes to event.
 func (e Endpoint) Wants(event string) bool {
-	if !e.Enabled {
+	if !e.Enabled || len(e.Categories) > 0 && !slices.Contains(e.Categories, thirdPartyCategory[event]) {
 		return false
 	}
 	for _, n := range e.Events {
@@ -188,6 +207,17 @@ func (e Endpoint) Wants(event string) bool {
 		}
 	}
 	return false
+}
+
+// Channel is that of the events that go to the endpoint.
+func (e Endpoint) Channel() string {
+	switch e.Kind {
+	case LockerEndpoint:
+		return ChannelLocker
+	case ThirdPartyEndpoint:
+		return ChannelThirdParty
+	}
+	return ChannelAccount
 }
 
 // Audit is one line of who did what.

@@ -94,9 +94,9 @@ type HookEvent struct {
 	Name   string // order.created
 	Family string // of events that belong together; a line of the event catalogue
 	About  string // when it is sent
-	// Settings of the account channel, that name who is told; nil: those of a
-	// provider are.
-	Settings      []string
+	// Channel of providers that the event goes by; "": it is of the account channel.
+	Channel       string
+	Settings      []string // of the account channel, that name who is told
 	ReferenceType string
 	Prefix        string // of the event's id
 	Data          any    // a value of the type of the member data
@@ -105,6 +105,8 @@ type HookEvent struct {
 	Envelope any
 	// Sample is a complete body, in JSON, of an order and people that are made up.
 	Sample []byte
+	// TestData is the member data of a test; nil: that of the sample.
+	TestData json.RawMessage
 }
 
 // HookURL is an address in a setting.
@@ -153,9 +155,31 @@ type AccountEvent struct {
 	Data func(number int64, customer bool) (any, error)
 }
 
+// ProviderEvent is something to tell the receivers of a provider.
+type ProviderEvent struct {
+	BusinessID    BusinessID
+	ProviderID    ProviderID
+	Channel       string // ChannelLocker, ChannelThirdParty
+	Event         string // locker_delivery.delivered
+	Prefix        string // of the event's id, which gets a number: PLE-
+	ReferenceType string
+	ReferenceID   string
+	OccurredAt    time.Time
+	Test          bool // of the sandbox: its id says so
+	// Body makes the whole body. It is called at most once, and not at all when
+	// nobody is to be told.
+	Body func(eventID string) (any, error)
+}
+
+// MockPrefix comes behind the prefix of an event's id in what is sent to
+// providers from the sandbox and as a test.
+const MockPrefix = "MOCK-"
+
 // HookSample is an event as it may be told: what a test sends.
 type HookSample struct {
 	Event         string
+	Channel       string   // of providers; "" for the account channel
+	Prefix        string   // of the event's id
 	Settings      []string // that name who is told
 	ReferenceType string
 	Data          json.RawMessage // the member data
@@ -177,7 +201,10 @@ func SampleOf(events []HookEvent, name string) (s HookSample, ok bool) {
 			Data json.RawMessage `json:"data"`
 		}
 		if e.Name == name && json.Unmarshal(e.Sample, &body) == nil {
-			return HookSample{Event: name, Settings: e.Settings, ReferenceType: e.ReferenceType, Data: body.Data}, true
+			if e.TestData != nil {
+				body.Data = e.TestData
+			}
+			return HookSample{Event: name, Channel: e.Channel, Prefix: e.Prefix, Settings: e.Settings, ReferenceType: e.ReferenceType, Data: body.Data}, true
 		}
 	}
 	return s, false

@@ -27,9 +27,13 @@ func (e OutboxEvent) Supersedes() bool { return e.Event == EventDriverPlace }
 
 // Channels.
 const (
-	ChannelLocker  = "locker_provider"
-	ChannelAccount = "account"
+	ChannelLocker     = "locker_provider"
+	ChannelThirdParty = "third_party"
+	ChannelAccount    = "account"
 )
+
+// Channels lists them.
+func Channels() []string { return []string{ChannelAccount, ChannelLocker, ChannelThirdParty} }
 
 // Attempts of a delivery by itself, the first one included (webhooks 4).
 const (

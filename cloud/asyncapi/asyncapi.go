@@ -5,6 +5,7 @@ package asyncapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,6 +39,7 @@ var families = []struct{ name, title, about string }{
 	{"driver_location", "Where drivers are", "The newest place of each driver"},
 	{"device_orders", "Device orders", "Packages that rest in lockers and other devices"},
 	{"locker_provider", "Locker deliveries", "Deliveries of a locker provider; the addresses are those of the provider"},
+	{"third_party", "Third-party deliveries", "Deliveries that a third party makes; the addresses are those of the provider"},
 }
 
 // Document is the description. It is the same for the same input. Error: an
@@ -146,12 +148,7 @@ func (c Config) payload(schemas catalog.Schemas, e cloud.HookEvent) object {
 	return out
 }
 
-func channelOf(e cloud.HookEvent) string {
-	if len(e.Settings) == 0 {
-		return cloud.ChannelLocker
-	}
-	return cloud.ChannelAccount
-}
+func channelOf(e cloud.HookEvent) string { return cmp.Or(e.Channel, cloud.ChannelAccount) }
 
 // operationID is the name of an event's operation: sendOrderCreated.
 func operationID(event string) string {

@@ -57,24 +57,29 @@ var ofProviders = []headerRow{
 	{"X-Webhook-Signature", "Base64 HMAC-SHA256 of timestamp, newline, delivery id, newline, body", "SRnSBr6c3NpiCyS3Dxkb2LUvsmwTKNQ6Z4zr9WCUi18=", true},
 	{"X-Webhook-Signature-Next", "The same with the next secret, while a secret is replaced", "nYK8MNYSo29LSH9pz6LGjZuW1kEylmxaRTvt7eG3hEQ=", false},
 	{"X-Webhook-Content-Digest", "Hex SHA-256 of the body", "a05b3296580ab6e8d09482964bc3400aae849f8b27fb5250e3e4d11ce47a868f", true},
-	{"ce-livemode", "false in the sandbox", "true", false},
 }
+
+var ofLockers = []headerRow{{"ce-livemode", "false in the sandbox", "true", false}}
 
 // headersOf is the name of the schema of an event's headers.
 func headersOf(e cloud.HookEvent) string {
-	if channelOf(e) == cloud.ChannelLocker {
+	switch e.Channel {
+	case cloud.ChannelLocker:
 		return "ProviderHeaders"
+	case cloud.ChannelThirdParty:
+		return "ThirdPartyHeaders"
 	}
 	return "AccountHeaders"
 }
 
 func headerSchemas(base string) map[string]object {
-	return map[string]object{"AccountHeaders": headers(base, ofAccounts), "ProviderHeaders": headers(base, ofProviders)}
+	return map[string]object{"AccountHeaders": headers(base, common, ofAccounts), "ProviderHeaders": headers(base, common, ofProviders, ofLockers),
+		"ThirdPartyHeaders": headers(base, common, ofProviders)}
 }
 
-func headers(base string, own []headerRow) object {
+func headers(base string, lists ...[]headerRow) object {
 	properties, required := object{}, []string{}
-	for _, list := range [][]headerRow{common, own} {
+	for _, list := range lists {
 		for _, h := range list {
 			p := object{"type": "string", "examples": []string{h.example}}
 			if h.name == "ce-source" {
@@ -98,7 +103,7 @@ func exampleHeaders(e cloud.HookEvent, body []byte) object {
 	h := object{"Content-Type": "application/json; charset=utf-8", "User-Agent": "TMS-Webhooks/1", "X-Webhook-Event": e.Name, "X-Webhook-Event-Id": id, "X-Webhook-Id": id,
 		"X-Webhook-Timestamp": exampleTime, "X-Webhook-Attempt": "1"}
 	secret := []byte(exampleSecret)
-	if channelOf(e) == cloud.ChannelLocker {
+	if e.Channel != "" {
 		h[signature.HeaderDeliveryID], h[signature.HeaderDigest] = exampleDelivery, signature.Digest(body)
 		h[signature.HeaderProvider] = signature.Provider(secret, exampleAt, exampleDelivery, body)
 		return h

@@ -253,7 +253,7 @@ func languages() []string {
 // events are those of the account channel, or those of providers.
 func (s *Service) events(account bool) (out []cloud.HookEvent) {
 	for _, e := range s.cfg.Events {
-		if (len(e.Settings) > 0) == account {
+		if (e.Channel == "") == account {
 			out = append(out, e)
 		}
 	}

@@ -222,6 +222,9 @@ type eventPackage struct {
 	FailureCode    string              `json:"failure_code,omitempty"`
 }
 
+// eventPrefix begins the ids of events of locker deliveries.
+const eventPrefix = "PLE-"
+
 // Names of the events of a locker delivery.
 const (
 	EventDoorsOpened        = "locker_delivery.doors_opened"
@@ -238,50 +241,17 @@ const (
 // that want it. Codes are in it: it goes to the partner that made the delivery
 // and to nobody else.
 func (s *Service) tell(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
-	endpoints, err := v.Endpoints(d.ProviderID)
-	if err != nil {
-		return err
-	}
-	var wanting []cloud.Endpoint
-	for _, e := range endpoints {
-		if e.Kind == "locker_provider" && e.Wants(event) {
-			wanting = append(wanting, e)
-		}
-	}
-	if len(wanting) == 0 {
+	if s.cfg.Hooks == nil {
 		return nil
 	}
-	body, err := s.eventBody(v, event, at, d, o, rot)
-	if err != nil {
-		return err
-	}
-	raw, err := encodeBody(body)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", event, err)
-	}
-	w := cloud.OutboxWrite{Event: cloud.OutboxEvent{EventID: body.EventID, Event: event, BusinessID: d.BusinessID, ProviderID: d.ProviderID,
-		Channel: cloud.ChannelLocker, ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, CreatedAt: time.Now().UTC(), Body: raw, Test: !d.Livemode}}
-	for i, e := range wanting {
-		id, err := v.NewID(cloud.OutboxIDs)
-		if err != nil {
-			return err
-		}
-		webhookID := body.EventID
-		if len(wanting) > 1 {
-			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
-		}
-		w.Deliveries = append(w.Deliveries, cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: e.ID, BusinessID: d.BusinessID,
-			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.ProviderAttempts, NextAt: w.Event.CreatedAt, CreatedAt: w.Event.CreatedAt})
-	}
-	ch.Outbox = append(ch.Outbox, w)
-	return nil
+	out, err := s.cfg.Hooks.TellProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
+		ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, Test: !d.Livemode,
+		Body: func(eventID string) (any, error) { return s.eventBody(v, eventID, event, at, d, o, rot) }})
+	ch.Outbox = append(ch.Outbox, out...)
+	return err
 }
 
-func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
-	id, err := v.NewID(cloud.EventIDs)
-	if err != nil {
-		return eventBody{}, err
-	}
+func (s *Service) eventBody(v cloud.View, id, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
 	p, err := v.Provider(d.ProviderID)
 	if err != nil {
 		return eventBody{}, err
@@ -299,11 +269,7 @@ func (s *Service) eventBody(v cloud.View, event string, at time.Time, d cloud.De
 		return eventBody{}, err
 	}
 	l := biz.Location()
-	prefix := "PLE-"
-	if !d.Livemode {
-		prefix = "PLE-MOCK-"
-	}
-	b := eventBody{EventID: fmt.Sprintf("%s%d", prefix, id), Event: event, APIVersion: "1", OccurredAt: *cloud.Stamp(at, l), BusinessID: d.BusinessID,
+	b := eventBody{EventID: id, Event: event, APIVersion: "1", OccurredAt: *cloud.Stamp(at, l), BusinessID: d.BusinessID,
 		Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
 	b.Data = eventData{
 		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient)},

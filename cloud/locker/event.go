@@ -27,7 +27,7 @@ func Events() []cloud.HookEvent {
 		{EventCorrectionReopened, "Doors were opened once more to correct a deposit."},
 		{EventPickupCodeChanged, "A code of a delivery was replaced; rotation says which and why."},
 	} {
-		out = append(out, cloud.HookEvent{Name: e.name, About: e.about, Family: "locker_provider", ReferenceType: "locker_delivery", Prefix: "PLE-", Data: eventData{}, Envelope: eventBody{},
+		out = append(out, cloud.HookEvent{Name: e.name, About: e.about, Family: "locker_provider", Channel: cloud.ChannelLocker, ReferenceType: "locker_delivery", Prefix: eventPrefix, Data: eventData{}, Envelope: eventBody{},
 			Sample: bodies[e.name]})
 	}
 	for _, e := range []struct{ name, about string }{

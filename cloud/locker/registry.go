@@ -10,11 +10,13 @@ import (
 )
 
 // Hooks are those whom a business has set to be told of what rests in its
-// cabinets.
+// cabinets, and providers.
 type Hooks interface {
 	// Tell is what is to be written so that those hear of events who are set to
 	// in the view.
 	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+	// TellProvider is what is to be written so that a provider hears of an event.
+	TellProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 }
 
 // Events of device orders, and of exceptions at their compartments.

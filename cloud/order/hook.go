@@ -16,6 +16,8 @@ type Hooks interface {
 	// Tell is what is to be written so that those hear of events who are set to
 	// in the view.
 	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+	// TellProvider is what is to be written so that a provider hears of an event.
+	TellProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 	// CheckURL refuses an address that cannot be told, saying why.
 	CheckURL(ctx context.Context, url string) error
 	// Postback is the receiver of one batch; one that is new is to be written.
@@ -26,7 +28,10 @@ type Hooks interface {
 type deaf struct{}
 
 func (deaf) Tell(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) { return nil, nil }
-func (deaf) CheckURL(context.Context, string) error                              { return nil }
+func (deaf) TellProvider(cloud.View, cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
+	return nil, nil
+}
+func (deaf) CheckURL(context.Context, string) error { return nil }
 func (deaf) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string) (cloud.Endpoint, error) {
 	f := newFields()
 	f.Add("postback_url", "This is none of the values allowed here.")

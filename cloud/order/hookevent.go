@@ -39,6 +39,10 @@ var hookEvents = []cloud.HookEvent{
 	live(liveFailed, "A delivery was tried and failed; follow_up says what comes next."),
 	live(liveCancelled, "An order was cancelled."),
 	live("ready_for_pickup", "An order is ready to be picked up."),
+	third(eventThirdCreated, "A delivery was given to a third party."),
+	third(eventThirdHandedOver, "Packages were handed over to the third party."),
+	third(eventThirdCancelled, "The delivery was taken back from the third party; reason says why."),
+	third(eventThirdPartial, "Some of the packages were delivered and some were not."),
 }
 
 func stop(status, about string) cloud.HookEvent {
@@ -47,6 +51,10 @@ func stop(status, about string) cloud.HookEvent {
 
 func live(name, about string) cloud.HookEvent {
 	return cloud.HookEvent{Name: eventLifecycle + name, Family: "lifecycle", Settings: []string{cloud.HookOrderLifecycle}, Prefix: "OLE-", Data: hookLife{}, About: about}
+}
+
+func third(name, about string) cloud.HookEvent {
+	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPrefix, Data: thirdData{}, Envelope: thirdBody{}, About: about}
 }
 
 // settingsOf are the settings that name who is told of an event.
@@ -73,6 +81,9 @@ func Events() []cloud.HookEvent {
 			out[i].ReferenceType = "order"
 		}
 		out[i].Sample = bodies[out[i].Name]
+		if out[i].Channel == cloud.ChannelThirdParty {
+			out[i].TestData = thirdTest(out[i].Sample)
+		}
 	}
 	return out
 }

@@ -256,8 +256,12 @@ func (s *Service) test(v cloud.View, c cloud.Caller, to cloud.Endpoint, event st
 	at := cloud.Stamp(now, b.Location())
 	var body any = Envelope{EventID: e.EventID, Event: event, APIVersion: "1", OccurredAt: at, BusinessID: to.BusinessID, CustomerID: cloud.OrNull(to.CustomerID), Test: true, Data: sample.Data}
 	if to.ProviderID != 0 {
-		e.EventID, e.Channel, e.ProviderID = fmt.Sprint("PLE-MOCK-", number), cloud.ChannelLocker, to.ProviderID
-		body = mock{EventID: e.EventID, Event: event, APIVersion: "1", OccurredAt: at, BusinessID: to.BusinessID, Provider: mockProvider{c.Provider.ID, c.Provider.Code, c.Provider.Name}, Data: sample.Data}
+		e.EventID, e.Channel, e.ProviderID = fmt.Sprint(sample.Prefix, cloud.MockPrefix, number), to.Channel(), to.ProviderID
+		m := mock{EventID: e.EventID, Event: event, APIVersion: "1", OccurredAt: at, BusinessID: to.BusinessID, Provider: mockProvider{c.Provider.ID, c.Provider.Code, c.Provider.Name}, Data: sample.Data}
+		if e.Channel == cloud.ChannelLocker { // the others' bodies say it in their data
+			m.Livemode = new(bool)
+		}
+		body = m
 	}
 	if e.Body, err = encoded(body); err != nil {
 		return w, err
@@ -279,7 +283,7 @@ type mock struct {
 	OccurredAt *string          `json:"occurred_at"`
 	BusinessID cloud.BusinessID `json:"business_id"`
 	Provider   mockProvider     `json:"provider"`
-	Livemode   bool             `json:"livemode"`
+	Livemode   *bool            `json:"livemode,omitempty"`
 	Data       any              `json:"data"`
 }
 

@@ -36,7 +36,7 @@ func TestAsyncAPIBeforeItsParser(t *testing.T) {
 	slices.Sort(v.Messages)
 	require.ElementsMatch(t, want, slices.Compact(v.Messages))
 	require.Equal(t, len(want), v.Operations)
-	require.Len(t, v.Channels, 7)
+	require.Len(t, v.Channels, 8)
 
 	broken := parse(bytes.Replace(raw, []byte(`"action":"send"`), []byte(`"action":"shout"`), 1))
 	require.Contains(t, strings.Join(broken.Diagnostics, "\n"), "error")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/protocol/signature"
 )
@@ -267,7 +268,7 @@ func TestMockEventsOfProviders(t *testing.T) {
 // Every event that there is has a whole sample.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	require.Len(t, HookEvents(), 41)
+	require.Len(t, HookEvents(), 45)
 	for _, e := range HookEvents() {
 		s, ok := sample(e.Name)
 		require.True(t, ok, e.Name)
@@ -276,6 +277,7 @@ func TestSamples(t *testing.T) {
 		var data map[string]any
 		require.NoError(t, json.Unmarshal(s.Data, &data), e.Name)
 		require.NotEmpty(t, data, e.Name)
+		require.Equal(t, e.Channel == cloud.ChannelThirdParty, data["test"] == true, "of these only a third party's data says that it is a test: %s", e.Name)
 	}
 	_, ok := sample("../hook")
 	require.False(t, ok)

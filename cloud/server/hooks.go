@@ -29,7 +29,7 @@ func HookEvents() []cloud.HookEvent {
 // asyncAPI serves the description of what is sent. It is for everybody.
 func asyncAPI(base, version string) (rest.Mount, error) {
 	doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
-		Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1}})
+		Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1, cloud.ChannelThirdParty: cloud.ProviderAttempts - 1}})
 	if err != nil {
 		return rest.Mount{}, err
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/json"
 	"strconv"
@@ -26,22 +27,17 @@ func Example(base string, e cloud.HookEvent, sample []byte, format, signature, s
 			Delivery struct {
 				Number string `json:"delivery_number"`
 			}
+			Assignment string `json:"assignment_number"`
 		}
 	}
 	if err := json.Unmarshal(sample, &envelope); err != nil {
 		return "", "", err
 	}
 	id := envelope.ID
-	reference := envelope.Data.Delivery.Number
-	if reference == "" {
-		reference = strconv.FormatInt(envelope.Data.Order.ID, 10)
-	}
+	reference := cmp.Or(envelope.Data.Delivery.Number, envelope.Data.Assignment, strconv.FormatInt(envelope.Data.Order.ID, 10))
 	w := &cloud.OutboxWork{
-		Event:    cloud.OutboxEvent{EventID: id, Event: e.Name, BusinessID: 42, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType, ReferenceID: reference, OccurredAt: envelope.OccurredAt, Body: sample},
+		Event:    cloud.OutboxEvent{EventID: id, Event: e.Name, BusinessID: 42, Channel: cmp.Or(e.Channel, cloud.ChannelAccount), ReferenceType: e.ReferenceType, ReferenceID: reference, OccurredAt: envelope.OccurredAt, Body: sample},
 		Delivery: cloud.OutboxDelivery{WebhookID: id},
-	}
-	if len(e.Settings) == 0 {
-		w.Event.Channel = cloud.ChannelLocker
 	}
 	ep := &cloud.Endpoint{Secret: []byte(secret), Format: format, Signature: signature, SigningKey: make([]byte, ed25519.SeedSize)}
 	r, err := message{t, ep, w, strings.TrimRight(base, "/"), "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, at}.build()
