@@ -86,6 +86,8 @@ type View interface {
 	OrderShipment(BusinessID, OrderID) (Shipment, error)
 	Interception(BusinessID, InterceptionID) (Interception, error)
 	Assignment(BusinessID, AssignmentID) (Assignment, error)
+	ThirdParty(BusinessID, ThirdPartyID) (ThirdPartyAssignment, error)
+	ThirdPartyByNumber(BusinessID, string) (ThirdPartyAssignment, error)
 	// Route, in a decision on PostgreSQL, waits for others that decide about the
 	// same route. Who changes what is on a route writes the route too.
 	Route(BusinessID, RouteID) (Route, error)
@@ -202,7 +204,8 @@ type Changes struct {
 	OrderTerms      []OrderTerms
 	OrderOperations []OrderOperation // insert
 	Interceptions   []Interception
-	Assignments     []Assignment // those that end before those that begin
+	Assignments     []Assignment           // those that end before those that begin
+	ThirdParties    []ThirdPartyAssignment // likewise
 	Routes          []Route
 	Drivers         []Driver      // without the account
 	DriverPlaces    []DriverPlace // unless one that was recorded later is stored
@@ -320,7 +323,7 @@ func (c *Changes) Empty() bool {
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
 		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
-		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 &&
+		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 && len(c.ThirdParties) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 && len(c.DriverPlaces) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 &&
 		len(c.Conversations) == 0 && len(c.ChatMessages) == 0 && len(c.ChatReads) == 0 && len(c.ChatAttachments) == 0 && len(c.DroppedChatAttachments) == 0 && len(c.DroppedConversations) == 0 &&

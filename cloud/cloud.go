@@ -35,6 +35,7 @@ type (
 	PackageID      int64 // of an order
 	InterceptionID int64
 	AssignmentID   int64
+	ThirdPartyID   int64 // an assignment to a third party
 	TokenID        int64
 	RouteID        = int64
 )
@@ -61,6 +62,7 @@ const (
 	PackageIDs      IDKind = "package"
 	InterceptionIDs IDKind = "interception"
 	AssignmentIDs   IDKind = "assignment"
+	ThirdPartyIDs   IDKind = "third_party_assignment"
 	FileIDs         IDKind = "file"
 	TokenIDs        IDKind = "token"
 	RouteIDs        IDKind = "route"

@@ -86,6 +86,10 @@ type Order struct {
 	BrokerID AccountID
 	// AssignmentID is the active assignment, 0 when there is none.
 	AssignmentID AssignmentID
+	// ThirdPartyID is the latest assignment to a third party, 0 when there was
+	// none. ThirdPartyOpen says that it has not ended.
+	ThirdPartyID   ThirdPartyID
+	ThirdPartyOpen bool
 
 	// DeliveryID is the latest locker delivery with packages of the order, 0 when
 	// there was none.
@@ -103,6 +107,12 @@ type Order struct {
 
 	CreatedAt, UpdatedAt, DeliveredAt, CancelledAt time.Time
 	CancelReason                                   string
+}
+
+// HeldByThirdParty reports whether a third party carries the order, or is about
+// to: nobody else may plan it.
+func (o Order) HeldByThirdParty() bool {
+	return o.ThirdPartyOpen || o.Status == OrderHandedOver
 }
 
 // Since is when the order came into its status, as far as that is known.

@@ -53,7 +53,7 @@ type Config struct {
 
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
-	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

@@ -242,6 +242,16 @@ func (x *world) interception(review bool) string {
 	return x.id(at(x.made("POST", "/api/v1/orders/"+id+"/interceptions", x.token(who), `{"outcome":"return_to_sender"}`), "interception", "interception_id"))
 }
 
+// entrusted gives an order to a delivery company, and with over its package too.
+func (x *world) entrusted(over bool) string {
+	id, _ := x.order(cloud.OrderNew)
+	number := at(x.made("POST", partner+"/assignments", x.token(admin), `{"order_id":`+id+`,"provider_id":17}`), "assignment", "assignment_number").(string)
+	if over {
+		x.made("POST", partner+"/assignments/"+number+"/hand-over", x.token(admin), `{}`)
+	}
+	return number
+}
+
 func (x *world) delivery() string {
 	ref := x.next("DEL-")
 	return x.id(at(x.made("POST", partner+"/deliveries", x.token(provider), deliveryOf(ref, 88, ref)), "delivery", "delivery_id"))
@@ -347,8 +357,30 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"third_party.webhook_deliveries.find":      func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
 		"third_party.webhook_deliveries.redeliver": func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
 		"third_party.deliveries.remove_package":    func() call { return x.packed(to) },
-		"smart_lockers.devices.find":               func() call { return person("88", "") },
-		"smart_lockers.grids.unblock":              func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
+		"third_party.assignments.create": func() call {
+			id, _ := x.order(cloud.OrderNew)
+			return plain(admin, `{"order_id":`+id+`,"provider_id":17}`)
+		},
+		"third_party.assignments.list":      func() call { return plain(admin, "") },
+		"third_party.assignments.find":      func() call { return call{provider, to("{assignment_number}", x.entrusted(false)), ""} },
+		"third_party.assignments.hand_over": func() call { return call{admin, to("{assignment_number}", x.entrusted(false)), `{}`} },
+		"third_party.assignments.cancel": func() call {
+			return call{admin, to("{assignment_number}", x.entrusted(true)), `{"reason":"reassigned"}`}
+		},
+		"third_party.assignments.accept": func() call { return call{provider, to("{assignment_number}", x.entrusted(false)), ""} },
+		"third_party.assignments.reject": func() call {
+			return call{provider, to("{assignment_number}", x.entrusted(false)), `{"reason":"no van"}`}
+		},
+		"third_party.assignments.set_leg": func() call {
+			return call{provider, to("{assignment_number}", x.entrusted(false)), `{"external_order_id":"SW-1","external_tracking_number":"` + ref + `"}`}
+		},
+		"third_party.assignments.report": func() call {
+			number := x.entrusted(true)
+			package1 := at(x.made("GET", partner+"/assignments/"+number, x.token(provider), ""), "assignment", "package_tracking_numbers").([]any)[0]
+			return call{provider, to("{assignment_number}", number), fmt.Sprintf(`{"packages":[{"tracking_number":%q,"outcome":"delivered"}]}`, package1)}
+		},
+		"smart_lockers.devices.find":  func() call { return person("88", "") },
+		"smart_lockers.grids.unblock": func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
 
 		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
 		"otep.tracking":     func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },

@@ -23,7 +23,7 @@ var tags = []tag{
 	{"Alliance", "Businesses that deliver for each other"},
 	{"Tracking", "Where an order is, and what was done to it"},
 	{"Customer", "What a business's customers do"},
-	{"ThirdPartyDelivery", "Deliveries of partners into lockers"},
+	{"ThirdPartyDelivery", "Deliveries of partners into lockers, and orders that delivery companies carry"},
 	{"Warehouse Transfer", "Goods between warehouses"},
 	{"InstantRider", "Riders on demand"},
 	{"OTEP", "Timelines in the open tracking protocol and its projections"},

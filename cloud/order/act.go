@@ -234,7 +234,7 @@ func fresh(o *cloud.Order, now time.Time) {
 	status := o.Status
 	o.Status, o.Before, o.Collected, o.RouteID, o.Stop, o.DriverID, o.DriverName, o.BrokerID, o.AssignmentID = cloud.OrderNew, 0, false, 0, 0, 0, "", 0, 0
 	o.SecondStop, o.Past, o.Paused, o.Drove = 0, nil, nil, nil
-	o.ETA, o.InterceptionID, o.Attempts, o.ExternalNumber = time.Time{}, 0, 0, ""
+	o.ETA, o.InterceptionID, o.Attempts, o.ExternalNumber, o.ThirdPartyID, o.ThirdPartyOpen = time.Time{}, 0, 0, "", 0, false
 	o.StatusAt, o.Files = now, nil
 	o.CreatedAt, o.UpdatedAt, o.DeliveredAt, o.CancelledAt, o.CancelReason = now, now, time.Time{}, time.Time{}, ""
 	if waits {
@@ -259,6 +259,9 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
 		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, w.o.Status) {
 			return conflict(w.o)
+		}
+		if w.o.ThirdPartyOpen {
+			return cloud.E(cloud.Conflict, codeThirdParty)
 		}
 		if err := w.unassign(cloud.AssignmentRevoked, "order_deleted"); err != nil {
 			return err

@@ -113,7 +113,7 @@ func assignable(o cloud.Order) error {
 	switch {
 	case onRoute(o):
 		code = codeOnRoute
-	case o.Status == cloud.OrderHandedOver:
+	case o.HeldByThirdParty():
 		code = codeThirdParty
 	case !o.SelfDelivery:
 		code = codeNotSelfDelivery
@@ -192,13 +192,16 @@ func (w *work) unassign(to cloud.AssignmentStatus, reason string) error {
 	return nil
 }
 
-// settle ends the assignment of an order that has come to its end. The
+// settle ends the assignments of an order that has come to its end. The
 // contractor that completed it goes on seeing it.
 func (w *work) settle() error {
-	switch {
-	case !w.o.Status.State().Terminal:
+	if !w.o.Status.State().Terminal {
 		return nil
-	case w.o.Status == cloud.OrderCancelled:
+	}
+	if err := w.settleThird(); err != nil {
+		return err
+	}
+	if w.o.Status == cloud.OrderCancelled {
 		return w.unassign(cloud.AssignmentRevoked, "order_cancelled")
 	}
 	broker := w.o.BrokerID

@@ -57,7 +57,7 @@ type OrderBody struct {
 	DriverName       *string           `json:"driver_name"`
 	ETA              *string           `json:"eta" graphql:"DateTime"`
 	BrokerAssignment *AssignmentBody   `json:"broker_assignment"`
-	ThirdParty       *struct{}         `json:"third_party" graphql:"JSON"`
+	ThirdParty       *ThirdPartyRef    `json:"third_party" graphql:"JSON"`
 	Interception     *InterceptionRef  `json:"interception" graphql:"JSON"`
 	Locker           *LockerRef        `json:"locker" graphql:"JSON"`
 	Attempts         int               `json:"attempts"`
@@ -259,6 +259,13 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 			return err
 		}
 		b.BrokerAssignment = &body
+	}
+	if a, err := w.thirdParty(); err != nil {
+		return err
+	} else if a != nil {
+		if b.ThirdParty, err = thirdRef(s.v, *a); err != nil {
+			return err
+		}
 	}
 	stop, err := w.interception()
 	if err == nil && stop != nil {

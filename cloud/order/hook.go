@@ -89,12 +89,14 @@ func (w *work) told() error {
 			events[i].Unless = w.batch
 		}
 	}
-	if len(events) == 0 {
-		return nil
+	if len(events) > 0 {
+		out, err := w.s.hooks.Tell(w.v, events...)
+		if err != nil {
+			return err
+		}
+		w.ch.Outbox = append(w.ch.Outbox, out...)
 	}
-	out, err := w.s.hooks.Tell(w.v, events...)
-	w.ch.Outbox = append(w.ch.Outbox, out...)
-	return err
+	return w.tellThird()
 }
 
 func (w *work) dropped() bool { return len(w.ch.DroppedOrders) > 0 }

@@ -221,8 +221,8 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 		return silent // what was current before comes again
 	case m.code != "":
 		return m.code
-	case to == cloud.OrderDriverAccepted && slices.ContainsFunc(l.events, func(e otep.Event) bool { return e.StatusCode != otep.InformationSubmitted }):
-		return silent // a booking is confirmed once, and first
+	case to == cloud.OrderDriverAccepted && !l.bookable():
+		return silent
 	case to == cloud.OrderHandedOver && otep.Reached(l.events):
 		return otep.PackageOutbound
 	}

@@ -33,6 +33,7 @@ type Store interface {
 	NextJobRow(ctx context.Context, job string) (int, error)
 	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
 	ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error)
+	ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (total int, found []cloud.ThirdPartyAssignment, err error)
 	ListConcerns(ctx context.Context, q cloud.ConcernQuery) (total int, found []cloud.Order, err error)
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }

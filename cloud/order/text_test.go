@@ -167,13 +167,16 @@ func textMoves(t *testing.T) map[pair]bool {
 }
 
 // Every pair of statuses is a move here exactly when the text has it, but for
-// one of ours: a part that was collected while the rest was never brought.
+// two of ours: a part that was collected while the rest was never brought, and a
+// part that a third party delivered.
 func TestMovesAreThoseOfTheText(t *testing.T) {
 	t.Parallel()
 	want := textMoves(t)
 	require.Greater(t, len(want), 150)
 	require.False(t, want[pair{cloud.OrderInLocker, cloud.OrderPartlyDelivered}])
 	want[pair{cloud.OrderInLocker, cloud.OrderPartlyDelivered}] = true
+	require.False(t, want[pair{cloud.OrderHandedOver, cloud.OrderPartlyDelivered}])
+	want[pair{cloud.OrderHandedOver, cloud.OrderPartlyDelivered}] = true
 	triggers := map[Trigger]bool{}
 	for _, m := range moves {
 		triggers[m.trigger] = true

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -12,6 +13,7 @@ type line struct {
 	shipment cloud.Shipment
 	events   []otep.Event
 	fresh    []otep.Event
+	changed  bool // the shipment is written although nothing is new
 }
 
 // timeline reads the order's timeline.
@@ -84,6 +86,12 @@ func (l *line) tell(code otep.Code, source, reason string, at, now time.Time) {
 	l.add(code, source, reason, at, now)
 }
 
+// bookable reports whether a booking may be confirmed: once, and after nothing
+// but the order itself.
+func (l *line) bookable() bool {
+	return !slices.ContainsFunc(l.events, func(e otep.Event) bool { return e.StatusCode != otep.InformationSubmitted })
+}
+
 // mayFollow reports whether a code may come next.
 func (l *line) mayFollow(code otep.Code) bool {
 	last := l.universal()
@@ -122,11 +130,10 @@ func (l *line) witness(in MoveInput) {
 
 // finish puts the new events and the shipment into changes.
 func (l *line) finish(ch *cloud.Changes) {
-	if len(l.fresh) == 0 {
+	if len(l.fresh) == 0 && !l.changed {
 		return
 	}
-	t := l.fold()
-	if t.Current != nil {
+	if t := l.fold(); t.Current != nil {
 		l.shipment.Current, l.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
 	}
 	ch.Shipments = append(ch.Shipments, l.shipment)

@@ -16,19 +16,21 @@ import (
 // work is one decision about one order. It is built again when that is run
 // again.
 type work struct {
-	s       *Service
-	v       cloud.View
-	c       cloud.Caller
-	now     time.Time
-	at      time.Time // of what happens now; not after now
-	only    bool      // it happens to some of the packages
-	o       cloud.Order
-	was     cloud.Order         // as it was before; zero when it is new
-	line    *line               // the order's timeline, once it is needed
-	stop    *cloud.Interception // open or just ended, once it is needed
-	ch      cloud.Changes
-	done    bool // ch is complete
-	touched bool // the order is written although nothing was done to it
+	s        *Service
+	v        cloud.View
+	c        cloud.Caller
+	now      time.Time
+	at       time.Time // of what happens now; not after now
+	only     bool      // it happens to some of the packages
+	o        cloud.Order
+	was      cloud.Order                 // as it was before; zero when it is new
+	line     *line                       // the order's timeline, once it is needed
+	stop     *cloud.Interception         // open or just ended, once it is needed
+	third    *cloud.ThirdPartyAssignment // the latest, once it is needed; written when thirdNew is set
+	ch       cloud.Changes
+	done     bool // ch is complete
+	thirdNew bool
+	touched  bool // the order is written although nothing was done to it
 	// device is the cabinet that acts, nil when the caller does; code is its own.
 	device *cloud.Operator
 	code   string
@@ -39,6 +41,7 @@ type work struct {
 	trigger Trigger             // of the move that is being made
 	reason  string              // OTEP incident reason of that move
 	stopWas string              // status that the interception had, "" when it is new
+	thirds  []string            // events about the assignment to a third party
 	batch   *cloud.AccountEvent // the end of the batch that the order is made by
 	refusal *cloud.Error        // the answer, although something is written
 	quiet   bool                // whoever moves it tells the drivers
@@ -109,6 +112,9 @@ func (w *work) finish() error {
 		}
 		if w.stop != nil {
 			w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
+		}
+		if w.thirdNew {
+			w.ch.ThirdParties = append(w.ch.ThirdParties, *w.third)
 		}
 	}
 	if err := w.push(); err != nil {

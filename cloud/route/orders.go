@@ -75,7 +75,7 @@ func (s *Service) Add(ctx context.Context, c cloud.Caller, in OrdersInput) (AddO
 func addable(o cloud.Order, x cloud.Route) error {
 	code := ""
 	switch {
-	case o.Status == cloud.OrderHandedOver || !o.SelfDelivery:
+	case o.HeldByThirdParty() || !o.SelfDelivery:
 		code = codeThirdParty
 	case o.BrokerID != x.BrokerID && o.BrokerID != 0:
 		code = codeContractor

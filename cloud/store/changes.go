@@ -52,6 +52,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.orders(c)
 	w.interceptions(c)
 	w.assignments(c)
+	w.thirdParties(c)
 	w.routes(c)
 	w.places(c)
 	w.orderJobs(c)

@@ -446,3 +446,61 @@ func assignments(t *testing.T, db *store.DB) {
 		return &cloud.Changes{Assignments: []cloud.Assignment{twice}}, nil
 	}))
 }
+
+// thirdParties come back as they were written, and one of an order is open.
+func thirdParties(t *testing.T, db *store.DB) {
+	r := rand.New(rand.NewPCG(10, 10))
+	ended := []cloud.ThirdPartyStatus{cloud.ThirdPartyCancelled, cloud.ThirdPartyCompleted, cloud.ThirdPartyPartly}
+	var all []cloud.ThirdPartyAssignment
+	for i := range cloud.ThirdPartyID(30) {
+		a := random[cloud.ThirdPartyAssignment](r)
+		a.ID, a.Number, a.BusinessID, a.OrderID = i+1, fmt.Sprintf("TPA-2026-%06d", i+1), 1+cloud.BusinessID(i%2), cloud.OrderID(i%5+1)
+		a.ProviderID, a.Status = cloud.ProviderID(i%3+1), ended[i%3]
+		all = append(all, a)
+	}
+	write(t, db, 0, &cloud.Changes{ThirdParties: all})
+	open := all[4]
+	open.Status = cloud.ThirdPartyHandedOver
+	write(t, db, 0, &cloud.Changes{ThirdParties: []cloud.ThirdPartyAssignment{open}})
+	all[4] = open
+	look(t, db, func(v cloud.View) {
+		got, err := v.ThirdParty(1, open.ID)
+		require.NoError(t, err)
+		require.Equal(t, open, got)
+		got, err = v.ThirdPartyByNumber(1, open.Number)
+		require.NoError(t, err)
+		require.Equal(t, open, got)
+		require.ErrorIs(t, second(v.ThirdParty(2, open.ID)), cloud.ErrNotFound)
+		require.ErrorIs(t, second(v.ThirdPartyByNumber(2, open.Number)), cloud.ErrNotFound)
+		require.ErrorIs(t, second(v.ThirdPartyByNumber(1, "TPA-2026-4")), cloud.ErrNotFound)
+	})
+	for _, q := range []cloud.ThirdPartyQuery{{Limit: 50}, {ProviderID: 2, Limit: 50}, {OrderID: 3, Limit: 2, Offset: 1}, {Status: cloud.ThirdPartyHandedOver, Limit: 9},
+		{Status: cloud.ThirdPartyPartly, ProviderID: 3, OrderID: 1, Limit: 9}, {Limit: 5, Offset: 99}} {
+		for b := range cloud.BusinessID(3) {
+			q.BusinessID = b + 1
+			var want []cloud.ThirdPartyAssignment
+			for _, a := range slices.Backward(all) {
+				if a.BusinessID == q.BusinessID && (q.ProviderID == 0 || a.ProviderID == q.ProviderID) && (q.OrderID == 0 || a.OrderID == q.OrderID) && (q.Status == "" || a.Status == q.Status) {
+					want = append(want, a)
+				}
+			}
+			total, got, err := db.ListThirdParties(t.Context(), q)
+			require.NoError(t, err)
+			require.Equal(t, len(want), total)
+			from := min(q.Offset, len(want))
+			require.Equal(t, append([]cloud.ThirdPartyAssignment(nil), want[from:min(from+q.Limit, len(want))]...), append([]cloud.ThirdPartyAssignment(nil), got...), "%+v", q)
+		}
+	}
+	// Of another order it may be open, of the same it may not, and a number is given once.
+	refused := func(change func(*cloud.ThirdPartyAssignment)) {
+		a := all[9]
+		a.OrderID, a.ID, a.Number, a.Status = 77, 99, "TPA-2026-000099", cloud.ThirdPartyCreated
+		change(&a)
+		require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{ThirdParties: []cloud.ThirdPartyAssignment{a}}, nil
+		}))
+	}
+	refused(func(a *cloud.ThirdPartyAssignment) { a.OrderID = open.OrderID })
+	refused(func(a *cloud.ThirdPartyAssignment) { a.Number = open.Number })
+	refused(func(a *cloud.ThirdPartyAssignment) { a.ID, a.BusinessID = open.ID, 2 })
+}

@@ -124,6 +124,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Orders":                   orders,
 		"OrderKeys":                orderKeys,
 		"Assignments":              assignments,
+		"ThirdParties":             thirdParties,
 		"OrderLists":               orderLists,
 		"OrderShipments":           orderShipments,
 		"OrderSearch":              orderSearch,

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
+)
+
+// thirdParties are the orders that delivery companies carry: given and taken back
+// by the business, reported on by the company.
+func (c Config) thirdParties() []catalog.Operation {
+	o := c.Orders
+	const all, one = "/api/v1/third-party-delivery/assignments", "/api/v1/third-party-delivery/assignments/{assignment_number}"
+	both := []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType}
+	row := func(name, summary, method, path string, types []cloud.AccountType, example any, errs ...string) catalog.Operation {
+		r := catalog.Operation{Name: "third_party.assignments." + name, Summary: summary, Tag: "ThirdPartyDelivery", Method: method, Path: path, Types: types, Scopes: ordersRead,
+			Example: example, Errors: errs}
+		if method != http.MethodGet {
+			r.Scopes, r.Risk = ordersWrite, catalog.RiskMedium
+		}
+		return r
+	}
+	const unknown, state, foreign = "ASSIGNMENT_NOT_FOUND", "ASSIGNMENT_STATE_CONFLICT", "PACKAGE_NOT_IN_ASSIGNMENT"
+	give := row("create", "Give an order to a delivery company", "POST", all, staff, order.ThirdPartyInput{OrderID: 120045, ProviderID: 17, Service: "same_day"},
+		missing, status, "HELD_BY_THIRD_PARTY", "HELD_BY_CONTRACTOR", "ORDER_ON_ROUTE")
+	give.Status, give.Idempotent = http.StatusCreated, true
+	back := row("cancel", "Take an order back from a delivery company", "POST", one+"/cancel", staff, order.CancelThirdPartyInput{Reason: cloud.ThirdPartyFallback}, unknown, state, status)
+	back.Risk = catalog.RiskHigh
+	return []catalog.Operation{
+		catalog.Define(give, o.AssignThirdParty, nil),
+		catalog.Define(row("list", "What delivery companies carry, or carried", "GET", all, both, nil), o.ThirdParties, nil),
+		catalog.Define(row("find", "One assignment to a delivery company", "GET", one, both, nil, unknown), o.ThirdParty, nil),
+		catalog.Define(row("hand_over", "Note that packages were handed to the company", "POST", one+"/hand-over", staff, order.HandOverInput{}, unknown, state, foreign, status), o.HandOverThirdParty, nil),
+		catalog.Define(back, o.CancelThirdParty, nil),
+		catalog.Define(row("accept", "Take an assignment", "POST", one+"/accept", providers, nil, unknown, state), o.AcceptThirdParty, nil),
+		catalog.Define(row("reject", "Refuse an assignment", "POST", one+"/reject", providers, order.RejectThirdPartyInput{Reason: "No van today"}, unknown, state), o.RejectThirdParty, nil),
+		catalog.Define(row("set_leg", "Keep an order that the company made of an assignment", "POST", one+"/legs", providers,
+			order.LegInput{ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"}, unknown, state, foreign), o.SetThirdPartyLeg, nil),
+		catalog.Define(row("report", "Say what became of packages", "POST", one+"/outcomes", providers,
+			order.OutcomesInput{Packages: []order.OutcomeInput{{Number: "SR204518837-1", Outcome: "delivered"}, {Number: "SR204518837-2", Outcome: "failed", FailureCode: "damaged"}}},
+			unknown, state, foreign), o.ReportThirdParty, nil),
+	}
+}

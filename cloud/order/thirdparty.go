@@ -1,0 +1,602 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// Operation types of assignments to third parties, and of what they report.
+const (
+	thirdCreated    = 8001
+	thirdHandedOver = 8002
+	thirdCancelled  = 8003
+	thirdReported   = 1005
+)
+
+const (
+	codeNoThird    = "ASSIGNMENT_NOT_FOUND"
+	codeThirdState = "ASSIGNMENT_STATE_CONFLICT"
+	codeNotInThird = "PACKAGE_NOT_IN_ASSIGNMENT"
+	codeHeld       = "HELD_BY_CONTRACTOR"
+)
+
+// thirdParty is the service of a provider that carries orders.
+const thirdParty = "third_party"
+
+// ThirdPartyInput gives an order to a third party.
+type ThirdPartyInput struct {
+	OrderID    cloud.OrderID    `json:"order_id" required:"true"`
+	ProviderID cloud.ProviderID `json:"provider_id" required:"true" doc:"A provider of the business with the service third_party"`
+	Packages   []string         `json:"package_tracking_numbers" doc:"Packages of the order; all of them when absent"`
+	Service    string           `json:"service_code" doc:"A service of the provider, up to 64 characters"`
+	Note       string           `json:"note" doc:"For the provider, up to 500 characters"`
+}
+
+// ThirdPartyOutput shows one assignment.
+type ThirdPartyOutput struct {
+	Result     bool           `json:"result"`
+	Assignment ThirdPartyBody `json:"assignment"`
+}
+
+// AssignThirdParty gives an order to a delivery company, which is told. Nobody
+// else may plan the order from then on; it moves when packages are handed over.
+// Staff may. Errors: ORDER_NOT_FOUND, VALIDATION_FAILED, HELD_BY_THIRD_PARTY,
+// HELD_BY_CONTRACTOR, ORDER_ON_ROUTE, ORDER_STATUS_CONFLICT.
+func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyInput) (out ThirdPartyOutput, err error) {
+	if err := staff(c); err != nil {
+		return out, err
+	}
+	f := newFields()
+	f.Text("service_code", in.Service, 64)
+	f.Text("note", in.Note, 500)
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
+		err := w.entrust(in)
+		if err == nil {
+			out, err = w.showThird()
+		}
+		return err
+	})
+	return out, err
+}
+
+// entrustable is why an order cannot go to a third party, nil when it can.
+func entrustable(o cloud.Order) error {
+	code := ""
+	switch {
+	case o.HeldByThirdParty():
+		code = codeThirdParty
+	case onRoute(o):
+		code = codeOnRoute
+	case o.AssignmentID != 0:
+		code = codeHeld
+	case !slices.Contains(resting, o.Status):
+		return conflict(o)
+	default:
+		return nil
+	}
+	return cloud.E(cloud.Conflict, code)
+}
+
+func (w *work) entrust(in ThirdPartyInput) error {
+	f := newFields()
+	p, err := w.v.Provider(in.ProviderID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	if err != nil || p.BusinessID != w.o.BusinessID || !slices.Contains(p.Services, thirdParty) {
+		f.Add("provider_id", "This is no third-party delivery provider of yours.")
+	}
+	var list []cloud.ThirdPartyPackage
+	for _, x := range w.o.Packages {
+		if !over(x.Status) {
+			list = append(list, cloud.ThirdPartyPackage{ID: x.ID, Number: x.Number, Outcome: cloud.OutcomePending})
+		}
+	}
+	which, unknown := chosen(list, in.Packages)
+	if len(unknown) > 0 {
+		f.Add("package_tracking_numbers", "This package is not part of the order.")
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := entrustable(w.o); err != nil {
+		return err
+	}
+	b, err := w.v.Business(w.o.BusinessID)
+	if err != nil {
+		return err
+	}
+	id, err := w.v.NewID(cloud.ThirdPartyIDs)
+	if err != nil {
+		return err
+	}
+	l, err := w.timeline()
+	if err != nil {
+		return err
+	}
+	w.third = &cloud.ThirdPartyAssignment{ID: cloud.ThirdPartyID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, ProviderID: p.ID,
+		Number: fmt.Sprintf("TPA-%d-%06d", w.now.In(b.Location()).Year(), id), Status: cloud.ThirdPartyCreated, Service: in.Service, Note: in.Note, By: w.c.Account.ID, CreatedAt: w.now}
+	for _, i := range which {
+		w.third.Packages = append(w.third.Packages, list[i])
+	}
+	w.o.ThirdPartyID, w.o.ThirdPartyOpen, w.thirdNew = w.third.ID, true, true
+	w.did(thirdCreated, w.o.Status, in.Note, map[string]cloud.FieldChange{"third_party": {To: w.third.Number}})
+	if l.bookable() {
+		l.tell(otep.BookingConfirmed, otep.ThirdParty, "", w.now, w.now)
+	}
+	w.thirds = append(w.thirds, eventThirdCreated)
+	return nil
+}
+
+// chosen are the places of packages by their numbers, of all when none is named,
+// and the numbers that are of none.
+func chosen(list []cloud.ThirdPartyPackage, numbers []string) (which []int, unknown []string) {
+	for i, p := range list {
+		if len(numbers) == 0 || slices.ContainsFunc(numbers, func(n string) bool { return strings.EqualFold(n, p.Number) }) {
+			which = append(which, i)
+		}
+	}
+	for _, n := range numbers {
+		if !slices.ContainsFunc(list, func(p cloud.ThirdPartyPackage) bool { return strings.EqualFold(n, p.Number) }) {
+			unknown = append(unknown, n)
+		}
+	}
+	return which, unknown
+}
+
+// notIn says that packages are not of an assignment.
+func notIn(unknown []string) error {
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotInThird, Details: map[string]any{"package_tracking_numbers": unknown}}
+}
+
+// thirdConflict says that the assignment is in no state for what was asked.
+func thirdConflict(a cloud.ThirdPartyAssignment) error {
+	return &cloud.Error{Kind: cloud.Conflict, Code: codeThirdState, Details: map[string]any{"assignment_number": a.Number, "status": a.Status}}
+}
+
+// findThird reads an assignment that the caller names: of its business, or of a
+// provider its own. Errors: ASSIGNMENT_NOT_FOUND, ACCOUNT_TYPE_NOT_ALLOWED.
+func findThird(v cloud.View, c cloud.Caller, number string) (a cloud.ThirdPartyAssignment, err error) {
+	missing := cloud.E(cloud.NotFound, codeNoThird)
+	business := c.Provider.BusinessID
+	if c.Provider.ID == 0 {
+		if err := staff(c); err != nil {
+			return a, err
+		}
+		business = c.Account.BusinessID
+	}
+	if !sane(number) {
+		return a, missing
+	}
+	a, err = v.ThirdPartyByNumber(business, number)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && c.Provider.ID != 0 && a.ProviderID != c.Provider.ID {
+		return cloud.ThirdPartyAssignment{}, missing
+	}
+	return a, err
+}
+
+// atThird runs one decision about an open assignment, of staff or, with provider
+// set, of whoever carries it. Errors: those of findThird and fn,
+// ASSIGNMENT_STATE_CONFLICT.
+func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, provider bool, fn func(w *work) error) (out ThirdPartyOutput, err error) {
+	if provider != (c.Provider.ID != 0) {
+		if c.Anonymous() {
+			return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
+		}
+		return out, cloud.E(cloud.Forbidden, codeType)
+	}
+	now := s.time()
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		a, err := findThird(v, c, number)
+		if err != nil {
+			return nil, err
+		}
+		o, err := v.Order(a.BusinessID, a.OrderID)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && (o.ThirdPartyID != a.ID || !a.Open()) {
+			return nil, thirdConflict(a)
+		}
+		if err != nil {
+			return nil, err
+		}
+		w := s.work(v, c, now, o)
+		w.third, w.thirdNew, w.touched = &a, true, true
+		if err := fn(w); err != nil {
+			return nil, err
+		}
+		if out, err = w.showThird(); err != nil {
+			return nil, err
+		}
+		return &w.ch, w.finish()
+	})
+	if err != nil {
+		return ThirdPartyOutput{}, err
+	}
+	return out, nil
+}
+
+// ThirdPartyKey names an assignment.
+type ThirdPartyKey struct {
+	Number string `path:"assignment_number" json:"-"`
+}
+
+// HandOverInput says which packages a third party has now.
+type HandOverInput struct {
+	ThirdPartyKey
+	Packages []string `json:"package_tracking_numbers" doc:"All that were not handed over before when absent"`
+}
+
+// HandOverThirdParty notes that packages were handed over: the order is with the
+// carrier from the first on, and its timeline is the carrier's to add to. Staff
+// may. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT,
+// PACKAGE_NOT_IN_ASSIGNMENT, ORDER_STATUS_CONFLICT.
+func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in HandOverInput) (ThirdPartyOutput, error) {
+	return s.atThird(ctx, c, in.Number, false, func(w *work) error {
+		a := w.third
+		which, unknown := chosen(a.Packages, in.Packages)
+		if len(unknown) > 0 {
+			return notIn(unknown)
+		}
+		now := map[cloud.PackageID]cloud.OrderPackageStatus{}
+		for _, i := range which {
+			if p := &a.Packages[i]; p.Outcome == cloud.OutcomePending {
+				p.Outcome, p.OccurredAt = cloud.OutcomeHandedOver, w.now
+				now[p.ID] = cloud.OrderPackageInTransit
+			}
+		}
+		if len(now) == 0 {
+			return thirdConflict(*a)
+		}
+		step := MoveInput{Operation: thirdHandedOver, Packages: now}
+		if a.Status == cloud.ThirdPartyCreated {
+			step.To, step.Trigger = cloud.OrderHandedOver, HandOver
+			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, w.now
+		}
+		if err := w.step(step); err != nil {
+			return err
+		}
+		w.thirds = append(w.thirds, eventThirdHandedOver)
+		return w.carried(a.ProviderID)
+	})
+}
+
+// carried says in the order's timeline whose it is to add to: the carrier's, or
+// with 0 nobody's but ours.
+func (w *work) carried(by cloud.ProviderID) error {
+	l, err := w.timeline()
+	if err == nil && l.shipment.ProviderID != by {
+		l.shipment.ProviderID, l.changed = by, true
+	}
+	return err
+}
+
+// CancelThirdPartyInput takes an order back.
+type CancelThirdPartyInput struct {
+	ThirdPartyKey
+	Reason string `json:"reason" required:"true" enum:"cancelled,fallback_to_self_delivery,reassigned" doc:"reassigned: another provider gets it, by an assignment of its own"`
+	Note   string `json:"note" doc:"Up to 255 characters"`
+}
+
+// CancelThirdParty ends an assignment; the order is where it was before, and
+// anybody's to plan. Staff may. Errors: ASSIGNMENT_NOT_FOUND,
+// ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that is intercepted,
+// VALIDATION_FAILED.
+func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in CancelThirdPartyInput) (out ThirdPartyOutput, err error) {
+	f := newFields()
+	f.OneOf("reason", in.Reason, cloud.ThirdPartyCalledOff, cloud.ThirdPartyFallback, cloud.ThirdPartyReassigned)
+	f.Text("note", in.Note, 255)
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	return s.atThird(ctx, c, in.Number, false, func(w *work) error { return w.callOff(in.Reason, in.Note) })
+}
+
+// callOff takes the order back from the third party.
+func (w *work) callOff(reason, note string) error {
+	switch w.o.Status {
+	case cloud.OrderIntercepted: // it would come back to a carrier that has it no more
+		return conflict(w.o)
+	case cloud.OrderHandedOver:
+		if err := w.move(w.o.Before, FallBack, thirdCancelled, "", note); err != nil {
+			return err
+		}
+	default:
+		l, err := w.timeline()
+		if err != nil {
+			return err
+		}
+		l.tell(otep.RouteCancelled, otep.ThirdParty, "", w.now, w.now)
+		w.did(thirdCancelled, w.o.Status, note, nil)
+	}
+	w.endThird(cloud.ThirdPartyCancelled)
+	w.third.Reason, w.third.EndNote = reason, note
+	return w.carried(0)
+}
+
+// endThird ends the assignment. What is not done is the business's own to deliver
+// again.
+func (w *work) endThird(to cloud.ThirdPartyStatus) {
+	a := w.third
+	a.Status, a.EndedAt, w.thirdNew = to, w.now, true
+	if to == cloud.ThirdPartyCancelled {
+		for i := range a.Packages {
+			if p := &a.Packages[i]; !p.Outcome.Final() {
+				p.Outcome, p.OccurredAt = cloud.OutcomeCancelled, w.now
+			}
+		}
+		w.thirds = append(w.thirds, eventThirdCancelled)
+	} else {
+		a.CompletedAt = w.now
+	}
+	if to == cloud.ThirdPartyPartly {
+		w.thirds = append(w.thirds, eventThirdPartial)
+	}
+	w.o.ThirdPartyOpen = false
+	w.o.SelfDelivery = w.o.SelfDelivery || !w.o.Status.State().Terminal
+}
+
+// settleThird ends the assignment of an order that has come to its end by
+// another way: what was delivered, from a locker for one, the carrier brought;
+// anything else is called off.
+func (w *work) settleThird() error {
+	if !w.o.ThirdPartyOpen {
+		return nil
+	}
+	a, err := w.thirdParty()
+	if err != nil {
+		return err
+	}
+	if w.o.Status != cloud.OrderDelivered {
+		w.endThird(cloud.ThirdPartyCancelled)
+		a.Reason = cloud.ThirdPartyCalledOff
+		return nil
+	}
+	for i := range a.Packages {
+		if p := &a.Packages[i]; !p.Outcome.Final() {
+			p.Outcome, p.OccurredAt = cloud.OutcomeDelivered, w.now
+		}
+	}
+	w.endThird(concluded(*a))
+	return nil
+}
+
+// thirdParty is the order's latest assignment to a third party, nil when there
+// was none.
+func (w *work) thirdParty() (*cloud.ThirdPartyAssignment, error) {
+	if w.third != nil || w.o.ThirdPartyID == 0 {
+		return w.third, nil
+	}
+	a, err := w.v.ThirdParty(w.o.BusinessID, w.o.ThirdPartyID)
+	if err == nil {
+		w.third = &a
+	}
+	return w.third, err
+}
+
+// AcceptThirdParty notes that a provider takes an assignment. Whoever carries it
+// may, once or again. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT.
+func (s *Service) AcceptThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyKey) (ThirdPartyOutput, error) {
+	return s.atThird(ctx, c, in.Number, true, func(w *work) error {
+		if w.third.Status != cloud.ThirdPartyCreated {
+			return thirdConflict(*w.third)
+		}
+		if w.third.AcceptedAt.IsZero() {
+			w.third.AcceptedAt = w.now
+		}
+		w.noteThird("accepted")
+		return nil
+	})
+}
+
+// noteThird takes down in the audit what does nothing to the order.
+func (w *work) noteThird(what string) {
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.o.BusinessID, At: w.now, Actor: fmt.Sprint("account:", w.c.Account.ID), Action: "third_party_" + what,
+		Target: fmt.Sprint("order:", w.o.ID), Detail: fmt.Sprintf(`{"assignment_number":%q}`, w.third.Number)})
+}
+
+// RejectThirdPartyInput refuses an assignment.
+type RejectThirdPartyInput struct {
+	ThirdPartyKey
+	Reason string `json:"reason" doc:"For the business, up to 255 characters"`
+}
+
+// RejectThirdParty refuses an assignment of which nothing was handed over: it
+// ends as one that falls back to self delivery. Whoever was to carry it may.
+// Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT, VALIDATION_FAILED.
+func (s *Service) RejectThirdParty(ctx context.Context, c cloud.Caller, in RejectThirdPartyInput) (out ThirdPartyOutput, err error) {
+	f := newFields()
+	f.Text("reason", in.Reason, 255)
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	return s.atThird(ctx, c, in.Number, true, func(w *work) error {
+		if w.third.Status != cloud.ThirdPartyCreated {
+			return thirdConflict(*w.third)
+		}
+		return w.callOff(cloud.ThirdPartyFallback, in.Reason)
+	})
+}
+
+// LegInput is an order that a provider made of an assignment in its own system
+// or at a carrier. One with a leg_id takes the place of that leg.
+type LegInput struct {
+	ThirdPartyKey
+	LegID          int      `json:"leg_id" doc:"Of a leg that is there; a new one gets its own"`
+	CarrierCode    string   `json:"carrier_code" doc:"Up to 64 characters; the provider's own code when absent"`
+	ExternalOrder  string   `json:"external_order_id" required:"true" doc:"Up to 64 characters"`
+	ExternalNumber string   `json:"external_tracking_number" doc:"By which the packages can be tracked too, up to 64 characters"`
+	LabelURL       string   `json:"label_url" doc:"https, up to 2048 characters"`
+	Status         string   `json:"status" doc:"Of a-z 0-9 _, up to 32 characters; booked when absent"`
+	Packages       []string `json:"package_tracking_numbers" doc:"Of the assignment; all when absent"`
+}
+
+const maxLegs = 50
+
+var legStatus = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+func (in *LegInput) check() error {
+	f := newFields()
+	f.Line("carrier_code", in.CarrierCode, 64)
+	f.required("external_order_id", in.ExternalOrder, 64)
+	f.Line("external_tracking_number", in.ExternalNumber, 64)
+	if in.LabelURL != "" && !httpsURL(in.LabelURL) {
+		f.Add("label_url", "Use an address that begins with https://.")
+	}
+	if in.Status = cmp.Or(in.Status, "booked"); !legStatus.MatchString(in.Status) {
+		f.Add("status", "Use 1 to 32 characters of a-z 0-9 _.")
+	}
+	return f.Err()
+}
+
+// httpsURL reports whether people may be given an address to open.
+func httpsURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
+}
+
+// SetThirdPartyLeg keeps a leg of an open assignment; its tracking number
+// becomes that of its packages, and with all packages of the order the order's.
+// Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
+// ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
+func (s *Service) SetThirdPartyLeg(ctx context.Context, c cloud.Caller, in LegInput) (out ThirdPartyOutput, err error) {
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	return s.atThird(ctx, c, in.Number, true, func(w *work) error { return w.leg(in) })
+}
+
+func (w *work) leg(in LegInput) error {
+	a := w.third
+	which, unknown := chosen(a.Packages, in.Packages)
+	if len(unknown) > 0 {
+		return notIn(unknown)
+	}
+	leg := cloud.ThirdPartyLeg{ID: in.LegID, CarrierCode: cmp.Or(in.CarrierCode, w.c.Provider.Code), ExternalOrder: in.ExternalOrder, ExternalNumber: in.ExternalNumber,
+		LabelURL: in.LabelURL, Status: in.Status}
+	if leg.ID == 0 {
+		leg.ID = len(a.Legs) + 1
+		a.Legs = append(a.Legs, leg)
+	}
+	f := newFields()
+	f.Between("leg_id", leg.ID, 1, min(len(a.Legs), maxLegs))
+	if err := f.Err(); err != nil {
+		return err
+	}
+	carried := 0
+	w.o.Packages = slices.Clone(w.o.Packages)
+	for _, i := range which {
+		p := &a.Packages[i]
+		leg.Packages = append(leg.Packages, p.Number)
+		for j := range w.o.Packages {
+			if x := &w.o.Packages[j]; x.ID == p.ID && in.ExternalNumber != "" {
+				p.External, x.ExternalNumber = in.ExternalNumber, in.ExternalNumber
+				carried++
+			}
+		}
+	}
+	a.Legs[leg.ID-1] = leg
+	w.noteThird("leg_set")
+	if carried == 0 {
+		return nil
+	}
+	if carried == len(w.o.Packages) {
+		l, err := w.timeline()
+		if err != nil {
+			return err
+		}
+		w.o.ExternalNumber, l.shipment.External, l.changed = in.ExternalNumber, in.ExternalNumber, true
+	}
+	w.index()
+	return nil
+}
+
+// ThirdPartiesInput asks for a page of assignments, newest first. Fields that are
+// not given do not filter.
+type ThirdPartiesInput struct {
+	OrderID    cloud.OrderID          `query:"order_id"`
+	ProviderID cloud.ProviderID       `query:"provider_id" doc:"Without meaning for providers, who see their own"`
+	Status     cloud.ThirdPartyStatus `query:"status"`
+	Page       int                    `query:"page"`     // from 1; 0 is 1
+	PerPage    int                    `query:"per_page"` // 1 to 200; 0 is 50
+}
+
+// ThirdPartiesOutput is a page of assignments. Total counts all pages.
+type ThirdPartiesOutput struct {
+	Result      bool             `json:"result"`
+	Total       int              `json:"total"`
+	Page        int              `json:"page"`
+	PerPage     int              `json:"per_page"`
+	Assignments []ThirdPartyBody `json:"assignments"`
+}
+
+// ThirdParties lists what third parties carry, or carried: a provider sees its
+// own, staff all of the business's. Errors: VALIDATION_FAILED,
+// ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) ThirdParties(ctx context.Context, c cloud.Caller, in ThirdPartiesInput) (out ThirdPartiesOutput, err error) {
+	q := cloud.ThirdPartyQuery{BusinessID: c.Account.BusinessID, ProviderID: in.ProviderID, OrderID: in.OrderID, Status: in.Status}
+	if c.Provider.ID != 0 {
+		q.BusinessID, q.ProviderID = c.Provider.BusinessID, c.Provider.ID
+	} else if err := staff(c); err != nil {
+		return out, err
+	}
+	f := newFields()
+	if in.PerPage == 0 {
+		in.PerPage = defaultAssignments
+	}
+	f.paging(&in.Page, &in.PerPage)
+	if in.Status != "" {
+		f.OneOf("status", string(in.Status), in.Status.Values()...)
+	}
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	q.Offset, q.Limit = (in.Page-1)*in.PerPage, in.PerPage
+	total, found, err := s.store.ListThirdParties(ctx, q)
+	if err != nil {
+		return out, err
+	}
+	out = ThirdPartiesOutput{Result: true, Total: total, Page: in.Page, PerPage: in.PerPage, Assignments: []ThirdPartyBody{}}
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		for _, a := range found {
+			b, err := thirdBodyOf(v, a)
+			if err != nil {
+				return err
+			}
+			out.Assignments = append(out.Assignments, b)
+		}
+		return nil
+	})
+}
+
+// ThirdParty shows one assignment to whoever carries it and to staff. Errors:
+// ASSIGNMENT_NOT_FOUND, ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) ThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyKey) (out ThirdPartyOutput, err error) {
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		a, err := findThird(v, c, in.Number)
+		if err != nil {
+			return err
+		}
+		out.Result = true
+		out.Assignment, err = thirdBodyOf(v, a)
+		return err
+	})
+	return out, err
+}
+
+func (w *work) showThird() (out ThirdPartyOutput, err error) {
+	out.Assignment, err = showThird(w.v, *w.third, w.o)
+	out.Result = err == nil
+	w.ch.Answer = out
+	return out, err
+}

@@ -1,0 +1,191 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// OutcomesInput says what became of packages at a third party.
+type OutcomesInput struct {
+	ThirdPartyKey
+	Packages []OutcomeInput `json:"packages" required:"true" doc:"1 to 100"`
+}
+
+// OutcomeInput is what became of one package.
+type OutcomeInput struct {
+	Number      string   `json:"tracking_number" required:"true"`
+	Outcome     string   `json:"outcome" required:"true" enum:"delivered,failed,returned"`
+	FailureCode string   `json:"failure_code" doc:"Required with failed: of A-Z a-z 0-9 _ -, up to 64 characters. The incident reasons of OTEP go into the timeline, and recipient_refused for all packages ends the order as refused"`
+	OccurredAt  string   `json:"occurred_at" doc:"Date-time; now when absent, and not in the future"`
+	Proofs      []string `json:"proof_files" doc:"Up to 10 https addresses"`
+}
+
+const (
+	maxOutcomes = 100
+	maxProofs   = 10
+)
+
+var failureCode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// ReportThirdParty keeps what became of packages. While any is on its way the
+// assignment goes on, and a package that failed may still be delivered or come
+// back; with the last it ends, and the order is delivered, delivered in part,
+// refused, returned, or failed. An outcome that is reported again changes
+// nothing. Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
+// ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
+func (s *Service) ReportThirdParty(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
+	if err := in.check(s.time()); err != nil {
+		return out, err
+	}
+	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(w *work) error { return w.report(in.Packages) })
+}
+
+func (in OutcomesInput) check(now time.Time) error {
+	f := newFields()
+	f.Between("packages", len(in.Packages), 1, maxOutcomes)
+	for i, p := range in.Packages {
+		at := fmt.Sprintf("packages.%d.", i)
+		f.required(at+"tracking_number", p.Number, 64)
+		f.OneOf(at+"outcome", p.Outcome, string(cloud.OutcomeDelivered), string(cloud.OutcomeFailed), string(cloud.OutcomeReturned))
+		switch failed := p.Outcome == string(cloud.OutcomeFailed); {
+		case failed && p.FailureCode == "":
+			f.Add(at+"failure_code", "This is required.")
+		case p.FailureCode != "" && (!failed || !failureCode.MatchString(p.FailureCode)):
+			f.Add(at+"failure_code", "Give a code of A-Z a-z 0-9 _ - with failed, and none otherwise.")
+		}
+		if f.moment(at+"occurred_at", p.OccurredAt, time.UTC).After(now.Add(time.Minute)) {
+			f.Add(at+"occurred_at", "The time must not be in the future.")
+		}
+		if len(p.Proofs) > maxProofs || slices.ContainsFunc(p.Proofs, func(s string) bool { return !httpsURL(s) }) {
+			f.Add(at+"proof_files", "Use up to 10 https addresses.")
+		}
+		if slices.ContainsFunc(in.Packages[:i], func(o OutcomeInput) bool { return strings.EqualFold(o.Number, p.Number) }) {
+			f.Add(at+"tracking_number", "The tracking_number is listed twice.")
+		}
+	}
+	return f.Err()
+}
+
+// shownAs are the outcomes as packages of orders show them.
+var shownAs = map[cloud.ThirdPartyOutcome]cloud.OrderPackageStatus{cloud.OutcomeDelivered: cloud.OrderPackageDelivered, cloud.OutcomeFailed: cloud.OrderPackageFailed,
+	cloud.OutcomeReturned: cloud.OrderPackageReturned}
+
+func (w *work) report(list []OutcomeInput) error {
+	b, err := w.v.Business(w.o.BusinessID)
+	if err != nil {
+		return err
+	}
+	a := w.third
+	in := MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	for _, x := range list {
+		which, _ := chosen(a.Packages, []string{x.Number})
+		if len(which) == 0 {
+			return notIn([]string{x.Number})
+		}
+		p, to := &a.Packages[which[0]], cloud.ThirdPartyOutcome(x.Outcome)
+		if p.Outcome == to {
+			continue
+		}
+		if p.Outcome != cloud.OutcomeHandedOver && p.Outcome != cloud.OutcomeFailed {
+			return thirdConflict(*a)
+		}
+		p.Outcome, p.Failure, p.OccurredAt = to, x.FailureCode, w.now
+		if t := newFields().moment("", x.OccurredAt, b.Location()); !t.IsZero() && t.Before(w.now) {
+			p.OccurredAt = t
+		}
+		if len(x.Proofs) > 0 {
+			p.Proofs = x.Proofs
+		}
+		in.Packages[p.ID] = shownAs[to]
+		if in.At.Before(p.OccurredAt) {
+			in.At = p.OccurredAt
+		}
+	}
+	if len(in.Packages) == 0 {
+		return nil
+	}
+	ends := !slices.ContainsFunc(a.Packages, func(p cloud.ThirdPartyPackage) bool { return !p.Outcome.Final() })
+	if ends {
+		w.conclude(&in)
+	}
+	if err := w.step(in); err != nil {
+		return err
+	}
+	if ends {
+		w.endThird(concluded(*a))
+	}
+	return nil
+}
+
+// concluded is how an assignment ends of which every package has an outcome.
+func concluded(a cloud.ThirdPartyAssignment) cloud.ThirdPartyStatus {
+	delivered := 0
+	for _, p := range a.Packages {
+		if p.Outcome == cloud.OutcomeDelivered {
+			delivered++
+		}
+	}
+	if delivered > 0 && delivered < len(a.Packages) {
+		return cloud.ThirdPartyPartly
+	}
+	return cloud.ThirdPartyCompleted
+}
+
+// conclude puts into a step where the order goes when its third party is done.
+// One that is no more with it, by hand or otherwise, stays where it is.
+func (w *work) conclude(in *MoveInput) {
+	var delivered []cloud.PackageID
+	failed, returned := "", true
+	for _, p := range w.o.Packages {
+		status := p.Status
+		if now, ok := in.Packages[p.ID]; ok {
+			status = now
+		}
+		if status == cloud.OrderPackageDelivered {
+			delivered = append(delivered, p.ID)
+		}
+		returned = returned && (status == cloud.OrderPackageReturned || status == cloud.OrderPackageLost)
+	}
+	refused := true
+	for _, p := range w.third.Packages {
+		if p.Outcome == cloud.OutcomeFailed {
+			failed = strings.ToLower(p.Failure)
+		}
+		refused = refused && p.Outcome == cloud.OutcomeFailed && failed == refusal
+	}
+	to := cloud.OrderDeliveryFailed
+	switch {
+	case len(delivered) == len(w.o.Packages):
+		to = cloud.OrderDelivered
+	case len(delivered) > 0:
+		to = cloud.OrderPartlyDelivered
+	case returned:
+		to = cloud.OrderReturned
+	case refused && len(w.third.Packages) == len(w.o.Packages):
+		to = cloud.OrderRejected
+	}
+	switch {
+	case w.o.Status == cloud.OrderHandedOver:
+		in.To, in.Trigger = to, ThirdPartyTracking
+	case w.o.Status == cloud.OrderIntercepted && to == cloud.OrderDelivered:
+		in.To, in.Trigger = to, InterceptionFailed
+	default:
+		return
+	}
+	if to == cloud.OrderPartlyDelivered {
+		in.Delivered = delivered
+	}
+	if _, known := otep.Reason(failed); known && to == cloud.OrderDeliveryFailed {
+		in.Reason = failed
+	}
+}
+
+// refusal is the incident reason of goods that the recipient did not want.
+const refusal = "recipient_refused"

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	sqlThirdParty         = `SELECT body FROM third_party_assignment WHERE business_id = $1 AND id = $2`
+	sqlThirdPartyByNumber = `SELECT body FROM third_party_assignment WHERE business_id = $1 AND number = $2`
+	sqlSaveThirdParty     = `INSERT INTO third_party_assignment (id, business_id, order_id, provider_id, number, status, body) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WHERE third_party_assignment.business_id = excluded.business_id`
+
+	thirdPartiesWhere = `FROM third_party_assignment WHERE business_id = $1
+  AND (CAST($2 AS @int) = 0 OR provider_id = $2) AND (CAST($3 AS @int) = 0 OR order_id = $3) AND ($4 = '' OR status = $4)`
+	sqlCountThirdParties = `SELECT COUNT(*) ` + thirdPartiesWhere
+	sqlListThirdParties  = `SELECT body ` + thirdPartiesWhere + ` ORDER BY id DESC LIMIT $5 OFFSET $6`
+)
+
+func scanThirdParty(r rows, a *cloud.ThirdPartyAssignment) error { return r.Scan(parsed(a)) }
+
+func (v *view) ThirdParty(b cloud.BusinessID, id cloud.ThirdPartyID) (cloud.ThirdPartyAssignment, error) {
+	return one(v.ctx, v.q, sqlThirdParty, scanThirdParty, int64(b), int64(id))
+}
+
+func (v *view) ThirdPartyByNumber(b cloud.BusinessID, number string) (cloud.ThirdPartyAssignment, error) {
+	return one(v.ctx, v.q, sqlThirdPartyByNumber, scanThirdParty, int64(b), number)
+}
+
+func (w *writer) thirdParties(c *cloud.Changes) {
+	for _, a := range c.ThirdParties {
+		w.add(mustExist, sqlSaveThirdParty, int64(a.ID), int64(a.BusinessID), int64(a.OrderID), int64(a.ProviderID), a.Number, string(a.Status), text(a))
+	}
+}
+
+// ListThirdParties reads a page of assignments to third parties, newest first,
+// and counts all that the query asks for.
+func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (total int, found []cloud.ThirdPartyAssignment, err error) {
+	args := []any{int64(q.BusinessID), int64(q.ProviderID), int64(q.OrderID), string(q.Status)}
+	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
+		n, err := one(ctx, r, sqlCountThirdParties, scanInt, args...)
+		if err != nil {
+			return err
+		}
+		total = int(n)
+		found, err = list(ctx, r, sqlListThirdParties, scanThirdParty, append(args, q.Limit, q.Offset)...)
+		return err
+	})
+	return total, found, err
+}

@@ -1,0 +1,108 @@
+package cloud
+
+import "time"
+
+// ThirdPartyAssignment is an order, or some of its packages, that a delivery
+// company carries. Of the assignments of an order at most one is open.
+type ThirdPartyAssignment struct {
+	ID         ThirdPartyID
+	BusinessID BusinessID
+	OrderID    OrderID
+	ProviderID ProviderID // who carries it
+	Number     string     // TPA-2026-000001, unique in the deployment
+	Status     ThirdPartyStatus
+	Reason     string // of a cancellation: one of the ThirdParty…
+	EndNote    string // in words
+	Service    string // of the company, as it calls it
+	Note       string // for the company
+	Packages   []ThirdPartyPackage
+	Legs       []ThirdPartyLeg
+	By         AccountID // who made it
+
+	CreatedAt, AcceptedAt, HandedOverAt, CompletedAt, EndedAt time.Time
+}
+
+// Open reports whether the assignment has not ended.
+func (a ThirdPartyAssignment) Open() bool {
+	return a.Status == ThirdPartyCreated || a.Status == ThirdPartyHandedOver
+}
+
+// ThirdPartyStatus is where an assignment stands.
+type ThirdPartyStatus string
+
+// States of an assignment.
+const (
+	ThirdPartyCreated    ThirdPartyStatus = "created"
+	ThirdPartyHandedOver ThirdPartyStatus = "handed_over"
+	ThirdPartyCancelled  ThirdPartyStatus = "cancelled"
+	ThirdPartyPartly     ThirdPartyStatus = "partially_delivered" // every package has an outcome, some were delivered
+	ThirdPartyCompleted  ThirdPartyStatus = "completed"           // every package has an outcome, all or none were delivered
+)
+
+// Values are all of them.
+func (ThirdPartyStatus) Values() []string {
+	return []string{string(ThirdPartyCreated), string(ThirdPartyHandedOver), string(ThirdPartyCancelled), string(ThirdPartyPartly), string(ThirdPartyCompleted)}
+}
+
+// Why an assignment is cancelled.
+const (
+	ThirdPartyCalledOff  = "cancelled"
+	ThirdPartyFallback   = "fallback_to_self_delivery"
+	ThirdPartyReassigned = "reassigned" // another company gets it
+)
+
+// ThirdPartyPackage is a package of an order as the company has it.
+type ThirdPartyPackage struct {
+	ID         PackageID
+	Number     string // of the order's package
+	External   string // the company's own
+	Outcome    ThirdPartyOutcome
+	Failure    string // what went wrong, as the company calls it
+	OccurredAt time.Time
+	Proofs     []string // addresses of pictures and papers
+}
+
+// ThirdPartyOutcome is what became of a package.
+type ThirdPartyOutcome string
+
+// Outcomes.
+const (
+	OutcomePending    ThirdPartyOutcome = "pending"
+	OutcomeHandedOver ThirdPartyOutcome = "handed_over"
+	OutcomeDelivered  ThirdPartyOutcome = "delivered"
+	OutcomeFailed     ThirdPartyOutcome = "failed"
+	OutcomeReturned   ThirdPartyOutcome = "returned"
+	OutcomeCancelled  ThirdPartyOutcome = "cancelled"
+)
+
+// Values are all of them.
+func (ThirdPartyOutcome) Values() []string {
+	return []string{string(OutcomePending), string(OutcomeHandedOver), string(OutcomeDelivered), string(OutcomeFailed), string(OutcomeReturned), string(OutcomeCancelled)}
+}
+
+// Final reports whether the company is done with the package.
+func (o ThirdPartyOutcome) Final() bool {
+	return o == OutcomeDelivered || o == OutcomeFailed || o == OutcomeReturned
+}
+
+// ThirdPartyLeg is an order that the company made of an assignment in its own
+// system, or at a carrier.
+type ThirdPartyLeg struct {
+	ID             int // from 1, within the assignment
+	CarrierCode    string
+	ExternalOrder  string
+	ExternalNumber string
+	LabelURL       string
+	Status         string
+	Packages       []string // numbers of the order's packages
+}
+
+// ThirdPartyQuery asks for a page of assignments, newest first. Zero fields do
+// not filter.
+type ThirdPartyQuery struct {
+	BusinessID    BusinessID // required
+	ProviderID    ProviderID
+	OrderID       OrderID
+	Status        ThirdPartyStatus
+	Offset, Limit int
+}
