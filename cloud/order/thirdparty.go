@@ -449,6 +449,7 @@ func (in *LegInput) check() error {
 	f := newFields()
 	f.Line("carrier_code", in.CarrierCode, 64)
 	f.required("external_order_id", in.ExternalOrder, 64)
+	f.Line("external_order_id", in.ExternalOrder, 64)
 	f.Line("external_tracking_number", in.ExternalNumber, 64)
 	if in.LabelURL != "" && !httpsURL(in.LabelURL) {
 		f.Add("label_url", "Use an address that begins with https://.")

@@ -118,6 +118,10 @@ func (w *work) report(list []OutcomeInput) error {
 	if err := w.step(in); err != nil {
 		return err
 	}
+	if in.Trigger == InterceptionFailed {
+		i := w.stop
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(ThirdPartyTracking), w.now, w.o.Status
+	}
 	if ends {
 		w.endThird(concluded(*a))
 	}
