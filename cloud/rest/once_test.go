@@ -108,6 +108,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
 			"orders.proof_files.add":            {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
 			"driver.orders.proof_files":         {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
+			"third_party.assignments.create":    {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
 			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
 			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},

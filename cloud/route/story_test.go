@@ -524,6 +524,12 @@ func TestWhatMayBePlanned(t *testing.T) {
 		require.Equal(t, "NOT_HELD_BY_CONTRACTOR", assign(w.staff, loose, w.theirs.Account.ID))
 		require.Equal(t, "HELD_BY_CONTRACTOR", assign(w.staff, other, w.driver.Account.ID))
 		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, away, w.driver.Account.ID))
+		swift := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"third_party"}}
+		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Providers: []cloud.Provider{swift}}, nil }))
+		_, err = w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: loose, ProviderID: 17})
+		require.NoError(t, err)
+		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, loose, w.driver.Account.ID), "although nothing was handed over")
+		loose = w.create(cloud.DeliveryOrder)
 		require.Equal(t, "ALREADY_ON_ROUTE", assign(w.staff, free, w.second.Account.ID))
 		require.Equal(t, "DRIVER_NOT_AVAILABLE", assign(w.staff, loose, w.idle.Account.ID))
 		require.Equal(t, "ORDER_NOT_FOUND", assign(w.broker, loose, w.theirs.Account.ID))
