@@ -117,7 +117,7 @@ type Provider struct {
 	ID              ProviderID
 	BusinessID      BusinessID
 	Code, Name      string
-	Services        []string // locker, third_party, otep
+	Services        []string // some of Services
 	LivemodeAllowed bool
 	// SourceType is what the provider's events are, as in OTEP's source.type;
 	// empty is stored as partner.
@@ -125,6 +125,16 @@ type Provider struct {
 	Scope      string // whose timelines it may add to and pull; empty is stored as own
 	CreatedAt  time.Time
 }
+
+// Services of a provider.
+const (
+	ServiceLocker     = "locker"
+	ServiceThirdParty = "third_party"
+	ServiceTracking   = "otep"
+)
+
+// Services lists them.
+func Services() []string { return []string{ServiceLocker, ServiceThirdParty, ServiceTracking} }
 
 // Scopes of a provider.
 const (

@@ -155,6 +155,17 @@ type AccountEvent struct {
 	Data func(number int64, customer bool) (any, error)
 }
 
+// Kind is that of the providers' endpoints which the event goes to; "" for the
+// account channel.
+func (e HookEvent) Kind() string {
+	for _, kind := range []string{LockerEndpoint, ThirdPartyEndpoint} {
+		if (Endpoint{Kind: kind}).Channel() == e.Channel {
+			return kind
+		}
+	}
+	return ""
+}
+
 // ProviderEvent is something to tell the receivers of a provider.
 type ProviderEvent struct {
 	BusinessID    BusinessID

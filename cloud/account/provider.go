@@ -106,7 +106,6 @@ type ProviderInput struct {
 
 var (
 	providerCode = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-	services     = []string{"locker", "third_party", "otep"}
 )
 
 // check looks at everything that can be wrong; the source type gets its
@@ -124,7 +123,7 @@ func (in *ProviderInput) check(fresh bool) error {
 		f.text("name", *or(in.Name, &none), 120)
 	}
 	if in.Services != nil {
-		f.known("services", *in.Services, func(x string) bool { return slices.Contains(services, x) })
+		f.known("services", *in.Services, func(x string) bool { return slices.Contains(cloud.Services(), x) })
 	}
 	if in.SourceType != nil {
 		kind, _, ok := otep.SourceType(*in.SourceType)

@@ -232,6 +232,10 @@ func TestTheGuideOfEvents(t *testing.T) {
 		require.Equal(t, e.Name, body.Event)
 		require.Contains(t, *g.Markdown, "# "+e.Name+"\n")
 		require.Contains(t, list, "`"+e.Name+"`")
+		if e.Channel != "" {
+			require.Contains(t, *g.Markdown, "`"+map[string]string{cloud.ChannelLocker: "locker_provider", cloud.ChannelThirdParty: "third_party_delivery"}[e.Channel]+"`")
+			require.Contains(t, *s.guides(t, locale.English)["webhook providers"].Markdown, "| `"+e.Name+"` | `"+e.Kind()+"` |")
+		}
 		for _, setting := range e.Settings {
 			require.Contains(t, *g.Markdown, "`"+setting+"`")
 			require.Regexp(t, "(?m)^\\| `"+setting+"` \\|.*`"+regexp.QuoteMeta(e.Name)+"`", list)

@@ -175,6 +175,9 @@ var hooklog = map[string]texts{
 	"hookspan.first_byte": {"waiting for the answer", "等待响应", "等待回應", "attente de la réponse", "auf Antwort warten", "esperar la respuesta"},
 	"hookspan.rest":       {"the rest", "其余部分", "其餘部分", "le reste", "der Rest", "el resto"},
 
+	"hookkind.locker_provider":      {"Deliveries into lockers", "投递柜配送", "投遞櫃配送", "Livraisons en consigne", "Zustellungen in Schränke", "Entregas en taquillas"},
+	"hookkind.third_party_delivery": {"Third-party deliveries", "第三方配送", "第三方配送", "Livraisons par un tiers", "Fremdzustellungen", "Entregas por terceros"},
+
 	"hooksetting.order_create_webhook_url":        {"New orders", "新订单", "新訂單", "Nouvelles commandes", "Neue Aufträge", "Pedidos nuevos"},
 	"hooksetting.order_status_change_webhook_url": {"Changes of status", "状态变更", "狀態變更", "Changements d’état", "Statuswechsel", "Cambios de estado"},
 	"hooksetting.tracking_event_webhook_url":      {"Tracking events", "物流动态", "物流動態", "Événements de suivi", "Sendungsereignisse", "Eventos de seguimiento"},

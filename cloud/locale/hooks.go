@@ -61,5 +61,6 @@ var hookWords = map[string]texts{
 
 	"hooks.events":      {"Events", "事件", "事件", "Événements", "Ereignisse", "Eventos"},
 	"hooks.events.text": {"%s kinds of events, each with a complete body.", "%s 种事件，每种都附有完整正文。", "%s 種事件，每種都附有完整內文。", "%s sortes d’événements, chacune avec un corps complet.", "%s Arten von Ereignissen, jede mit einem ganzen Inhalt.", "%s clases de eventos, cada una con un cuerpo completo."},
+	"hooks.kind":        {"Endpoint of a provider, of the kind", "服务商端点，类型", "服務商端點，類型", "Point d’accès d’un prestataire, du type", "Endpunkt eines Anbieters, der Art", "Punto de acceso de un proveedor, del tipo"},
 	"hooks.setting":     {"Setting", "设置", "設定", "Réglage", "Einstellung", "Ajuste"},
 }

@@ -78,7 +78,7 @@ func newReceiverRow(f frame, r receiver.Receiver) receiverRow {
 		Success: f.Time(r.Report.SucceededAt), Worse: f.Time(r.Report.FailedAt), Waiting: r.Report.Waiting}
 	switch {
 	case r.Partner != "":
-		row.Of = f.T("hooklog.partner", outside(r.Partner, 80))
+		row.Of = f.T("hooklog.partner", outside(r.Partner, 80)) + " · " + f.V("hookkind", r.Kind)
 	case r.Customer != "":
 		row.Of = f.T("hooklog.customer", outside(r.Customer, 80))
 	default:

@@ -337,5 +337,11 @@ func TestWebhookPagesInEveryLanguageAreClean(t *testing.T) {
 			require.NotContains(t, g.body, "%!")
 		}
 	}
+	r.w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 75, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, URL: "https://hooks.example/third", Events: []string{"*"}, Enabled: true, Status: "healthy"}}})
+	for lang, want := range map[string]string{"en": "Third-party deliveries", "zh-Hans": "第三方配送", "zh-Hant": "第三方配送", "fr": "Livraisons par un tiers", "de": "Fremdzustellungen", "es": "Entregas por terceros"} {
+		body := strings.ReplaceAll(r.do("GET", hooksPath+"?lang="+lang, nil).body, "</bdi>", "")
+		require.Contains(t, body, "Swift Parcel · "+want, "one kind of the partner's receivers")
+		require.Contains(t, body, "Swift Parcel · "+locale.Value(lang, "hookkind", cloud.LockerEndpoint), "and the other")
+	}
 	require.Contains(t, r.do("GET", hooksPath+"?state=failed", nil).body, "/console/webhooks?state=failed&amp;lang=de", "the language changes, the filter stays")
 }

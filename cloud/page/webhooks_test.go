@@ -47,6 +47,9 @@ func TestWebhookGuideInEveryLanguage(t *testing.T) {
 		}
 		for _, e := range platform.HookEvents() {
 			require.True(t, ids[e.Name], e.Name)
+			if e.Channel != "" {
+				require.Regexp(t, `id="`+e.Name+`"[^§]{0,600}?`+html.EscapeString(locale.Word(l.Code, "hooks.kind"))+`: <code>`+e.Kind()+`</code>`, g.body)
+			}
 		}
 		texts[locale.Word(l.Code, "hooks.lead")] = true
 		require.Contains(t, html.UnescapeString(g.body), locale.Word(l.Code, "hooks.lead"))
@@ -85,7 +88,7 @@ func TestRequestsOfTheGuideVerify(t *testing.T) {
 	t.Parallel()
 	g, err := platform.HookGuide("")
 	require.NoError(t, err)
-	require.Len(t, g.Requests, 6)
+	require.Len(t, g.Requests, 7)
 	for _, q := range g.Requests {
 		head := map[string]string{}
 		for line := range strings.Lines(q.Head) {

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -307,20 +308,25 @@ func (t sentTest) output() TestOutput {
 
 // MockInput names the event of a test to a provider's endpoint.
 type MockInput struct {
-	Event string `json:"event" doc:"An event of a locker delivery"`
+	Kind  string `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that which the event is for"`
+	Event string `json:"event" doc:"An event of a locker delivery or a third-party delivery"`
 }
 
 // TestEndpoint sends a signed mock event to the caller's endpoint, the way that
 // sandbox events go. Errors: WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) TestEndpoint(ctx context.Context, c cloud.Caller, in MockInput) (out TestOutput, err error) {
-	if !slices.Contains(eventNames[1:], in.Event) {
+	kind, err := kindOf(c, cmp.Or(in.Kind, kindFor(in.Event)))
+	if err != nil {
+		return out, err
+	}
+	if !slices.Contains(eventsOf(kind), in.Event) {
 		p := problems{}
 		p.add("event", "There is no such event.")
 		return out, p.err()
 	}
 	var to cloud.Endpoint
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		e, ok, err := mine(v, c)
+		e, ok, err := mine(v, c, kind)
 		if err == nil && !ok {
 			err = cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
 		}

@@ -92,14 +92,9 @@ func (s *Service) Sending(x Sender, samples Samples) *Service {
 const Overlap = 24 * time.Hour
 
 const (
-	kind        = "locker_provider"
 	statusFresh = "healthy"
 	maxURL      = 2048
 )
-
-// eventNames are what an endpoint can subscribe to.
-var eventNames = []string{"*", "locker_delivery.doors_opened", "locker_delivery.delivered", "locker_delivery.picked_up", "locker_delivery.delivery_failed",
-	"locker_delivery.expired", "locker_delivery.cancelled", "locker_delivery.correction_reopened", "locker_delivery.pickup_code_changed"}
 
 // Endpoint is a webhook endpoint as its owner sees it.
 type Endpoint struct {
@@ -132,11 +127,12 @@ type EndpointOutput struct {
 
 // EndpointInput sets an endpoint. Members that are absent stay as they are.
 type EndpointInput struct {
+	Kind           string    `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
 	URL            *string   `json:"url"`
 	SandboxURL     *string   `json:"sandbox_url"`
 	SandboxEnabled *bool     `json:"sandbox_enabled"`
 	Events         *[]string `json:"events"`
-	Categories     *[]string `json:"categories"`
+	Categories     *[]string `json:"categories" doc:"Of third-party deliveries: some of assignment, handover, cancellation, outcome; none are all"`
 	Format         *string   `json:"format"`
 	Signature      *string   `json:"signature"`
 	PrivateKey     *string   `json:"private_key"`
@@ -157,10 +153,20 @@ func (p problems) err() error {
 // None is the input of operations that take none.
 type None struct{}
 
-// Find shows the caller's endpoint. Error: WEBHOOK_ENDPOINT_NOT_FOUND.
-func (s *Service) Find(ctx context.Context, c cloud.Caller, _ None) (out EndpointOutput, err error) {
+// KindInput names one of the caller's endpoints.
+type KindInput struct {
+	Kind string `query:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
+}
+
+// Find shows the caller's endpoint of a kind. Errors: VALIDATION_FAILED,
+// WEBHOOK_ENDPOINT_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, in KindInput) (out EndpointOutput, err error) {
+	kind, err := kindOf(c, in.Kind)
+	if err != nil {
+		return out, err
+	}
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		e, ok, err := mine(v, c)
+		e, ok, err := mine(v, c, kind)
 		if err == nil && !ok {
 			err = cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
 		}
@@ -172,9 +178,12 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, _ None) (out Endpoin
 	return out, err
 }
 
-// Save sets the caller's endpoint, or makes it with a secret. Saving resumes
-// what was paused. Error: VALIDATION_FAILED.
+// Save sets the caller's endpoint of a kind, or makes it with a secret. Saving
+// resumes what was paused. Error: VALIDATION_FAILED.
 func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (out EndpointOutput, err error) {
+	if in.Kind, err = kindOf(c, in.Kind); err != nil {
+		return out, err
+	}
 	if err := s.check(ctx, in); err != nil {
 		return out, err
 	}
@@ -182,7 +191,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 	var saved cloud.Endpoint
 	resumed := false
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		e, known, err := mine(v, c)
+		e, known, err := mine(v, c, in.Kind)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +207,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 				return nil, err
 			}
 			out.Secret = NewSecret()
-			e = cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Kind: kind, SandboxEnabled: true,
+			e = cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Kind: in.Kind, SandboxEnabled: true,
 				Events: []string{"*"}, Secret: []byte(out.Secret), Enabled: true, CreatedAt: now}
 		}
 		in.apply(&e)
@@ -231,12 +240,26 @@ func (s *Service) check(ctx context.Context, in EndpointInput) error {
 	s.checkURL(ctx, p, "url", in.URL, false)
 	s.checkURL(ctx, p, "sandbox_url", in.SandboxURL, true)
 	if in.Events != nil {
-		ok := len(*in.Events) > 0 && len(*in.Events) <= len(eventNames)
+		names := eventsOf(in.Kind)
+		ok := len(*in.Events) > 0 && len(*in.Events) <= len(names)+1
 		for _, n := range *in.Events {
-			ok = ok && slices.Contains(eventNames, n)
+			ok = ok && (n == "*" || slices.Contains(names, n))
 		}
-		if !ok {
+		switch {
+		case ok:
+		case in.Kind == cloud.ThirdPartyEndpoint:
+			p.add("events", `The events must be ["*"] or names of third-party delivery events.`)
+		default:
 			p.add("events", `The events must be ["*"] or names of locker delivery events.`)
+		}
+	}
+	if in.Categories != nil && len(*in.Categories) > 0 {
+		unknown := func(name string) bool { return !slices.Contains(cloud.ThirdPartyCategories(), name) }
+		switch {
+		case in.Kind != cloud.ThirdPartyEndpoint:
+			p.add("categories", "Only an endpoint for third-party deliveries has categories.")
+		case slices.ContainsFunc(*in.Categories, unknown):
+			p.add("categories", "The categories must be some of assignment, handover, cancellation, outcome.")
 		}
 	}
 	if in.Format != nil && !slices.Contains(cloud.HookFormats(), *in.Format) {
@@ -268,6 +291,9 @@ func (in EndpointInput) apply(e *cloud.Endpoint) {
 	set(&e.SandboxURL, in.SandboxURL)
 	set(&e.SandboxEnabled, in.SandboxEnabled)
 	set(&e.Events, in.Events)
+	if in.Categories != nil {
+		e.Categories = slices.DeleteFunc(cloud.ThirdPartyCategories(), func(name string) bool { return !slices.Contains(*in.Categories, name) })
+	}
 	set(&e.Enabled, in.Enabled)
 	o := URLOptions{Format: e.Format, Signature: e.Signature}
 	set(&o.Format, in.Format)
@@ -284,6 +310,7 @@ func set[T any](to *T, from *T) {
 
 // SecretInput asks for a new secret; an empty one is made.
 type SecretInput struct {
+	Kind   string `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
 	Secret string `json:"secret"`
 }
 
@@ -301,9 +328,13 @@ type SecretOutput struct {
 	Warnings       []string `json:"warnings"`
 }
 
-// RotateSecret gives the caller's endpoint a new secret. Errors:
+// RotateSecret gives the caller's endpoint of a kind a new secret. Errors:
 // WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
+	kind, err := kindOf(c, in.Kind)
+	if err != nil {
+		return out, err
+	}
 	secret := in.Secret
 	if secret == "" {
 		secret = NewSecret()
@@ -315,7 +346,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 	}
 	now := time.Now().UTC()
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		e, ok, err := mine(v, c)
+		e, ok, err := mine(v, c, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -371,8 +402,8 @@ func hint(secret []byte) string {
 	return "…" + string(secret[len(secret)-4:])
 }
 
-// mine finds the caller's endpoint.
-func mine(v cloud.View, c cloud.Caller) (e cloud.Endpoint, ok bool, err error) {
+// mine finds the caller's endpoint of a kind.
+func mine(v cloud.View, c cloud.Caller, kind string) (e cloud.Endpoint, ok bool, err error) {
 	if c.Provider.ID == 0 {
 		return e, false, errors.New("find endpoint: the caller is no provider")
 	}
@@ -398,7 +429,7 @@ func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	}
 	o := optionsOf(e)
 	return EndpointOutput{Result: true, Warnings: weak([]cloud.Endpoint{e}, newest), Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
-		Events: e.Events, Categories: []string{}, Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
+		Events: e.Events, Categories: append([]string{}, e.Categories...), Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
 		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
 }
 

@@ -48,7 +48,7 @@ func HookGuide(base string) (*hookguide.Guide, error) {
 	for _, x := range []struct{ name, event, format, signature string }{
 		{cloud.FormatNative, "order.status_change", "", ""}, {cloud.FormatBinary, "order.status_change", cloud.FormatBinary, ""}, {cloud.FormatStructured, "order.status_change", cloud.FormatStructured, ""},
 		{cloud.SignatureStandard, "order.status_change", "", cloud.SignatureStandard}, {cloud.SignatureAsymmetric, "order.status_change", "", cloud.SignatureAsymmetric},
-		{cloud.ChannelLocker, "locker_delivery.picked_up", "", ""},
+		{cloud.ChannelLocker, "locker_delivery.picked_up", "", ""}, {cloud.ChannelThirdParty, "third_party_delivery.created", "", ""},
 	} {
 		i := slices.IndexFunc(c.Events, func(e cloud.HookEvent) bool { return e.Name == x.event })
 		if i < 0 {

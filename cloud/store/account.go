@@ -26,7 +26,7 @@ const (
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered`
+  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered, categories`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
   price_hidden`
@@ -69,15 +69,16 @@ ON CONFLICT (hash) DO UPDATE SET
 
 const sqlSaveEndpoint = `INSERT INTO endpoint (
   id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
-  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+  next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered, categories)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, provider_id = excluded.provider_id, kind = excluded.kind, url =
   excluded.url, sandbox_url = excluded.sandbox_url, sandbox_enabled = excluded.sandbox_enabled, events =
   excluded.events, secret = excluded.secret, secret_next = excluded.secret_next, next_until =
   excluded.next_until, enabled = excluded.enabled, status = excluded.status, status_since =
   excluded.status_since, created_at = excluded.created_at, customer_id = excluded.customer_id, format = excluded.format, signature = excluded.signature,
-  signing_key = excluded.signing_key, rate = excluded.rate, burst = excluded.burst, status_reason = excluded.status_reason, numbered = excluded.numbered`
+  signing_key = excluded.signing_key, rate = excluded.rate, burst = excluded.burst, status_reason = excluded.status_reason, numbered = excluded.numbered,
+  categories = excluded.categories`
 
 const sqlAddAudit = `INSERT INTO audit (
   business_id, at, actor, action, target, detail)
@@ -109,7 +110,7 @@ func scanToken(r rows, t *cloud.Token) error {
 func scanEndpoint(r rows, e *cloud.Endpoint) error {
 	return r.Scan(&e.ID, &e.BusinessID, &e.ProviderID, &e.Kind, &e.URL, &e.SandboxURL, &e.SandboxEnabled,
 		parsed(&e.Events), &e.Secret, &e.SecretNext, when(&e.NextUntil), &e.Enabled, &e.Status,
-		when(&e.StatusSince), when(&e.CreatedAt), &e.CustomerID, &e.Format, &e.Signature, &e.SigningKey, &e.Rate, &e.Burst, &e.StatusReason, &e.Numbered)
+		when(&e.StatusSince), when(&e.CreatedAt), &e.CustomerID, &e.Format, &e.Signature, &e.SigningKey, &e.Rate, &e.Burst, &e.StatusReason, &e.Numbered, parsed(&e.Categories))
 }
 
 func secretPurpose(id cloud.EndpointID) string { return fmt.Sprintf("endpoint/%d", id) }
@@ -182,7 +183,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
 			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID), e.Format, e.Signature,
-			w.seal(purpose+"/key", e.SigningKey), e.Rate, int64(e.Burst), e.StatusReason, e.Numbered)
+			w.seal(purpose+"/key", e.SigningKey), e.Rate, int64(e.Burst), e.StatusReason, e.Numbered, text(e.Categories))
 	}
 }
 

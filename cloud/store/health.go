@@ -30,7 +30,8 @@ FROM endpoint_hour WHERE endpoint_id = $1 AND hour >= $2`
 	sqlEndpointWaiting = `SELECT (SELECT COUNT(*) FROM outbox WHERE endpoint_id = $1 AND state IN ('pending', 'delivering', 'retrying'))
   + (SELECT COUNT(*) FROM outbox WHERE endpoint_id = $1 AND state = 'paused')`
 	sqlEndpointStatus = `SELECT status, COUNT(*) FROM endpoint WHERE enabled GROUP BY status ORDER BY status`
-	sqlOverlaps       = `SELECT 'locker_provider', COUNT(*) FROM endpoint WHERE next_until > $1
+	sqlOverlaps       = `SELECT 'locker_provider', COUNT(*) FROM endpoint WHERE next_until > $1 AND kind = 'locker_provider'
+UNION ALL SELECT 'third_party', COUNT(*) FROM endpoint WHERE next_until > $1 AND kind = 'third_party_delivery'
 UNION ALL SELECT 'account', COUNT(*) FROM webhook_setting WHERE next_until > $1`
 
 	hoursKept = 48

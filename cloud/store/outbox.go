@@ -48,9 +48,10 @@ WHERE o.provider_id = $1 AND o.id < $2 ` + outboxFilters + ` ORDER BY o.id DESC 
 WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
 	sqlLastAttempt = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
 	sqlAttempts    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
-	sqlWaiting     = `SELECT account, state, COUNT(*), MIN(next_at) FROM (
-  SELECT CASE WHEN provider_id = 0 THEN 1 ELSE 0 END AS account, state, next_at FROM outbox WHERE state IN ('pending', 'delivering', 'retrying')) AS w
-GROUP BY account, state ORDER BY account, state`
+	sqlWaiting     = `SELECT CASE e.kind WHEN 'locker_provider' THEN 'locker_provider' WHEN 'third_party_delivery' THEN 'third_party' ELSE 'account' END AS channel,
+  w.state, CAST(SUM(w.n) AS @int), MIN(w.oldest) FROM (
+  SELECT endpoint_id, state, COUNT(*) AS n, MIN(next_at) AS oldest FROM outbox WHERE state IN ('pending', 'delivering', 'retrying') GROUP BY endpoint_id, state) AS w
+LEFT JOIN endpoint AS e ON e.id = w.endpoint_id GROUP BY channel, w.state ORDER BY channel, w.state`
 
 	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
   lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id, url, sequence`
@@ -573,11 +574,6 @@ func (db *DB) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.Ou
 // OutboxWaiting counts what waits, by channel and state.
 func (db *DB) OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error) {
 	return readList(ctx, db, sqlWaiting, func(r rows, w *cloud.OutboxCount) error {
-		var account int
-		err := r.Scan(&account, &w.State, &w.Count, when(&w.Oldest))
-		if w.Channel = cloud.ChannelLocker; account == 1 {
-			w.Channel = cloud.ChannelAccount
-		}
-		return err
+		return r.Scan(&w.Channel, &w.State, &w.Count, when(&w.Oldest))
 	})
 }

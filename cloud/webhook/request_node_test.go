@@ -35,7 +35,7 @@ func TestJavaScriptLibrariesReadUs(t *testing.T) {
 	var formats, channels, sentBodies []string
 	for _, format := range cloud.HookFormats() {
 		for _, scheme := range []string{cloud.SignatureStandard, cloud.SignatureAsymmetric} {
-			for _, channel := range []string{cloud.ChannelAccount, cloud.ChannelLocker} {
+			for _, channel := range cloud.Channels() {
 				for _, body := range bodies() {
 					q := sent(t, body, func(m *message) {
 						rotating(m)

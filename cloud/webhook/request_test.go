@@ -138,7 +138,7 @@ func TestEveryFormatVerifies(t *testing.T) {
 	public := signature.PublicKeyText(key)
 	for _, format := range cloud.HookFormats() {
 		for _, scheme := range cloud.HookSignatures() {
-			for _, channel := range []string{cloud.ChannelAccount, cloud.ChannelLocker} {
+			for _, channel := range cloud.Channels() {
 				for _, body := range bodies() {
 					q := sent(t, body, func(m *message) {
 						rotating(m)
@@ -185,7 +185,7 @@ func TestCloudEventsLibraryReadsUs(t *testing.T) {
 	t.Parallel()
 	body := bodies()[2]
 	for _, format := range []string{cloud.FormatBinary, cloud.FormatStructured} {
-		for _, channel := range []string{cloud.ChannelAccount, cloud.ChannelLocker} {
+		for _, channel := range cloud.Channels() {
 			q := sent(t, body, func(m *message) {
 				m.endpoint.Format, m.work.Event.Channel, m.work.Event.ReferenceID = format, channel, "1200-45"
 			})

@@ -650,7 +650,7 @@ func (d *Dispatcher) gauge(ctx context.Context) {
 		waiting[[2]string{c.Channel, string(c.State)}] = float64(c.Count)
 		oldest[c.Channel] = max(oldest[c.Channel], time.Since(c.Oldest).Seconds())
 	}
-	for _, channel := range []string{cloud.ChannelLocker, cloud.ChannelAccount} {
+	for _, channel := range cloud.Channels() {
 		for _, s := range []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxRetrying} {
 			d.metrics.waiting.WithLabelValues(channel, string(s)).Set(waiting[[2]string{channel, string(s)}])
 		}

@@ -104,7 +104,8 @@ func endpointHealth(t *testing.T, db *store.DB) {
 	is, err := db.WarnEndpoint(ctx, 3, 70, a)
 	require.NoError(t, err)
 	require.True(t, is)
-	write(t, db, 0, &cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, Status: "healthy", Enabled: true, NextUntil: now.Add(time.Hour)}}})
+	write(t, db, 0, &cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, Kind: cloud.ThirdPartyEndpoint, Status: "healthy", Enabled: true, NextUntil: now.Add(time.Hour)},
+		{ID: 6, BusinessID: 42, Kind: cloud.LockerEndpoint, NextUntil: now.Add(-time.Hour)}}})
 	for _, want := range []bool{true, false} {
 		is, err := db.PauseEndpoint(ctx, 3, now, a)
 		require.NoError(t, err)
@@ -131,7 +132,7 @@ func endpointHealth(t *testing.T, db *store.DB) {
 	status, overlap, err := db.CountEndpoints(ctx, now)
 	require.NoError(t, err)
 	require.Equal(t, []cloud.EndpointCount{{Label: "paused", Count: 1}}, status)
-	require.Equal(t, []cloud.EndpointCount{{Label: "locker_provider", Count: 1}, {Label: "account", Count: 0}}, overlap)
+	require.Equal(t, []cloud.EndpointCount{{Label: cloud.ChannelLocker}, {Label: cloud.ChannelThirdParty, Count: 1}, {Label: cloud.ChannelAccount}}, overlap)
 }
 
 // What is older than the log goes, in steps: with its attempts, and with its

@@ -75,7 +75,10 @@ func accountLog(t *testing.T, db *store.DB) {
 	for n := 1; n <= 9; n++ {
 		c.Outbox = append(c.Outbox, accountEvent(n, 42, cloud.AccountID(n%3)))
 	}
-	c.Outbox = append(c.Outbox, accountEvent(20, 43, 1), event(30, 3))
+	c.Outbox = append(c.Outbox, accountEvent(20, 43, 1), event(30, 3), event(31, 4), event(32, 4))
+	for id, kind := range map[cloud.EndpointID]string{3: cloud.LockerEndpoint, 4: cloud.ThirdPartyEndpoint, 70: cloud.AccountEndpoint} {
+		c.Endpoints = append(c.Endpoints, cloud.Endpoint{ID: id, BusinessID: 42, Kind: kind})
+	}
 	write(t, db, 0, c)
 	f := func(f cloud.AccountLog, total int, want ...int) {
 		t.Helper()
@@ -113,8 +116,12 @@ func accountLog(t *testing.T, db *store.DB) {
 
 	counts, err := db.OutboxWaiting(t.Context())
 	require.NoError(t, err)
-	require.Len(t, counts, 2)
-	require.Equal(t, []any{cloud.ChannelLocker, int64(1), cloud.ChannelAccount, int64(10)}, []any{counts[0].Channel, counts[0].Count, counts[1].Channel, counts[1].Count})
+	waiting := map[string]int64{}
+	for _, c := range counts {
+		require.Equal(t, cloud.OutboxPending, c.State)
+		waiting[c.Channel] = c.Count
+	}
+	require.Equal(t, map[string]int64{cloud.ChannelAccount: 10, cloud.ChannelLocker: 1, cloud.ChannelThirdParty: 2}, waiting)
 
 	for _, o := range []cloud.OutboxOwner{{}, {ProviderID: 17}, {BusinessID: 43}, {BusinessID: 42, CustomerID: 2}} {
 		_, err := db.Redeliver(t.Context(), o, 10, 1000, "", now)

@@ -632,8 +632,9 @@ func accounts(t *testing.T, db *store.DB) {
 	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"}}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now, Format: cloud.FormatStructured, Signature: cloud.SignatureAsymmetric, SigningKey: []byte("a seed")}
+	third := cloud.Endpoint{ID: 4, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, Events: []string{"*"}, Categories: []string{"handover", "outcome"}, Secret: []byte("another one, of its own"), CreatedAt: now}
 	write(t, db, 0, &cloud.Changes{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok},
-		Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
+		Endpoints: []cloud.Endpoint{e, third}, Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
 			{BusinessID: 42, At: now, Actor: "system", Action: "b"}}})
 	l, err := db.FindToken(t.Context(), tok.Hash)
 	require.NoError(t, err)
@@ -649,7 +650,7 @@ func accounts(t *testing.T, db *store.DB) {
 	look(t, db, func(v cloud.View) {
 		es, err := v.Endpoints(17)
 		require.NoError(t, err)
-		require.Equal(t, []cloud.Endpoint{e}, es)
+		require.Equal(t, []cloud.Endpoint{e, third}, es)
 	})
 	look(t, db, func(v cloud.View) {
 		ts, err := v.Tokens(12)
