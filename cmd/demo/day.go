@@ -33,6 +33,7 @@ func (s *stage) day(ctx context.Context) error {
 		}},
 		{"An agent makes an order, and asks a person before it stops it", s.askAPerson},
 		{"A driver is on the way, and the recipient asks", s.onTheWay},
+		{"A delivery company carries an order, and hears of it by webhooks alone", s.carry},
 		{"The cable is cut while a courier stands at an open door; the parcel is collected before it is mended", func(ctx context.Context) error { return s.cutDuringDeposit(ctx, front) }},
 		{"A courier and a recipient use a cabinet that has had no network all along", func(ctx context.Context) error { return s.offlineAllTheWay(ctx, yard) }},
 		{"A door is left open", func(ctx context.Context) error { return s.leftOpen(ctx, desk) }},

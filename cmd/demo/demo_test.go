@@ -104,6 +104,10 @@ func TestOneDayAgrees(t *testing.T) {
 	require.Regexp(t, `shop       answers 500, then hangs: .*/console/webhooks\n`, story.String())
 	require.Contains(t, story.String(), "shop       is well again")
 	require.Contains(t, story.String(), "verified by the Standard Webhooks library")
+	for _, line := range []string{`clerk      gives the order SR[0-9]+ to Swift Parcel as TPA-[0-9-]+\n`, `company    third_party_delivery\.created for TPA-[0-9-]+, signature verified`,
+		`company    third_party_delivery\.packages_handed_over for TPA`} {
+		require.Regexp(t, line, story.String())
+	}
 	require.Regexp(t, `Messages  http://127\.0\.0\.1:[0-9]+/console/chats`, story.String())
 	require.Regexp(t, `talk along at http://127\.0\.0\.1:[0-9]+/console/chats/[0-9]+ or, as the recipient, http://127\.0\.0\.1:[0-9]+/track/[A-Z0-9]+#chat`, story.String())
 	require.Regexp(t, `recipient  “Hello, when will you be here\?”`, story.String())

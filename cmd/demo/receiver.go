@@ -13,15 +13,16 @@ import (
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-// receiver is a partner's webhook receiver. It verifies every signature and,
-// now and then, fails, as receivers do.
+// receiver takes a partner's webhooks: what happens to its parcels in lockers, and
+// at another path what it hears as a delivery company. It verifies every
+// signature and, now and then, fails, as receivers do.
 type receiver struct {
 	s  *stage
 	ln net.Listener
 	h  *http.Server
 
 	mu       sync.Mutex
-	key      string
+	keys     map[string]string // by path
 	requests int
 	seen     map[string]string // verified webhook id → event
 	repeats  int
@@ -29,12 +30,15 @@ type receiver struct {
 	sick     bool // answers 503
 }
 
+// hookPath is where the partner hears of lockers.
+const hookPath = "/hook"
+
 func newReceiver(s *stage) (*receiver, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	r := &receiver{s: s, ln: ln, seen: map[string]string{}}
+	r := &receiver{s: s, ln: ln, seen: map[string]string{}, keys: map[string]string{}}
 	r.h = &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := r.h.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -44,12 +48,14 @@ func newReceiver(s *stage) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) port() uint16      { return uint16(r.ln.Addr().(*net.TCPAddr).Port) }
-func (r *receiver) url() string       { return fmt.Sprintf("http://127.0.0.1:%d/hook", r.port()) }
-func (r *receiver) close()            { _ = r.h.Close() }
-func (r *receiver) secret(key string) { r.key = key }
-func (r *receiver) setSick(sick bool) { r.mu.Lock(); r.sick = sick; r.mu.Unlock() }
-func (r *receiver) verified() (n int) { r.mu.Lock(); defer r.mu.Unlock(); return len(r.seen) }
+func (r *receiver) port() uint16 { return uint16(r.ln.Addr().(*net.TCPAddr).Port) }
+func (r *receiver) at(path string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d%s", r.port(), path)
+}
+func (r *receiver) close()                  { _ = r.h.Close() }
+func (r *receiver) secret(path, key string) { r.mu.Lock(); r.keys[path] = key; r.mu.Unlock() }
+func (r *receiver) setSick(sick bool)       { r.mu.Lock(); r.sick = sick; r.mu.Unlock() }
+func (r *receiver) verified() (n int)       { r.mu.Lock(); defer r.mu.Unlock(); return len(r.seen) }
 func (r *receiver) has(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +76,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	if err := signature.VerifyProvider(q.Header.Get, body, time.Now(), []byte(r.key)); err != nil {
+	if err := signature.VerifyProvider(q.Header.Get, body, time.Now(), []byte(r.keys[q.URL.Path])); err != nil {
 		r.bad++
 		go r.s.say("receiver", "refused a webhook: %v", err)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -83,6 +89,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 				Number string `json:"delivery_number"`
 			} `json:"delivery"`
 			ConfirmedBy *string `json:"confirmed_by"`
+			assignment
 		} `json:"data"`
 	}
 	if json.Unmarshal(body, &b) != nil {
@@ -94,6 +101,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.repeats++
 	} else {
 		r.seen[id] = b.Event
+		if q.URL.Path == carrierPath {
+			go r.s.say("company", "%s for %s, signature verified", b.Event, b.Data.Number)
+			go r.s.company(b.Event, b.Data.assignment)
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		by := ""
 		if b.Data.ConfirmedBy != nil {
 			by = ", confirmed by " + *b.Data.ConfirmedBy

@@ -147,6 +147,9 @@ func (s *stage) build(ctx context.Context) error {
 	if err := s.letTalk(ctx); err != nil {
 		return err
 	}
+	if err := s.openCarrier(ctx); err != nil {
+		return err
+	}
 	return s.shop.open(ctx)
 }
 
@@ -170,7 +173,7 @@ func (s *stage) furnish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := server.SandboxConfig{BaseURL: "http://" + s.http, WebhookURL: s.receiver.url(), Passwords: true,
+	cfg := server.SandboxConfig{BaseURL: "http://" + s.http, WebhookURL: s.receiver.at(hookPath), Passwords: true,
 		Codes: wire.CodeParams{MemoryKiB: 8192, Passes: 1},
 		Times: wire.Times{SettleMS: uint32(settle / time.Millisecond), SessionS: uint32(session / time.Second), PollIdleMS: 300}}
 	for i, c := range cast {
@@ -184,7 +187,7 @@ func (s *stage) furnish(ctx context.Context) error {
 	cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: "TEST-04", Name: "Test cabinet", Type: "smart_locker", Test: true, Address: "124 Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3449,
 		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M", Display: 1}}})
 	s.box, err = cloud.Sandbox(ctx, cfg)
-	s.receiver.secret(s.box.Provider.WebhookSecret)
+	s.receiver.secret(hookPath, s.box.Provider.WebhookSecret)
 	if err = errors.Join(err, cloud.Broker.Close(), cloud.Store.Close()); err != nil {
 		return err
 	}
