@@ -67,6 +67,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 	}
 
 	// An endpoint is for a service that the provider has, and for nobody else.
+	services("locker")
 	wrong("PUT", endpointPath, third(map[string]any{"url": w.hook.URL + "/third"}), "kind")
 	wrong("GET", endpointPath+"?kind="+thirdEndpoint, nil, "kind")
 	wrong("POST", endpointPath+"/secret", third(nil), "kind")
