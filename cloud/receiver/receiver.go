@@ -1,5 +1,5 @@
 // Package receiver keeps who is told of events: a provider its own webhook
-// endpoint, a business and its customers the addresses of the account channel.
+// endpoints, a business and its customers the addresses of the account channel.
 // They set addresses and secret, look into what was sent, and have it sent again
 // by hand. Staff of a business look at all of its receivers and deliveries. Tell
 // finds those whom an account has set for an event.

@@ -279,6 +279,15 @@ func TestSamples(t *testing.T) {
 		require.NotEmpty(t, data, e.Name)
 		require.Equal(t, e.Channel == cloud.ChannelThirdParty, data["test"] == true, "of these only a third party's data says that it is a test: %s", e.Name)
 	}
+	for _, e := range HookEvents() {
+		wanted := 0
+		for _, c := range cloud.ThirdPartyCategories() {
+			if (cloud.Endpoint{Kind: cloud.ThirdPartyEndpoint, Enabled: true, Events: []string{"*"}, Categories: []string{c}}).Wants(e.Name) {
+				wanted++
+			}
+		}
+		require.Equal(t, e.Channel == cloud.ChannelThirdParty, wanted == 1, "each of a third party is of one category: %s", e.Name)
+	}
 	_, ok := sample("../hook")
 	require.False(t, ok)
 }
