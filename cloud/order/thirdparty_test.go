@@ -153,7 +153,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Regexp(t, `^TPA-20\d\d-\d{6}$`, a.Number)
 		require.Equal(t, cloud.ThirdPartyCreated, a.Status)
 		require.Equal(t, []string{o.Number + "-1", o.Number + "-2"}, a.Numbers)
-		require.Equal(t, "pending", a.Packages[0].Outcome)
+		require.Equal(t, cloud.OutcomePending, a.Packages[0].Outcome)
 		require.Equal(t, "Acme", a.Pickup.Name, "without a sender it waits at the business")
 		require.Equal(t, "1 Secret Lane, Toronto ON", a.Dropoff.Address)
 		require.Equal(t, &order.ThirdPartyRef{Number: a.Number, ProviderCode: "swift", ProviderName: "SWIFT", Status: cloud.ThirdPartyCreated}, w.find(o.OrderID).ThirdParty)
@@ -208,7 +208,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Zero(t, shipment().ProviderID)
 		h := w.handOver(a.Number, strings.ToLower(a.Numbers[0]))
 		require.Equal(t, cloud.ThirdPartyHandedOver, h.Status)
-		require.Equal(t, []string{"handed_over", "pending"}, []string{h.Packages[0].Outcome, h.Packages[1].Outcome})
+		require.Equal(t, []cloud.ThirdPartyOutcome{"handed_over", "pending"}, []cloud.ThirdPartyOutcome{h.Packages[0].Outcome, h.Packages[1].Outcome})
 		require.Equal(t, cloud.OrderHandedOver, w.find(o.OrderID).StatusID)
 		require.Equal(t, cloud.OrderPackageCreated, w.find(o.OrderID).Packages[1].Status, "it is still here")
 		require.Equal(t, cloud.ProviderID(17), shipment().ProviderID)
@@ -434,7 +434,7 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 					out, err := w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: reason, Note: "why"})
 					require.NoError(t, err)
 					require.Equal(t, []string{reason, "why"}, []string{*out.Assignment.Reason, *out.Assignment.EndNote})
-					require.Equal(t, "cancelled", out.Assignment.Packages[1].Outcome)
+					require.Equal(t, cloud.OutcomeCancelled, out.Assignment.Packages[1].Outcome)
 				})
 				require.Equal(t, cloud.OrderNew, got.StatusID, "in its earlier status")
 				require.True(t, got.SelfDelivery)
@@ -582,7 +582,7 @@ func TestThirdPartyModel(t *testing.T) {
 			require.Equal(t, over, a.Assignment.Status != "created" && a.Assignment.Status != "handed_over")
 			require.Equal(t, a.Assignment.Status == "handed_over", now.StatusID == cloud.OrderHandedOver, "%s: %s and %s", name, a.Assignment.Status, now.Status)
 			for i, p := range a.Assignment.Packages {
-				if shown, final := map[string]cloud.OrderPackageStatus{"delivered": cloud.OrderPackageDelivered, "returned": cloud.OrderPackageReturned}[p.Outcome]; final && !over {
+				if shown, final := map[cloud.ThirdPartyOutcome]cloud.OrderPackageStatus{cloud.OutcomeDelivered: cloud.OrderPackageDelivered, cloud.OutcomeReturned: cloud.OrderPackageReturned}[p.Outcome]; final && !over {
 					require.Equal(t, shown, now.Packages[i].Status)
 				}
 			}

@@ -57,11 +57,11 @@ func streetLine(a cloud.Address) string {
 func toldThird(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Business) thirdData {
 	l := b.Location()
 	d := thirdData{AssignmentNumber: a.Number, Order: thirdOrder{OrderID: a.OrderID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalID: cloud.OrNull(o.ExternalID)},
-		Numbers: []string{}, Status: string(a.Status), Reason: cloud.OrNull(a.Reason), Packages: []ThirdPartyPackage{}, Legs: []ThirdPartyLeg{}, Note: cloud.OrNull(a.Note),
+		Numbers: []string{}, Status: a.Status, Reason: cloud.OrNull(a.Reason), Packages: []ThirdPartyPackage{}, Legs: []ThirdPartyLeg{}, Note: cloud.OrNull(a.Note),
 		Pickup: thirdPickup{Name: b.Name, ReadyAt: cloud.Stamp(a.CreatedAt, l)}, Dropoff: thirdDropoff{Name: b.Name}}
 	for _, p := range a.Packages {
 		d.Numbers = append(d.Numbers, p.Number)
-		d.Packages = append(d.Packages, ThirdPartyPackage{Number: p.Number, ExternalNumber: cloud.OrNull(p.External), Outcome: string(p.Outcome), FailureCode: cloud.OrNull(p.Failure),
+		d.Packages = append(d.Packages, ThirdPartyPackage{Number: p.Number, ExternalNumber: cloud.OrNull(p.External), Outcome: p.Outcome, FailureCode: cloud.OrNull(p.Failure),
 			OccurredAt: cloud.Stamp(p.OccurredAt, l)})
 	}
 	for _, x := range a.Legs {

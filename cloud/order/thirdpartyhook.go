@@ -29,17 +29,17 @@ type thirdBody struct {
 }
 
 type thirdData struct {
-	AssignmentNumber string              `json:"assignment_number"`
-	Order            thirdOrder          `json:"order"`
-	Numbers          []string            `json:"package_tracking_numbers"`
-	Status           string              `json:"status"`
-	Reason           *string             `json:"reason"`
-	Packages         []ThirdPartyPackage `json:"packages"`
-	Legs             []ThirdPartyLeg     `json:"legs"`
-	Pickup           thirdPickup         `json:"pickup"`
-	Dropoff          thirdDropoff        `json:"dropoff"`
-	Note             *string             `json:"note"`
-	Test             bool                `json:"test"`
+	AssignmentNumber string                 `json:"assignment_number"`
+	Order            thirdOrder             `json:"order"`
+	Numbers          []string               `json:"package_tracking_numbers"`
+	Status           cloud.ThirdPartyStatus `json:"status"`
+	Reason           *string                `json:"reason"`
+	Packages         []ThirdPartyPackage    `json:"packages"`
+	Legs             []ThirdPartyLeg        `json:"legs"`
+	Pickup           thirdPickup            `json:"pickup"`
+	Dropoff          thirdDropoff           `json:"dropoff"`
+	Note             *string                `json:"note"`
+	Test             bool                   `json:"test"`
 }
 
 // thirdOrder names the order.
@@ -73,11 +73,11 @@ type ThirdPartyProvider struct {
 
 // ThirdPartyPackage is what became of a package at a third party.
 type ThirdPartyPackage struct {
-	Number         string  `json:"tracking_number"`
-	ExternalNumber *string `json:"external_tracking_number"`
-	Outcome        string  `json:"outcome"`
-	FailureCode    *string `json:"failure_code"`
-	OccurredAt     *string `json:"occurred_at"`
+	Number         string                  `json:"tracking_number"`
+	ExternalNumber *string                 `json:"external_tracking_number"`
+	Outcome        cloud.ThirdPartyOutcome `json:"outcome"`
+	FailureCode    *string                 `json:"failure_code"`
+	OccurredAt     *string                 `json:"occurred_at"`
 }
 
 // ThirdPartyLeg is an order at a carrier for some of the packages.
