@@ -107,7 +107,7 @@ const (
 	PushWaiting  PushState = "waiting"  // for the provider
 	PushSent     PushState = "sent"     // the provider took it
 	PushHeard    PushState = "heard"    // the app acknowledged it on the live channel
-	PushReplaced PushState = "replaced" // a later one took its place
+	PushReplaced PushState = "replaced" // a later one took its place, and nobody said that it was heard
 	PushFailed   PushState = "failed"   // the provider did not take it
 	PushExpired  PushState = "expired"  // nobody could be told in time
 	PushLogged   PushState = "logged"   // of a sandbox

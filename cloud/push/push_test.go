@@ -249,6 +249,9 @@ func (m *model) check() {
 		row := m.row(p.ID)
 		require.Equal(m.t, p, row.Push)
 		if was, ended := m.ended[p.ID]; ended {
+			if was == cloud.PushReplaced && m.heard[p.ID] {
+				was = cloud.PushHeard
+			}
 			require.Equal(m.t, was, row.State, "an end is for ever")
 		}
 		require.Equal(m.t, row.State != cloud.PushWaiting, !row.EndedAt.IsZero(), "%s", row.State)

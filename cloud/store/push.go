@@ -34,7 +34,8 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
   ended_at = CASE WHEN collapse <> '' AND EXISTS (SELECT 1 FROM push AS later WHERE later.driver_id = push.driver_id AND later.collapse = push.collapse
     AND later.collapse <> '' AND later.n > push.n) THEN CAST($7 AS @int) ELSE NULL END
 WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
-	sqlHeardPush  = `UPDATE push SET state = 'heard', reason = '', ended_at = $2 WHERE id = $1 AND state = 'waiting'`
+	// The word that a push was heard may come after a later one took its place.
+	sqlHeardPush  = `UPDATE push SET state = 'heard', reason = '', ended_at = $2 WHERE id = $1 AND state IN ('waiting', 'replaced')`
 	sqlExpirePush = `UPDATE push SET state = CASE WHEN attempts > 0 THEN 'failed' ELSE 'expired' END, ended_at = $2
 WHERE n IN (SELECT n FROM push WHERE at < $1 AND state = 'waiting' AND (lease_owner = '' OR lease_until < @now) ORDER BY at, n LIMIT $3)`
 	sqlReleasePush    = `UPDATE push SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND lease_owner <> ''`
@@ -147,8 +148,8 @@ func (db *DB) RetryPush(ctx context.Context, p cloud.PushRow, now time.Time) err
 	return db.exec(ctx, sqlRetryPush, p.ID, db.node, p.Generation, p.Attempts, p.Reason, ms(p.NextAt), ms(now))
 }
 
-// HeardPushes says that apps have acknowledged pushes; those that have ended
-// stay as they are.
+// HeardPushes says that apps have acknowledged pushes, also those whose place a
+// later one took meanwhile; what has ended otherwise stays as it is.
 func (db *DB) HeardPushes(ctx context.Context, ids []string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ids))
