@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -130,6 +131,31 @@ func comesBack(t *testing.T, w *talkWorld) {
 			require.EqualValues(t, ids[i], h.body["data"].(map[string]any)["message"].(map[string]any)["message_id"], "in order")
 		}
 	}
+}
+
+// A conversation that closes by itself: whoever is let go for it hears of it first.
+func TestAConversationThatClosesByItselfIsTold(t *testing.T) {
+	bothTalks(t, closesByItself)
+}
+
+func closesByItself(t *testing.T, w *talkWorld) {
+	w.says("driver", "Here", "all")
+	_, home := w.listen("recipient")
+	_, customer := w.listen("customer")
+	for _, e := range []*ear{home, customer} {
+		w.eventually(func() bool { return len(e.types(w.chat())) == 1 })
+	}
+	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		o, err := v.Order(1, cloud.OrderID(w.order))
+		o.Status, o.StatusAt = cloud.OrderDelivered, time.Now().UTC().Add(-24*time.Hour)
+		return &cloud.Changes{Orders: []cloud.Order{o}}, err
+	}))
+	w.eventually(home.gone, "the recipient leaves")
+	for _, e := range []*ear{home, customer} {
+		w.eventually(func() bool { return len(e.types(w.chat())) == 2 }, "%s hears of it", e.role)
+		require.Equal(t, []string{"message.created", "conversation.closed"}, e.types(w.chat()))
+	}
+	require.False(t, customer.gone())
 }
 
 // What a chat refuses over HTTP, with the status that says why.
