@@ -214,6 +214,15 @@ func TestWhatAChatRefuses(t *testing.T) {
 	}
 	status, out = upload("%PDF-1.7 x")
 	require.Less(t, status, 300, "%v", out)
+	const pdf, most = "%PDF-1.7", 10 << 20
+	status, out = upload(pdf + strings.Repeat("x", most-len(pdf)))
+	require.Less(t, status, 300, "%v", out)
+	require.EqualValues(t, most, out["attachment"].(map[string]any)["size"])
+	for _, more := range []int{1, 1 << 20} {
+		status, out = upload(pdf + strings.Repeat("x", most-len(pdf)+more))
+		require.Equal(t, http.StatusRequestEntityTooLarge, status, "%v", out)
+		require.Equal(t, "PAYLOAD_TOO_LARGE", out["code"])
+	}
 
 	// Where a photo was taken is in nothing that can be read from here.
 	var plain bytes.Buffer
