@@ -231,10 +231,14 @@ type Changes struct {
 	Files        []KeptFile // insert
 	DroppedFiles []KeptFile
 
-	Outbox     []OutboxWrite // insert
-	Live       []LiveEvent   // insert
-	Pushes     []Push        // insert, with their live events
-	PushTokens []PushToken
+	Outbox []OutboxWrite // insert
+	Live   []LiveEvent   // insert
+	Pushes []Push        // insert, with their live events
+	// Retold and RetoldPushes have other words for what is kept under these ids;
+	// what became of a push stays.
+	Retold       []LiveEvent
+	RetoldPushes []Push
+	PushTokens   []PushToken
 	// NoPushTokens ends what logins gave, by their hashes.
 	NoPushTokens [][32]byte
 	ReplayJobs   []ReplayJob
@@ -328,5 +332,5 @@ func (c *Changes) Empty() bool {
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 &&
 		len(c.Conversations) == 0 && len(c.ChatMessages) == 0 && len(c.ChatReads) == 0 && len(c.ChatAttachments) == 0 && len(c.DroppedChatAttachments) == 0 && len(c.DroppedConversations) == 0 &&
 		c.DropJobsBefore.IsZero() && len(c.DroppedOrders) == 0 &&
-		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Live) == 0 && len(c.Pushes) == 0 && len(c.PushTokens) == 0 && len(c.NoPushTokens) == 0 && len(c.ReplayJobs) == 0 && len(c.Audits) == 0
+		len(c.Files) == 0 && len(c.DroppedFiles) == 0 && len(c.Outbox) == 0 && len(c.Live) == 0 && len(c.Pushes) == 0 && len(c.Retold) == 0 && len(c.RetoldPushes) == 0 && len(c.PushTokens) == 0 && len(c.NoPushTokens) == 0 && len(c.ReplayJobs) == 0 && len(c.Audits) == 0
 }

@@ -116,6 +116,17 @@ type ChatMessage struct {
 	CreatedAt      time.Time
 	EditedAt       time.Time
 	DeletedAt      time.Time
+	// Told are the live events that hold its words, and Push is the id of its
+	// driver's push: once it is deleted they hold them no more.
+	Told []ChatTold
+	Push string
+}
+
+// ChatTold is a live event about a message.
+type ChatTold struct {
+	ID   string
+	Type string
+	At   time.Time
 }
 
 // ChatPlace is a place that somebody sends.

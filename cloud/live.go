@@ -23,7 +23,7 @@ const (
 // to those who begin to listen within LiveKept. Each is told at least once;
 // receivers drop what they have seen by its id, which is in the body too. Whoever
 // was away longer reads what happened by the interface. It is written with what
-// it tells of, and never changes.
+// it tells of, and changes only when the words in it are taken back.
 type LiveEvent struct {
 	ID         string // och_…, psh_…
 	Kind       LiveKind
@@ -107,7 +107,7 @@ const (
 	PushWaiting  PushState = "waiting"  // for the provider
 	PushSent     PushState = "sent"     // the provider took it
 	PushHeard    PushState = "heard"    // the app acknowledged it on the live channel
-	PushReplaced PushState = "replaced" // a later one took its place
+	PushReplaced PushState = "replaced" // a later one took its place, and nobody said that it was heard
 	PushFailed   PushState = "failed"   // the provider did not take it
 	PushExpired  PushState = "expired"  // nobody could be told in time
 	PushLogged   PushState = "logged"   // of a sandbox

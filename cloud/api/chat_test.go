@@ -174,3 +174,43 @@ func TestTypingIsAnsweredWithNothing(t *testing.T) {
 	require.Empty(t, a.body)
 	require.Equal(t, "MALFORMED_JSON", x.do("POST", chats+"/orders/"+order+"/typing", x.token(admin), `{`).code())
 }
+
+// The mirrors in GraphQL do what the addresses do, and while the family is off,
+// by the business's switch or the platform's, neither does anything.
+func TestTheChatInGraphQL(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	order, first := x.said()
+	ask := func(query string) answer {
+		return x.do("POST", "/api/graphql", x.token(admin), `{"query":"`+strings.ReplaceAll(query, `"`, `\"`)+`"}`)
+	}
+	const send, list, read = `mutation { orderChatSend(input: {order_id: %s, text: "At the dock", client_message_id: "g-1"}) { message_id text status } }`,
+		`{ orderChatMessages(orderId: %s, beforeId: %s, limit: 1) { messages { message_id text } has_more } }`, `mutation { orderChatMarkRead(orderId: %s, lastMessageId: %s) { unread } }`
+	sent := ask(fmt.Sprintf(send, order))
+	id := x.id(at(sent.json, "data", "orderChatSend", "message_id"))
+	require.Equal(t, "At the dock", at(sent.json, "data", "orderChatSend", "text"), "%s", sent.body)
+	require.JSONEq(t, string(sent.body), string(ask(fmt.Sprintf(send, order)).body), "sent again it is the first")
+	require.JSONEq(t, `{"data":{"orderChatMessages":{"messages":[{"message_id":`+first+`,"text":"Which door is it?"}],"has_more":false}}}`, string(ask(fmt.Sprintf(list, order, id)).body))
+	require.JSONEq(t, `{"data":{"orderChatMarkRead":{"unread":0}}}`, string(ask(fmt.Sprintf(read, order, id)).body))
+
+	off := func() {
+		t.Helper()
+		for _, query := range []string{fmt.Sprintf(send, order), fmt.Sprintf(list, order, id), fmt.Sprintf(read, order, id)} {
+			a := ask(query)
+			require.Contains(t, string(a.body), `"error_code":"FEATURE_DISABLED","http_status":409`)
+			require.Nil(t, a.json["data"])
+		}
+		for _, path := range []string{"/conversations", "/settings", "/unread-count", "/orders/" + order, "/orders/" + order + "/messages", "/orders/999999/messages"} {
+			a := x.do("GET", chats+path, x.token(admin), "")
+			require.Equal(t, []any{409, false, false}, []any{a.status, a.json["result"], a.json["feature_enabled"]}, path)
+		}
+		a := x.do("POST", chats+"/orders/"+order+"/messages", x.token(admin), `{`)
+		require.Equal(t, 409, a.status, "whatever is sent")
+	}
+	x.made("PUT", "/api/v1/features/order_chat", x.token(admin), `{"enabled":false}`)
+	off()
+	x.made("PUT", "/api/v1/features/order_chat", x.token(admin), `{"enabled":true}`)
+	require.NotContains(t, string(ask(fmt.Sprintf(list, order, id)).body), "errors")
+	x.made("PUT", "/api/v1/admin/features/order_chat/42", x.token(cloud.PlatformAdmin), `{"state":"revoked","enabled":true}`)
+	off()
+}

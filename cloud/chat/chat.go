@@ -76,7 +76,8 @@ type Service struct {
 	cfg    Config
 	store  Store
 	listen Credentials    // nil: nobody can listen
-	limits *limit.Buckets // of this node
+	limits *limit.Windows // of messages and files, of this node
+	typing *limit.Buckets // of this node
 	thumbs *picture.Thumbnails
 	now    func() time.Time
 }
@@ -86,7 +87,7 @@ func New(cfg Config) *Service {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = perMinute
 	}
-	return &Service{cfg: cfg, store: cfg.Store, limits: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
+	return &Service{cfg: cfg, store: cfg.Store, limits: limit.NewWindows(0), typing: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
 }
 
 // LetListen says what gives credentials for live events. Call it before the
@@ -157,8 +158,8 @@ func messageID(now time.Time, last cloud.ChatMessageID, n int64) cloud.ChatMessa
 
 // take takes one from a sender's limit.
 func (s *Service) take(what string, me *seat) error {
-	if st := s.limits.Take(what+"/"+me.key(), s.cfg.PerMinute, s.now()); !st.OK {
-		return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: st.RetryAfter, Details: map[string]any{"retry_after": st.RetryAfter}}
+	if wait, ok := s.limits.Take(what+"/"+me.key(), s.cfg.PerMinute, s.now()); !ok {
+		return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: wait, Details: map[string]any{"retry_after": wait}}
 	}
 	return nil
 }

@@ -105,10 +105,10 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessa
 			return nil, err
 		}
 		x.changed(m.Staff)
-		x.ch.ChatMessages = []cloud.ChatMessage{m}
-		if err := x.tellMessage(event, m); err != nil {
+		if err := x.tellMessage(event, &m); err != nil {
 			return nil, err
 		}
+		x.ch.ChatMessages = []cloud.ChatMessage{m}
 		return x.changes(), nil
 	})
 	if err != nil {

@@ -75,6 +75,36 @@ func TestFiles(t *testing.T) {
 }
 
 // Where a photo was taken is not kept; how it is to be turned is.
+// A file is for the order that it was uploaded for, and of these, too, the 21st in
+// a minute waits: also one that is none.
+func TestFilesOfOneOrderAndMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	s := r.nodes[0]
+	other, err := s.Attach(t.Context(), r.caller(admin), AttachInput{OrderID: 71, File: drawing(t)})
+	require.NoError(t, err)
+	_, err = r.send(admin, SendInput{AttachmentIDs: []int64{other.Attachment.ID}})
+	r.refused(err, "VALIDATION_FAILED")
+	_, err = s.Send(t.Context(), r.caller(admin), SendInput{OrderID: 71, AttachmentIDs: []int64{other.Attachment.ID}})
+	require.NoError(t, err)
+
+	s.cfg.PerMinute = perMinute
+	for range 10 {
+		_, err = r.upload(customer, []byte("no picture"))
+		r.refused(err, "VALIDATION_FAILED")
+		_, err = r.upload(customer, drawing(t))
+		require.NoError(t, err)
+	}
+	_, err = r.upload(customer, drawing(t))
+	r.refused(err, "RATE_LIMITED")
+	r.says(customer, "messages are counted on their own")
+	_, err = r.upload(driver, drawing(t))
+	require.NoError(t, err)
+	r.wait(time.Minute)
+	_, err = r.upload(customer, drawing(t))
+	require.NoError(t, err)
+}
+
 func TestPhotosAreKeptWithoutTheirPlace(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {

@@ -43,7 +43,8 @@ func (s *Service) Heard(ctx context.Context, b cloud.BusinessID, account cloud.A
 	})
 }
 
-// maxTold is how many of an order's newest live events are looked at.
+// maxTold is how many of the live events that are kept of an order are looked at,
+// the oldest first.
 const maxTold = 1000
 
 // told are the messages that live events made known, oldest first.

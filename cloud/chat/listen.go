@@ -19,16 +19,20 @@ const (
 
 // Rights says what an account, or with recipient the recipient of that order,
 // may hear of an order's chat now. What was allowed may end at any time: ask
-// again.
+// again. When the conversation has closed by itself and nobody has written that
+// yet, this does, so that listeners are told of it before they are let go.
 func (s *Service) Rights(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (Right, error) {
-	right := HearsNothing
+	right, untold := HearsNothing, false
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.listener(v, b, account, recipient, order)
 		if x != nil {
-			right = x.hears()
+			right, untold = x.hears(), x.untold()
 		}
 		return err
 	})
+	if err == nil && untold {
+		err = s.closeEnded(ctx, b, order)
+	}
 	return right, err
 }
 

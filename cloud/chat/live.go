@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -57,34 +59,68 @@ type participantEvent struct {
 
 // tell adds a live event: for dispatchers and driver, or for everybody.
 func (x *seat) tell(staff bool, kind string, data any) error {
+	e, err := x.event(staff, x.fresh(kind), data)
+	x.ch.Live = append(x.ch.Live, e)
+	return err
+}
+
+// fresh is an event of this decision.
+func (x *seat) fresh(kind string) cloud.ChatTold {
 	x.events++
-	e := Event{ID: newID("och_", x.now, x.events), Type: kind, OrderID: x.o.ID, ConversationID: cloud.OrNull(x.talk.ID), OccurredAt: x.stamp(x.now), Data: data}
-	body, err := json.Marshal(e)
+	return cloud.ChatTold{ID: newID("och_", x.now, x.events), Type: kind, At: x.now}
+}
+
+func (x *seat) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, error) {
+	body, err := json.Marshal(Event{ID: t.ID, Type: t.Type, OrderID: x.o.ID, ConversationID: cloud.OrNull(x.talk.ID), OccurredAt: x.stamp(t.At), Data: data})
 	if err != nil {
-		return fmt.Errorf("encode live event: %w", err)
+		return cloud.LiveEvent{}, fmt.Errorf("encode live event: %w", err)
 	}
 	to := cloud.LiveChat
 	if staff {
 		to = cloud.LiveChatStaff
 	}
-	x.ch.Live = append(x.ch.Live, cloud.LiveEvent{ID: e.ID, Kind: to, BusinessID: x.o.BusinessID, Subject: int64(x.o.ID), At: x.now, Body: body, Passing: kind == eventTyping})
-	return nil
+	return cloud.LiveEvent{ID: t.ID, Kind: to, BusinessID: x.o.BusinessID, Subject: int64(x.o.ID), At: t.At, Body: body, Passing: t.Type == eventTyping}, nil
 }
 
-// tellMessage tells of a message to those whom it is for.
-func (x *seat) tellMessage(kind string, m cloud.ChatMessage) error {
-	list, err := x.messages([]cloud.ChatMessage{m}, m.Staff)
+// tellMessage tells of a message to those whom it is for. What they were told of
+// one that is deleted loses its words: it is told again to those who come back.
+func (x *seat) tellMessage(kind string, m *cloud.ChatMessage) error {
+	list, err := x.messages([]cloud.ChatMessage{*m}, m.Staff)
 	if err != nil {
 		return err
 	}
-	return x.tell(m.Staff, kind, messageEvent{list[0]})
+	t := x.fresh(kind)
+	e, err := x.event(m.Staff, t, messageEvent{list[0]})
+	if err != nil {
+		return err
+	}
+	x.ch.Live = append(x.ch.Live, e)
+	if m.DeletedAt.IsZero() {
+		m.Told = append(slices.DeleteFunc(slices.Clone(m.Told), func(t cloud.ChatTold) bool { return x.now.Sub(t.At) > toldFor }), t)
+		return nil
+	}
+	for _, t := range m.Told {
+		e, err := x.event(m.Staff, t, messageEvent{list[0]})
+		if err != nil {
+			return err
+		}
+		x.ch.Retold = append(x.ch.Retold, e)
+	}
+	if m.Push != "" {
+		x.ch.RetoldPushes = append(x.ch.RetoldPushes, x.pushOf(*m))
+	}
+	m.Told, m.Push = nil, ""
+	return nil
 }
+
+// toldFor is how long a live event is surely kept no more.
+const toldFor = cloud.LiveKept + time.Minute
 
 const pushBody = 120 // characters
 
 // push sends a word about a message to the order's driver, unless it is the
 // driver's own.
-func (x *seat) push(m cloud.ChatMessage) {
+func (x *seat) push(m *cloud.ChatMessage) {
 	driver := x.o.DriverID
 	if driver == 0 || driver == m.Sender.Account || x.b.Settings.Chat.NoDriver {
 		return
@@ -92,9 +128,20 @@ func (x *seat) push(m cloud.ChatMessage) {
 	if to := x.talk.Member(driver); to != nil && (to.Out || to.Muted) {
 		return
 	}
-	x.ch.Pushes = append(x.ch.Pushes, cloud.Push{ID: newID("psh_", x.now, 0), BusinessID: x.o.BusinessID, DriverID: driver, Type: "order_chat_message", Title: cmp.Or(m.Sender.Name, x.o.Number), Body: brief(m),
-		Data: cloud.PushData{OrderID: x.o.ID, ConversationID: int64(x.talk.ID), MessageID: int64(m.ID), TrackingNumber: x.o.Number}, At: x.now,
-		Collapse: fmt.Sprintf("conversation:%d", x.talk.ID)})
+	m.Push = newID("psh_", x.now, 0)
+	x.ch.Pushes = append(x.ch.Pushes, x.pushOf(*m))
+}
+
+// pushOf is the push of a message to the order's driver; of one that is deleted it
+// says only of which order it was.
+func (x *seat) pushOf(m cloud.ChatMessage) cloud.Push {
+	p := cloud.Push{ID: m.Push, BusinessID: x.o.BusinessID, DriverID: x.o.DriverID, Type: "order_chat_message", Title: cmp.Or(m.Sender.Name, x.o.Number), Body: x.o.Number,
+		Data: cloud.PushData{OrderID: x.o.ID, ConversationID: int64(x.talk.ID), MessageID: int64(m.ID), TrackingNumber: x.o.Number}, At: m.CreatedAt,
+		Collapse: fmt.Sprintf("conversation:%d", x.talk.ID)}
+	if m.DeletedAt.IsZero() {
+		p.Body = brief(m)
+	}
+	return p
 }
 
 // brief is a message on one line.

@@ -223,6 +223,10 @@ func TestRights(t *testing.T) {
 	none, err := r.nodes[0].Rights(t.Context(), 42, 0, 71, theOrder)
 	require.NoError(t, err)
 	require.Equal(t, HearsNothing, none, "the recipient of another order")
+	off := r.caller(employee).Account
+	off.Enabled = false
+	r.write(&cloud.Changes{Accounts: []cloud.Account{off}})
+	require.Equal(t, HearsNothing, right(employee), "an account that is switched off")
 	r.write(&cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Timezone: "America/Toronto", Settings: cloud.Settings{Chat: cloud.ChatSettings{Recipient: true}}}}})
 	for who := range want {
 		require.Equal(t, HearsNothing, right(who), "the feature is off")
@@ -291,5 +295,43 @@ func FuzzRecipientToken(f *testing.F) {
 		if b, o, epoch, ok := s.read(token); ok {
 			require.Equal(t, token, s.token(b, o, epoch), "there is one spelling of each")
 		}
+	})
+}
+
+// Whoever may not chat finds nothing in the list and the count either, and who
+// drove the order and may only read is nobody to whom a message was delivered.
+func TestWhoMayNotFindsNothing(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		s := r.nodes[0]
+		found := func(who cloud.AccountID) [3]int {
+			t.Helper()
+			out, err := s.List(t.Context(), r.caller(who), ListInput{})
+			require.NoError(t, err)
+			require.Len(t, out.Conversations, out.Total)
+			n, err := s.UnreadCount(t.Context(), r.caller(who), None{})
+			require.NoError(t, err)
+			return [3]int{out.Total, n.Total, n.Conversations}
+		}
+		r.says(admin, "x")
+		may := [3]int{1, 1, 1}
+		for who, set := range map[cloud.AccountID]func(s *cloud.ChatSettings, no bool){
+			customer: func(s *cloud.ChatSettings, no bool) { s.NoCustomer = no },
+			driver:   func(s *cloud.ChatSettings, no bool) { s.NoDriver = no },
+		} {
+			require.Equal(t, may, found(who))
+			r.settings(func(s *cloud.ChatSettings) { set(s, true) })
+			require.Zero(t, found(who))
+			r.settings(func(s *cloud.ChatSettings) { set(s, false) })
+			require.Equal(t, may, found(who))
+			require.Zero(t, found(stranger))
+		}
+		r.order(func(o *cloud.Order) { o.DriverID, o.Drove = 0, []cloud.FormerDriver{{ID: driver, Until: started}} })
+		require.Zero(t, found(driver))
+		require.Len(t, r.messages(driver), 1, "it may read")
+		require.Equal(t, "sent", r.talk(admin).LastMessage.Status)
+		r.wait(cloud.FormerDriverReads)
+		_, err := s.Messages(t.Context(), r.caller(driver), MessagesInput{OrderID: theOrder})
+		r.refused(err, "ORDER_NOT_FOUND")
 	})
 }

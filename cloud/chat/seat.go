@@ -138,6 +138,10 @@ func (x *seat) closed() bool {
 	return !x.talk.ClosedAt.IsZero() || !ends.IsZero() && !x.now.Before(ends)
 }
 
+// untold reports whether the conversation has closed by itself and nobody has
+// written it.
+func (x *seat) untold() bool { return x.known && x.talk.ClosedAt.IsZero() && x.closed() }
+
 // writes refuses whoever may not write here now.
 func (x *seat) writes() error {
 	switch {

@@ -145,7 +145,6 @@ func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out M
 		if err := x.say(&m); err != nil {
 			return nil, err
 		}
-		x.push(m)
 		out = MessageOutput{Result: true}
 		if out.Message, err = x.message(m); err != nil {
 			return nil, err
@@ -233,9 +232,13 @@ func (x *seat) say(m *cloud.ChatMessage) error {
 	if !m.Staff {
 		x.talk.All.Last = m.ID
 	}
+	if err := x.tellMessage(eventCreated, m); err != nil {
+		return err
+	}
 	if m.Sender.Account != cloud.SystemParty {
 		x.member().Out = false
+		x.push(m)
 	}
 	x.ch.ChatMessages = append(x.ch.ChatMessages, *m)
-	return x.tellMessage(eventCreated, *m)
+	return nil
 }

@@ -98,7 +98,7 @@ func (s *Service) nobody(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x 
 func (s *Service) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.nobody(v, b, id)
-		if err != nil || x == nil || !x.known || !x.talk.ClosedAt.IsZero() || !x.closed() {
+		if err != nil || x == nil || !x.untold() {
 			return nil, err
 		}
 		if err := x.close(x.ends()); err != nil {

@@ -87,6 +87,41 @@ func TestClosing(t *testing.T) {
 	})
 }
 
+// Whoever asks what somebody may hear notices that a conversation has closed by
+// itself, and has it told at once: those who are let go for it hear of it.
+func TestWhoNoticesThatItClosedTells(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		right := func(node *Service) Right {
+			t.Helper()
+			got, err := node.Rights(t.Context(), 42, 0, theOrder, theOrder)
+			require.NoError(t, err)
+			return got
+		}
+		r.order(func(o *cloud.Order) { o.Status, o.StatusAt = cloud.OrderDelivered, started })
+		r.wait(24 * time.Hour)
+		require.Equal(t, HearsNothing, right(r.nodes[0]))
+		require.Empty(t, r.told(), "nobody has said anything")
+		r.wait(-time.Hour)
+		r.says(customer, "x")
+		r.told()
+		require.Equal(t, HearsAll, right(r.nodes[0]))
+		r.wait(time.Hour)
+		require.Equal(t, HearsNothing, right(r.nodes[1]))
+		e := r.told()
+		require.Equal(t, []string{"order_chat conversation.closed"}, types(e))
+		require.Nil(t, e[0].Data.By)
+		for _, node := range r.nodes {
+			require.Equal(t, HearsNothing, right(node))
+			require.NoError(t, node.Sweep(t.Context()))
+		}
+		require.Empty(t, r.told(), "once")
+		_, err := r.nodes[0].Reopen(t.Context(), r.caller(admin), OrderInput{theOrder})
+		require.NoError(t, err)
+		require.Equal(t, HearsAll, right(r.nodes[0]))
+	})
+}
+
 func TestTheChatOfAnOrderThatEndedLongAgo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, storetest.OpenSQLite(t))

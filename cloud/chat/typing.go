@@ -26,7 +26,7 @@ func (s *Service) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (N
 			err = x.writes()
 		}
 		if err == nil {
-			quiet = !s.limits.Take("typing/"+x.key(), typingMinute, s.now()).OK
+			quiet = !s.typing.Take(x.key(), typingMinute, s.now()).OK
 		}
 		return err
 	})

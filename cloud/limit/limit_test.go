@@ -60,3 +60,44 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		}
 	})
 }
+
+// However calls are spread, no minute has more than the limit, and one that was
+// told to wait may come when it has.
+func TestNoMinuteHasMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1, 25).Draw(rt, "limit")
+		w, now := NewWindows(0), start
+		var passed []time.Time
+		for range rapid.IntRange(1, 150).Draw(rt, "calls") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 6000).Draw(rt, "wait")) * time.Millisecond)
+			within := 0
+			for _, at := range passed {
+				if now.Sub(at) < time.Minute {
+					within++
+				}
+			}
+			wait, ok := w.Take("k", limit, now)
+			if ok != (within < limit) {
+				rt.Fatalf("%d within the minute, limit %d, taken: %v", within, limit, ok)
+			}
+			if !ok {
+				if now = now.Add(time.Duration(wait) * time.Second); wait < 1 || wait > 60 {
+					rt.Fatalf("to wait for %d s", wait)
+				}
+				if _, ok = w.Take("k", limit, now); !ok {
+					rt.Fatal("it waited as long as it was told")
+				}
+			}
+			passed = append(passed, now)
+		}
+	})
+	w := NewWindows(64)
+	for i := range 10_000 {
+		_, ok := w.Take(strconv.Itoa(i), 1, start.Add(time.Duration(i)*time.Millisecond))
+		require.True(t, ok, "keys do not share")
+		require.LessOrEqual(t, len(w.list), 64)
+	}
+	_, ok := w.Take("9999", 0, start)
+	require.True(t, ok, "no limit")
+}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -320,6 +321,28 @@ func (n *node) until(c live.Credentials, end time.Time) live.Credentials {
 	require.NoError(n.t, err)
 	c.Password = base64.RawURLEncoding.EncodeToString(box.Seal("live channel/"+c.ClientID, plain))
 	return c
+}
+
+// A key hears no more than it may see: without orders there is no dashboard.
+func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
+	t.Parallel()
+	db := storetest.OpenSQLite(t)
+	people(t, db)
+	n := start(t, db)
+	key := token(9)
+	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: key, AccountID: admin, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}})
+	c, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: key, Orders: []cloud.OrderID{7}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"tms/order-chat/1/7", "tms/order-chat/1/7/staff"}, c.Topics)
+	e, err := n.connect(c)
+	require.NoError(t, err)
+	tok := e.Subscribe("tms/business/1/orders", 1, nil).(*paho.SubscribeToken)
+	require.True(t, tok.WaitTimeout(10*time.Second))
+	require.EqualValues(t, 0x80, tok.Result()["tms/business/1/orders"])
+	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: key})
+	require.ErrorContains(t, err, "FORBIDDEN", "there is nothing to hear")
+	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: token(admin), Orders: slices.Repeat([]cloud.OrderID{7}, live.MaxOrders+1)})
+	require.NoError(t, err, "the same order many times is one")
 }
 
 func TestCredentialsExpire(t *testing.T) {

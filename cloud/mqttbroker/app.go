@@ -52,7 +52,8 @@ type app struct {
 	flying  map[uint16]waiting // sent and not acknowledged
 	last    uint16             // packet id
 	refused int
-	doubts  int // rechecks in a row without an answer
+	doubts  int  // rechecks in a row without an answer
+	parting bool // its rights have ended
 }
 
 // waiting is a message for an app, or with kept set all that its topic was told
@@ -274,6 +275,24 @@ func (a *app) heard(id uint16) {
 	}
 }
 
+// part ends the connection once it has had time to hear why.
+func (a *app) part() {
+	a.mu.Lock()
+	again := a.parting
+	a.parting = true
+	a.mu.Unlock()
+	if again {
+		return
+	}
+	go func() {
+		select {
+		case <-a.done:
+		case <-time.After(lastWord):
+			a.end("it may no more", errRights)
+		}
+	}()
+}
+
 // recheck ends the connection when what let it in holds no more.
 func (a *app) recheck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, loginWait)
@@ -287,7 +306,7 @@ func (a *app) recheck(ctx context.Context) {
 	a.mu.Unlock()
 	switch {
 	case err == nil && !holds:
-		a.end("it may no more", errRights)
+		a.part()
 	case doubts > 1:
 		a.end("nobody knows whether it may", err)
 	}

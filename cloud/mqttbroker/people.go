@@ -55,6 +55,9 @@ const (
 	appRefused  = 10     // topics that an app may try in vain
 	appRecheck  = 30 * time.Second
 	rechecksAt1 = 4 // at a time
+	// How long an app whose rights have ended still hears: why they did is told on
+	// its topics, by another node perhaps, which this one looks for every second.
+	lastWord = 3 * time.Second
 )
 
 // apps are the connections of people's apps.
@@ -241,7 +244,7 @@ func (s *apps) refused(a *app, topic string, write bool) {
 }
 
 // recheck looks at all apps again, a few at a time, and ends the connections of
-// those that may no more.
+// those that may no more, a moment later.
 func (s *apps) recheck(ctx context.Context) {
 	s.mu.Lock()
 	all := make([]*app, 0, len(s.byConn))

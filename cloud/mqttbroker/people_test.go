@@ -264,6 +264,23 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 	eventually(t, "nobody knows, twice", func() bool { return !b.IsConnectionOpen() })
 }
 
+// What ends somebody's rights is often told to them: they hear of it before they
+// are let go.
+func TestTheLastWordIsHeard(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, time.Hour)
+	a, got := h.open("app-a-1", "tms/x/1")
+	h.folk.set(func(f *folk) { f.out["a"] = true })
+	began := time.Now()
+	for range 3 { // those who look again end it no sooner, and no later
+		h.hook.apps.recheck(t.Context())
+	}
+	h.Tell("tms/x/1", Message{Payload: []byte("closed")})
+	require.Equal(t, "closed", string(next(t, got).Payload()))
+	eventually(t, "disconnected", func() bool { return !a.IsConnectionOpen() })
+	require.GreaterOrEqual(t, time.Since(began), lastWord)
+}
+
 func TestOneRecheckWithoutAnAnswerEndsNothing(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, time.Hour)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +137,11 @@ func TestChatInARealBrowser(t *testing.T) {
 			}
 		}
 	})
+	mux.HandleFunc("/forget", func(w http.ResponseWriter, q *http.Request) {
+		if err := s.Store.DropLive(q.Context(), time.Now().Add(time.Second)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 	control := httptest.NewServer(mux)
 	defer control.Close()
 	people, err := json.Marshal(box)
@@ -180,6 +186,11 @@ func TestChatInARealBrowser(t *testing.T) {
 		Quotes           struct {
 			Served, Jumped bool
 			Words          string
+		}
+		Unloaded struct {
+			More, First  int
+			Quote, Words string
+			Sorted       bool
 		}
 		Forged, Unfit, Bottom []int
 		Tokens                []string
@@ -248,6 +259,11 @@ func TestChatInARealBrowser(t *testing.T) {
 	require.Equal(t, make([]int, 6), f.Bottom, "the newest message is in sight")
 	require.Equal(t, "Mina Roy AverylongwordAverylongwordAvery", f.Quotes.Words)
 	require.True(t, f.Quotes.Jumped)
+	require.Equal(t, 1, f.Unloaded.More, "only what was said")
+	require.Zero(t, f.Unloaded.First, "what is not shown yet and was changed is not shown alone")
+	require.Equal(t, "Mina Roy Changed later", f.Unloaded.Quote, "but where it is quoted")
+	require.Equal(t, "Changed later", f.Unloaded.Words)
+	require.True(t, f.Unloaded.Sorted)
 	require.Equal(t, refusals, f.Refused)
 	require.GreaterOrEqual(t, f.Renewed, 2, "credentials are renewed before they end")
 	require.Equal(t, "Unterhaltung", f.German)

@@ -3,9 +3,10 @@
 // A push is a row that was written with what it tells of (cloud.Push). The live
 // channel has it first; what no app has acknowledged two seconds later is due
 // here. One node at a time tries a push, under a lease, and writes down what came
-// of it: taken, or put off, for an hour. A push ends in exactly one state. It is
-// handed over twice only when a node ended before it could write down the first
-// time; apps drop what they have seen by the push's id.
+// of it: taken, or put off, for an hour. A push ends in exactly one state; only of
+// one whose place a later one took may it still become known that it was heard.
+// It is handed over twice only when a node ended before it could write down the
+// first time; apps drop what they have seen by the push's id.
 //
 // Without a provider, and for drivers without an app that can be reached, pushes
 // stay for the live channel until they expire. Safe for concurrent use.

@@ -249,6 +249,9 @@ func (m *model) check() {
 		row := m.row(p.ID)
 		require.Equal(m.t, p, row.Push)
 		if was, ended := m.ended[p.ID]; ended {
+			if was == cloud.PushReplaced && m.heard[p.ID] {
+				was = cloud.PushHeard
+			}
 			require.Equal(m.t, was, row.State, "an end is for ever")
 		}
 		require.Equal(m.t, row.State != cloud.PushWaiting, !row.EndedAt.IsZero(), "%s", row.State)
@@ -322,4 +325,27 @@ func TestHook(t *testing.T) {
 	}
 	var shown map[string]any
 	require.NoError(t, json.Unmarshal(p.Live().Body, &shown))
+}
+
+// Somebody else's push is no place to read on from: nothing of one's own is left
+// out for it.
+func TestWhatWasMissedIsReadOnFromOnesOwn(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, storetest.OpenSQLite(t))
+	now := time.Now().UTC()
+	s.add("psh_1", 1, now.Add(-time.Hour))
+	s.add("psh_2", 1, now)
+	s.add("psh_3", 2, now)
+	missed := func(after string) (ids []string) {
+		out, err := NewDesk(s.db).List(t.Context(), cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: 1}}, ListInput{After: after})
+		require.NoError(t, err)
+		for _, p := range out.Pushes {
+			ids = append(ids, p.PushID)
+		}
+		return ids
+	}
+	require.Equal(t, []string{"psh_1", "psh_2"}, missed(""))
+	require.Equal(t, []string{"psh_2"}, missed("psh_1"))
+	require.Equal(t, []string{"psh_1", "psh_2"}, missed("psh_3"), "another driver's")
+	require.Equal(t, []string{"psh_1", "psh_2"}, missed("psh_9"), "nobody's")
 }

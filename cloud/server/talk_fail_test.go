@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,10 +70,7 @@ func pushed(t *testing.T, w *talkWorld) {
 		}
 		return n
 	}
-	// The second may have taken the place of the first before the word came that the
-	// first was heard.
-	w.eventually(func() bool { n := states(); return n["heard"]+n["replaced"] == 3 && n["heard"] >= 2 }, "the provider has nothing to do")
-	before := states()
+	w.eventually(func() bool { return states()["heard"] == 3 }, "the provider has nothing to do, and that one took another's place changes nothing")
 
 	app.Disconnect(0)
 	w.good("POST", "/api/v1/driver/push-token", driver, map[string]any{"token": "device-1", "platform": "fcm"})
@@ -83,7 +81,7 @@ func pushed(t *testing.T, w *talkWorld) {
 	}
 	w.eventually(func() bool { n := states(); return n["sent"] > 0 && n["waiting"] == 0 })
 	after := states()
-	require.Equal(t, before["replaced"]+4, after["replaced"]+after["sent"], "own messages are none")
+	require.Equal(t, 4, after["replaced"]+after["sent"], "own messages are none")
 	require.Less(t, after["sent"], 4, "what comes within two seconds takes the place of what was before")
 	require.Len(t, w.got(), after["sent"])
 	var sent struct {
@@ -135,6 +133,31 @@ func comesBack(t *testing.T, w *talkWorld) {
 	}
 }
 
+// A conversation that closes by itself: whoever is let go for it hears of it first.
+func TestAConversationThatClosesByItselfIsTold(t *testing.T) {
+	bothTalks(t, closesByItself)
+}
+
+func closesByItself(t *testing.T, w *talkWorld) {
+	w.says("driver", "Here", "all")
+	_, home := w.listen("recipient")
+	_, customer := w.listen("customer")
+	for _, e := range []*ear{home, customer} {
+		w.eventually(func() bool { return len(e.types(w.chat())) == 1 })
+	}
+	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		o, err := v.Order(1, cloud.OrderID(w.order))
+		o.Status, o.StatusAt = cloud.OrderDelivered, time.Now().UTC().Add(-24*time.Hour)
+		return &cloud.Changes{Orders: []cloud.Order{o}}, err
+	}))
+	w.eventually(home.gone, "the recipient leaves")
+	for _, e := range []*ear{home, customer} {
+		w.eventually(func() bool { return len(e.types(w.chat())) == 2 }, "%s hears of it", e.role)
+		require.Equal(t, []string{"message.created", "conversation.closed"}, e.types(w.chat()))
+	}
+	require.False(t, customer.gone())
+}
+
 // What a chat refuses over HTTP, with the status that says why.
 func TestWhatAChatRefuses(t *testing.T) {
 	t.Parallel()
@@ -143,12 +166,21 @@ func TestWhatAChatRefuses(t *testing.T) {
 		t.Helper()
 		return w.call("POST", w.of("/messages"), w.tokens[role], body)
 	}
-	text := func(n int) map[string]any { return map[string]any{"text": strings.Repeat("長", n)} }
-	status, _ := send("customer", text(2000))
-	require.Equal(t, http.StatusCreated, status)
-	status, out := send("customer", text(2001))
-	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, out["errors"], "text")
+	// Characters are those of Unicode, however many bytes or units of UTF-16 they take.
+	var status int
+	var out map[string]any
+	for _, letter := range []string{"x", "長", "😀"} {
+		status, out = send("customer", map[string]any{"text": strings.Repeat(letter, 2000)})
+		require.Equal(t, http.StatusCreated, status)
+		id := out["message"].(map[string]any)["message_id"]
+		require.Equal(t, strings.Repeat(letter, 2000), out["message"].(map[string]any)["text"])
+		status, out = send("customer", map[string]any{"text": strings.Repeat(letter, 2001)})
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, out["errors"], "text")
+		status, out = w.call("PATCH", fmt.Sprintf("/api/v1/order-chat/messages/%.0f", id), w.tokens["customer"], map[string]any{"text": strings.Repeat(letter, 2001)})
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, out["errors"], "text")
+	}
 
 	first, out := send("customer", map[string]any{"text": "one", "client_message_id": "c-1"})
 	require.Equal(t, http.StatusCreated, first)
@@ -182,6 +214,15 @@ func TestWhatAChatRefuses(t *testing.T) {
 	}
 	status, out = upload("%PDF-1.7 x")
 	require.Less(t, status, 300, "%v", out)
+	const pdf, most = "%PDF-1.7", 10 << 20
+	status, out = upload(pdf + strings.Repeat("x", most-len(pdf)))
+	require.Less(t, status, 300, "%v", out)
+	require.EqualValues(t, most, out["attachment"].(map[string]any)["size"])
+	for _, more := range []int{1, 1 << 20} {
+		status, out = upload(pdf + strings.Repeat("x", most-len(pdf)+more))
+		require.Equal(t, http.StatusRequestEntityTooLarge, status, "%v", out)
+		require.Equal(t, "PAYLOAD_TOO_LARGE", out["code"])
+	}
 
 	// Where a photo was taken is in nothing that can be read from here.
 	var plain bytes.Buffer
@@ -218,11 +259,11 @@ func TestWhatAChatRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, image.Rect(0, 0, 480, 360), thumb.Bounds())
 
-	for range 30 { // a minute's worth comes back while they are sent
-		if status, out = send("driver", map[string]any{"text": "x"}); status != http.StatusCreated {
-			break
-		}
+	for range 20 {
+		status, _ = send("driver", map[string]any{"text": "x"})
+		require.Equal(t, http.StatusCreated, status)
 	}
+	status, out = send("driver", map[string]any{"text": "x"})
 	require.Equal(t, http.StatusTooManyRequests, status)
 	require.Equal(t, "RATE_LIMITED", out["code"])
 	require.Positive(t, out["details"].(map[string]any)["retry_after"])

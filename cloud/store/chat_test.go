@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,4 +63,17 @@ func TestConversationsAreReadByTheirIndexes(t *testing.T) {
 			require.Regexp(t, indexed(c.index), text, name)
 		}
 	}
+}
+
+// The statements name the statuses in which an order has ended; so does the table
+// of statuses.
+func TestChatsEndWithTheirOrders(t *testing.T) {
+	t.Parallel()
+	var ended []string
+	for id := range cloud.OrderStatus(100) {
+		if id.State().Terminal {
+			ended = append(ended, strconv.Itoa(int(id)))
+		}
+	}
+	require.Contains(t, chatEnded, "IN ("+strings.Join(ended, ", ")+")")
 }

@@ -16,12 +16,16 @@ const (
 	// What a poll looks at is in the index.
 	sqlLiveIDs     = `SELECT id, at FROM live_event WHERE at >= $1 ORDER BY at, id`
 	sqlLiveBetween = liveColumns + ` WHERE at >= $1 AND at <= $2 ORDER BY at, id`
+	sqlRetellLive  = `UPDATE live_event SET body = $2 WHERE id = $1`
 	sqlDropLive    = `DELETE FROM live_event WHERE at < $1`
 )
 
 func (w *writer) live(c *cloud.Changes) {
 	for _, e := range c.Live {
 		w.liveEvent(e)
+	}
+	for _, e := range c.Retold {
+		w.add(anything, sqlRetellLive, e.ID, e.Body)
 	}
 }
 

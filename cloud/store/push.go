@@ -34,7 +34,9 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
   ended_at = CASE WHEN collapse <> '' AND EXISTS (SELECT 1 FROM push AS later WHERE later.driver_id = push.driver_id AND later.collapse = push.collapse
     AND later.collapse <> '' AND later.n > push.n) THEN CAST($7 AS @int) ELSE NULL END
 WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
-	sqlHeardPush  = `UPDATE push SET state = 'heard', reason = '', ended_at = $2 WHERE id = $1 AND state = 'waiting'`
+	// The word that a push was heard may come after a later one took its place.
+	sqlHeardPush  = `UPDATE push SET state = 'heard', reason = '', ended_at = $2 WHERE id = $1 AND state IN ('waiting', 'replaced')`
+	sqlRetellPush = `UPDATE push SET body = $2 WHERE id = $1`
 	sqlExpirePush = `UPDATE push SET state = CASE WHEN attempts > 0 THEN 'failed' ELSE 'expired' END, ended_at = $2
 WHERE n IN (SELECT n FROM push WHERE at < $1 AND state = 'waiting' AND (lease_owner = '' OR lease_until < @now) ORDER BY at, n LIMIT $3)`
 	sqlReleasePush    = `UPDATE push SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND lease_owner <> ''`
@@ -64,6 +66,10 @@ type pushText struct {
 
 func pushPurpose(id string) string { return "push/" + id }
 
+func (w *writer) pushText(p cloud.Push) any {
+	return w.seal(pushPurpose(p.ID), []byte(text(pushText{p.Title, p.Body, p.Data})))
+}
+
 func (w *writer) pushes(c *cloud.Changes) {
 	for _, p := range c.Pushes {
 		if p.Collapse != "" {
@@ -74,8 +80,12 @@ func (w *writer) pushes(c *cloud.Changes) {
 			state, next, ended = cloud.PushLogged, nil, ms(p.At)
 		}
 		w.add(anything, sqlSavePush, p.ID, int64(p.BusinessID), int64(p.DriverID), p.Type, p.Collapse, p.Test, ms(p.At), string(state), next, ended,
-			w.seal(pushPurpose(p.ID), []byte(text(pushText{p.Title, p.Body, p.Data}))))
+			w.pushText(p))
 		w.liveEvent(p.Live())
+	}
+	for _, p := range c.RetoldPushes {
+		w.add(anything, sqlRetellPush, p.ID, w.pushText(p))
+		w.add(anything, sqlRetellLive, p.ID, p.Live().Body)
 	}
 	for _, t := range c.PushTokens {
 		hash := sha256.Sum256([]byte(t.Token))
@@ -147,8 +157,8 @@ func (db *DB) RetryPush(ctx context.Context, p cloud.PushRow, now time.Time) err
 	return db.exec(ctx, sqlRetryPush, p.ID, db.node, p.Generation, p.Attempts, p.Reason, ms(p.NextAt), ms(now))
 }
 
-// HeardPushes says that apps have acknowledged pushes; those that have ended
-// stay as they are.
+// HeardPushes says that apps have acknowledged pushes, also those whose place a
+// later one took meanwhile; what has ended otherwise stays as it is.
 func (db *DB) HeardPushes(ctx context.Context, ids []string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ids))

@@ -369,15 +369,27 @@ function start() {
     }
   }
 
+  // unloaded reports whether a message is an earlier one than those shown: it comes
+  // as it is then when they are read in. Words of it may be shown already.
+  function unloaded(m) {
+    const first = list.firstElementChild;
+    if (!log.querySelector(".earlier") || !first || m.message_id >= Number(first.dataset.id)) return false;
+    if (originals.has(m.message_id)) originals.set(m.message_id, m);
+    list.querySelectorAll(`[data-to="${m.message_id}"]`).forEach(quote);
+    return true;
+  }
+
   function heard(event) {
     if (event.order_id !== order || told.has(event.event_id)) return;
     told.add(event.event_id);
     if (told.size > 2000) told.delete(told.values().next().value);
     const { data } = event;
     switch (event.type) {
-      case "message.created":
       case "message.updated":
       case "message.deleted":
+        if (unloaded(data.message)) break;
+        // falls through
+      case "message.created":
         show(data.message);
         markRead();
         break;

@@ -2,7 +2,8 @@
 // the recipient at the tracking page, and prints what it found as one JSON
 // object. Usage: node chat.mjs <base address> <chromium> [folder for pictures].
 // SANDBOX holds the accounts; a GET of CONTROL with /cut cuts the wire to the
-// broker, with /mend mends it, and with /talk/ORDER has a lot said.
+// broker, with /mend mends it, with /talk/ORDER has a lot said, and with /forget
+// has those who begin to listen told nothing of what was before.
 import { chromium } from "playwright-core";
 import { audit } from "./audit.mjs";
 
@@ -35,6 +36,12 @@ async function open(options = {}) {
     if (!r.url().startsWith(base) && !/^(data|blob|about):/.test(r.url())) found.foreign.push(r.url());
     if (r.url().includes("oct_")) found.tokens.push(r.url());
   });
+  const open = new Set();
+  let still = Date.now(); // since when nothing is under way, if nothing is
+  page.on("request", (r) => open.add(r));
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => { open.delete(r); still = Date.now(); });
+  // quiet waits until what the page asked for is there, and it asks for nothing more.
+  page.quiet = async () => { while (open.size || Date.now() - still < 300) await page.waitForTimeout(20); };
   page.on("websocket", (w) => { if (w.url().includes("oct_")) found.tokens.push(w.url()); });
   return { context, page };
 }
@@ -178,7 +185,7 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await live(staff.page);
   await live(home.page);
   await home.page.locator("#chat").scrollIntoViewIfNeeded();
-  await staff.page.waitForTimeout(1000); // the first questions are over
+  for (const { page } of [staff, home]) await page.quiet(); // the first questions are over
   let asked = 0;
   for (const { page } of [staff, home]) page.on("request", (r) => { if (r.method() === "GET" && /\/messages|\/orders\/\d+$|\/api$/.test(r.url())) asked++; });
 
@@ -240,9 +247,11 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await staff.page.fill("#chat-text", "😀".repeat(2010));
   found.over = await text(staff.page.locator("[data-count]"));
   const before = await staff.page.locator(".said li").count();
+  let tried = 0;
+  staff.page.on("request", (r) => { if (r.method() === "POST" && r.url().endsWith("/messages")) tried++; });
   await staff.page.click("[data-write] [value=send]");
-  await staff.page.waitForTimeout(300);
-  found.kept = await staff.page.locator(".said li").count() === before && await staff.page.inputValue("#chat-text") !== "";
+  await staff.page.evaluate(() => {}); // what a click has a page ask for is known before its next answer
+  found.kept = tried === 0 && await staff.page.locator(".said li").count() === before && await staff.page.inputValue("#chat-text") !== "";
   await staff.page.fill("#chat-text", "");
 
   // without a connection, and with an answer that is lost
@@ -275,7 +284,6 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await control("/cut");
   await live(staff.page, "poll");
   await live(home.page, "poll");
-  found.shared.cut = await share(staff.page, home.page, "cut");
   for (const what of ["one", "two", "three"]) await write(home.page, what), await hears(home.page, what);
   await hears(staff.page, "three");
   found.order = (await staff.page.locator(".said li .words").allTextContents()).slice(-3);
@@ -286,6 +294,16 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await write(staff.page, "Back again");
   await hears(home.page, "Back again");
   found.mended = await home.page.getAttribute(".chat", "data-now") === "live";
+
+  // two who never hear anything live
+  const deaf = [await signIn(), await open()];
+  for (const [i, path] of [staffPath(order), trackPath(order)].entries()) {
+    await deaf[i].page.route("**/token", (route) => route.abort());
+    await deaf[i].page.goto(path);
+    await live(deaf[i].page, "poll");
+  }
+  found.shared.cut = await share(deaf[0].page, deaf[1].page, "cut");
+  for (const { context } of deaf) await context.close();
 
   // credentials end, and are renewed before that
   const short = await open();
@@ -298,7 +316,8 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   });
   await short.page.goto(trackPath(order));
   await live(short.page);
-  await short.page.waitForTimeout(6500);
+  for (const until = Date.now() + 40000; found.renewed < 2 && Date.now() < until;) await short.page.waitForTimeout(50);
+  await short.page.quiet();
   await live(short.page);
   await write(staff.page, "Still here");
   await hears(short.page, "Still here");
@@ -431,7 +450,7 @@ await admin("PUT", "/order-chat/settings", { allow_recipient: true, quick_replie
   await staff.page.waitForSelector(`#m${id} .gone`);
   await staff.page.click("[data-write] [value=send]");
   await staff.page.waitForFunction((was) => { const p = document.querySelector("[data-problem]"); return !p.hidden && p.textContent.trim() !== was; }, "! " + refused.unsaved[0]);
-  await staff.page.waitForTimeout(300);
+  await staff.page.waitForSelector("[data-write] [value=send]:not([aria-disabled])");
   refused.late = [await problem(staff.page), await staff.page.inputValue("#chat-text")];
   await staff.page.click("[data-leave]");
 
@@ -533,6 +552,28 @@ if (!talked.ok) throw new Error(await talked.text());
   await page.waitForFunction((id) => document.activeElement.dataset.id === String(id), first.message_id);
   found.quotes.jumped = await page.locator(`#m${first.message_id}`).evaluate((x) => { const r = x.getBoundingClientRect(); return r.bottom > 0 && r.top < innerHeight; });
   await context.close();
+
+  // what becomes of a message that is not shown yet does not put it above those that are
+  await control("/forget");
+  const late = await open();
+  await late.page.goto(trackPath(full));
+  await live(late.page);
+  const quoted = row(late.page, "About the first").locator(".quote");
+  await late.page.waitForFunction(() => [...document.querySelectorAll(".quote")].at(-1)?.textContent.includes("word"));
+  await late.page.quiet();
+  const ids = () => late.page.locator(".said li").evaluateAll((all) => all.map((x) => Number(x.dataset.id)));
+  const shown = await ids();
+  const { messages: [, second] } = await admin("GET", `/order-chat/orders/${full.id}/messages?after_id=0&limit=2`);
+  await admin("PATCH", "/order-chat/messages/" + first.message_id, { text: "Changed later" });
+  await admin("DELETE", "/order-chat/messages/" + second.message_id);
+  await say(full, "After that");
+  await hears(late.page, "After that");
+  found.unloaded = { more: (await ids()).length - shown.length, first: await late.page.locator(`#m${first.message_id}, #m${second.message_id}`).count(), quote: await text(quoted) };
+  await late.page.click(".earlier a");
+  await late.page.waitForSelector(`#m${second.message_id} .gone`);
+  found.unloaded.words = await text(late.page.locator(`#m${first.message_id} .words`));
+  found.unloaded.sorted = (await ids()).every((id, i, all) => !i || all[i - 1] < id);
+  await late.context.close();
 }
 
 for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }], ["telephone", { viewport: { width: 360, height: 740 }, locale: "de-DE" }]]) {
@@ -540,7 +581,7 @@ for (const [name, options] of [["light", { colorScheme: "light" }], ["dark", { c
   for (const [what, path] of [["console", staffPath(full)], ["track", trackPath(full)], ["list", base + "/console/chats"]]) {
     await page.goto(path);
     if (what !== "list") await live(page);
-    await page.waitForTimeout(500);
+    await page.quiet();
     await check(page, `${what} ${name}`);
     if (what !== "list") found.bottom.push(await page.locator(".said").evaluate((x) => Math.round(x.scrollHeight - x.scrollTop - x.clientHeight)));
     if (what === "console" && name === "telephone") found.german = await text(page.locator("#h-chat"));

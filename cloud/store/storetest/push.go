@@ -132,6 +132,9 @@ func pushCollapse(t *testing.T, db *store.DB) {
 		require.NoError(t, db.RetryPush(ctx, p, due))
 	}
 	require.Equal(t, []cloud.PushState{r, w, w, r, w}, states(), "nor tried again")
+	// An app's word that it heard one comes a moment later than the next one.
+	require.NoError(t, db.HeardPushes(ctx, []string{"psh_4", "psh_5"}, due))
+	require.Equal(t, []cloud.PushState{r, w, w, cloud.PushHeard, cloud.PushHeard}, states())
 }
 
 // pushTokens belong to one driver, as long as the login that gave them is good.
