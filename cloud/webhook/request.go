@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func (m message) build() (r request, err error) {
 	case !signature.PlainID(e.EventID) || !signature.PlainID(m.work.Delivery.WebhookID):
 		return r, errors.New("an id holds other characters than A-Z, a-z, 0-9, _ and -, or more than 64")
 	}
-	h, contentType := header{}, "application/json; charset=utf-8"
+	h, contentType, stamp := header{}, "application/json; charset=utf-8", strconv.FormatInt(m.now.Unix(), 10)
 	r.body = e.Body
 	if m.endpoint.Format == cloud.FormatStructured {
 		contentType = cloudevent.ContentType
@@ -72,7 +71,7 @@ func (m message) build() (r request, err error) {
 			return r, err
 		}
 	}
-	h.b.Grow(1024)
+	h.b.Grow(1536)
 	h.b.WriteString("POST " + m.target.Path + " HTTP/1.1\r\n")
 	h.add("Host", m.target.HostHeader())
 	h.add("Content-Type", contentType)
@@ -81,7 +80,7 @@ func (m message) build() (r request, err error) {
 	h.add("X-Webhook-Event", e.Event)
 	h.add("X-Webhook-Event-Id", e.EventID)
 	h.add("X-Webhook-Id", m.work.Delivery.WebhookID)
-	h.add(signature.HeaderTimestamp, strconv.FormatInt(m.now.Unix(), 10))
+	h.add(signature.HeaderTimestamp, stamp)
 	h.add("X-Webhook-Attempt", strconv.Itoa(m.attempt))
 	if m.endpoint.Format == cloud.FormatBinary {
 		for _, a := range m.event().Attributes() {
@@ -142,7 +141,7 @@ func (h *header) add(name, value string) {
 // ever; nothing in it is about a person.
 func (m message) event() cloudevent.Event {
 	e := &m.work.Event
-	out := cloudevent.Event{ID: e.EventID, Type: e.Event, Source: fmt.Sprintf("%s/businesses/%d", m.base, e.BusinessID), Time: occurredAt(e),
+	out := cloudevent.Event{ID: e.EventID, Type: e.Event, Source: m.base + "/businesses/" + strconv.FormatInt(int64(e.BusinessID), 10), Time: occurredAt(e),
 		Subject: e.ReferenceType + "/" + e.ReferenceID}
 	if e.Channel == cloud.ChannelLocker {
 		live := !e.Test

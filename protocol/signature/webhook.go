@@ -56,11 +56,13 @@ var (
 // sumBody is the HMAC of the parts and then body.
 func sumBody(key, body []byte, parts ...string) []byte {
 	m := hmac.New(sha256.New, key)
+	b := make([]byte, 0, 128) // of the parts, and then of the sum
 	for _, p := range parts {
-		m.Write([]byte(p))
+		b = append(b, p...)
 	}
+	m.Write(b)
 	m.Write(body)
-	return m.Sum(nil)
+	return m.Sum(b[:0])
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
@@ -71,11 +73,14 @@ func Legacy(secret, body []byte) string { return hex.EncodeToString(sumBody(secr
 // V2 is the value of X-Webhook-Signature-V2: one signature for each secret, in
 // the order given, which is the new one first.
 func V2(at time.Time, body []byte, secrets ...[]byte) string {
-	out := make([]string, len(secrets))
+	out, stamp := make([]byte, 0, 130), unix(at)
 	for i, s := range secrets {
-		out[i] = hex.EncodeToString(sumBody(s, body, unix(at), "."))
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = hex.AppendEncode(out, sumBody(s, body, stamp, "."))
 	}
-	return strings.Join(out, ",")
+	return string(out)
 }
 
 // Provider is the value of X-Webhook-Signature for an attempt at a time with a
@@ -98,11 +103,14 @@ func Handoff(secret []byte, at time.Time, body []byte) string {
 // Standard is the value of webhook-signature with one signature for each key,
 // in the order given; keys come from StandardKey.
 func Standard(id string, at time.Time, body []byte, keys ...[]byte) string {
-	out := make([]string, len(keys))
+	out, stamp := make([]byte, 0, 96), unix(at)
 	for i, k := range keys {
-		out[i] = "v1," + base64.StdEncoding.EncodeToString(sumBody(k, body, id, ".", unix(at), "."))
+		if i > 0 {
+			out = append(out, ' ')
+		}
+		out = base64.StdEncoding.AppendEncode(append(out, "v1,"...), sumBody(k, body, id, ".", stamp, "."))
 	}
-	return strings.Join(out, " ")
+	return string(out)
 }
 
 // StandardAsymmetric is one v1a signature, to stand in webhook-signature alone
