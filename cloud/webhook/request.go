@@ -215,14 +215,27 @@ func (m message) signStandard(h *header, body []byte) error {
 	}
 	value := signature.Standard(id, m.now, body, keys...)
 	if scheme == cloud.SignatureAsymmetric {
-		if len(m.endpoint.SigningKey) != ed25519.SeedSize {
+		key := signingKey(m.endpoint)
+		if key == nil {
 			return errors.New("the receiver has no signing key")
 		}
-		value += " " + signature.StandardAsymmetric(ed25519.NewKeyFromSeed(m.endpoint.SigningKey), id, m.now, body)
+		value += " " + signature.StandardAsymmetric(key, id, m.now, body)
 	}
 	h.add(signature.HeaderStandardID, id)
 	h.add(signature.HeaderStandardTimestamp, strconv.FormatInt(m.now.Unix(), 10))
 	h.add(signature.HeaderStandard, value)
+	return nil
+}
+
+// signingKey is the whole private key of a receiver that has the seed of one, or
+// the key itself; nil when it has neither.
+func signingKey(e *cloud.Endpoint) ed25519.PrivateKey {
+	switch len(e.SigningKey) {
+	case ed25519.SeedSize:
+		return ed25519.NewKeyFromSeed(e.SigningKey)
+	case ed25519.PrivateKeySize:
+		return ed25519.PrivateKey(e.SigningKey)
+	}
 	return nil
 }
 

@@ -542,6 +542,9 @@ func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEn
 // known is a receiver whose addresses have been looked at.
 func (d *Dispatcher) known(e cloud.Endpoint, now time.Time) knownEndpoint {
 	k := knownEndpoint{Endpoint: e, at: now}
+	if e.Signature == cloud.SignatureAsymmetric {
+		k.SigningKey = signingKey(&e) // once, and not for each request: it costs as much as a signature
+	}
 	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
 	if e.SandboxURL != "" {
 		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
