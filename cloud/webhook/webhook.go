@@ -11,8 +11,8 @@
 //   - Order. To one URL at most one delivery per reference is in flight, oldest
 //     first; one that waits for its second or later retry is overtaken. There is
 //     no order between references.
-//   - Fairness. Accounts take turns, then their URLs; each URL has at most 5
-//     attempts in flight, the process at most Config.Slots. A receiver that
+//   - Fairness. Accounts take turns, then their URLs; each URL of an account has at
+//     most 5 attempts in flight, the process at most Config.Slots. A receiver that
 //     hangs or fails costs only its own slots.
 //   - Address safety. Every connection goes through the Guard. Where the deployment
 //     has an outgoing proxy, every connection goes through that as well, and what
@@ -379,12 +379,13 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 			continue
 		}
 		url, _, _ := ep.route(w.Event.Test)
+		to := address{ep.BusinessID, url}
 		d.mu.Lock()
-		if !d.queues.push(url, *w) {
+		if !d.queues.push(to, *w) {
 			rest = append(rest, lease)
 		}
-		d.queues.prove(url, ep.proven)
-		d.queues.limit(url, ep.Rate, ep.Burst)
+		d.queues.prove(to, ep.proven)
+		d.queues.limit(to, ep.Rate, ep.Burst)
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
@@ -488,7 +489,7 @@ func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Ti
 	room := claimBatch
 	for _, test := range []bool{false, true} {
 		url, _, _ := ep.route(test)
-		room = min(room, d.queues.room(url))
+		room = min(room, d.queues.room(address{ep.BusinessID, url}))
 	}
 	d.mu.Unlock()
 	if room == 0 {

@@ -1,0 +1,109 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/protocol/signature"
+)
+
+// Another account names the same address, with a secret that the receiver
+// refuses and a rate of nearly nothing: whose address it is hears at once.
+func TestAnAddressIsEachAccountsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.a.reply = func(n int, rw http.ResponseWriter) {
+			p := w.a.seen()[n-1]
+			if _, err := signature.Verify(p.head.Get, p.body, p.at, secret); err != nil {
+				rw.WriteHeader(http.StatusUnauthorized)
+			}
+		}
+		w.endpoint(func(e *cloud.Endpoint) {
+			e.ID, e.BusinessID, e.ProviderID, e.Secret, e.Rate, e.Burst = 9, 7, 18, []byte(nextSecret), 100, 100
+		})
+		d := w.run()
+		synctest.Wait()
+		stranger := func(o *cloud.OutboxWrite) {
+			o.Event.BusinessID, o.Deliveries[0].BusinessID, o.Deliveries[0].EndpointID = 7, 7, 9
+		}
+		for range 40 {
+			w.emit(stranger)
+		}
+		time.Sleep(5 * time.Second)
+		refused := len(w.a.seen())
+		require.GreaterOrEqual(t, refused, 10)
+		why, _ := d.Held(7, "http://a.example.com/hook?key=hidden")
+		require.Equal(t, "breaker", why)
+		why, _ = d.Held(42, "http://a.example.com/hook?key=hidden")
+		require.Empty(t, why)
+		own := w.emit(nil)
+		time.Sleep(time.Second)
+		row, _ := w.row(own)
+		require.Equal(t, cloud.OutboxSuccess, row.State)
+		w.stop()
+		w.close()
+	})
+}
+
+// What a receiver answers is stored, whatever bytes it is made of, and holds up
+// nobody else's outcome.
+func TestAnswersOfAnyBytesAreStored(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) *store.DB{
+		"SQLite": func(t *testing.T) *store.DB {
+			return storetest.Open(t, store.Config{Dir: t.TempDir(), Node: "n1", Box: storetest.Box(t)})
+		},
+		"PostgreSQL": func(t *testing.T) *store.DB {
+			return storetest.Open(t, store.Config{URL: storetest.PostgresURL(t), Node: "n1", Box: storetest.Box(t)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, n, well := open(t), newNet(), &receiver{}
+			n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = func(c net.Conn) {
+				if readPost(c) {
+					fmt.Fprint(c, "HTTP/1.1 503 \xff\r\nRetry-After: \xff\xfe\r\nWebhook-Delivery: \xff\r\nX-\xff: \xff\r\nLocation: \xff\r\nContent-Type: \xff\r\nContent-Length: 3\r\n\r\n\xff\x00a")
+				}
+			}
+			n.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = well.handle
+			c := &cloud.Changes{Endpoints: []cloud.Endpoint{
+				{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)},
+				{ID: 4, BusinessID: 43, ProviderID: 18, URL: "http://b.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}}}
+			bad, good := event(1), event(2)
+			good.Deliveries[0].EndpointID, good.Deliveries[0].BusinessID = 4, 43
+			c.Outbox = []cloud.OutboxWrite{bad, good}
+			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			d := New(Config{Store: db, Guard: NewGuard(GuardConfig{HTTP: true}), Resolver: n, Dial: n.dial, Logger: slog.New(slog.DiscardHandler)})
+			go func() { ended <- d.Run(ctx) }()
+			require.Eventually(t, func() bool {
+				b, err := db.FindOutbox(t.Context(), 1)
+				require.NoError(t, err)
+				g, err := db.FindOutbox(t.Context(), 2)
+				require.NoError(t, err)
+				return b.Delivery.State == cloud.OutboxRetrying && b.Delivery.Attempts == 1 && g.Delivery.State == cloud.OutboxSuccess
+			}, 10*time.Second, 20*time.Millisecond)
+			cancel()
+			require.NoError(t, <-ended)
+			n.wg.Wait()
+			as, err := db.OutboxAttempts(t.Context(), 1)
+			require.NoError(t, err)
+			require.Len(t, as, 1)
+			require.Equal(t, 503, as[0].HTTPStatus)
+		})
+	}
+}
