@@ -413,13 +413,11 @@ func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *answer) bool {
 	return true
 }
 
-// cut shortens s to n bytes, NUL left out: PostgreSQL keeps none in text.
+// cut is at most n bytes of s that a database takes: PostgreSQL keeps in text no NUL
+// and nothing that is not UTF-8, and would refuse all outcomes of a batch.
 func cut(s string, n int) string {
 	s = strings.ReplaceAll(s, "\x00", "")
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
+	return strings.ToValidUTF8(s[:min(len(s), n)], "")
 }
 
 func keyOf(t *Target) connKey { return connKey{t.TLS, t.Host, t.Port} }

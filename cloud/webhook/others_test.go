@@ -75,7 +75,7 @@ func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 			db, n, well := open(t), newNet(), &receiver{}
 			n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = func(c net.Conn) {
 				if readPost(c) {
-					fmt.Fprint(c, "HTTP/1.1 503 \xff\r\nRetry-After: \xff\xfe\r\nWebhook-Delivery: \xff\r\nX-\xff: \xff\r\nLocation: \xff\r\nContent-Type: \xff\r\nContent-Length: 3\r\n\r\n\xff\x00a")
+					fmt.Fprint(c, "HTTP/1.1 503 No\r\nRetry-After: \xff\xfe\r\nWebhook-Delivery: \xff\r\nX-A: \xff\r\nLocation: \xff\r\nContent-Type: \xff\r\nContent-Length: 3\r\n\r\n\xff\x00a")
 				}
 			}
 			n.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = well.handle
