@@ -39,9 +39,11 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 		at.PlannedAt, at.WaitReason = it.planned(), it.waited
 	}
 	r.endpoint, r.business, r.ended = ep.ID, ep.BusinessID, time.Now()
-	r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
-	r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
-	r.counts = !w.Event.Test && !a.unsent() && r.Attempt != nil
+	if !w.Event.Test { // which says nothing about the receiver
+		r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
+		r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
+		r.counts = !a.unsent() && r.Attempt != nil
+	}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r, a, v
 }

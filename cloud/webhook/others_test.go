@@ -107,3 +107,55 @@ func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 		})
 	}
 }
+
+// What is sent to a sandbox address, whatever it answers, is nothing to the
+// address of live events, and neither is a sandbox event that goes there.
+func TestASandboxSaysNothingOfTheRest(t *testing.T) {
+	t.Parallel()
+	for name, sandbox := range map[string]string{"own address": "http://b.example.com/", "the same": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, box := newWorld(t), &receiver{}
+				w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = box.handle
+				tested := func(n int, rw http.ResponseWriter) {
+					switch n {
+					case 1:
+						rw.WriteHeader(http.StatusGone)
+					case 2:
+						rw.Header().Set("Webhook-Delivery", "disable")
+						rw.WriteHeader(http.StatusInternalServerError)
+					}
+				}
+				if box.reply = tested; sandbox == "" {
+					w.a.reply = tested
+				}
+				w.endpoint(func(e *cloud.Endpoint) { e.SandboxURL = sandbox })
+				w.run()
+				synctest.Wait()
+				test := func(o *cloud.OutboxWrite) { o.Event.Test = true }
+				status := func() string {
+					e, err := w.db.FindEndpoint(t.Context(), 3)
+					require.NoError(t, err)
+					return e.Status
+				}
+				for _, want := range []string{ReasonGone, ReasonAborted, ""} {
+					id := w.emit(test)
+					time.Sleep(2 * time.Second)
+					row, _ := w.row(id)
+					require.Equal(t, want, row.Reason)
+					require.Equal(t, "healthy", status())
+				}
+				require.NoError(t, w.db.SetEndpointStatus(t.Context(), 3, "gone", "", time.Now()))
+				w.emit(test)
+				time.Sleep(2 * time.Second)
+				require.Equal(t, "gone", status(), "a test that is taken well heals nothing")
+				w.emit(nil)
+				time.Sleep(2 * time.Second)
+				require.Equal(t, "healthy", status())
+				w.stop()
+				w.close()
+			})
+		})
+	}
+}

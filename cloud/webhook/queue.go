@@ -385,8 +385,8 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
 	}
 	u.adapt(a, now)
-	if a.code == CodeProxy && v.next.After(u.notBefore) {
-		u.notBefore, u.held = v.next, waitProxy
+	if a.code == CodeProxy {
+		u.hold(v.next, waitProxy)
 	}
 	if len(l.items) == 0 && l.blocked == 0 {
 		delete(u.lines, l.ref)
@@ -410,7 +410,14 @@ func (u *urlQueue) adapt(a *answer, now time.Time) {
 		}
 	}
 	if after, ok := retryAfter(a.retryAfter, now); ok && a.code != "" {
-		u.notBefore, u.held = now.Add(after), waitAfter
+		u.hold(now.Add(after), waitAfter)
+	}
+}
+
+// hold leaves the address alone until a time, unless it is left alone for longer.
+func (u *urlQueue) hold(until time.Time, why string) {
+	if until.After(u.notBefore) {
+		u.notBefore, u.held = until, why
 	}
 }
 
@@ -456,7 +463,7 @@ func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
 		u.reopened++
 		u.shutUntil = now.Add(open)
 		if open > breakerOpen {
-			u.notBefore, u.held = now.Add(open), waitBreaker
+			u.hold(now.Add(open), waitBreaker)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -207,4 +208,46 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 	now = until.Add(time.Second)
 	reason, _ = held()
 	require.Empty(t, reason)
+}
+
+// Of two reasons to leave an address alone, the one that lasts longer counts: a
+// short Retry-After does not open a breaker that has opened again and again, and a
+// breaker does not cut a long Retry-After short.
+func TestTheLongerWaitCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, to, n := newQueues(10), address{1, "u"}, 0
+		fail := func(after string) {
+			n++
+			require.True(t, q.push(to, work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
+			now := time.Now()
+			it, done := q.pop(now)
+			require.NotNil(t, it)
+			a := answer{status: 500, code: CodeStatus, retryAfter: after}
+			it.url.report(done, &a, now)
+			q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
+		}
+		for range 10 {
+			fail("")
+		}
+		for open := 2 * breakerOpen; open < breakerMost; open *= 2 {
+			_, until := q.holds(to, time.Now())
+			time.Sleep(time.Until(until) + time.Second)
+			fail("1")
+			reason, until := q.holds(to, time.Now())
+			require.Equal(t, waitBreaker, reason)
+			require.Equal(t, time.Now().Add(open), until)
+		}
+		_, until := q.holds(to, time.Now())
+		time.Sleep(time.Until(until) + time.Second)
+		fail("3600")
+		reason, until := q.holds(to, time.Now())
+		require.Equal(t, waitAfter, reason)
+		require.Equal(t, time.Now().Add(time.Hour), until)
+		later := time.Now().Add(2 * breakerMost)
+		q.urls[to].hold(later, waitBreaker)
+		reason, until = q.holds(to, time.Now())
+		require.Equal(t, waitAfter, reason)
+		require.True(t, until.After(later))
+	})
 }
