@@ -39,6 +39,8 @@ WHERE state IN ('pending', 'delivering', 'retrying') AND lease_owner <> ''`
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
 WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' ORDER BY id LIMIT $5)`
+	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
+	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND enabled AND status = 'paused'`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
@@ -450,6 +452,26 @@ func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, 
 }
 
 const pauseStep = 500 // deliveries in a transaction
+
+// EndOldPauses lets deliveries go that are kept for receivers which are not paused:
+// those that a sender, by what it knew, kept just after the pause had ended, and
+// those of receivers that are gone, of which the sender finds that out.
+func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
+	for at := int64(-1); ; {
+		next, err := readOne(ctx, db, sqlNextKept, func(r rows, n **int64) error { return r.Scan(n) }, at)
+		if err != nil || next == nil {
+			return err
+		}
+		at = *next
+		paused, err := readList(ctx, db, sqlIsPaused, scanInt, at)
+		if err == nil && len(paused) == 0 {
+			err = db.EndPause(ctx, cloud.EndpointID(at), now, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
 
 // SetEndpointStatus sets the health of a receiver, and why it is paused. now is
 // since when.

@@ -95,6 +95,7 @@ const (
 	renewEvery   = 5 * time.Second  // a sixth of the store's lease
 	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
 	countEvery   = 5 * time.Second
+	freeEvery    = time.Minute
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
 	claimBatch   = 512
@@ -280,10 +281,12 @@ func (d *Dispatcher) giveBack() error {
 
 // loop brings work to the queues.
 func (d *Dispatcher) loop(ctx context.Context) {
-	poll, renew, count := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery)
+	poll, renew, count, free := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery), time.NewTicker(freeEvery)
 	defer poll.Stop()
 	defer renew.Stop()
 	defer count.Stop()
+	defer free.Stop()
+	d.free(ctx)
 	d.poll(ctx)
 	for {
 		select {
@@ -303,7 +306,16 @@ func (d *Dispatcher) loop(ctx context.Context) {
 		case <-count.C:
 			d.noteHealth()
 			d.gauge(ctx)
+		case <-free.C:
+			d.free(ctx)
 		}
+	}
+}
+
+// free lets go what is kept for receivers that are not paused.
+func (d *Dispatcher) free(ctx context.Context) {
+	if err := d.cfg.Store.EndOldPauses(ctx, time.Now()); err != nil && ctx.Err() == nil {
+		d.log.Warn("letting go webhooks whose pause is over failed", "error", err)
 	}
 }
 
