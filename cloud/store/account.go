@@ -179,6 +179,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, e := range c.Endpoints {
 		purpose := secretPurpose(e.ID)
+		w.add(anything, sqlHealthAnew, int64(e.ID), e.URL, e.Status)
 		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
 			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID), e.Format, e.Signature,

@@ -182,6 +182,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlAccountFailing":             "a bounded count around a search",
 		"sqlPartnersFailing":            "a bounded count around a search",
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
+		"sqlHealthFailed":               "one row of its parameters",
+		"sqlHealthSucceeded":            "one row of its parameters",
 		"sqlEndpointStatus":             "counts all receivers, for metrics",
 		"sqlEndpointWaiting":            "two searches around a row of its own",
 		"sqlOpenReplays":                "walks the partial index of unfinished jobs",

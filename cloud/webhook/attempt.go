@@ -38,7 +38,7 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 	if at := r.Attempt; at != nil {
 		at.PlannedAt, at.WaitReason = it.planned(), it.waited
 	}
-	r.endpoint, r.business, r.ended = ep.ID, ep.BusinessID, time.Now()
+	r.endpoint, r.url, r.business, r.ended = ep.ID, url, ep.BusinessID, time.Now()
 	if !w.Event.Test { // which says nothing about the receiver
 		r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
 		r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"

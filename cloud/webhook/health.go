@@ -79,8 +79,8 @@ func (d *Dispatcher) tally(r *result) {
 	defer d.mu.Unlock()
 	hour := r.ended.Unix() / 3600
 	t := d.tallies[r.endpoint]
-	if t == nil {
-		t = &cloud.EndpointTally{EndpointID: r.endpoint, Hour: hour}
+	if t == nil || t.URL != r.url {
+		t = &cloud.EndpointTally{EndpointID: r.endpoint, URL: r.url, Hour: hour}
 		d.tallies[r.endpoint] = t
 	}
 	t.Attempts++

@@ -206,3 +206,83 @@ func onEach(t *testing.T, run func(t *testing.T, db *store.DB)) {
 		})
 	}
 }
+
+// A receiver that gets another address has to answer well there before it is sent
+// much; that it has done so elsewhere does not count, neither for its sandbox.
+func TestANewAddressIsProvenAnew(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]bool{"another address": false, "sandbox": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, victim := newWorld(t), &receiver{reply: func(_ int, rw http.ResponseWriter) { rw.WriteHeader(404) }}
+				w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = victim.handle
+				w.run()
+				synctest.Wait()
+				w.emit(nil)
+				time.Sleep(time.Second)
+				require.Len(t, w.a.seen(), 1)
+				e, err := w.db.FindEndpoint(t.Context(), 3)
+				require.NoError(t, err)
+				if e.SandboxURL = "http://b.example.com/victim"; !test {
+					e.URL = e.SandboxURL
+				}
+				w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+				for range 20 {
+					w.emit(func(o *cloud.OutboxWrite) { o.Event.Test = test })
+				}
+				time.Sleep(35 * time.Second)
+				n := len(victim.seen())
+				require.True(t, n >= 3 && n <= 4, "%d attempts in 35 s", n)
+				w.stop()
+				w.close()
+			})
+		})
+	}
+}
+
+// After a pause a streak of failures begins anew: the first failure is not the one
+// that pauses again.
+func TestAResumedReceiverHasAnotherChance(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *store.DB) {
+		e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}
+		save := func() {
+			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Endpoints: []cloud.Endpoint{e}}, nil }))
+		}
+		note := func(tally cloud.EndpointTally) cloud.EndpointHealth {
+			tally.EndpointID = 3
+			_, err := db.NoteHealth(t.Context(), []cloud.EndpointTally{tally})
+			require.NoError(t, err)
+			h, err := db.FindHealth(t.Context(), 3)
+			require.NoError(t, err)
+			return h
+		}
+		now := time.Now().Truncate(time.Millisecond)
+		save()
+		note(cloud.EndpointTally{SucceededAt: now.Add(-50 * time.Hour)})
+		failures := func(n int, at time.Time) cloud.EndpointTally {
+			return cloud.EndpointTally{FailedAt: at, FailingSince: at, Streak: n, Attempts: n, Failures: n}
+		}
+		require.Equal(t, 100, min(towardsPause(note(failures(60, now.Add(-40*time.Hour))), now), 100))
+		_, err := db.PauseEndpoint(t.Context(), 3, now, cloud.Audit{BusinessID: 42, At: now})
+		require.NoError(t, err)
+		e.Status = "paused"
+		save()
+		require.Equal(t, 61, note(failures(1, now)).Failures, "it is paused still")
+		e.Status = "healthy"
+		save()
+		h := note(failures(1, now))
+		require.Equal(t, 1, h.Failures)
+		require.Less(t, towardsPause(h, now), 50)
+		require.False(t, h.SucceededAt.IsZero(), "it is no stranger")
+		e.Secret = []byte(nextSecret)
+		save()
+		require.Equal(t, 2, note(failures(1, now)).Failures, "what has nothing to do with it changes nothing")
+		e.URL = "http://b.example.com/"
+		save()
+		h = note(failures(1, now))
+		require.Equal(t, 1, h.Failures)
+		require.True(t, h.SucceededAt.IsZero(), "of another address nothing is known")
+	})
+}

@@ -144,6 +144,7 @@ type result struct {
 	gone, healthy, pause bool // flags for the endpoint
 	counts               bool // for its health
 	endpoint             cloud.EndpointID
+	url                  string
 	business             cloud.BusinessID
 	ended                time.Time
 }
@@ -396,7 +397,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 		if !d.queues.push(to, *w) {
 			rest = append(rest, lease)
 		}
-		d.queues.prove(to, ep.proven)
+		d.queues.prove(to, ep.proven && url == ep.URL)
 		d.queues.limit(to, ep.Rate, ep.Burst)
 		d.mu.Unlock()
 	}
@@ -536,7 +537,7 @@ func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEn
 		return k, err
 	}
 	removed := err != nil
-	proven := k.proven
+	proven := k.proven && k.URL == e.URL
 	if !removed && !proven {
 		h, err := d.cfg.Store.FindHealth(ctx, id)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
