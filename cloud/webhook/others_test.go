@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,5 +285,63 @@ func TestAResumedReceiverHasAnotherChance(t *testing.T) {
 		h = note(failures(1, now))
 		require.Equal(t, 1, h.Failures)
 		require.True(t, h.SucceededAt.IsZero(), "of another address nothing is known")
+	})
+}
+
+// Of several addresses of a name one that swallows connections leaves time for
+// the others; when all do, the attempt ends in time.
+func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, r := newNet(), &receiver{}
+		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
+		silent := prefixAddrs("2606:4700::1", "2606:4700::2", "93.184.216.40")
+		c, target := testClient(t, n, nil, "http://a.example.com/")
+		c.dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+			if slices.Contains(silent, a.Addr()) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return n.dial(ctx, a)
+		}
+		for k := range silent {
+			n.names["a.example.com"] = append(slices.Clone(silent[:k+1]), addrA.Addr())
+			clear(c.names.known)
+			a := c.post(t.Context(), target, []byte(emptyPost), nil)
+			require.Equal(t, []any{200, ""}, []any{a.status, a.code}, "after %d", k+1)
+			require.Less(t, a.phases.connect, connectTimeout)
+			c.sweep(true)
+		}
+		n.names["a.example.com"] = silent
+		clear(c.names.known)
+		a := c.post(t.Context(), target, []byte(emptyPost), nil)
+		require.Equal(t, CodeTimeout, a.code)
+		require.Equal(t, connectTimeout, a.phases.total)
+		n.wg.Wait()
+	})
+}
+
+// The settings of a receiver, its secret among them, do not stay in memory.
+func TestSettingsAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d := w.run()
+		synctest.Wait()
+		known := func() int {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.endpoints)
+		}
+		w.emit(nil)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 1, known())
+		time.Sleep(2 * freeEvery)
+		require.Zero(t, known())
+		w.emit(nil)
+		time.Sleep(10 * time.Second)
+		require.Len(t, w.a.seen(), 2)
+		w.stop()
+		w.close()
 	})
 }

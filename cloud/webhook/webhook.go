@@ -32,6 +32,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -313,9 +314,14 @@ func (d *Dispatcher) loop(ctx context.Context) {
 	}
 }
 
-// free lets go what is kept for receivers that are not paused.
+// free lets go what is kept for receivers that are not paused, and forgets the
+// settings, secrets among them, of those that nothing was sent to for a while.
 func (d *Dispatcher) free(ctx context.Context) {
-	if err := d.cfg.Store.EndOldPauses(ctx, time.Now()); err != nil && ctx.Err() == nil {
+	now := time.Now()
+	d.mu.Lock()
+	maps.DeleteFunc(d.endpoints, func(_ cloud.EndpointID, k knownEndpoint) bool { return now.Sub(k.at) > freeEvery })
+	d.mu.Unlock()
+	if err := d.cfg.Store.EndOldPauses(ctx, now); err != nil && ctx.Err() == nil {
 		d.log.Warn("letting go webhooks whose pause is over failed", "error", err)
 	}
 }
