@@ -133,17 +133,17 @@ func TestASandboxSaysNothingOfTheRest(t *testing.T) {
 				}
 				for _, want := range []string{ReasonGone, ReasonAborted, ""} {
 					id := w.emit(test)
-					time.Sleep(2 * time.Second)
+					time.Sleep(12 * time.Second) // the address is new
 					row, _ := w.row(id)
 					require.Equal(t, want, row.Reason)
 					require.Equal(t, "healthy", status())
 				}
 				require.NoError(t, w.db.SetEndpointStatus(t.Context(), 3, "gone", "", time.Now()))
 				w.emit(test)
-				time.Sleep(2 * time.Second)
+				time.Sleep(12 * time.Second) // the address is new
 				require.Equal(t, "gone", status(), "a test that is taken well heals nothing")
 				w.emit(nil)
-				time.Sleep(2 * time.Second)
+				time.Sleep(12 * time.Second) // the address is new
 				require.Equal(t, "healthy", status())
 				w.stop()
 				w.close()
