@@ -184,6 +184,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
 		"sqlHealthFailed":               "one row of its parameters",
 		"sqlHealthSucceeded":            "one row of its parameters",
+		"sqlEndSecrets":                 "walks all receivers, once in a minute",
+		"sqlEndLevelSecrets":            "walks all levels of settings, once in a minute",
 		"sqlEndpointStatus":             "counts all receivers, for metrics",
 		"sqlEndpointWaiting":            "two searches around a row of its own",
 		"sqlOpenReplays":                "walks the partial index of unfinished jobs",

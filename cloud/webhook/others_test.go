@@ -345,3 +345,42 @@ func TestSettingsAreForgotten(t *testing.T) {
 		w.close()
 	})
 }
+
+// A secret whose successor has taken its place is kept nowhere; one that signs
+// beside its successor stays.
+func TestOldSecretsAreDropped(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *store.DB) {
+		c, now := &cloud.Changes{}, time.Now().Truncate(time.Millisecond)
+		for i, until := range []time.Time{now.Add(-time.Minute), now.Add(time.Hour), {}} {
+			e := cloud.Endpoint{ID: cloud.EndpointID(i + 1), BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret), NextUntil: until}
+			l := cloud.WebhookSettings{BusinessID: 42, CustomerID: cloud.AccountID(i + 1), Secret: []byte(secret), NextUntil: until}
+			if !until.IsZero() {
+				e.SecretNext, l.SecretNext = []byte(nextSecret), []byte(nextSecret)
+			}
+			c.Endpoints, c.WebhookSettings = append(c.Endpoints, e), append(c.WebhookSettings, l)
+		}
+		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		d := New(Config{Store: db, Guard: NewGuard(GuardConfig{}), Logger: slog.New(slog.DiscardHandler)})
+		go func() { ended <- d.Run(ctx) }()
+		secrets := func(i int) (out []string) {
+			e, err := db.FindEndpoint(t.Context(), cloud.EndpointID(i))
+			require.NoError(t, err)
+			var l cloud.WebhookSettings
+			require.NoError(t, db.Look(t.Context(), func(v cloud.View) (err error) {
+				l, err = v.WebhookSettings(42, cloud.AccountID(i))
+				return err
+			}))
+			require.Equal(t, e.NextUntil, l.NextUntil)
+			return []string{string(e.Secret), string(e.SecretNext), string(l.Secret), string(l.SecretNext)}
+		}
+		require.Eventually(t, func() bool { return secrets(1)[0] == nextSecret }, 5*time.Second, 10*time.Millisecond)
+		require.Equal(t, []string{nextSecret, "", nextSecret, ""}, secrets(1))
+		require.Equal(t, []string{secret, nextSecret, secret, nextSecret}, secrets(2))
+		require.Equal(t, []string{secret, "", secret, ""}, secrets(3))
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

@@ -314,8 +314,9 @@ func (d *Dispatcher) loop(ctx context.Context) {
 	}
 }
 
-// free lets go what is kept for receivers that are not paused, and forgets the
-// settings, secrets among them, of those that nothing was sent to for a while.
+// free lets go what is kept for receivers that are not paused, drops secrets that
+// others have taken the place of, and forgets the settings of receivers that
+// nothing was sent to for a while.
 func (d *Dispatcher) free(ctx context.Context) {
 	now := time.Now()
 	d.mu.Lock()
@@ -323,6 +324,9 @@ func (d *Dispatcher) free(ctx context.Context) {
 	d.mu.Unlock()
 	if err := d.cfg.Store.EndOldPauses(ctx, now); err != nil && ctx.Err() == nil {
 		d.log.Warn("letting go webhooks whose pause is over failed", "error", err)
+	}
+	if err := d.cfg.Store.DropOldSecrets(ctx, now); err != nil && ctx.Err() == nil {
+		d.log.Warn("dropping old webhook secrets failed", "error", err)
 	}
 }
 
