@@ -196,6 +196,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
 		"sqlOpenJobs":                   "walks the partial index of unfinished jobs",
 		"sqlReleaseHot":                 "walks the partial index of unfinished deliveries, once at start",
+		"sqlReleaseForgotten":           "walks the partial index of sends by hand without an outcome",
 		"sqlReleaseInterrupted":         "walks the partial index of sends by hand without an outcome, once at start",
 		"sqlReleaseAll":                 "PostgreSQL only, where leases have an index",
 		"sqlOldPushTokens":              "sorts the addresses of one driver, which are few",

@@ -33,6 +33,8 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlReleaseHot = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE state IN ('pending', 'delivering', 'retrying') AND lease_owner <> ''`
+	sqlReleaseForgotten = `UPDATE outbox SET lease_owner = '', lease_until = NULL
+WHERE reason = 'interrupted' AND lease_owner <> '' AND lease_until < @now`
 	sqlReleaseInterrupted = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE reason = 'interrupted' AND lease_owner <> ''`
 	sqlFinish             = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
@@ -432,6 +434,10 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 		return nil, s.last(ctx, []op{{sql: sqlReleaseHot}, {sql: sqlReleaseInterrupted}})
 	})
 }
+
+// EndForgotten ends what was sent by hand by nodes that have died since, and that
+// may never be back under their names.
+func (db *DB) EndForgotten(ctx context.Context) error { return db.exec(ctx, sqlReleaseForgotten) }
 
 // EndPause lets a receiver's paused deliveries go, or with a reason ends them as
 // failed, oldest first, some of them in each transaction.

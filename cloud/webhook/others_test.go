@@ -336,7 +336,7 @@ func TestSettingsAreForgotten(t *testing.T) {
 		w.emit(nil)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, 1, known())
-		time.Sleep(2 * freeEvery)
+		time.Sleep(2 * tidyEvery)
 		require.Zero(t, known())
 		w.emit(nil)
 		time.Sleep(10 * time.Second)

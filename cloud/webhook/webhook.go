@@ -58,6 +58,7 @@ type Store interface {
 	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
 	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
 	RenewOutbox(ctx context.Context) error
+	EndForgotten(ctx context.Context) error
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
 	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
 	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error
@@ -96,7 +97,7 @@ const (
 	renewEvery   = 5 * time.Second  // a sixth of the store's lease
 	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
 	countEvery   = 5 * time.Second
-	freeEvery    = time.Minute
+	tidyEvery    = time.Minute
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
 	claimBatch   = 512
@@ -283,12 +284,12 @@ func (d *Dispatcher) giveBack() error {
 
 // loop brings work to the queues.
 func (d *Dispatcher) loop(ctx context.Context) {
-	poll, renew, count, free := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery), time.NewTicker(freeEvery)
+	poll, renew, count, tidy := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery), time.NewTicker(tidyEvery)
 	defer poll.Stop()
 	defer renew.Stop()
 	defer count.Stop()
-	defer free.Stop()
-	d.free(ctx)
+	defer tidy.Stop()
+	d.tidy(ctx)
 	d.poll(ctx)
 	for {
 		select {
@@ -308,25 +309,23 @@ func (d *Dispatcher) loop(ctx context.Context) {
 		case <-count.C:
 			d.noteHealth()
 			d.gauge(ctx)
-		case <-free.C:
-			d.free(ctx)
+		case <-tidy.C:
+			d.tidy(ctx)
 		}
 	}
 }
 
-// free lets go what is kept for receivers that are not paused, drops secrets that
-// others have taken the place of, and forgets the settings of receivers that
-// nothing was sent to for a while.
-func (d *Dispatcher) free(ctx context.Context) {
+// tidy lets go what is kept for receivers that are not paused, drops secrets that
+// others have taken the place of, ends what nodes that died were sending by hand,
+// and forgets the settings of receivers that nothing was sent to for a while.
+func (d *Dispatcher) tidy(ctx context.Context) {
 	now := time.Now()
 	d.mu.Lock()
-	maps.DeleteFunc(d.endpoints, func(_ cloud.EndpointID, k knownEndpoint) bool { return now.Sub(k.at) > freeEvery })
+	maps.DeleteFunc(d.endpoints, func(_ cloud.EndpointID, k knownEndpoint) bool { return now.Sub(k.at) > tidyEvery })
 	d.mu.Unlock()
-	if err := d.cfg.Store.EndOldPauses(ctx, now); err != nil && ctx.Err() == nil {
-		d.log.Warn("letting go webhooks whose pause is over failed", "error", err)
-	}
-	if err := d.cfg.Store.DropOldSecrets(ctx, now); err != nil && ctx.Err() == nil {
-		d.log.Warn("dropping old webhook secrets failed", "error", err)
+	err := errors.Join(d.cfg.Store.EndOldPauses(ctx, now), d.cfg.Store.DropOldSecrets(ctx, now), d.cfg.Store.EndForgotten(ctx))
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("tidying up after webhooks failed", "error", err)
 	}
 }
 
