@@ -479,8 +479,8 @@ func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
 	}
 }
 
-// SetEndpointStatus sets the health of a receiver, and why it is paused. now is
-// since when.
+// SetEndpointStatus sets the health of a receiver, and why it is paused; a pause
+// that there is stays. now is since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})

@@ -384,3 +384,37 @@ func TestOldSecretsAreDropped(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// A pause that begins while an attempt is in flight stays, whatever the receiver
+// answers.
+func TestAnAnswerEndsNoPause(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusGone, http.StatusOK} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.a.reply = func(_ int, rw http.ResponseWriter) {
+					time.Sleep(5 * time.Second)
+					rw.WriteHeader(status)
+				}
+				w.endpoint(func(e *cloud.Endpoint) { e.Status = "gone" })
+				if status == http.StatusGone {
+					w.endpoint(func(*cloud.Endpoint) {})
+				}
+				w.run()
+				synctest.Wait()
+				w.emit(nil)
+				time.Sleep(time.Second)
+				w.endpoint(func(e *cloud.Endpoint) { e.Status, e.StatusReason = "paused", cloud.PausedByHand })
+				time.Sleep(10 * time.Second)
+				require.Len(t, w.a.seen(), 1)
+				e, err := w.db.FindEndpoint(t.Context(), 3)
+				require.NoError(t, err)
+				require.Equal(t, []string{"paused", cloud.PausedByHand}, []string{e.Status, e.StatusReason})
+				w.stop()
+				w.close()
+			})
+		})
+	}
+}
