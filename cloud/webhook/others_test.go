@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -417,4 +418,94 @@ func TestAnAnswerEndsNoPause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// choosy is a slow store that takes no outcome of one delivery.
+type choosy struct{ Store }
+
+func (c choosy) FinishOutbox(ctx context.Context, rs []cloud.OutboxResult) ([]cloud.OutboxID, error) {
+	time.Sleep(time.Second) // others come to an end meanwhile
+	if slices.ContainsFunc(rs, func(r cloud.OutboxResult) bool { return r.ID == 3 }) {
+		return nil, errors.New("no")
+	}
+	return c.Store.FinishOutbox(ctx, rs)
+}
+
+// An outcome that the database refuses takes no other with it.
+func TestOneOutcomeIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.wrap = func(s Store) Store { return choosy{s} }
+		w.run()
+		synctest.Wait()
+		for range 5 {
+			w.emit(nil)
+		}
+		time.Sleep(30 * time.Second)
+		times := map[string]int{}
+		for _, p := range w.a.seen() {
+			times[p.head.Get("X-Webhook-Id")]++
+		}
+		for _, id := range []cloud.OutboxID{1, 2, 4, 5} {
+			row, as := w.row(id)
+			require.Equal(t, cloud.OutboxSuccess, row.State)
+			require.Len(t, as, 1)
+			require.Equal(t, 1, times[row.WebhookID])
+		}
+		w.stop()
+		w.close()
+	})
+}
+
+// What is written about a sender's work tells no secret, no key in an address, no
+// code and no body; and its metrics have the labels that they are to have, with
+// values of which there are few.
+func TestLogAndMetricsTellNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, log := newWorld(t), &logged{}
+		w.log, w.waits = log.logger(), []time.Duration{time.Second}
+		w.a.reply = func(n int, rw http.ResponseWriter) {
+			rw.Header().Set("Retry-After", "soon")
+			rw.WriteHeader([]int{200, 500, 404, 700, 410, 503}[n%6])
+		}
+		w.net.names["inside.example.com"] = prefixAddrs("10.0.0.1")
+		for i, url := range []string{"http://inside.example.com/?key=hidden", "http://nowhere.example.com/hidden", "ftp://hidden"} {
+			w.endpoint(func(e *cloud.Endpoint) { e.ID, e.URL = cloud.EndpointID(10+i), url })
+		}
+		w.endpoint(func(e *cloud.Endpoint) {
+			e.SecretNext, e.NextUntil, e.Format, e.Signature, e.SigningKey = []byte(nextSecret), time.Now().Add(time.Hour), cloud.FormatStructured, cloud.SignatureAsymmetric, seed()
+		})
+		w.endpoint(func(e *cloud.Endpoint) { e.ID, e.Secret = 20, nil })
+		d := w.run()
+		synctest.Wait()
+		for i := range 40 {
+			w.emit(func(o *cloud.OutboxWrite) {
+				o.Event.Body, o.Event.Test = []byte(`{"pickup_code":"550618"}`), i%7 == 0
+				o.Deliveries[0].EndpointID = []cloud.EndpointID{3, 3, 3, 10, 11, 12, 20, 99}[i%8]
+			})
+		}
+		time.Sleep(10 * time.Minute)
+		w.direct(d, nil)
+		w.stop()
+		require.NotEmpty(t, log.String())
+		for _, hidden := range []string{secret, nextSecret, string(seed()), "hidden", "550618", "pickup_code"} {
+			require.NotContains(t, log.String(), hidden)
+		}
+		families, err := w.metrics.Gather()
+		require.NoError(t, err)
+		allowed := map[string][]string{"channel": {cloud.ChannelLocker, cloud.ChannelAccount}, "event": {"locker_delivery.delivered"}, "reused": {"true", "false"}, "kind": {"result"},
+			"result": {"2xx", "3xx", "4xx", "5xx", "timeout", "connect", "tls", "dns", "blocked", "other"}, "outcome": {"success", "failed", "dead", "gone"},
+			"phase": {"dns", "connect", "tls", "first_byte", "total"}, "state": {"pending", "delivering", "retrying"}, "status": {"healthy", "paused", "gone"},
+			"reason": {waitRate, waitBreaker, waitAfter}}
+		for _, f := range families {
+			for _, m := range f.Metric {
+				for _, l := range m.Label {
+					require.Contains(t, allowed[l.GetName()], l.GetValue(), "%s %s", f.GetName(), l.GetName())
+				}
+			}
+		}
+		w.close()
+	})
 }

@@ -100,6 +100,7 @@ const (
 	tidyEvery    = time.Minute
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
+	refusedMost  = 32 // times that the parts of a batch are refused
 	claimBatch   = 512
 	endpointLife = time.Second // of a receiver's settings in memory
 )
@@ -607,23 +608,55 @@ func (d *Dispatcher) store() {
 func (d *Dispatcher) storeBatch(batch []result) {
 	ctx := context.Background() // an outcome is worth waiting for
 	d.metrics.batch.WithLabelValues("result").Observe(float64(len(batch)))
-	out := make([]cloud.OutboxResult, len(batch))
-	for i := range batch {
-		out[i] = batch[i].OutboxResult
-	}
+	out := outcomes(batch)
 	lost, err := d.cfg.Store.FinishOutbox(ctx, out)
 	for try := 0; err != nil && try < 5; try++ {
 		d.log.Warn("storing webhook results failed", "count", len(out), "error", err)
 		time.Sleep(100 * time.Millisecond << try)
 		lost, err = d.cfg.Store.FinishOutbox(ctx, out)
 	}
-	if err != nil { // sent again, as after a crash
-		d.log.Error("webhook results were not stored", "count", len(out), "error", err)
+	if err != nil {
+		refusals := refusedMost
+		d.storeParts(ctx, batch, err, &refusals)
+		return
+	}
+	d.stored(ctx, batch, lost)
+}
+
+// storeParts stores what it can of results that were refused together: it may be
+// that the database minds one of them. Halves are tried until there were refusals
+// as many as are left: then it is not that. What is not stored is sent again, as
+// after a crash.
+func (d *Dispatcher) storeParts(ctx context.Context, batch []result, err error, refusals *int) {
+	if len(batch) == 1 || *refusals <= 0 {
+		d.log.Error("webhook results were not stored", "count", len(batch), "first", batch[0].ID, "error", err)
 		d.mu.Lock()
-		d.overflow = append(d.overflow, out...)
+		d.overflow = append(d.overflow, outcomes(batch)...)
 		d.mu.Unlock()
 		return
 	}
+	half := len(batch) / 2
+	for _, part := range [][]result{batch[:half], batch[half:]} {
+		lost, err := d.cfg.Store.FinishOutbox(ctx, outcomes(part))
+		if err == nil {
+			d.stored(ctx, part, lost)
+			continue
+		}
+		*refusals--
+		d.storeParts(ctx, part, err, refusals)
+	}
+}
+
+func outcomes(batch []result) []cloud.OutboxResult {
+	out := make([]cloud.OutboxResult, len(batch))
+	for i := range batch {
+		out[i] = batch[i].OutboxResult
+	}
+	return out
+}
+
+// stored does what follows once results are stored.
+func (d *Dispatcher) stored(ctx context.Context, batch []result, lost []cloud.OutboxID) {
 	d.metrics.leaseLost.Add(float64(len(lost)))
 	for i := range batch {
 		d.tally(&batch[i])
