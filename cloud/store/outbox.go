@@ -42,7 +42,7 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
 WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' ORDER BY id LIMIT $5)`
 	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
-	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND enabled AND status = 'paused'`
+	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
@@ -457,10 +457,14 @@ func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, 
 	}
 }
 
-const pauseStep = 500 // deliveries in a transaction
+const (
+	pauseStep = 500         // deliveries in a transaction
+	pauseRest = time.Minute // since a pause ended
+)
 
-// EndOldPauses lets deliveries go that are kept for receivers which are not paused:
-// those that a sender, by what it knew, kept just after the pause had ended, and
+// EndOldPauses lets deliveries go that are kept for receivers which are not paused,
+// and were not just before: whoever ended that pause says what comes of them. It is
+// about those that a sender, by what it knew, kept just after the pause had ended, and
 // those of receivers that are gone, of which the sender finds that out.
 func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
 	for at := int64(-1); ; {
@@ -469,7 +473,7 @@ func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
 			return err
 		}
 		at = *next
-		paused, err := readList(ctx, db, sqlIsPaused, scanInt, at)
+		paused, err := readList(ctx, db, sqlIsPaused, scanInt, at, now.Add(-pauseRest).UnixMilli())
 		if err == nil && len(paused) == 0 {
 			err = db.EndPause(ctx, cloud.EndpointID(at), now, "")
 		}

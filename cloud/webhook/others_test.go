@@ -162,12 +162,13 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
 		c := &cloud.Changes{}
 		for id, change := range map[cloud.EndpointID]func(*cloud.Endpoint){1: func(*cloud.Endpoint) {}, 2: func(e *cloud.Endpoint) { e.Status = "paused" },
-			3: func(e *cloud.Endpoint) { e.Status, e.Enabled = "paused", false }, 4: func(e *cloud.Endpoint) { e.Status = "gone" }} {
+			3: func(e *cloud.Endpoint) { e.Status, e.Enabled = "paused", false }, 4: func(e *cloud.Endpoint) { e.Status = "gone" },
+			6: func(e *cloud.Endpoint) { e.StatusSince = time.Now() }} {
 			e := cloud.Endpoint{ID: id, BusinessID: 42, ProviderID: 17, URL: fmt.Sprint("http://a.example.com/", id), Enabled: true, Status: "healthy", Secret: []byte(secret)}
 			change(&e)
 			c.Endpoints = append(c.Endpoints, e)
 		}
-		for i := range 5 { // of the fifth receiver nothing is known any more
+		for i := range 6 { // of the fifth receiver nothing is known any more, and who resumed the sixth has not told what is to come of this
 			o := event(i + 1)
 			o.Deliveries[0].EndpointID, o.Deliveries[0].State, o.Deliveries[0].Reason = cloud.EndpointID(i+1), cloud.OutboxPaused, ReasonPaused
 			c.Outbox = append(c.Outbox, o)
@@ -177,7 +178,7 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 		ended := make(chan error, 1)
 		d := New(Config{Store: db, Guard: NewGuard(GuardConfig{HTTP: true}), Resolver: n, Dial: n.dial, Logger: slog.New(slog.DiscardHandler)})
 		go func() { ended <- d.Run(ctx) }()
-		want := map[cloud.OutboxID]string{1: "success ", 2: "paused paused", 3: "failed endpoint_disabled", 4: "success ", 5: "failed endpoint_removed"}
+		want := map[cloud.OutboxID]string{1: "success ", 2: "paused paused", 3: "failed endpoint_disabled", 4: "success ", 5: "failed endpoint_removed", 6: "paused paused"}
 		got := map[cloud.OutboxID]string{}
 		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !maps.Equal(got, want); time.Sleep(50 * time.Millisecond) {
 			for id := range want {
