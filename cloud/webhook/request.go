@@ -151,9 +151,9 @@ func (m message) event() cloudevent.Event {
 }
 
 // occurredAt is the member of that name, as the body spells it: the envelope
-// has it before anything that others wrote.
+// has it near its beginning, before anything that others wrote.
 func occurredAt(e *cloud.OutboxEvent) string {
-	if _, rest, ok := bytes.Cut(e.Body, []byte(`"occurred_at":"`)); ok {
+	if _, rest, ok := bytes.Cut(e.Body[:min(len(e.Body), 512)], []byte(`"occurred_at":"`)); ok {
 		text, _, _ := bytes.Cut(rest, []byte(`"`))
 		if at, err := time.Parse(time.RFC3339, string(text)); err == nil && at.Sub(e.OccurredAt).Abs() < time.Second {
 			return string(text)
