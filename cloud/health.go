@@ -6,7 +6,8 @@ import "time"
 // within one hour, or a part of it.
 type EndpointTally struct {
 	EndpointID         EndpointID
-	Hour               int64 // since 1970
+	URL                string // what was tried; "" when the caller does not care whether it still is the receiver's
+	Hour               int64  // since 1970
 	Attempts, Failures int
 	SucceededAt        time.Time // last success; zero when there was none
 	FailedAt           time.Time // last failure; zero when there was none

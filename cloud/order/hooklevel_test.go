@@ -139,6 +139,28 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		require.Equal(t, map[string]int{"order.batch_processed 0": 1, "order.created 0": 3}, batch(w.staff, "https://p.example.com/"))
 		w.set(w.customer.Account.ID, map[string]any{"order_create_webhook_url": "https://c.example.com/"})
 		require.Equal(t, map[string]int{"order.batch_processed 0": 1, "order.created 3": 3}, batch(w.customer, ""), "not the same recipient")
+		// Nobody but who gives it again ends the pause of a batch's own address.
+		paused := func() (n int) {
+			var all []cloud.Endpoint
+			require.NoError(t, w.db.Look(ctx, func(v cloud.View) (err error) {
+				all, err = v.AccountEndpoints(42)
+				return err
+			}))
+			for _, e := range all {
+				if e.Kind == cloud.PostbackEndpoint && e.CustomerID == 0 {
+					if e.Status == "paused" {
+						n++
+					} else {
+						require.NoError(t, w.db.SetEndpointStatus(ctx, e.ID, "paused", cloud.PausedByRule, time.Now()))
+					}
+				}
+			}
+			return n
+		}
+		require.Zero(t, paused())
+		require.Equal(t, 1, paused())
+		batch(w.staff, "https://p.example.com/")
+		require.Zero(t, paused())
 		w.create(w.staff, in2("ALONE"))
 		names, _ := w.heard(w.ref("ALONE-2").OrderID)
 		require.Equal(t, []string{"order.created"}, names, "no batch")

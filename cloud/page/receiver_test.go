@@ -113,7 +113,7 @@ func (w waiting) SendNow(context.Context, cloud.Endpoint, cloud.OutboxWork, clou
 	return cloud.OutboxResult{}, errors.New("nothing is sent")
 }
 
-func (w waiting) Held(url string) (string, time.Time) {
+func (w waiting) Held(_ cloud.BusinessID, url string) (string, time.Time) {
 	if url == w.url {
 		return "breaker", w.until
 	}

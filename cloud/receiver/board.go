@@ -87,16 +87,16 @@ type Hold struct {
 	Until time.Time
 }
 
-func (s *Service) held(url string) (h Hold) {
+func (s *Service) held(b cloud.BusinessID, url string) (h Hold) {
 	if s.sender != nil {
-		h.Why, h.Until = s.sender.Held(url)
+		h.Why, h.Until = s.sender.Held(b, url)
 	}
 	return h
 }
 
 // report adds how a receiver is doing.
 func (s *Service) report(r *Receiver, x cloud.EndpointReport) {
-	r.Report, r.Held = x, s.held(r.address)
+	r.Report, r.Held = x, s.held(r.BusinessID, r.address)
 	r.Status, r.StatusSince = standing(r.Endpoint, x, r.Held.Why)
 }
 

@@ -3,6 +3,8 @@ package receiver
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -40,6 +42,10 @@ var checkup = []struct {
 	{"valid", accepted, func(*cloud.Endpoint, *cloud.HookTweak) {}},
 	{"wrong_key", refused, func(e *cloud.Endpoint, _ *cloud.HookTweak) {
 		e.Secret, e.SecretNext = []byte(NewSecret()), nil
+		if len(e.SigningKey) > 0 {
+			e.SigningKey = make([]byte, ed25519.SeedSize)
+			_, _ = rand.Read(e.SigningKey) // never fails
+		}
 	}},
 	{"changed_body", refused, func(_ *cloud.Endpoint, t *cloud.HookTweak) { t.Body = []byte{} }},
 	{"old_timestamp", refused, func(_ *cloud.Endpoint, t *cloud.HookTweak) { t.Age = tooOld }},

@@ -191,8 +191,8 @@ func (s *Service) CheckURL(ctx context.Context, address string) error {
 	return s.guard.CheckURL(ctx, address)
 }
 
-// Postback is the receiver of one batch of a level: the one that is known by the
-// address, else a new one, to be written. Error: VALIDATION_FAILED when there is
+// Postback is the receiver of one batch of a level, to be written: the one that is
+// known by the address, whose pause ends as nobody else can end it, else a new one. Error: VALIDATION_FAILED when there is
 // no secret to sign with.
 func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, address string) (cloud.Endpoint, error) {
 	own, business, err := levels(v, b, customer)
@@ -210,6 +210,9 @@ func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.Acco
 	}
 	for _, e := range all {
 		if e.Kind == cloud.PostbackEndpoint && e.CustomerID == customer && e.URL == address {
+			if e.Status != statusFresh {
+				e.Status, e.StatusSince, e.StatusReason = statusFresh, time.Now().UTC(), ""
+			}
 			return e, nil
 		}
 	}

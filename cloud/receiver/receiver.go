@@ -47,9 +47,9 @@ type Store interface {
 // webhook's Dispatcher is one.
 type Sender interface {
 	SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.OutboxWork, tweak cloud.HookTweak) (cloud.OutboxResult, error)
-	// Held says why nothing goes to an address at present, and until when; "" when
-	// it does.
-	Held(url string) (reason string, until time.Time)
+	// Held says why nothing goes to an account's address at present, and until when;
+	// "" when it does.
+	Held(account cloud.BusinessID, url string) (reason string, until time.Time)
 }
 
 // Samples gives an event as it may be told at a time; ok is false when there is

@@ -156,10 +156,8 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	defer tick.Stop()
 	for {
 		jobs, err := s.store.OpenReplays(ctx)
-		for _, j := range jobs {
-			if err == nil {
-				err = s.step(ctx, j)
-			}
+		for _, j := range jobs { // each for itself: one that cannot go on holds up no other
+			err = errors.Join(err, s.step(ctx, j))
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("sending webhooks again failed", "error", err)

@@ -84,7 +84,7 @@ func (s *Service) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) 
 			known[e.CustomerID] = level
 		}
 		if u := used(level, e.ID); len(u) > 0 {
-			out = append(out, urlSeen{Endpoint: e, settings: u, held: s.held(e.URL).Why})
+			out = append(out, urlSeen{Endpoint: e, settings: u, held: s.held(e.BusinessID, e.URL).Why})
 		}
 	}
 	return out, nil

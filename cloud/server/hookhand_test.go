@@ -206,6 +206,19 @@ func webhooksByHand(t *testing.T, database string) {
 	require.Empty(t, wrong)
 	require.Equal(t, 8, n)
 	require.Len(t, ids, 4, "one id came twice")
+	good("PUT", "/api/v1/webhook-settings", admin, map[string]any{"webhook_url_options": []any{map[string]any{"url": at("/created"), "signature": "standard_webhooks_v1a"}}})
+	public, err := signature.ParsePublicKey(good("GET", "/api/v1/webhook-settings", admin, nil)["settings"].(map[string]any)["webhook_url_options"].([]any)[0].(map[string]any)["public_key"].(string))
+	require.NoError(t, err)
+	w.mu.Lock()
+	w.reply = func(r *http.Request, body []byte) int {
+		if signature.VerifyStandardAsymmetric(r.Header.Get, body, time.Now(), public) != nil {
+			return 401
+		}
+		return 200
+	}
+	w.mu.Unlock()
+	wrong, _ = checkUp()
+	require.Empty(t, wrong, "one that knows the public key and no secret")
 	w.mu.Lock()
 	w.reply = nil
 	w.mu.Unlock()

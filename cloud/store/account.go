@@ -21,7 +21,7 @@ const (
 	sqlToken            = `SELECT ` + tokenColumns + ` FROM token WHERE hash = $1`
 	sqlTokens           = `SELECT ` + tokenColumns + ` FROM token WHERE account_id = $1`
 	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
-	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3, status_reason = $4 WHERE id = $1 AND status <> $2`
+	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3, status_reason = $4 WHERE id = $1 AND status NOT IN ($2, 'paused')`
 
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
@@ -180,6 +180,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, e := range c.Endpoints {
 		purpose := secretPurpose(e.ID)
+		w.add(anything, sqlHealthAnew, int64(e.ID), e.URL, e.Status)
 		w.add(anything, sqlSaveEndpoint, int64(e.ID), int64(e.BusinessID), int64(e.ProviderID), e.Kind, e.URL,
 			e.SandboxURL, e.SandboxEnabled, text(e.Events), w.seal(purpose, e.Secret), w.seal(purpose, e.SecretNext),
 			ms(e.NextUntil), e.Enabled, e.Status, ms(e.StatusSince), ms(e.CreatedAt), int64(e.CustomerID), e.Format, e.Signature,

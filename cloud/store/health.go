@@ -11,17 +11,23 @@ const (
 	healthColumns = `endpoint_id, succeeded_at, failed_at, failing_since, failures, warned`
 
 	sqlHealth          = `SELECT ` + healthColumns + ` FROM endpoint_health WHERE endpoint_id = $1`
-	sqlHealthSucceeded = `INSERT INTO endpoint_health (` + healthColumns + `) VALUES ($1, $2, $3, $4, $5, 0)
+	sqlHealthSucceeded = `INSERT INTO endpoint_health (` + healthColumns + `)
+SELECT CAST($1 AS @int), CAST($2 AS @int), CAST($3 AS @int), CAST($4 AS @int), CAST($5 AS @int), 0 ` + ofItsAddress + `
 ON CONFLICT (endpoint_id) DO UPDATE SET succeeded_at = excluded.succeeded_at,
   failed_at = COALESCE(excluded.failed_at, endpoint_health.failed_at), failing_since = excluded.failing_since,
   failures = excluded.failures, warned = 0`
-	sqlHealthFailed = `INSERT INTO endpoint_health (` + healthColumns + `) VALUES ($1, NULL, $2, $3, $4, 0)
+	sqlHealthFailed = `INSERT INTO endpoint_health (` + healthColumns + `)
+SELECT CAST($1 AS @int), CAST($2 AS @int), CAST($3 AS @int), CAST($4 AS @int), CAST($5 AS @int), 0 ` + ofItsAddress + `
 ON CONFLICT (endpoint_id) DO UPDATE SET failed_at = excluded.failed_at,
   failing_since = COALESCE(endpoint_health.failing_since, excluded.failing_since),
   failures = endpoint_health.failures + excluded.failures`
 	sqlHealthWarned = `UPDATE endpoint_health SET warned = $2 WHERE endpoint_id = $1 AND warned < $2`
-	sqlHealthFresh  = `UPDATE endpoint_health SET failing_since = NULL, failures = 0, warned = 0 WHERE endpoint_id = $1`
-	sqlAddHour      = `INSERT INTO endpoint_hour (endpoint_id, hour, attempts, failures) VALUES ($1, $2, $3, $4)
+	// Before a receiver is saved: a streak of failures ends with a pause, and of
+	// another address nothing is known.
+	sqlHealthAnew = `UPDATE endpoint_health SET failing_since = NULL, failures = 0, warned = 0,
+  succeeded_at = CASE WHEN EXISTS (SELECT 1 FROM endpoint WHERE id = $1 AND url = $2) THEN succeeded_at END
+WHERE endpoint_id = $1 AND EXISTS (SELECT 1 FROM endpoint WHERE id = $1 AND (url <> $2 OR status = 'paused' AND $3 <> 'paused'))`
+	sqlAddHour = `INSERT INTO endpoint_hour (endpoint_id, hour, attempts, failures) VALUES ($1, $2, $3, $4)
 ON CONFLICT (endpoint_id, hour) DO UPDATE SET attempts = endpoint_hour.attempts + excluded.attempts,
   failures = endpoint_hour.failures + excluded.failures`
 	sqlDropHours = `DELETE FROM endpoint_hour WHERE endpoint_id = $1 AND hour < $2`
@@ -33,6 +39,10 @@ FROM endpoint_hour WHERE endpoint_id = $1 AND hour >= $2`
 	sqlOverlaps       = `SELECT 'locker_provider', COUNT(*) FROM endpoint WHERE next_until > $1 AND kind = 'locker_provider'
 UNION ALL SELECT 'third_party', COUNT(*) FROM endpoint WHERE next_until > $1 AND kind = 'third_party_delivery'
 UNION ALL SELECT 'account', COUNT(*) FROM webhook_setting WHERE next_until > $1`
+
+	// What became of attempts at an address that the receiver has no more says
+	// nothing about the one that it has.
+	ofItsAddress = `WHERE $6 = '' OR EXISTS (SELECT 1 FROM endpoint WHERE id = $1 AND url = $6)`
 
 	hoursKept = 48
 )
@@ -49,9 +59,9 @@ func (db *DB) NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (fa
 		for _, t := range tallies {
 			id := int64(t.EndpointID)
 			if t.SucceededAt.IsZero() {
-				ops = append(ops, op{sql: sqlHealthFailed, args: []any{id, ms(t.FailedAt), ms(t.FailingSince), int64(t.Streak)}})
+				ops = append(ops, op{sql: sqlHealthFailed, args: []any{id, nil, ms(t.FailedAt), ms(t.FailingSince), int64(t.Streak), t.URL}})
 			} else {
-				ops = append(ops, op{sql: sqlHealthSucceeded, args: []any{id, ms(t.SucceededAt), ms(t.FailedAt), ms(t.FailingSince), int64(t.Streak)}})
+				ops = append(ops, op{sql: sqlHealthSucceeded, args: []any{id, ms(t.SucceededAt), ms(t.FailedAt), ms(t.FailingSince), int64(t.Streak), t.URL}})
 			}
 			ops = append(ops, op{sql: sqlAddHour, args: []any{id, t.Hour, int64(t.Attempts), int64(t.Failures)}},
 				op{sql: sqlDropHours, args: []any{id, t.Hour - hoursKept}})
@@ -64,11 +74,11 @@ func (db *DB) NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (fa
 			if t.Streak == 0 {
 				continue
 			}
-			h, err := one(ctx, s, sqlHealth, scanHealth, int64(t.EndpointID))
+			h, err := list(ctx, s, sqlHealth, scanHealth, int64(t.EndpointID))
 			if err != nil {
 				return nil, err
 			}
-			failing = append(failing, h)
+			failing = append(failing, h...)
 		}
 		return nil, nil
 	})

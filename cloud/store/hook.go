@@ -16,6 +16,9 @@ WHERE business_id = $1 AND customer_id = $2`
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (business_id, customer_id) DO UPDATE SET secret = excluded.secret, secret_next = excluded.secret_next,
   next_until = excluded.next_until, body = excluded.body`
+	sqlEndSecrets      = `UPDATE endpoint SET secret = secret_next, secret_next = NULL, next_until = NULL WHERE secret_next IS NOT NULL AND next_until <= $1`
+	sqlEndLevelSecrets = `UPDATE webhook_setting SET secret = secret_next, secret_next = NULL, next_until = NULL
+WHERE secret_next IS NOT NULL AND next_until <= $1`
 	sqlAccountEndpoints = `SELECT ` + endpointColumns + ` FROM endpoint
 WHERE provider_id = 0 AND business_id = $1 ORDER BY id`
 )
@@ -90,6 +93,13 @@ func (b sealer) signing(ctx context.Context, q querier, e *cloud.Endpoint) error
 		}
 	}
 	return nil
+}
+
+// DropOldSecrets drops the secrets whose successors have taken their place at now.
+func (db *DB) DropOldSecrets(ctx context.Context, now time.Time) error {
+	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		return nil, s.last(ctx, []op{{sql: sqlEndSecrets, args: []any{now.UnixMilli()}, need: anything}, {sql: sqlEndLevelSecrets, args: []any{now.UnixMilli()}, need: anything}})
+	})
 }
 
 // accountLog is the condition of a page of the account channel's log, each

@@ -144,3 +144,41 @@ const sqlManyOfABusiness = `INSERT INTO outbox (id, event_id, endpoint_id, busin
 SELECT n, 'E-' || n, n % 20, 42 + n % 2, CASE WHEN n % 7 < 3 THEN 17 ELSE 0 END, CASE WHEN n % 400 = 0 THEN 'order.created' ELSE 'order.' || (n % 10) END, CAST(n % 5000 AS TEXT), 'E-' || n,
   CASE WHEN n % 200 = 0 THEN 'failed' ELSE 'success' END, 1, 6, NULL, '', '', 1, n * 1000, n * 1000, 0, '', 0
 FROM generate_series(1, 40000) AS n`
+
+// What a node was sending by hand when it died shows as failed when its lease is
+// over, also when no node of that name ever comes back.
+func TestWhatADeadNodeSentByHandEnds(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("POSTERN_TEST_POSTGRES")
+	if url == "" {
+		t.Skip("POSTERN_TEST_POSTGRES is not set")
+	}
+	ctx := t.Context()
+	admin, err := pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	defer admin.Close(context.WithoutCancel(ctx))
+	schema := "forgotten_" + strings.ToLower(rand.Text())
+	_, err = admin.Exec(ctx, "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	defer admin.Exec(context.WithoutCancel(ctx), "DROP SCHEMA "+schema+" CASCADE")
+	url += "&search_path=" + schema + "&pool_max_conns=2"
+	dead, db := openTest(t, Config{URL: url, Node: "dead"}), openTest(t, Config{URL: url, Node: "n1"})
+	now := time.Now()
+	c := &cloud.Changes{}
+	for id, event := range map[cloud.OutboxID]string{1: "TEST-1", 2: "TEST-2"} {
+		c.Outbox = append(c.Outbox, cloud.OutboxWrite{Event: cloud.OutboxEvent{EventID: event, Event: "order.created", BusinessID: 42, Channel: cloud.ChannelAccount, OccurredAt: now, CreatedAt: now, Body: []byte("{}")},
+			Deliveries: []cloud.OutboxDelivery{{ID: id, EventID: event, BusinessID: 42, WebhookID: event, State: cloud.OutboxDelivering, MaxAttempts: 1, CreatedAt: now}}})
+	}
+	require.NoError(t, dead.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+	state := func(id cloud.OutboxID) string {
+		w, err := db.FindOutbox(ctx, id)
+		require.NoError(t, err)
+		return string(w.Delivery.State) + " " + w.Delivery.Reason
+	}
+	_, err = db.engine.(*postgres).pool.Exec(ctx, "UPDATE outbox SET lease_until = 1 WHERE id = 1")
+	require.NoError(t, err)
+	require.NoError(t, db.RecoverOutbox(ctx), "which is about the node's own")
+	require.Equal(t, "delivering interrupted", state(1))
+	require.NoError(t, db.EndForgotten(ctx))
+	require.Equal(t, []string{"failed interrupted", "delivering interrupted"}, []string{state(1), state(2)}, "of the second the lease runs")
+}

@@ -33,12 +33,16 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
 	sqlReleaseHot = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE state IN ('pending', 'delivering', 'retrying') AND lease_owner <> ''`
+	sqlReleaseForgotten = `UPDATE outbox SET lease_owner = '', lease_until = NULL
+WHERE reason = 'interrupted' AND lease_owner <> '' AND lease_until < @now`
 	sqlReleaseInterrupted = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE reason = 'interrupted' AND lease_owner <> ''`
 	sqlFinish             = `UPDATE outbox SET state = $4, attempts = $5, next_at = $6, reason = $7, delivered_at = $8,
   lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
 WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' ORDER BY id LIMIT $5)`
+	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
+	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
@@ -432,6 +436,10 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 	})
 }
 
+// EndForgotten ends what was sent by hand by nodes that have died since, and that
+// may never be back under their names.
+func (db *DB) EndForgotten(ctx context.Context) error { return db.exec(ctx, sqlReleaseForgotten) }
+
 // EndPause lets a receiver's paused deliveries go, or with a reason ends them as
 // failed, oldest first, some of them in each transaction.
 func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error {
@@ -450,10 +458,34 @@ func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, 
 	}
 }
 
-const pauseStep = 500 // deliveries in a transaction
+const (
+	pauseStep = 500         // deliveries in a transaction
+	pauseRest = time.Minute // since a pause ended
+)
 
-// SetEndpointStatus sets the health of a receiver, and why it is paused. now is
-// since when.
+// EndOldPauses lets deliveries go that are kept for receivers which are not paused,
+// and were not just before: whoever ended that pause says what comes of them. It is
+// about those that a sender, by what it knew, kept just after the pause had ended, and
+// those of receivers that are gone, of which the sender finds that out.
+func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
+	for at := int64(-1); ; {
+		next, err := readOne(ctx, db, sqlNextKept, func(r rows, n **int64) error { return r.Scan(n) }, at)
+		if err != nil || next == nil {
+			return err
+		}
+		at = *next
+		paused, err := readList(ctx, db, sqlIsPaused, scanInt, at, now.Add(-pauseRest).UnixMilli())
+		if err == nil && len(paused) == 0 {
+			err = db.EndPause(ctx, cloud.EndpointID(at), now, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// SetEndpointStatus sets the health of a receiver, and why it is paused; a pause
+// that there is stays. now is since when.
 func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})

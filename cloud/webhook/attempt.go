@@ -32,16 +32,18 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 	}
 	url, t, urlErr := ep.route(w.Event.Test)
 	d.mu.Lock()
-	d.queues.limit(url, ep.Rate, ep.Burst) // as it is now
+	d.queues.limit(address{ep.BusinessID, url}, ep.Rate, ep.Burst) // as it is now
 	d.mu.Unlock()
 	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
 	if at := r.Attempt; at != nil {
 		at.PlannedAt, at.WaitReason = it.planned(), it.waited
 	}
-	r.endpoint, r.business, r.ended = ep.ID, ep.BusinessID, time.Now()
-	r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
-	r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
-	r.counts = !w.Event.Test && !a.unsent() && r.Attempt != nil
+	r.endpoint, r.url, r.business, r.ended = ep.ID, url, ep.BusinessID, time.Now()
+	if !w.Event.Test { // which says nothing about the receiver
+		r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
+		r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
+		r.counts = !a.unsent() && r.Attempt != nil
+	}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r, a, v
 }

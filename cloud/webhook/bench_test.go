@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"log/slog"
 	"net"
@@ -361,18 +362,29 @@ func barePosts(b *testing.B, addr netip.AddrPort, n int, body []byte) time.Durat
 	return time.Since(begin)
 }
 
+// BenchmarkSign builds a request of the richest format for each channel, while a
+// secret is being replaced. v1a adds an Ed25519 signature, which costs more than
+// all of the rest.
 func BenchmarkSign(b *testing.B) {
 	t, err := NewGuard(GuardConfig{}).CheckURL("https://a.example.com/hook")
 	require.NoError(b, err)
-	o := event(1)
-	w := &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}
-	w.Event.Body = make([]byte, 1024)
-	ep := &cloud.Endpoint{Secret: []byte(secret), SecretNext: []byte(secret), NextUntil: time.Now().Add(time.Hour), Format: cloud.FormatStructured,
-		Signature: cloud.SignatureStandard}
-	for b.Loop() {
-		m := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now()}
-		if _, err := m.build(); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct{ name, channel, signature string }{
+		{"provider", cloud.ChannelLocker, cloud.SignatureStandard}, {"account", cloud.ChannelAccount, cloud.SignatureStandard},
+		{"v1a", cloud.ChannelLocker, cloud.SignatureAsymmetric},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			o := event(1)
+			w := &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}
+			w.Event.Body, w.Event.Channel = kilobyte, c.channel
+			ep := &cloud.Endpoint{Secret: []byte(secret), SecretNext: []byte(nextSecret), NextUntil: time.Now().Add(time.Hour), Format: cloud.FormatStructured,
+				Signature: c.signature, SigningKey: ed25519.NewKeyFromSeed(seed())}
+			b.ReportAllocs()
+			for b.Loop() {
+				m := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now()}
+				if _, err := m.build(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -258,19 +258,25 @@ func (c *client) remote(nc net.Conn) string {
 	return ""
 }
 
-// connect tries each address, each checked right before its socket.
+// connect tries each address, each checked right before its socket, and each with
+// its share of the time that is left.
 func (c *client) connect(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	err := error(&failure{CodeDNS, errors.New("the host name has no address")})
-	for _, addr := range addrs {
+	deadline, _ := ctx.Deadline()
+	for i, addr := range addrs {
 		addr = addr.Unmap()
 		if !c.guard.Allows(addr) {
 			return nil, ErrBlocked
 		}
+		share, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
 		var nc net.Conn
-		if nc, err = c.dial(ctx, netip.AddrPortFrom(addr, port)); err == nil {
+		nc, err = c.dial(share, netip.AddrPortFrom(addr, port))
+		late := share.Err() != nil
+		cancel()
+		if err == nil {
 			return nc, nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || late && i == len(addrs)-1 {
 			return nil, context.DeadlineExceeded
 		}
 		err = &failure{CodeConnect, errors.New("the connection was refused or broke off")}
@@ -413,13 +419,11 @@ func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *answer) bool {
 	return true
 }
 
-// cut shortens s to n bytes, NUL left out: PostgreSQL keeps none in text.
+// cut is at most n bytes of s that a database takes: PostgreSQL keeps in text no NUL
+// and nothing that is not UTF-8, and would refuse all outcomes of a batch.
 func cut(s string, n int) string {
 	s = strings.ReplaceAll(s, "\x00", "")
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
+	return strings.ToValidUTF8(s[:min(len(s), n)], "")
 }
 
 func keyOf(t *Target) connKey { return connKey{t.TLS, t.Host, t.Port} }

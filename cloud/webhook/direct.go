@@ -30,11 +30,11 @@ func (d *Dispatcher) SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.Out
 	return r.OutboxResult, nil
 }
 
-// Held says why this node sends nothing to an address at present, and until when:
+// Held says why this node sends nothing to an account's address at present, and until when:
 // breaker, after failures, retry_after, as the receiver asked for, or proxy, as the
 // deployment's proxy makes no connection to it; "" when it does. After a breaker's time one delivery is tried.
-func (d *Dispatcher) Held(url string) (reason string, until time.Time) {
+func (d *Dispatcher) Held(account cloud.BusinessID, url string) (reason string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.queues.holds(url, time.Now())
+	return d.queues.holds(address{account, url}, time.Now())
 }

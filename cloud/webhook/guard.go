@@ -213,6 +213,7 @@ var (
 		"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4")
 	public6    = netip.MustParsePrefix("2000::/3")
 	forbidden6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	// Never by way of a wider network.
 	close2home = prefixes("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")
 )
@@ -237,6 +238,9 @@ func public(a netip.Addr) bool {
 
 // listed reports whether the deployment allows a by name of its network.
 func (g *Guard) listed(a netip.Addr) bool {
+	if inner, ok := embedded(a); ok && !g.Allows(inner) {
+		return false
+	}
 	return slices.ContainsFunc(g.cfg.Networks, func(p netip.Prefix) bool {
 		if !p.Contains(a) || a.IsUnspecified() {
 			return false
@@ -248,6 +252,13 @@ func (g *Guard) listed(a netip.Addr) bool {
 		}
 		return true
 	})
+}
+
+// embedded is the IPv4 address that is reached by way of an IPv6 one: a mapped one,
+// or one of NAT64.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:])), a.Is4In6() || nat64.Contains(a)
 }
 
 // Resolver looks up the addresses of a name; *net.Resolver is one.

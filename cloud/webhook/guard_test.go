@@ -103,6 +103,18 @@ func TestGuardNetworks(t *testing.T) {
 	f("::/0", "fe80::1", false)
 }
 
+// A deployment behind NAT64 may list its network: what is reached through it is
+// looked at as if it were reached without.
+func TestGuardLooksThroughNAT64(t *testing.T) {
+	t.Parallel()
+	g := NewGuard(GuardConfig{Networks: prefixes("64:ff9b::/96", "10.1.0.0/16", "::/0")})
+	for addr, want := range map[string]bool{"64:ff9b::8.8.8.8": true, "64:ff9b::127.0.0.1": false, "64:ff9b::10.0.0.1": false, "64:ff9b::169.254.169.254": false,
+		"64:ff9b::10.1.2.3": true, "64:ff9b::0.0.0.0": false, "::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false} {
+		require.Equal(t, want, g.Allows(netip.MustParseAddr(addr)), addr)
+	}
+	require.False(t, NewGuard(GuardConfig{}).Allows(netip.MustParseAddr("64:ff9b::8.8.8.8")))
+}
+
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
 	g := NewGuard(GuardConfig{Hosts: []string{"postern.example"}})

@@ -14,6 +14,7 @@ type Health interface {
 	NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (failing []cloud.EndpointHealth, err error)
 	FindHealth(ctx context.Context, id cloud.EndpointID) (cloud.EndpointHealth, error)
 	WarnEndpoint(ctx context.Context, id cloud.EndpointID, percent int, a cloud.Audit) (first bool, err error)
+	EndOldPauses(ctx context.Context, now time.Time) error
 	PauseEndpoint(ctx context.Context, id cloud.EndpointID, now time.Time, a cloud.Audit) (first bool, err error)
 	CountEndpoints(ctx context.Context, now time.Time) (status, overlap []cloud.EndpointCount, err error)
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
@@ -78,8 +79,8 @@ func (d *Dispatcher) tally(r *result) {
 	defer d.mu.Unlock()
 	hour := r.ended.Unix() / 3600
 	t := d.tallies[r.endpoint]
-	if t == nil {
-		t = &cloud.EndpointTally{EndpointID: r.endpoint, Hour: hour}
+	if t == nil || t.URL != r.url {
+		t = &cloud.EndpointTally{EndpointID: r.endpoint, URL: r.url, Hour: hour}
 		d.tallies[r.endpoint] = t
 	}
 	t.Attempts++

@@ -109,7 +109,7 @@ func TestPauseWarnsKeepsAndResumes(t *testing.T) {
 				row, _ := w.row(kept)
 				require.Equal(t, cloud.OutboxPaused, row.State)
 				well.Store(true)
-				e.Status = "healthy"
+				e.Status, e.StatusSince = "healthy", time.Now()
 				w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
 				reason := ""
 				if failed {

@@ -10,6 +10,7 @@ import (
 // Keeping is what the store does to keep the log from growing for ever.
 type Keeping interface {
 	PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error)
+	DropOldSecrets(ctx context.Context, now time.Time) error
 	DropReplays(ctx context.Context, before time.Time) error
 	LongestTransaction(ctx context.Context) (time.Duration, error)
 }

@@ -66,8 +66,12 @@ func (m *metrics) size(w *cloud.OutboxWork, r request) {
 // attempt counts one attempt that ended at now.
 func (m *metrics) attempt(w *cloud.OutboxWork, a *answer) {
 	result := codeResults[a.code]
-	if result == "" && a.status >= 100 && a.status < 600 {
+	switch {
+	case result != "":
+	case a.status >= 100 && a.status < 600:
 		result = string('0'+byte(a.status/100)) + "xx"
+	default: // a receiver may answer any number
+		result = "other"
 	}
 	m.attempts.WithLabelValues(w.Event.Channel, result).Inc()
 	if a.sent.IsZero() {

@@ -337,7 +337,7 @@ func TestFaultsOfTheProxyAreNotTheReceivers(t *testing.T) {
 				require.Equal(t, 0, row.Attempts)
 				require.Empty(t, as)
 				require.LessOrEqual(t, time.Until(row.NextAt), 72*time.Second, "it is tried again soon")
-				why, until := d.Held("http://a.example.com/hook?key=hidden")
+				why, until := d.Held(42, "http://a.example.com/hook?key=hidden")
 				require.Equal(t, waitProxy, why)
 				require.False(t, until.Before(row.NextAt), "at the earliest")
 				require.LessOrEqual(t, len(there.Asked()), 12*all, "but the proxy is not flooded")

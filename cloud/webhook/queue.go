@@ -84,10 +84,17 @@ func (l *line) free(now time.Time) bool {
 	return l.blocked == 0 || l.items[0].work.Delivery.ID <= l.blocked || !now.Before(l.until)
 }
 
-// urlQueue is what waits for one URL, and how it is doing.
+// address is a URL of one account. Others may name the same: how it answers them,
+// whose secrets it may not know, and what they have set for it, is no matter of
+// this account's.
+type address struct {
+	account cloud.BusinessID
+	url     string
+}
+
+// urlQueue is what waits for one address, and how it is doing.
 type urlQueue struct {
-	url       string
-	account   cloud.BusinessID
+	address
 	lines     map[string]*line
 	ready     []*line // with items; those that are not free are passed over
 	count     int
@@ -113,7 +120,7 @@ type urlQueue struct {
 // accounts take turns, within an account its URLs, within a URL its references.
 // It is not safe for concurrent use.
 type queues struct {
-	urls     map[string]*urlQueue
+	urls     map[address]*urlQueue
 	accounts map[cloud.BusinessID][]*urlQueue // rings
 	ring     []cloud.BusinessID
 	held     map[cloud.OutboxID]bool
@@ -128,14 +135,14 @@ type queues struct {
 }
 
 func newQueues(slots int) *queues {
-	return &queues{urls: map[string]*urlQueue{}, accounts: map[cloud.BusinessID][]*urlQueue{}, held: map[cloud.OutboxID]bool{},
+	return &queues{urls: map[address]*urlQueue{}, accounts: map[cloud.BusinessID][]*urlQueue{}, held: map[cloud.OutboxID]bool{},
 		slots: slots, postponed: map[string]int{}}
 }
 
-// room is how many more deliveries to url fit.
-func (q *queues) room(url string) int {
+// room is how many more deliveries to an address fit.
+func (q *queues) room(to address) int {
 	n := perURLWaiting
-	if u := q.urls[url]; u != nil {
+	if u := q.urls[to]; u != nil {
 		n -= u.count
 	}
 	if q.bytes >= maxBytes {
@@ -145,14 +152,14 @@ func (q *queues) room(url string) int {
 }
 
 // push adds a delivery; false when it does not fit or is there already.
-func (q *queues) push(url string, w cloud.OutboxWork) bool {
-	if q.held[w.Delivery.ID] || q.room(url) == 0 {
+func (q *queues) push(to address, w cloud.OutboxWork) bool {
+	if q.held[w.Delivery.ID] || q.room(to) == 0 {
 		return false
 	}
-	u := q.urls[url]
+	u := q.urls[to]
 	if u == nil {
-		u = &urlQueue{url: url, account: w.Delivery.BusinessID, lines: map[string]*line{}, cap: perURL, breaker: newBreaker()}
-		q.urls[url] = u
+		u = &urlQueue{address: to, lines: map[string]*line{}, cap: perURL, breaker: newBreaker()}
+		q.urls[to] = u
 	}
 	ref := w.Event.ReferenceID
 	if w.Delivery.ReplayOf != 0 { // what is sent again waits for no retries
@@ -302,10 +309,10 @@ func (q *queues) wake(at time.Time) {
 	}
 }
 
-// limit bounds the attempts at a URL by what its receivers want, 0 for nothing.
-// Of several the last one counts.
-func (q *queues) limit(url string, perSecond float64, burst int) {
-	u := q.urls[url]
+// limit bounds the attempts at an address by what its receivers want, 0 for
+// nothing. Of several the last one counts.
+func (q *queues) limit(at address, perSecond float64, burst int) {
+	u := q.urls[at]
 	switch {
 	case u == nil:
 	case perSecond == 0:
@@ -318,10 +325,10 @@ func (q *queues) limit(url string, perSecond float64, burst int) {
 	}
 }
 
-// prove says whether url has ever answered well. Without that it is tried
+// prove says whether an address has ever answered well. Without that it is tried
 // seldom, so that nobody is flooded at somebody else's wish.
-func (q *queues) prove(url string, proven bool) {
-	if u := q.urls[url]; u != nil {
+func (q *queues) prove(at address, proven bool) {
+	if u := q.urls[at]; u != nil {
 		u.unproven = !proven && !u.proven
 	}
 }
@@ -378,8 +385,8 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
 	}
 	u.adapt(a, now)
-	if a.code == CodeProxy && v.next.After(u.notBefore) {
-		u.notBefore, u.held = v.next, waitProxy
+	if a.code == CodeProxy {
+		u.hold(v.next, waitProxy)
 	}
 	if len(l.items) == 0 && l.blocked == 0 {
 		delete(u.lines, l.ref)
@@ -403,7 +410,14 @@ func (u *urlQueue) adapt(a *answer, now time.Time) {
 		}
 	}
 	if after, ok := retryAfter(a.retryAfter, now); ok && a.code != "" {
-		u.notBefore, u.held = now.Add(after), waitAfter
+		u.hold(now.Add(after), waitAfter)
+	}
+}
+
+// hold leaves the address alone until a time, unless it is left alone for longer.
+func (u *urlQueue) hold(until time.Time, why string) {
+	if until.After(u.notBefore) {
+		u.notBefore, u.held = until, why
 	}
 }
 
@@ -449,14 +463,14 @@ func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
 		u.reopened++
 		u.shutUntil = now.Add(open)
 		if open > breakerOpen {
-			u.notBefore, u.held = now.Add(open), waitBreaker
+			u.hold(now.Add(open), waitBreaker)
 		}
 	}
 }
 
-// holds says why nothing goes to url at now, and until when; "" when it may.
-func (q *queues) holds(url string, now time.Time) (reason string, until time.Time) {
-	u := q.urls[url]
+// holds says why nothing goes to an address at now, and until when; "" when it may.
+func (q *queues) holds(at address, now time.Time) (reason string, until time.Time) {
+	u := q.urls[at]
 	switch {
 	case u == nil:
 	case now.Before(u.notBefore):
@@ -489,7 +503,7 @@ func (q *queues) drain() []cloud.OutboxResult {
 // forget drops URLs that have nothing left and are well, and lines whose
 // blocker never came.
 func (q *queues) forget(now time.Time) {
-	for url, u := range q.urls {
+	for at, u := range q.urls {
 		for ref, l := range u.lines {
 			if len(l.items) == 0 && !l.busy && now.After(l.until) {
 				delete(u.lines, ref)
@@ -497,7 +511,7 @@ func (q *queues) forget(now time.Time) {
 		}
 		if len(u.lines) == 0 && u.inFlight == 0 && (u.rate == nil || u.rate.TokensAt(now) >= float64(u.rate.Burst())) && u.breaker.State() == gobreaker.StateClosed && now.After(u.notBefore) && now.After(u.probeAt) && u.cap == perURL &&
 			u.breaker.Counts().TotalFailures == 0 {
-			delete(q.urls, url)
+			delete(q.urls, at)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,8 +38,8 @@ func TestQueuesAgainstRules(t *testing.T) {
 			case 0:
 				next++
 				u := rapid.IntRange(0, 5).Draw(t, "url")
-				require.True(t, q.push(fmt.Sprint(u), work(next, u%3, fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "ref")), 0)))
-				require.False(t, q.push(fmt.Sprint(u), work(next, u%3, "x", 0)), "it is there already")
+				require.True(t, q.push(address{url: fmt.Sprint(u), account: cloud.BusinessID(u % 3)}, work(next, u%3, fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "ref")), 0)))
+				require.False(t, q.push(address{url: fmt.Sprint(u), account: cloud.BusinessID(u % 3)}, work(next, u%3, "x", 0)), "it is there already")
 				waiting[next] = true
 			case 1, 2:
 				if it, done := q.pop(now); it != nil {
@@ -112,11 +113,11 @@ func TestAccountsTakeTurns(t *testing.T) {
 	t.Parallel()
 	q, now := newQueues(4), time.Now()
 	for i := range 500 {
-		q.push("flood", work(cloud.OutboxID(i+1), 1, fmt.Sprint(i), 0))
-		q.push("flood2", work(cloud.OutboxID(i+1001), 1, fmt.Sprint(i), 0))
+		q.push(address{1, "flood"}, work(cloud.OutboxID(i+1), 1, fmt.Sprint(i), 0))
+		q.push(address{1, "flood2"}, work(cloud.OutboxID(i+1001), 1, fmt.Sprint(i), 0))
 	}
 	for i := range 3 {
-		q.push("quiet", work(cloud.OutboxID(i+5001), 2, fmt.Sprint(i), 0))
+		q.push(address{2, "quiet"}, work(cloud.OutboxID(i+5001), 2, fmt.Sprint(i), 0))
 	}
 	var got []string
 	for range 4 {
@@ -136,13 +137,13 @@ func TestRetriesLeaveRoom(t *testing.T) {
 	for u := range 10 {
 		for range 5 {
 			id++
-			q.push(fmt.Sprint("r", u), work(id, u, fmt.Sprint(id), 1))
+			q.push(address{cloud.BusinessID(u), fmt.Sprint("r", u)}, work(id, u, fmt.Sprint(id), 1))
 		}
 	}
 	for u := range 10 {
 		for range 5 {
 			id++
-			q.push(fmt.Sprint("f", u), work(id, u, fmt.Sprint(id), 0))
+			q.push(address{cloud.BusinessID(u), fmt.Sprint("f", u)}, work(id, u, fmt.Sprint(id), 0))
 		}
 	}
 	retries := 0
@@ -179,11 +180,11 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 	t.Parallel()
 	q := newQueues(10)
 	now := time.Now()
-	held := func() (string, time.Time) { return q.holds("u", now) }
+	held := func() (string, time.Time) { return q.holds(address{1, "u"}, now) }
 	reason, _ := held()
 	require.Empty(t, reason, "it was never sent anything")
 	try := func(n int, a answer) {
-		require.True(t, q.push("u", work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
+		require.True(t, q.push(address{1, "u"}, work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
 		it, done := q.pop(now)
 		require.NotNil(t, it)
 		it.url.report(done, &a, now)
@@ -207,4 +208,46 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 	now = until.Add(time.Second)
 	reason, _ = held()
 	require.Empty(t, reason)
+}
+
+// Of two reasons to leave an address alone, the one that lasts longer counts: a
+// short Retry-After does not open a breaker that has opened again and again, and a
+// breaker does not cut a long Retry-After short.
+func TestTheLongerWaitCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, to, n := newQueues(10), address{1, "u"}, 0
+		fail := func(after string) {
+			n++
+			require.True(t, q.push(to, work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
+			now := time.Now()
+			it, done := q.pop(now)
+			require.NotNil(t, it)
+			a := answer{status: 500, code: CodeStatus, retryAfter: after}
+			it.url.report(done, &a, now)
+			q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
+		}
+		for range 10 {
+			fail("")
+		}
+		for open := 2 * breakerOpen; open < breakerMost; open *= 2 {
+			_, until := q.holds(to, time.Now())
+			time.Sleep(time.Until(until) + time.Second)
+			fail("1")
+			reason, until := q.holds(to, time.Now())
+			require.Equal(t, waitBreaker, reason)
+			require.Equal(t, time.Now().Add(open), until)
+		}
+		_, until := q.holds(to, time.Now())
+		time.Sleep(time.Until(until) + time.Second)
+		fail("3600")
+		reason, until := q.holds(to, time.Now())
+		require.Equal(t, waitAfter, reason)
+		require.Equal(t, time.Now().Add(time.Hour), until)
+		later := time.Now().Add(2 * breakerMost)
+		q.urls[to].hold(later, waitBreaker)
+		reason, until = q.holds(to, time.Now())
+		require.Equal(t, waitAfter, reason)
+		require.True(t, until.After(later))
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func (m message) build() (r request, err error) {
 	case !signature.PlainID(e.EventID) || !signature.PlainID(m.work.Delivery.WebhookID):
 		return r, errors.New("an id holds other characters than A-Z, a-z, 0-9, _ and -, or more than 64")
 	}
-	h, contentType := header{}, "application/json; charset=utf-8"
+	h, contentType, stamp := header{}, "application/json; charset=utf-8", strconv.FormatInt(m.now.Unix(), 10)
 	r.body = e.Body
 	if m.endpoint.Format == cloud.FormatStructured {
 		contentType = cloudevent.ContentType
@@ -72,7 +71,7 @@ func (m message) build() (r request, err error) {
 			return r, err
 		}
 	}
-	h.b.Grow(1024)
+	h.b.Grow(1536)
 	h.b.WriteString("POST " + m.target.Path + " HTTP/1.1\r\n")
 	h.add("Host", m.target.HostHeader())
 	h.add("Content-Type", contentType)
@@ -81,7 +80,7 @@ func (m message) build() (r request, err error) {
 	h.add("X-Webhook-Event", e.Event)
 	h.add("X-Webhook-Event-Id", e.EventID)
 	h.add("X-Webhook-Id", m.work.Delivery.WebhookID)
-	h.add(signature.HeaderTimestamp, strconv.FormatInt(m.now.Unix(), 10))
+	h.add(signature.HeaderTimestamp, stamp)
 	h.add("X-Webhook-Attempt", strconv.Itoa(m.attempt))
 	if m.endpoint.Format == cloud.FormatBinary {
 		for _, a := range m.event().Attributes() {
@@ -142,7 +141,7 @@ func (h *header) add(name, value string) {
 // ever; nothing in it is about a person.
 func (m message) event() cloudevent.Event {
 	e := &m.work.Event
-	out := cloudevent.Event{ID: e.EventID, Type: e.Event, Source: fmt.Sprintf("%s/businesses/%d", m.base, e.BusinessID), Time: occurredAt(e),
+	out := cloudevent.Event{ID: e.EventID, Type: e.Event, Source: m.base + "/businesses/" + strconv.FormatInt(int64(e.BusinessID), 10), Time: occurredAt(e),
 		Subject: e.ReferenceType + "/" + e.ReferenceID}
 	if e.Channel == cloud.ChannelLocker {
 		live := !e.Test
@@ -152,9 +151,9 @@ func (m message) event() cloudevent.Event {
 }
 
 // occurredAt is the member of that name, as the body spells it: the envelope
-// has it before anything that others wrote.
+// has it near its beginning, before anything that others wrote.
 func occurredAt(e *cloud.OutboxEvent) string {
-	if _, rest, ok := bytes.Cut(e.Body, []byte(`"occurred_at":"`)); ok {
+	if _, rest, ok := bytes.Cut(e.Body[:min(len(e.Body), 512)], []byte(`"occurred_at":"`)); ok {
 		text, _, _ := bytes.Cut(rest, []byte(`"`))
 		if at, err := time.Parse(time.RFC3339, string(text)); err == nil && at.Sub(e.OccurredAt).Abs() < time.Second {
 			return string(text)
@@ -216,14 +215,27 @@ func (m message) signStandard(h *header, body []byte) error {
 	}
 	value := signature.Standard(id, m.now, body, keys...)
 	if scheme == cloud.SignatureAsymmetric {
-		if len(m.endpoint.SigningKey) != ed25519.SeedSize {
+		key := signingKey(m.endpoint)
+		if key == nil {
 			return errors.New("the receiver has no signing key")
 		}
-		value += " " + signature.StandardAsymmetric(ed25519.NewKeyFromSeed(m.endpoint.SigningKey), id, m.now, body)
+		value += " " + signature.StandardAsymmetric(key, id, m.now, body)
 	}
 	h.add(signature.HeaderStandardID, id)
 	h.add(signature.HeaderStandardTimestamp, strconv.FormatInt(m.now.Unix(), 10))
 	h.add(signature.HeaderStandard, value)
+	return nil
+}
+
+// signingKey is the whole private key of a receiver that has the seed of one, or
+// the key itself; nil when it has neither.
+func signingKey(e *cloud.Endpoint) ed25519.PrivateKey {
+	switch len(e.SigningKey) {
+	case ed25519.SeedSize:
+		return ed25519.NewKeyFromSeed(e.SigningKey)
+	case ed25519.PrivateKeySize:
+		return ed25519.PrivateKey(e.SigningKey)
+	}
 	return nil
 }
 

@@ -77,12 +77,12 @@ func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, 
 		return verdict{state: ended(w), reason: CodeBlocked}
 	case a.status == http.StatusGone:
 		return verdict{state: ended(w), reason: ReasonGone}
-	case a.directive == directiveAbort:
+	case a.directive == directiveAbort, a.directive == directiveDisable && w.Event.Test: // which pauses nothing
 		return verdict{state: ended(w), reason: ReasonAborted}
-	case a.directive == directiveDisable:
-		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}
 	case made >= w.Delivery.MaxAttempts || made > len(waits):
 		return verdict{state: ended(w), reason: ReasonOutOfTries}
+	case a.directive == directiveDisable:
+		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}
 	}
 	wait := time.Duration(float64(waits[made-1]) * (1 - jitter + 2*jitter*random))
 	if overloaded(a.status) {

@@ -11,8 +11,8 @@
 //   - Order. To one URL at most one delivery per reference is in flight, oldest
 //     first; one that waits for its second or later retry is overtaken. There is
 //     no order between references.
-//   - Fairness. Accounts take turns, then their URLs; each URL has at most 5
-//     attempts in flight, the process at most Config.Slots. A receiver that
+//   - Fairness. Accounts take turns, then their URLs; each URL of an account has at
+//     most 5 attempts in flight, the process at most Config.Slots. A receiver that
 //     hangs or fails costs only its own slots.
 //   - Address safety. Every connection goes through the Guard. Where the deployment
 //     has an outgoing proxy, every connection goes through that as well, and what
@@ -32,6 +32,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -57,6 +58,7 @@ type Store interface {
 	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
 	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
 	RenewOutbox(ctx context.Context) error
+	EndForgotten(ctx context.Context) error
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
 	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
 	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error
@@ -95,8 +97,10 @@ const (
 	renewEvery   = 5 * time.Second  // a sixth of the store's lease
 	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
 	countEvery   = 5 * time.Second
+	tidyEvery    = time.Minute
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
+	refusedMost  = 32 // times that the parts of a batch are refused
 	claimBatch   = 512
 	endpointLife = time.Second // of a receiver's settings in memory
 )
@@ -143,6 +147,7 @@ type result struct {
 	gone, healthy, pause bool // flags for the endpoint
 	counts               bool // for its health
 	endpoint             cloud.EndpointID
+	url                  string
 	business             cloud.BusinessID
 	ended                time.Time
 }
@@ -280,10 +285,12 @@ func (d *Dispatcher) giveBack() error {
 
 // loop brings work to the queues.
 func (d *Dispatcher) loop(ctx context.Context) {
-	poll, renew, count := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery)
+	poll, renew, count, tidy := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery), time.NewTicker(tidyEvery)
 	defer poll.Stop()
 	defer renew.Stop()
 	defer count.Stop()
+	defer tidy.Stop()
+	d.tidy(ctx)
 	d.poll(ctx)
 	for {
 		select {
@@ -303,7 +310,23 @@ func (d *Dispatcher) loop(ctx context.Context) {
 		case <-count.C:
 			d.noteHealth()
 			d.gauge(ctx)
+		case <-tidy.C:
+			d.tidy(ctx)
 		}
+	}
+}
+
+// tidy lets go what is kept for receivers that are not paused, drops secrets that
+// others have taken the place of, ends what nodes that died were sending by hand,
+// and forgets the settings of receivers that nothing was sent to for a while.
+func (d *Dispatcher) tidy(ctx context.Context) {
+	now := time.Now()
+	d.mu.Lock()
+	maps.DeleteFunc(d.endpoints, func(_ cloud.EndpointID, k knownEndpoint) bool { return now.Sub(k.at) > tidyEvery })
+	d.mu.Unlock()
+	err := errors.Join(d.cfg.Store.EndOldPauses(ctx, now), d.cfg.Store.DropOldSecrets(ctx, now), d.cfg.Store.EndForgotten(ctx))
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("tidying up after webhooks failed", "error", err)
 	}
 }
 
@@ -379,12 +402,13 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 			continue
 		}
 		url, _, _ := ep.route(w.Event.Test)
+		to := address{ep.BusinessID, url}
 		d.mu.Lock()
-		if !d.queues.push(url, *w) {
+		if !d.queues.push(to, *w) {
 			rest = append(rest, lease)
 		}
-		d.queues.prove(url, ep.proven)
-		d.queues.limit(url, ep.Rate, ep.Burst)
+		d.queues.prove(to, ep.proven && url == ep.URL)
+		d.queues.limit(to, ep.Rate, ep.Burst)
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
@@ -488,7 +512,7 @@ func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Ti
 	room := claimBatch
 	for _, test := range []bool{false, true} {
 		url, _, _ := ep.route(test)
-		room = min(room, d.queues.room(url))
+		room = min(room, d.queues.room(address{ep.BusinessID, url}))
 	}
 	d.mu.Unlock()
 	if room == 0 {
@@ -523,7 +547,7 @@ func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEn
 		return k, err
 	}
 	removed := err != nil
-	proven := k.proven
+	proven := k.proven && k.URL == e.URL
 	if !removed && !proven {
 		h, err := d.cfg.Store.FindHealth(ctx, id)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
@@ -542,6 +566,9 @@ func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEn
 // known is a receiver whose addresses have been looked at.
 func (d *Dispatcher) known(e cloud.Endpoint, now time.Time) knownEndpoint {
 	k := knownEndpoint{Endpoint: e, at: now}
+	if e.Signature == cloud.SignatureAsymmetric {
+		k.SigningKey = signingKey(&e) // once, and not for each request: it costs as much as a signature
+	}
 	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
 	if e.SandboxURL != "" {
 		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
@@ -581,23 +608,55 @@ func (d *Dispatcher) store() {
 func (d *Dispatcher) storeBatch(batch []result) {
 	ctx := context.Background() // an outcome is worth waiting for
 	d.metrics.batch.WithLabelValues("result").Observe(float64(len(batch)))
-	out := make([]cloud.OutboxResult, len(batch))
-	for i := range batch {
-		out[i] = batch[i].OutboxResult
-	}
+	out := outcomes(batch)
 	lost, err := d.cfg.Store.FinishOutbox(ctx, out)
 	for try := 0; err != nil && try < 5; try++ {
 		d.log.Warn("storing webhook results failed", "count", len(out), "error", err)
 		time.Sleep(100 * time.Millisecond << try)
 		lost, err = d.cfg.Store.FinishOutbox(ctx, out)
 	}
-	if err != nil { // sent again, as after a crash
-		d.log.Error("webhook results were not stored", "count", len(out), "error", err)
+	if err != nil {
+		refusals := refusedMost
+		d.storeParts(ctx, batch, err, &refusals)
+		return
+	}
+	d.stored(ctx, batch, lost)
+}
+
+// storeParts stores what it can of results that were refused together: it may be
+// that the database minds one of them. Halves are tried until there were refusals
+// as many as are left: then it is not that. What is not stored is sent again, as
+// after a crash.
+func (d *Dispatcher) storeParts(ctx context.Context, batch []result, err error, refusals *int) {
+	if len(batch) == 1 || *refusals <= 0 {
+		d.log.Error("webhook results were not stored", "count", len(batch), "first", batch[0].ID, "error", err)
 		d.mu.Lock()
-		d.overflow = append(d.overflow, out...)
+		d.overflow = append(d.overflow, outcomes(batch)...)
 		d.mu.Unlock()
 		return
 	}
+	half := len(batch) / 2
+	for _, part := range [][]result{batch[:half], batch[half:]} {
+		lost, err := d.cfg.Store.FinishOutbox(ctx, outcomes(part))
+		if err == nil {
+			d.stored(ctx, part, lost)
+			continue
+		}
+		*refusals--
+		d.storeParts(ctx, part, err, refusals)
+	}
+}
+
+func outcomes(batch []result) []cloud.OutboxResult {
+	out := make([]cloud.OutboxResult, len(batch))
+	for i := range batch {
+		out[i] = batch[i].OutboxResult
+	}
+	return out
+}
+
+// stored does what follows once results are stored.
+func (d *Dispatcher) stored(ctx context.Context, batch []result, lost []cloud.OutboxID) {
 	d.metrics.leaseLost.Add(float64(len(lost)))
 	for i := range batch {
 		d.tally(&batch[i])

@@ -8,7 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,36 +40,44 @@ func (e Event) Attributes() []Attribute {
 		out = append(out, Attribute{"subject", e.Subject})
 	}
 	if e.Livemode != nil {
-		out = append(out, Attribute{"livemode", fmt.Sprint(*e.Livemode)})
+		out = append(out, Attribute{"livemode", strconv.FormatBool(*e.Livemode)})
 	}
 	return out
 }
 
 // Structured is an event in structured mode with a JSON document as its data,
 // whose bytes stand in it as they are.
-func Structured(e Event, data []byte) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(len(data) + 512)
-	head := json.NewEncoder(&b)
-	head.SetEscapeHTML(false)
-	err := head.Encode(struct {
-		SpecVersion     string `json:"specversion"`
-		ID              string `json:"id"`
-		Source          string `json:"source"`
-		Type            string `json:"type"`
-		Time            string `json:"time,omitempty"`
-		Subject         string `json:"subject,omitempty"`
-		DataContentType string `json:"datacontenttype"`
-		Livemode        *bool  `json:"livemode,omitempty"`
-	}{SpecVersion, e.ID, e.Source, e.Type, e.Time, e.Subject, "application/json", e.Livemode})
-	if err != nil {
+func Structured(e Event, data []byte) (_ []byte, err error) {
+	b := append(make([]byte, 0, len(data)+512), `{"specversion":"`+SpecVersion+`"`...)
+	for _, a := range [...]Attribute{{"id", e.ID}, {"source", e.Source}, {"type", e.Type}, {"time", e.Time}, {"subject", e.Subject},
+		{"datacontenttype", "application/json"}} {
+		if a.Value == "" {
+			continue
+		}
+		b = append(append(append(b, `,"`...), a.Name...), `":`...)
+		if b, err = appendText(b, a.Value); err != nil {
+			return nil, err
+		}
+	}
+	if e.Livemode != nil {
+		b = strconv.AppendBool(append(b, `,"livemode":`...), *e.Livemode)
+	}
+	b = append(append(b, `,"data":`...), data...)
+	return append(b, '}'), nil
+}
+
+// appendText appends text as a JSON string, without HTML escapes.
+func appendText(b []byte, text string) ([]byte, error) {
+	if strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) < 0 {
+		return append(append(append(b, '"'), text...), '"'), nil
+	}
+	var s bytes.Buffer
+	enc := json.NewEncoder(&s)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
 		return nil, err
 	}
-	b.Truncate(b.Len() - len("}\n"))
-	b.WriteString(`,"data":`)
-	b.Write(data)
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return append(b, bytes.TrimSuffix(s.Bytes(), []byte("\n"))...), nil
 }
 
 const upperHex = "0123456789ABCDEF"

@@ -68,6 +68,25 @@ func TestStructured(t *testing.T) {
 	require.Len(t, Event{ID: "a", Source: "b", Type: "c"}.Attributes(), 4)
 }
 
+// Whatever stands in an attribute, the event is JSON that says it.
+func TestStructuredHoldsAnyText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~<>&"\\]{0,20}`)).Draw(rt, "text")
+		b, err := Structured(Event{ID: "a" + text, Source: "b", Type: "c", Subject: text}, []byte(`{}`))
+		require.NoError(rt, err)
+		var got struct {
+			ID, Subject string
+			Data        json.RawMessage
+		}
+		require.NoError(rt, json.Unmarshal(b, &got))
+		require.Equal(rt, []string{"a" + text, text, "{}"}, []string{got.ID, got.Subject, string(got.Data)})
+		for _, escaped := range []string{`\u003c`, `\u003e`, `\u0026`} {
+			require.NotContains(rt, string(b), escaped)
+		}
+	})
+}
+
 // What a header carries comes back, whatever it is.
 func TestHeaderRoundTrip(t *testing.T) {
 	t.Parallel()

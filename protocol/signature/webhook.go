@@ -2,15 +2,16 @@ package signature
 
 import (
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -53,14 +54,38 @@ var (
 	ErrMismatch = errors.New("no signature matches")
 )
 
-// sumBody is the HMAC of the parts and then body.
+// digests are idle SHA-256 states, without anything in them.
+var digests = sync.Pool{New: func() any { return sha256.New() }}
+
+// sumBody is the HMAC of the parts and then body (RFC 2104). crypto/hmac makes two
+// states and two pads for each sum, which here is a third of the work.
 func sumBody(key, body []byte, parts ...string) []byte {
-	m := hmac.New(sha256.New, key)
-	for _, p := range parts {
-		m.Write([]byte(p))
+	d := digests.Get().(hash.Hash)
+	b := make([]byte, sha256.BlockSize, 192) // the pad, then the parts, then the sum
+	if len(key) > sha256.BlockSize {
+		k := sha256.Sum256(key)
+		key = k[:]
 	}
-	m.Write(body)
-	return m.Sum(nil)
+	copy(b, key)
+	for i := range b {
+		b[i] ^= 0x36
+	}
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	d.Write(b)
+	d.Write(body)
+	b = b[:sha256.BlockSize]
+	for i := range b {
+		b[i] ^= 0x36 ^ 0x5c
+	}
+	b = d.Sum(b)
+	d.Reset()
+	d.Write(b)
+	b = d.Sum(b[:0])
+	d.Reset()
+	digests.Put(d)
+	return b
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
@@ -71,11 +96,14 @@ func Legacy(secret, body []byte) string { return hex.EncodeToString(sumBody(secr
 // V2 is the value of X-Webhook-Signature-V2: one signature for each secret, in
 // the order given, which is the new one first.
 func V2(at time.Time, body []byte, secrets ...[]byte) string {
-	out := make([]string, len(secrets))
+	out, stamp := make([]byte, 0, 130), unix(at)
 	for i, s := range secrets {
-		out[i] = hex.EncodeToString(sumBody(s, body, unix(at), "."))
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = hex.AppendEncode(out, sumBody(s, body, stamp, "."))
 	}
-	return strings.Join(out, ",")
+	return string(out)
 }
 
 // Provider is the value of X-Webhook-Signature for an attempt at a time with a
@@ -98,11 +126,14 @@ func Handoff(secret []byte, at time.Time, body []byte) string {
 // Standard is the value of webhook-signature with one signature for each key,
 // in the order given; keys come from StandardKey.
 func Standard(id string, at time.Time, body []byte, keys ...[]byte) string {
-	out := make([]string, len(keys))
+	out, stamp := make([]byte, 0, 96), unix(at)
 	for i, k := range keys {
-		out[i] = "v1," + base64.StdEncoding.EncodeToString(sumBody(k, body, id, ".", unix(at), "."))
+		if i > 0 {
+			out = append(out, ' ')
+		}
+		out = base64.StdEncoding.AppendEncode(append(out, "v1,"...), sumBody(k, body, id, ".", stamp, "."))
 	}
-	return strings.Join(out, " ")
+	return string(out)
 }
 
 // StandardAsymmetric is one v1a signature, to stand in webhook-signature alone
