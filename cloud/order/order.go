@@ -48,6 +48,14 @@ type Config struct {
 	// Sealer keeps rates from being made up.
 	Sealer Sealer
 	Hooks  Hooks // nil: nobody is told of anything
+	Talk   Talk  // nil: nobody talks
+}
+
+// Talk is what people say about orders, live.
+type Talk interface {
+	// Redriven is what those who talk about an order are told when its driver has
+	// changed; was drove it before, 0 for nobody.
+	Redriven(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error)
 }
 
 // Service is the feature.
@@ -57,6 +65,7 @@ type Service struct {
 	sign    func(path string, until time.Time) string
 	files   Files
 	hooks   Hooks
+	talk    Talk
 	now     func() time.Time
 	wake    chan struct{}
 	dropped time.Time // old jobs; owned by Run
@@ -67,7 +76,7 @@ func New(cfg Config) *Service {
 	if cfg.Hooks == nil {
 		cfg.Hooks = deaf{}
 	}
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, now: time.Now, wake: make(chan struct{}, 1)}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, talk: cfg.Talk, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

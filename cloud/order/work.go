@@ -113,6 +113,13 @@ func (w *work) finish() error {
 		if w.stop != nil {
 			w.ch.Interceptions = append(w.ch.Interceptions, *w.stop)
 		}
+		if was := w.was.DriverID; was != w.o.DriverID && w.was.ID != 0 && w.s.talk != nil {
+			said, err := w.s.talk.Redriven(w.v, w.o, was)
+			if err != nil {
+				return err
+			}
+			w.ch.Live = append(w.ch.Live, said...)
+		}
 		if w.thirdNew {
 			w.ch.ThirdParties = append(w.ch.ThirdParties, *w.third)
 		}

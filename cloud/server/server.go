@@ -194,9 +194,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.WebhookOverlap != nil {
 		s.receivers.Overlapping(*cfg.WebhookOverlap)
 	}
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Files: s.Files, SignFile: s.Files.Address})
-	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Hooks: s.receivers})
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Talk: s.chats, Files: s.Files, SignFile: s.Files.Address})
+	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Hooks: s.receivers})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Hooks: s.receivers, Session: cfg.Session, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
