@@ -496,7 +496,7 @@ func TestLogAndMetricsTellNothing(t *testing.T) {
 		}
 		families, err := w.metrics.Gather()
 		require.NoError(t, err)
-		allowed := map[string][]string{"channel": {cloud.ChannelLocker, cloud.ChannelAccount}, "event": {"locker_delivery.delivered"}, "reused": {"true", "false"}, "kind": {"result"},
+		allowed := map[string][]string{"channel": cloud.Channels(), "event": {"locker_delivery.delivered"}, "reused": {"true", "false"}, "kind": {"result"},
 			"result": {"2xx", "3xx", "4xx", "5xx", "timeout", "connect", "tls", "dns", "blocked", "other"}, "outcome": {"success", "failed", "dead", "gone"},
 			"phase": {"dns", "connect", "tls", "first_byte", "total"}, "state": {"pending", "delivering", "retrying"}, "status": {"healthy", "paused", "gone"},
 			"reason": {waitRate, waitBreaker, waitAfter}}
