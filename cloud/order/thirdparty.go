@@ -284,18 +284,23 @@ func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in Han
 			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, w.now
 		}
 		w.thirds, w.thirdNew = append(w.thirds, eventThirdHandedOver), true
-		return w.carried(a.ProviderID)
+		return w.carried(true)
 	})
 }
 
-// carried says in the order's timeline whose it is to add to: the carrier's, or
-// with 0 nobody's but ours.
-func (w *work) carried(by cloud.ProviderID) error {
+// carried says in the order's timeline whether it is the carrier's to add to.
+func (w *work) carried(on bool) error {
 	l, err := w.timeline()
-	if err == nil && l.shipment.ProviderID != by {
-		l.shipment.ProviderID, l.changed = by, true
+	if err != nil {
+		return err
 	}
-	return err
+	switch mine := l.shipment.ProviderID == w.third.ProviderID; {
+	case on && !mine:
+		l.shipment.ProviderID, l.changed = w.third.ProviderID, true
+	case !on && mine:
+		l.shipment.ProviderID, l.changed = 0, true
+	}
+	return nil
 }
 
 // CancelThirdPartyInput takes an order back.
@@ -367,7 +372,7 @@ func (w *work) endThird(to cloud.ThirdPartyStatus) error {
 	if over && to != cloud.ThirdPartyCancelled {
 		return nil
 	}
-	return w.carried(0)
+	return w.carried(false)
 }
 
 // settleThird ends the assignment of an order that has come to its end by

@@ -456,3 +456,73 @@ func TestThirdPartyAtTheSameMoment(t *testing.T) {
 		}
 	})
 }
+
+// An order in place of another one does not bring the company's numbers along.
+func TestThirdPartyNumbersStayBehind(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		swift, _, _, _ := w.companies()
+		in := input(cloud.DeliveryOrder)
+		in.Packages[0].ExternalNumber = "OWN-1"
+		o := w.create(w.staff, in)
+		a := w.entrust(o.OrderID)
+		_, err := w.orders.SetThirdPartyLeg(t.Context(), swift, order.LegInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-111"})
+		require.NoError(t, err)
+		out, err := w.orders.Reroute(t.Context(), w.staff, order.RerouteInput{OrderID: o.OrderID, NewAddress: address("Elsewhere"), Reason: "moved"})
+		require.NoError(t, err)
+		require.Equal(t, "OWN-1", *out.NewOrder.Packages[0].ExternalNumber)
+		require.Nil(t, out.NewOrder.Packages[1].ExternalNumber)
+		_, err = tracking.New(w.db).Public(t.Context(), cloud.Caller{Language: "en"}, tracking.PublicInput{Number: "SWP-111"})
+		require.Equal(t, "TRACKING_NOT_FOUND", code(err))
+		left, err := w.orders.ThirdParty(t.Context(), swift, order.ThirdPartyKey{Number: a.Number})
+		require.NoError(t, err)
+		require.Equal(t, []string{"cancelled", "moved"}, []string{*left.Assignment.Reason, *left.Assignment.EndNote})
+		told := w.toldCompany(17)
+		require.Equal(t, "third_party_delivery.cancelled", told[len(told)-1].Event.Event)
+		require.Len(t, told, 2, "told once")
+		w.codes(o.OrderID)
+		w.codes(out.NewOrder.OrderID)
+	})
+}
+
+// A company that told of the end itself has told of it once, and one that lost
+// its service finishes what it has.
+func TestThirdPartyTellsTheEndTwice(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		swift, _, _, _ := w.companies()
+		o := w.ref("TWICE")
+		a := w.entrust(o.OrderID)
+		w.handOver(a.Number)
+		at := time.Now().UTC()
+		raw := fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":%q},"events":[{"status_code":"out_for_delivery","occurred_at":%q,"source":{"type":"third_party"}},
+{"status_code":"delivered","occurred_at":%q,"source":{"type":"third_party"}}]}`, o.Number, at.Format(time.RFC3339Nano), at.Add(time.Millisecond).Format(time.RFC3339Nano))
+		_, err := tracking.New(w.db).Ingest(ctx, swift, tracking.IngestInput{Body: []byte(raw)})
+		require.NoError(t, err)
+		before := w.codes(o.OrderID)
+		require.True(t, strings.HasSuffix(before, " out_for_delivery delivered"), before)
+
+		swift.Provider.Services, swift.Provider.Name = []string{"otep"}, "Swift & Sons"
+		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{Providers: []cloud.Provider{swift.Provider}}, nil
+		}))
+		w.report(swift, a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered"))
+		require.Equal(t, before, w.codes(o.OrderID))
+		got := w.find(o.OrderID)
+		require.Equal(t, []string{"DELIVERED", "Swift & Sons"}, []string{got.Status, got.ThirdParty.ProviderName})
+		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: w.ref("NEXT").OrderID, ProviderID: 17})))
+	})
+}
+
+// Another source of an order's timeline stays one when a company gives the order
+// back that never had it.
+func TestThirdPartyLeavesOtherSources(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.companies()
+		o := w.ref("SOURCE")
+		s := w.shipment(o.OrderID)
+		s.ProviderID = 19
+		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Shipments: []cloud.Shipment{s}}, nil }))
+		w.callOff(w.entrust(o.OrderID).Number, "cancelled")
+		require.Equal(t, cloud.ProviderID(19), w.shipment(o.OrderID).ProviderID)
+	})
+}
