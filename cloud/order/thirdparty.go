@@ -56,7 +56,7 @@ func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in Third
 		return out, err
 	}
 	f := newFields()
-	f.Text("service_code", in.Service, 64)
+	f.Line("service_code", in.Service, 64)
 	f.Text("note", in.Note, 500)
 	f.named(in.Packages)
 	if err := f.Err(); err != nil {
@@ -312,8 +312,8 @@ type CancelThirdPartyInput struct {
 
 // CancelThirdParty ends an assignment; the order is where it was before, and
 // anybody's to plan. Staff may. Errors: ASSIGNMENT_NOT_FOUND,
-// ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that is intercepted,
-// VALIDATION_FAILED.
+// ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that was intercepted on
+// its way, VALIDATION_FAILED.
 func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in CancelThirdPartyInput) (out ThirdPartyOutput, err error) {
 	f := newFields()
 	f.OneOf("reason", in.Reason, cloud.ThirdPartyCalledOff, cloud.ThirdPartyFallback, cloud.ThirdPartyReassigned)
@@ -326,10 +326,12 @@ func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in Cance
 
 // callOff takes the order back from the third party.
 func (w *work) callOff(reason, note string) error {
-	switch w.o.Status {
-	case cloud.OrderIntercepted: // it would come back to a carrier that has it no more
+	switch stopped := w.o.Status == cloud.OrderIntercepted; {
+	case stopped && w.third.Status == cloud.ThirdPartyHandedOver: // it would come back to a carrier that has it no more
 		return conflict(w.o)
-	case cloud.OrderHandedOver:
+	case stopped:
+		w.did(thirdCancelled, w.o.Status, note, nil)
+	case w.o.Status == cloud.OrderHandedOver:
 		if err := w.move(w.o.Before, FallBack, thirdCancelled, "", note); err != nil {
 			return err
 		}
@@ -477,7 +479,10 @@ type LegInput struct {
 	Packages       []string `json:"package_tracking_numbers" doc:"Of the assignment; all when absent"`
 }
 
-const maxLegs = 50
+const (
+	maxLegs   = 50
+	maxNumber = 64 // bytes of a number by which people look for parcels
+)
 
 var legStatus = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
@@ -486,7 +491,11 @@ func (in *LegInput) check() error {
 	f.Line("carrier_code", in.CarrierCode, 64)
 	f.required("external_order_id", in.ExternalOrder, 64)
 	f.Line("external_order_id", in.ExternalOrder, 64)
+	in.ExternalNumber = strings.TrimSpace(in.ExternalNumber)
 	f.Line("external_tracking_number", in.ExternalNumber, 64)
+	if len(in.ExternalNumber) > maxNumber {
+		f.Add("external_tracking_number", "This is too long.")
+	}
 	f.named(in.Packages)
 	if in.LabelURL != "" && !httpsURL(in.LabelURL) {
 		f.Add("label_url", "Use an address that begins with https://.")

@@ -123,9 +123,21 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 				w.codes(o.OrderID)
 			}
 		}
-		// One that is stopped is not handed over either, not even what was left behind.
-		o := w.ref("rest")
+		// Of one that it was not handed a company may say no all the same.
+		o := w.ref("no van")
 		a := w.entrust(o.OrderID)
+		stop := w.intercept(w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
+		_, err := w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
+		require.NoError(t, err)
+		require.Equal(t, "INTERCEPTED x-intercepted", w.find(o.OrderID).Status+" "+string(*w.find(o.OrderID).OTEPStatus))
+		_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: stop.ID})
+		require.NoError(t, err)
+		require.Equal(t, cloud.OrderNew, w.find(o.OrderID).StatusID)
+		w.entrust(o.OrderID)
+		w.codes(o.OrderID)
+		// One that is stopped is not handed over either, not even what was left behind.
+		o = w.ref("rest")
+		a = w.entrust(o.OrderID)
 		w.handOver(a.Number, a.Numbers[0])
 		w.intercept(w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}})))
@@ -214,6 +226,9 @@ func TestThirdPartyNumbersGoWithTheCompany(t *testing.T) {
 			_, err := w.orders.SetThirdPartyLeg(ctx, swift, leg)
 			require.NoError(t, err)
 		}
+		leg.ExternalNumber = strings.Repeat("é", 64)
+		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(ctx, swift, leg)), "nobody could look for it")
+		leg.ExternalNumber = " SWP-111 "
 		set()
 		require.Equal(t, "SWP-111 SWP-111 SWP-111", numbers())
 		finds("SWP-111", true)

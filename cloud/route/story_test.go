@@ -525,7 +525,9 @@ func TestWhatMayBePlanned(t *testing.T) {
 		require.Equal(t, "HELD_BY_CONTRACTOR", assign(w.staff, other, w.driver.Account.ID))
 		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, away, w.driver.Account.ID))
 		swift := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"third_party"}}
-		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Providers: []cloud.Provider{swift}}, nil }))
+		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{Providers: []cloud.Provider{swift}}, nil
+		}))
 		_, err = w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: loose, ProviderID: 17})
 		require.NoError(t, err)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, loose, w.driver.Account.ID), "although nothing was handed over")
