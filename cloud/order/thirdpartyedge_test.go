@@ -2,6 +2,8 @@ package order_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -539,5 +541,147 @@ func TestThirdPartyLeavesOtherSources(t *testing.T) {
 		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Shipments: []cloud.Shipment{s}}, nil }))
 		w.callOff(w.entrust(o.OrderID).Number, "cancelled")
 		require.Equal(t, cloud.ProviderID(19), w.shipment(o.OrderID).ProviderID)
+	})
+}
+
+// Whatever else happens to orders meanwhile: stops, lockers, cancellations, other
+// addresses. An assignment is open as long as its order says so, and nobody waits
+// at a company that is done.
+func TestThirdPartyModelOfAllElse(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		swift, _, _, _ := w.companies()
+		seed := uint64(time.Now().UnixNano())
+		r := rand.New(rand.NewPCG(seed, 1))
+		t.Log("seed", seed)
+		fresh := func() order.OrderBody { return w.create(w.staff, input([]cloud.OrderType{"D", "P", "P2P"}[r.IntN(3)])) }
+		orders, done, numbers := []order.OrderBody{fresh(), fresh(), fresh()}, map[string]int{}, map[string]bool{}
+		for range 500 {
+			at := r.IntN(len(orders))
+			o := w.find(orders[at].OrderID)
+			key := order.ThirdPartyKey{}
+			if o.ThirdParty != nil {
+				key.Number = o.ThirdParty.Number
+			}
+			stop := order.StopInput{}
+			if o.Interception != nil {
+				stop.ID = o.Interception.ID
+			}
+			news := func(kind cloud.LockerNewsKind) error {
+				n := cloud.LockerNews{BusinessID: 42, OrderID: o.OrderID, Kind: kind, Packages: []cloud.PackageID{o.Packages[r.IntN(2)].PackageID}, At: time.Now()}
+				return w.db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) { return w.orders.FromLocker(v, []cloud.LockerNews{n}) })
+			}
+			acts := []struct {
+				name string
+				do   func() error
+			}{
+				{"assign", func() error {
+					_, err := w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17})
+					return err
+				}},
+				{"hand over", func() error {
+					in := order.HandOverInput{ThirdPartyKey: key}
+					if r.IntN(2) == 0 {
+						in.Packages = []string{o.Packages[r.IntN(2)].Number}
+					}
+					_, err := w.orders.HandOverThirdParty(ctx, w.staff, in)
+					return err
+				}},
+				{"report", func() error {
+					_, err := w.orders.ReportThirdParty(ctx, swift, outcomes(key.Number, became(o.Packages[r.IntN(2)].Number, []string{"delivered", "failed", "returned"}[r.IntN(3)])))
+					return err
+				}},
+				{"take back", func() error {
+					_, err := w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
+					return err
+				}},
+				{"leg", func() error {
+					_, err := w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", ExternalNumber: fmt.Sprint("SWP-", r.IntN(1e9))})
+					return err
+				}},
+				{"stop", func() error {
+					_, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: []string{"return_to_sender", "redeliver", "hold_at_warehouse", "dispose"}[r.IntN(4)]})
+					return err
+				}},
+				{"let go", func() error { _, err := w.orders.Withdraw(ctx, w.staff, stop); return err }},
+				{"miss", func() error {
+					_, err := w.orders.Fail(ctx, w.staff, order.FailInput{ID: stop.ID, Delivered: r.IntN(3) == 0})
+					return err
+				}},
+				{"execute", func() error { _, err := w.orders.Execute(ctx, w.staff, stop); return err }},
+				{"deposit", func() error { return news(cloud.LockerDeposited) }},
+				{"collect", func() error { return news(cloud.LockerCollected) }},
+				{"remove", func() error { return news(cloud.LockerRemoved) }},
+				{"hold", func() error {
+					_, err := w.orders.Hold(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
+					return err
+				}},
+				{"release", func() error {
+					_, err := w.orders.Release(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
+					return err
+				}},
+				{"cancel", func() error {
+					if r.IntN(3) > 0 {
+						return cloud.E(cloud.Conflict, "ORDER_STATUS_CONFLICT")
+					}
+					_, err := w.orders.Cancel(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
+					return err
+				}},
+			}
+			act := acts[[]int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6, 6, 7, 8, 9, 10, 11, 12, 13, 13, 14}[r.IntN(40)]]
+			if err := act.do(); err != nil {
+				require.Contains(t, []string{"HELD_BY_THIRD_PARTY", "ASSIGNMENT_NOT_FOUND", "ASSIGNMENT_STATE_CONFLICT", "PACKAGE_NOT_IN_ASSIGNMENT", "ORDER_STATUS_CONFLICT", "INTERCEPTION_OPEN",
+					"INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"}, code(err), act.name)
+				require.Equal(t, o, w.find(o.OrderID), "what is refused changes nothing: %s", act.name)
+			} else {
+				done[act.name]++
+			}
+			now, kept := w.find(o.OrderID), w.stored(o.OrderID)
+			w.codes(o.OrderID)
+			over := now.StatusID.State().Terminal
+			if now.ThirdParty != nil {
+				numbers[now.ThirdParty.Number] = true
+				a, err := w.orders.ThirdParty(ctx, swift, order.ThirdPartyKey{Number: now.ThirdParty.Number})
+				require.NoError(t, err)
+				require.Equal(t, kept.ThirdPartyOpen, a.Assignment.EndedAt == nil, act.name)
+				require.Equal(t, kept.ThirdPartyOpen, a.Assignment.Status == "created" || a.Assignment.Status == "handed_over", act.name)
+				if over {
+					require.False(t, kept.ThirdPartyOpen, act.name)
+				}
+				for _, p := range a.Assignment.Packages {
+					require.False(t, a.Assignment.EndedAt != nil && (p.Outcome == "pending" || p.Outcome == "handed_over"), "%s: %s", act.name, p.Outcome)
+				}
+				delivered := true
+				for _, p := range now.Packages {
+					delivered = delivered && p.Status == cloud.OrderPackageDelivered
+				}
+				require.False(t, delivered && now.StatusID == cloud.OrderPartlyDelivered && a.Assignment.EndedAt != nil, "%s: all is delivered", act.name)
+			}
+			if now.StatusID == cloud.OrderHandedOver {
+				require.True(t, kept.ThirdPartyOpen, "%s: it waits at a company that is done", act.name)
+			}
+			if !kept.ThirdPartyOpen && !over {
+				require.True(t, now.SelfDelivery, act.name)
+				require.Zero(t, w.shipment(o.OrderID).ProviderID, act.name)
+			}
+			stuck := !kept.ThirdPartyOpen && !slices.Contains([]cloud.OrderStatus{1, 3, 4, 30, 44, 48}, now.StatusID)
+			if over || stuck && r.IntN(2) == 0 {
+				orders[at] = fresh()
+			}
+		}
+		for _, name := range []string{"assign", "hand over", "report", "leg", "stop", "deposit"} {
+			require.Positive(t, done[name], "%s: %v", name, done)
+		}
+		told := map[string]int{}
+		for _, x := range w.toldCompany(17) {
+			told[x.Event.Event+" "+x.Event.ReferenceID]++
+		}
+		for number := range numbers {
+			a, err := w.orders.ThirdParty(ctx, swift, order.ThirdPartyKey{Number: number})
+			require.NoError(t, err)
+			require.Equal(t, 1, told["third_party_delivery.created "+number])
+			require.Equal(t, a.Assignment.Status == "cancelled", told["third_party_delivery.cancelled "+number] == 1, number)
+			require.Equal(t, a.Assignment.Status == "partially_delivered", told["third_party_delivery.partial_delivery "+number] == 1, number)
+		}
 	})
 }
