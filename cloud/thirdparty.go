@@ -15,6 +15,7 @@ type ThirdPartyAssignment struct {
 	EndNote    string // in words
 	Service    string // of the company, as it calls it
 	Note       string // for the company
+	Own        string // external number that the order had before
 	Packages   []ThirdPartyPackage
 	Legs       []ThirdPartyLeg
 	By         AccountID // who made it
@@ -56,6 +57,7 @@ type ThirdPartyPackage struct {
 	ID         PackageID
 	Number     string // of the order's package
 	External   string // the company's own
+	Own        string // external number that the package had before
 	Outcome    ThirdPartyOutcome
 	Failure    string // what went wrong, as the company calls it
 	OccurredAt time.Time

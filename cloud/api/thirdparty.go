@@ -26,6 +26,9 @@ func (c Config) thirdParties() []catalog.Operation {
 	give := row("create", "Give an order to a delivery company", "POST", all, staff, order.ThirdPartyInput{OrderID: 120045, ProviderID: 17, Service: "same_day"},
 		missing, status, "HELD_BY_THIRD_PARTY", "HELD_BY_CONTRACTOR", "ORDER_ON_ROUTE")
 	give.Status, give.Idempotent = http.StatusCreated, true
+	leg := row("set_leg", "Keep an order that the company made of an assignment", "POST", one+"/legs", providers,
+		order.LegInput{ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"}, unknown, state, foreign)
+	leg.Idempotent = true // a repeat would be another leg
 	back := row("cancel", "Take an order back from a delivery company", "POST", one+"/cancel", staff, order.CancelThirdPartyInput{Reason: cloud.ThirdPartyFallback}, unknown, state, status)
 	back.Risk = catalog.RiskHigh
 	return []catalog.Operation{
@@ -36,8 +39,7 @@ func (c Config) thirdParties() []catalog.Operation {
 		catalog.Define(back, o.CancelThirdParty, nil),
 		catalog.Define(row("accept", "Take an assignment", "POST", one+"/accept", providers, nil, unknown, state), o.AcceptThirdParty, nil),
 		catalog.Define(row("reject", "Refuse an assignment", "POST", one+"/reject", providers, order.RejectThirdPartyInput{Reason: "No van today"}, unknown, state), o.RejectThirdParty, nil),
-		catalog.Define(row("set_leg", "Keep an order that the company made of an assignment", "POST", one+"/legs", providers,
-			order.LegInput{ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"}, unknown, state, foreign), o.SetThirdPartyLeg, nil),
+		catalog.Define(leg, o.SetThirdPartyLeg, nil),
 		catalog.Define(row("report", "Say what became of packages", "POST", one+"/outcomes", providers,
 			order.OutcomesInput{Packages: []order.OutcomeInput{{Number: "SR204518837-1", Outcome: "delivered"}, {Number: "SR204518837-2", Outcome: "failed", FailureCode: "damaged"}}},
 			unknown, state, foreign), o.ReportThirdParty, nil),

@@ -178,6 +178,14 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 	if w.o.Collected || !slices.Contains(beforePickup, w.o.Status) {
 		return nil, conflict(w.o)
 	}
+	if w.o.ThirdPartyOpen { // its numbers are none of the new order's
+		if _, err := w.thirdParty(); err != nil {
+			return nil, err
+		}
+		if err := w.callOff(cloud.ThirdPartyCalledOff, in.Reason); err != nil {
+			return nil, err
+		}
+	}
 	next := w.o
 	if w.o.Ref != "" {
 		if err := w.renameRef(); err != nil {

@@ -91,7 +91,7 @@ func (m *model) may(by order.Trigger, to int) bool {
 	case order.FallBack:
 		return s == 13 && to == m.before
 	case order.ThirdPartyTracking:
-		return s == 13 && in(to, 32, 40, 41, 43, 45, 47)
+		return s == 13 && in(to, 32, 40, 41, 43, 45, 47) || s == 42 && to == 41
 	case order.StartPickup:
 		return planned && to == 20 && !delivery && !m.collected
 	case order.PickupResult:

@@ -221,6 +221,8 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 		return silent // what was current before comes again
 	case m.code != "":
 		return m.code
+	case m.trigger == ThirdPartyTracking && to.State().Terminal && l.universal() == to.State().Code:
+		return silent // whoever carries it has told it itself
 	case to == cloud.OrderDriverAccepted && !l.bookable():
 		return silent
 	case to == cloud.OrderHandedOver && otep.Reached(l.events):

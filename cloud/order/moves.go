@@ -105,6 +105,7 @@ var moves = []move{
 	{from: statuses{cloud.OrderHandedOver}, to: statuses{back}, trigger: FallBack, source: otep.ThirdParty, code: otep.RouteCancelled},
 	{from: statuses{cloud.OrderHandedOver}, to: statuses{cloud.OrderInTransit, cloud.OrderOutForDelivery, cloud.OrderDelivered, cloud.OrderPartlyDelivered,
 		cloud.OrderDeliveryFailed, cloud.OrderRejected, cloud.OrderReturned}, trigger: ThirdPartyTracking, source: otep.ThirdParty},
+	{from: statuses{cloud.OrderPartlyDelivered}, to: statuses{cloud.OrderDelivered}, trigger: ThirdPartyTracking, source: otep.ThirdParty},
 	{from: planned, to: statuses{cloud.OrderOutForPickup}, trigger: StartPickup, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderOutForPickup}, to: statuses{cloud.OrderPickedUp, cloud.OrderPickupFailed}, trigger: PickupResult, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderPickupFailed}, to: statuses{cloud.OrderPickupRescheduled}, trigger: Reschedule, source: otep.System},

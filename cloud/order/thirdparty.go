@@ -56,8 +56,9 @@ func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in Third
 		return out, err
 	}
 	f := newFields()
-	f.Text("service_code", in.Service, 64)
+	f.Line("service_code", in.Service, 64)
 	f.Text("note", in.Note, 500)
+	f.named(in.Packages)
 	if err := f.Err(); err != nil {
 		return out, err
 	}
@@ -101,7 +102,7 @@ func (w *work) entrust(in ThirdPartyInput) error {
 	var list []cloud.ThirdPartyPackage
 	for _, x := range w.o.Packages {
 		if !over(x.Status) {
-			list = append(list, cloud.ThirdPartyPackage{ID: x.ID, Number: x.Number, Outcome: cloud.OutcomePending})
+			list = append(list, cloud.ThirdPartyPackage{ID: x.ID, Number: x.Number, Own: x.ExternalNumber, Outcome: cloud.OutcomePending})
 		}
 	}
 	which, unknown := chosen(list, in.Packages)
@@ -113,6 +114,9 @@ func (w *work) entrust(in ThirdPartyInput) error {
 	}
 	if err := entrustable(w.o); err != nil {
 		return err
+	}
+	if len(which) == 0 {
+		return conflict(w.o) // nothing is left to be brought
 	}
 	b, err := w.v.Business(w.o.BusinessID)
 	if err != nil {
@@ -127,7 +131,7 @@ func (w *work) entrust(in ThirdPartyInput) error {
 		return err
 	}
 	w.third = &cloud.ThirdPartyAssignment{ID: cloud.ThirdPartyID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, ProviderID: p.ID,
-		Number: fmt.Sprintf("TPA-%d-%06d", w.now.In(b.Location()).Year(), id), Status: cloud.ThirdPartyCreated, Service: in.Service, Note: in.Note, By: w.c.Account.ID, CreatedAt: w.now}
+		Number: fmt.Sprintf("TPA-%d-%06d", w.now.In(b.Location()).Year(), id), Status: cloud.ThirdPartyCreated, Service: in.Service, Note: in.Note, Own: w.o.ExternalNumber, By: w.c.Account.ID, CreatedAt: w.now}
 	for _, i := range which {
 		w.third.Packages = append(w.third.Packages, list[i])
 	}
@@ -139,6 +143,12 @@ func (w *work) entrust(in ThirdPartyInput) error {
 	w.thirds = append(w.thirds, eventThirdCreated)
 	return nil
 }
+
+// maxNamed is how many packages one call may name.
+const maxNamed = 100
+
+// named checks a list of packages, before anybody looks for them.
+func (f fields) named(list []string) { f.Between("package_tracking_numbers", len(list), 0, maxNamed) }
 
 // chosen are the places of packages by their numbers, of all when none is named,
 // and the numbers that are of none.
@@ -211,7 +221,7 @@ func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, pr
 			return nil, err
 		}
 		w := s.work(v, c, now, o)
-		w.third, w.thirdNew, w.touched = &a, true, true
+		w.third = &a
 		if err := fn(w); err != nil {
 			return nil, err
 		}
@@ -240,8 +250,13 @@ type HandOverInput struct {
 // HandOverThirdParty notes that packages were handed over: the order is with the
 // carrier from the first on, and its timeline is the carrier's to add to. Staff
 // may. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT,
-// PACKAGE_NOT_IN_ASSIGNMENT, ORDER_STATUS_CONFLICT.
+// PACKAGE_NOT_IN_ASSIGNMENT, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in HandOverInput) (ThirdPartyOutput, error) {
+	f := newFields()
+	f.named(in.Packages)
+	if err := f.Err(); err != nil {
+		return ThirdPartyOutput{}, err
+	}
 	return s.atThird(ctx, c, in.Number, false, func(w *work) error {
 		a := w.third
 		which, unknown := chosen(a.Packages, in.Packages)
@@ -259,26 +274,33 @@ func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in Han
 			return thirdConflict(*a)
 		}
 		step := MoveInput{Operation: thirdHandedOver, Packages: now}
-		if a.Status == cloud.ThirdPartyCreated {
+		if w.o.Status != cloud.OrderHandedOver { // which staff may have set before
 			step.To, step.Trigger = cloud.OrderHandedOver, HandOver
-			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, w.now
 		}
 		if err := w.step(step); err != nil {
 			return err
 		}
-		w.thirds = append(w.thirds, eventThirdHandedOver)
-		return w.carried(a.ProviderID)
+		if a.Status == cloud.ThirdPartyCreated {
+			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, w.now
+		}
+		w.thirds, w.thirdNew = append(w.thirds, eventThirdHandedOver), true
+		return w.carried(true)
 	})
 }
 
-// carried says in the order's timeline whose it is to add to: the carrier's, or
-// with 0 nobody's but ours.
-func (w *work) carried(by cloud.ProviderID) error {
+// carried says in the order's timeline whether it is the carrier's to add to.
+func (w *work) carried(on bool) error {
 	l, err := w.timeline()
-	if err == nil && l.shipment.ProviderID != by {
-		l.shipment.ProviderID, l.changed = by, true
+	if err != nil {
+		return err
 	}
-	return err
+	switch mine := l.shipment.ProviderID == w.third.ProviderID; {
+	case on && !mine:
+		l.shipment.ProviderID, l.changed = w.third.ProviderID, true
+	case !on && mine:
+		l.shipment.ProviderID, l.changed = 0, true
+	}
+	return nil
 }
 
 // CancelThirdPartyInput takes an order back.
@@ -290,8 +312,8 @@ type CancelThirdPartyInput struct {
 
 // CancelThirdParty ends an assignment; the order is where it was before, and
 // anybody's to plan. Staff may. Errors: ASSIGNMENT_NOT_FOUND,
-// ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that is intercepted,
-// VALIDATION_FAILED.
+// ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that was intercepted on
+// its way, VALIDATION_FAILED.
 func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in CancelThirdPartyInput) (out ThirdPartyOutput, err error) {
 	f := newFields()
 	f.OneOf("reason", in.Reason, cloud.ThirdPartyCalledOff, cloud.ThirdPartyFallback, cloud.ThirdPartyReassigned)
@@ -304,10 +326,12 @@ func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in Cance
 
 // callOff takes the order back from the third party.
 func (w *work) callOff(reason, note string) error {
-	switch w.o.Status {
-	case cloud.OrderIntercepted: // it would come back to a carrier that has it no more
+	switch stopped := w.o.Status == cloud.OrderIntercepted; {
+	case stopped && w.third.Status == cloud.ThirdPartyHandedOver: // it would come back to a carrier that has it no more
 		return conflict(w.o)
-	case cloud.OrderHandedOver:
+	case stopped:
+		w.did(thirdCancelled, w.o.Status, note, nil)
+	case w.o.Status == cloud.OrderHandedOver:
 		if err := w.move(w.o.Before, FallBack, thirdCancelled, "", note); err != nil {
 			return err
 		}
@@ -319,14 +343,16 @@ func (w *work) callOff(reason, note string) error {
 		l.tell(otep.RouteCancelled, otep.ThirdParty, "", w.now, w.now)
 		w.did(thirdCancelled, w.o.Status, note, nil)
 	}
-	w.endThird(cloud.ThirdPartyCancelled)
 	w.third.Reason, w.third.EndNote = reason, note
-	return w.carried(0)
+	if err := w.endThird(cloud.ThirdPartyCancelled); err != nil {
+		return err
+	}
+	return w.renumber()
 }
 
 // endThird ends the assignment. What is not done is the business's own to deliver
-// again.
-func (w *work) endThird(to cloud.ThirdPartyStatus) {
+// again, and the company has no part in it.
+func (w *work) endThird(to cloud.ThirdPartyStatus) error {
 	a := w.third
 	a.Status, a.EndedAt, w.thirdNew = to, w.now, true
 	if to == cloud.ThirdPartyCancelled {
@@ -343,7 +369,12 @@ func (w *work) endThird(to cloud.ThirdPartyStatus) {
 		w.thirds = append(w.thirds, eventThirdPartial)
 	}
 	w.o.ThirdPartyOpen = false
-	w.o.SelfDelivery = w.o.SelfDelivery || !w.o.Status.State().Terminal
+	over := w.o.Status.State().Terminal
+	w.o.SelfDelivery = w.o.SelfDelivery || !over
+	if over && to != cloud.ThirdPartyCancelled {
+		return nil
+	}
+	return w.carried(false)
 }
 
 // settleThird ends the assignment of an order that has come to its end by
@@ -358,17 +389,23 @@ func (w *work) settleThird() error {
 		return err
 	}
 	if w.o.Status != cloud.OrderDelivered {
-		w.endThird(cloud.ThirdPartyCancelled)
 		a.Reason = cloud.ThirdPartyCalledOff
-		return nil
+		return w.endThird(cloud.ThirdPartyCancelled)
 	}
-	for i := range a.Packages {
-		if p := &a.Packages[i]; !p.Outcome.Final() {
+	w.arrived()
+	return w.endThird(concluded(*a))
+}
+
+// arrived notes in the assignment what was delivered by another way, from a
+// locker for one.
+func (w *work) arrived() {
+	for i := range w.third.Packages {
+		p := &w.third.Packages[i]
+		there := func(x cloud.OrderPackage) bool { return x.ID == p.ID && x.Status == cloud.OrderPackageDelivered }
+		if !p.Outcome.Final() && (w.o.Status == cloud.OrderDelivered || slices.ContainsFunc(w.o.Packages, there)) {
 			p.Outcome, p.OccurredAt = cloud.OutcomeDelivered, w.now
 		}
 	}
-	w.endThird(concluded(*a))
-	return nil
 }
 
 // thirdParty is the order's latest assignment to a third party, nil when there
@@ -393,14 +430,15 @@ func (s *Service) AcceptThirdParty(ctx context.Context, c cloud.Caller, in Third
 		}
 		if w.third.AcceptedAt.IsZero() {
 			w.third.AcceptedAt = w.now
+			w.noteThird("accepted")
 		}
-		w.noteThird("accepted")
 		return nil
 	})
 }
 
-// noteThird takes down in the audit what does nothing to the order.
+// noteThird keeps what does nothing to the order, and takes it down in the audit.
 func (w *work) noteThird(what string) {
+	w.thirdNew, w.touched = true, true
 	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.o.BusinessID, At: w.now, Actor: fmt.Sprint("account:", w.c.Account.ID), Action: "third_party_" + what,
 		Target: fmt.Sprint("order:", w.o.ID), Detail: fmt.Sprintf(`{"assignment_number":%q}`, w.third.Number)})
 }
@@ -441,7 +479,10 @@ type LegInput struct {
 	Packages       []string `json:"package_tracking_numbers" doc:"Of the assignment; all when absent"`
 }
 
-const maxLegs = 50
+const (
+	maxLegs   = 50
+	maxNumber = 64 // bytes of a number by which people look for parcels
+)
 
 var legStatus = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
@@ -450,7 +491,12 @@ func (in *LegInput) check() error {
 	f.Line("carrier_code", in.CarrierCode, 64)
 	f.required("external_order_id", in.ExternalOrder, 64)
 	f.Line("external_order_id", in.ExternalOrder, 64)
+	in.ExternalNumber = strings.TrimSpace(in.ExternalNumber)
 	f.Line("external_tracking_number", in.ExternalNumber, 64)
+	if len(in.ExternalNumber) > maxNumber {
+		f.Add("external_tracking_number", "This is too long.")
+	}
+	f.named(in.Packages)
 	if in.LabelURL != "" && !httpsURL(in.LabelURL) {
 		f.Add("label_url", "Use an address that begins with https://.")
 	}
@@ -494,30 +540,52 @@ func (w *work) leg(in LegInput) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	carried := 0
-	w.o.Packages = slices.Clone(w.o.Packages)
 	for _, i := range which {
+		leg.Packages = append(leg.Packages, a.Packages[i].Number)
+	}
+	a.Legs[leg.ID-1] = leg
+	for i := range a.Packages {
 		p := &a.Packages[i]
-		leg.Packages = append(leg.Packages, p.Number)
-		for j := range w.o.Packages {
-			if x := &w.o.Packages[j]; x.ID == p.ID && in.ExternalNumber != "" {
-				p.External, x.ExternalNumber = in.ExternalNumber, in.ExternalNumber
-				carried++
+		p.External = ""
+		for _, x := range a.Legs {
+			if x.ExternalNumber != "" && slices.Contains(x.Packages, p.Number) {
+				p.External = x.ExternalNumber
 			}
 		}
 	}
-	a.Legs[leg.ID-1] = leg
 	w.noteThird("leg_set")
-	if carried == 0 {
-		return nil
+	return w.renumber()
+}
+
+// renumber gives the order and its packages the tracking numbers that the company
+// has for them, and their own where it has none, or has them no more.
+func (w *work) renumber() error {
+	l, err := w.timeline()
+	if err != nil {
+		return err
 	}
-	if carried == len(w.o.Packages) {
-		l, err := w.timeline()
-		if err != nil {
-			return err
+	a, whole := w.third, ""
+	w.o.Packages = slices.Clone(w.o.Packages)
+	for i := range w.o.Packages {
+		x, external := &w.o.Packages[i], ""
+		for _, p := range a.Packages {
+			if p.ID != x.ID {
+				continue
+			}
+			if a.Open() {
+				external = p.External
+			}
+			x.ExternalNumber = cmp.Or(external, p.Own)
 		}
-		w.o.ExternalNumber, l.shipment.External, l.changed = in.ExternalNumber, in.ExternalNumber, true
+		switch {
+		case i == 0:
+			whole = external
+		case external != whole:
+			whole = "" // it is not one parcel there
+		}
 	}
+	w.o.ExternalNumber = cmp.Or(whole, a.Own)
+	l.shipment.External, l.changed = w.o.ExternalNumber, true
 	w.index()
 	return nil
 }

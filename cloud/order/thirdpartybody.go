@@ -2,6 +2,8 @@ package order
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -48,9 +50,10 @@ func thirdRef(v cloud.View, a cloud.ThirdPartyAssignment) (*ThirdPartyRef, error
 	return &ThirdPartyRef{a.Number, p.Code, p.Name, a.Status}, err
 }
 
-// streetLine is an address on one line.
+// streetLine is an address on one line, without what it lacks.
 func streetLine(a cloud.Address) string {
-	return a.Line1 + ", " + a.City + " " + a.Province
+	parts := []string{a.Line1, a.Line2, strings.TrimSpace(a.City + " " + a.Province)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
 // toldThird is the assignment as its events tell it.

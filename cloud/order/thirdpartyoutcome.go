@@ -41,15 +41,16 @@ var failureCode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // nothing. Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
 // ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
 func (s *Service) ReportThirdParty(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
-	if err := in.check(s.time()); err != nil {
-		return out, err
-	}
-	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(w *work) error { return w.report(in.Packages) })
+	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(w *work) error { return w.report(in) })
 }
 
-func (in OutcomesInput) check(now time.Time) error {
+// check checks outcomes, with times without offset in a zone.
+func (in OutcomesInput) check(now time.Time, zone *time.Location) error {
 	f := newFields()
 	f.Between("packages", len(in.Packages), 1, maxOutcomes)
+	if err := f.Err(); err != nil {
+		return err
+	}
 	for i, p := range in.Packages {
 		at := fmt.Sprintf("packages.%d.", i)
 		f.required(at+"tracking_number", p.Number, 64)
@@ -60,7 +61,7 @@ func (in OutcomesInput) check(now time.Time) error {
 		case p.FailureCode != "" && (!failed || !failureCode.MatchString(p.FailureCode)):
 			f.Add(at+"failure_code", "Give a code of A-Z a-z 0-9 _ - with failed, and none otherwise.")
 		}
-		if f.moment(at+"occurred_at", p.OccurredAt, time.UTC).After(now.Add(time.Minute)) {
+		if f.moment(at+"occurred_at", p.OccurredAt, zone).After(now.Add(time.Minute)) {
 			f.Add(at+"occurred_at", "The time must not be in the future.")
 		}
 		if len(p.Proofs) > maxProofs || slices.ContainsFunc(p.Proofs, func(s string) bool { return !httpsURL(s) }) {
@@ -77,20 +78,23 @@ func (in OutcomesInput) check(now time.Time) error {
 var shownAs = map[cloud.ThirdPartyOutcome]cloud.OrderPackageStatus{cloud.OutcomeDelivered: cloud.OrderPackageDelivered, cloud.OutcomeFailed: cloud.OrderPackageFailed,
 	cloud.OutcomeReturned: cloud.OrderPackageReturned}
 
-func (w *work) report(list []OutcomeInput) error {
+func (w *work) report(told OutcomesInput) error {
 	b, err := w.v.Business(w.o.BusinessID)
 	if err != nil {
 		return err
 	}
+	if err := told.check(w.now, b.Location()); err != nil {
+		return err
+	}
 	a := w.third
 	in := MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
-	for _, x := range list {
+	for _, x := range told.Packages {
 		which, _ := chosen(a.Packages, []string{x.Number})
 		if len(which) == 0 {
 			return notIn([]string{x.Number})
 		}
 		p, to := &a.Packages[which[0]], cloud.ThirdPartyOutcome(x.Outcome)
-		if p.Outcome == to {
+		if p.Outcome == to && p.Failure == x.FailureCode {
 			continue
 		}
 		if p.Outcome != cloud.OutcomeHandedOver && p.Outcome != cloud.OutcomeFailed {
@@ -111,9 +115,13 @@ func (w *work) report(list []OutcomeInput) error {
 	if len(in.Packages) == 0 {
 		return nil
 	}
+	w.thirdNew = true
+	w.arrived()
 	ends := !slices.ContainsFunc(a.Packages, func(p cloud.ThirdPartyPackage) bool { return !p.Outcome.Final() })
 	if ends {
-		w.conclude(&in)
+		if err := w.conclude(&in); err != nil {
+			return err
+		}
 	}
 	if err := w.step(in); err != nil {
 		return err
@@ -123,7 +131,7 @@ func (w *work) report(list []OutcomeInput) error {
 		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(ThirdPartyTracking), w.now, w.o.Status
 	}
 	if ends {
-		w.endThird(concluded(*a))
+		return w.endThird(concluded(*a))
 	}
 	return nil
 }
@@ -143,8 +151,9 @@ func concluded(a cloud.ThirdPartyAssignment) cloud.ThirdPartyStatus {
 }
 
 // conclude puts into a step where the order goes when its third party is done.
-// One that is no more with it, by hand or otherwise, stays where it is.
-func (w *work) conclude(in *MoveInput) {
+// One that is no more with it, by hand or otherwise, stays where it is, and so
+// does one that is stopped, which goes on there when it is let go.
+func (w *work) conclude(in *MoveInput) error {
 	var delivered []cloud.PackageID
 	failed, returned := "", true
 	for _, p := range w.o.Packages {
@@ -176,12 +185,14 @@ func (w *work) conclude(in *MoveInput) {
 		to = cloud.OrderRejected
 	}
 	switch {
-	case w.o.Status == cloud.OrderHandedOver:
+	case w.o.Status == cloud.OrderHandedOver, w.o.Status == cloud.OrderPartlyDelivered && to == cloud.OrderDelivered:
 		in.To, in.Trigger = to, ThirdPartyTracking
 	case w.o.Status == cloud.OrderIntercepted && to == cloud.OrderDelivered:
 		in.To, in.Trigger = to, InterceptionFailed
+	case w.o.Status == cloud.OrderIntercepted:
+		return w.pass(to)
 	default:
-		return
+		return nil
 	}
 	if to == cloud.OrderPartlyDelivered {
 		in.Delivered = delivered
@@ -189,6 +200,21 @@ func (w *work) conclude(in *MoveInput) {
 	if _, known := otep.Reason(failed); known && to == cloud.OrderDeliveryFailed {
 		in.Reason = failed
 	}
+	return nil
+}
+
+// pass has a stopped order go on where its third party left it, and not with
+// that. It is the interception that brings goods to their end.
+func (w *work) pass(to cloud.OrderStatus) error {
+	i, err := w.interception()
+	if err != nil || i == nil || i.Before != cloud.OrderHandedOver {
+		return err
+	}
+	if to.State().Terminal {
+		to = cloud.OrderDeliveryFailed
+	}
+	i.Before, i.BeforeCode = to, to.State().Code
+	return nil
 }
 
 // refusal is the incident reason of goods that the recipient did not want.

@@ -109,6 +109,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.proof_files.add":            {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
 			"driver.orders.proof_files":         {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
 			"third_party.assignments.create":    {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
+			"third_party.assignments.set_leg":   {token: lives.provider(), path: base + "/assignments/" + entrusted(t, lives, id("LEG")) + "/legs", body: `{"external_order_id":"SW-1"}`},
 			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
 			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
@@ -171,6 +172,13 @@ func driven(t *testing.T, w *webtest.World, id int64) int64 {
 	o.Status, o.DriverID = cloud.OrderOutForDelivery, 4
 	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
 	return id
+}
+
+// entrusted gives an order to the provider, and gives the assignment's number.
+func entrusted(t *testing.T, r *rig, id int64) string {
+	g := r.do("POST", base+"/assignments", r.w.Tokens[cloud.ClientAdmin], fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id))
+	require.Equal(t, 201, g.status, "%s", g.body)
+	return dig(g.json, "assignment", "assignment_number").(string)
 }
 
 // proofForm is an upload: the header of a picture is enough.
