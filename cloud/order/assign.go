@@ -195,10 +195,7 @@ func (w *work) unassign(to cloud.AssignmentStatus, reason string) error {
 // settle ends the assignments of an order that has come to its end. The
 // contractor that completed it goes on seeing it.
 func (w *work) settle() error {
-	if !w.o.Status.State().Terminal {
-		return nil
-	}
-	if err := w.settleThird(); err != nil {
+	if err := w.settleThird(); err != nil || !w.o.Status.State().Terminal {
 		return err
 	}
 	if w.o.Status == cloud.OrderCancelled {

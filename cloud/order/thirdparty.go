@@ -148,7 +148,11 @@ func (w *work) entrust(in ThirdPartyInput) error {
 const maxNamed = 100
 
 // named checks a list of packages, before anybody looks for them.
-func (f fields) named(list []string) { f.Between("package_tracking_numbers", len(list), 0, maxNamed) }
+func (f fields) named(list []string) {
+	if list != nil {
+		f.Between("package_tracking_numbers", len(list), 1, maxNamed)
+	}
+}
 
 // chosen are the places of packages by their numbers, of all when none is named,
 // and the numbers that are of none.
@@ -379,21 +383,27 @@ func (w *work) endThird(to cloud.ThirdPartyStatus) error {
 
 // settleThird ends the assignment of an order that has come to its end by
 // another way: what was delivered, from a locker for one, the carrier brought;
-// anything else is called off.
+// anything else is called off, and so is what an interception has brought back.
 func (w *work) settleThird() error {
-	if !w.o.ThirdPartyOpen {
+	back := w.was.Status == cloud.OrderIntercepted && slices.Contains(resting, w.o.Status)
+	if !w.o.ThirdPartyOpen || !back && !w.o.Status.State().Terminal {
 		return nil
 	}
 	a, err := w.thirdParty()
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case w.o.Status == cloud.OrderDelivered:
+		w.arrived()
+		return w.endThird(concluded(*a))
+	case back && a.Status != cloud.ThirdPartyHandedOver: // it was here all the time
+		return nil
+	}
+	a.Reason = cloud.ThirdPartyCalledOff
+	if err := w.endThird(cloud.ThirdPartyCancelled); err != nil || !back {
 		return err
 	}
-	if w.o.Status != cloud.OrderDelivered {
-		a.Reason = cloud.ThirdPartyCalledOff
-		return w.endThird(cloud.ThirdPartyCancelled)
-	}
-	w.arrived()
-	return w.endThird(concluded(*a))
+	return w.renumber()
 }
 
 // arrived notes in the assignment what was delivered by another way, from a

@@ -287,7 +287,7 @@ func TestThirdPartyInputs(t *testing.T) {
 		ctx := t.Context()
 		swift, _, _, _ := w.companies()
 		o := w.ref("TP-2")
-		for _, in := range []order.ThirdPartyInput{{ProviderID: 19}, {ProviderID: 20}, {ProviderID: 99}, {}, {ProviderID: 17, Packages: []string{"NOPE"}},
+		for _, in := range []order.ThirdPartyInput{{ProviderID: 19}, {ProviderID: 20}, {ProviderID: 99}, {}, {ProviderID: 17, Packages: []string{"NOPE"}}, {ProviderID: 17, Packages: []string{}},
 			{ProviderID: 17, Note: strings.Repeat("x", 501)}, {ProviderID: 17, Service: strings.Repeat("x", 65)}} {
 			in.OrderID = o.OrderID
 			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.AssignThirdParty(ctx, w.staff, in)), "%+v", in)
@@ -469,6 +469,36 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 		})
 		w.entrust(next)
 		require.Equal(t, cloud.OrderCancelled, moved.StatusID)
+
+		// What an interception brings back, the company has no more; what it never had
+		// it may still get.
+		for _, handed := range []bool{true, false} {
+			for outcome, to := range map[string]cloud.OrderStatus{"redeliver": cloud.OrderDeliveryRescheduled, "hold_at_warehouse": cloud.OrderReceived} {
+				o := w.ref(fmt.Sprint("brought back ", outcome, handed))
+				a := w.entrust(o.OrderID)
+				if handed {
+					w.handOver(a.Number)
+				}
+				heard := len(w.toldCompany(17))
+				in := order.InterceptInput{OrderID: o.OrderID, Outcome: outcome}
+				out, err := w.orders.Intercept(ctx, w.staff, in)
+				require.NoError(t, err)
+				_, err = w.orders.Execute(ctx, w.staff, order.StopInput{ID: out.Interception.ID})
+				require.NoError(t, err)
+				got := w.find(o.OrderID)
+				require.Equal(t, to, got.StatusID)
+				told := w.toldCompany(17)[heard:]
+				if !handed {
+					require.Equal(t, cloud.ThirdPartyCreated, got.ThirdParty.Status)
+					require.Empty(t, told)
+					continue
+				}
+				require.Equal(t, cloud.ThirdPartyCancelled, got.ThirdParty.Status)
+				require.True(t, got.SelfDelivery)
+				require.Len(t, told, 1)
+				w.entrust(o.OrderID)
+			}
+		}
 
 		// One that is intercepted is not taken back meanwhile; the company may have
 		// been quicker.

@@ -117,17 +117,15 @@ func (w *work) tellThird() error {
 	for _, event := range w.thirds {
 		a := w.third
 		out, err := w.s.hooks.TellProvider(w.v, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
-			Prefix: thirdPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: w.now, Test: w.test,
+			Prefix: thirdPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: w.now,
 			Body: func(id string) (any, error) {
 				b, err := w.v.Business(a.BusinessID)
 				if err != nil {
 					return nil, err
 				}
 				p, err := w.v.Provider(a.ProviderID)
-				data := toldThird(*a, w.o, b)
-				data.Test = w.test
 				return thirdBody{EventID: id, Event: event, APIVersion: "1", OccurredAt: cloud.Stamp(w.now, b.Location()), BusinessID: a.BusinessID,
-					Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: data}, err
+					Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: toldThird(*a, w.o, b)}, err
 			}})
 		if err != nil {
 			return err
