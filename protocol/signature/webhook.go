@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -57,11 +56,13 @@ var (
 // sumBody is the HMAC of the parts and then body.
 func sumBody(key, body []byte, parts ...string) []byte {
 	m := hmac.New(sha256.New, key)
+	b := make([]byte, 0, 128)
 	for _, p := range parts {
-		_, _ = io.WriteString(m, p) // never fails
+		b = append(b, p...)
 	}
+	m.Write(b)
 	m.Write(body)
-	return m.Sum(nil)
+	return m.Sum(b[:0])
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
