@@ -32,15 +32,5 @@ func (w *writer) assignments(c *cloud.Changes) {
 // ListAssignments reads a page of assignments, newest first, and counts all that
 // the query asks for.
 func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error) {
-	args := []any{int64(q.BusinessID), int64(q.BrokerID), int64(q.OrderID), string(q.Status)}
-	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		n, err := one(ctx, r, sqlCountAssignments, scanInt, args...)
-		if err != nil {
-			return err
-		}
-		total = int(n)
-		found, err = list(ctx, r, sqlListAssignments, scanAssignment, append(args, q.Limit, q.Offset)...)
-		return err
-	})
-	return total, found, err
+	return readPage(ctx, db, sqlCountAssignments, sqlListAssignments, scanAssignment, q.Limit, q.Offset, int64(q.BusinessID), int64(q.BrokerID), int64(q.OrderID), string(q.Status))
 }

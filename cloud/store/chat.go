@@ -220,16 +220,7 @@ func (db *DB) unreadSQL(q cloud.ConversationQuery) (sql string, args []any) {
 // first, and counts all that the query asks for.
 func (db *DB) ListConversations(ctx context.Context, q cloud.ConversationQuery) (total int, found []cloud.Conversation, err error) {
 	count, page, args := db.conversationsSQL(q)
-	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		n, err := one(ctx, r, count, scanInt, args...)
-		if err != nil {
-			return err
-		}
-		total = int(n)
-		found, err = list(ctx, r, page, scanConversation, append(args, q.Limit, q.Offset)...)
-		return err
-	})
-	return total, found, err
+	return readPage(ctx, db, count, page, scanConversation, q.Limit, q.Offset, args...)
 }
 
 // CountUnread counts what a reader has not read in the conversations of a query,

@@ -156,17 +156,8 @@ func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, fo
 	if q.Descending {
 		direction = " DESC"
 	}
-	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		n, err := one(ctx, r, `SELECT COUNT(*) FROM orders`+where, scanInt, args...)
-		if err != nil {
-			return err
-		}
-		total = int(n)
-		page := fmt.Sprintf(` ORDER BY %s%s, id%s LIMIT $%d OFFSET $%d`, column, direction, direction, len(args)+1, len(args)+2)
-		found, err = list(ctx, r, `SELECT body FROM orders`+where+page, scanOrder, append(args, q.Limit, q.Offset)...)
-		return err
-	})
-	return total, found, err
+	page := fmt.Sprintf(` ORDER BY %s%s, id%s LIMIT $%d OFFSET $%d`, column, direction, direction, len(args)+1, len(args)+2)
+	return readPage(ctx, db, `SELECT COUNT(*) FROM orders`+where, `SELECT body FROM orders`+where+page, scanOrder, q.Limit, q.Offset, args...)
 }
 
 // ordersWhere is the condition of a query, with only what it asks for: each

@@ -37,15 +37,5 @@ func (w *writer) thirdParties(c *cloud.Changes) {
 // ListThirdParties reads a page of assignments to third parties, newest first,
 // and counts all that the query asks for.
 func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (total int, found []cloud.ThirdPartyAssignment, err error) {
-	args := []any{int64(q.BusinessID), int64(q.ProviderID), int64(q.OrderID), string(q.Status)}
-	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		n, err := one(ctx, r, sqlCountThirdParties, scanInt, args...)
-		if err != nil {
-			return err
-		}
-		total = int(n)
-		found, err = list(ctx, r, sqlListThirdParties, scanThirdParty, append(args, q.Limit, q.Offset)...)
-		return err
-	})
-	return total, found, err
+	return readPage(ctx, db, sqlCountThirdParties, sqlListThirdParties, scanThirdParty, q.Limit, q.Offset, int64(q.BusinessID), int64(q.ProviderID), int64(q.OrderID), string(q.Status))
 }
