@@ -104,6 +104,7 @@ type Server struct {
 
 	mu      sync.Mutex // of what follows
 	ln      net.Listener
+	slow    *lingering
 	stopped bool
 }
 
@@ -144,9 +145,10 @@ func (q quiet) Printf(format string, args ...any) {
 
 // Serve takes connections until Shutdown. Only one listener is served.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = &closedOnce{Listener: ln}
+	slow := &lingering{Listener: ln}
+	ln = &closedOnce{Listener: slow}
 	s.mu.Lock()
-	s.ln = ln
+	s.ln, s.slow = ln, slow
 	stopped := s.stopped
 	s.mu.Unlock()
 	if stopped {
