@@ -183,6 +183,32 @@ func TestAPlaceIsToldOnce(t *testing.T) {
 	})
 }
 
+// A route that goes on over midnight is one that its driver drives, until it is
+// done; one of yesterday that never began is none.
+func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		e.now = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC) // eleven in the evening in Toronto
+		begun := e.now.Add(-time.Hour)
+		night := func(id cloud.RouteID, date string, started time.Time) cloud.Route {
+			return cloud.Route{ID: id, BusinessID: 42, Date: date, DriverID: e.driver.Account.ID, DispatchedAt: begun, StartedAt: started, CreatedAt: begun, UpdatedAt: begun}
+		}
+		stop := func(r cloud.RouteID, s cloud.OrderStatus) cloud.Order {
+			o := w.order(w.create(cloud.DeliveryOrder))
+			o.Status, o.RouteID, o.Stop, o.DriverID, o.DriverName = s, r, 1, e.driver.Account.ID, "driver 6"
+			return o
+		}
+		w.write(&cloud.Changes{Routes: []cloud.Route{night(901, "2026-11-20", begun), night(902, "2026-11-20", time.Time{}), night(903, "2026-11-20", begun), night(904, "2026-11-21", time.Time{})},
+			Orders: []cloud.Order{stop(901, cloud.OrderOutForDelivery), stop(902, cloud.OrderDriverAssigned), stop(903, cloud.OrderDelivered)}})
+		e.at(1, 0)
+		require.Equal(t, []int{901, 902}, e.fresh()[0].Data.RouteIDs)
+		e.now = e.now.Add(2 * time.Hour)
+		e.at(2, 0)
+		require.Equal(t, []int{901, 904}, e.fresh()[0].Data.RouteIDs)
+	})
+}
+
 // Beginning and ending work is told with the shift that it is about.
 func TestDutyIsTold(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
