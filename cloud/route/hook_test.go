@@ -183,6 +183,40 @@ func TestAPlaceIsToldOnce(t *testing.T) {
 	})
 }
 
+// Points of one driver come to several nodes at once, whose clocks differ: the
+// newest is kept, and one of them is told.
+func TestPointsOfADriverAtSeveralNodes(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		const nodes = 6
+		for round := range 10 {
+			e.now = e.now.Add(time.Hour)
+			errs := make(chan error, nodes)
+			for i := range nodes {
+				now := e.now.Add(time.Duration(i) * 2 * time.Second)
+				s := route.New(route.Config{Store: w.db, Orders: w.orders, Hooks: e.receivers})
+				route.SetNow(s, func() time.Time { return now })
+				latitude, longitude := float64(i), -79.38
+				p := route.Point{Latitude: &latitude, Longitude: &longitude, RecordedAt: now.Format(time.RFC3339Nano)}
+				go func() {
+					_, err := s.Locate(t.Context(), w.driver, route.LocateInput{Points: []route.Point{p}})
+					errs <- err
+				}()
+			}
+			for range nodes {
+				require.NoError(t, <-errs)
+			}
+			require.Len(t, e.fresh(), 1, round)
+			require.NoError(t, w.db.Look(t.Context(), func(v cloud.View) error {
+				p, err := v.DriverPlace(42, w.driver.Account.ID)
+				require.Equal(t, float64(nodes-1), p.Latitude)
+				return err
+			}))
+		}
+	})
+}
+
 // A route that goes on over midnight is one that its driver drives, until it is
 // done; one of yesterday that never began is none.
 func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
