@@ -84,7 +84,7 @@ func (s *Service) tellDuty(v cloud.View, d cloud.Driver, now time.Time) ([]cloud
 		}
 		out := hookDuty{Driver: order.TellDriver(d), OnDuty: d.OnDuty, Source: "driver_app", Shift: shiftAt(d, now, b.Location())}
 		p, err := v.DriverPlace(d.Account.BusinessID, d.Account.ID)
-		if errors.Is(err, cloud.ErrNotFound) {
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && now.Sub(p.RecordedAt) > cloud.PlaceFresh {
 			return out, nil
 		}
 		out.Location = &hookSpot{p.Latitude, p.Longitude}

@@ -263,16 +263,19 @@ func TestDutyIsTold(t *testing.T) {
 		e.at(43.65, 0)
 		w.write(&cloud.Changes{Drivers: []cloud.Driver{{Account: e.driver.Account, Phone: "+14165550177", OnDuty: true, Vehicle: cloud.Vehicle{Type: "van"}, ShiftStart: "22:00", ShiftEnd: "06:00"}}})
 		e.now = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC) // half past one in Toronto
+		e.at(43.66, cloud.PlaceFresh)
 		e.duty(false)
 		off := e.fresh()
 		require.Len(t, off, 1)
 		require.False(t, off[0].Data.OnDuty)
 		require.Equal(t, map[string]any{"driver_id": 6.0, "name": "driver 6", "phone": "+14165550177", "vehicle_type": "van"}, off[0].Data.Driver)
 		require.Equal(t, map[string]string{"start": "2026-11-20T22:00:00-05:00", "end": "2026-11-21T06:00:00-05:00"}, off[0].Data.Shift, "the night that it is")
-		require.Equal(t, map[string]any{"latitude": 43.65, "longitude": -79.38}, off[0].Data.Location)
+		require.Equal(t, map[string]any{"latitude": 43.66, "longitude": -79.38}, off[0].Data.Location)
 		e.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) // seven in the morning
 		e.duty(true)
-		require.Equal(t, "2026-11-21T22:00:00-05:00", e.fresh()[0].Data.Shift["start"], "the next night")
+		next := e.fresh()[0].Data
+		require.Equal(t, "2026-11-21T22:00:00-05:00", next.Shift["start"], "the next night")
+		require.Nil(t, next.Location, "where it was hours ago, which the event cannot say")
 
 		require.NoError(t, e.set(e.admin, `{"order_lifecycle_events":"order.*"}`))
 		e.duty(false)

@@ -61,9 +61,6 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 	return orderLocker(v, o, out)
 }
 
-// placeFresh is how long a place says where somebody is.
-const placeFresh = 15 * time.Minute
-
 // driverOf is who is on the way with an order, nil while nobody is, and where
 // that was within the last quarter of an hour, to about a hundred metres. Where
 // somebody is who has ended work, or has been switched off, is not shown.
@@ -84,7 +81,7 @@ func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 		return nil, err
 	}
 	p, err := v.DriverPlace(o.BusinessID, o.DriverID)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && time.Since(p.RecordedAt) > placeFresh {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && time.Since(p.RecordedAt) > cloud.PlaceFresh {
 		return d, nil
 	}
 	if err != nil {
