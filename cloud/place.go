@@ -2,6 +2,9 @@ package cloud
 
 import "time"
 
+// PlaceFresh is how long a place says where a driver is.
+const PlaceFresh = 15 * time.Minute
+
 // DriverPlace is where a driver was last, as the driver's app says. Of two the
 // one that was recorded later is kept.
 type DriverPlace struct {

@@ -120,7 +120,9 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 		}
 		switch session.Account.Type {
 		case cloud.DriverAccount:
-			out = append(out, channel{cloud.LiveDriver, c.BusinessID, int64(c.AccountID)})
+			if s.cfg.SeesPushes(session) {
+				out = append(out, channel{cloud.LiveDriver, c.BusinessID, int64(c.AccountID)})
+			}
 		case cloud.ClientAdmin, cloud.ClientEmployee:
 			if s.cfg.SeesOrders(session) {
 				out = append(out, channel{dashboard, c.BusinessID, 0})

@@ -108,7 +108,7 @@ func start(t testing.TB, db *store.DB) *node {
 		FindToken: func(ctx context.Context, hash [32]byte) (auth.Session, error) {
 			l, err := db.FindToken(ctx, hash)
 			return auth.Session{Token: l.Token, Account: l.Account}, err
-		}, SeesOrders: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }})
+		}, SeesOrders: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }, SeesPushes: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }})
 	n.broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices{}, People: n.live, Recheck: 10 * time.Millisecond})
 	require.NoError(t, err)
 	n.live.SetTeller(n.broker)
@@ -343,6 +343,24 @@ func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	require.ErrorContains(t, err, "FORBIDDEN", "there is nothing to hear")
 	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: token(admin), Orders: slices.Repeat([]cloud.OrderID{7}, live.MaxOrders+1)})
 	require.NoError(t, err, "the same order many times is one")
+}
+
+// Nor does a driver's app hear pushes that may not read what the driver is pushed.
+func TestAKeyWithoutRoutesHasNoPushes(t *testing.T) {
+	t.Parallel()
+	db := storetest.OpenSQLite(t)
+	people(t, db)
+	n := start(t, db)
+	key := token(9)
+	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: key, AccountID: driver, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}})
+	c, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: driver, Token: key, Orders: []cloud.OrderID{7}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"tms/order-chat/1/7", "tms/order-chat/1/7/staff"}, c.Topics)
+	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: driver, Token: key})
+	require.ErrorContains(t, err, "FORBIDDEN", "there is nothing to hear")
+	c, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: driver, Token: token(driver)})
+	require.NoError(t, err)
+	require.Len(t, c.Topics, 1)
 }
 
 func TestCredentialsExpire(t *testing.T) {

@@ -281,7 +281,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		limitSilence(cl)
 		err := h.apps.admit(ctx, cl, pk)
 		if err != nil {
-			h.cfg.Log.Info("app refused", "client", cl.ID, "remote", cl.Net.Remote, "err", err)
+			h.cfg.Log.Info("app refused", "client", short(cl.ID), "remote", cl.Net.Remote, "err", err)
 		}
 		return err == nil
 	}
@@ -294,7 +294,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		return false
 	}
 	if pk.Connect.WillFlag && !topic.DeviceMay(h.cfg.Prefix, code, pk.Connect.WillTopic, true) {
-		h.cfg.Foreign(cl.ID, pk.Connect.WillTopic, true)
+		h.cfg.Foreign(cl.ID, short(pk.Connect.WillTopic), true)
 		return false
 	}
 	var generation int64
@@ -388,6 +388,7 @@ func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
 	if a := h.apps.find(cl); a != nil {
 		h.apps.refused(a, name, write)
 	} else if h.login(cl) != nil {
+		name = short(name)
 		h.cfg.Foreign(cl.ID, name, write)
 		h.cfg.Log.Warn("topic refused", "client", cl.ID, "topic", name, "write", write)
 	}

@@ -231,14 +231,29 @@ func (s *apps) may(a *app, topic string) bool {
 	if slices.Contains(a.person.Topics, topic) {
 		return true
 	}
-	s.refused(a, topic, false)
-	if a.refuse() > appRefused {
+	n := a.refuse()
+	if n <= appRefused+1 { // one packet may name thousands
+		s.refused(a, topic, false)
+	}
+	if n > appRefused {
 		a.client.Stop(packets.ErrNotAuthorized)
 	}
 	return false
 }
 
+// loggedName is how much of a name that a client chose is written down.
+const loggedName = 256
+
+// short is the beginning of a name, for the log.
+func short(name string) string {
+	if len(name) > loggedName {
+		return strings.ToValidUTF8(name[:loggedName], "")
+	}
+	return name
+}
+
 func (s *apps) refused(a *app, topic string, write bool) {
+	topic = short(topic)
 	s.cfg.Log.Warn("topic refused", "client", a.name, "topic", topic, "write", write)
 	s.cfg.Foreign(a.name, topic, write)
 }

@@ -1,9 +1,11 @@
 package mqttbroker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -248,6 +250,47 @@ func TestAnAppMayOnlySubscribeToWhatItWasGiven(t *testing.T) {
 	}
 	received, _ := h.link.count()
 	require.Zero(t, received)
+}
+
+// One packet may name thousands of topics, and a topic may be long: what is
+// written down of it is bounded.
+func TestWhatIsKeptOfRefusalsIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 0)
+	c := h.in("app-b-1")
+	p := subscribePacket("tms/x/2" + strings.Repeat("y", 60_000))
+	for len(p.Topics) < 5000 {
+		p.Topics, p.Qoss = append(p.Topics, fmt.Sprint("tms/y/", len(p.Topics))), append(p.Qoss, 1)
+	}
+	c.send(p)
+	c.closed()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Len(t, h.foreign, appRefused+1)
+	for _, u := range h.foreign {
+		require.LessOrEqual(t, len(u.topic), loggedName)
+	}
+}
+
+// What anybody may send before a login is not written into the log at length.
+func TestAHugeClientIDIsRefusedWithFewWords(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	b, err := New(Config{Devices: &link{}, People: &folk{people: map[string]Person{}}, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	require.NoError(t, err)
+	s := &stand{t: t, Broker: b}
+	ln := listen(t)
+	s.addr = ln.Addr().String()
+	require.NoError(t, s.Serve(ln, nil))
+	c := s.dial()
+	p := connectPacket("CAB-1", "x")
+	p.ClientIdentifier = AppPrefix + strings.Repeat("z", 60_000)
+	p.Username = p.ClientIdentifier
+	require.NotZero(t, c.login(p))
+	c.closed()
+	require.NoError(t, b.Close())
+	require.Contains(t, said.String(), "app refused")
+	require.Less(t, said.Len(), 1000)
 }
 
 func TestRightsThatEndEndTheConnection(t *testing.T) {

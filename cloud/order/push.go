@@ -17,14 +17,18 @@ type word struct {
 }
 
 // push tells the order's drivers what became of it, but not of what they did
-// themselves. Whoever moves several orders of a route at once tells of the route
-// instead.
+// themselves. Whoever moves several orders of a route at once tells the route's
+// driver of the route instead.
 func (w *work) push() error {
 	for _, x := range w.wordsToDrivers() {
 		if x.driver == 0 || w.device == nil && x.driver == w.c.Account.ID {
 			continue
 		}
-		list, err := notice.OfOrder(w.v, w.now, x.kind, x.driver, w.o)
+		o := w.o
+		if x.kind == notice.OrderUnassigned { // nothing of whose it is now
+			o = w.was
+		}
+		list, err := notice.OfOrder(w.v, w.now, x.kind, x.driver, o)
 		if err != nil {
 			return err
 		}
@@ -40,6 +44,9 @@ func (w *work) wordsToDrivers() []word {
 	before, after := w.was.DriverID, w.o.DriverID
 	switch {
 	case w.quiet:
+		if before != after && w.was.RouteID == 0 { // nobody tells who had it by itself
+			return []word{{notice.OrderUnassigned, before}}
+		}
 		return nil
 	case w.device != nil:
 		return w.words

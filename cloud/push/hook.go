@@ -16,8 +16,8 @@ import (
 type Post func(ctx context.Context, url string, headers [][2]string, body []byte) (status int, answer []byte, err error)
 
 // Hook is a provider behind one address: it takes a signed POST for each push and
-// hands it to the platforms' services. Any answer of the 200s takes the push; the
-// answer may name devices that are gone. The signature is that of Standard
+// hands it to the platforms' services. Any answer of the 200s takes the push; an
+// answer, also one that does not take it, may name devices that are gone. The signature is that of Standard
 // Webhooks, and so are the headers; webhook-id is the push's id.
 type Hook struct {
 	URL    string
@@ -55,19 +55,20 @@ func (h Hook) Send(ctx context.Context, p cloud.Push, devices []cloud.PushToken)
 	at := time.Now()
 	status, answer, err := h.Post(ctx, h.URL, [][2]string{{"Content-Type", "application/json"}, {signature.HeaderStandardID, p.ID},
 		{signature.HeaderStandardTimestamp, strconv.FormatInt(at.Unix(), 10)}, {signature.HeaderStandard, signature.Standard(p.ID, at, body, key)}}, body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case status == 400 || status == 413 || status == 422:
-		return nil, fmt.Errorf("%w: it answered %d", ErrRefused, status)
-	case status < 200 || status > 299:
-		return nil, fmt.Errorf("the provider answered %d", status)
 	}
 	var said struct {
 		Gone []string `json:"gone"`
 	}
-	if json.Unmarshal(answer, &said) != nil { // it took the push, whatever it says
-		return nil, nil
+	if json.Unmarshal(answer, &said) != nil { // the status says what became of the push
+		said.Gone = nil
 	}
-	return said.Gone, nil
+	switch {
+	case status == 400 || status == 413 || status == 422:
+		err = fmt.Errorf("%w: it answered %d", ErrRefused, status)
+	case status < 200 || status > 299:
+		err = fmt.Errorf("the provider answered %d", status)
+	}
+	return said.Gone, err
 }

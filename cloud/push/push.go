@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,7 +164,7 @@ func (s *Sender) try(ctx context.Context, p cloud.PushRow, now time.Time) error 
 	switch {
 	case err == nil:
 		p.State, p.Reason, p.EndedAt = cloud.PushSent, "", now
-		if len(gone) >= len(devices) {
+		if !slices.ContainsFunc(devices, func(d cloud.PushToken) bool { return !slices.Contains(gone, d.Token) }) {
 			p.State, p.Reason = cloud.PushFailed, "no_device"
 		}
 		err = s.cfg.Store.EndPush(ctx, p)

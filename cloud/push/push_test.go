@@ -136,6 +136,29 @@ func TestARefusalIsFinalAndDevicesThatAreGoneAreForgotten(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// One device of two that is gone, however often the provider says so, leaves the
+// other; one that it says with a refusal is forgotten before the next try.
+func TestDevicesThatAreGoneAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, storetest.OpenSQLite(t))
+	s.write(&cloud.Changes{PushTokens: []cloud.PushToken{{DriverID: 1, Token: "tablet", Platform: "web", Login: [32]byte{1}, At: epoch}}})
+	s.add("psh_1", 1, epoch)
+	s.out.fail = func(cloud.Push) ([]string, error) { return []string{"token1", "token1", "unheard-of"}, nil }
+	s.at(time.Minute)
+	require.Equal(t, cloud.PushSent, s.row("psh_1").State, "the tablet has it")
+	left, err := s.db.PushTokens(t.Context(), 1, epoch)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	s.add("psh_2", 1, epoch)
+	s.out.fail = func(cloud.Push) ([]string, error) { return []string{"tablet"}, errors.New("410") }
+	s.at(2 * time.Minute)
+	s.out.fail = nil
+	s.at(4 * time.Minute)
+	require.Equal(t, cloud.PushWaiting, s.row("psh_2").State)
+	require.Equal(t, "no_device", s.row("psh_2").Reason, "nothing is left to send it to")
+	require.Empty(t, s.out.taken)
+}
+
 func TestWithoutAProviderPushesAreForTheLiveChannel(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, storetest.OpenSQLite(t))
@@ -300,6 +323,7 @@ func TestHook(t *testing.T) {
 	}{
 		{200, `{"gone":["t2"]}`, nil, []string{"t2"}, false, false}, {202, ``, nil, nil, false, false}, {204, `<html>`, nil, nil, false, false},
 		{400, ``, nil, nil, true, true}, {422, ``, nil, nil, true, true}, {413, ``, nil, nil, true, true}, {401, ``, nil, nil, false, true}, {429, ``, nil, nil, false, true}, {503, ``, nil, nil, false, true}, {301, ``, nil, nil, false, true},
+		{410, `{"gone":["t1","t2"]}`, nil, []string{"t1", "t2"}, false, true}, {400, `{"gone":["t1"]}`, nil, []string{"t1"}, true, true},
 		{0, ``, errors.New("CONNECT"), nil, false, true},
 	} {
 		h.Post = func(_ context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {

@@ -84,7 +84,7 @@ func (s *Service) tellDuty(v cloud.View, d cloud.Driver, now time.Time) ([]cloud
 		}
 		out := hookDuty{Driver: order.TellDriver(d), OnDuty: d.OnDuty, Source: "driver_app", Shift: shiftAt(d, now, b.Location())}
 		p, err := v.DriverPlace(d.Account.BusinessID, d.Account.ID)
-		if errors.Is(err, cloud.ErrNotFound) {
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && now.Sub(p.RecordedAt) > cloud.PlaceFresh {
 			return out, nil
 		}
 		out.Location = &hookSpot{p.Latitude, p.Longitude}
@@ -150,16 +150,37 @@ func (s *Service) tellPlace(v cloud.View, d cloud.Driver, p cloud.DriverPlace, n
 		}
 		out := hookPlace{Driver: order.TellDriver(d), OnDuty: d.OnDuty, RouteIDs: []cloud.RouteID{}, Battery: p.Battery,
 			Location: hookLocation{hookSpot{p.Latitude, p.Longitude}, p.Accuracy, p.Heading, p.Speed, cloud.Stamp(p.RecordedAt, b.Location())}}
-		today := now.In(b.Location()).Format(time.DateOnly)
-		routes, _, err := v.Routes(cloud.RouteFilter{BusinessID: p.BusinessID, DriverID: p.AccountID, DateFrom: today, DateTo: today, Page: cloud.Page{Sort: "id", Limit: maxPage}})
-		for _, x := range routes {
-			if x.Phase() == cloud.RouteInProgress || x.Phase() == cloud.RouteDispatched {
-				out.RouteIDs = append(out.RouteIDs, x.ID)
-			}
-		}
+		out.RouteIDs, err = active(v, d, now.In(b.Location()))
 		return out, err
 	}))
 	return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{p}, Outbox: told, Unaudited: true}, err
+}
+
+// active are the routes that a driver has today, or still drives since yesterday.
+func active(v cloud.View, d cloud.Driver, now time.Time) ([]cloud.RouteID, error) {
+	out, today := []cloud.RouteID{}, now.Format(time.DateOnly)
+	routes, _, err := v.Routes(cloud.RouteFilter{BusinessID: d.Account.BusinessID, DriverID: d.Account.ID, DateFrom: now.AddDate(0, 0, -1).Format(time.DateOnly), DateTo: today,
+		Page: cloud.Page{Sort: "id", Limit: maxPage}})
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range routes {
+		switch x.Phase() {
+		case cloud.RouteDispatched:
+			if x.Date == today {
+				out = append(out, x.ID)
+			}
+		case cloud.RouteInProgress:
+			orders, err := v.RouteOrders(x.BusinessID, x.ID)
+			if err != nil {
+				return nil, err
+			}
+			if x.Status(stopsOf(x.ID, orders)) == cloud.RouteInProgress {
+				out = append(out, x.ID)
+			}
+		}
+	}
+	return out, nil
 }
 
 // placeEvery is how far apart a business wants to hear of a driver's place; 0:

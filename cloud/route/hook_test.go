@@ -183,6 +183,66 @@ func TestAPlaceIsToldOnce(t *testing.T) {
 	})
 }
 
+// Points of one driver come to several nodes at once, whose clocks differ: the
+// newest is kept, and one of them is told.
+func TestPointsOfADriverAtSeveralNodes(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		const nodes = 6
+		for round := range 10 {
+			e.now = e.now.Add(time.Hour)
+			errs := make(chan error, nodes)
+			for i := range nodes {
+				now := e.now.Add(time.Duration(i) * 2 * time.Second)
+				s := route.New(route.Config{Store: w.db, Orders: w.orders, Hooks: e.receivers})
+				route.SetNow(s, func() time.Time { return now })
+				latitude, longitude := float64(i), -79.38
+				p := route.Point{Latitude: &latitude, Longitude: &longitude, RecordedAt: now.Format(time.RFC3339Nano)}
+				go func() {
+					_, err := s.Locate(t.Context(), w.driver, route.LocateInput{Points: []route.Point{p}})
+					errs <- err
+				}()
+			}
+			for range nodes {
+				require.NoError(t, <-errs)
+			}
+			require.Len(t, e.fresh(), 1, round)
+			require.NoError(t, w.db.Look(t.Context(), func(v cloud.View) error {
+				p, err := v.DriverPlace(42, w.driver.Account.ID)
+				require.Equal(t, float64(nodes-1), p.Latitude)
+				return err
+			}))
+		}
+	})
+}
+
+// A route that goes on over midnight is one that its driver drives, until it is
+// done; one of yesterday that never began is none.
+func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		e.now = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC) // eleven in the evening in Toronto
+		begun := e.now.Add(-time.Hour)
+		night := func(id cloud.RouteID, date string, started time.Time) cloud.Route {
+			return cloud.Route{ID: id, BusinessID: 42, Date: date, DriverID: e.driver.Account.ID, DispatchedAt: begun, StartedAt: started, CreatedAt: begun, UpdatedAt: begun}
+		}
+		stop := func(r cloud.RouteID, s cloud.OrderStatus) cloud.Order {
+			o := w.order(w.create(cloud.DeliveryOrder))
+			o.Status, o.RouteID, o.Stop, o.DriverID, o.DriverName = s, r, 1, e.driver.Account.ID, "driver 6"
+			return o
+		}
+		w.write(&cloud.Changes{Routes: []cloud.Route{night(901, "2026-11-20", begun), night(902, "2026-11-20", time.Time{}), night(903, "2026-11-20", begun), night(904, "2026-11-21", time.Time{})},
+			Orders: []cloud.Order{stop(901, cloud.OrderOutForDelivery), stop(902, cloud.OrderDriverAssigned), stop(903, cloud.OrderDelivered)}})
+		e.at(1, 0)
+		require.Equal(t, []int{901, 902}, e.fresh()[0].Data.RouteIDs)
+		e.now = e.now.Add(2 * time.Hour)
+		e.at(2, 0)
+		require.Equal(t, []int{901, 904}, e.fresh()[0].Data.RouteIDs)
+	})
+}
+
 // Beginning and ending work is told with the shift that it is about.
 func TestDutyIsTold(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
@@ -203,16 +263,19 @@ func TestDutyIsTold(t *testing.T) {
 		e.at(43.65, 0)
 		w.write(&cloud.Changes{Drivers: []cloud.Driver{{Account: e.driver.Account, Phone: "+14165550177", OnDuty: true, Vehicle: cloud.Vehicle{Type: "van"}, ShiftStart: "22:00", ShiftEnd: "06:00"}}})
 		e.now = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC) // half past one in Toronto
+		e.at(43.66, cloud.PlaceFresh)
 		e.duty(false)
 		off := e.fresh()
 		require.Len(t, off, 1)
 		require.False(t, off[0].Data.OnDuty)
 		require.Equal(t, map[string]any{"driver_id": 6.0, "name": "driver 6", "phone": "+14165550177", "vehicle_type": "van"}, off[0].Data.Driver)
 		require.Equal(t, map[string]string{"start": "2026-11-20T22:00:00-05:00", "end": "2026-11-21T06:00:00-05:00"}, off[0].Data.Shift, "the night that it is")
-		require.Equal(t, map[string]any{"latitude": 43.65, "longitude": -79.38}, off[0].Data.Location)
+		require.Equal(t, map[string]any{"latitude": 43.66, "longitude": -79.38}, off[0].Data.Location)
 		e.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) // seven in the morning
 		e.duty(true)
-		require.Equal(t, "2026-11-21T22:00:00-05:00", e.fresh()[0].Data.Shift["start"], "the next night")
+		next := e.fresh()[0].Data
+		require.Equal(t, "2026-11-21T22:00:00-05:00", next.Shift["start"], "the next night")
+		require.Nil(t, next.Location, "where it was hours ago, which the event cannot say")
 
 		require.NoError(t, e.set(e.admin, `{"order_lifecycle_events":"order.*"}`))
 		e.duty(false)

@@ -1,9 +1,7 @@
 package route
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -47,7 +45,15 @@ func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (L
 	if err != nil {
 		return LocateOutput{}, err
 	}
-	newest := slices.MaxFunc(places, func(a, b cloud.DriverPlace) int { return cmp.Compare(a.RecordedAt.UnixNano(), b.RecordedAt.UnixNano()) })
+	newest := places[0] // by the driver's clock, of equals the one that stands last
+	for _, x := range places[1:] {
+		if !x.RecordedAt.Before(newest.RecordedAt) {
+			newest = x
+		}
+	}
+	if newest.RecordedAt.After(now) {
+		newest.RecordedAt = now
+	}
 	newest.AccountID, newest.BusinessID = r.driver, r.business
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := r.person(v, r.driver)
@@ -79,7 +85,7 @@ func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace, err error) {
 			f.Add(at+"battery", "The value is out of range.")
 		}
 		recorded := f.moment(at+"recorded_at", p.RecordedAt, time.UTC)
-		if recorded.IsZero() || recorded.After(now) {
+		if p.RecordedAt == "" {
 			recorded = now
 		}
 		out = append(out, cloud.DriverPlace{Latitude: *p.Latitude, Longitude: *p.Longitude, Accuracy: p.Accuracy, Heading: p.Heading, Speed: p.Speed, Battery: p.Battery, RecordedAt: recorded})

@@ -67,6 +67,38 @@ func TestWhereADriverWas(t *testing.T) {
 	})
 }
 
+// Of a batch the place is that of the point which the driver's clock calls the
+// last, also when that clock is ahead, or was once not set at all.
+func TestThePlaceOfABatchIsItsLast(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		now := time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+		w.routes = route.New(route.Config{Store: w.db, Orders: w.orders})
+		route.SetNow(w.routes, func() time.Time { return now })
+		at := func(ago time.Duration) string { return now.Add(-ago).Format(time.RFC3339Nano) }
+		for name, recorded := range map[string]func() []string{ // the second is the last
+			"the clock is ahead":       func() []string { return []string{at(-time.Hour), at(-2 * time.Hour), at(-90 * time.Minute)} },
+			"one has no time":          func() []string { return []string{at(time.Second), "", at(2 * time.Second)} },
+			"none has a time":          func() []string { return []string{"", ""} },
+			"the same second":          func() []string { return []string{at(time.Second), at(time.Second)} },
+			"a clock of the year 1500": func() []string { return []string{"1500-01-01T00:00:00Z", at(time.Second)} },
+			"a clock that was not set": func() []string { return []string{"0001-01-01T00:00:00Z", at(time.Second)} },
+			"some of it is old":        func() []string { return []string{at(time.Hour), at(0)} },
+		} {
+			now = now.Add(10 * time.Minute)
+			var in route.LocateInput
+			for i, s := range recorded() {
+				latitude, longitude := float64(i), -79.38
+				in.Points = append(in.Points, route.Point{Latitude: &latitude, Longitude: &longitude, RecordedAt: s})
+			}
+			_, err := w.routes.Locate(t.Context(), w.driver, in)
+			require.NoError(t, err, name)
+			out, err := w.routes.Driver(t.Context(), w.staff, route.ByDriver{DriverID: w.driver.Account.ID})
+			require.NoError(t, err)
+			require.Equal(t, 1.0, out.Driver.Place.Latitude, name)
+		}
+	})
+}
+
 func keys(m map[string][]string) (out []string) {
 	for k := range m {
 		out = append(out, k)

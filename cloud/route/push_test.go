@@ -108,6 +108,21 @@ func TestDriversArePushedWhatOthersDo(t *testing.T) {
 		require.NoError(t, err)
 		got(w.second, words("order_cancelled", d))
 
+		// An order that a driver had by itself goes on the route of another, and one
+		// goes from hand to hand: who had it hears nothing of the other's route.
+		h := w.create(cloud.DeliveryOrder)
+		give(h, &w.second.Account.ID)
+		got(w.second, words("order_assigned", h))
+		z := w.open(w.staff, w.driver, h)
+		got(w.second, words("order_unassigned", h))
+		got(w.driver)
+		all, err := w.db.ListPushes(ctx, 42, w.second.Account.ID, time.Unix(0, 1), 1000)
+		require.NoError(t, err)
+		require.Zero(t, all[len(all)-1].Data.RouteID)
+		_, err = w.routes.Dispatch(ctx, w.staff, route.ByRoute{RouteID: z})
+		require.NoError(t, err)
+		got(w.driver, words("route_assigned", z))
+
 		g := w.create(cloud.DeliveryOrder)
 		y := w.open(w.staff, w.driver, g)
 		_, err = w.routes.Dispatch(ctx, w.staff, route.ByRoute{RouteID: y})

@@ -210,7 +210,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		intake = cfg.WrapDevices(intake)
 	}
 	s.Live = live.New(live.Config{Store: s.Store, Sealer: s.Box, Rights: hearing{s.chats}, ChatHeard: hearing{s.chats}.heard, FindToken: s.findToken, SeesOrders: func(x auth.Session) bool { return catalog.SessionHolds(x, "orders:read") },
-		Prefix: cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
+		SeesPushes: func(x auth.Session) bool { return catalog.SessionHolds(x, "routes:read") },
+		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})
 	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck})

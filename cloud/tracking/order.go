@@ -61,11 +61,9 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 	return orderLocker(v, o, out)
 }
 
-// placeFresh is how long a place says where somebody is.
-const placeFresh = 15 * time.Minute
-
 // driverOf is who is on the way with an order, nil while nobody is, and where
-// that was within the last quarter of an hour, to about a hundred metres.
+// that was within the last quarter of an hour, to about a hundred metres. Where
+// somebody is who has ended work, or has been switched off, is not shown.
 func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 	if o.Status != cloud.OrderOutForPickup && o.Status != cloud.OrderOutForDelivery {
 		return nil, nil
@@ -75,8 +73,15 @@ func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 		return nil, nil
 	}
 	d := &Driver{FirstName: name[0]}
+	who, err := v.Driver(o.BusinessID, o.DriverID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (!who.Account.Enabled || !who.OnDuty && !who.DutySince.IsZero()) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	p, err := v.DriverPlace(o.BusinessID, o.DriverID)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && time.Since(p.RecordedAt) > placeFresh {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && time.Since(p.RecordedAt) > cloud.PlaceFresh {
 		return d, nil
 	}
 	if err != nil {

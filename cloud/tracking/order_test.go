@@ -132,6 +132,12 @@ func driverShown(t *testing.T, w *webtest.World) {
 		w.Write(t, cloud.Changes{DriverPlaces: []cloud.DriverPlace{{AccountID: driver, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: recorded}}})
 		return recorded.In(w.Business.Location()).Format(time.RFC3339)
 	}
+	duty := func(on, enabled bool, since time.Time) any {
+		w.Write(t, cloud.Changes{Accounts: []cloud.Account{{ID: o.DriverID, BusinessID: 42, Type: cloud.DriverAccount, Email: "sam@acme.example", Enabled: enabled}},
+			Drivers: []cloud.Driver{{Account: cloud.Account{ID: o.DriverID, BusinessID: 42}, OnDuty: on, DutySince: since}}})
+		return shown()["driver"]
+	}
+	duty(false, true, time.Time{})
 	at(o.DriverID, 15*time.Minute+time.Second)
 	require.Equal(t, nowhere, shown()["driver"], "that was a while ago")
 	at(24, 0)
@@ -140,6 +146,12 @@ func driverShown(t *testing.T, w *webtest.World) {
 	require.Equal(t, map[string]any{"first_name": "Sam", "latitude": 43.651, "longitude": -79.383, "updated_at": when}, shown()["driver"], "to about a hundred metres")
 	require.EqualValues(t, 1, m["stops_before"], "one is done, one comes later")
 	require.NotNil(t, m["eta"])
+	here := shown()["driver"]
+	require.Equal(t, here, duty(false, true, time.Time{}), "who never says when work begins")
+	require.Equal(t, here, duty(true, true, time.Now().Add(-time.Hour)))
+	require.Equal(t, nowhere, duty(false, true, time.Now().Add(-time.Hour)), "where somebody is after work is nobody's business")
+	require.Equal(t, nowhere, duty(true, false, time.Now().Add(-time.Hour)), "switched off")
+	require.Equal(t, here, duty(true, true, time.Now().Add(-time.Hour)))
 	for _, state := range cloud.OrderStates() {
 		o.Status = state.ID
 		w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
