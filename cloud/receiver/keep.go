@@ -108,9 +108,9 @@ func (k *keeper) addresses(in *SettingsInput, p problems) error {
 	for name, value := range in.urls() {
 		switch {
 		case !in.given[name]:
-		case value == nil || *value == "":
+		case value == nil || len(split(*value)) == 0: // spaces and commas alone are as empty as ""
 			delete(urls, name)
-		case *value == nobody && k.to.CustomerID != 0:
+		case strings.TrimSpace(*value) == nobody && k.to.CustomerID != 0:
 			urls[name] = []cloud.HookURL{}
 		default:
 			list := []cloud.HookURL{}
