@@ -259,6 +259,12 @@ func TestANewSecretIsShownOnce(t *testing.T) {
 		require.Equal(t, m[1], string(s.SecretNext))
 		return err
 	}))
+	const ended = "the oldest secret no longer signs"
+	require.NotContains(t, g.body, ended)
+	g = r.send(livePath, does("rotate"))
+	require.Equal(t, 200, g.status, g.body)
+	bounded(t, r, g)
+	require.Contains(t, g.body, ended, "a receiver that knows but that one refuses everything from now on")
 	lines, err := r.w.DB.ListAudits(t.Context(), 42, 0, 100)
 	require.NoError(t, err)
 	for _, l := range lines {
