@@ -147,6 +147,11 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 			page.Test, v.Query = &row, "test="+strconv.FormatInt(id, 10)
 		}
 	}
+	for i, k := range page.Checks {
+		if _, err := strconv.Atoi(k.Got); err != nil { // no status: why there was none
+			page.Checks[i].Got = reason(v.frame, k.Got)
+		}
+	}
 	page.frame, page.Events = v.frame, p.testEvents(r)
 	page.health(r)
 	status := fasthttp.StatusOK

@@ -275,6 +275,22 @@ func TestANewSecretIsShownOnce(t *testing.T) {
 	require.Equal(t, 422, r.send(hooksPath+"/receivers/51", does("rotate")).status)
 }
 
+// A check-up ends where nothing answers, and says why in words.
+func TestACheckUpOfNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	fillHooks(t, r.w)
+	r.live()
+	r.f.to.Store("127.0.0.1:1") // where nobody listens
+	r.signedIn()
+	g := r.send(livePath, does("check"))
+	require.Equal(t, 200, g.status, g.body)
+	bounded(t, r, g)
+	require.Contains(t, g.body, "The host could not be reached", "in words, not CONNECT")
+	require.NotContains(t, g.body, "CONNECT")
+	require.Equal(t, 1, strings.Count(g.body, `<tr><th scope="row"><a href=`), "one is enough")
+}
+
 // Nobody does from a page what the interface would refuse, and no other site
 // does it in somebody's name.
 func TestWhoLooksAfterReceivers(t *testing.T) {
