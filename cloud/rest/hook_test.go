@@ -147,6 +147,25 @@ func TestWebhookSettings(t *testing.T) {
 	require.Nil(t, r.settings(r.do("GET", hooksPath, r.customer(41, 42), ""))["order_lifecycle_webhook_url"])
 }
 
+// The case of a host makes no other address, which would hear of everything
+// twice; that of a path does.
+func TestAnAddressIsOneHoweverItsHostIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	g := r.do("PUT", hooksPath, admin, `{"webhook_sign_secret":"`+signKey+`","order_create_webhook_url":"https://A.example/Hook?K=v, https://a.example/Hook?K=v,https://a.example/hook"}`)
+	require.Equal(t, "https://A.example/Hook?K=v,https://a.example/hook", r.settings(g)["order_create_webhook_url"])
+	id := g.json["urls"].([]any)[0].(map[string]any)["url_id"]
+	g = r.do("PUT", hooksPath, admin, `{"order_deleted_webhook_url":"https://a.EXAMPLE/Hook?K=v","webhook_url_options":[{"url":"https://a.Example/Hook?K=v","format":"ce_binary"}]}`)
+	require.Equal(t, "https://A.example/Hook?K=v", r.settings(g)["order_deleted_webhook_url"])
+	urls := g.json["urls"].([]any)
+	require.Len(t, urls, 2)
+	require.Equal(t, []any{id, []any{"order_create_webhook_url", "order_deleted_webhook_url"}}, []any{urls[0].(map[string]any)["url_id"], urls[0].(map[string]any)["settings"]})
+	require.Len(t, r.settings(g)["webhook_url_options"], 1)
+	g = r.do("PUT", hooksPath, admin, `{"webhook_url_options":[{"url":"https://a.example/Hook?K=v"},{"url":"https://A.example/Hook?K=v"}]}`)
+	r.refused(g, 422, "VALIDATION_FAILED") // each once
+}
+
 // Whoever is neither administrator nor customer has no part in it.
 func TestWebhookSettingsAreForAdministratorsAndCustomers(t *testing.T) {
 	t.Parallel()
