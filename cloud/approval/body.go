@@ -103,7 +103,7 @@ const masked = "***"
 // that only end like one, such as token_name, do not.
 func secret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
-	for _, end := range []string{"secret", "secretnext", "token", "tokens", "password", "passphrase", "passcode", "apikey", "privatekey", "credential", "credentials", "authorization",
+	for _, end := range []string{"secret", "secretnext", "secretstandard", "secretnextstandard", "token", "tokens", "password", "passphrase", "passcode", "apikey", "privatekey", "credential", "credentials", "authorization",
 		"pickupcode", "deliverycode", "cardnumber", "cvc", "cvv", "pin"} {
 		if strings.HasSuffix(name, end) {
 			return end != "pin" || name == end

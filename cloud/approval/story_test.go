@@ -36,7 +36,7 @@ func TestAnApprovalIsShownAsTheInterfaceSays(t *testing.T) {
 	in := cancelOrder
 	in.Summary = "Cancel \u202eorder\u202c 1\n" + strings.Repeat("x", 400)
 	in.Reason = "duplicate\u0000 of 2\nsee there"
-	in.Arguments = json.RawMessage(`{"webhook_sign_secret":"t0p","n":12345678901234567890,"list":[{"password":"t0p","token_name":"kept","pickup_code":123456}],"Card-Token":"t0p","pin":1,"shipping":"<b>"}`)
+	in.Arguments = json.RawMessage(`{"webhook_sign_secret":"t0p","webhook_sign_secret_standard":"t0p","webhook_sign_secret_next_standard":"t0p","n":12345678901234567890,"list":[{"password":"t0p","token_name":"kept","pickup_code":123456}],"Card-Token":"t0p","pin":1,"shipping":"<b>"}`)
 	out, err := w.s[0].Propose(t.Context(), people[5], in)
 	require.NoError(t, err)
 	a := out.Approval
@@ -44,7 +44,7 @@ func TestAnApprovalIsShownAsTheInterfaceSays(t *testing.T) {
 	require.NoError(t, err)
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(raw, &m))
-	require.JSONEq(t, `{"webhook_sign_secret":"***","n":12345678901234567890,"list":[{"password":"***","token_name":"kept","pickup_code":"***"}],"Card-Token":"***","pin":"***","shipping":"<b>"}`, string(a.Arguments))
+	require.JSONEq(t, `{"webhook_sign_secret":"***","webhook_sign_secret_standard":"***","webhook_sign_secret_next_standard":"***","n":12345678901234567890,"list":[{"password":"***","token_name":"kept","pickup_code":"***"}],"Card-Token":"***","pin":"***","shipping":"<b>"}`, string(a.Arguments))
 	require.Contains(t, string(a.Arguments), "12345678901234567890")
 	require.Len(t, []rune(a.Summary), 300)
 	require.True(t, strings.HasPrefix(a.Summary, "Cancel order 1 xxx"), a.Summary)

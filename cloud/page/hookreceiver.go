@@ -33,6 +33,7 @@ type receiverPage struct {
 	Checks               []receiver.Check
 	AllOK                bool
 	Secret, Standard     string // new; shown once
+	Dropped              bool   // the oldest secret ended for it
 }
 
 // receiverNews is what a form about a receiver has brought.
@@ -40,6 +41,7 @@ type receiverNews struct {
 	tried            error
 	checks           []receiver.Check
 	secret, standard string
+	dropped          bool
 }
 
 func receiverID(ctx *fasthttp.RequestCtx) cloud.EndpointID {
@@ -120,7 +122,7 @@ func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 	if err != nil {
 		return receiverNews{tried: err}
 	}
-	return receiverNews{secret: in["webhook_sign_secret_next"].(string), standard: out.StandardNext}
+	return receiverNews{secret: in["webhook_sign_secret_next"].(string), standard: out.StandardNext, dropped: out.DroppedOldest}
 }
 
 // showReceiver shows a receiver, and what a form has brought.
@@ -131,7 +133,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		return
 	}
 	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
-		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard,
+		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard, Dropped: n.dropped,
 		AllOK: !slices.ContainsFunc(n.checks, func(k receiver.Check) bool { return !k.OK })}
 	page.MayRotate = page.Manages && r.OwnSecret
 	v.Title = v.T("hooklog.receiver") + " " + page.R.Name
@@ -143,6 +145,11 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		if err == nil && s.Event.Test && s.Delivery.EndpointID == r.ID {
 			row := newWebhookRow(v.frame, cloud.OutboxRow{Event: s.Event, Delivery: s.Delivery})
 			page.Test, v.Query = &row, "test="+strconv.FormatInt(id, 10)
+		}
+	}
+	for i, k := range page.Checks {
+		if _, err := strconv.Atoi(k.Got); err != nil { // no status: why there was none
+			page.Checks[i].Got = reason(v.frame, k.Got)
 		}
 	}
 	page.frame, page.Events = v.frame, p.testEvents(r)

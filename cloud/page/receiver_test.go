@@ -259,6 +259,12 @@ func TestANewSecretIsShownOnce(t *testing.T) {
 		require.Equal(t, m[1], string(s.SecretNext))
 		return err
 	}))
+	const ended = "the oldest secret no longer signs"
+	require.NotContains(t, g.body, ended)
+	g = r.send(livePath, does("rotate"))
+	require.Equal(t, 200, g.status, g.body)
+	bounded(t, r, g)
+	require.Contains(t, g.body, ended, "a receiver that knows but that one refuses everything from now on")
 	lines, err := r.w.DB.ListAudits(t.Context(), 42, 0, 100)
 	require.NoError(t, err)
 	for _, l := range lines {
@@ -267,6 +273,22 @@ func TestANewSecretIsShownOnce(t *testing.T) {
 	g = r.do("GET", hooksPath+"/receivers/51", nil)
 	require.NotContains(t, g.body, "Make a new secret", "that customer has none: the business's signs")
 	require.Equal(t, 422, r.send(hooksPath+"/receivers/51", does("rotate")).status)
+}
+
+// A check-up ends where nothing answers, and says why in words.
+func TestACheckUpOfNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	fillHooks(t, r.w)
+	r.live()
+	r.f.to.Store("127.0.0.1:1") // where nobody listens
+	r.signedIn()
+	g := r.send(livePath, does("check"))
+	require.Equal(t, 200, g.status, g.body)
+	bounded(t, r, g)
+	require.Contains(t, g.body, "The host could not be reached", "in words, not CONNECT")
+	require.NotContains(t, g.body, "CONNECT")
+	require.Equal(t, 1, strings.Count(g.body, `<tr><th scope="row"><a href=`), "one is enough")
 }
 
 // Nobody does from a page what the interface would refuse, and no other site

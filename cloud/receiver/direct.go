@@ -86,7 +86,7 @@ func (s *Service) checkTest(ctx context.Context, in TestInput, known bool) error
 		p.add("format", notAllowed)
 	}
 	if in.Secret != "" && !goodSecret(in.Secret) {
-		p.add("secret", "The secret must have 16 to 128 characters.")
+		p.add("secret", badSecret)
 	}
 	if err := p.err(); err != nil || in.URL == "" {
 		return err

@@ -108,21 +108,24 @@ func (k *keeper) addresses(in *SettingsInput, p problems) error {
 	for name, value := range in.urls() {
 		switch {
 		case !in.given[name]:
-		case value == nil || *value == "":
+		case value == nil || len(split(*value)) == 0: // spaces and commas alone are as empty as ""
 			delete(urls, name)
-		case *value == nobody && k.to.CustomerID != 0:
+		case strings.TrimSpace(*value) == nobody && k.to.CustomerID != 0:
 			urls[name] = []cloud.HookURL{}
 		default:
 			list := []cloud.HookURL{}
 			for _, u := range split(*value) {
-				if byURL[u] == nil {
-					e, err := newEndpoint(k.v, k.to.BusinessID, k.to.CustomerID, cloud.AccountEndpoint, u, k.now)
+				e := at(byURL, u)
+				if e == nil {
+					made, err := newEndpoint(k.v, k.to.BusinessID, k.to.CustomerID, cloud.AccountEndpoint, u, k.now)
 					if err != nil {
 						return err
 					}
-					byURL[u] = &e
+					e, byURL[u] = &made, &made
 				}
-				list = append(list, cloud.HookURL{EndpointID: byURL[u].ID, URL: u})
+				if !slices.ContainsFunc(list, func(h cloud.HookURL) bool { return h.EndpointID == e.ID }) {
+					list = append(list, cloud.HookURL{EndpointID: e.ID, URL: e.URL})
+				}
 			}
 			urls[name] = list
 		}
@@ -136,6 +139,30 @@ func (k *keeper) addresses(in *SettingsInput, p problems) error {
 	return nil
 }
 
+// at is the endpoint of an address, however its host is written; nil when there
+// is none.
+func at(byURL map[string]*cloud.Endpoint, address string) (found *cloud.Endpoint) {
+	if e := byURL[address]; e != nil {
+		return e
+	}
+	for _, e := range byURL {
+		if plain(e.URL) == plain(address) && (found == nil || e.ID < found.ID) {
+			found = e
+		}
+	}
+	return found
+}
+
+// plain is an address with scheme and host in small letters.
+func plain(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	return strings.ToLower(scheme+"://"+rest[:end]) + rest[end:]
+}
+
 // enable switches the endpoints on that settings name, and none but those.
 func (k *keeper) enable(byURL map[string]*cloud.Endpoint, p problems) {
 	hosts := map[string]bool{}
@@ -147,7 +174,7 @@ func (k *keeper) enable(byURL map[string]*cloud.Endpoint, p problems) {
 				e.Status, e.StatusSince, e.StatusReason = statusFresh, k.now, ""
 			}
 			if parsed, err := url.Parse(u.URL); err == nil {
-				hosts[parsed.Host] = true
+				hosts[strings.ToLower(parsed.Host)] = true
 			}
 		}
 	}
@@ -162,8 +189,12 @@ func (k *keeper) format(in *SettingsInput, byURL map[string]*cloud.Endpoint, p p
 	wanted := map[string]URLOptions{}
 	for i, o := range in.URLOptions {
 		o.URL = strings.TrimSpace(o.URL)
+		e := at(byURL, o.URL)
+		if e != nil {
+			o.URL = e.URL
+		}
 		_, twice := wanted[o.URL]
-		if e := byURL[o.URL]; e == nil || len(used(k.to, e.ID)) == 0 || twice {
+		if e == nil || len(used(k.to, e.ID)) == 0 || twice {
 			p.add(fmt.Sprintf("%s.%d.url", memberFormat, i), "The address must be one that a setting of this level names, each once.")
 		}
 		wanted[o.URL] = o

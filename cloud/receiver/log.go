@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ type Row struct {
 	ReplayOf      *cloud.OutboxID   `json:"replay_of"`
 }
 
-// Entry is a delivery in full. Codes in its body are masked.
+// Entry is a delivery in full. Codes of its body are masked wherever they stand.
 type Entry struct {
 	Row
 	RequestHeaders  map[string]string `json:"request_headers"`
@@ -218,8 +219,10 @@ func (s *Service) entry(ctx context.Context, whose cloud.OutboxOwner, in EntryIn
 	if n := len(attempts); n > 0 {
 		last := attempts[n-1]
 		shown.Last = &last
-		e.RequestHeaders, e.ResponseHeaders = heads(last.RequestHead), heads(last.AnswerHead)
-		e.ResponseBody = cloud.OrNull(maskedText(last.AnswerBody))
+		hidden := hider(codesOf(work.Event.Body)) // a receiver may say a code in any words
+		e.RequestHeaders, e.ResponseHeaders = heads(last.RequestHead), heads(hidden.Replace(last.AnswerHead))
+		e.ResponseBody = cloud.OrNull(hidden.Replace(maskedText(last.AnswerBody)))
+		last.Error = hidden.Replace(last.Error)
 	}
 	e.Row = row(shown, l)
 	return e, nil
@@ -341,8 +344,8 @@ func heads(lines string) map[string]string {
 const mask = "******"
 
 // Masked is an event's body for eyes: the values of pickup_code and
-// delivery_code are starred, wherever they stand. A body that is not JSON is
-// left out: null.
+// delivery_code are starred, wherever they stand, also inside other texts. A
+// body that is not JSON is left out: null.
 func Masked(body []byte) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -350,11 +353,13 @@ func Masked(body []byte) json.RawMessage {
 	if dec.Decode(&v) != nil {
 		return json.RawMessage("null")
 	}
-	maskCodes(v)
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) { // it began like JSON
+		return json.RawMessage("null")
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
+	if e.Encode(masked(v, hider(codesOf(body)))) != nil {
 		return json.RawMessage("null")
 	}
 	return bytes.TrimSpace(b.Bytes())
@@ -370,21 +375,26 @@ func maskedText(body string) string {
 }
 
 // codeMember finds codes in JSON that was cut off.
-var codeMember = regexp.MustCompile(`("(?:pickup_code|delivery_code)"\s*:\s*)"[^"]*"?`)
+var codeMember = regexp.MustCompile(`("(?:pickup_code|delivery_code)"\s*:\s*)(?:"[^"]*"?|[0-9]+)`)
 
-func maskCodes(v any) {
+// isCode reports whether a member holds a code.
+func isCode(name string) bool { return name == "pickup_code" || name == "delivery_code" }
+
+// masked is a value without its codes, and without those that hidden knows.
+func masked(v any, hidden *strings.Replacer) any {
 	switch x := v.(type) {
+	case string:
+		return hidden.Replace(x)
 	case map[string]any:
 		for k, inner := range x {
-			if (k == "pickup_code" || k == "delivery_code") && inner != nil {
-				x[k] = mask
-				continue
+			if x[k] = mask; inner == nil || !isCode(k) {
+				x[k] = masked(inner, hidden)
 			}
-			maskCodes(inner)
 		}
 	case []any:
-		for _, inner := range x {
-			maskCodes(inner)
+		for i, inner := range x {
+			x[i] = masked(inner, hidden)
 		}
 	}
+	return v
 }

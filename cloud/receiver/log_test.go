@@ -12,16 +12,21 @@ import (
 func TestMasked(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"pickup_code":"550618","n":12345678901234567890}`:            `{"n":12345678901234567890,"pickup_code":"******"}`,
-		`[{"a":{"delivery_code":"1234567","pickup_code":null}}]`:       `[{"a":{"delivery_code":"******","pickup_code":null}}]`,
-		`{"pickup_code":{"value":"550618"},"pickup_code_active":true}`: `{"pickup_code":"******","pickup_code_active":true}`,
-		`not json`: `null`,
+		`{"pickup_code":"550618","n":12345678901234567890}`:                                                       `{"n":12345678901234567890,"pickup_code":"******"}`,
+		`[{"a":{"delivery_code":"1234567","pickup_code":null}}]`:                                                  `[{"a":{"delivery_code":"******","pickup_code":null}}]`,
+		`{"pickup_code":{"value":"550618"},"pickup_code_active":true}`:                                            `{"pickup_code":"******","pickup_code_active":true}`,
+		`{"note":"Code 550618, or 83061.","pickup_code":"550618","n":15506180,"short":"12","delivery_code":"12"}`: `{"note":"Code ******, or 83061.","pickup_code":"******","n":15506180,"short":"12","delivery_code":"******"}`,
+		`not json`:       `null`,
+		`{"a":1} and so`: `null`,
 	} {
 		require.JSONEq(t, want, string(Masked([]byte(in))))
 	}
 	require.NotContains(t, maskedText(`echo {"pickup_code": "550618", "delivery_code":"83061`), "550618")
 	require.NotContains(t, maskedText(`echo {"pickup_code": "550618", "delivery_code":"83061`), "83061")
-	require.Equal(t, "ok", maskedText("ok"))
+	require.NotContains(t, maskedText(`{"pickup_code":550618,"delivery_code":83061`), "550618")
+	for _, said := range []string{"ok", "500 Internal Server Error", `{"error":"no such order"} (node 7)`, "null", ""} {
+		require.Equal(t, said, maskedText(said), "what was answered is shown to its end")
+	}
 }
 
 func TestSecrets(t *testing.T) {

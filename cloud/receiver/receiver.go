@@ -94,6 +94,7 @@ const Overlap = 24 * time.Hour
 const (
 	statusFresh = "healthy"
 	maxURL      = 2048
+	badSecret   = "The secret must have 16 to 128 visible ASCII characters and no spaces. After whsec_ comes the base64 of at least 16 bytes; whsk_ and whpk_ begin keys of another kind."
 )
 
 // Endpoint is a webhook endpoint as its owner sees it.
@@ -341,7 +342,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 	}
 	if !goodSecret(secret) {
 		p := problems{}
-		p.add("secret", "The secret must have 16 to 128 characters.")
+		p.add("secret", badSecret)
 		return out, p.err()
 	}
 	now := time.Now().UTC()

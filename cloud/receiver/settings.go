@@ -124,7 +124,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	}
 	for name, secret := range map[string]*string{memberSecret: in.Secret, memberNext: in.SecretNext} {
 		if secret != nil && *secret != "" && !goodSecret(*secret) {
-			p.add(name, "The secret must have 16 to 128 characters.")
+			p.add(name, badSecret)
 		}
 	}
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
@@ -142,7 +142,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	}
 	blocked := &cloud.Error{Kind: cloud.Invalid, Code: codeBlocked, Fields: problems{}, Details: map[string]any{}}
 	for name, value := range urls {
-		if value == nil || customer && *value == nobody {
+		if value == nil || customer && strings.TrimSpace(*value) == nobody {
 			continue
 		}
 		list := split(*value)

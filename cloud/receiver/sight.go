@@ -114,7 +114,7 @@ func codesOf(body []byte) (out []string) {
 		switch x := v.(type) {
 		case map[string]any:
 			for k, inner := range x {
-				if code, ok := inner.(string); ok && (k == "pickup_code" || k == "delivery_code") {
+				if code, ok := inner.(string); ok && isCode(k) {
 					out = append(out, code)
 				}
 				walk(inner)

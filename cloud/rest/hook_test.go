@@ -65,8 +65,12 @@ func TestWebhookSettings(t *testing.T) {
 		r.refused(g, 422, "VALIDATION_FAILED")
 		require.Contains(t, g.json["errors"], field, "%s", g.body)
 	}
-	for _, bad := range []string{"short", "whsec_MDEyMzQ1Njc4OWFiY2RlZg", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="} {
-		r.refused(put(admin, "", `{"webhook_sign_secret":"`+bad+`"}`), 422, "VALIDATION_FAILED")
+	for _, bad := range []string{"short", "whsec_MDEyMzQ1Njc4OWFiY2RlZg", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=", "with spaces in its midst", `with\u0007a control character`} {
+		g := put(admin, "", `{"webhook_sign_secret":"`+bad+`"}`)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		for _, said := range []string{"16 to 128", "no spaces", "whsec_"} {
+			require.Contains(t, fmt.Sprint(g.json["errors"]), said, "one that is long enough is told what else is wrong")
+		}
 	}
 	g = put(admin, "", `{"webhook_sign_secret":"`+signKey+`","pod_files_webhook_url":"https://a.example/,https://inside.example/"}`)
 	r.refused(g, 422, "BLOCKED_URL")
@@ -124,6 +128,15 @@ func TestWebhookSettings(t *testing.T) {
 	require.Equal(t, "***cdef", r.settings(r.do("GET", hooksPath, admin, ""))["webhook_sign_secret"])
 	r.refused(put(admin, "", `{"webhook_sign_secret":null,"order_lifecycle_webhook_url":null}`), 422, "VALIDATION_FAILED")
 
+	// What is blank clears like an empty text; it does not say that nobody is told.
+	for _, blank := range []string{" ", ",", " , ,"} {
+		s = r.settings(put(customer, "", `{"order_lifecycle_webhook_url":" none "}`))
+		require.Equal(t, "none", s["order_lifecycle_webhook_url"])
+		g = put(customer, "", `{"order_lifecycle_webhook_url":"`+blank+`"}`)
+		require.Nil(t, r.settings(g)["order_lifecycle_webhook_url"], "%q", blank)
+		require.Equal(t, "business", g.json["effective"].(map[string]any)["order_lifecycle_webhook_url"], "%q", blank)
+	}
+
 	// Strangers.
 	r.customer(40, 43)
 	for _, query := range []string{"?customer_id=40", "?customer_id=2", "?customer_id=999"} {
@@ -132,6 +145,25 @@ func TestWebhookSettings(t *testing.T) {
 	}
 	require.Nil(t, r.settings(r.do("GET", hooksPath, r.w.OtherAdmin, ""))["webhook_sign_secret"])
 	require.Nil(t, r.settings(r.do("GET", hooksPath, r.customer(41, 42), ""))["order_lifecycle_webhook_url"])
+}
+
+// The case of a host makes no other address, which would hear of everything
+// twice; that of a path does.
+func TestAnAddressIsOneHoweverItsHostIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	g := r.do("PUT", hooksPath, admin, `{"webhook_sign_secret":"`+signKey+`","order_create_webhook_url":"https://A.example/Hook?K=v, https://a.example/Hook?K=v,https://a.example/hook"}`)
+	require.Equal(t, "https://A.example/Hook?K=v,https://a.example/hook", r.settings(g)["order_create_webhook_url"])
+	id := g.json["urls"].([]any)[0].(map[string]any)["url_id"]
+	g = r.do("PUT", hooksPath, admin, `{"order_deleted_webhook_url":"https://a.EXAMPLE/Hook?K=v","webhook_url_options":[{"url":"https://a.Example/Hook?K=v","format":"ce_binary"}]}`)
+	require.Equal(t, "https://A.example/Hook?K=v", r.settings(g)["order_deleted_webhook_url"])
+	urls := g.json["urls"].([]any)
+	require.Len(t, urls, 2)
+	require.Equal(t, []any{id, []any{"order_create_webhook_url", "order_deleted_webhook_url"}}, []any{urls[0].(map[string]any)["url_id"], urls[0].(map[string]any)["settings"]})
+	require.Len(t, r.settings(g)["webhook_url_options"], 1)
+	g = r.do("PUT", hooksPath, admin, `{"webhook_url_options":[{"url":"https://a.example/Hook?K=v"},{"url":"https://A.example/Hook?K=v"}]}`)
+	r.refused(g, 422, "VALIDATION_FAILED") // each once
 }
 
 // Whoever is neither administrator nor customer has no part in it.
@@ -208,6 +240,7 @@ func webhookLogs(t *testing.T, r *rig) {
 	entry := r.made(r.do("GET", one, customer, ""), 200, "log")
 	require.Equal(t, "order.created", entry["request_body"].(map[string]any)["event"])
 	require.Equal(t, 3, len(list(customer, "", 3)), "itself and twice again")
+	echoed(t, r, admin)
 	again := list(customer, "?per_page=1", 3)[0].(map[string]any)
 	require.Equal(t, []any{row["id"], row["event_id"], row["webhook_id"], 1.0, "customer"},
 		[]any{again["replay_of"], again["event_id"], again["webhook_id"], again["max_attempts"], again["level"]})
@@ -223,6 +256,31 @@ func webhookLogs(t *testing.T, r *rig) {
 	require.Contains(t, string(all), "webhook_settings_saved")
 	require.Contains(t, string(all), "webhook_redelivered")
 	require.NotContains(t, string(all), signKey)
+}
+
+// echoed has a receiver say a code back in words of its own: the log shows its
+// answer without it.
+func echoed(t *testing.T, r *rig, admin string) {
+	t.Helper()
+	const code = "734921"
+	now := time.Now().UTC()
+	e := cloud.Endpoint{ID: 7001, BusinessID: 42, Kind: cloud.AccountEndpoint, URL: "https://echo.example/", Enabled: true, Status: "healthy", Events: []string{"*"}, CreatedAt: now, StatusSince: now}
+	r.w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{e}, Outbox: []cloud.OutboxWrite{{
+		Event:      cloud.OutboxEvent{EventID: "OSC-7001", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, CreatedAt: now, Body: []byte(`{"data":{"pickup_code":"` + code + `","note":"Code ` + code + `"}}`)},
+		Deliveries: []cloud.OutboxDelivery{{ID: 7001, EventID: "OSC-7001", EndpointID: 7001, BusinessID: 42, WebhookID: "OSC-7001", State: cloud.OutboxPending, MaxAttempts: 6, NextAt: now, CreatedAt: now.Add(-time.Hour)}}}}})
+	work, err := r.w.DB.ClaimOutbox(t.Context(), 7001, now.Add(time.Hour), 1)
+	require.NoError(t, err)
+	require.Len(t, work, 1)
+	d := work[0].Delivery
+	lost, err := r.w.DB.FinishOutbox(t.Context(), []cloud.OutboxResult{{ID: d.ID, Generation: d.Generation, State: cloud.OutboxFailed, Attempts: 1, Attempt: &cloud.OutboxAttempt{DeliveryID: d.ID, Attempt: 1, At: now,
+		URL: e.URL, HTTPStatus: 500, ErrorCode: "HTTP_STATUS", AnswerHead: "HTTP/1.1 500 Oops\nX-Code: " + code, AnswerBody: "500 no locker for code " + code}}})
+	require.NoError(t, err)
+	require.Empty(t, lost)
+	g := r.do("GET", logsPath+"/7001", admin, "")
+	require.NotContains(t, string(g.body), code)
+	log := r.made(g, 200, "log")
+	require.Equal(t, []any{"500 no locker for code ******", "******"}, []any{log["response_body"], log["response_headers"].(map[string]any)["X-Code"]})
+	require.Equal(t, "Code ******", log["request_body"].(map[string]any)["data"].(map[string]any)["note"])
 }
 
 // How an address is told stands with the address: it is set as one list, checked,
