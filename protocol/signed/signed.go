@@ -28,6 +28,7 @@ const (
 	ForTime    Purpose = "postern/1/time"
 	ForCodes   Purpose = "postern/1/codes"
 	ForQR      Purpose = "postern/1/qr"
+	ForReceipt Purpose = "postern/1/receipt"
 )
 
 // ErrSignature says that an envelope is malformed, signed by nobody we know,

@@ -41,6 +41,9 @@ type Batch struct {
 	PrevEpoch *Epoch              `cbor:"7,keyasint,omitempty"`
 	Head      Head                `cbor:"8,keyasint"`
 	Boots     map[uint64]BootSync `cbor:"9,keyasint,omitempty"`
+	// Signature is the device's own, over everything but the records, for which
+	// Head vouches: signed.DeviceKey makes it. A device without a key has none.
+	Signature []byte `cbor:"10,keyasint,omitempty"`
 }
 
 // Last is the sequence number of the batch's last record.

@@ -103,6 +103,11 @@ type SettledDoor struct {
 	OpenedAt int64 `cbor:"2,keyasint,omitempty"`
 	ClosedAt int64 `cbor:"3,keyasint,omitempty"`
 	Item     Item  `cbor:"4,keyasint,omitempty"`
+	// ClosedAfter and ClosedBefore bound a close that was not seen: the door was
+	// last known open at the first and first read closed at the second. ClosedAt
+	// is then the second.
+	ClosedAfter  int64 `cbor:"5,keyasint,omitempty"`
+	ClosedBefore int64 `cbor:"6,keyasint,omitempty"`
 }
 
 // SettledPackage is the result for one package.

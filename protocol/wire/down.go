@@ -5,12 +5,16 @@ import "fmt"
 // DownType says what a down message is.
 type DownType uint
 
-// Down message types. 2, 3 and 4 are COSE_Sign1 envelopes.
+// Down message types. All but DownAck are COSE_Sign1 envelopes.
 const (
 	DownAck     DownType = 1
 	DownCommand DownType = 2
 	DownTime    DownType = 3
 	DownCodes   DownType = 4
+	// DownReceipt is an Ack in a COSE_Sign1 envelope. A device with a key of its
+	// own is answered by it and takes no plain Ack: whoever controls a broker could
+	// otherwise acknowledge records that the cloud never saw.
+	DownReceipt DownType = 5
 )
 
 // Down is the outer map of every message on a device's down topic.
@@ -140,6 +144,11 @@ type Codes struct {
 	From       uint64      `cbor:"2,keyasint"`
 	To         uint64      `cbor:"3,keyasint"`
 	Entries    []CodeEntry `cbor:"4,keyasint"`
+	// Generation counts up for ever: an older one is refused, and only a newer one
+	// may lower the list's number.
+	Generation uint64 `cbor:"5,keyasint,omitempty"`
+	// Nonce is that of the status which a whole list answers.
+	Nonce []byte `cbor:"6,keyasint,omitempty"`
 }
 
 // Operations and kinds of code list entries, and when they become active.

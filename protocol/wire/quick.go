@@ -121,7 +121,7 @@ func quickBatch(p []byte) (b Batch, ok bool) {
 	if !ok || major != majorMap {
 		return b, false
 	}
-	fields := [...]any{1: &b.Version, 2: &b.Epoch, 3: &b.Lane, 4: &b.First, 6: &b.Sent, 7: &b.PrevEpoch, 8: &b.Head, 9: &b.Boots}
+	fields := [...]any{1: &b.Version, 2: &b.Epoch, 3: &b.Lane, 4: &b.First, 6: &b.Sent, 7: &b.PrevEpoch, 8: &b.Head, 9: &b.Boots, 10: &b.Signature}
 	var before uint64
 	for ; pairs > 0; pairs-- {
 		m, key, rest, ok := head(p)

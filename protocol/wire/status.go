@@ -36,6 +36,25 @@ type Status struct {
 	Nonce         []byte            `cbor:"14,keyasint,omitempty"`
 	Doors         []DoorStatus      `cbor:"15,keyasint,omitempty"`
 	Exceptions    []Exception       `cbor:"16,keyasint,omitempty"`
+	// Signature is the device's own, over the status without it; see
+	// signed.DeviceKey. A device without a key has none.
+	Signature []byte `cbor:"17,keyasint,omitempty"`
+	// Count numbers the statuses of one boot from 1: (Boot, Count) never repeats,
+	// so a status that was kept and sent again is found to be old.
+	Count uint64 `cbor:"18,keyasint,omitempty"`
+	// Snapshot is 1 when Contents is complete: a door that it does not name is
+	// empty. 0 is an agent that does not tell contents.
+	Snapshot uint `cbor:"19,keyasint,omitempty"`
+	// Contents is what lies behind doors: door to delivery ref.
+	Contents map[uint]string `cbor:"20,keyasint,omitempty"`
+	// Generation is that of the code list held, 0 when none was ever taken.
+	Generation uint64 `cbor:"21,keyasint,omitempty"`
+	// Lost is set from a loss of the cabinet's memory until a whole code list has
+	// brought back what lies where.
+	Lost bool `cbor:"22,keyasint,omitempty"`
+	// TypedLocked is when the keypad takes typed codes again after thirty wrong
+	// ones within a day, unix ns by the device's wall clock; 0 when it takes them.
+	TypedLocked int64 `cbor:"23,keyasint,omitempty"`
 }
 
 // LaneEnd is the end of one lane of the device's store.
