@@ -89,13 +89,13 @@ func (c *Cabinet) unlock(b *board, req lockbus.Frame, now time.Time) (work time.
 	for i, d := range doors {
 		at := now.Add(time.Duration(i) * apart)
 		if double {
-			c.later(at.Add(b.cfg.UnlockTime+100*time.Millisecond), func(t time.Time) { c.fire(d, t) })
+			c.later(at.Add(b.cfg.UnlockTime+100*time.Millisecond), func(t time.Time) { c.fire(d, t, ByDouble) })
 		}
 		if i == 0 || apart == 0 {
-			c.fire(d, now)
+			c.fire(d, now, ByRequest)
 			continue
 		}
-		c.later(at, func(t time.Time) { c.fire(d, t) })
+		c.later(at, func(t time.Time) { c.fire(d, t, ByRequest) })
 	}
 	// A board that says whether the door opened has to wait for its switch.
 	if b.cfg.Family == lockbus.Door80 || b.cfg.Family == lockbus.Preamble {
@@ -197,7 +197,7 @@ func (b *board) sample(now time.Time) (hooks, items uint64) {
 		if d.closedBit(now) == (b.cfg.Inverted != d.cfg.Inverted) {
 			hooks &^= 1 << (ch - 1)
 		}
-		if d.item && !b.cfg.NoItems && b.cfg.Family.HasItems() {
+		if len(d.items) > 0 && !b.cfg.NoItems && b.cfg.Family.HasItems() {
 			items |= 1 << (ch - 1)
 		}
 	}

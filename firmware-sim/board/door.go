@@ -23,9 +23,9 @@ type door struct {
 	rng   *rand.Rand
 
 	jammed    bool
-	hookOut   bool // the hook holds nothing
-	open      bool // the door stands open
-	item      bool
+	hookOut   bool     // the hook holds nothing
+	open      bool     // the door stands open
+	items     []string // what is inside, in the order it was put in
 	coilUntil time.Time
 	edges     []time.Time // of the switch's last move, in order, an odd number
 	plan      uint64      // counts up to cancel what was planned for the lock
@@ -39,7 +39,7 @@ func newDoor(cfg Door, b *board, rng *rand.Rand) *door {
 	if cfg.Swing == 0 {
 		cfg.Swing = 150 * time.Millisecond
 	}
-	return &door{cfg: cfg, board: b, rng: rng, jammed: cfg.Jammed, hookOut: cfg.Open, open: cfg.Open, item: cfg.Item}
+	return &door{cfg: cfg, board: b, rng: rng, jammed: cfg.Jammed, hookOut: cfg.Open, open: cfg.Open, items: startItems(cfg)}
 }
 
 // closedBit is what the switch shows at t: true is hook engaged.
@@ -128,10 +128,13 @@ func (c *Cabinet) advance(now time.Time) {
 	c.arm()
 }
 
-// fire turns a coil on. c.mu is held.
-func (c *Cabinet) fire(d *door, at time.Time) {
+// fire turns a coil on. A board without power fires none. c.mu is held.
+func (c *Cabinet) fire(d *door, at time.Time, why Cause) {
+	if at.Before(d.board.deadUntil) {
+		return
+	}
 	d.coilUntil = at.Add(d.board.cfg.UnlockTime)
-	c.note(at, d, CoilFired)
+	c.add(Fact{At: at, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: CoilFired, Channel: d.cfg.Channel, Cause: why, Jammed: d.jammed})
 	if c.coilsOn(at) > c.cfg.Supply {
 		c.brownOut(at)
 		return
@@ -217,14 +220,12 @@ func (c *Cabinet) reset(b *board, at time.Time) {
 			d.coilUntil = at
 		}
 	}
-	c.facts = append(c.facts, Fact{At: at, Board: b.cfg.Name, Kind: BoardReset})
-	c.publish()
+	c.add(Fact{At: at, Board: b.cfg.Name, Kind: BoardReset})
 }
 
 // brownOut is too many coils at once: every board loses power, then resets.
 func (c *Cabinet) brownOut(at time.Time) {
-	c.facts = append(c.facts, Fact{At: at, Kind: BrownOut})
-	c.publish()
+	c.add(Fact{At: at, Kind: BrownOut})
 	for _, b := range c.boards {
 		b.deadUntil = at.Add(brownTime)
 		c.reset(b, at)

@@ -1,7 +1,9 @@
 package board
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -33,10 +35,10 @@ func (c *Cabinet) meet(d *door, t time.Time) {
 	c.later(t.Add(wait), func(t time.Time) {
 		switch {
 		case p.Does == "nothing" || !d.open:
-		case p.Does == "put", p.Does != "take" && !d.item:
-			c.setItem(d, true, t)
+		case p.Does == "put", p.Does != "take" && len(d.items) == 0:
+			c.put(d, someItem, t)
 		default:
-			c.setItem(d, false, t)
+			c.takeAll(d, t)
 		}
 	})
 	if forgets {
@@ -84,16 +86,46 @@ func (c *Cabinet) shut(d *door, t time.Time, slam bool) {
 	}
 }
 
-func (c *Cabinet) setItem(d *door, in bool, t time.Time) {
-	if d.item == in {
+// someItem is what has no name of its own.
+const someItem = "item"
+
+func startItems(cfg Door) []string {
+	if cfg.Item {
+		return []string{someItem}
+	}
+	return nil
+}
+
+// without returns items less the first one of that name.
+func without(items []string, name string) []string {
+	if i := slices.Index(items, name); i >= 0 {
+		return slices.Delete(slices.Clone(items), i, i+1)
+	}
+	return items
+}
+
+// put places an item, unless one of its name is inside already.
+func (c *Cabinet) put(d *door, name string, t time.Time) {
+	if slices.Contains(d.items, name) {
 		return
 	}
-	d.item = in
-	kind := ItemOut
-	if in {
-		kind = ItemIn
+	d.items = append(slices.Clone(d.items), name)
+	c.add(Fact{At: t, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: ItemIn, Item: name})
+}
+
+// takeAll takes everything out.
+func (c *Cabinet) takeAll(d *door, t time.Time) {
+	for len(d.items) > 0 {
+		c.take(d, d.items[0], t)
 	}
-	c.note(t, d, kind)
+}
+
+func (c *Cabinet) take(d *door, name string, t time.Time) {
+	if !slices.Contains(d.items, name) {
+		return
+	}
+	d.items = without(d.items, name)
+	c.add(Fact{At: t, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: ItemOut, Item: name})
 }
 
 // act does something to a door now.
@@ -113,7 +145,7 @@ func (c *Cabinet) act(number uint, what string, do func(d *door, now time.Time))
 // Push is a coil fired by hand, as with the service key's button: the lock is
 // pulsed without any request on the line.
 func (c *Cabinet) Push(number uint) error {
-	return c.act(number, "push", func(d *door, now time.Time) { c.fire(d, now) })
+	return c.act(number, "push", func(d *door, now time.Time) { c.fire(d, now, ByHand) })
 }
 
 // Pull pulls at a door: it opens if the hook is out, which a door with a weak
@@ -149,12 +181,79 @@ func (c *Cabinet) Force(number uint) error {
 // PutItem puts something into a compartment, TakeItem takes it out; the door's
 // state does not matter, so that a sensor can be played against its hook.
 func (c *Cabinet) PutItem(number uint) error {
-	return c.act(number, "put", func(d *door, now time.Time) { c.setItem(d, true, now) })
+	return c.act(number, "put", func(d *door, now time.Time) { c.put(d, someItem, now) })
 }
 
 // TakeItem empties a compartment.
 func (c *Cabinet) TakeItem(number uint) error {
-	return c.act(number, "take", func(d *door, now time.Time) { c.setItem(d, false, now) })
+	return c.act(number, "take", func(d *door, now time.Time) { c.takeAll(d, now) })
+}
+
+// ErrShut is returned to a hand that reaches for what is behind a closed door.
+var ErrShut = errors.New("the door is shut")
+
+// Put places an item of that name through an open door. Error: ErrShut.
+func (c *Cabinet) Put(number uint, name string) error {
+	return c.reach(number, "put", func(d *door, now time.Time) { c.put(d, name, now) })
+}
+
+// TakeOut takes everything through an open door and returns it, in the order it
+// was put in. Error: ErrShut.
+func (c *Cabinet) TakeOut(number uint) (items []string, err error) {
+	err = c.reach(number, "take", func(d *door, now time.Time) {
+		items = slices.Clone(d.items)
+		c.takeAll(d, now)
+	})
+	return items, err
+}
+
+// reach does something through a door, which has to be open.
+func (c *Cabinet) reach(number uint, what string, do func(d *door, now time.Time)) error {
+	shut := false
+	err := c.act(number, what, func(d *door, now time.Time) {
+		if shut = !d.open; !shut {
+			do(d, now)
+		}
+	})
+	if err == nil && shut {
+		return fmt.Errorf("%s at door %d: %w", what, number, ErrShut)
+	}
+	return err
+}
+
+// PowerOff takes the boards' power away: coils are off, no request is answered.
+// Doors can still be closed by hand.
+func (c *Cabinet) PowerOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.advance(now)
+	c.add(Fact{At: now, Kind: PowerOff})
+	for _, b := range c.boards {
+		b.dark(now, now.AddDate(100, 0, 0))
+	}
+}
+
+// PowerOn gives the boards their power back: they reset.
+func (c *Cabinet) PowerOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.advance(now)
+	c.add(Fact{At: now, Kind: PowerOn})
+	for _, b := range c.boards {
+		b.deadUntil, b.zerosUntil = now, now.Add(resetTime)
+	}
+}
+
+// dark turns a board's coils off and keeps it without power until then.
+func (b *board) dark(now, until time.Time) {
+	b.deadUntil, b.busy = until, false
+	for _, d := range b.doors {
+		if d.coilUntil.After(now) {
+			d.coilUntil = now
+		}
+	}
 }
 
 // Jam makes a lock hold whatever happens; Free ends that.

@@ -21,6 +21,18 @@ const (
 	CoilFired  FactKind = "coil_fired"
 	BoardReset FactKind = "board_reset"
 	BrownOut   FactKind = "brown_out"
+	PowerOff   FactKind = "power_off"
+	PowerOn    FactKind = "power_on"
+)
+
+// Cause says why a coil fired.
+type Cause string
+
+// Causes of a coil. ByDouble is the board's own second pulse for one request.
+const (
+	ByRequest Cause = "request"
+	ByDouble  Cause = "double"
+	ByHand    Cause = "hand"
 )
 
 // Fact is something that really happened.
@@ -29,11 +41,21 @@ type Fact struct {
 	Door  uint      `json:"door,omitempty"` // 0 for facts about boards
 	Board string    `json:"board,omitempty"`
 	Kind  FactKind  `json:"kind"`
+	// Channel and Cause belong to a coil.
+	Channel uint  `json:"channel,omitempty"`
+	Cause   Cause `json:"cause,omitempty"`
+	// Item is what was put in or taken out, Jammed whether the coil's lock held.
+	Item   string `json:"item,omitempty"`
+	Jammed bool   `json:"jammed,omitempty"`
 }
 
 func (f Fact) String() string {
 	at := f.At.Format("15:04:05.000")
 	switch {
+	case f.Item != "":
+		return fmt.Sprintf("%s  door %d  %s %s", at, f.Door, f.Kind, f.Item)
+	case f.Cause != "":
+		return fmt.Sprintf("%s  door %d  %s by %s", at, f.Door, f.Kind, f.Cause)
 	case f.Door != 0:
 		return fmt.Sprintf("%s  door %d  %s", at, f.Door, f.Kind)
 	case f.Board != "":
@@ -44,7 +66,12 @@ func (f Fact) String() string {
 
 // note appends a fact about a door. c.mu is held.
 func (c *Cabinet) note(at time.Time, d *door, kind FactKind) {
-	c.facts = append(c.facts, Fact{At: at, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: kind})
+	c.add(Fact{At: at, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: kind})
+}
+
+// add appends a fact. c.mu is held.
+func (c *Cabinet) add(f Fact) {
+	c.facts = append(c.facts, f)
 	c.publish()
 }
 
@@ -86,8 +113,31 @@ func (c *Cabinet) HookInBetween(number uint, a, b time.Time) bool {
 }
 
 // ItemAt reports whether something was inside at t.
-func (c *Cabinet) ItemAt(number uint, t time.Time) bool {
-	return c.between(number, t, t, ItemIn, ItemOut, func(d *door) bool { return d.cfg.Item })
+func (c *Cabinet) ItemAt(number uint, t time.Time) bool { return len(c.ItemsAt(number, t)) > 0 }
+
+// ItemsAt returns what was inside at t, in the order it was put in.
+func (c *Cabinet) ItemsAt(number uint, t time.Time) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(time.Now())
+	d := c.doors[number]
+	if d == nil {
+		return nil
+	}
+	items := startItems(d.cfg)
+	for _, f := range c.facts {
+		if f.At.After(t) {
+			break
+		}
+		switch {
+		case f.Door != number:
+		case f.Kind == ItemIn:
+			items = append(items, f.Item)
+		case f.Kind == ItemOut:
+			items = without(items, f.Item)
+		}
+	}
+	return items
 }
 
 func (c *Cabinet) between(number uint, a, b time.Time, on, off FactKind, start func(*door) bool) bool {
