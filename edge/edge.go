@@ -44,6 +44,34 @@ type BoardLost struct {
 	At    time.Time
 }
 
+// Kinds of acts that allow a pulse.
+const (
+	ByCommand = "command" // of the cloud
+	ByCode    = "code"    // typed or scanned at the cabinet
+	ByStaff   = "staff"   // a staff code with doors chosen on the screen
+	ByReopen  = "reopen"  // a pickup opened once more without a code
+)
+
+// Authority is the act that allows a pulse. A pulse belongs to exactly one, of
+// the same boot.
+type Authority struct {
+	Boot       uint64 `json:"boot"`
+	OpeningID  string `json:"opening_id"`
+	Act        string `json:"act"`         // id of the act: the command's, or one drawn at the cabinet
+	Kind       string `json:"kind"`        // one of the By constants
+	CodeNumber uint64 `json:"code_number"` // entry of the code list, 0 without a code
+	Mono       int64  `json:"mono"`        // the act's time, ns since that start of the agent
+}
+
+// PulseTrace is one unlock request that is about to be written to a line.
+type PulseTrace struct {
+	At      time.Time  `json:"at"`
+	Board   string     `json:"board"`
+	Channel uint       `json:"channel"`
+	Door    DoorNumber `json:"door"`
+	Authority
+}
+
 // PulseOutcome is what became of one Pulse.
 type PulseOutcome uint8
 

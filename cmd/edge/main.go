@@ -162,6 +162,14 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger)
 	log = log.With("device", secrets.DeviceCode)
 	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
 		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
+	if s.PulseTrace != "" {
+		trace, err := openPulseTrace(s.PulseTrace, log)
+		if err != nil {
+			return err
+		}
+		defer trace.close()
+		cfg.Trace = trace.append
+	}
 	for {
 		again, err := once(ctx, cfg, s.Kiosk.Listen, log)
 		if err != nil || !again {

@@ -45,7 +45,7 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-func edge(t *testing.T, stdin string, args ...string) (string, error) {
+func runEdge(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := run(t.Context(), args, strings.NewReader(stdin), &out, io.Discard)
@@ -55,7 +55,7 @@ func edge(t *testing.T, stdin string, args ...string) (string, error) {
 func TestTheFilesInConfigsAreInOrder(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"edge.yaml", "edge-kiosk.yaml"} {
-		out, err := edge(t, "", "-config", filepath.Join(repo, "configs", name), "-check")
+		out, err := runEdge(t, "", "-config", filepath.Join(repo, "configs", name), "-check")
 		require.NoError(t, err, name)
 		require.Contains(t, out, "in order: 1 lines, 1 boards")
 	}
@@ -89,7 +89,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"not the JSON", []string{"-check", "-secrets", broken}},
 		{"run edge enrol", []string{"-data", t.TempDir()}},
 	} {
-		_, err := edge(t, "", c.args...)
+		_, err := runEdge(t, "", c.args...)
 		require.ErrorContains(t, err, c.want, "%v", c.args)
 		require.NotContains(t, err.Error(), "device-secret-xyz")
 	}
@@ -97,10 +97,10 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	out, err := edge(t, "", "-help")
+	out, err := runEdge(t, "", "-help")
 	require.NoError(t, err)
 	require.Contains(t, out, "support-bundle")
-	out, err = edge(t, "", "-version")
+	out, err = runEdge(t, "", "-version")
 	require.NoError(t, err)
 	require.Contains(t, out, "edge ")
 }
@@ -147,7 +147,7 @@ func TestEnrolmentWritesSecretsOnce(t *testing.T) {
 	})
 	name := filepath.Join(t.TempDir(), "deep", "secrets.json")
 	args := []string{"-secrets", name, "-tls-roots", roots, "enrol", url, "-device", "CAB-1"}
-	out, err := edge(t, "one-time\n", args...)
+	out, err := runEdge(t, "one-time\n", args...)
 	require.NoError(t, err)
 	require.NotContains(t, out, "device-secret-xyz")
 	info, err := os.Stat(name)
@@ -157,10 +157,10 @@ func TestEnrolmentWritesSecretsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, secrets(), got)
 
-	_, err = edge(t, "one-time\n", args...)
+	_, err = runEdge(t, "one-time\n", args...)
 	require.ErrorContains(t, err, "--replace")
 	require.Equal(t, 1, *calls, "the token is not used when its answer could not be kept")
-	_, err = edge(t, "one-time\n", append(args, "-replace")...)
+	_, err = runEdge(t, "one-time\n", append(args, "-replace")...)
 	require.NoError(t, err)
 }
 
@@ -185,7 +185,7 @@ func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {
 	} {
 		url, roots, _ := office(t, func(map[string]string) (int, any) { return a.status, a.v })
 		name := filepath.Join(t.TempDir(), "secrets.json")
-		_, err := edge(t, "one-time\n", "-secrets", name, "-tls-roots", roots, "enrol", url, "-device", "CAB-1")
+		_, err := runEdge(t, "one-time\n", "-secrets", name, "-tls-roots", roots, "enrol", url, "-device", "CAB-1")
 		require.ErrorContains(t, err, want)
 		require.Less(t, len(err.Error()), 600)
 		require.NotContains(t, err.Error(), "one-time")
@@ -199,10 +199,10 @@ func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {
 		"not an addr": {"enrol", "tms", "-device", "CAB-1"},
 		"device code": {"enrol", url, "-device", "../x"},
 	} {
-		_, err := edge(t, "one-time\n", append([]string{"-data", t.TempDir()}, args...)...)
+		_, err := runEdge(t, "one-time\n", append([]string{"-data", t.TempDir()}, args...)...)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := edge(t, "", "-data", t.TempDir(), "enrol", url, "-device", "CAB-1")
+	_, err := runEdge(t, "", "-data", t.TempDir(), "enrol", url, "-device", "CAB-1")
 	require.ErrorContains(t, err, "no token")
 	require.Zero(t, *calls)
 }
@@ -251,19 +251,19 @@ func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
 
 	// Of a running agent the bundle has the page's word, not the store's.
 	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
-	_, err = edge(t, "", "-data", dir, "-kiosk-listen", addr, "support-bundle", bundle)
+	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", addr, "support-bundle", bundle)
 	require.NoError(t, err)
 	got := unpack(t, bundle)
 	require.Contains(t, got["support/page-state.json"], `"device_code": "CAB-1"`)
 	require.Contains(t, got["support/page-health.json"], `"uplink"`)
 	require.Contains(t, got["support/store.json"], "running agent")
 
-	_, err = edge(t, "", "-data", dir, "-kiosk-listen", "")
+	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", "")
 	require.ErrorContains(t, err, "in use by another process")
 	stop()
 	require.NoError(t, <-done)
 
-	_, err = edge(t, "", "-data", dir, "-kiosk-listen", "", "support-bundle", bundle)
+	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", "", "support-bundle", bundle)
 	require.NoError(t, err)
 	got = unpack(t, bundle)
 	require.Contains(t, got["support/store.json"], `"bucket lane0"`)
@@ -282,7 +282,7 @@ func TestAPageThatCannotListenStopsTheStart(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
-	_, err = edge(t, "", "-data", dir, "-kiosk-listen", ln.Addr().String())
+	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", ln.Addr().String())
 	require.ErrorContains(t, err, "kiosk.listen")
 }
 

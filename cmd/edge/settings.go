@@ -30,6 +30,9 @@ type settings struct {
 	HealthEvery time.Duration `yaml:"health_every" json:"health_every"`
 	Supply      uint          `yaml:"supply" json:"supply"` // volts of the coils
 	Lines       []line        `yaml:"lines" json:"lines"`
+	// PulseTrace is a setting for tests: a file to which each pulse is appended,
+	// one JSON object a line, before it is sent. Empty: none.
+	PulseTrace string `yaml:"pulse_trace" json:"pulse_trace,omitempty"`
 }
 
 type line struct {

@@ -50,6 +50,10 @@ type Config struct {
 	// durable: for the local page. It must not block; nil is nobody.
 	Act func(locker.Action)
 
+	// Trace takes each pulse with its authority just before it is written to the
+	// line, which waits for it; nil is none. For tests.
+	Trace func(edge.PulseTrace)
+
 	// Seams of tests and simulators; nil takes the real thing.
 	Open     board.Opener
 	Dial     func(ctx context.Context, broker *url.URL) (net.Conn, error)
@@ -141,7 +145,7 @@ func (a *Agent) build() error {
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
-	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Log: a.log,
+	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})

@@ -66,7 +66,11 @@ type Config struct {
 	// FastPoll is the least time between polls of a board in a session; 0 is as
 	// fast as the line allows.
 	FastPoll time.Duration
-	Log      *slog.Logger // nil is slog.Default
+	// Trace is called just before each unlock request is written, repeated ones
+	// included, on the line's goroutine: the line waits for it. It is for tests
+	// that hold pulses against what people were allowed; nil is none.
+	Trace func(edge.PulseTrace)
+	Log   *slog.Logger // nil is slog.Default
 }
 
 // Layout is the wiring: what hangs on which line and which door is where.
@@ -205,8 +209,10 @@ func (c *Cabinet) SetSession(active bool) {
 // Pulse asks for one pulse of a door's lock and returns at once. The answer is
 // a PulseResult: also for a door that the layout does not have, a lock that
 // must rest, and when four pulses of the door are waiting already
-// (PulseRefused).
-func (c *Cabinet) Pulse(door edge.DoorNumber) { c.pulses.push(door) }
+// (PulseRefused). by is the act that allows it.
+func (c *Cabinet) Pulse(door edge.DoorNumber, by edge.Authority) {
+	c.pulses.push(pulse{door: door, by: by})
+}
 
 // Health returns each board's counters since its line was last laid out.
 func (c *Cabinet) Health() map[string]edge.BoardHealth {

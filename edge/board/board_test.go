@@ -30,7 +30,7 @@ func TestADoorOpensAndClosesOnEveryFamily(t *testing.T) {
 			require.Equal(t, want, readings(first, 2)[0].Item)
 
 			r.cab.SetSession(true)
-			r.cab.Pulse(2)
+			r.cab.Pulse(2, edge.Authority{})
 			opened := r.after(1500 * time.Millisecond)
 			outcome := edge.PulseUnanswered
 			if fam.AnswersUnlock() {
@@ -69,8 +69,8 @@ func TestPolarityOfBoardAndDoor(t *testing.T) {
 		first := r.after(2 * time.Second)
 		require.Equal(t, "c", states(first, 1))
 		require.Equal(t, "c", states(first, 2))
-		r.cab.Pulse(1)
-		r.cab.Pulse(2)
+		r.cab.Pulse(1, edge.Authority{})
+		r.cab.Pulse(2, edge.Authority{})
 		opened := r.after(4 * time.Second)
 		require.Equal(t, "o", states(opened, 1))
 		require.Equal(t, "o", states(opened, 2))
@@ -84,7 +84,7 @@ func TestAJammedDoorIsNotSeenOpen(t *testing.T) {
 			r.after(2 * time.Second)
 			r.do(r.sim.Jam(1))
 			r.cab.SetSession(true)
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 			got := r.after(3 * time.Second)
 			require.Empty(t, states(got, 1))
 			want := map[lockbus.Family]edge.PulseOutcome{
@@ -103,7 +103,7 @@ func TestALostAnswerIsNotAFailure(t *testing.T) {
 		inBubble(t, single(fam), func(r *rig) {
 			r.after(2 * time.Second)
 			r.do(r.sim.Inject("A", sim.LostAnswer, 1))
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 			got := r.after(3 * time.Second)
 			require.Equal(t, []edge.PulseOutcome{edge.PulseUnanswered}, results(got))
 			require.Equal(t, "o", states(got, 1))
@@ -117,7 +117,7 @@ func TestABusyBoardIsFreedByTheStatusRequestAfterTheUnlock(t *testing.T) {
 		inBubble(t, single(fam), func(r *rig) {
 			r.after(2 * time.Second)
 			r.do(r.sim.Inject("A", sim.BusyAfter, 1))
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 			got := r.after(3 * time.Second)
 			require.Empty(t, losses(got))
 			require.Equal(t, "o", states(got, 1))
@@ -130,7 +130,7 @@ func TestCoolingDownIsRefused(t *testing.T) {
 	inBubble(t, single(lockbus.Station), func(r *rig) {
 		r.after(2 * time.Second)
 		r.do(r.sim.Inject("A", sim.CoolingDown, 1))
-		r.cab.Pulse(1)
+		r.cab.Pulse(1, edge.Authority{})
 		require.Equal(t, []edge.PulseOutcome{edge.PulseRefused}, results(r.after(2*time.Second)))
 	})
 }
@@ -155,7 +155,7 @@ func TestASilentBoardIsLostOnceAndComesBackWithFreshReadings(t *testing.T) {
 				} else {
 					require.Greater(t, took, 8*time.Second)
 				}
-				r.cab.Pulse(1)
+				r.cab.Pulse(1, edge.Authority{})
 				require.Equal(t, []edge.PulseOutcome{edge.PulseNotSent}, results(r.after(time.Second)))
 
 				r.do(r.sim.Inject("A", sim.Silence, -1000))
@@ -177,7 +177,7 @@ func TestAnUnpluggedAdapterIsOpenedAgainByItsName(t *testing.T) {
 		r.do(r.sim.Unplug("main", 10*time.Second))
 		got := r.after(9 * time.Second)
 		require.Len(t, losses(got), 1)
-		r.cab.Pulse(1)
+		r.cab.Pulse(1, edge.Authority{})
 		require.Equal(t, []edge.PulseOutcome{edge.PulseNotSent}, results(r.after(500*time.Millisecond)))
 		back := r.after(10 * time.Second)
 		require.Equal(t, "c", states(back, 1))
@@ -218,8 +218,8 @@ func TestOneCoilAtATimeAndNoBrownOut(t *testing.T) {
 		inBubble(t, cfg, func(r *rig) {
 			r.after(2 * time.Second)
 			for d := range edge.DoorNumber(3) {
-				r.cab.Pulse(d + 1)
-				r.cab.Pulse(d + 10)
+				r.cab.Pulse(d+1, edge.Authority{})
+				r.cab.Pulse(d+10, edge.Authority{})
 			}
 			got := r.after(8 * time.Second)
 			require.Len(t, results(got), 6)
@@ -244,19 +244,19 @@ func TestALockRestsAfterThreePulses(t *testing.T) {
 	inBubble(t, single(lockbus.CU48), func(r *rig) {
 		r.after(2 * time.Second)
 		for range 4 {
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 		}
 		u, no := edge.PulseUnanswered, edge.PulseRefused
 		require.Equal(t, []edge.PulseOutcome{u, u, u, no}, results(r.after(5*time.Second)))
-		r.cab.Pulse(2)
+		r.cab.Pulse(2, edge.Authority{})
 		require.Equal(t, []edge.PulseOutcome{u}, results(r.after(time.Second)), "other locks need no rest")
 		r.after(26 * time.Second)
-		r.cab.Pulse(1)
+		r.cab.Pulse(1, edge.Authority{})
 		require.Equal(t, []edge.PulseOutcome{u}, results(r.after(time.Second)))
 		for range 10 {
-			r.cab.Pulse(3)
+			r.cab.Pulse(3, edge.Authority{})
 		}
-		r.cab.Pulse(99)
+		r.cab.Pulse(99, edge.Authority{})
 		require.Len(t, results(r.after(10*time.Second)), 11, "every pulse is answered, too many are refused")
 	})
 }
@@ -273,7 +273,7 @@ func TestEchoStaleForeignAndDoubleAnswers(t *testing.T) {
 			r.after(2 * time.Second)
 			require.Positive(t, r.cab.Health()["A"].Bad, "an answer of another board is a bad one")
 			r.do(r.sim.Inject("A", sim.StaleAnswer, 3))
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 			got := r.after(3 * time.Second)
 			require.Equal(t, "o", states(got, 1))
 			require.Empty(t, states(got, 2))
@@ -288,7 +288,7 @@ func TestTheEchoOfAnUnlockIsNotTakenForARefusal(t *testing.T) {
 	inBubble(t, cfg, func(r *rig) {
 		r.after(2 * time.Second)
 		r.do(r.sim.Inject("A", sim.LostAnswer, 1))
-		r.cab.Pulse(1)
+		r.cab.Pulse(1, edge.Authority{})
 		got := r.after(4 * time.Second)
 		require.Equal(t, []edge.PulseOutcome{edge.PulseUnanswered}, results(got))
 		require.Equal(t, "o", states(got, 1))
@@ -365,7 +365,7 @@ func TestALayoutCanBeReplacedWhileRunning(t *testing.T) {
 		require.Equal(t, "c", states(got, 1))
 		require.Equal(t, "c", states(got, 7))
 		require.Empty(t, states(got, 3))
-		r.cab.Pulse(7)
+		r.cab.Pulse(7, edge.Authority{})
 		require.Equal(t, "o", states(r.after(3*time.Second), 7))
 		require.True(t, r.sim.OpenAt(3, time.Now()), "the same lock under its new number")
 		l.Doors[8] = edge.Place{Board: "B", Channel: 1}
@@ -383,7 +383,7 @@ func TestThereAreNeverTwoRequestsOnTheLine(t *testing.T) {
 		inBubble(t, single(fam), func(r *rig) {
 			r.cab.SetSession(true)
 			r.after(2 * time.Second)
-			r.cab.Pulse(1)
+			r.cab.Pulse(1, edge.Authority{})
 			r.after(3 * time.Second)
 			require.Zero(t, r.sim.Overlaps("main"))
 			for range 5 {

@@ -58,6 +58,7 @@ type bus interface {
 
 type query struct {
 	request []byte
+	unlock  bool // it moves a lock
 	size    int
 	wait    time.Duration
 	scanner *lockbus.Scanner
@@ -124,7 +125,7 @@ func (d *driver) ask(f lockbus.Frame, size int, wait time.Duration, want func(*l
 	if err != nil {
 		return reply{out: NotSent, at: time.Now()}
 	}
-	r := d.bus.ask(query{request: raw, size: size, wait: wait, scanner: d.scanner, want: want})
+	r := d.bus.ask(query{request: raw, unlock: f.Kind == lockbus.Unlock, size: size, wait: wait, scanner: d.scanner, want: want})
 	switch {
 	case r.out == NotSent:
 		return r

@@ -52,10 +52,11 @@ type line struct {
 	backoff  time.Duration
 	lastIO   time.Time
 	noise    noise
+	asked    edge.PulseTrace // the unlock that the driver is at
 }
 
 type unlockRequest struct {
-	door   edge.DoorNumber
+	pulse
 	answer chan unlockAnswer // cap 1
 }
 
@@ -141,14 +142,14 @@ func (l *line) health(into map[string]edge.BoardHealth) {
 
 // pulse hands an unlock to the line's goroutine and waits for it. It reports
 // when the request went out and whether it did. The result is told to the sink.
-func (l *line) pulse(ctx context.Context, d edge.DoorNumber) (time.Time, bool) {
-	r := unlockRequest{door: d, answer: make(chan unlockAnswer, 1)}
+func (l *line) pulse(ctx context.Context, p pulse) (time.Time, bool) {
+	r := unlockRequest{pulse: p, answer: make(chan unlockAnswer, 1)}
 	select {
 	case l.unlocks <- r:
 		a := <-r.answer
 		return a.at, a.sent
 	case <-l.done:
-		l.cfg.Sink(edge.PulseResult{Door: d, Outcome: edge.PulseNotSent, At: time.Now()})
+		l.cfg.Sink(edge.PulseResult{Door: p.door, Outcome: edge.PulseNotSent, At: time.Now()})
 	case <-ctx.Done():
 	}
 	return time.Time{}, false
@@ -276,6 +277,7 @@ func (l *line) unlock(r unlockRequest) {
 	u, ch := l.find(r.door)
 	out, at := NotSent, time.Now()
 	if u != nil && l.port != nil && !u.lost {
+		l.asked = edge.PulseTrace{Board: u.cfg.Name, Channel: ch.number, Door: r.door, Authority: r.by}
 		out, at = u.driver.Unlock(ch.number)
 	}
 	if out != NotSent {
@@ -476,6 +478,11 @@ func (l *line) ask(q query) reply {
 		return reply{out: NotSent, at: time.Now()}
 	}
 	l.clear()
+	if q.unlock && l.cfg.Trace != nil {
+		t := l.asked
+		t.At = time.Now()
+		l.cfg.Trace(t)
+	}
 	n, err := l.port.Write(q.request)
 	r := reply{out: Unanswered, at: time.Now()}
 	defer func() { l.lastIO = time.Now() }()

@@ -61,7 +61,7 @@ func reads(door edge.DoorNumber, open bool) func(edge.Event) bool {
 
 func openAndClose(t *testing.T, s *sim.Cabinet, c *board.Cabinet, events <-chan edge.Event) {
 	await(t, events, reads(2, false))
-	c.Pulse(2)
+	c.Pulse(2, edge.Authority{})
 	await(t, events, reads(2, true))
 	require.True(t, s.HookOutBetween(2, time.Now().Add(-time.Minute), time.Now()))
 	require.NoError(t, s.CloseDoor(2))

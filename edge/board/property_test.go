@@ -46,7 +46,7 @@ func TestEveryReadingWasTrueWhileItWasDebounced(t *testing.T) {
 			inBubble(t, cfg, func(r *rig) {
 				r.cab.SetSession(session)
 				for _, d := range doors {
-					r.cab.Pulse(edge.DoorNumber(d))
+					r.cab.Pulse(edge.DoorNumber(d), edge.Authority{})
 					time.Sleep(1700 * time.Millisecond)
 				}
 				synctest.Wait()
@@ -86,7 +86,7 @@ func TestBounceNeverGivesMoreThanOneChange(t *testing.T) {
 			inBubble(t, cfg, func(r *rig) {
 				r.cab.SetSession(rapid.Bool().Draw(rt, "session"))
 				require.Equal(t, "c", states(r.after(2*time.Second+wait), 1))
-				r.cab.Pulse(1)
+				r.cab.Pulse(1, edge.Authority{})
 				require.Equal(t, "o", states(r.after(2*time.Second), 1))
 				r.do(r.sim.CloseDoor(1))
 				require.Equal(t, "c", states(r.after(3*time.Second), 1))

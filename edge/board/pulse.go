@@ -15,13 +15,19 @@ const (
 	pulseRest   = 30 * time.Second
 )
 
+// pulse is one asked pulse.
+type pulse struct {
+	door edge.DoorNumber
+	by   edge.Authority
+}
+
 // pulseQueue holds asked pulses, first in, first out. It is bounded by
 // maxWaiting per door; one more is kept only as a count to be refused.
 type pulseQueue struct {
 	wake chan struct{} // cap 1
 
 	mu      sync.Mutex
-	waiting []edge.DoorNumber
+	waiting []pulse
 	perDoor map[edge.DoorNumber]int
 	over    map[edge.DoorNumber]int
 }
@@ -32,13 +38,13 @@ func newPulseQueue() *pulseQueue {
 	}
 }
 
-func (q *pulseQueue) push(d edge.DoorNumber) {
+func (q *pulseQueue) push(p pulse) {
 	q.mu.Lock()
-	if q.perDoor[d] >= maxWaiting {
-		q.over[d]++
+	if q.perDoor[p.door] >= maxWaiting {
+		q.over[p.door]++
 	} else {
-		q.perDoor[d]++
-		q.waiting = append(q.waiting, d)
+		q.perDoor[p.door]++
+		q.waiting = append(q.waiting, p)
 	}
 	q.mu.Unlock()
 	q.signal()
@@ -52,38 +58,38 @@ func (q *pulseQueue) signal() {
 }
 
 // pop returns the next pulse; refuse says that it was one too many.
-func (q *pulseQueue) pop(ctx context.Context) (d edge.DoorNumber, refuse, ok bool) {
+func (q *pulseQueue) pop(ctx context.Context) (p pulse, refuse, ok bool) {
 	for {
-		if d, refuse, ok = q.try(); ok {
+		if p, refuse, ok = q.try(); ok {
 			q.signal() // more may wait for another goroutine
-			return d, refuse, true
+			return p, refuse, true
 		}
 		select {
 		case <-ctx.Done():
-			return 0, false, false
+			return pulse{}, false, false
 		case <-q.wake:
 		}
 	}
 }
 
-func (q *pulseQueue) try() (d edge.DoorNumber, refuse, ok bool) {
+func (q *pulseQueue) try() (p pulse, refuse, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for d, n := range q.over {
 		if q.over[d]--; n <= 1 {
 			delete(q.over, d)
 		}
-		return d, true, true
+		return pulse{door: d}, true, true
 	}
 	if len(q.waiting) == 0 {
-		return 0, false, false
+		return pulse{}, false, false
 	}
-	d = q.waiting[0]
+	p = q.waiting[0]
 	q.waiting = q.waiting[1:]
-	if q.perDoor[d]--; q.perDoor[d] == 0 {
-		delete(q.perDoor, d)
+	if q.perDoor[p.door]--; q.perDoor[p.door] == 0 {
+		delete(q.perDoor, p.door)
 	}
-	return d, false, true
+	return p, false, true
 }
 
 // rests remembers when locks were pulsed, so that coils can cool: at most
@@ -130,16 +136,17 @@ func (r *rests) pulsed(d edge.DoorNumber, at time.Time) {
 func (c *Cabinet) fire(ctx context.Context, rests *rests) {
 	hold := time.Duration(c.cfg.Times.PulseMS+c.cfg.Times.PulseGapMS) * time.Millisecond
 	for {
-		d, refuse, ok := c.pulses.pop(ctx)
+		p, refuse, ok := c.pulses.pop(ctx)
 		if !ok {
 			return
 		}
+		d := p.door
 		l := c.lineOf(d)
 		if refuse || l == nil || !rests.mayPulse(d, time.Now()) {
 			c.cfg.Sink(edge.PulseResult{Door: d, Outcome: edge.PulseRefused, At: time.Now()})
 			continue
 		}
-		at, sent := l.pulse(ctx, d)
+		at, sent := l.pulse(ctx, p)
 		if !sent {
 			continue
 		}

@@ -141,7 +141,7 @@ func (d *draft) useCode(in CodeTried) string {
 		if late {
 			return wire.CodeExpired
 		}
-		return d.staff(in.Doors)
+		return d.staff(entry, in.Doors)
 	}
 	return wire.CodeUnknown
 }
@@ -151,7 +151,7 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {
 		return wire.CodeNotActive
 	}
-	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, sorted(dl.Doors), dl.Doors)
+	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, sorted(dl.Doors), dl.Doors)
 }
 
 // dropOff opens the compartments that a delivery was given, or the first free
@@ -162,7 +162,7 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
-			d.again(o, o.numbers(), "")
+			d.again(o, o.numbers(), "", d.authority(edge.ByCode, "", o.ID, e.Number))
 			d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, o.numbers()
 			return wire.CodeOK
 		}
@@ -187,7 +187,7 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	if len(doors) == 0 {
 		return wire.ReasonOccupied
 	}
-	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef}, doors, packages)
+	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, packages)
 }
 
 // firstFree finds a free compartment of a size, in the layout's order.
@@ -201,15 +201,15 @@ func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber 
 	return 0
 }
 
-func (d *draft) staff(doors []edge.DoorNumber) string {
+func (d *draft) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 	if len(doors) == 0 {
 		return wire.CodeOK // who it is; doors are chosen next
 	}
-	return d.local(Opening{Kind: wire.OpenStaff, Who: "staff"}, doors, nil)
+	return d.local(Opening{Kind: wire.OpenStaff, Who: "staff", CodeNumber: e.Number}, edge.ByStaff, doors, nil)
 }
 
 // local starts an opening that the cabinet itself authorised.
-func (d *draft) local(o Opening, doors []edge.DoorNumber, packages map[edge.DoorNumber][]string) string {
+func (d *draft) local(o Opening, kind string, doors []edge.DoorNumber, packages map[edge.DoorNumber][]string) string {
 	if reason := d.free(doors, o.Kind, o.DeliveryRef, ""); reason != "" {
 		return reason
 	}
@@ -218,7 +218,7 @@ func (d *draft) local(o Opening, doors []edge.DoorNumber, packages map[edge.Door
 	for _, n := range doors {
 		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: packages[n]})
 	}
-	d.begin(o)
+	d.begin(o, d.authority(kind, "", o.ID, o.CodeNumber))
 	d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, doors
 	return wire.CodeOK
 }
@@ -241,7 +241,7 @@ func (d *draft) reopen(in Reopen) {
 	if len(doors) == 0 || dl.Suspended {
 		return
 	}
-	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, doors, dl.Doors)
+	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, edge.ByReopen, doors, dl.Doors)
 }
 
 // codes applies a piece of the code list that follows what is held; 0 replaces

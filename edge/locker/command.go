@@ -148,7 +148,7 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 				return wire.ReasonUnknownDoor
 			}
 		}
-		d.again(o, doors, c.CommandID)
+		d.again(o, doors, c.CommandID, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
 		return waiting
 	}
 	if _, ended := d.Ended[b.OpeningID]; ended {
@@ -171,7 +171,7 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	for _, n := range doors {
 		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: b.Packages[uint(n)]})
 	}
-	d.begin(o)
+	d.begin(o, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
 	return waiting
 }
 

@@ -144,8 +144,8 @@ func (s *slowStore) Keep(_ context.Context, _ map[string][]byte, records []Encod
 
 type noHardware struct{ pulses chan edge.DoorNumber }
 
-func (h noHardware) Pulse(n edge.DoorNumber) { h.pulses <- n }
-func (h noHardware) SetSession(bool)         {}
+func (h noHardware) Pulse(n edge.DoorNumber, _ edge.Authority) { h.pulses <- n }
+func (h noHardware) SetSession(bool)                           {}
 
 // A reading that waited behind a slow commit counts for when it was made: the
 // door is not pulsed again for having been late, and one that opened for less

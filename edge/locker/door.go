@@ -199,7 +199,7 @@ func (d *draft) relatched(door Door) {
 		return
 	}
 	d.do(Show{What: "pull", Door: door.Number})
-	d.do(Pulse{Door: door.Number})
+	d.do(Pulse{Door: door.Number, By: od.By})
 	d.setOpening(o.with(door.Number, func(x *OpeningDoor) { x.Swung, x.Waiting, x.Phase, x.Deadline = true, true, Queued, 0 }))
 }
 
@@ -266,7 +266,7 @@ func (d *draft) openWaits() {
 				d.openFailed(o, door)
 				continue
 			}
-			d.do(Pulse{Door: n})
+			d.do(Pulse{Door: n, By: od.By})
 			d.setOpening(o.with(n, func(x *OpeningDoor) { x.Pulses++; x.Waiting, x.Phase, x.Deadline = true, Queued, 0 }))
 		}
 	}

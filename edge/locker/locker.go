@@ -143,6 +143,7 @@ type OpeningDoor struct {
 	Item     wire.Item
 	Error    string
 	Packages []string
+	By       edge.Authority // the last act that asked for this door
 }
 
 // Opening is one authorised unlocking of doors until they are closed again.
@@ -227,7 +228,10 @@ type Action interface{ action() }
 // Actions.
 type (
 	// Pulse asks for one pulse of a door's lock; a PulseResult answers.
-	Pulse struct{ Door edge.DoorNumber }
+	Pulse struct {
+		Door edge.DoorNumber
+		By   edge.Authority
+	}
 	// StatusChanged asks for a new status.
 	StatusChanged struct{}
 	// Show tells whoever stands at the cabinet.

@@ -38,7 +38,7 @@ type Store interface {
 
 // Hardware pulses locks; its answers come back as edge events.
 type Hardware interface {
-	Pulse(edge.DoorNumber)
+	Pulse(door edge.DoorNumber, by edge.Authority)
 	SetSession(active bool)
 }
 
@@ -327,7 +327,7 @@ func (l *Loop) step(ctx context.Context, list []timed, asked bool) (Answer, erro
 	}
 	for _, a := range actions {
 		if p, ok := a.(Pulse); ok {
-			l.cfg.Hardware.Pulse(p.Door)
+			l.cfg.Hardware.Pulse(p.Door, p.By)
 			continue
 		}
 		l.cfg.Act(a)

@@ -56,7 +56,7 @@ func (s State) Next(now Now) int64 {
 }
 
 // begin starts an opening: intent first, pulses once it is durable.
-func (d *draft) begin(o Opening) {
+func (d *draft) begin(o Opening, by edge.Authority) {
 	o.Last = d.now.instant(d.now.Mono)
 	d.urgent = false // a new session
 	for i := range o.Doors {
@@ -64,7 +64,7 @@ func (d *draft) begin(o Opening) {
 		door := d.Doors[n]
 		door.Opening = o.ID
 		d.setDoor(door)
-		d.aim(&o.Doors[i], door)
+		d.aim(&o.Doors[i], door, by)
 	}
 	if o.Kind == wire.OpenCorrection {
 		if dl, ok := d.Deliveries[o.DeliveryRef]; ok {
@@ -78,9 +78,19 @@ func (d *draft) begin(o Opening) {
 	d.present = true
 }
 
+// authority is an act of this moment that allows pulses for an opening. id is
+// the command's; without one it is drawn here.
+func (d *draft) authority(kind, id, opening string, code uint64) edge.Authority {
+	if id == "" {
+		id = d.newID("act_")
+	}
+	return edge.Authority{Boot: d.now.Boot, OpeningID: opening, Act: id, Kind: kind, CodeNumber: code, Mono: d.now.Mono}
+}
+
 // aim points an opening's door at being opened: a pulse, unless it is open
 // already, which counts as opened.
-func (d *draft) aim(od *OpeningDoor, door Door) {
+func (d *draft) aim(od *OpeningDoor, door Door, by edge.Authority) {
+	od.By = by
 	od.Pulses, od.Swung, od.Error = 0, false, ""
 	switch {
 	case door.Known && door.Open && door.Counted:
@@ -89,18 +99,18 @@ func (d *draft) aim(od *OpeningDoor, door Door) {
 		od.Phase, od.Waiting, od.Deadline = Pulsed, false, 0
 	default:
 		od.Phase, od.Waiting, od.Pulses, od.Deadline = Queued, true, 1, 0
-		d.do(Pulse{Door: door.Number})
+		d.do(Pulse{Door: door.Number, By: by})
 	}
 }
 
 // again pulses the closed doors of a running opening; its end stays.
-func (d *draft) again(o Opening, doors []edge.DoorNumber, command string) {
+func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) {
 	o.Doors = slices.Clone(o.Doors)
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		door := d.Doors[od.Door]
 		if slices.Contains(doors, od.Door) && !od.Waiting && !(door.Known && door.Open) {
-			d.aim(od, door)
+			d.aim(od, door, by)
 		}
 	}
 	if command != "" {
