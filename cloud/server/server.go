@@ -105,6 +105,9 @@ type Config struct {
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
+	// WrapSender stands between device link and broker, for tests whose broker is
+	// not to be trusted; nil: nothing.
+	WrapSender func(device.Sender) device.Sender
 	Log         *slog.Logger
 }
 
@@ -218,7 +221,11 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
-	s.Devices.SetSender(s.Broker)
+	var sender device.Sender = s.Broker
+	if cfg.WrapSender != nil {
+		sender = cfg.WrapSender(sender)
+	}
+	s.Devices.SetSender(sender)
 	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)

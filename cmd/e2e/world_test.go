@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,15 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
-	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -45,39 +47,14 @@ type world struct {
 
 	cabinets []*cabinet
 	noise    atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
-}
-
-// unruly loses, repeats and reorders what devices send.
-type unruly struct {
-	mqttbroker.Devices
-	w    *world
-	mu   sync.Mutex
-	rnd  *rand.Rand
-	held func() // a payload that another one overtakes
-}
-
-func (u *unruly) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	pass := func() { u.Devices.Receive(code, generation, leaf, payload) }
-	if u.rnd.Int64N(100) < u.w.noise.Load() {
-		switch u.rnd.IntN(3) {
-		case 0:
-			return
-		case 1:
-			pass()
-		case 2:
-			if u.held == nil {
-				u.held = pass
-				return
-			}
-		}
-	}
-	pass()
-	if u.held != nil {
-		u.held()
-		u.held = nil
-	}
+	tap      *wiretap     // the broker's owner
+	hooks    *hookReceiver
+	people   sync.WaitGroup
+	mu       sync.Mutex // guards all below
+	acts     []truth.Act
+	outages  []truth.Span
+	tasks    []*task
+	copies   []diskCopy
 }
 
 // cabinet is one device: simulated hardware and its agent.
@@ -98,9 +75,16 @@ type cabinet struct {
 	reach    func(broker *url.URL) error
 	disk     func() error // under the store; nil is a healthy one
 
+	sensors  bool        // item sensors are wired
+	dead     atomic.Bool // killed: nothing of the agent reaches disk, line or network
 	cut      atomic.Bool // the network to the cloud
-	mu       sync.Mutex
+	mu       sync.Mutex  // guards all below
 	conns    []net.Conn
+	ports    []net.Conn // to the boards
+	pulses   []truth.Pulse
+	boots    []truth.Boot
+	trouble  []truth.Span
+	rolled   bool   // its store was exchanged for a copy
 	recorded uint64 // by agents that have ended
 }
 
@@ -110,12 +94,15 @@ var families = []lockbus.Family{lockbus.CU48, lockbus.CU16, lockbus.Preamble}
 
 func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 7)), logs: slog.New(slog.DiscardHandler)}
+	w := &world{t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 7)), logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
+	w.tap = &wiretap{w: w, rnd: rand.New(rand.NewPCG(seed, 3)), tried: map[string]int{}, up: map[string][]message{}, down: map[string][]message{}, live: map[string]int64{}}
+	require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "cloud"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "cloud", "postern.db"), migrated(), 0o600))
 	if testing.Verbose() && os.Getenv("POSTERN_E2E_LOG") != "" {
 		w.logs = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	w.startCloud()
-	cfg := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: ""}
+	cfg := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: hookAddress}
 	for i := range cabinets {
 		d := server.SandboxDevice{Code: fmt.Sprintf("CAB-%d", i+1), Name: fmt.Sprintf("Cabinet %d", i+1), Type: "smart_locker"}
 		for n := uint(1); n <= doors; n++ {
@@ -135,14 +122,15 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 func (w *world) newCabinet(i int, seed uint64) *cabinet {
 	family := families[i%len(families)]
 	c := &cabinet{w: w, code: w.box.Devices[i].DeviceCode, dir: filepath.Join(w.dir, w.box.Devices[i].DeviceCode)}
-	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: family, NoItems: true}}, Seed: seed + uint64(i)}
+	c.sensors = seed%4 == 3 && family.HasItems()
+	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: family, NoItems: !c.sensors}}, Seed: seed + uint64(i)}
 	for n := uint(1); n <= doors; n++ {
 		cfg.Doors = append(cfg.Doors, simboard.Door{Number: n, Board: "A", Channel: n})
 	}
 	var err error
 	c.sim, err = simboard.New(cfg)
 	require.NoError(w.t, err)
-	c.lines = []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: family}}}}
+	c.lines = []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: family, Items: c.sensors}}}}
 	c.start()
 	return c
 }
@@ -151,21 +139,39 @@ func (w *world) newCabinet(i int, seed uint64) *cabinet {
 func (c *cabinet) start() {
 	c.w.t.Helper()
 	secrets := c.w.secrets(c.code)
-	a, err := agent.New(agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
-		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial, Disk: c.disk,
+	c.dead.Store(false)
+	began := time.Now()
+	cfg := agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
+		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial, Disk: c.onDiskOf(c.disk), Trace: c.trace,
 		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
-			conn, err := c.sim.Dial(l.Port)
+			conn, err := c.plug(l.Port)
 			if err != nil {
 				return nil, err
 			}
 			return board.ConnPort(conn), nil
 		},
-		Dial: c.dial})
+		Dial: c.dial}
+	a, err := agent.New(cfg)
+	for range 120 { // whatever supervises the program starts it again
+		if err == nil {
+			break
+		}
+		time.Sleep(time.Second)
+		began = time.Now()
+		a, err = agent.New(cfg)
+	}
 	require.NoError(c.w.t, err)
+	opened := a.Store().Opened()
+	c.mu.Lock()
+	c.boots = append(c.boots, truth.Boot{N: opened.Boot, Start: began, Lost: len(c.boots) > 0 && (opened.Created != "" || c.rolled)})
+	c.rolled = false
+	c.mu.Unlock()
 	ctx, stop := context.WithCancel(context.Background())
+	c.mu.Lock()
 	c.agent, c.stop = a, stop
+	c.mu.Unlock()
 	c.run.Go(func() {
-		if err := a.Run(ctx); err != nil {
+		if err := a.Run(ctx); err != nil && !c.dead.Load() {
 			c.w.t.Errorf("agent %s: %v", c.code, err)
 		}
 	})
@@ -181,7 +187,7 @@ func (c *cabinet) dial(_ context.Context, to *url.URL) (net.Conn, error) {
 		}
 	}
 	broker := c.w.broker.Load()
-	if c.cut.Load() || broker == nil {
+	if c.cut.Load() || c.dead.Load() || broker == nil {
 		return nil, errCut
 	}
 	here, there := net.Pipe()
@@ -279,24 +285,37 @@ func (c *cabinet) restart(off time.Duration) {
 func (c *cabinet) halt() {
 	c.stop()
 	c.run.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.recorded += c.agent.Recorded.Load()
+	c.boots[len(c.boots)-1].End = time.Now()
 }
 
 func (w *world) startCloud() {
 	w.t.Helper()
 	s, err := server.New(context.Background(), server.Config{Dir: filepath.Join(w.dir, "cloud"), Node: "one", Brokers: []string{"tcp://cloud:1883"}, Log: w.logs.With("side", "cloud"),
-		WrapDevices: func(d mqttbroker.Devices) mqttbroker.Devices {
-			return &unruly{Devices: d, w: w, rnd: rand.New(rand.NewPCG(w.rnd.Uint64(), 3))}
-		}})
+		WebhookHTTP: true, WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{8080}, WebhookDial: w.hooks.dial,
+		WebhookWaits: []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute},
+		WrapDevices:  func(d mqttbroker.Devices) mqttbroker.Devices { w.tap.setDevices(d); return tappedUp{d, w.tap} },
+		WrapSender:   func(s device.Sender) device.Sender { w.tap.setSender(s); return tappedDown{s, w.tap} }})
 	require.NoError(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
+	w.mu.Lock()
 	w.cloud, w.stopC = s, stop
+	w.mu.Unlock()
 	w.broker.Store(s.Broker)
 	w.cloudRun.Go(func() {
 		if err := s.Run(ctx, server.Listeners{}); err != nil {
 			w.t.Errorf("cloud: %v", err)
 		}
 	})
+}
+
+// server is the cloud of this moment.
+func (w *world) server() *server.Server {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cloud
 }
 
 func (w *world) stopCloud() {
@@ -309,12 +328,14 @@ func (w *world) stopCloud() {
 
 // close ends everything.
 func (w *world) close() {
+	w.people.Wait()
 	for _, c := range w.cabinets {
 		c.halt()
 		c.sim.Close()
 		c.drop()
 	}
 	w.stopCloud()
+	w.hooks.close()
 }
 
 func (w *world) create(ref string, device int, packages ...string) locker.DeliveryBody {

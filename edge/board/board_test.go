@@ -396,3 +396,32 @@ func TestThereAreNeverTwoRequestsOnTheLine(t *testing.T) {
 		})
 	})
 }
+
+// Polled once a second, a board that shows zeros for 300 ms after a reset was
+// told as open for a second, which counts as a door that was forced.
+func TestAResetOnAnIdleLineShowsZerosNoLongerThanTheBoardDoes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU16), func(r *rig) {
+		r.after(2 * time.Second)
+		for range 40 {
+			time.Sleep(137 * time.Millisecond)
+			r.do(r.sim.ResetBoard("A"))
+			time.Sleep(4 * time.Second)
+		}
+		open := map[edge.DoorNumber]time.Time{}
+		seen := 0
+		for _, e := range r.all() {
+			d, ok := e.Event.(edge.DoorReading)
+			switch {
+			case !ok:
+			case d.Open:
+				open[d.Door] = d.At
+				seen++
+			case !open[d.Door].IsZero():
+				require.Less(t, d.At.Sub(open[d.Door]), 800*time.Millisecond)
+				require.Less(t, e.seen.Sub(open[d.Door]), 800*time.Millisecond, "told before the minimum time is over")
+			}
+		}
+		require.NotZero(t, seen, "no reset was seen at all")
+	})
+}

@@ -336,6 +336,11 @@ func (l *line) poll(u *unit) {
 	l.count(u)
 }
 
+// minOpen is how long a door that has changed is watched closely.
+func (l *line) minOpen() time.Duration {
+	return time.Duration(l.cfg.Times.MinOpenMS+l.cfg.Times.DebounceMS) * time.Millisecond
+}
+
 // interval is the time from one poll of a board to its next.
 func (l *line) interval(u *unit, now time.Time) time.Duration {
 	idle := time.Duration(l.cfg.Times.PollIdleMS) * time.Millisecond
@@ -433,6 +438,11 @@ func (l *line) take(u *unit, s State, start time.Time) {
 		}
 		if changed && c.hook.known {
 			c.owed = false
+			// A door counts as opened only after a minimum time: polls as far apart as
+			// those of an idle line would show a reset of 300 ms as an open that long.
+			if until := time.Now().Add(l.minOpen()); until.After(u.watchUntil) {
+				u.watchUntil = until
+			}
 			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen})
 		}
 	}

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cmd/internal/truth"
+)
+
+// migrated is an empty database of this version: making the tables is most of
+// what a server does at its first start.
+var migrated = sync.OnceValue(func() []byte {
+	dir, err := os.MkdirTemp("", "postern")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		panic(err)
+	}
+	db, err := store.Open(context.Background(), store.Config{Dir: dir, Box: box, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	if err := db.Close(); err != nil { // leaves one file
+		panic(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "postern.db"))
+	if err != nil {
+		panic(err)
+	}
+	return b
+})
+
+// trace takes the agent's pulses. A killed agent pulses nothing.
+func (c *cabinet) trace(p truth.Pulse) {
+	if c.dead.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pulses = append(c.pulses, p)
+}
+
+var errKilled = errors.New("the agent is dead")
+
+// onDiskOf is the disk under the store: of a killed agent it takes nothing more.
+func (c *cabinet) onDiskOf(disk func() error) func() error {
+	return func() error {
+		if c.dead.Load() {
+			return errKilled
+		}
+		if disk != nil {
+			return disk()
+		}
+		return nil
+	}
+}
+
+// plug connects the agent to a line of boards.
+func (c *cabinet) plug(line string) (net.Conn, error) {
+	if c.dead.Load() {
+		return nil, errKilled
+	}
+	conn, err := c.sim.Dial(line)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ports = append(c.ports, conn)
+	return conn, nil
+}
+
+// kill ends the agent as SIGKILL or a power cut does: from this moment nothing of
+// it reaches disk, boards or network, and the cloud is not told.
+func (c *cabinet) kill() {
+	c.dead.Store(true)
+	c.mu.Lock()
+	for _, p := range c.ports {
+		_ = p.Close()
+	}
+	c.ports = nil
+	c.mu.Unlock()
+	c.drop()
+	c.halt()
+}
+
+// disturb notes trouble that the script makes from now on, for d; 0 lasts.
+func (c *cabinet) disturb(what string, door uint, d time.Duration) {
+	s := truth.Span{At: time.Now(), What: what, Door: door}
+	if d > 0 {
+		s.Until = s.At.Add(d)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = append(c.trouble, s)
+}
+
+// storePath is the file of the agent's store.
+func (c *cabinet) storePath() string { return filepath.Join(c.dir, "edge.db") }
+
+// copyStore copies the store of an agent that does not run.
+func (c *cabinet) copyStore() []byte {
+	b, err := os.ReadFile(c.storePath())
+	require.NoError(c.w.t, err)
+	return b
+}
+
+// putStore exchanges the store of an agent that does not run for an older copy.
+func (c *cabinet) putStore(b []byte) {
+	require.NoError(c.w.t, os.WriteFile(c.storePath(), b, 0o600))
+	c.rolled = true
+}
+
+// damageStore overwrites a part of the store of an agent that does not run.
+func (c *cabinet) damageStore(at int64) {
+	f, err := os.OpenFile(c.storePath(), os.O_RDWR, 0)
+	require.NoError(c.w.t, err)
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	require.NoError(c.w.t, err)
+	_, err = f.WriteAt(make([]byte, 8192), at%max(end-8192, 1))
+	require.NoError(c.w.t, err)
+	c.rolled = true
+}
+
+// part is the cabinet's share of a case.
+func (c *cabinet) part() truth.Cabinet {
+	s := c.agent.Loop().State()
+	b := truth.Cabinet{Code: c.code, Facts: c.sim.Truth(), Held: c.w.tap.heldOf(c.code), Sensors: c.sensors, Contents: map[uint]string{}}
+	for n, d := range s.Doors {
+		if d.Delivery != "" {
+			b.Contents[uint(n)] = d.Delivery
+		}
+	}
+	for id := range s.Openings {
+		b.Running = append(b.Running, id)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.Pulses, b.Boots, b.Trouble = slices.Clone(c.pulses), slices.Clone(c.boots), slices.Clone(c.trouble)
+	return b
+}

@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/agent"
+	edgelocker "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// task is a delivery with what its people know of it. Its people move one after
+// the other; busy keeps the script from sending a second one.
+type task struct {
+	ref, number  string
+	id           cloud.DeliveryID
+	cabinet      int
+	packages     []string
+	busy         bool
+	former       []string // pickup codes that were rotated away
+	formerCourse []string // delivery codes likewise
+}
+
+// running is the agent at this moment.
+func (c *cabinet) running() *agent.Agent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.agent
+}
+
+// codes are a delivery's present codes, which no interface gives away.
+func (w *world) codes(x *task) (out locker.Codes, ok bool) {
+	s := w.server()
+	d, err := s.Store.FindDelivery(context.Background(), w.box.ProviderCaller.Provider.ID, x.id)
+	if err != nil {
+		return out, false
+	}
+	raw, err := s.Box.Open("delivery-codes", d.SealedCodes)
+	return out, err == nil && json.Unmarshal(raw, &out) == nil
+}
+
+// boxes are the doors that a delivery's packages are to go to, or lie behind.
+func (w *world) boxes(x *task) map[uint][]string {
+	s := w.server()
+	d, err := s.Store.FindDelivery(context.Background(), w.box.ProviderCaller.Provider.ID, x.id)
+	if err != nil {
+		return nil
+	}
+	cells, err := s.Store.ListCompartments(context.Background(), d.DeviceID)
+	if err != nil {
+		return nil
+	}
+	out := map[uint][]string{}
+	for _, p := range d.Packages {
+		for _, c := range cells {
+			if p.GridID == c.GridID && p.Status != cloud.PackagePickedUp {
+				out[c.Door] = append(out[c.Door], p.TrackingNumber)
+			}
+		}
+	}
+	return out
+}
+
+// act notes what a person does; the answer completes it.
+func (w *world) act(a truth.Act) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.At = time.Now()
+	w.acts = append(w.acts, a)
+	return len(w.acts) - 1
+}
+
+func (w *world) answered(n int, a edgelocker.Answer, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		return // nobody knows what became of it
+	}
+	w.acts[n].Until, w.acts[n].OK = time.Now(), a.Outcome == wire.CodeOK
+	for _, d := range a.Doors {
+		w.acts[n].Doors = append(w.acts[n].Doors, uint(d))
+	}
+}
+
+// enter types or shows a code at a cabinet.
+func (w *world) enter(c *cabinet, a truth.Act, code string, scan bool) (edgelocker.Answer, error) {
+	a.Cabinet, a.Kind = c.code, edge.ByCode
+	n := w.act(a)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	defer cancel()
+	desk := c.running().Desk()
+	var out edgelocker.Answer
+	var err error
+	if scan {
+		out, err = desk.Scan(ctx, fmt.Sprintf("PU:%s:%s", c.code, code))
+	} else {
+		out, err = desk.Type(ctx, code, nil)
+	}
+	w.answered(n, out, err)
+	return out, err
+}
+
+// patience is how long somebody waits at a door for it to open.
+const patience = 14 * time.Second
+
+// atDoors does something at each door as soon as it is open.
+func (w *world) atDoors(c *cabinet, doors []uint, do func(door uint) error) {
+	left := slices.Clone(doors)
+	for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		left = slices.DeleteFunc(left, func(n uint) bool { return do(n) == nil })
+	}
+}
+
+// leave closes the doors behind a person, most of the time.
+func (w *world) leave(c *cabinet, doors []uint, rnd *rand.Rand) {
+	time.Sleep(time.Duration(1+rnd.IntN(15)) * time.Second)
+	for _, n := range doors {
+		if rnd.IntN(7) > 0 {
+			_ = c.sim.CloseDoor(n)
+		}
+	}
+}
+
+// courier puts a delivery's packages into the boxes that open for it.
+func (w *world) courier(x *task, rnd *rand.Rand) {
+	c := w.cabinets[x.cabinet]
+	boxes := w.boxes(x)
+	var doors []uint
+	for n := range boxes {
+		doors = append(doors, n)
+	}
+	slices.Sort(doors)
+	w.atDoors(c, doors, func(n uint) error {
+		var err error
+		for _, p := range boxes[n] {
+			if err == nil && !w.placed(p) {
+				err = c.sim.Put(n, p)
+			}
+		}
+		return err
+	})
+	w.leave(c, doors, rnd)
+}
+
+// placed reports whether a package was put anywhere before: there is one of it.
+func (w *world) placed(p string) bool {
+	for _, c := range w.cabinets {
+		for _, f := range c.sim.Truth() {
+			if f.Item == p {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recipient takes what lies behind the doors that open.
+func (w *world) recipient(x *task, doors []uint, rnd *rand.Rand) {
+	c := w.cabinets[x.cabinet]
+	if len(doors) == 0 {
+		for n := range w.boxes(x) {
+			doors = append(doors, n)
+		}
+	}
+	slices.Sort(doors)
+	w.atDoors(c, doors, func(n uint) error { _, err := c.sim.TakeOut(n); return err })
+	w.leave(c, doors, rnd)
+}
+
+// depositRemote makes a delivery and opens its doors from afar.
+func (w *world) depositRemote(x *task, rnd *rand.Rand) {
+	_, _ = w.tryOpen(x)
+	w.courier(x, rnd) // an answer that did not come is no closed door
+}
+
+func (w *world) tryOpen(x *task) (locker.OpenOutput, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	defer cancel()
+	return w.server().Lockers.OpenDoors(ctx, w.box.ProviderCaller, locker.OpenInput{Delivery: locker.DeliveryKey("ref:" + x.ref)})
+}
+
+// depositLocal types the delivery code at the cabinet.
+func (w *world) depositLocal(x *task, rnd *rand.Rand) {
+	codes, ok := w.codes(x)
+	if !ok {
+		return
+	}
+	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: wire.CodeDelivery}, codes.Delivery, false)
+	if err == nil && a.Outcome != wire.CodeOK {
+		return
+	}
+	w.courier(x, rnd)
+}
+
+// collect uses the pickup code, or one that was rotated away.
+func (w *world) collectWith(x *task, code string, scan bool, rnd *rand.Rand) {
+	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: wire.CodePickup}, code, scan)
+	if err == nil && a.Outcome != wire.CodeOK {
+		return
+	}
+	var doors []uint
+	for _, n := range a.Doors {
+		doors = append(doors, uint(n))
+	}
+	w.recipient(x, doors, rnd)
+}

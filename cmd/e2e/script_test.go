@@ -1,0 +1,332 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// step is one action of a random day. Its chance is its own, so that a day with
+// a step left out is otherwise the same.
+type step struct {
+	what    string
+	cabinet int
+	wait    time.Duration // after it
+	seed    uint64
+}
+
+func (s step) String() string {
+	return fmt.Sprintf("%-15s cabinet %d, then %s", s.what, s.cabinet+1, s.wait.Round(100*time.Millisecond))
+}
+
+// action is what a step does. People go their way by themselves (world.people);
+// everything else happens at once.
+type action struct {
+	name   string
+	weight int
+	do     func(w *world, s step, rnd *rand.Rand)
+}
+
+// actions is everything that can happen on a random day.
+var actions = []action{
+	{"deposit", 10, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositRemote) }},
+	{"deposit_code", 6, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositLocal) }},
+	{"announce", 3, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, func(*task, *rand.Rand) {}) }},
+	{"bring", 5, func(w *world, s step, rnd *rand.Rand) { w.withTask(s, rnd, w.depositRemote) }},
+	{"bring_code", 4, func(w *world, s step, rnd *rand.Rand) { w.withTask(s, rnd, w.depositLocal) }},
+	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			if c, ok := w.codes(x); ok {
+				w.collectWith(x, c.Pickup, false, rnd)
+			}
+		})
+	}},
+	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			if c, ok := w.codes(x); ok {
+				w.collectWith(x, c.Pickup, true, rnd)
+			}
+		})
+	}},
+	{"former_code", 5, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			if len(x.former) > 0 {
+				w.collectWith(x, x.former[rnd.IntN(len(x.former))], rnd.IntN(2) == 0, rnd)
+			}
+		})
+	}},
+	{"wrong_codes", 2, func(w *world, s step, rnd *rand.Rand) {
+		for range 1 + rnd.IntN(3) {
+			_, _ = w.enter(w.cabinets[s.cabinet], truth.Act{Code: "wrong"}, fmt.Sprintf("%06d", 100000+rnd.IntN(899999)), rnd.IntN(3) == 0)
+		}
+	}},
+	{"rotate", 7, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			before, ok := w.codes(x)
+			reasons := []string{"recipient_request", "partner_request", "security", "resend"}
+			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
+			if ok && err == nil {
+				x.former = append(x.former, before.Pickup)
+			}
+		})
+	}},
+	{"rotate_delivery", 2, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+			_, _ = w.server().Lockers.RotateDeliveryCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
+		})
+	}},
+	{"extend", 1, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+			_, _ = w.server().Lockers.Extend(context.Background(), w.box.ProviderCaller, locker.ExtendInput{Delivery: x.key(), Hours: 5})
+		})
+	}},
+	{"cancel", 3, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+			_, _ = w.server().Lockers.Cancel(w.soon(), w.box.ProviderCaller, locker.CancelInput{Delivery: x.key(), Reason: "changed"})
+		})
+	}},
+	{"fail", 1, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+			_, _ = w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "COURIER_ABORTED"})
+		})
+	}},
+	{"confirm", 2, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+			for _, p := range x.packages {
+				if !w.placed(p) {
+					return // a partner who knows does not confirm what was never brought
+				}
+			}
+			_, _ = w.server().Lockers.Confirm(w.soon(), w.box.ProviderCaller, locker.ConfirmInput{Delivery: x.key()})
+		})
+	}},
+	{"correct", 3, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			_, _ = w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
+			boxes := w.boxes(x)
+			var doors []uint
+			for n := range boxes {
+				doors = append(doors, n)
+			}
+			w.leave(w.cabinets[x.cabinet], doors, rnd)
+		})
+	}},
+	{"reassign", 2, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+			for _, p := range x.packages {
+				if w.placed(p) {
+					return
+				}
+			}
+			_, _ = w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
+			w.courier(x, rnd)
+		})
+	}},
+	{"cut", 8, func(w *world, s step, _ *rand.Rand) { c := w.cabinets[s.cabinet]; c.setCut(!c.cut.Load()) }},
+	{"drop", 4, func(w *world, s step, _ *rand.Rand) { w.cabinets[s.cabinet].drop() }},
+	{"kill", 14, func(w *world, s step, rnd *rand.Rand) {
+		c := w.cabinets[s.cabinet]
+		c.kill()
+		time.Sleep(pick(rnd, 0, 2*time.Second, 30*time.Second, 5*time.Minute))
+		c.start()
+	}},
+	{"restart", 3, func(w *world, s step, rnd *rand.Rand) {
+		w.cabinets[s.cabinet].restart(time.Duration(rnd.IntN(90)) * time.Second)
+	}},
+	{"power_cut", 5, func(w *world, s step, rnd *rand.Rand) { // of the whole cabinet
+		c := w.cabinets[s.cabinet]
+		c.sim.PowerOff()
+		c.kill()
+		time.Sleep(pick(rnd, time.Second, 20*time.Second, 10*time.Minute))
+		c.sim.PowerOn()
+		c.start()
+	}},
+	{"boards_dark", 4, func(w *world, s step, rnd *rand.Rand) {
+		c := w.cabinets[s.cabinet]
+		c.sim.PowerOff()
+		d := pick(rnd, time.Second, 30*time.Second, 3*time.Minute)
+		c.disturb("boards", 0, d+30*time.Second)
+		w.people.Go(func() { time.Sleep(d); c.sim.PowerOn() })
+	}},
+	{"clock", 2, func(w *world, s step, rnd *rand.Rand) { // the machine's clock is wrong at its next start
+		c := w.cabinets[s.cabinet]
+		off := pick(rnd, -400*24*time.Hour, -time.Hour, time.Hour, 400*24*time.Hour)
+		c.disturb("clock", 0, 0)
+		c.kill()
+		c.system = func() time.Time { return time.Now().Add(off) }
+		c.start()
+	}},
+	{"disk_full", 2, func(w *world, s step, rnd *rand.Rand) {
+		c := w.cabinets[s.cabinet]
+		end := time.Now().Add(pick(rnd, 5*time.Second, time.Minute))
+		c.disturb("disk", 0, time.Until(end)+10*time.Second)
+		c.kill()
+		c.disk = func() error {
+			if time.Now().Before(end) {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		c.start()
+	}},
+	{"copy_disk", 2, func(w *world, s step, rnd *rand.Rand) {
+		c := w.cabinets[s.cabinet]
+		c.halt()
+		old := c.copyStore()
+		c.start()
+		w.people.Go(func() {
+			time.Sleep(pick(rnd, 2*time.Minute, 10*time.Minute))
+			w.mu.Lock()
+			w.copies = append(w.copies, diskCopy{s.cabinet, old})
+			w.mu.Unlock()
+		})
+	}},
+	{"roll_back", 2, func(w *world, s step, _ *rand.Rand) {
+		w.mu.Lock()
+		var found []byte
+		for _, x := range w.copies {
+			if x.cabinet == s.cabinet {
+				found = x.store
+			}
+		}
+		w.mu.Unlock()
+		if found == nil {
+			return
+		}
+		c := w.cabinets[s.cabinet]
+		c.kill()
+		c.putStore(found)
+		c.disturb("rolled back", 0, 0)
+		c.start()
+	}},
+	{"damage_disk", 2, func(w *world, s step, rnd *rand.Rand) {
+		c := w.cabinets[s.cabinet]
+		c.kill()
+		c.damageStore(rnd.Int64N(1 << 40))
+		c.disturb("damaged", 0, 0)
+		c.start()
+	}},
+	{"cloud_down", 4, func(w *world, s step, rnd *rand.Rand) {
+		w.people.Wait() // their calls go to the process that ends
+		w.outage("cloud", func() {
+			w.stopCloud()
+			time.Sleep(time.Duration(rnd.IntN(60)) * time.Second)
+			w.startCloud()
+		})
+	}},
+	{"hook_sick", 2, func(w *world, _ step, rnd *rand.Rand) { w.hooks.fallSick(pick(rnd, 5*time.Second, time.Minute)) }},
+	{"board_fault", 9, func(w *world, s step, rnd *rand.Rand) {
+		faults := simboard.AllFaults()
+		c := w.cabinets[s.cabinet]
+		c.disturb("fault", 0, time.Minute)
+		_ = c.sim.Inject("A", faults[rnd.IntN(len(faults))], 1+rnd.IntN(4))
+	}},
+	{"jam", 3, func(w *world, s step, rnd *rand.Rand) {
+		c, door := w.cabinets[s.cabinet], uint(1+rnd.IntN(doors))
+		c.disturb("jam", door, 0)
+		_ = c.sim.Jam(door)
+	}},
+	{"force", 2, func(w *world, s step, rnd *rand.Rand) {
+		c, door := w.cabinets[s.cabinet], uint(1+rnd.IntN(doors))
+		c.disturb("force", door, time.Minute)
+		_ = c.sim.Force(door)
+	}},
+	{"configure", 2, func(w *world, s step, rnd *rand.Rand) {
+		_, _ = w.server().Lockers.Configure(context.Background(), w.box.Devices[s.cabinet].DeviceID, func(c *wire.Config) error {
+			c.Times.SettleMS = uint32(500 + 500*rnd.IntN(6))
+			for i := range c.Layout {
+				c.Layout[i].Display = uint(1 + (i+rnd.IntN(2))%len(c.Layout))
+			}
+			return nil
+		})
+	}},
+	{"noise", 2, func(w *world, _ step, rnd *rand.Rand) { w.noise.Store(int64(rnd.IntN(30))) }},
+	{"attack", 14, func(w *world, s step, rnd *rand.Rand) { w.tap.attack(w.cabinets[s.cabinet].code, rnd) }},
+}
+
+type diskCopy struct {
+	cabinet int
+	store   []byte
+}
+
+func pick[T any](rnd *rand.Rand, of ...T) T { return of[rnd.IntN(len(of))] }
+
+// soon bounds a call that waits for the cabinet.
+func (w *world) soon() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
+// outage runs something during which what is in flight may be lost.
+func (w *world) outage(what string, during func()) {
+	s := truth.Span{At: time.Now(), What: what}
+	during()
+	s.Until = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outages = append(w.outages, s)
+}
+
+func (x *task) key() locker.DeliveryKey { return locker.DeliveryKey("ref:" + x.ref) }
+
+// newTask announces a delivery of one to three packages, and lets a person begin
+// with it. A cabinet without room takes none.
+func (w *world) newTask(s step, rnd *rand.Rand, do func(*task, *rand.Rand)) {
+	x := &task{ref: fmt.Sprintf("R-%x", s.seed), cabinet: s.cabinet, busy: true}
+	in := locker.CreateInput{ReferenceNumber: x.ref, DeviceID: w.box.Devices[s.cabinet].DeviceID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}}
+	for i := range 1 + rnd.IntN(5)/3 {
+		p := fmt.Sprintf("PK-%x-%d", s.seed, i)
+		x.packages = append(x.packages, p)
+		in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: p, Size: "M"})
+	}
+	out, err := w.server().Lockers.Create(context.Background(), w.box.ProviderCaller, in)
+	if err != nil {
+		return
+	}
+	x.id, x.number = out.Delivery.DeliveryID, out.Delivery.DeliveryNumber
+	w.mu.Lock()
+	w.tasks = append(w.tasks, x)
+	w.mu.Unlock()
+	w.send(x, rnd, do)
+}
+
+// withTask lets a person go on with some delivery at the cabinet.
+func (w *world) withTask(s step, rnd *rand.Rand, do func(*task, *rand.Rand)) {
+	w.mu.Lock()
+	var idle []*task
+	for _, x := range w.tasks {
+		if x.cabinet == s.cabinet && !x.busy {
+			idle = append(idle, x)
+		}
+	}
+	if len(idle) == 0 {
+		w.mu.Unlock()
+		return
+	}
+	x := idle[max(0, len(idle)-1-rnd.IntN(min(4, len(idle))))]
+	x.busy = true
+	w.mu.Unlock()
+	w.send(x, rnd, do)
+}
+
+// send lets a person go their way.
+func (w *world) send(x *task, rnd *rand.Rand, do func(*task, *rand.Rand)) {
+	own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
+	w.people.Go(func() {
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			x.busy = false
+		}()
+		do(x, own)
+	})
+}

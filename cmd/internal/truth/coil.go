@@ -1,0 +1,232 @@
+package truth
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Limits of device-link.md 4.1 and locker-hardware.md 3.
+const (
+	lineLatency  = 2 * time.Second  // from the trace's line to the coil: a slow line, a split request
+	actLife      = 60 * time.Second // of an authorisation
+	queueStep    = 4 * time.Second  // more for each door before it in a queue
+	coilsPerAct  = 2
+	typingTakes  = 10 * time.Second // at most, from the start of an act to its step
+	clockSlack   = 6 * time.Second  // a cabinet obeys commands with a clock error up to 5 s
+	maxQueue     = wire.MaxDoors
+	handSlack    = 500 * time.Millisecond
+	relatchSlack = 3 * time.Second
+)
+
+// coils joins coils and lines of the trace, by board, channel and order.
+func (j *judge) coils(b *Cabinet) {
+	used := make([]bool, len(b.Pulses))
+	for _, f := range b.Facts {
+		if f.Kind != board.CoilFired || f.Cause != board.ByRequest {
+			continue
+		}
+		j.Coils++
+		found := -1
+		for i, p := range b.Pulses {
+			if p.At.After(f.At) {
+				break
+			}
+			if !used[i] && p.Board == f.Board && p.Channel == f.Channel && f.At.Sub(p.At) <= lineLatency {
+				found = i // the newest: an older one was lost
+			}
+		}
+		if found < 0 {
+			j.find("coil", b, f.Door, f.At, "a coil fired that no line of the trace asked for")
+			continue
+		}
+		used[found] = true
+		if uint(b.Pulses[found].Door) != f.Door {
+			j.find("coil", b, f.Door, f.At, "the coil of door %d fired for door %d", f.Door, b.Pulses[found].Door)
+		}
+		j.Authorised++
+	}
+	for _, u := range used {
+		if !u {
+			j.Unfired++
+		}
+	}
+}
+
+// authorities asks who allowed each line.
+func (j *judge) authorities(b *Cabinet) {
+	type actDoor struct {
+		act  string
+		boot uint64
+		door uint
+	}
+	lines := map[actDoor]int{}
+	acts := map[string]int{} // of the trace, to the script's
+	for _, p := range b.Pulses {
+		door := uint(p.Door)
+		k := actDoor{p.Act, p.Boot, door}
+		lines[k]++
+		if p.Act == "" || lines[k] > coilsPerAct {
+			j.find("authority", b, door, p.At, "pulse %d of the act %q", lines[k], p.Act)
+			continue
+		}
+		boot, ok := b.boot(p.Boot)
+		if !ok || p.At.Before(boot.Start) || !boot.End.IsZero() && p.At.After(boot.End) {
+			j.find("authority", b, door, p.At, "a pulse under the boot %d, which did not run", p.Boot)
+			continue
+		}
+		began := boot.Start.Add(time.Duration(p.Mono))
+		if age := p.At.Sub(began); age < -handSlack || age > actLife+maxQueue*queueStep {
+			j.find("authority", b, door, p.At, "its act %s is %s old", p.Act, age.Round(time.Millisecond))
+			continue
+		}
+		if why := j.refuses(b, p, began, acts); why != "" {
+			j.find("authority", b, door, p.At, "%s act %s: %s", p.Kind, p.Act, why)
+		}
+	}
+}
+
+// refuses says why nothing outside the agent allowed a pulse, "" when something
+// did.
+func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]int) string {
+	if p.Kind == edge.ByCommand {
+		return j.refusesCommand(b, p, began)
+	}
+	i, known := acts[p.Act]
+	if !known {
+		i = slices.IndexFunc(j.Acts, func(a Act) bool {
+			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-handSlack), j.until(a).Add(handSlack)) && !taken(acts, j.Acts, a)
+		})
+		if i < 0 {
+			return "no person of the script did that"
+		}
+		acts[p.Act] = i
+	}
+	a := j.Acts[i]
+	if a.OK && len(a.Doors) > 0 && !slices.Contains(a.Doors, uint(p.Door)) {
+		return fmt.Sprintf("the person was let in to %v", a.Doors)
+	}
+	if p.Kind == edge.ByCode {
+		return j.refusesCode(b, p, a, began)
+	}
+	return ""
+}
+
+// until is the end of an act, open-ended when nothing answered it.
+func (j *judge) until(a Act) time.Time {
+	if a.Until.IsZero() {
+		return a.At.Add(typingTakes)
+	}
+	return a.Until
+}
+
+// taken reports whether another act of the trace stands for the script's.
+func taken(acts map[string]int, all []Act, a Act) bool {
+	for _, i := range acts {
+		if all[i].Cabinet == a.Cabinet && all[i].At.Equal(a.At) && all[i].Kind == a.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
+	c, ok := j.Cloud.Commands[p.Act]
+	d := j.Cloud.Devices[b.Code]
+	var body wire.OpenDoors
+	switch {
+	case !ok:
+		return "the cloud has no such command"
+	case c.DeviceID != d.Row.ID:
+		return "a command for another cabinet"
+	case c.Kind != wire.CmdOpenDoors || wire.Decode(c.Body, &body) != nil || !slices.Contains(body.Doors, uint(p.Door)):
+		return "a command that does not open this door"
+	case body.OpeningID != p.OpeningID:
+		return "a command for another opening: " + body.OpeningID
+	case began.Before(c.IssuedAt.Add(-clockSlack)) || began.After(c.ExpiresAt.Add(clockSlack)):
+		return fmt.Sprintf("obeyed at %s, issued at %s and good until %s", clockTime(began), clockTime(c.IssuedAt), clockTime(c.ExpiresAt))
+	}
+	return ""
+}
+
+// refusesCode looks the entry up that the cabinet took the code for, and whether
+// the cabinet had told that it holds its revocation.
+func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string {
+	codes := j.Cloud.Devices[b.Code].Codes
+	var e *cloud.CodeRow
+	for i := range codes {
+		if codes[i].Entry.Number == p.CodeNumber && codes[i].Entry.Op == wire.CodeSet {
+			e = &codes[i]
+		}
+	}
+	switch {
+	case e == nil && a.Code == wire.CodeStaff:
+		return ""
+	case e == nil:
+		return fmt.Sprintf("the cloud never listed entry %d", p.CodeNumber)
+	case e.Entry.Kind != a.Code || e.Entry.DeliveryRef != a.Delivery:
+		return fmt.Sprintf("entry %d is a %s code of %s, the person used the %s code of %s", p.CodeNumber, e.Entry.Kind, e.Entry.DeliveryRef, a.Code, a.Delivery)
+	}
+	for _, r := range codes {
+		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Entry.Kind || r.Entry.DeliveryRef != e.Entry.DeliveryRef || r.Entry.Number < e.Entry.Number {
+			continue
+		}
+		for _, h := range b.Held {
+			if h.Number >= r.Entry.Number && h.At.Before(began) && !j.forgot(b, h.At, began) {
+				j.find("dead_code", b, uint(p.Door), p.At, "entry %d was revoked by entry %d, which the cabinet had told it holds at %s", e.Entry.Number, r.Entry.Number, clockTime(h.At))
+				return ""
+			}
+		}
+	}
+	return ""
+}
+
+// forgot reports whether a cabinet's memory was taken from it between two
+// moments.
+func (j *judge) forgot(b *Cabinet, from, to time.Time) bool {
+	return slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost && within(x.Start, from, to) })
+}
+
+// hands asks of each item that left a box whether its door had been opened for
+// somebody: by a coil (judged above), by hand or by force.
+func (j *judge) hands(b *Cabinet) {
+	open := map[uint]bool{}
+	for _, f := range b.Facts {
+		switch f.Kind {
+		case board.Opened:
+			open[f.Door] = true
+		case board.Closed:
+			open[f.Door] = false
+		case board.ItemOut:
+			if !open[f.Door] && !b.Sensors {
+				j.find("hand", b, f.Door, f.At, "%s left through a shut door", f.Item)
+			}
+		}
+	}
+	j.swings(b)
+}
+
+// swings asks of each door that swung open whether a coil or a force did it.
+func (j *judge) swings(b *Cabinet) {
+	last := map[uint]time.Time{}
+	for _, f := range b.Facts {
+		switch f.Kind {
+		case board.CoilFired:
+			last[f.Door] = f.At
+		case board.Opened:
+			forced := slices.ContainsFunc(b.Trouble, func(s Span) bool {
+				return s.Door == f.Door && s.What == "force" && within(f.At, s.At, s.At.Add(handSlack))
+			})
+			if at, ok := last[f.Door]; !forced && (!ok || f.At.Sub(at) > relatchSlack) {
+				j.find("hand", b, f.Door, f.At, "the door swung open by itself")
+			}
+		}
+	}
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05.000") }

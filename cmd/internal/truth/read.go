@@ -1,0 +1,196 @@
+package truth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Read reads the cloud's part of a case: everything about its devices, the
+// commands that the cabinets' traces name, and the provider's webhook log. The
+// error is the store's.
+func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet) (Cloud, error) {
+	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]string{}}
+	var err error
+	if c.Audit, err = s.Audit(ctx); err != nil {
+		return c, err
+	}
+	records, err := readRecords(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	for _, b := range cabinets {
+		d, err := readDevice(ctx, s, b.Code)
+		if err != nil {
+			return c, fmt.Errorf("read device %s: %w", b.Code, err)
+		}
+		d.Records = records[d.Row.ID]
+		c.Devices[b.Code] = d
+		for _, p := range b.Pulses {
+			err := s.Store.Look(ctx, func(v cloud.View) error {
+				cmd, err := v.Command(p.Act)
+				if err == nil {
+					c.Commands[p.Act] = cmd
+				}
+				if errors.Is(err, cloud.ErrNotFound) {
+					return nil
+				}
+				return err
+			})
+			if err != nil {
+				return c, fmt.Errorf("read command %s: %w", p.Act, err)
+			}
+		}
+		for _, x := range d.Deliveries {
+			if err := readTimelines(ctx, s, x, c.Timelines); err != nil {
+				return c, err
+			}
+		}
+	}
+	c.Events, err = readEvents(ctx, s, provider)
+	return c, err
+}
+
+type recordKey struct {
+	device cloud.DeviceID
+	boot   uint64
+	mono   int64
+	kind   wire.Kind
+}
+
+// readRecords reads the journal; a record that was carried into another epoch
+// counts once.
+func readRecords(ctx context.Context, s *server.Server) (map[cloud.DeviceID][]wire.Record, error) {
+	out, seen := map[cloud.DeviceID][]wire.Record{}, map[recordKey]bool{}
+	const page = 500
+	for after := int64(0); ; {
+		rows, err := s.Store.JournalAfter(ctx, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		for _, row := range rows {
+			after = row.N
+			if row.Aside != "" {
+				continue
+			}
+			raws, err := device.JournalRecords(row.JournalBatch)
+			if err != nil {
+				return nil, err
+			}
+			for _, raw := range raws {
+				r, err := wire.DecodeRecord(raw)
+				if err != nil {
+					continue
+				}
+				k := recordKey{row.DeviceID, r.Boot, r.Mono, r.Kind}
+				if !seen[k] {
+					seen[k] = true
+					out[row.DeviceID] = append(out[row.DeviceID], r)
+				}
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	for _, list := range out {
+		slices.SortStableFunc(list, func(a, b wire.Record) int { return cmp.Or(cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.Mono, b.Mono)) })
+	}
+	return out, nil
+}
+
+const many = 100_000
+
+func readDevice(ctx context.Context, s *server.Server, code string) (Device, error) {
+	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}}
+	var err error
+	if d.Row, err = s.Store.FindDeviceByCode(ctx, code); err != nil {
+		return d, err
+	}
+	cells, err := s.Store.ListCompartments(ctx, d.Row.ID)
+	if err != nil {
+		return d, err
+	}
+	for _, c := range cells {
+		d.Cells[c.Door] = c
+	}
+	deliveries, err := s.Store.ListDeviceDeliveries(ctx, d.Row.ID)
+	if err != nil {
+		return d, err
+	}
+	for _, x := range deliveries {
+		d.Deliveries[x.Number] = x
+	}
+	if d.Orders, err = s.Store.ListDeviceOrders(ctx, d.Row.ID); err != nil {
+		return d, err
+	}
+	all, err := s.Store.ListExceptions(ctx, d.Row.BusinessID, "", 0, many)
+	if err != nil {
+		return d, err
+	}
+	for _, e := range all {
+		if e.DeviceID == d.Row.ID {
+			d.Exceptions = append(d.Exceptions, e)
+		}
+	}
+	if d.Faults, err = s.Store.ListDeviceExceptions(ctx, d.Row.ID, many); err != nil {
+		return d, err
+	}
+	err = s.Store.Look(ctx, func(v cloud.View) (err error) {
+		if d.Running, err = v.RunningOpenings(d.Row.ID); err != nil {
+			return err
+		}
+		if d.Commands, err = v.OpenCommands(d.Row.ID); err != nil {
+			return err
+		}
+		for _, x := range deliveries {
+			rows, err := v.DeliveryCodes(x.ID)
+			if err != nil {
+				return err
+			}
+			d.Codes = append(d.Codes, rows...)
+		}
+		return nil
+	})
+	return d, err
+}
+
+func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into map[string][]string) error {
+	shipments, err := s.Store.ListDeliveryShipments(ctx, x.ID)
+	if err != nil {
+		return fmt.Errorf("list shipments of %s: %w", x.Number, err)
+	}
+	for _, sh := range shipments {
+		var events []cloud.TimelineEvent
+		err := s.Store.Look(ctx, func(v cloud.View) (err error) {
+			events, err = v.Timeline(sh.ID)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read timeline of %s: %w", sh.Number, err)
+		}
+		slices.SortStableFunc(events, func(a, b cloud.TimelineEvent) int { return a.Event.OccurredAt.Compare(b.Event.OccurredAt.Time) })
+		for _, e := range events {
+			into[sh.Number] = append(into[sh.Number], string(e.Event.StatusCode))
+		}
+	}
+	return nil
+}
+
+func readEvents(ctx context.Context, s *server.Server, provider cloud.ProviderID) (out []Event, err error) {
+	rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: provider, Limit: many})
+	if err != nil {
+		return nil, fmt.Errorf("list webhook log: %w", err)
+	}
+	for _, r := range rows {
+		out = append(out, Event{ID: r.Delivery.EventID, Delivered: r.Delivery.State == cloud.OutboxSuccess, Attempts: r.Delivery.Attempts})
+	}
+	return out, nil
+}

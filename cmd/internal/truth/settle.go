@@ -1,0 +1,203 @@
+package truth
+
+import (
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+const (
+	closeSlack = 3 * time.Second  // polls of an idle or noisy line, debounce
+	leftSlack  = 2 * time.Second  // a switch and the record of it
+	longOpen   = 13 * time.Minute // the longest door session with what follows it
+)
+
+// settlements judges every end of an opening that the journal holds.
+func (j *judge) settlements(b *Cabinet) {
+	ends := map[string]int{}
+	for _, r := range j.Cloud.Devices[b.Code].Records {
+		var id string
+		switch r.Kind {
+		case wire.KindOpeningSettled:
+			var body wire.OpeningSettled
+			if wire.Decode(r.Body, &body) != nil {
+				continue
+			}
+			id = body.OpeningID
+			j.Settled++
+			j.settlement(b, r, body)
+		case wire.KindOpeningEnded:
+			var body wire.OpeningEnded
+			if wire.Decode(r.Body, &body) == nil {
+				id = body.OpeningID
+			}
+		case wire.KindPickupCompleted:
+			var body wire.PickupCompleted
+			if wire.Decode(r.Body, &body) == nil {
+				id = body.OpeningID
+				j.Collected++
+			}
+		}
+		if id == "" {
+			continue
+		}
+		if ends[id]++; ends[id] == 2 {
+			j.find("twice", b, 0, b.at(r), "%s ended twice", id)
+		}
+	}
+}
+
+// settlement: no door was open, and its times are what was seen.
+func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
+	at := b.at(r)
+	for _, d := range s.Doors {
+		if b.openAt(d.Door, at) {
+			j.find("open_settle", b, d.Door, at, "%s settled while the door was open", s.OpeningID)
+		}
+		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || b.clockMoved(r.Boot, at) {
+			continue
+		}
+		err := time.Duration(r.ErrMS)*time.Millisecond + closeSlack
+		from, to := time.Unix(0, d.ClosedAt).Add(-err), time.Unix(0, d.ClosedAt).Add(err)
+		if d.ClosedBefore != 0 {
+			from, to = time.Unix(0, d.ClosedAfter).Add(-err), time.Unix(0, d.ClosedBefore).Add(err)
+		}
+		closed := slices.ContainsFunc(b.Facts, func(f board.Fact) bool { return f.Door == d.Door && f.Kind == board.HookIn && within(f.At, from, to) })
+		if !closed {
+			j.find("close_time", b, d.Door, at, "%s tells a close between %s and %s; the door did not close then", s.OpeningID, clockTime(from), clockTime(to))
+		}
+	}
+}
+
+// clockMoved reports whether the machine's clock was moved in a boot up to a
+// moment, or the boot was not yet synchronised when the door closed: its times
+// are then approximate, which the record says.
+func (b *Cabinet) clockMoved(boot uint64, at time.Time) bool {
+	x, _ := b.boot(boot)
+	return slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == "clock" && s.touches(x.Start, at) })
+}
+
+// openAt reports whether a door physically stood open.
+func (b *Cabinet) openAt(door uint, at time.Time) bool {
+	open := false
+	for _, f := range b.Facts {
+		if f.At.After(at) {
+			break
+		}
+		if f.Door == door && (f.Kind == board.Opened || f.Kind == board.Closed) {
+			open = f.Kind == board.Opened && f.At.Before(at)
+		}
+	}
+	return open
+}
+
+// records: everything that the agents kept is stored or named by a gap. What was
+// being written when an agent was killed may be stored without having been
+// counted. Where a store was lost the end of its gap is unknown.
+func (j *judge) records() {
+	for _, b := range j.Cabinets {
+		if slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost }) {
+			return
+		}
+	}
+	if have := uint64(j.Cloud.Audit.Stored + j.Cloud.Audit.Gaps); have < j.Recorded {
+		j.find("lost", nil, 0, time.Time{}, "%d records kept, %d stored, %d named by gaps", j.Recorded, j.Cloud.Audit.Stored, j.Cloud.Audit.Gaps)
+	}
+}
+
+// ends: nothing runs once everything was said.
+func (j *judge) ends(b *Cabinet) {
+	d := j.Cloud.Devices[b.Code]
+	for _, o := range d.Running {
+		j.find("running", b, 0, o.RequestedAt, "the cloud's opening %s (%s) has no end", o.ID, o.State)
+	}
+	for _, c := range d.Commands {
+		j.find("running", b, 0, c.IssuedAt, "the command %s (%s) has no outcome: %s", c.ID, c.Kind, c.State)
+	}
+	for _, id := range b.Running {
+		j.find("running", b, 0, time.Time{}, "the cabinet's opening %s has no end", id)
+	}
+}
+
+// stretch is a time during which a door stood open; until is zero when it still
+// does.
+type stretch struct{ from, until time.Time }
+
+func (b *Cabinet) openStretches(door uint) (out []stretch) {
+	for _, f := range b.Facts {
+		switch {
+		case f.Door != door:
+		case f.Kind == board.Opened:
+			out = append(out, stretch{from: f.At})
+		case f.Kind == board.Closed && len(out) > 0:
+			out[len(out)-1].until = f.At
+		}
+	}
+	return out
+}
+
+// exceptions judges causes: each exception has one, and each cause that lasted
+// has its exception.
+func (j *judge) exceptions(b *Cabinet) {
+	left := map[uint][]time.Time{}
+	for _, r := range j.Cloud.Devices[b.Code].Records {
+		if r.Kind != wire.KindExceptionOpened {
+			continue
+		}
+		var e wire.Exception
+		if wire.Decode(r.Body, &e) != nil {
+			continue
+		}
+		j.Exceptions++
+		at := b.at(r)
+		switch e.Type {
+		case wire.ExDoorLeftOpen:
+			left[e.Door] = append(left[e.Door], at)
+			if !b.hookOut(e.Door, at.Add(-closeSlack-leftSlack), at) {
+				j.find("cause", b, e.Door, at, "door_left_open (%s), and its hook was in", e.Evidence)
+			}
+		case wire.ExItemMissing:
+			if !slices.ContainsFunc(b.Facts, func(f board.Fact) bool { return f.Door == e.Door && f.Kind == board.ItemOut && !f.At.After(at) }) {
+				j.find("cause", b, e.Door, at, "item_missing, and nothing had left the box")
+			}
+		case wire.ExDepositUnverified:
+			if !b.Sensors && !b.troubled(at.Add(-30*time.Minute), at) {
+				j.find("cause", b, e.Door, at, "deposit_unverified (%s) on a calm day", e.Evidence)
+			}
+		}
+	}
+	for door := range j.Cloud.Devices[b.Code].Cells {
+		for _, s := range b.openStretches(door) {
+			until := s.until
+			if until.IsZero() {
+				until = s.from.Add(longOpen)
+			}
+			if until.Sub(s.from) < longOpen || b.troubled(s.from, s.from.Add(longOpen)) {
+				continue
+			}
+			if !slices.ContainsFunc(left[door], func(t time.Time) bool { return within(t, s.from, until) }) {
+				j.find("silent", b, door, s.from, "open for %s without door_left_open", until.Sub(s.from).Round(time.Second))
+			}
+		}
+	}
+}
+
+// hookOut reports whether a door's hook was out at any moment between two.
+func (b *Cabinet) hookOut(door uint, from, to time.Time) bool {
+	out := false
+	for _, f := range b.Facts {
+		if f.Door != door || f.Kind != board.HookOut && f.Kind != board.HookIn {
+			continue
+		}
+		if f.At.After(to) {
+			break
+		}
+		if out && f.At.After(from) {
+			return true
+		}
+		out = f.Kind == board.HookOut
+	}
+	return out
+}

@@ -1,0 +1,268 @@
+// Package truth judges what a cabinet, the cloud and everything told to others
+// say against what physically happened: which coil fired, which switch moved,
+// which parcel lies in which box. The facts are the simulator's own; none comes
+// from the code under judgement but the trace of pulses, whose every line has to
+// be answered for by the cloud's, the codes' or the script's own facts.
+//
+// Judge is a pure function of a Case. Tests and the demo fill a Case from a
+// simulated cabinet, an agent's trace, the cloud's store and the script that
+// moved the people; Read fills the cloud's part.
+//
+// The rules, each with a name that its findings carry:
+//
+//	coil        a coil without a line of the trace before it, or two for one line
+//	authority   a line without an act that allowed this door, of another boot, too
+//	            old, or the third of one act for one door
+//	dead_code   an act by a code whose revocation the cabinet had told it holds
+//	hand        an item that left a box through a door that nobody allowed to open
+//	open_settle a settlement while one of its doors was open
+//	twice       an opening with two ends
+//	close_time  a close told as seen when it was not, or outside its bounds
+//	running     an opening, or a command, without an end after everything was said
+//	lost        records that are neither stored nor named by a gap
+//	views       cabinet and cloud that disagree about a compartment and do not say so
+//	place       a parcel that is not where they believe, with no doubt on record
+//	device_order, timeline   the registry or the timeline says another place
+//	cause       an exception without its physical cause
+//	silent      a physical cause without its exception
+//	event       an event that never came, came with other bytes, or came twice
+//	            without a reason
+package truth
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Case is everything there is to judge. Its slices are read, never kept.
+type Case struct {
+	Cabinets []Cabinet
+	Cloud    Cloud
+	Acts     []Act      // in order of time
+	Received []Received // by the webhook receiver, in order of time
+	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
+	Recorded uint64     // records that the agents kept
+	// Final says that all trouble is over and everything has been said: views,
+	// places and events are judged.
+	Final bool
+}
+
+// Cabinet is one cabinet's share.
+type Cabinet struct {
+	Code    string
+	Facts   []board.Fact // in order of time
+	Pulses  []Pulse      // in the order in which they were written
+	Boots   []Boot       // by number
+	Held    []Held       // what its statuses told, in order of time
+	Trouble []Span       // of boards, lines, power, disk and clock, as the script made it
+	Sensors bool         // item sensors are wired
+	// Contents is what the cabinet believes lies behind its doors at the end: door
+	// to delivery number.
+	Contents map[uint]string
+	Running  []string // openings without an end
+}
+
+// Pulse is one line of an agent's trace: a request to unlock that is about to be
+// written to the line, and what allowed it.
+type Pulse = edge.PulseTrace
+
+// Boot is one start of an agent.
+type Boot struct {
+	N          uint64
+	Start, End time.Time // End is zero while it runs
+	Lost       bool      // its store was new, damaged or an older copy
+}
+
+// Held is a code list number that a cabinet's status told.
+type Held struct {
+	At                 time.Time
+	Generation, Number uint64
+}
+
+// Span is a stretch of trouble. A zero Until lasts.
+type Span struct {
+	At, Until time.Time
+	What      string
+	Door      uint // 0: all
+}
+
+func (s Span) touches(from, to time.Time) bool {
+	return !s.At.After(to) && (s.Until.IsZero() || !s.Until.Before(from))
+}
+
+// Act is something that a person of the script did to open doors, or asked the
+// cloud for.
+type Act struct {
+	Cabinet  string
+	Kind     string    // of the trace: one of edge's By constants
+	At       time.Time // when it began
+	Until    time.Time // when it was answered; zero when it never was
+	Delivery string    // number; empty for staff
+	Code     string    // wire's code kind, where a code was used
+	OK       bool      // the answer let the person in
+	Doors    []uint    // that the answer named
+}
+
+// Received is one request that a webhook receiver was sent.
+type Received struct {
+	At      time.Time
+	EventID string
+	Body    string
+	Status  int // that it answered
+}
+
+// Cloud is what the cloud holds in the end.
+type Cloud struct {
+	Audit    server.Audit
+	Commands map[string]cloud.Command // those that traces name
+	Devices  map[string]Device        // by code
+	// Timelines are the status codes of parcels, by tracking number, in the order
+	// in which a reader sees them.
+	Timelines map[string][]string
+	Events    []Event // that the webhook log holds
+}
+
+// Event is one event for one endpoint.
+type Event struct {
+	ID        string
+	Delivered bool
+	Attempts  int
+}
+
+// Device is one cabinet as the cloud knows it.
+type Device struct {
+	Row        cloud.Device
+	Cells      map[uint]cloud.Compartment // by door
+	Deliveries map[string]cloud.Delivery  // by number
+	Orders     []cloud.DeviceOrder
+	Codes      []cloud.CodeRow // all that there ever were
+	Exceptions []cloud.Exception
+	Faults     []cloud.DeviceException
+	Running    []cloud.Opening
+	Commands   []cloud.Command // without an outcome
+	Records    []wire.Record   // of the journal, each once, by boot and time
+}
+
+// Finding is one broken rule.
+type Finding struct {
+	Rule    string    `json:"rule"`
+	Cabinet string    `json:"cabinet,omitempty"`
+	Door    uint      `json:"door,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+	Text    string    `json:"text"`
+}
+
+func (f Finding) String() string {
+	at := ""
+	if !f.At.IsZero() {
+		at = f.At.UTC().Format(" 15:04:05.000")
+	}
+	if f.Door != 0 {
+		return fmt.Sprintf("%s: %s door %d%s: %s", f.Rule, f.Cabinet, f.Door, at, f.Text)
+	}
+	return fmt.Sprintf("%s: %s%s: %s", f.Rule, f.Cabinet, at, f.Text)
+}
+
+// Verdict is what Judge found, with the counts that show that there was
+// something to judge.
+type Verdict struct {
+	Coils      int       `json:"coils"`      // fired on request
+	Authorised int       `json:"authorised"` // of these, with a line and an act
+	Unfired    int       `json:"unfired"`    // lines without a coil: lost, refused or cut off
+	Settled    int       `json:"settled"`
+	Collected  int       `json:"collected"`
+	Items      int       `json:"items"` // in boxes at the end
+	Exceptions int       `json:"exceptions"`
+	Events     int       `json:"events"`
+	Findings   []Finding `json:"findings"`
+}
+
+// OK reports whether no rule was broken.
+func (v Verdict) OK() bool { return len(v.Findings) == 0 }
+
+func (v Verdict) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d coils, %d authorised; %d deposits settled, %d collections; %d items inside; %d exceptions; %d events; %d findings",
+		v.Coils, v.Authorised, v.Settled, v.Collected, v.Items, v.Exceptions, v.Events, len(v.Findings))
+	for _, f := range v.Findings {
+		b.WriteString("\n  " + f.String())
+	}
+	return b.String()
+}
+
+// judge is one judgement in the making.
+type judge struct {
+	Case
+	Verdict
+}
+
+// Judge finds every broken rule.
+func Judge(c Case) Verdict {
+	j := judge{Case: c}
+	for i := range c.Cabinets {
+		b := &c.Cabinets[i]
+		j.coils(b)
+		j.authorities(b)
+		j.hands(b)
+		j.settlements(b)
+		if c.Final {
+			j.ends(b)
+			j.places(b)
+			j.exceptions(b)
+		}
+	}
+	if c.Final {
+		j.events()
+		j.records()
+	}
+	slices.SortStableFunc(j.Findings, func(a, b Finding) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Rule, b.Rule)) })
+	return j.Verdict
+}
+
+func (j *judge) find(rule string, b *Cabinet, door uint, at time.Time, format string, args ...any) {
+	code := ""
+	if b != nil {
+		code = b.Code
+	}
+	j.Findings = append(j.Findings, Finding{Rule: rule, Cabinet: code, Door: door, At: at, Text: fmt.Sprintf(format, args...)})
+}
+
+// boot finds a start of the agent.
+func (b *Cabinet) boot(n uint64) (Boot, bool) {
+	i := slices.IndexFunc(b.Boots, func(x Boot) bool { return x.N == n })
+	if i < 0 {
+		return Boot{}, false
+	}
+	return b.Boots[i], true
+}
+
+// at is when a record's moment really was.
+func (b *Cabinet) at(r wire.Record) time.Time {
+	x, _ := b.boot(r.Boot)
+	return x.Start.Add(time.Duration(r.Mono))
+}
+
+// troubled reports whether the script, a restart of the agent or the boards
+// themselves disturbed a cabinet between two moments.
+func (b *Cabinet) troubled(from, to time.Time) bool {
+	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.touches(from, to) }) {
+		return true
+	}
+	if slices.ContainsFunc(b.Boots, func(x Boot) bool { return within(x.Start, from, to) || !x.End.IsZero() && within(x.End, from, to) }) {
+		return true
+	}
+	return slices.ContainsFunc(b.Facts, func(f board.Fact) bool {
+		return within(f.At, from, to) && (f.Kind == board.BoardReset || f.Kind == board.BrownOut || f.Kind == board.PowerOff || f.Kind == board.PowerOn)
+	})
+}
+
+func within(t, from, to time.Time) bool { return !t.Before(from) && !t.After(to) }
