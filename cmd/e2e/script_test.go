@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -40,24 +41,24 @@ var actions = []action{
 	{"deposit", 10, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositRemote) }},
 	{"deposit_code", 6, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositLocal) }},
 	{"announce", 3, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, func(*task, *rand.Rand) {}) }},
-	{"bring", 5, func(w *world, s step, rnd *rand.Rand) { w.withTask(s, rnd, w.depositRemote) }},
-	{"bring_code", 4, func(w *world, s step, rnd *rand.Rand) { w.withTask(s, rnd, w.depositLocal) }},
+	{"bring", 5, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositRemote) }},
+	{"bring_code", 4, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositLocal) }},
 	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
 				w.collectWith(x, c.Pickup, false, rnd)
 			}
 		})
 	}},
 	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
 				w.collectWith(x, c.Pickup, true, rnd)
 			}
 		})
 	}},
 	{"former_code", 5, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if len(x.former) > 0 {
 				w.collectWith(x, x.former[rnd.IntN(len(x.former))], rnd.IntN(2) == 0, rnd)
 			}
@@ -69,7 +70,7 @@ var actions = []action{
 		}
 	}},
 	{"rotate", 7, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			before, ok := w.codes(x)
 			reasons := []string{"recipient_request", "partner_request", "security", "resend"}
 			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
@@ -301,10 +302,30 @@ func (w *world) newTask(s step, rnd *rand.Rand, do func(*task, *rand.Rand)) {
 
 // withTask lets a person go on with some delivery at the cabinet.
 func (w *world) withTask(s step, rnd *rand.Rand, do func(*task, *rand.Rand)) {
+	w.withOf(s, rnd, nil, do)
+}
+
+// inside are deliveries whose first package lies in a box, outside those whose
+// first one was never brought.
+func (w *world) inside(x *task) bool {
+	return slices.ContainsFunc(w.cabinets, func(c *cabinet) bool {
+		for n := uint(1); n <= doors; n++ {
+			if slices.Contains(c.sim.ItemsAt(n, time.Now()), x.packages[0]) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (w *world) outside(x *task) bool { return !w.placed(x.packages[0]) }
+
+// withOf lets a person go on with some delivery of a kind; nil is any.
+func (w *world) withOf(s step, rnd *rand.Rand, kind func(*task) bool, do func(*task, *rand.Rand)) {
 	w.mu.Lock()
 	var idle []*task
 	for _, x := range w.tasks {
-		if x.cabinet == s.cabinet && !x.busy {
+		if x.cabinet == s.cabinet && !x.busy && (kind == nil || kind(x)) {
 			idle = append(idle, x)
 		}
 	}

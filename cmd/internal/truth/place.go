@@ -36,7 +36,7 @@ func (j *judge) places(b *Cabinet) {
 	for _, door := range slices.Sorted(maps.Keys(d.Cells)) {
 		c := d.Cells[door]
 		j.Items += len(inside[door])
-		cabinet, believed := b.Contents[door], d.lying(c)
+		cabinet, believed := b.Contents[door], d.lying(c, b.Contents[door])
 		if cabinet != believed && !d.tells(door, mismatch) {
 			j.find("views", b, door, time.Time{}, "the cabinet holds %q, the cloud %q (%s), and no exception says so", cabinet, believed, c.State)
 			continue
@@ -52,10 +52,12 @@ func (j *judge) places(b *Cabinet) {
 	}
 }
 
-// lying is the delivery that the cloud believes lies in a compartment.
-func (d Device) lying(c cloud.Compartment) string {
+// lying is the delivery that the cloud believes lies in a compartment. One that
+// is kept for a delivery holds it where the cabinet says so: something may have
+// been left there although the delivery was given up.
+func (d Device) lying(c cloud.Compartment, cabinet string) string {
 	for _, x := range d.Deliveries {
-		if x.ID == c.DeliveryID && c.State != cloud.GridReserved {
+		if x.ID == c.DeliveryID && (c.State != cloud.GridReserved || x.Number == cabinet) {
 			return x.Number
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -27,7 +28,7 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 		return c, err
 	}
 	for _, b := range cabinets {
-		d, err := readDevice(ctx, s, b.Code)
+		d, err := readDevice(ctx, s, provider, b.Code)
 		if err != nil {
 			return c, fmt.Errorf("read device %s: %w", b.Code, err)
 		}
@@ -108,7 +109,7 @@ func readRecords(ctx context.Context, s *server.Server) (map[cloud.DeviceID][]wi
 
 const many = 100_000
 
-func readDevice(ctx context.Context, s *server.Server, code string) (Device, error) {
+func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID, code string) (Device, error) {
 	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}}
 	var err error
 	if d.Row, err = s.Store.FindDeviceByCode(ctx, code); err != nil {
@@ -121,15 +122,13 @@ func readDevice(ctx context.Context, s *server.Server, code string) (Device, err
 	for _, c := range cells {
 		d.Cells[c.Door] = c
 	}
-	deliveries, err := s.Store.ListDeviceDeliveries(ctx, d.Row.ID)
+	deliveries, err := s.Store.ListDeliveries(ctx, store.DeliveryFilter{ProviderID: provider, Limit: many})
 	if err != nil {
 		return d, err
 	}
+	deliveries = slices.DeleteFunc(deliveries, func(x cloud.Delivery) bool { return x.DeviceID != d.Row.ID })
 	for _, x := range deliveries {
 		d.Deliveries[x.Number] = x
-	}
-	if d.Orders, err = s.Store.ListDeviceOrders(ctx, d.Row.ID); err != nil {
-		return d, err
 	}
 	all, err := s.Store.ListExceptions(ctx, d.Row.BusinessID, "", 0, many)
 	if err != nil {
@@ -156,6 +155,11 @@ func readDevice(ctx context.Context, s *server.Server, code string) (Device, err
 				return err
 			}
 			d.Codes = append(d.Codes, rows...)
+			orders, err := v.DeviceOrders(x.ID)
+			if err != nil {
+				return err
+			}
+			d.Orders = append(d.Orders, orders...)
 		}
 		return nil
 	})
