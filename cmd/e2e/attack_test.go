@@ -13,13 +13,25 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// trick is one thing that the broker's owner can do. It says whether there was
+// anything to do it with.
+type trick struct {
+	name string
+	do   func() bool
+}
+
 // attack does one of the things that the broker's owner can do to a cabinet and
 // the cloud. What it was is counted by name.
 func (t *wiretap) attack(code string, rnd *rand.Rand) {
-	tricks := []struct {
-		name string
-		do   func() bool
-	}{
+	tricks := t.tricks(code, rnd)
+	trick := tricks[rnd.IntN(len(tricks))]
+	if trick.do() {
+		t.count(trick.name)
+	}
+}
+
+func (t *wiretap) tricks(code string, rnd *rand.Rand) []trick {
+	return []trick{
 		{"replay down", func() bool { return t.replay(code, code, true, 1+rnd.IntN(5), rnd) }},
 		{"replay up", func() bool { return t.replay(code, code, false, 1+rnd.IntN(5), rnd) }},
 		{"replay first list", func() bool { return t.replayFirst(code, wire.DownCodes) }},
@@ -44,10 +56,6 @@ func (t *wiretap) attack(code string, rnd *rand.Rand) {
 		{"withhold statuses", func() bool {
 			return t.withhold(code, rnd, func(m message, down bool) bool { return !down && m.leaf == topic.Status })
 		}},
-	}
-	trick := tricks[rnd.IntN(len(tricks))]
-	if trick.do() {
-		t.count(trick.name)
 	}
 }
 

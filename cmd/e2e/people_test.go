@@ -177,7 +177,9 @@ func (w *world) recipient(x *task, doors []uint, rnd *rand.Rand) {
 
 // depositRemote makes a delivery and opens its doors from afar.
 func (w *world) depositRemote(x *task, rnd *rand.Rand) {
-	_, _ = w.tryOpen(x)
+	if _, err := w.tryOpen(x); refusal(err) != "" && refusal(err) != "DEVICE_TIMEOUT" {
+		return
+	}
 	w.courier(x, rnd) // an answer that did not come is no closed door
 }
 

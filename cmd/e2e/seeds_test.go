@@ -199,6 +199,7 @@ func (w *world) settleDown() {
 		c.disk = nil
 		c.setCut(false)
 		c.sim.PowerOn()
+		c.sim.Mend()
 		for n := uint(1); n <= doors; n++ {
 			_ = c.sim.Free(n)
 			_ = c.sim.CloseDoor(n)

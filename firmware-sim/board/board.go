@@ -166,6 +166,7 @@ type Cabinet struct {
 	agenda  agenda
 	planned uint64
 	closed  bool
+	off     bool // no power
 	kick    *time.Timer
 }
 

@@ -77,6 +77,15 @@ func (c *Cabinet) Inject(board string, f Fault, n int) error {
 	return nil
 }
 
+// Mend takes back every fault that was injected and has not happened yet.
+func (c *Cabinet) Mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.boards {
+		clear(b.inject)
+	}
+}
+
 // SetFaults replaces the chances from now on.
 func (c *Cabinet) SetFaults(f Faults) error {
 	if err := f.Check(); err != nil {

@@ -228,18 +228,23 @@ func (c *Cabinet) PowerOff() {
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.advance(now)
+	c.off = true
 	c.add(Fact{At: now, Kind: PowerOff})
 	for _, b := range c.boards {
 		b.dark(now, now.AddDate(100, 0, 0))
 	}
 }
 
-// PowerOn gives the boards their power back: they reset.
+// PowerOn gives the boards their power back, if they had none: they reset.
 func (c *Cabinet) PowerOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.advance(now)
+	if !c.off {
+		return
+	}
+	c.off = false
 	c.add(Fact{At: now, Kind: PowerOn})
 	for _, b := range c.boards {
 		b.deadUntil, b.zerosUntil = now, now.Add(resetTime)

@@ -99,9 +99,16 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	}
 	i, known := acts[p.Act]
 	if !known {
-		i = slices.IndexFunc(j.Acts, func(a Act) bool {
+		whose := ""
+		if e := j.entry(b, p.CodeNumber); e != nil {
+			whose = e.Entry.DeliveryRef
+		}
+		fits := func(a Act) bool {
 			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-handSlack), j.until(a).Add(handSlack)) && !taken(acts, j.Acts, a)
-		})
+		}
+		if i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose }); i < 0 {
+			i = slices.IndexFunc(j.Acts, fits) // judged below: another delivery's code
+		}
 		if i < 0 {
 			return "no person of the script did that"
 		}
@@ -157,13 +164,7 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 // refusesCode looks the entry up that the cabinet took the code for, and whether
 // the cabinet had told that it holds its revocation.
 func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string {
-	codes := j.Cloud.Devices[b.Code].Codes
-	var e *cloud.CodeRow
-	for i := range codes {
-		if codes[i].Entry.Number == p.CodeNumber && codes[i].Entry.Op == wire.CodeSet {
-			e = &codes[i]
-		}
-	}
+	codes, e := j.Cloud.Devices[b.Code].Codes, j.entry(b, p.CodeNumber)
 	switch {
 	case e == nil && a.Code == wire.CodeStaff:
 		return ""
@@ -184,6 +185,17 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 		}
 	}
 	return ""
+}
+
+// entry is the code that the cloud listed under a number, nil when it never did.
+func (j *judge) entry(b *Cabinet, number uint64) *cloud.CodeRow {
+	codes := j.Cloud.Devices[b.Code].Codes
+	for i := range codes {
+		if codes[i].Entry.Number == number && codes[i].Entry.Op == wire.CodeSet {
+			return &codes[i]
+		}
+	}
+	return nil
 }
 
 // forgot reports whether a cabinet's memory was taken from it between two
