@@ -42,6 +42,8 @@ type options struct {
 	Seed    uint64             `help:"Seed of all chance; 0 takes the configuration's." placeholder:"N"`
 	Fault   map[string]float64 `help:"Chance of a fault per request, for example flip_bit=0.01. Repeat, or separate with semicolons. --faults lists them." placeholder:"NAME=CHANCE"`
 	Person  bool               `help:"Someone stands in front, uses every door that opens and closes it."`
+	Truth   string             `help:"Keep every fact in this file, one JSON line each, as it happens, and go on from what it holds: doors and boxes outlive the program." placeholder:"FILE"`
+	Stdin   bool               `help:"Do what standard input says, at once: one 'ACTION ARGUMENTS' per line, in the words of a script. Each is answered by a line, ok or the error, on standard output."`
 	Quiet   bool               `help:"Do not print what happens; print only the truth at the end."`
 	Faults  bool               `help:"List all faults and stop."`
 	Check   bool               `help:"Check configuration and script and stop."`
@@ -170,6 +172,13 @@ func play(ctx context.Context, opt options, cfg board.Config, script board.Scrip
 	if !opt.Quiet {
 		cfg.OnFact = func(f board.Fact) { say("%s", f) }
 	}
+	if opt.Truth != "" {
+		truth, err := openTruth(opt.Truth, &cfg)
+		if err != nil {
+			return err
+		}
+		defer truth.Close()
+	}
 	c, err := board.New(cfg)
 	if err != nil {
 		return err
@@ -198,10 +207,16 @@ func play(ctx context.Context, opt options, cfg board.Config, script board.Scrip
 			say("script is over; the cabinet goes on (Ctrl-C ends it)")
 		}
 	})
+	if opt.Stdin {
+		go obey(c, os.Stdin, stdout)
+	}
 	<-ctx.Done()
 	wg.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
+	}
+	if opt.Truth != "" || opt.Stdin {
+		return nil
 	}
 	return printTruth(stdout, c.Truth())
 }

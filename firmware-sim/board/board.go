@@ -29,6 +29,9 @@ import (
 type Config struct {
 	Boards []Board `yaml:"boards" json:"boards"`
 	Doors  []Door  `yaml:"doors" json:"doors"`
+	// Past is what happened before, in order of time: doors and boxes are as it
+	// left them, and Truth begins with it. The boards had no power meanwhile.
+	Past []Fact `yaml:"-" json:"-"`
 	// Seed of all chance. The same seed and the same requests at the same times
 	// give the same faults.
 	Seed uint64 `yaml:"seed" json:"seed"`
@@ -212,8 +215,43 @@ func New(cfg Config) (*Cabinet, error) {
 		c.doors[dc.Number], b.doors[dc.Channel] = d, d
 		c.order = append(c.order, d)
 	}
+	c.resume(cfg.Past)
 	slices.SortFunc(c.order, func(a, b *door) int { return int(a.cfg.Number) - int(b.cfg.Number) })
 	return c, nil
+}
+
+// resume puts doors and boxes where the past left them.
+func (c *Cabinet) resume(past []Fact) {
+	c.facts = slices.Clone(past)
+	for _, f := range past {
+		d := c.doors[f.Door]
+		if d == nil {
+			continue
+		}
+		switch f.Kind {
+		case Opened, Closed:
+			d.open = f.Kind == Opened
+		case HookOut, HookIn:
+			d.hookOut = f.Kind == HookOut
+		case ItemIn:
+			d.items = append(d.items, f.Item)
+		case ItemOut:
+			d.items = without(d.items, f.Item)
+		}
+	}
+	if len(past) == 0 {
+		return
+	}
+	now := time.Now()
+	for _, d := range c.order {
+		if d.hookOut && !d.open { // the power went while the hook was held: it falls back
+			d.hookOut = false
+			c.note(now, d, HookIn)
+		}
+	}
+	for _, b := range c.boards {
+		c.reset(b, now)
+	}
 }
 
 // luck is a generator of its own for one part of the cabinet.

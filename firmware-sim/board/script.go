@@ -3,6 +3,7 @@ package board
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -22,7 +23,8 @@ import (
 //
 // Actions on doors: push, pull, close, slam, force, put, take, jam, free, each
 // with a door number, and "relatch DOOR N". On boards: "reset BOARD" and
-// "fault BOARD FAULT N". On lines: "unplug LINE DURATION".
+// "fault BOARD FAULT N". On lines: "unplug LINE DURATION". Through an open door:
+// "insert DOOR ITEM" and "empty DOOR", which fail when it is shut.
 type Script []Step
 
 // Step is one action.
@@ -53,6 +55,8 @@ func doorAction(name string) func(*Cabinet, uint) error {
 		return (*Cabinet).Jam
 	case "free":
 		return (*Cabinet).Free
+	case "empty":
+		return func(c *Cabinet, n uint) error { _, err := c.TakeOut(n); return err }
 	}
 	return nil
 }
@@ -102,7 +106,7 @@ func parseStep(words []string, last time.Duration) (Step, error) {
 
 // bind turns a step into what it does, or says what is wrong with it.
 func (s Step) bind() (func(*Cabinet) error, error) {
-	want := map[string]int{"relatch": 2, "reset": 1, "fault": 3, "unplug": 2}[s.Action]
+	want := map[string]int{"relatch": 2, "reset": 1, "fault": 3, "unplug": 2, "insert": 2}[s.Action]
 	door := doorAction(s.Action)
 	if door != nil {
 		want = 1
@@ -134,6 +138,9 @@ func (s Step) bind() (func(*Cabinet) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("door %q: %w", s.Args[0], err)
 	}
+	if s.Action == "insert" {
+		return func(c *Cabinet) error { return c.Put(uint(number), s.Args[1]) }, nil
+	}
 	if s.Action == "relatch" {
 		n, err := strconv.Atoi(s.Args[1])
 		if err != nil {
@@ -142,6 +149,20 @@ func (s Step) bind() (func(*Cabinet) error, error) {
 		return func(c *Cabinet) error { return c.RelatchNext(uint(number), n) }, nil
 	}
 	return func(c *Cabinet) error { return door(c, uint(number)) }, nil
+}
+
+// Do does one action now, in the words of a script without its time:
+// "close 3". The error says what was wrong with it, or that it could not be done.
+func (c *Cabinet) Do(text string) error {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return errors.New("no action")
+	}
+	do, err := (Step{Action: words[0], Args: words[1:]}).bind()
+	if err != nil {
+		return err
+	}
+	return do(c)
 }
 
 // CheckScript reports the first step that names a door, board or line that the
