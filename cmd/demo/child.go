@@ -37,6 +37,7 @@ type childConfig struct {
 
 	// cloud
 	HTTP, MQTT   string
+	Database     string
 	WebSocket    string
 	WebhookPorts []uint16
 	Session      time.Duration
@@ -50,7 +51,7 @@ type childConfig struct {
 
 // cloudConfig is the cloud of the demo: receivers on this machine are allowed.
 func (c childConfig) cloudConfig() server.Config {
-	return server.Config{Dir: c.Dir, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, AppURL: "tcp://" + c.MQTT, AppWebSocketURL: "ws://" + c.WebSocket + "/mqtt", BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
+	return server.Config{Dir: c.Dir, Database: c.Database, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, AppURL: "tcp://" + c.MQTT, AppWebSocketURL: "ws://" + c.WebSocket + "/mqtt", BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
 		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: c.WebhookPorts, WebhookHTTP: true,
 		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
 }

@@ -28,12 +28,13 @@ import (
 
 // flags are the command line.
 type flags struct {
-	Once    bool   `help:"Play one day, compare, and exit: 0 only if everything agrees."`
-	JSON    bool   `name:"json" help:"With --once: print one JSON object with the counts instead of the story."`
-	Seed    uint64 `default:"1" help:"Chance of the day: which doors, how long people take."`
-	Listen  string `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
-	Dir     string `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
-	Version bool   `help:"Print the version and exit."`
+	Once     bool   `help:"Play one day, compare, and exit: 0 only if everything agrees."`
+	JSON     bool   `name:"json" help:"With --once: print one JSON object with the counts instead of the story."`
+	Seed     uint64 `default:"1" help:"Chance of the day: which doors, how long people take."`
+	Listen   string `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
+	Dir      string `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
+	Database string `placeholder:"URL" help:"Keep the cloud's rows in this PostgreSQL database, postgres://…, which must be empty; otherwise they are in a file."`
+	Version  bool   `help:"Print the version and exit."`
 }
 
 func main() {

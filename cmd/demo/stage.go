@@ -119,7 +119,7 @@ func (s *stage) build(ctx context.Context) error {
 	if s.shop, err = newShop(s); err != nil {
 		return err
 	}
-	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt, WebSocket: ws,
+	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt, WebSocket: ws, Database: s.flags.Database,
 		WebhookPorts: []uint16{s.receiver.port(), s.shop.port()}, Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}
 	if err := s.furnish(ctx); err != nil {
 		return err

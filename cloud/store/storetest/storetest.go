@@ -814,7 +814,7 @@ func panicIsAnError(t *testing.T, db *store.DB) {
 	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}})
 }
 
-func scanAt(t *testing.T, id, when string) otep.Event {
+func scanAt(t testing.TB, id, when string) otep.Event {
 	at, err := otep.ParseTime(when)
 	require.NoError(t, err)
 	return otep.Event{EventID: id, Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "in_transit", Phase: "transit"}

@@ -1,0 +1,103 @@
+// Package ring says how much of a long test runs. `make test` and `make check`
+// run the quick ring: few seeds, few kills, each model on one database, one pass
+// of each browser. `make full` runs the same tests whole. Only tests import this
+// package; it keeps no state, reads the environment at each call, and every
+// function is safe for concurrent use.
+//
+//	POSTERN_RING=test|full      which ring; unset is test
+//	POSTERN_SEEDS=2001-4000     the seeds of tests that take a range, in either ring
+//	POSTERN_ROUNDS=1-200        the rounds of tests that kill processes, in either ring
+//
+// A value that does not read as one of these panics, so that a mistyped range
+// never passes as a run of nothing.
+package ring
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The variables of the environment that choose a ring and its ranges.
+const (
+	Env       = "POSTERN_RING"
+	EnvSeeds  = "POSTERN_SEEDS"
+	EnvRounds = "POSTERN_ROUNDS"
+)
+
+// FullSeeds is how many seeds the full ring tries of each simulated world.
+const FullSeeds = 10_000
+
+// Full reports whether the full ring runs.
+func Full() bool {
+	switch v := os.Getenv(Env); v {
+	case "", "test":
+		return false
+	case "full":
+		return true
+	default:
+		panic(fmt.Sprintf("%s is %q; it must be test or full", Env, v))
+	}
+}
+
+// Count is quick in the quick ring and full in the full one. What it counts is
+// the caller's: runs of a model, bytes, steps.
+func Count(quick, full int) int {
+	if Full() {
+		return full
+	}
+	return quick
+}
+
+// Seeds is the range of seeds to try, both ends included: that of POSTERN_SEEDS,
+// else quickFirst to quickLast in the quick ring and 1 to FullSeeds in the full
+// one.
+func Seeds(quickFirst, quickLast uint64) (first, last uint64) {
+	if first, last, ok := readRange(EnvSeeds); ok {
+		return first, last
+	}
+	if Full() {
+		return 1, FullSeeds
+	}
+	return quickFirst, quickLast
+}
+
+// Rounds is the range of rounds to run, both ends included: that of
+// POSTERN_ROUNDS, else 1 to quick in the quick ring and 1 to full in the full one.
+// A part of a range is as good as the whole: round n draws its chance from n.
+func Rounds(quick, full int) (first, last int) {
+	if first, last, ok := readRange(EnvRounds); ok {
+		return int(first), int(last)
+	}
+	return 1, Count(quick, full)
+}
+
+// SkipUnlessFull skips a test that runs in the full ring only. why says in words
+// what the quick ring runs in its place.
+func SkipUnlessFull(t testing.TB, why string) {
+	t.Helper()
+	if !Full() {
+		t.Skipf("runs with %s=full: %s", Env, why)
+	}
+}
+
+// readRange reads FIRST-LAST, or one number for a range of one; ok is false when
+// the variable is unset.
+func readRange(name string) (first, last uint64, ok bool) {
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, 0, false
+	}
+	from, to, found := strings.Cut(text, "-")
+	if !found {
+		to = from
+	}
+	first, err := strconv.ParseUint(from, 10, 63)
+	last, err2 := strconv.ParseUint(to, 10, 63)
+	if err != nil || err2 != nil || first == 0 || last < first {
+		panic(fmt.Sprintf("%s is %q; it must be FIRST-LAST, as in 1-200, of numbers above 0", name, text))
+	}
+	return first, last, true
+}
