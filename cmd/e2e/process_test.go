@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ type programs string
 func build(t *testing.T) programs {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../edge", "../cloud")
+	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../edge", "../cloud", "../firmware-sim")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -69,6 +70,12 @@ func (b programs) start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := &process{name: name, cmd: exec.Command(filepath.Join(string(b), name), args...), done: make(chan error, 1)}
 	p.cmd.Stderr = p
+	p.run(t)
+	return p
+}
+
+func (p *process) run(t *testing.T) {
+	t.Helper()
 	require.NoError(t, p.cmd.Start())
 	go func() { p.done <- p.cmd.Wait() }()
 	t.Cleanup(func() {
@@ -77,7 +84,19 @@ func (b programs) start(t *testing.T, name string, args ...string) *process {
 			<-p.done
 		}
 	})
-	return p
+}
+
+// startHands starts a program that is talked to by its standard input and output.
+func (b programs) startHands(t *testing.T, name string, args ...string) (*process, *hands) {
+	t.Helper()
+	p := &process{name: name, cmd: exec.Command(filepath.Join(string(b), name), args...), done: make(chan error, 1)}
+	p.cmd.Stderr = p
+	in, err := p.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	p.run(t)
+	return p, &hands{in: in, out: bufio.NewReader(out)}
 }
 
 func (p *process) over() bool {

@@ -22,6 +22,7 @@ const (
 	maxQueue     = wire.MaxDoors
 	handSlack    = 500 * time.Millisecond
 	relatchSlack = 3 * time.Second
+	startTakes   = 10 * time.Second // of a real process
 )
 
 // coils joins coils and lines of the trace, by board, channel and order.
@@ -81,7 +82,7 @@ func (j *judge) authorities(b *Cabinet) {
 			continue
 		}
 		began := boot.Start.Add(time.Duration(p.Mono))
-		if age := p.At.Sub(began); age < -handSlack || age > actLife+maxQueue*queueStep {
+		if age := p.At.Sub(began); age < -b.slack() || age > actLife+maxQueue*queueStep {
 			j.find("authority", b, door, p.At, "its act %s is %s old", p.Act, age.Round(time.Millisecond))
 			continue
 		}
@@ -104,7 +105,7 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 			whose = e.Entry.DeliveryRef
 		}
 		fits := func(a Act) bool {
-			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-handSlack), j.until(a).Add(handSlack)) && !taken(acts, j.Acts, a)
+			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-b.slack()), j.until(a).Add(b.slack())) && !taken(acts, j.Acts, a)
 		}
 		if i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose }); i < 0 {
 			i = slices.IndexFunc(j.Acts, fits) // judged below: another delivery's code
@@ -122,6 +123,15 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 		return j.refusesCode(b, p, a, began)
 	}
 	return ""
+}
+
+// slack is how exactly an act's time is known: of a real process its monotonic
+// clock's start is not.
+func (b *Cabinet) slack() time.Duration {
+	if b.WallClock {
+		return startTakes
+	}
+	return handSlack
 }
 
 // until is the end of an act, open-ended when nothing answered it.

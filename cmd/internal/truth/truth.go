@@ -69,6 +69,9 @@ type Cabinet struct {
 	// to delivery number.
 	Contents map[uint]string
 	Running  []string // openings without an end
+	// WallClock says that the agent is a real process on this machine's clock: its
+	// records' own times are the true ones, as a boot's start is not known exactly.
+	WallClock bool
 }
 
 // Pulse is one line of an agent's trace: a request to unlock that is about to be
@@ -247,6 +250,9 @@ func (b *Cabinet) boot(n uint64) (Boot, bool) {
 
 // at is when a record's moment really was.
 func (b *Cabinet) at(r wire.Record) time.Time {
+	if b.WallClock {
+		return time.Unix(0, r.At)
+	}
 	x, _ := b.boot(r.Boot)
 	return x.Start.Add(time.Duration(r.Mono))
 }
