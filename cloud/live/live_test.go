@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
@@ -201,7 +202,7 @@ func (n *node) open(a cloud.AccountID, orders ...cloud.OrderID) *ear {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 20*time.Second, 2*time.Millisecond, what)
+	ring.Await(t, ok, what)
 }
 
 func event(id string, kind cloud.LiveKind, subject int64) cloud.LiveEvent {

@@ -34,6 +34,7 @@ import (
 	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // feed wakes streams when the store commits.
@@ -421,10 +422,10 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 	}
 	s.done()
 	// A stream whose browser left ends when it next has something to say.
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}})
 		return r.f.count() == 0
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 }
 
 func TestStreamsEndAtShutdown(t *testing.T) {

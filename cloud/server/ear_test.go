@@ -18,6 +18,8 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // ear is somebody's app that listens to an order's chat.
@@ -91,7 +93,7 @@ func (e *ear) end() {
 // eventually waits for something that does not come at once.
 func (w *talkWorld) eventually(ok func() bool, what ...any) {
 	w.t.Helper()
-	require.Eventually(w.t, ok, 30*time.Second, 5*time.Millisecond, what...)
+	ring.Await(w.t, ok, what...)
 }
 
 // paho connects an app of our own library's.

@@ -23,10 +23,11 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-var hookKillRounds = flag.Int("hook-kill-rounds", 6, "how often the cloud is killed while it sends webhooks")
+var hookKillRounds = flag.Int("hook-kill-rounds", ring.Count(1, 6), "how often the cloud is killed while it sends webhooks")
 
 // The built cloud, killed without warning while it takes orders and tells of
 // them. In the end the receiver has heard of every order that was acknowledged
@@ -39,7 +40,7 @@ func TestKilledSendersTellEverything(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); killSenders(t, bin, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); killSenders(t, bin, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); killSenders(t, bin, storetest.SecondPostgresURL(t)) })
 }
 
 const killSecret = "0123456789abcdef0123456789abcdef"

@@ -12,11 +12,12 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 var (
-	seeds    = flag.Int("seeds", 200, "how many seeds of the simulated world to try")
+	seeds    = flag.Int("seeds", ring.Count(8, ring.FullSeeds), "how many seeds of the simulated world to try")
 	seedOnly = flag.Uint64("seed", 0, "try this seed of the simulated world alone")
 )
 
@@ -28,7 +29,7 @@ func TestAnySeed(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 20)
 	}
-	first, last := uint64(1), uint64(n)
+	first, last := ring.Seeds(1, uint64(n))
 	if *seedOnly != 0 {
 		first, last = *seedOnly, *seedOnly
 	}
