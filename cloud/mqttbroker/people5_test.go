@@ -46,7 +46,6 @@ func (f *five) send(encode func(*bytes.Buffer) error) {
 
 func (f *five) next() packets.Packet {
 	f.t.Helper()
-	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(10*time.Second)))
 	head, err := f.r.ReadByte()
 	require.NoError(f.t, err)
 	pk := packets.Packet{ProtocolVersion: 5}

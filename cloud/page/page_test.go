@@ -371,7 +371,6 @@ func (r *rig) follow() sse {
 	r.t.Helper()
 	c, err := r.ln.Dial()
 	require.NoError(r.t, err)
-	require.NoError(r.t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	_, err = c.Write([]byte("GET /console/events HTTP/1.1\r\nHost: x\r\nCookie: postern_session=" + r.cookies["postern_session"] + "\r\n\r\n"))
 	require.NoError(r.t, err)
 	in := bufio.NewReader(c)

@@ -102,7 +102,7 @@ func (w *talkWorld) paho(p pass, broker string) (paho.Client, *ear, error) {
 	c := paho.NewClient(paho.NewClientOptions().AddBroker(broker).SetClientID(p.ClientID).SetUsername(p.Username).SetPassword(p.Password).SetProtocolVersion(4).SetAutoReconnect(false).
 		SetConnectTimeout(10 * time.Second).SetConnectionLostHandler(func(paho.Client, error) { e.end() }))
 	tok := c.Connect()
-	require.True(w.t, tok.WaitTimeout(15*time.Second))
+	<-tok.Done()
 	w.t.Cleanup(func() { c.Disconnect(0) })
 	return c, e, tok.Error()
 }
@@ -111,7 +111,7 @@ func (w *talkWorld) paho(p pass, broker string) (paho.Client, *ear, error) {
 func (e *ear) subscribe(t testing.TB, c paho.Client, topic string) byte {
 	t.Helper()
 	tok := c.Subscribe(topic, 1, func(_ paho.Client, m paho.Message) { e.hear(m.Topic(), m.Payload()) })
-	require.True(t, tok.WaitTimeout(15*time.Second))
+	<-tok.Done()
 	answers := slices.Collect(maps.Values(tok.(*paho.SubscribeToken).Result())) // by the topic without $share
 	require.Len(t, answers, 1)
 	return answers[0]

@@ -181,14 +181,14 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 		go func() { ended <- d.Run(ctx) }()
 		want := map[cloud.OutboxID]string{1: "success ", 2: "paused paused", 3: "failed endpoint_disabled", 4: "success ", 5: "failed endpoint_removed", 6: "paused paused"}
 		got := map[cloud.OutboxID]string{}
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && !maps.Equal(got, want); time.Sleep(50 * time.Millisecond) {
+		ring.Await(t, func() bool {
 			for id := range want {
 				w, err := db.FindOutbox(t.Context(), id)
 				require.NoError(t, err)
 				got[id] = fmt.Sprint(w.Delivery.State, " ", w.Delivery.Reason)
 			}
-		}
-		require.Equal(t, want, got)
+			return maps.Equal(got, want)
+		})
 		cancel()
 		require.NoError(t, <-ended)
 		n.wg.Wait()

@@ -24,13 +24,12 @@ import (
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/kiosk"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
-	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 var (
-	killRounds = flag.Int("kill-rounds", ring.Count(4, 50), "how often each side is killed")
+	killRounds = flag.Int("kill-rounds", countRounds(4), "how often each side is killed")
 	killSeed   = flag.Uint64("kill-seed", 0, "seed of the kill test; 0 draws one")
 )
 
