@@ -209,6 +209,7 @@ func (r *raw) send(p packets.ControlPacket) {
 
 func (r *raw) next() packets.ControlPacket {
 	r.t.Helper()
+	require.NoError(r.t, r.SetReadDeadline(time.Time{}))
 	p, err := packets.ReadPacket(r.Conn)
 	require.NoError(r.t, err)
 	return p
@@ -218,6 +219,7 @@ func (r *raw) next() packets.ControlPacket {
 // skip allows.
 func (r *raw) closed() {
 	r.t.Helper()
+	require.NoError(r.t, r.SetReadDeadline(time.Time{}))
 	for {
 		p, err := packets.ReadPacket(r.Conn)
 		if err != nil {
