@@ -7,46 +7,102 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz e2e kill bench lint check tools
+.PHONY: help run test build race fuzz e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race
+
+# The three rings. `make test` and `make check` run the quick one: short seeds,
+# each model on SQLite, one pass of the browser. `make full` runs the same tests
+# whole, in parts of at most an hour each on two cores. Tests ask package
+# internal/ring which one it is.
+#
+# No wait in a test has a bound of its own: these are the only ones. A package of
+# the quick ring ends within a minute or two on a calm machine.
+QUICK   ?= 15m
+HOUR    := 60m
+# Packages at once, and test goroutines of each: more than two do not help tests
+# that wait for a disk, and a busy machine has no more to give.
+AT_ONCE ?= -p 2 -parallel 4
+
+# Packages that start goroutines of their own; cmd/internal/archtest keeps the
+# list whole.
+RACE := ./cloud/device ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/store ./cloud/tracking ./cloud/webhook \
+        ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/uplink ./firmware-sim/board
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; prints its addresses
 	$(GO) run ./cmd/demo
 
-test: ## run all tests
-	$(GO) test ./...
+test: ## run all tests of the quick ring, in under 4 minutes with a warm build cache
+	$(GO) test $(AT_ONCE) -timeout $(QUICK) ./...
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim ./cmd/demo
 
-race: ## run all tests under the race detector (needs gcc)
-	CGO_ENABLED=1 $(GO) test -race -short ./...
+race: ## run what starts goroutines under the race detector (needs gcc)
+	CGO_ENABLED=1 $(GO) test $(AT_ONCE) -race -short -timeout $(QUICK) $(RACE)
 
 FUZZTIME ?= 10s
 fuzz: ## fuzz every decoder for FUZZTIME each (10s)
 	@for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -timeout $(HOUR) $$pkg || exit 1; \
 	  done; \
 	done
 
-e2e: ## the simulated world with 1,000 seeds
-	$(GO) test ./cmd/e2e -run TestAnySeed -seeds 1000 -timeout 60m
+e2e: ## the simulated world with the first 1,000 seeds
+	POSTERN_SEEDS=1-1000 $(GO) test ./cmd/e2e -run '^TestAnySeed$$' -count 1 -timeout $(HOUR)
 
 kill: ## kill -9 of real processes, 50 rounds each side
-	$(GO) test ./cmd/e2e -run Kill -kill-rounds 50 -hook-kill-rounds 50 -count 1 -timeout 30m -v
+	POSTERN_RING=full POSTERN_ROUNDS=1-50 $(GO) test ./cmd/e2e -run '^TestKilled' -count 1 -timeout $(HOUR) -v
+
+# The full ring. Each part stands for itself: `make full` runs them in this order,
+# and one that failed or was cut off is run again by its name. Seeds and rounds go
+# in ranges: `make full-seeds SEEDS=2001-4000`, `make full-kills ROUNDS=1-200`.
+# POSTERN_TEST_POSTGRES names the database and POSTERN_BROWSER_TESTS=require the
+# browser; without them those tests are skipped.
+FULL        := POSTERN_RING=full $(GO) test $(AT_ONCE) -count 1 -timeout $(HOUR)
+SEED_PARTS  := 1-2500 2501-5000 5001-7500 7501-10000
+ROUND_PARTS := 1-200 201-400 401-600 601-800 801-1000
+BROWSERS    := ./cloud/discovery ./cloud/mcp ./cloud/page ./cloud/server
+
+full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-seeds full-kills ## everything, in parts of at most an hour
+
+full-seeds: $(if $(SEEDS),full-seeds-$(SEEDS),$(SEED_PARTS:%=full-seeds-%)) ## the simulated world with 10,000 seeds, or SEEDS=FIRST-LAST
+full-seeds-%:
+	POSTERN_SEEDS=$* $(FULL) ./cmd/e2e -run '^TestAnySeed$$'
+
+full-kills: $(if $(ROUNDS),full-kills-$(ROUNDS),$(ROUND_PARTS:%=full-kills-%)) ## kill -9 of real processes, 1,000 rounds each side, or ROUNDS=FIRST-LAST
+full-kills-%:
+	POSTERN_ROUNDS=$* $(FULL) ./cmd/e2e -run '^TestKilled'
+
+full-postgres: ## the cloud's models and stories whole, on both databases
+	$(FULL) $$($(GO) list ./cloud/... | grep -Ev '/cloud/(discovery|mcp|page|server)$$')
+
+full-browsers: ## every page and language in a browser, other people's clients and conformance suites
+	$(FULL) $(BROWSERS)
+
+full-crash: ## the edge's models and crash images whole, frames and messages
+	$(FULL) ./edge/... ./firmware-sim/... ./protocol/...
+
+full-stories: ## programs, nodes and the demo's day
+	$(FULL) -skip '^Test(AnySeed|Killed)' ./cmd/... ./internal/...
+
+full-fuzz: ## fuzz every decoder for 45 seconds each
+	$(MAKE) fuzz FUZZTIME=45s
+
+full-race: ## all packages under the race detector, in the quick ring (needs gcc)
+	CGO_ENABLED=1 $(GO) test $(AT_ONCE) -race -short -count 1 -timeout $(HOUR) ./...
 
 bench: ## the figures, as ratios against a bare loop of the same run
-	$(GO) test -run '^$$' -bench . -benchtime 2s ./edge/... ./cloud/... ./cmd/bench
+	$(GO) test -run '^$$' -bench . -benchtime 2s -timeout $(HOUR) ./edge/... ./cloud/... ./cmd/bench
 
 lint: ## vet, format, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
-check: lint test ## what a change must pass
+check: test race lint ## what a change must pass: test, race, lint, formatting and the list of modules
 	$(GO) mod tidy -diff
 	$(GO) mod verify

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,11 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
+
+// The quick ring walks beside the model fewer times; -rapid.checks says otherwise.
+var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(15, 100)))
 
 // how a run goes.
 const (

@@ -227,7 +227,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 	for engine, open := range map[string]func(t *testing.T) [2]*store.DB{
 		"SQLite": func(t *testing.T) [2]*store.DB { db := storetest.OpenSQLite(t); return [2]*store.DB{db, db} },
 		"PostgreSQL": func(t *testing.T) (two [2]*store.DB) {
-			url := storetest.PostgresURL(t)
+			url := storetest.SecondPostgresURL(t)
 			for i, node := range []string{"one", "two"} {
 				two[i] = storetest.Open(t, store.Config{URL: url, Node: node, Box: storetest.Box(t)})
 			}

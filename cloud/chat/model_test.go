@@ -2,9 +2,11 @@ package chat
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +17,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
+
+// The quick ring walks beside the model fewer times; -rapid.checks says otherwise.
+var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(20, 100)))
 
 // model is a conversation as a plain list, with the positions of its readers.
 type model struct {

@@ -61,7 +61,7 @@ func bothDatabases(t *testing.T, test func(t *testing.T, r *rig)) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		url := storetest.PostgresURL(t)
+		url := storetest.SecondPostgresURL(t)
 		open := func(node string) *store.DB {
 			return storetest.Open(t, store.Config{URL: url, Node: node, Box: storetest.Box(t)})
 		}

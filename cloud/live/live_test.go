@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
@@ -153,7 +154,7 @@ func (n *node) connect(c live.Credentials) (*ear, error) {
 		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(5 * time.Second)
 	e.Client = paho.NewClient(o)
 	tok := e.Connect()
-	if !tok.WaitTimeout(10*time.Second) || tok.Error() != nil {
+	if <-tok.Done(); tok.Error() != nil {
 		return nil, fmt.Errorf("connect: %w", tok.Error())
 	}
 	n.t.Cleanup(func() { e.Disconnect(0) })
@@ -168,7 +169,7 @@ func (e *ear) listen(t testing.TB, topics ...string) {
 			defer e.mu.Unlock()
 			e.heard = append(e.heard, m.Topic()+" "+string(m.Payload()))
 		})
-		require.True(t, tok.WaitTimeout(10*time.Second))
+		<-tok.Done()
 		require.NoError(t, tok.Error())
 	}
 }
@@ -201,7 +202,7 @@ func (n *node) open(a cloud.AccountID, orders ...cloud.OrderID) *ear {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 20*time.Second, 2*time.Millisecond, what)
+	ring.Await(t, ok, what)
 }
 
 func event(id string, kind cloud.LiveKind, subject int64) cloud.LiveEvent {
@@ -298,7 +299,7 @@ func TestCredentialsAreGoodForOneClientAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"tms/driver/1/push", "tms/order-chat/1/8", "tms/order-chat/2/7", "tms/order-chat/1/+", "tms/order-chat/1/#", "tms/#", "#", "tms/business/1/orders", "tms/device/CAB-1/down"} {
 		tok := e.Subscribe(name, 1, nil)
-		require.True(t, tok.WaitTimeout(10*time.Second))
+		<-tok.Done()
 		require.EqualValues(t, 0x80, tok.(*paho.SubscribeToken).Result()[name], name)
 	}
 	var claim map[string]any
@@ -337,7 +338,7 @@ func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	e, err := n.connect(c)
 	require.NoError(t, err)
 	tok := e.Subscribe("tms/business/1/orders", 1, nil).(*paho.SubscribeToken)
-	require.True(t, tok.WaitTimeout(10*time.Second))
+	<-tok.Done()
 	require.EqualValues(t, 0x80, tok.Result()["tms/business/1/orders"])
 	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: key})
 	require.ErrorContains(t, err, "FORBIDDEN", "there is nothing to hear")

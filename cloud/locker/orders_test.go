@@ -49,7 +49,7 @@ func carried(t *testing.T, name string, packages int, play func(s *parcels)) {
 		})
 		t.Run("PostgreSQL", func(t *testing.T) {
 			t.Parallel()
-			carry(t, devicetest.NewOn(t, storetest.PostgresURL(t), nil), packages, false, play)
+			carry(t, devicetest.NewOn(t, storetest.SecondPostgresURL(t), nil), packages, false, play)
 		})
 	})
 }

@@ -46,7 +46,7 @@ func (f *five) send(encode func(*bytes.Buffer) error) {
 
 func (f *five) next() packets.Packet {
 	f.t.Helper()
-	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(f.t, f.SetReadDeadline(time.Time{}))
 	head, err := f.r.ReadByte()
 	require.NoError(f.t, err)
 	pk := packets.Packet{ProtocolVersion: 5}

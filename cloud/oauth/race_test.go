@@ -22,7 +22,7 @@ func TestTwoNodes(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		at := storetest.PostgresURL(t)
+		at := storetest.SecondPostgresURL(t)
 		open := func(node string) *store.DB {
 			return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
 		}

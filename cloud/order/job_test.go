@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func numbered(n int) (out []order.CreateInput) {
@@ -34,12 +34,12 @@ func (w *world) run(id string, workers int) order.JobOutput {
 		}()
 	}
 	var out order.JobOutput
-	require.Eventually(w.t, func() bool {
+	ring.Await(w.t, func() bool {
 		var err error
 		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, PerPage: 200})
 		require.NoError(w.t, err)
 		return out.FinishedAt != nil
-	}, time.Minute, 5*time.Millisecond)
+	})
 	cancel()
 	for range workers {
 		require.NoError(w.t, <-ended)

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // model is what an order should be, told in plain words of the interface.
@@ -487,8 +488,8 @@ func TestOrdersAgainstModel(t *testing.T) {
 			require.GreaterOrEqual(t, len(seen), least, "the walk comes about")
 		}
 	}
-	t.Run("SQLite", f(storetest.OpenSQLite, 60, 40, 16))
-	t.Run("PostgreSQL", f(storetest.OpenPostgres, 20, 25, 8))
+	t.Run("SQLite", f(storetest.OpenSQLite, ring.Count(20, 60), 40, ring.Count(10, 16)))
+	t.Run("PostgreSQL", f(storetest.OpenSecondPostgres, 20, 25, 8))
 }
 
 // Many at once on a few orders: whatever the order of things was, it was one.

@@ -58,7 +58,7 @@ func newWorld(t testing.TB, db *store.DB) *world {
 func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenSQLite(t))) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenPostgres(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenSecondPostgres(t))) })
 }
 
 func address(name string) *cloud.Address {

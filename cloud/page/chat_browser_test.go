@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	platform "github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // wire passes connections on, until it is cut.
@@ -101,6 +102,7 @@ func (w *logged) Write(p []byte) (int, error) {
 // broker is cut. What could not be sent stays and arrives once. What somebody
 // writes is text. Axe objects to nothing, and everything works without script.
 func TestChatInARealBrowser(t *testing.T) {
+	ring.SkipUnlessFull(t, "its pages are tested without a browser, others in one")
 	var log logged
 	var ln [2]net.Listener
 	for i := range ln {

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 const (
@@ -369,6 +370,7 @@ func TestConsentPolicy(t *testing.T) {
 // telephone, in Chinese and without script; the answer arrives although the
 // program sends its user on to another site; nothing frames the page.
 func TestConsentInARealBrowser(t *testing.T) {
+	ring.SkipUnlessFull(t, "its pages are tested without a browser, others in one")
 	w, s, _ := server(t, nil)
 	var f struct {
 		Axe                        map[string][]string

@@ -34,6 +34,7 @@ import (
 	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // feed wakes streams when the store commits.
@@ -370,7 +371,6 @@ func (r *rig) follow() sse {
 	r.t.Helper()
 	c, err := r.ln.Dial()
 	require.NoError(r.t, err)
-	require.NoError(r.t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	_, err = c.Write([]byte("GET /console/events HTTP/1.1\r\nHost: x\r\nCookie: postern_session=" + r.cookies["postern_session"] + "\r\n\r\n"))
 	require.NoError(r.t, err)
 	in := bufio.NewReader(c)
@@ -421,10 +421,10 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 	}
 	s.done()
 	// A stream whose browser left ends when it next has something to say.
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}})
 		return r.f.count() == 0
-	}, 20*time.Second, 50*time.Millisecond)
+	})
 }
 
 func TestStreamsEndAtShutdown(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // In a real browser, without script and on a telephone: an operator sees a
@@ -22,6 +23,7 @@ import (
 // it a new secret and sends what it missed again, one and many. Who may not finds
 // no button and is refused; another business sees nothing.
 func TestReceiversInARealBrowser(t *testing.T) {
+	ring.SkipUnlessFull(t, "its pages are tested without a browser, others in one")
 	w, s, f := server(t, nil)
 	fillHooks(t, w)
 	p := live(t, w, f)

@@ -26,6 +26,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -388,7 +389,7 @@ func TestManyAreSentAgainFromAPage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.f.service.Run(ctx, slog.New(slog.DiscardHandler)) }()
-	require.Eventually(t, func() bool { return strings.Contains(r.do("GET", job, nil).body, ">done<") }, 20*time.Second, 50*time.Millisecond)
+	ring.Await(t, func() bool { return strings.Contains(r.do("GET", job, nil).body, ">done<") })
 	stop()
 	require.NoError(t, <-done)
 	require.Contains(t, r.do("GET", job, nil).body, "1 of 1 are on their way")

@@ -186,7 +186,7 @@ func TestPushesAgainstModel(t *testing.T) {
 		}
 	}
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); run(t, storetest.OpenSQLite(t)) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); run(t, storetest.OpenPostgres(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); run(t, storetest.OpenSecondPostgres(t)) })
 }
 
 type model struct {

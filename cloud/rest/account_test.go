@@ -187,7 +187,7 @@ func TestUsersOverHTTP(t *testing.T) {
 // A business always keeps an admin who is let in, however many go at once.
 func TestTheLastAdminStays(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *store.DB{"sqlite": storetest.OpenSQLite, "postgres": storetest.OpenPostgres} {
+	for name, open := range map[string]func(testing.TB) *store.DB{"sqlite": storetest.OpenSQLite, "postgres": storetest.OpenSecondPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rigOn(t, webtest.NewOn(t, open(t)), nil)

@@ -186,7 +186,7 @@ func TestWebhookLogs(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); webhookLogs(t, newRig(t, nil)) })
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		webhookLogs(t, rigOn(t, webtest.NewOn(t, storetest.OpenPostgres(t)), nil))
+		webhookLogs(t, rigOn(t, webtest.NewOn(t, storetest.OpenSecondPostgres(t)), nil))
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -34,7 +33,6 @@ func TestWhoSendsTooMuchIsTold(t *testing.T) {
 			conn, err := net.Dial("tcp", ln.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
-			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 			_, err = fmt.Fprintf(conn, "POST /api/v1/order-chat/attachments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=x\r\n%s", w.Tokens[cloud.ClientAdmin], framing)
 			require.NoError(t, err)
 			for range 40 {

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func TestIdempotencyKeys(t *testing.T) {
@@ -58,7 +59,7 @@ func TestIdempotencyKeys(t *testing.T) {
 
 // worlds are those that both databases keep.
 func worlds(t *testing.T, test func(*testing.T, *webtest.World)) {
-	for name, open := range map[string]func(testing.TB) *store.DB{"SQLite": storetest.OpenSQLite, "PostgreSQL": storetest.OpenPostgres} {
+	for name, open := range map[string]func(testing.TB) *store.DB{"SQLite": storetest.OpenSQLite, "PostgreSQL": storetest.OpenSecondPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, webtest.NewOn(t, open(t)))
@@ -290,9 +291,9 @@ func TestAClientKilledAtAnyByte(t *testing.T) {
 	for id := range ids {
 		job = id
 	}
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		return nodes[0].do("GET", "/api/v1/client/async/"+job, admin, "").json["status"] == "completed"
-	}, 30*time.Second, 20*time.Millisecond)
+	})
 	stop()
 	require.NoError(t, <-done)
 	require.Equal(t, 100.0, nodes[1].do("GET", "/api/v1/orders", admin, "").json["total"])

@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -66,7 +65,6 @@ func TestFailuresOverASocket(t *testing.T) {
 			conn, err := net.Dial("tcp", ln.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
-			require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 			sent := make(chan struct{})
 			go func() { _, _ = io.WriteString(conn, c.request); close(sent) }() // the server may hang up half-way
 			in := bufio.NewReader(conn)

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // run is what a route should be, told in plain words of the interface. Its stops
@@ -520,8 +521,8 @@ func TestRoutesAgainstModel(t *testing.T) {
 			require.GreaterOrEqual(t, len(came), runs, "and so do the routes")
 		}
 	}
-	t.Run("SQLite", f(storetest.OpenSQLite, 30, 150, 12, 6))
-	t.Run("PostgreSQL", f(storetest.OpenPostgres, 6, 120, 9, 3))
+	t.Run("SQLite", f(storetest.OpenSQLite, ring.Count(8, 30), 150, ring.Count(9, 12), ring.Count(4, 6)))
+	t.Run("PostgreSQL", f(storetest.OpenSecondPostgres, 6, 120, 9, 3))
 }
 
 // history checks that each operation begins where the last one ended, that the

@@ -56,7 +56,7 @@ func (w *world) write(ch *cloud.Changes) {
 func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenSQLite(t))) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenPostgres(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newWorld(t, storetest.OpenSecondPostgres(t))) })
 }
 
 func (w *world) create(kind cloud.OrderType) cloud.OrderID {

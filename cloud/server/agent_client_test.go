@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/mcp/mcptest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // The official suite against both real servers, of what needs no fixtures
 // (mcp-wire 17).
 func TestOfficialConformanceOfTheRealServers(t *testing.T) {
 	t.Parallel()
+	ring.SkipUnlessFull(t, "cloud/mcp runs the suite on a server of its own")
 	w := newAgentWorld(t, Config{})
 	scenarios := map[string][]string{
 		"2025-11-25": {"server-initialize", "ping", "tools-list", "dns-rebinding-protection"},
@@ -57,6 +59,9 @@ func TestOfficialClientsOfTheRealServers(t *testing.T) {
 	for _, client := range mcptest.Clients {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
+			if client != "sdk2" {
+				ring.SkipUnlessFull(t, "cloud/mcp calls by every client, and this test by sdk2")
+			}
 			do := func(c mcptest.Call) mcptest.Called {
 				t.Helper()
 				c.Client = client

@@ -120,7 +120,7 @@ func TestTheFacesAgree(t *testing.T) {
 func TestAWordIsWorthOneExecution(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); worthOne(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); worthOne(t, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); worthOne(t, storetest.SecondPostgresURL(t)) })
 }
 
 func worthOne(t *testing.T, database string) {

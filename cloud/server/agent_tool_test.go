@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Tools that are more than one operation, or give something new each time.
@@ -69,9 +71,9 @@ func TestToolsThatComeTogether(t *testing.T) {
 	require.Len(t, again["results"], 2, "stopped")
 
 	queued := w.good("bulk_create_orders_async", fmt.Sprintf(`{"confirm":true,"orders":[%s]}`, fmt.Sprintf(anOrder, "T-4")), admin...)
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		return w.good("get_async_batch_result", fmt.Sprintf(`{"async_id":%q}`, queued["asyncId"]), admin...)["status"] == "completed"
-	}, time.Minute, 5*time.Millisecond)
+	})
 	require.NotContains(t, w.good("get_async_batch_result", fmt.Sprintf(`{"async_id":%q,"include_results":false}`, queued["asyncId"]), admin...), "results")
 
 	public := w.good("track_package", fmt.Sprintf(`{"tracking_number":%q}`, order["tracking_number"]))

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // dump is every row of the database, by table, but for those that say how far
@@ -168,9 +168,9 @@ func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 				}
 				require.False(t, done.failed || done.body == nil, "%s", done.raw)
 				if id, ok := done.body["asyncId"].(string); ok {
-					require.Eventually(t, func() bool {
+					ring.Await(t, func() bool {
 						return w.good("get_async_batch_result", fmt.Sprintf(`{"async_id":%q}`, id), admin...)["status"] == "completed"
-					}, time.Minute, 5*time.Millisecond)
+					})
 				}
 				if tool.Name != "propose_write" {
 					require.Equal(t, "executed", done.body["outcome"], "%s", done.raw)

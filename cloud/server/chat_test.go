@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // written keeps what is logged. Safe for concurrent use.
@@ -72,7 +72,7 @@ func TestARecipientChats(t *testing.T) {
 	require.False(t, ok, "recipients are let in by a setting")
 	require.Equal(t, 200, w.rest("PUT", "/api/v1/order-chat/settings", admin, `{"allow_recipient":true}`).status)
 	var token string
-	require.Eventually(t, func() bool { token, ok = invited(); return ok }, time.Minute, 20*time.Millisecond)
+	ring.Await(t, func() bool { token, ok = invited(); return ok })
 	path := fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", order)
 	sent := w.rest("POST", path, token, `{"client_message_id":"1","text":"Hello"}`)
 	require.Equal(t, 201, sent.status, "%s", sent.raw)

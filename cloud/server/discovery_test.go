@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // ask sends a request without a body; headers are pairs.
@@ -228,6 +229,7 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 // compiler of JSON Schemas.
 func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {
 	t.Parallel()
+	ring.SkipUnlessFull(t, "cloud/discovery checks the documents by itself")
 	const folder = "../page/browser"
 	if _, err := os.Stat(folder + "/node_modules"); err != nil {
 		if os.Getenv("POSTERN_BROWSER_TESTS") == "require" {

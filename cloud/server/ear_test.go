@@ -18,6 +18,8 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // ear is somebody's app that listens to an order's chat.
@@ -91,7 +93,7 @@ func (e *ear) end() {
 // eventually waits for something that does not come at once.
 func (w *talkWorld) eventually(ok func() bool, what ...any) {
 	w.t.Helper()
-	require.Eventually(w.t, ok, 30*time.Second, 5*time.Millisecond, what...)
+	ring.Await(w.t, ok, what...)
 }
 
 // paho connects an app of our own library's.
@@ -100,7 +102,7 @@ func (w *talkWorld) paho(p pass, broker string) (paho.Client, *ear, error) {
 	c := paho.NewClient(paho.NewClientOptions().AddBroker(broker).SetClientID(p.ClientID).SetUsername(p.Username).SetPassword(p.Password).SetProtocolVersion(4).SetAutoReconnect(false).
 		SetConnectTimeout(10 * time.Second).SetConnectionLostHandler(func(paho.Client, error) { e.end() }))
 	tok := c.Connect()
-	require.True(w.t, tok.WaitTimeout(15*time.Second))
+	<-tok.Done()
 	w.t.Cleanup(func() { c.Disconnect(0) })
 	return c, e, tok.Error()
 }
@@ -109,7 +111,7 @@ func (w *talkWorld) paho(p pass, broker string) (paho.Client, *ear, error) {
 func (e *ear) subscribe(t testing.TB, c paho.Client, topic string) byte {
 	t.Helper()
 	tok := c.Subscribe(topic, 1, func(_ paho.Client, m paho.Message) { e.hear(m.Topic(), m.Payload()) })
-	require.True(t, tok.WaitTimeout(15*time.Second))
+	<-tok.Done()
 	answers := slices.Collect(maps.Values(tok.(*paho.SubscribeToken).Result())) // by the topic without $share
 	require.Len(t, answers, 1)
 	return answers[0]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Two nodes with one folder: what one keeps the other reads, at an address that
@@ -42,7 +43,7 @@ func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- two.Run(ctx, Listeners{}) }()
-	require.Eventually(t, func() bool { _, err := os.Stat(on(objects, orphan.Path)); return os.IsNotExist(err) }, time.Minute, 20*time.Millisecond)
+	ring.Await(t, func() bool { _, err := os.Stat(on(objects, orphan.Path)); return os.IsNotExist(err) })
 	f, err := one.Files.Get(needed.Path)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -76,7 +77,7 @@ func newHookWorld(t *testing.T, database string, changes ...func(*Config)) *hook
 	require.NoError(t, err)
 	port, err := strconv.Atoi(at.Port())
 	require.NoError(t, err)
-	cfg := Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	cfg := Config{Dir: storetest.MigratedDir(t), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}}
 	for _, change := range changes {
 		change(&cfg)
@@ -142,7 +143,7 @@ func toldOfOrders(t *testing.T, database string) {
 	status, _ = call("POST", "/api/v1/client/orderCreate", customer, parcel)
 	require.Equal(t, 201, status)
 
-	require.Eventually(t, func() bool { return len(w.got()) >= 5 }, time.Minute, 5*time.Millisecond)
+	ring.Await(t, func() bool { return len(w.got()) >= 5 })
 	got := w.got()
 	require.Len(t, got, 5)
 	paths := map[string]string{}
@@ -173,10 +174,10 @@ func toldOfOrders(t *testing.T, database string) {
 	require.Equal(t, map[string]string{"/created": "order.created ", "/a": "order.status_change ", "/b": "order.status_change ", "/refused": "order.cancel_failed ALREADY_CANCELLED",
 		"/customer": "order.created "}, paths)
 
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		_, out = call("GET", "/api/v1/webhook-delivery-logs?status=success", admin, nil)
 		return out["total"] == 5.0
-	}, time.Minute, 10*time.Millisecond)
+	})
 	_, out = call("GET", "/api/v1/webhook-delivery-logs", customer, nil)
 	require.Equal(t, 1.0, out["total"])
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -23,7 +24,7 @@ const hookSecret = "0123456789abcdef0123456789abcdef"
 func TestWebhooksByHand(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); webhooksByHand(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); webhooksByHand(t, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); webhooksByHand(t, storetest.SecondPostgresURL(t)) })
 }
 
 func webhooksByHand(t *testing.T, database string) {
@@ -117,9 +118,9 @@ func webhooksByHand(t *testing.T, database string) {
 		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}}
 	status, out = w.call("POST", "/api/v1/client/orderCreate", admin, parcel)
 	require.Equal(t, 201, status, "%v", out)
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		return good("GET", "/api/v1/webhook-delivery-logs?status=retrying&event=order.created", admin, nil)["total"] == 1.0
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	failed := good("GET", "/api/v1/webhook-delivery-logs?status=retrying", admin, nil)["logs"].([]any)[0].(map[string]any)
 	first := w.got()[0]
 	again := fmt.Sprintf("/api/v1/webhook-delivery-logs/%.0f/replay", failed["id"])
@@ -147,10 +148,10 @@ func webhooksByHand(t *testing.T, database string) {
 	job := "/api/v1/webhook-replay-jobs/" + out["job_id"].(string)
 	status, _ = w.call("GET", job, customer, nil)
 	require.Equal(t, 404, status)
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		out = good("GET", job, admin, nil)
 		return out["status"] == "done" && len(w.got()) >= 3
-	}, 30*time.Second, 20*time.Millisecond)
+	})
 	require.Equal(t, 1.0, out["sent"])
 	require.Equal(t, []any{"/created", "1"}, []any{w.got()[2].path, w.got()[2].head.Get("X-Webhook-Replay")})
 	require.Equal(t, "done", good("DELETE", job, admin, nil)["status"], "what has ended stays as it is")
@@ -171,15 +172,15 @@ func webhooksByHand(t *testing.T, database string) {
 	seen := len(w.got())
 	status, _ = w.call("POST", "/api/v1/client/orderCreate", admin, parcel)
 	require.Equal(t, 201, status)
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		return good("GET", "/api/v1/webhook-delivery-logs?status=paused", admin, nil)["total"] == 1.0
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	require.Len(t, w.got(), seen)
 	status, _ = w.call("POST", fmt.Sprintf("/api/v1/webhook-urls/%.0f/resume", id), admin, map[string]any{"mode": "drop"})
 	require.Equal(t, 422, status)
 	out = good("POST", fmt.Sprintf("/api/v1/webhook-urls/%.0f/resume", id), admin, map[string]any{"mode": "send"})["url"].(map[string]any)
 	require.NotEqual(t, "paused", out["status"])
-	require.Eventually(t, func() bool { return len(w.got()) > seen }, 20*time.Second, 10*time.Millisecond)
+	ring.Await(t, func() bool { return len(w.got()) > seen })
 
 	// A check-up of a receiver that verifies all, and of one that takes anything.
 	ids := map[string]bool{}
@@ -268,10 +269,10 @@ func TestMockEventsOfProviders(t *testing.T) {
 		good("PUT", path, map[string]any{"sandbox_enabled": true})
 		good("POST", fmt.Sprintf("/api/v1/third-party-delivery/webhook-deliveries/%.0f/redeliver", out["log_id"]), map[string]any{})
 		var state any
-		require.Eventually(t, func() bool {
+		ring.Await(t, func() bool {
 			state = good("GET", "/api/v1/third-party-delivery/webhook-deliveries", nil)["deliveries"].([]any)[0].(map[string]any)["status"]
 			return state == "success"
-		}, 20*time.Second, 10*time.Millisecond)
+		})
 		return state
 	}(), "by hand, once the switch is on again")
 	status, _ := w.call("POST", path+"/test", token, map[string]any{"event": "order.created"})

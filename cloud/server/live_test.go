@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -42,7 +43,7 @@ func newLiveWorld(t *testing.T, database string) *liveWorld {
 		require.NoError(t, err)
 	}
 	w.base = "http://" + ln[0].Addr().String()
-	w.s, err = New(t.Context(), Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true,
+	w.s, err = New(t.Context(), Config{Dir: storetest.MigratedDir(t), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true,
 		PushURL: w.hook.URL + "/send", PushSecret: pushSecret, AppURL: "tcp://" + ln[1].Addr().String(), AppWebSocketURL: "ws://" + ln[2].Addr().String() + "/mqtt", Limits: catalog.Limits{Authenticated: -1, Anonymous: -1}})
 	require.NoError(t, err)
 	w.box, err = w.s.Sandbox(t.Context(), SandboxConfig{})
@@ -69,7 +70,7 @@ func (w *liveWorld) listen(token, address string) (paho.Client, *heard) {
 	id := mqtt["client_id"].(string)
 	c := paho.NewClient(paho.NewClientOptions().AddBroker(mqtt[address].(string)).SetClientID(id).SetUsername(mqtt["username"].(string)).SetPassword(mqtt["password"].(string)).SetAutoReconnect(false))
 	tok := c.Connect()
-	require.True(w.t, tok.WaitTimeout(10*time.Second))
+	<-tok.Done()
 	require.NoError(w.t, tok.Error())
 	w.t.Cleanup(func() { c.Disconnect(0) })
 	h := &heard{}
@@ -80,7 +81,7 @@ func (w *liveWorld) listen(token, address string) (paho.Client, *heard) {
 				h.add(body)
 			}
 		})
-		require.True(w.t, tok.WaitTimeout(10*time.Second))
+		<-tok.Done()
 		require.NoError(w.t, tok.Error())
 	}
 	return c, h
@@ -101,7 +102,7 @@ func (h *heard) add(m map[string]any) {
 func (h *heard) has(t testing.TB, name string, value any) map[string]any {
 	t.Helper()
 	var found map[string]any
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, m := range h.all {
@@ -111,7 +112,7 @@ func (h *heard) has(t testing.TB, name string, value any) map[string]any {
 			}
 		}
 		return false
-	}, 20*time.Second, 5*time.Millisecond, "nothing with %s %v", name, value)
+	}, "nothing with %s %v", name, value)
 	return found
 }
 
@@ -120,7 +121,7 @@ func (h *heard) has(t testing.TB, name string, value any) map[string]any {
 func TestDriversAndDashboardsListen(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); listens(t, newLiveWorld(t, "")) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); listens(t, newLiveWorld(t, storetest.PostgresURL(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); listens(t, newLiveWorld(t, storetest.SecondPostgresURL(t))) })
 }
 
 func listens(t *testing.T, w *liveWorld) {
@@ -156,14 +157,14 @@ func listens(t *testing.T, w *liveWorld) {
 		}
 		return ""
 	}
-	require.Eventually(t, func() bool { return state() == "heard" }, 10*time.Second, 10*time.Millisecond)
+	ring.Await(t, func() bool { return state() == "heard" })
 	require.Empty(t, w.good("GET", "/api/v1/sandbox/pushes", admin, nil)["pushes"])
 
 	app.Disconnect(0)
 	w.good("POST", "/api/v1/driver/push-token", driver, map[string]any{"token": "device-1", "platform": "fcm"})
 	second := order()
 	give(second)
-	require.Eventually(t, func() bool { return len(w.got()) > 0 }, 30*time.Second, 10*time.Millisecond)
+	ring.Await(t, func() bool { return len(w.got()) > 0 })
 	sent := w.got()[0]
 	require.Equal(t, "/send", sent.path)
 	sec, err := strconv.ParseInt(sent.head.Get("webhook-timestamp"), 10, 64)
@@ -174,7 +175,7 @@ func listens(t *testing.T, w *liveWorld) {
 	require.Equal(t, second, body["data"].(map[string]any)["order_id"])
 	require.Equal(t, []any{map[string]any{"token": "device-1", "platform": "fcm"}}, body["devices"])
 	got = body
-	require.Eventually(t, func() bool { return state() == "sent" }, 10*time.Second, 10*time.Millisecond)
+	ring.Await(t, func() bool { return state() == "sent" })
 	require.Len(t, w.good("GET", "/api/v1/driver/pushes?after="+fmt.Sprint(body["push_id"]), driver, nil)["pushes"], 1, "one that is little older comes again")
 
 	_, push = w.listen(driver, "websocket_url")

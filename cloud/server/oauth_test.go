@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 // resourceful adds what RFC 8707 asks of token requests to those of a library
@@ -43,7 +44,7 @@ func (t resourceful) RoundTrip(r *http.Request) (*http.Response, error) {
 // and gets new ones when they are over. The user sees it and ends it.
 func TestSomebodyElsesClientConnects(t *testing.T) {
 	t.Parallel()
-	s, err := New(t.Context(), Config{Dir: t.TempDir(), Limits: catalog.Limits{Anonymous: -1}})
+	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), Limits: catalog.Limits{Anonymous: -1}})
 	require.NoError(t, err)
 	const password = "correct horse battery"
 	hash := auth.HashPassword(password)

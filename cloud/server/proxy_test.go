@@ -10,13 +10,14 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webhook/webhooktest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // With an outgoing proxy all that outsiders name is reached through it and
@@ -70,7 +71,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}})
 	require.Less(t, status, 300, "%v", out)
 	var row map[string]any
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		logs, _ := good("GET", "/api/v1/webhook-delivery-logs?event=order.created", nil)["logs"].([]any)
 		for _, l := range logs {
 			row = l.(map[string]any)
@@ -79,7 +80,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 			}
 		}
 		return false
-	}, 10*time.Second, 50*time.Millisecond, "%v", row)
+	}, "%v", row)
 	require.Equal(t, []any{"proxy", 0.0, nil}, []any{row["error"], row["attempt"], row["http_status"]})
 	require.Contains(t, log.text(), "webhook.proxy_secret_file")
 	for _, word := range []string{"hookreason.proxy", "hookwait.proxy"} { // as pages say it
@@ -87,14 +88,14 @@ func TestAnOutgoingProxy(t *testing.T) {
 	}
 
 	there.Instead(nil)
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		for _, g := range w.got() {
 			if g.path == "/again" && g.head.Get("X-Webhook-Attempt") == "1" {
 				return true
 			}
 		}
 		return false
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	require.NotContains(t, log.text(), "hunter2")
 	require.NotContains(t, log.text(), "cG9zdGVybjpodW50ZXIy")
 	var metrics bytes.Buffer
@@ -109,7 +110,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 
 func TestAProxyThatIsNone(t *testing.T) {
 	t.Parallel()
-	_, err := New(t.Context(), Config{Dir: t.TempDir(), WebhookProxy: "http://me:hunter2@proxy:3128"})
+	_, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), WebhookProxy: "http://me:hunter2@proxy:3128"})
 	require.ErrorContains(t, err, "outgoing proxy")
 	require.NotContains(t, err.Error(), "hunter2")
 }

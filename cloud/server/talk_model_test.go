@@ -20,6 +20,8 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // said is a message as far as every participant sees the same of it.
@@ -336,15 +338,10 @@ func follows(t *testing.T, w *talkWorld) {
 		want, err := w.fetch(ctx, f.pass.role)
 		require.NoError(t, err)
 		require.Greater(t, len(want.Messages), 5)
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		ring.Await(t, func() bool {
 			m, ready := f.state()
-			if ready && reflect.DeepEqual(want, m) {
-				break
-			}
-			if time.Now().After(end) {
-				require.Equal(t, want, m, f.pass.role)
-			}
-		}
+			return ready && reflect.DeepEqual(want, m)
+		}, f.pass.role)
 		hidden := slices.ContainsFunc(slices.Collect(maps.Values(want.Messages)), func(s said) bool { return s.Audience == "staff_driver" })
 		require.Equal(t, f.pass.role != "customer", hidden)
 	}

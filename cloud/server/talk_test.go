@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // talkWorld is a running cloud with every listener, in which six people of all
@@ -55,7 +56,7 @@ const (
 func bothTalks(t *testing.T, test func(t *testing.T, w *talkWorld)) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, newTalkWorld(t, "")) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newTalkWorld(t, storetest.PostgresURL(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, newTalkWorld(t, storetest.SecondPostgresURL(t))) })
 }
 
 func newTalkWorld(t *testing.T, database string) *talkWorld {
@@ -70,7 +71,7 @@ func newTalkWorld(t *testing.T, database string) *talkWorld {
 	secure.Close()
 	w.tls = &tls.Config{Certificates: secure.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	w.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
-	w.cfg = Config{Dir: t.TempDir(), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true,
+	w.cfg = Config{Dir: storetest.MigratedDir(t), Database: database, Node: "one", WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true,
 		PushURL: w.hook.URL + "/send", PushSecret: pushSecret, Recheck: 50 * time.Millisecond, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1}}
 	w.start(func() {
 		w.box, err = w.s.Sandbox(t.Context(), SandboxConfig{})
@@ -121,11 +122,11 @@ func (w *talkWorld) people() {
 	}
 	w.order, w.number = w.newOrder()
 	w.good("PUT", "/api/v1/order-chat/settings", b.Admin.Token, map[string]any{"allow_recipient": true})
-	require.Eventually(w.t, func() bool {
+	ring.Await(w.t, func() bool {
 		chat := w.good("GET", "/api/v1/tracking/"+w.number, "", nil)["chat"].(map[string]any)
 		w.tokens["recipient"], _ = chat["token"].(string)
 		return chat["enabled"] == true
-	}, time.Minute, 10*time.Millisecond)
+	})
 }
 
 // newOrder makes an order of the customer that contractor and driver have.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -31,7 +32,7 @@ const (
 func TestEndpointsOfThirdParties(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); thirdPartyEndpoints(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); thirdPartyEndpoints(t, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); thirdPartyEndpoints(t, storetest.SecondPostgresURL(t)) })
 }
 
 func thirdPartyEndpoints(t *testing.T, database string) {
@@ -187,7 +188,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 			return row["status"] == want
 		}
 	}
-	require.Eventually(t, state("success"), 20*time.Second, 5*time.Millisecond)
+	ring.Await(t, state("success"))
 	got := w.got()[before:]
 	require.Len(t, got, 1)
 	verify(got[0])
@@ -204,7 +205,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 	w.mu.Unlock()
 	before = len(w.got())
 	tell(thirdHanded)
-	require.Eventually(t, state("dead"), 30*time.Second, 5*time.Millisecond)
+	ring.Await(t, state("dead"))
 	w.mu.Lock()
 	w.reply = nil
 	w.mu.Unlock()
@@ -233,7 +234,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 	}
 
 	good("POST", one+"/redeliver", map[string]any{})
-	require.Eventually(t, state("success"), 20*time.Second, 5*time.Millisecond)
+	ring.Await(t, state("success"))
 	again := w.got()[before+8]
 	verify(again)
 	require.Equal(t, []string{got[0].head.Get("X-Webhook-Id"), "1", "/third"}, []string{again.head.Get("X-Webhook-Id"), again.head.Get("X-Webhook-Replay"), again.path})

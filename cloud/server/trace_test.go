@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -21,12 +23,12 @@ func TestJourneysArePushed(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.URL.Path }))
 	defer collector.Close()
 
-	without, err := New(t.Context(), Config{Dir: t.TempDir()})
+	without, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t)})
 	require.NoError(t, err)
 	require.Nil(t, without.traces)
-	s, err := New(t.Context(), Config{Dir: t.TempDir(), OTLPEndpoint: collector.URL})
+	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), OTLPEndpoint: collector.URL})
 	require.NoError(t, err)
-	_, err = New(t.Context(), Config{Dir: t.TempDir(), OTLPEndpoint: "collector"})
+	_, err = New(t.Context(), Config{Dir: storetest.MigratedDir(t), OTLPEndpoint: "collector"})
 	require.ErrorContains(t, err, "trace collector")
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -35,7 +37,7 @@ func TestJourneysArePushed(t *testing.T) {
 		go func() { done <- x.Run(ctx, Listeners{}) }()
 	}
 	// Events from before pushing began are not told; wait until it has.
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		at := otep.Time{Time: time.Now().UTC()}
 		e := otep.Event{OccurredAt: at, RecordedAt: at, StatusCode: otep.InTransit}.Fill("parcel")
 		e.EventID = at.Format(time.RFC3339Nano)
@@ -43,7 +45,7 @@ func TestJourneysArePushed(t *testing.T) {
 			Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 42, Event: e}}}
 		require.NoError(t, s.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil }))
 		return len(got) > 0
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	require.Equal(t, "/v1/traces", <-got)
 	cancel()
 	require.NoError(t, <-done)

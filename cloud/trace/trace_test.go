@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -461,7 +462,7 @@ func TestRunLosesNothing(t *testing.T) {
 	stop := run(p)
 	id := w.parcel()
 	w.add(id, event(otep.PickedUp, 0))
-	require.Eventually(t, func() bool { return w.back.count() == 1 }, 20*time.Second, 5*time.Millisecond)
+	ring.Await(t, func() bool { return w.back.count() == 1 })
 
 	down := make(chan struct{}, 100)
 	w.back.mu.Lock()
@@ -479,7 +480,7 @@ func TestRunLosesNothing(t *testing.T) {
 	w.back.answer = nil
 	w.back.mu.Unlock()
 	stop = run(w.pusher())
-	require.Eventually(t, func() bool { return w.back.count() == 5 }, 20*time.Second, 5*time.Millisecond)
+	ring.Await(t, func() bool { return w.back.count() == 5 })
 	stop()
 	w.same(id)
 }

@@ -117,7 +117,7 @@ func TestWhatAnOrderShowsToWhom(t *testing.T) {
 func TestDriverAndStopsBefore(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); driverShown(t, webtest.New(t)) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); driverShown(t, webtest.NewOn(t, storetest.OpenPostgres(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); driverShown(t, webtest.NewOn(t, storetest.OpenSecondPostgres(t))) })
 }
 
 func driverShown(t *testing.T, w *webtest.World) {

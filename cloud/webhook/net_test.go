@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -152,6 +153,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{t: t, net: newNet(), a: &receiver{}, dir: t.TempDir()}
 	w.net.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = w.a.handle
 	w.guard.HTTP = true
+	storetest.WriteMigrated(t, w.dir)
 	w.open()
 	w.endpoint(func(*cloud.Endpoint) {})
 	return w

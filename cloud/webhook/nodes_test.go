@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Two nodes on one PostgreSQL database share the work and send nothing twice,
@@ -45,10 +45,10 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	for i := range 100 {
 		write(dbs[i%2], &cloud.Changes{Outbox: []cloud.OutboxWrite{event(i + 1)}})
 	}
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		w, err := dbs[0].OutboxWaiting(t.Context())
 		return err == nil && len(w) == 0
-	}, 20*time.Second, 20*time.Millisecond)
+	})
 	cancel()
 	for range dbs {
 		require.NoError(t, <-ended)

@@ -62,6 +62,9 @@ type World struct {
 	Expired         string         // a token that is no longer good
 }
 
+// hashPassword is the hash of Password, made once: it costs as much as a login.
+var hashPassword = sync.OnceValue(func() string { return auth.HashPassword(Password) })
+
 // New fills a fresh SQLite store.
 func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 
@@ -107,7 +110,7 @@ func (w *World) fill(t testing.TB) {
 	ch := cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}, Providers: []cloud.Provider{
 		{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", Services: []string{"locker", "third_party"}, LivemodeAllowed: true, CreatedAt: now},
 		{ID: 18, BusinessID: 43, Code: "rival", Name: "Rival Post", Services: []string{"locker"}, CreatedAt: now}}}
-	hash := auth.HashPassword(Password)
+	hash := hashPassword()
 	add := func(id int64, b cloud.BusinessID, typ cloud.AccountType, p cloud.ProviderID) string {
 		token := auth.NewToken()
 		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: b, Type: typ, Name: string(typ), ProviderID: p, Enabled: true, CreatedAt: now}

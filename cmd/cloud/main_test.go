@@ -17,12 +17,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func file(t *testing.T, text string) string {
@@ -308,7 +308,7 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0"}, io.Discard, &log)
 	}()
 	var addr string
-	require.Eventually(t, func() bool { addr = log.find("serving", "http"); return addr != "" }, time.Minute, time.Millisecond)
+	ring.Await(t, func() bool { addr = log.find("serving", "http"); return addr != "" })
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/api/nothing": "NOT_FOUND", "/": "<html"} {
 		r, err := http.Get("http://" + addr + path)
 		require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // The demo starts itself again as cloud and agents; so does its test.
@@ -86,9 +88,7 @@ func (f *follower) heard(said int) {
 // minutes, most of them waiting.
 func TestOneDayAgrees(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("a day takes two minutes; it is left out of -short runs")
-	}
+	ring.SkipUnlessFull(t, "a day takes two minutes of real time")
 	var out bytes.Buffer
 	story := &follower{t: t}
 	err := play(t.Context(), flags{Once: true, JSON: true, Seed: 7, Listen: "127.0.0.1:0", Dir: t.TempDir()}, story, &out)

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Two and three processes on one database: while all are well each event comes
@@ -31,6 +32,7 @@ func TestProcessesShareWebhooks(t *testing.T) {
 		t.Skip("builds and kills programs")
 	}
 	t.Parallel()
+	ring.SkipUnlessFull(t, "cloud/webhook has two nodes in one process")
 	database := storetest.PostgresURL(t)
 	bin := build(t)
 	for _, n := range []int{2, 3} {

@@ -23,10 +23,17 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-var hookKillRounds = flag.Int("hook-kill-rounds", 6, "how often the cloud is killed while it sends webhooks")
+var hookKillRounds = flag.Int("hook-kill-rounds", countRounds(1), "how often the cloud is killed while it sends webhooks")
+
+// countRounds is how many rounds of kills the ring asks for.
+func countRounds(quick int) int {
+	first, last := ring.Rounds(quick, 1000)
+	return last - first + 1
+}
 
 // The built cloud, killed without warning while it takes orders and tells of
 // them. In the end the receiver has heard of every order that was acknowledged
@@ -39,7 +46,7 @@ func TestKilledSendersTellEverything(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); killSenders(t, bin, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); killSenders(t, bin, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); killSenders(t, bin, storetest.SecondPostgresURL(t)) })
 }
 
 const killSecret = "0123456789abcdef0123456789abcdef"
@@ -111,13 +118,11 @@ func killSenders(t *testing.T, bin programs, database string) {
 	start := func() *process {
 		p := bin.start(t, "cloud", "--data", dir, "--database", database, "--node", "one", "--listen", addr, "--mqtt-listen", mqtt, "--webhook-http",
 			"--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port)
-		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if c, err := net.Dial("tcp", addr); err == nil {
-				_ = c.Close()
-				return p
-			}
-			require.True(t, time.Now().Before(end), "not up: %s", p.tail())
-		}
+		ring.Await(t, func() bool {
+			c, err := net.Dial("tcp", addr)
+			return err == nil && c.Close() == nil
+		}, "not up")
+		return p
 	}
 	call := func(method, path, body string) (int, map[string]any, error) {
 		req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, "http://"+addr+path, bytes.NewReader([]byte(body)))
@@ -162,17 +167,14 @@ func killSenders(t *testing.T, bin programs, database string) {
 		p = start()
 	}
 	require.NotEmpty(t, acked, "hardly anything happened")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	ring.Await(t, func() bool {
 		status, out, err := call("GET", "/api/v1/webhook-delivery-logs?status=success&per_page=1", "")
 		require.NoError(t, err)
 		require.Equal(t, 200, status)
 		_, all, err := call("GET", "/api/v1/webhook-delivery-logs?per_page=1", "")
 		require.NoError(t, err)
-		if out["total"] == all["total"] && out["total"].(float64) >= float64(len(acked)) {
-			break
-		}
-		require.True(t, time.Now().Before(end), "%v of %v have arrived: %s", out["total"], all["total"], p.tail())
-	}
+		return out["total"] == all["total"] && out["total"].(float64) >= float64(len(acked))
+	}, "not all have arrived")
 	p.stop(t)
 
 	srv = open()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 const onceOrder = `{"type":"D","recipient":{"name":"Ada Moreau","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`
@@ -70,15 +71,17 @@ func TestKilledCloudTakesEachOrderOnce(t *testing.T) {
 	// said is what the client says until it is answered.
 	var p *process
 	said := func(path, key, body string) (map[string]any, bool) {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if status, m, again := call("POST", path, key, body); status == 201 || status == 202 {
-				return m, again
-			} else if status != 0 && status != 409 {
+		var answer map[string]any
+		var replayed bool
+		ring.Await(t, func() bool {
+			status, m, again := call("POST", path, key, body)
+			if status != 0 && status != 409 && status != 201 && status != 202 {
 				require.FailNow(t, "refused", "%d %v", status, m)
 			}
-		}
-		require.FailNow(t, "no answer", "%s", p.tail())
-		return nil, false
+			answer, replayed = m, again
+			return status == 201 || status == 202
+		}, "no answer")
+		return answer, replayed
 	}
 	batch := `{"orders":[` + strings.TrimSuffix(strings.Repeat(onceOrder+",", 100), ",") + `]}`
 	p = start()
@@ -110,10 +113,10 @@ func TestKilledCloudTakesEachOrderOnce(t *testing.T) {
 	}
 	t.Logf("%d rounds, the answer of a killed process was given %d times", *killRounds, replays)
 	for _, id := range jobs {
-		require.Eventually(t, func() bool {
+		ring.Await(t, func() bool {
 			_, m, _ := call("GET", "/api/v1/client/async/"+id, "", "")
 			return m["status"] == "completed"
-		}, time.Minute, 50*time.Millisecond)
+		})
 	}
 	_, m, _ := call("GET", "/api/v1/orders", "", "")
 	require.Equal(t, float64(want+1), m["total"])

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/wire"
@@ -120,12 +121,7 @@ func runs(t *testing.T, name string, f func(context.Context) error) {
 // soon waits for a condition in real time.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	require.FailNow(t, "not in time: "+what)
+	ring.Await(t, ok, what)
 }
 
 // hook is a receiver of webhooks that verifies them.

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/edge/kiosk"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // programs is the folder of the built programs.
@@ -138,16 +139,18 @@ func (p *process) stop(t *testing.T) {
 // awaitLog waits for a line of the log and returns one of its fields.
 func (p *process) awaitLog(t *testing.T, msg, field string) string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	found := ""
+	ring.Await(t, func() bool {
 		for s := range strings.SplitSeq(p.text(), "\n") {
 			var m map[string]any
 			if json.Unmarshal([]byte(s), &m) == nil && m["msg"] == msg {
-				return fmt.Sprint(m[field])
+				found = fmt.Sprint(m[field])
+				return true
 			}
 		}
-	}
-	require.FailNow(t, p.name+" did not log: "+msg, p.tail())
-	return ""
+		return false
+	}, p.name, " did not log: ", msg)
+	return found
 }
 
 // freeAddress is an address of the loopback that nobody uses, below the ports

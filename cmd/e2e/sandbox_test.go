@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // sandbox is the built cloud over what `cloud demo-data` makes, until the test
@@ -29,10 +29,10 @@ func sandbox(t *testing.T) (box server.Sandbox) {
 	require.NoError(t, json.Unmarshal(out, &box))
 	p := bin.start(t, "cloud", at...)
 	t.Cleanup(func() { p.stop(t) })
-	require.Eventually(t, func() bool {
+	ring.Await(t, func() bool {
 		resp, err := page.Get(box.BaseURL + "/api/openapi.json")
 		return err == nil && resp.Body.Close() == nil
-	}, time.Minute, 20*time.Millisecond)
+	})
 	return box
 }
 

@@ -18,11 +18,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -241,7 +241,7 @@ func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
 	args := []string{"-data", dir, "-kiosk-listen", "127.0.0.1:0"}
 	go func() { done <- run(ctx, args, strings.NewReader(""), io.Discard, &log) }()
 	var addr string
-	require.Eventually(t, func() bool { addr = log.find("the local page is served", "addr"); return addr != "" }, time.Minute, time.Millisecond)
+	ring.Await(t, func() bool { addr = log.find("the local page is served", "addr"); return addr != "" })
 	r, err := http.Get("http://" + addr + "/api/state")
 	require.NoError(t, err)
 	raw, err := io.ReadAll(r.Body)

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func file(t *testing.T, text string) string {
@@ -102,7 +102,7 @@ func TestPlaysAScriptAndPrintsTheTruthWhenStopped(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{"--tcp", "127.0.0.1:0", "--script", script}, &out, &live)
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(live.String(), "script is over") }, time.Minute, time.Millisecond)
+	ring.Await(t, func() bool { return strings.Contains(live.String(), "script is over") })
 	cancel()
 	require.NoError(t, <-done)
 	require.Contains(t, live.String(), "tcp://127.0.0.1:")

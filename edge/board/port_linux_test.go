@@ -35,21 +35,15 @@ func onPort(t *testing.T, port string) (*board.Cabinet, <-chan edge.Event) {
 	return c, events
 }
 
-// await waits for an event that ok accepts; the minute is only there so that a
-// broken build ends.
+// await waits for an event that ok accepts.
 func await(t *testing.T, events <-chan edge.Event, ok func(edge.Event) bool) {
 	t.Helper()
-	limit := time.After(time.Minute)
-	for {
-		select {
-		case e := <-events:
-			if ok(e) {
-				return
-			}
-		case <-limit:
-			require.FailNow(t, "the event did not come")
+	for e := range events {
+		if ok(e) {
+			return
 		}
 	}
+	require.FailNow(t, "the event did not come")
 }
 
 func reads(door edge.DoorNumber, open bool) func(edge.Event) bool {

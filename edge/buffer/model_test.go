@@ -4,19 +4,25 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
+
+// The quick ring walks beside the model fewer times; -rapid.checks says otherwise.
+var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(30, 100)))
 
 // modelLane is a lane as a plain list: records[i] has number i+1. All that was
 // ever written stays in it.

@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -217,7 +218,7 @@ func TestNoMoreThanAFewWait(t *testing.T) {
 	for range maxTries {
 		wg.Go(func() { call(k, "POST", "/api/code", `{"code":"481516"}`) })
 	}
-	require.Eventually(t, func() bool { return len(k.tries) == maxTries }, time.Minute, time.Millisecond)
+	ring.Await(t, func() bool { return len(k.tries) == maxTries })
 	status, body, _ := call(k, "POST", "/api/code", `{"code":"481516"}`)
 	require.Equal(t, http.StatusTooManyRequests, status)
 	require.JSONEq(t, `{"outcome":"busy_page"}`, body)

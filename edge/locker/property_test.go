@@ -1,6 +1,8 @@
 package locker
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,8 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
+
+// The quick ring walks beside the model fewer times; -rapid.checks says otherwise.
+var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(30, 100)))
 
 // Whatever doors, boards, people, commands and restarts do, in any order: an
 // opening ends exactly once, nothing settles over an open door (world.judge),

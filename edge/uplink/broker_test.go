@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -98,14 +99,14 @@ func TestRealBrokerOverEveryKindOfAddress(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- u.Run(ctx) }()
 			r.add(wire.KindOpeningStarted, "o", 1, 300, 900)
-			require.Eventually(t, func() bool { return r.s.Backlog()[0] == 0 }, 20*time.Second, 5*time.Millisecond)
+			ring.Await(t, func() bool { return r.s.Backlog()[0] == 0 })
 			require.Equal(t, names("o", 1, 300), r.c.bodies(0))
 			send(wire.DownCommand, wire.MustEncode("open"))
-			require.Eventually(t, func() bool {
+			ring.Await(t, func() bool {
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				return len(r.got) == 1
-			}, 20*time.Second, 5*time.Millisecond)
+			})
 			cancel()
 			require.NoError(t, <-done)
 		})

@@ -40,3 +40,9 @@ func TestUnreadableRangesPanic(t *testing.T) {
 	t.Setenv(Env, "quick")
 	require.Panics(t, func() { Full() })
 }
+
+func TestAwaitLooksUntilItIsTrue(t *testing.T) {
+	looks := 0
+	Await(t, func() bool { looks++; return looks == 5 }, "five looks of %d", looks)
+	require.Equal(t, 5, looks)
+}

@@ -22,9 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/server"
-	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
@@ -63,8 +62,7 @@ func NewOn(t testing.TB, database string, log *slog.Logger, more ...server.Sandb
 	w := &World{T: t, dir: filepath.Join(t.TempDir(), "cloud")}
 	w.cfg = server.Config{Dir: w.dir, Database: database, Node: "one", Log: log, WebhookWaits: []time.Duration{1000 * time.Hour},
 		WebhookDial: func(context.Context, netip.AddrPort) (net.Conn, error) { return nil, errors.New("nobody listens") }}
-	require.NoError(t, os.MkdirAll(w.dir, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "postern.db"), migrated(), 0o600))
+	storetest.WriteMigrated(t, w.dir)
 	w.Start()
 	var layout []wire.LayoutDoor
 	for n := uint(1); n <= Doors; n++ {
@@ -77,32 +75,6 @@ func NewOn(t testing.TB, database string, log *slog.Logger, more ...server.Sandb
 	require.NoError(t, err)
 	return w
 }
-
-// migrated is an empty database of this version: making the tables is most of
-// what a server does at its first start.
-var migrated = sync.OnceValue(func() []byte {
-	dir, err := os.MkdirTemp("", "postern")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	box, err := seal.New(make([]byte, seal.KeySize))
-	if err != nil {
-		panic(err)
-	}
-	db, err := store.Open(context.Background(), store.Config{Dir: dir, Box: box, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		panic(err)
-	}
-	if err := db.Close(); err != nil { // leaves one file
-		panic(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "postern.db"))
-	if err != nil {
-		panic(err)
-	}
-	return b
-})
 
 // Start starts the server over its data folder; New has done so once.
 func (w *World) Start() {

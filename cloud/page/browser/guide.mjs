@@ -12,6 +12,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "
 
 async function open(options) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(0); // a busy machine takes its time: the test bounds the whole
   const page = await context.newPage();
   page.on("console", (m) => { if (m.type() === "error") found.console.push(m.text()); });
   page.on("pageerror", (e) => found.console.push(String(e)));

@@ -11,6 +11,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "
 const looks = { light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 360, height: 740 }, locale: "de-DE" }, chinese: { viewport: { width: 360, height: 740 }, locale: "zh-CN" } };
 for (const [name, options] of Object.entries(looks)) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(0); // a busy machine takes its time: the test bounds the whole
   const page = await context.newPage();
   page.on("console", (m) => { if (m.type() === "error") found.console.push(m.text()); });
   page.on("pageerror", (e) => found.console.push(String(e)));
@@ -31,6 +32,7 @@ for (const [name, options] of Object.entries(looks)) {
 
 {
   const context = await browser.newContext({ javaScriptEnabled: false });
+  context.setDefaultTimeout(0); // a busy machine takes its time: the test bounds the whole
   const page = await context.newPage();
   await page.goto(`${base}/api/webhooks-guide`);
   await page.click("#code-java");

@@ -17,6 +17,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "
 
 async function signedIn(email, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(0); // a busy machine takes its time: the test bounds the whole
   const page = await context.newPage();
   await page.goto(base + "/console/login");
   await page.fill("#email", email);

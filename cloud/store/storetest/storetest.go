@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -39,8 +42,48 @@ func Box(t testing.TB) *seal.Box {
 
 // OpenSQLite opens a fresh SQLite store that is closed with the test.
 func OpenSQLite(t testing.TB) *store.DB {
-	return Open(t, store.Config{Dir: t.TempDir(), Node: "test", Box: Box(t)})
+	return Open(t, store.Config{Dir: MigratedDir(t), Node: "test", Box: Box(t)})
 }
+
+// MigratedDir is a data folder of the test, as WriteMigrated leaves it.
+func MigratedDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	WriteMigrated(t, dir)
+	return dir
+}
+
+// WriteMigrated writes an empty SQLite database of this version to a data folder
+// that has none, and makes the folder: making the tables is most of what a store
+// does when it is opened for the first time.
+func WriteMigrated(t testing.TB, dir string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	b, err := migrated()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "postern.db"), b, 0o600))
+}
+
+// migrated is the bytes of that database, made once for all tests of a process.
+var migrated = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "postern")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(context.Background(), store.Config{Dir: dir, Box: box, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil { // leaves one file
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, "postern.db"))
+})
 
 // Open opens a store that is closed with the test.
 func Open(t testing.TB, cfg store.Config) *store.DB {
@@ -83,6 +126,20 @@ func PostgresURL(t testing.TB) string {
 // OpenPostgres opens a store in a schema of its own, as PostgresURL.
 func OpenPostgres(t testing.TB) *store.DB {
 	return Open(t, store.Config{URL: PostgresURL(t), Node: "test", Box: Box(t)})
+}
+
+// SecondPostgresURL is PostgresURL for a test that runs on SQLite as well: in the
+// quick ring one database is enough for it, and it is skipped. The suite of this
+// package, and what only PostgreSQL can show, ask PostgresURL.
+func SecondPostgresURL(t testing.TB) string {
+	t.Helper()
+	ring.SkipUnlessFull(t, "there this test runs on SQLite only")
+	return PostgresURL(t)
+}
+
+// OpenSecondPostgres opens a store as OpenPostgres, as SecondPostgresURL.
+func OpenSecondPostgres(t testing.TB) *store.DB {
+	return Open(t, store.Config{URL: SecondPostgresURL(t), Node: "test", Box: Box(t)})
 }
 
 // Run runs the suite. open gives a fresh store for each test.

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,5 +140,38 @@ func TestProgramsHoldNoTestTools(t *testing.T) {
 	require.Contains(t, string(out), module+"cloud/rest\n")
 	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/"} {
 		require.NotContains(t, string(out), tool)
+	}
+}
+
+// startsGoroutine finds where a file starts one.
+var startsGoroutine = regexp.MustCompile(`(?m)^\s*go (func|[a-zA-Z_.]+)\(|\.Go\(func|^\s*(\w+\.)?(wg|run)\.Go\(`)
+
+// unraced are packages that start goroutines and are not in the list of `make
+// race`, for programs and assemblies are tested through them: by make full-race.
+var unraced = []string{"cloud/server", "cmd/"}
+
+// What starts goroutines of its own is tested under the race detector.
+func TestRaceListIsWhole(t *testing.T) {
+	t.Parallel()
+	const root = "../../.."
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?s)\nRACE := (.*?[^\\])\n`).FindSubmatch(makefile)
+	require.NotNil(t, list)
+	raced := strings.Fields(strings.ReplaceAll(string(list[1]), "\\\n", " "))
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if strings.HasSuffix(name, "test") || slices.ContainsFunc(unraced, func(u string) bool { return strings.HasPrefix(name, u) }) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, name, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if !strings.HasSuffix(file, "_test.go") && startsGoroutine.Match(text) {
+				require.Contains(t, raced, "./"+name, "%s starts a goroutine: add its package to RACE in the Makefile", file)
+			}
+		}
 	}
 }
