@@ -80,9 +80,8 @@ type Agent struct {
 	started  time.Time
 	forged   forgeries
 	links    links
-	nonce    []byte // that was answered last; owned by the handler
-	laid     uint64 // configuration version that the boards run; owned by act
-	acts     chan locker.Action
+	nonce    []byte        // that was answered last; owned by the handler
+	laid     uint64        // configuration version that the boards run; owned by act
 	Recorded atomic.Uint64 // records kept since start, for audits
 }
 
@@ -107,7 +106,7 @@ func New(cfg Config) (*Agent, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now(), acts: make(chan locker.Action, 256)}
+	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now()}
 	_, _ = rand.Read(a.instance[:]) // never fails
 	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile, Disk: cfg.Disk,
 		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
@@ -145,7 +144,7 @@ func (a *Agent) build() error {
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
-	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Log: a.log,
+	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
@@ -265,7 +264,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "boards", a.board.Run)
 	run(&outside, outer, "uplink", a.link.Run)
 	run(&outside, outer, "health", a.health)
-	run(&outside, outer, "actions", a.acting)
 	run(&outside, outer, "check", a.check)
 	run(&outside, outer, "trial", a.try)
 	err := a.store.Ready()
@@ -320,32 +318,23 @@ func (a *Agent) act(x locker.Action) {
 	}
 	switch x.(type) {
 	case locker.StatusChanged:
+		a.layBoards()
 		a.link.StatusChanged()
-		select {
-		case a.acts <- x:
-		default: // one of many: the next brings the layout as well
-		}
 	case locker.Show:
 		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
 	}
 }
 
-// acting lays the boards anew when the configuration has changed.
-func (a *Agent) acting(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.acts:
-			c := a.loop.State().Config
-			if c.Version == a.laid {
-				continue
-			}
-			a.laid = c.Version
-			if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
-				a.log.Error("lay boards anew", "version", c.Version, "err", err)
-			}
-		}
+// layBoards lays the boards anew when the configuration has changed: before the
+// next pulse is asked for, because a door's number may mean another lock.
+func (a *Agent) layBoards() {
+	c := a.loop.State().Config
+	if c.Version == a.laid {
+		return
+	}
+	a.laid = c.Version
+	if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
+		a.log.Error("lay boards anew", "version", c.Version, "err", err)
 	}
 }
 

@@ -151,6 +151,11 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {
 		return wire.CodeNotActive
 	}
+	for _, id := range sorted(d.Openings) {
+		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind == wire.OpenPickup && !o.Cancelled {
+			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
+		}
+	}
 	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, sorted(dl.Doors), dl.Doors)
 }
 
@@ -162,9 +167,7 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
-			d.again(o, o.numbers(), "", d.authority(edge.ByCode, "", o.ID, e.Number))
-			d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, o.numbers()
-			return wire.CodeOK
+			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
 		}
 	}
 	doors := numbers(e.Doors)
@@ -190,6 +193,19 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, packages)
 }
 
+// codeAgain is a right code for an opening that runs already.
+func (d *draft) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wire.CodeEntry) string {
+	switch reason := d.again(o, doors, "", d.authority(kind, "", o.ID, e.Number)); reason {
+	case "":
+	case wire.ReasonNoOpening:
+		return wire.CodeNotActive
+	default:
+		return reason
+	}
+	d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, doors
+	return wire.CodeOK
+}
+
 // firstFree finds a free compartment of a size, in the layout's order.
 func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
 	for _, l := range d.Config.Layout {
@@ -204,6 +220,9 @@ func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber 
 func (d *draft) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 	if len(doors) == 0 {
 		return wire.CodeOK // who it is; doors are chosen next
+	}
+	if o := d.Openings[d.Doors[doors[0]].Opening]; o.Kind == wire.OpenStaff && !slices.ContainsFunc(doors, func(n edge.DoorNumber) bool { return o.door(n).Door == 0 }) {
+		return d.codeAgain(o, doors, edge.ByStaff, e)
 	}
 	return d.local(Opening{Kind: wire.OpenStaff, Who: "staff", CodeNumber: e.Number}, edge.ByStaff, doors, nil)
 }

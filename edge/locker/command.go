@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -140,15 +141,14 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	}
 	doors := numbers(b.Doors)
 	if o, running := d.Openings[b.OpeningID]; running {
-		if o.Cancelled {
-			return wire.ReasonNoOpening
-		}
 		for _, n := range doors {
 			if o.door(n).Door == 0 {
 				return wire.ReasonUnknownDoor
 			}
 		}
-		d.again(o, doors, c.CommandID, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
+		if reason := d.again(o, doors, c.CommandID, d.authority(edge.ByCommand, c.CommandID, o.ID, 0)); reason != "" {
+			return reason
+		}
 		return waiting
 	}
 	if _, ended := d.Ended[b.OpeningID]; ended {
@@ -158,8 +158,7 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 		return reason
 	}
 	if old, ok := d.Openings[b.Replaces]; ok {
-		old.Cancelled = true
-		d.setOpening(old)
+		d.replace(old, doors)
 	}
 	who := "remote"
 	session := int64(b.SessionSeconds) * int64(time.Second)
@@ -175,6 +174,19 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	return waiting
 }
 
+// replace cancels an opening for another one, which takes over those of its
+// doors that it opens itself.
+func (d *draft) replace(old Opening, doors []edge.DoorNumber) {
+	d.withdraw(old)
+	old.Cancelled = true
+	for _, n := range doors {
+		old = old.with(n, func(x *OpeningDoor) {
+			x.Phase, x.Waiting, x.Deadline, x.Error = OpenFailed, false, 0, wire.ReasonOvertaken
+		})
+	}
+	d.setOpening(old)
+}
+
 // free says why doors cannot be opened, "" when they can.
 func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replaces string) string {
 	for _, n := range doors {
@@ -182,7 +194,7 @@ func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replac
 		switch {
 		case !ok:
 			return wire.ReasonUnknownDoor
-		case !door.Known:
+		case !door.Known || !d.Ready:
 			return wire.ReasonBoard
 		case door.Opening != "" && door.Opening != replaces:
 			return wire.ReasonBusy
@@ -213,11 +225,13 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 	switch b.How {
 	case wire.CloseCancel:
 		o.Cancelled = true
+		d.withdraw(o)
 	case wire.CloseSettle:
 		if d.tally(o).open {
 			return wire.ReasonBusy
 		}
 		o.Confirm, o.Confirmed = string(b.ConfirmedBy), confirmed(b)
+		d.withdraw(o)
 	default:
 		return wire.ReasonUnsupported
 	}
@@ -292,6 +306,7 @@ func (d *draft) config(in ConfigCame) {
 	}
 	if result == "" {
 		result = "ok"
+		d.moveDoors(c.Layout)
 		d.Config = c
 		d.touch(keyConfig)
 		for _, l := range c.Layout {
@@ -305,7 +320,25 @@ func (d *draft) config(in ConfigCame) {
 	d.present = true
 }
 
-// layoutProblem refuses to move a compartment that is occupied or open.
+// moveDoors forgets what was read of doors that are wired otherwise from now on.
+func (d *draft) moveDoors(next []wire.LayoutDoor) {
+	for _, l := range d.Config.Layout {
+		if slices.ContainsFunc(next, func(n wire.LayoutDoor) bool { return n.Door == l.Door && samePlace(n, l) }) {
+			continue
+		}
+		if door, ok := d.Doors[edge.DoorNumber(l.Door)]; ok {
+			door.Known = false
+			d.Doors[door.Number] = door
+		}
+	}
+}
+
+func samePlace(a, b wire.LayoutDoor) bool {
+	return a.Board == b.Board && a.Channel == b.Channel && a.Inverted == b.Inverted
+}
+
+// layoutProblem refuses to move a compartment that is occupied or open, or was so
+// when it was last seen.
 func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
 	places := map[uint]wire.LayoutDoor{}
 	for _, l := range next {
@@ -313,10 +346,10 @@ func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
 	}
 	for _, l := range d.Config.Layout {
 		door := d.Doors[edge.DoorNumber(l.Door)]
-		if door.Delivery == "" && door.Opening == "" && !(door.Known && door.Open) {
+		if door.Delivery == "" && door.Opening == "" && !door.Counted && !(door.Known && door.Open) && door.Item != wire.ItemPresent {
 			continue
 		}
-		if n, ok := places[l.Door]; !ok || n.Board != l.Board || n.Channel != l.Channel || n.Inverted != l.Inverted {
+		if n, ok := places[l.Door]; !ok || !samePlace(n, l) {
 			return "door " + num(door.Number) + " is occupied or open and cannot be moved"
 		}
 	}

@@ -60,6 +60,9 @@ type State struct {
 	Meta       Meta
 	Config     wire.Config
 	Fresh      bool // the store is new: open doors are found open, not forced
+	// Ready is set once every board was read, or given up as silent, in this boot:
+	// no lock is pulsed before.
+	Ready bool
 }
 
 // Meta is what is kept once per cabinet.
@@ -79,6 +82,7 @@ type Door struct {
 	Since   int64 // mono of the last change of Open
 	Suspect bool
 	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
+	Read    bool  // its board answered for it, or was given up as silent, in this boot
 
 	// Kept.
 	Counted      bool    // open for at least the minimum time, told, not told closed
@@ -134,10 +138,9 @@ func (p Phase) opened() bool  { return p == Opened || p == Closed }
 type OpeningDoor struct {
 	Door     edge.DoorNumber
 	Phase    Phase
-	Pulses   int   // asked for by the running attempt
+	Pulses   int   // asked for by the act By
 	Waiting  bool  // for a PulseResult
 	Deadline int64 // mono by which it must be seen open, 0 when none runs
-	Swung    bool  // one extra pulse was spent on a door that did not swing
 	OpenedAt Instant
 	ClosedAt Instant
 	Item     wire.Item
@@ -162,7 +165,6 @@ type Opening struct {
 	Ends        Instant
 	Last        Instant // of its last durable record
 	Unsure      bool    // elapsed time unknown after a restart
-	Recheck     bool    // restarted: doors have to be read first
 	Cancelled   bool
 	Done        bool   // courier pressed done
 	Confirm     string // close_session: confirmed_by
@@ -232,6 +234,9 @@ type (
 		Door edge.DoorNumber
 		By   edge.Authority
 	}
+	// Withdraw takes back the pulses of an opening that still wait: each is
+	// answered as refused.
+	Withdraw struct{ OpeningID string }
 	// StatusChanged asks for a new status.
 	StatusChanged struct{}
 	// Show tells whoever stands at the cabinet.
@@ -243,6 +248,7 @@ type (
 )
 
 func (Pulse) action()         {}
+func (Withdraw) action()      {}
 func (StatusChanged) action() {}
 func (Show) action()          {}
 
@@ -287,6 +293,7 @@ type (
 	// Pulsing answers a Pulse.
 	Pulsing struct {
 		Door    edge.DoorNumber
+		By      edge.Authority // of the pulse; zero is the opening that runs on the door
 		Outcome edge.PulseOutcome
 		Mono    int64
 	}

@@ -39,6 +39,8 @@ type Store interface {
 // Hardware pulses locks; its answers come back as edge events.
 type Hardware interface {
 	Pulse(door edge.DoorNumber, by edge.Authority)
+	// Withdraw refuses the pulses of an opening that have not been written yet.
+	Withdraw(openingID string)
 	SetSession(active bool)
 }
 
@@ -231,7 +233,7 @@ func (l *Loop) input(e edge.Event) timed {
 	case edge.BoardLost:
 		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At)}, e.At}
 	case edge.PulseResult:
-		return timed{Pulsing{Door: e.Door, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
+		return timed{Pulsing{Door: e.Door, By: e.By, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
 	}
 	return timed{Tick{}, time.Now()}
 }
@@ -326,11 +328,14 @@ func (l *Loop) step(ctx context.Context, list []timed, asked bool) (Answer, erro
 		l.cfg.Hardware.SetSession(active)
 	}
 	for _, a := range actions {
-		if p, ok := a.(Pulse); ok {
-			l.cfg.Hardware.Pulse(p.Door, p.By)
-			continue
+		switch a := a.(type) {
+		case Pulse:
+			l.cfg.Hardware.Pulse(a.Door, a.By)
+		case Withdraw:
+			l.cfg.Hardware.Withdraw(a.OpeningID)
+		default:
+			l.cfg.Act(a)
 		}
-		l.cfg.Act(a)
 	}
 	return out.Answer, nil
 }

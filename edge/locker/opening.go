@@ -9,6 +9,7 @@ import (
 
 // pass lets time pass: it is the end of every step.
 func (d *draft) pass() {
+	d.becomeReady()
 	d.countOpen()
 	d.openWaits()
 	for _, id := range sorted(d.Openings) {
@@ -64,7 +65,7 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 		door := d.Doors[n]
 		door.Opening = o.ID
 		d.setDoor(door)
-		d.aim(&o.Doors[i], door, by)
+		d.aim(&o, &o.Doors[i], door, by)
 	}
 	if o.Kind == wire.OpenCorrection {
 		if dl, ok := d.Deliveries[o.DeliveryRef]; ok {
@@ -78,45 +79,48 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 	d.present = true
 }
 
-// authority is an act of this moment that allows pulses for an opening. id is
-// the command's; without one it is drawn here.
-func (d *draft) authority(kind, id, opening string, code uint64) edge.Authority {
-	if id == "" {
-		id = d.newID("act_")
-	}
-	return edge.Authority{Boot: d.now.Boot, OpeningID: opening, Act: id, Kind: kind, CodeNumber: code, Mono: d.now.Mono}
-}
-
 // aim points an opening's door at being opened: a pulse, unless it is open
-// already, which counts as opened.
-func (d *draft) aim(od *OpeningDoor, door Door, by edge.Authority) {
-	od.By = by
-	od.Pulses, od.Swung, od.Error = 0, false, ""
+// already, which counts as opened, or a pulse of an earlier act still waits,
+// which may open it as well.
+func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
+	by.Until = min(by.Mono+pulseLife+int64(d.waiting(*o))*queueLife, o.Ends.Mono)
+	od.By, od.Pulses, od.Error = by, 0, ""
 	switch {
+	case od.Waiting:
 	case door.Known && door.Open && door.Counted:
 		od.Phase, od.OpenedAt, od.ClosedAt = Opened, door.OpenedAt, Instant{}
 	case door.Known && door.Open:
 		od.Phase, od.Waiting, od.Deadline = Pulsed, false, 0
 	default:
-		od.Phase, od.Waiting, od.Pulses, od.Deadline = Queued, true, 1, 0
-		d.do(Pulse{Door: door.Number, By: by})
+		d.pulse(o, od, door)
 	}
 }
 
-// again pulses the closed doors of a running opening; its end stays.
-func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) {
+// again pulses the closed doors of a running opening for a new act; its end
+// stays. It returns why not, "" when it does.
+func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) string {
+	if o.Cancelled || o.Confirm != "" || d.now.Mono >= o.Ends.Mono {
+		return wire.ReasonNoOpening
+	}
+	for _, n := range doors {
+		if !d.Ready || !d.Doors[n].Known {
+			return wire.ReasonBoard
+		}
+	}
 	o.Doors = slices.Clone(o.Doors)
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		door := d.Doors[od.Door]
-		if slices.Contains(doors, od.Door) && !od.Waiting && !(door.Known && door.Open) {
-			d.aim(od, door, by)
+		if slices.Contains(doors, od.Door) && !(door.Known && door.Open) {
+			d.aim(&o, od, door, by)
 		}
 	}
+	o.Done = false
 	if command != "" {
 		o.Runs = append(slices.Clone(o.Runs), Run{CommandID: command, Doors: doors})
 	}
 	d.setOpening(o)
+	return ""
 }
 
 // outcomes answers commands whose doors all have an outcome.
@@ -132,12 +136,12 @@ func (d *draft) outcomes(id string) {
 		for _, n := range r.Doors {
 			od := o.door(n)
 			switch {
-			case od.Phase.opened():
+			case od.Phase.opened() && od.Error == "":
 				opened++
 				continue
-			case od.Phase == OpenFailed:
+			case od.Phase == OpenFailed, od.Phase.opened() && od.Error != wire.DoorNotSeen:
 				failed++
-			case od.Phase == NotSeen:
+			case od.Phase == NotSeen, od.Phase.opened():
 				unseen++
 			default:
 				continue
@@ -178,8 +182,10 @@ func (d *draft) tally(o Opening) tally {
 	var t tally
 	for _, od := range o.Doors {
 		door := d.Doors[od.Door]
-		t.open = t.open || door.Known && door.Open
-		t.unknown = t.unknown || !door.Known
+		if door.Opening == o.ID { // else another opening has taken the door over
+			t.open = t.open || door.Known && door.Open
+			t.unknown = t.unknown || !door.Known
+		}
 		if od.Waiting && od.Phase.outcome() {
 			t.pending++
 		}
@@ -205,14 +211,10 @@ func (d *draft) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
-	if o.Recheck && !t.unknown {
-		o.Recheck = false
-		d.setOpening(o)
-	}
 	if t.pending > 0 {
 		return
 	}
-	if t.opened == 0 && t.unseen == 0 {
+	if t.opened == 0 && t.unseen == 0 && !o.Cancelled {
 		d.end(o, wire.EndOpenFailed) // every door failed; state unknown or not, none was opened
 		return
 	}
@@ -279,6 +281,7 @@ func (d *draft) end(o Opening, reason string) {
 
 // drop forgets a running opening, remembers its end and lets its doors go.
 func (d *draft) drop(o Opening, settled bool) {
+	d.withdraw(o)
 	for _, n := range o.numbers() {
 		if door := d.Doors[n]; door.Opening == o.ID {
 			door.Opening = ""
@@ -513,6 +516,7 @@ func (d *draft) pressedDone(in PressedDone) {
 		return
 	}
 	o.Done = true
+	d.withdraw(o)
 	d.setOpening(o)
 	d.out.Answer = Answer{Outcome: wire.CodeOK, OpeningID: o.ID, Doors: o.numbers()}
 }
