@@ -6,6 +6,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"time"
 
@@ -124,6 +125,9 @@ type Secrets struct {
 	Keys         []wire.PinnedKey `json:"keys"`
 	Brokers      []string         `json:"brokers"`
 	Prefix       string           `json:"prefix"`
+	// DeviceKey is the seed of the cabinet's own Ed25519 key, 32 bytes; empty for a
+	// device that signs nothing.
+	DeviceKey []byte `json:"device_key,omitempty"`
 }
 
 // Check reports what is missing.
@@ -133,6 +137,8 @@ func (s Secrets) Check() error {
 		return errors.New("secrets: device_code and device_secret are required")
 	case len(s.CodeSalt) != passcode.SaltSize || len(s.CodeKey) != passcode.KeySize:
 		return errors.New("secrets: code_salt has 16 bytes and code_key 32, both base64")
+	case len(s.DeviceKey) != 0 && len(s.DeviceKey) != ed25519.SeedSize:
+		return errors.New("secrets: device_key has 32 bytes, base64, or is left out")
 	case len(s.Keys) == 0:
 		return errors.New("secrets: no pinned key of the cloud")
 	case len(s.Brokers) == 0:

@@ -75,6 +75,7 @@ type Agent struct {
 	board *board.Cabinet
 	link  *uplink.Uplink
 	desk  *access.Desk
+	marks *marks
 
 	instance [16]byte
 	started  time.Time
@@ -140,6 +141,14 @@ func (a *Agent) build() error {
 		return fmt.Errorf("read state: %w", err)
 	}
 	state.Settle()
+	if a.marks, err = openMarks(a.cfg.Dir); err != nil {
+		a.log.Error("the code list's generation is known by the store alone", "err", err)
+	}
+	if m := state.Meta; m.Generation > 0 {
+		if err := a.marks.raise(locker.Marks{Generation: m.Generation, Number: m.CodeList}); err != nil {
+			a.log.Error("keep the code list's generation beside the store", "err", err)
+		}
+	}
 	opened := a.store.Opened()
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
@@ -150,8 +159,15 @@ func (a *Agent) build() error {
 		Act: a.act, Log: a.log})
 	a.links.adopt(state.Config)
 	s := a.cfg.Secrets
+	var key *signed.DeviceKey
+	if len(s.DeviceKey) > 0 {
+		if key, err = signed.NewDeviceKey(s.DeviceCode, s.DeviceKey); err != nil {
+			return fmt.Errorf("use device key: %w", err)
+		}
+	}
 	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.use().Brokers, s.Brokers), TLS: a.cfg.TLS,
-		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Forked: a.forked, Logger: a.log})
+		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Key: key, Receipt: a.receipt,
+		Forged: func(err error) { a.forgery("ack", err) }, Forked: a.forked, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
 	}
@@ -296,7 +312,8 @@ func (a *Agent) status() wire.Status {
 	s := a.loop.State()
 	now := a.now()
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
-		Boards: map[string]string{}, ConfigVersion: s.Config.Version, CodeList: s.Meta.CodeList}
+		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
+		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
 	for name, h := range a.board.Health() {
 		st.Boards[name] = h.State
 	}
@@ -304,6 +321,9 @@ func (a *Agent) status() wire.Status {
 	for _, n := range slices.Sorted(maps.Keys(s.Doors)) {
 		d := s.Doors[n]
 		st.Doors = append(st.Doors, wire.DoorStatus{Door: uint(n), State: d.State(&s, minOpen, now.Mono), Item: d.Item, OpeningID: d.Opening, Version: d.Version})
+		if d.Delivery != "" {
+			st.Contents[uint(n)] = d.Delivery
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
 		st.Exceptions = append(st.Exceptions, s.Exceptions[id].Exception)
@@ -320,6 +340,8 @@ func (a *Agent) act(x locker.Action) {
 	case locker.StatusChanged:
 		a.layBoards()
 		a.link.StatusChanged()
+	case locker.AskList:
+		a.link.AskList()
 	case locker.Show:
 		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
 	}
@@ -405,6 +427,12 @@ func (a *Agent) forgery(what string, err error) {
 	f.last, f.since = time.Now(), 0
 }
 
+// receipt opens an acknowledgement that the cloud has signed.
+func (a *Agent) receipt(envelope []byte) (ack wire.Ack, err error) {
+	err = (*handler)(a).keys().Open(signed.ForReceipt, envelope, &ack)
+	return ack, err
+}
+
 // forked records that the store was found to be a copy or an older one. The
 // uplink does not wait for it.
 func (a *Agent) forked(reason string) {
@@ -448,14 +476,21 @@ func (h *handler) Command(envelope []byte) {
 	h.step(locker.Ordered{Command: c})
 }
 
-func (h *handler) Codes(envelope []byte) {
+func (h *handler) Codes(x uplink.CodesAnswer) {
 	var c wire.Codes
-	if err := h.keys().Open(signed.ForCodes, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+	if err := h.keys().Open(signed.ForCodes, x.Envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("codes", err)
 		return
 	}
-	(*Agent)(h).proof(signed.ForCodes, envelope)
-	h.step(locker.CodesCame{Codes: c})
+	(*Agent)(h).proof(signed.ForCodes, x.Envelope)
+	in := locker.CodesCame{Codes: c, Asked: x.Nonce, Earlier: x.Earlier, Marks: h.marks.now(), Keyed: len(h.cfg.Secrets.DeviceKey) > 0}
+	if s := h.loop.State(); c.Generation > 0 && s.Applies(in) {
+		if err := h.marks.raise(locker.Marks{Generation: c.Generation, Number: c.To}); err != nil {
+			h.log.Warn("code list not taken; the cloud sends it again", "err", err)
+			return
+		}
+	}
+	h.step(in)
 }
 
 func (h *handler) Config(envelope []byte) {

@@ -151,19 +151,23 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {
 		return wire.CodeNotActive
 	}
+	doors := opens(e, dl)
+	if len(doors) == 0 {
+		return wire.CodeNotActive
+	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind == wire.OpenPickup && !o.Cancelled {
 			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
 		}
 	}
-	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, sorted(dl.Doors), dl.Doors)
+	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, dl.Doors)
 }
 
 // dropOff opens the compartments that a delivery was given, or the first free
 // ones of its sizes.
 func (d *draft) dropOff(e wire.CodeEntry) string {
-	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 {
-		return wire.CodeExpired // used
+	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 || d.used(e) {
+		return wire.CodeExpired
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
@@ -261,58 +265,4 @@ func (d *draft) reopen(in Reopen) {
 		return
 	}
 	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, edge.ByReopen, doors, dl.Doors)
-}
-
-// codes applies a piece of the code list that follows what is held; 0 replaces
-// the whole list.
-func (d *draft) codes(c wire.Codes) {
-	d.present = true // a status with the number confirms, or asks for the tail
-	if c.From != 0 && c.From != d.Meta.CodeList || c.To < c.From {
-		return
-	}
-	if c.From == 0 {
-		for _, n := range sorted(d.Codes) {
-			d.dropCode(n)
-		}
-	}
-	for _, e := range c.Entries {
-		switch e.Op {
-		case wire.CodeSet:
-			d.setCode(e)
-			d.activate(e)
-		case wire.CodeRevoke:
-			d.revoke(e)
-		}
-	}
-	m := d.Meta
-	m.CodeList = c.To
-	d.setMeta(m)
-}
-
-// activate takes a pickup code that is active now as word that its parcels lie
-// inside: the cabinet may have lost its own memory of them.
-func (d *draft) activate(e wire.CodeEntry) {
-	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || e.Kind != wire.CodePickup && e.Kind != wire.CodeHandover {
-		return
-	}
-	if _, ok := d.Deliveries[e.DeliveryRef]; ok {
-		return
-	}
-	dl := Delivery{Ref: e.DeliveryRef, Doors: map[edge.DoorNumber][]string{}}
-	for _, n := range numbers(e.Doors) {
-		if door, ok := d.Doors[n]; ok && (door.Delivery == "" || door.Delivery == e.DeliveryRef) {
-			dl.Doors[n] = e.Packages[uint(n)]
-			d.assign(n, e.DeliveryRef)
-		}
-	}
-	d.setDelivery(dl)
-}
-
-func (d *draft) revoke(e wire.CodeEntry) {
-	for _, n := range sorted(d.Codes) {
-		c := d.Codes[n]
-		if n < e.Number && c.Kind == e.Kind && (e.DeliveryRef != "" && c.DeliveryRef == e.DeliveryRef || e.DeliveryRef == "" && bytes.Equal(c.Verifier, e.Verifier)) {
-			d.dropCode(n)
-		}
-	}
 }

@@ -165,7 +165,7 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	if session == 0 {
 		session = sec(d.times().SessionS)
 	}
-	o := Opening{ID: b.OpeningID, Kind: b.Kind, CommandID: c.CommandID, Who: who, How: "remote", DeliveryRef: b.DeliveryRef, Code: b.Code,
+	o := Opening{ID: b.OpeningID, Kind: b.Kind, CommandID: c.CommandID, Who: who, How: "remote", DeliveryRef: b.DeliveryRef, Code: b.Code, Generation: d.Meta.Generation,
 		Runs: []Run{{CommandID: c.CommandID, Doors: doors}}, Ends: d.now.instant(d.now.Mono + session), ListNumber: d.Meta.CodeList}
 	for _, n := range doors {
 		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: b.Packages[uint(n)]})

@@ -38,6 +38,11 @@ func (d *draft) start(in Started) {
 		e.ToldAt = d.now.Mono
 		d.Exceptions[id] = e
 	}
+	if in.Fresh && !d.Meta.Lost {
+		m := d.Meta
+		m.Lost = true
+		d.setMeta(m)
+	}
 	d.startTries()
 	d.present = true
 }
@@ -70,6 +75,10 @@ func (d *draft) reading(in Reading) {
 		door.Since = in.Mono
 	}
 	d.Doors[in.Door] = door
+	if door.Unverified && in.Item == wire.ItemPresent {
+		door.Unverified = false
+		d.setDoor(door)
+	}
 	d.present = d.present || door != was
 	switch {
 	case in.Open && door.Counted && !was.Known:
@@ -131,7 +140,7 @@ func (d *draft) countOpen() {
 
 // opened is the moment a door counts as open; it opened at door.Since.
 func (d *draft) opened(door Door) {
-	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed = true, d.now.instant(door.Since), 0, false
+	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
 	d.setDoor(door)
 	d.present = true
 	o, ok := d.Openings[door.Opening]

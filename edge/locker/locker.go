@@ -63,12 +63,21 @@ type State struct {
 	// Ready is set once every board was read, or given up as silent, in this boot:
 	// no lock is pulsed before.
 	Ready bool
+	// OldLists mutes repeats of code lists that would have gone back.
+	OldLists Mute
 }
 
 // Meta is what is kept once per cabinet.
 type Meta struct {
 	CodeList uint64 // number of the newest entry applied
-	Tries    Tries
+	// Generation is that of the list held, 0 when none was ever taken or the cloud
+	// names none. ListNonce is what the newest whole list answered.
+	Generation uint64
+	ListNonce  []byte
+	// Lost is set when the store began anew, until a whole code list has brought
+	// back what lies where.
+	Lost  bool
+	Tries Tries
 }
 
 // Door is one compartment's door.
@@ -95,6 +104,7 @@ type Door struct {
 	TamperAt     int64   // mono of the last forced record in this boot
 	TamperCount  uint64
 	MissedClosed bool // was open when its board or the agent was lost
+	Unverified   bool // what lies in it is the cloud's word alone, after a loss of memory
 }
 
 // State is the door's state as a status shows it.
@@ -159,6 +169,7 @@ type Opening struct {
 	DeliveryRef string
 	Doors       []OpeningDoor
 	Code        *wire.CodeEntry
+	Generation  uint64 // of the code list held when Code came
 	CodeNumber  uint64
 	ListNumber  uint64
 	Runs        []Run // commands without an outcome
@@ -199,6 +210,10 @@ type EndedOpening struct {
 	Delivery string
 	Doors    []edge.DoorNumber
 	Packages map[edge.DoorNumber][]string
+	// Used is set when a package was deposited or collected: codes that had been
+	// listed by then are used. List and Generation are those of the list held then.
+	Used             bool
+	List, Generation uint64
 }
 
 // Delivery is what lies in the cabinet of one delivery.
@@ -239,6 +254,8 @@ type (
 	Withdraw struct{ OpeningID string }
 	// StatusChanged asks for a new status.
 	StatusChanged struct{}
+	// AskList asks for a status with a nonce, for which a whole code list can come.
+	AskList struct{}
 	// Show tells whoever stands at the cabinet.
 	Show struct {
 		What string // open, pull, close, left_open, sound, reboot, message
@@ -250,6 +267,7 @@ type (
 func (Pulse) action()         {}
 func (Withdraw) action()      {}
 func (StatusChanged) action() {}
+func (AskList) action()       {}
 func (Show) action()          {}
 
 // Out is what one step leads to.
@@ -305,7 +323,15 @@ type (
 		Reason  string
 	}
 	// CodesCame is a verified piece of the code list.
-	CodesCame struct{ Codes wire.Codes }
+	CodesCame struct {
+		Codes wire.Codes
+		Asked []byte // nonce of the newest status that carried one; nil: none
+		// Earlier are nonces of this session before it: answers to them are late,
+		// not forged.
+		Earlier [][]byte
+		Marks   Marks // what is remembered outside the store
+		Keyed   bool  // the device has a key: its cloud names generations
+	}
 	// ConfigCame is a verified configuration. Problem is set when it cannot be
 	// applied for reasons outside these rules.
 	ConfigCame struct {
@@ -391,7 +417,7 @@ func Step(s State, in Input, now Now) (State, Out) {
 	case Refuse:
 		d.refuse(in)
 	case CodesCame:
-		d.codes(in.Codes)
+		d.codes(in)
 	case ConfigCame:
 		d.config(in)
 	case CodeTried:

@@ -299,9 +299,17 @@ func (d *draft) drop(o Opening, settled bool) {
 		packages[od.Door] = od.Packages
 	}
 	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono),
-		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages}
+		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages,
+		List: d.Meta.CodeList, Generation: d.Meta.Generation}
 	d.touch(keyEnded + o.ID)
 	d.present = true
+}
+
+// markUsed remembers that an ended opening has used the codes of its delivery.
+func (d *draft) markUsed(id string) {
+	e := d.Ended[id]
+	e.Used = true
+	d.Ended[id] = e
 }
 
 // endCancelled frees the compartments of a cancelled opening once its doors
@@ -331,7 +339,7 @@ func (d *draft) unverified(o Opening) {
 // assign keeps a compartment for a delivery.
 func (d *draft) assign(n edge.DoorNumber, ref string) {
 	door := d.Doors[n]
-	door.Delivery = ref
+	door.Delivery, door.Unverified = ref, false
 	d.setDoor(door)
 }
 
@@ -384,6 +392,9 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	}
 	d.record(wire.KindOpeningSettled, d.now.Mono, body)
 	d.drop(o, true)
+	if slices.ContainsFunc(body.Packages, func(p wire.SettledPackage) bool { return p.Outcome == wire.Deposited }) {
+		d.markUsed(o.ID)
+	}
 	for _, n := range gone {
 		if o.DeliveryRef != "" && d.Doors[n].Delivery == o.DeliveryRef {
 			d.freeDoor(n)
@@ -436,9 +447,10 @@ func (d *draft) verdict(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome
 
 // pickupCode is the number of the code entry that a settlement activates. An
 // entry that came with the opening, ahead of the list, joins it; one that the
-// list has passed and does not hold was revoked meanwhile.
+// list has passed and does not hold was revoked meanwhile, and so it may have
+// been when numbers were given anew.
 func (d *draft) pickupCode(o Opening) uint64 {
-	if o.Code != nil && o.Code.Number > d.Meta.CodeList {
+	if o.Code != nil && o.Code.Number > d.Meta.CodeList && o.Generation == d.Meta.Generation {
 		d.setCode(*o.Code)
 	}
 	if o.Code != nil {
@@ -472,6 +484,7 @@ func (d *draft) collected(o Opening, stillOpen bool) {
 	d.record(wire.KindPickupCompleted, d.now.Mono, wire.PickupCompleted{DeliveryRef: o.DeliveryRef, OpeningID: o.ID, Doors: uints(taken),
 		StillOpen: stillOpen, How: o.How, CodeNumber: o.CodeNumber, ListNumber: o.ListNumber, Left: uints(left)})
 	d.drop(o, true)
+	d.markUsed(o.ID)
 	for _, n := range taken {
 		d.freeDoor(n)
 	}
@@ -482,7 +495,7 @@ func (d *draft) collected(o Opening, stillOpen bool) {
 func (d *draft) freeDoor(n edge.DoorNumber) {
 	door := d.Doors[n]
 	ref := door.Delivery
-	door.Delivery = ""
+	door.Delivery, door.Unverified = "", false
 	d.setDoor(door)
 	dl, ok := d.Deliveries[ref]
 	if !ok {
