@@ -1,6 +1,6 @@
 // Package access turns what people type or show at a cabinet into the verifiers
 // that the locker rules know. A try costs a slow hash on purpose; one runs at a
-// time, and a locked keypad costs none. Codes are never logged or kept.
+// time, and a locked budget costs none. Codes are never logged or kept.
 package access
 
 import (
@@ -59,7 +59,11 @@ func (d *Desk) Type(ctx context.Context, code string, doors []edge.DoorNumber) (
 	if !passcode.Valid(code) {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, "keypad", doors)
+	budget := locker.BudgetTyped
+	if len(code) == passcode.StaffDigits {
+		budget = locker.BudgetStaff
+	}
+	return d.try(ctx, code, "keypad", budget, doors)
 }
 
 // Scan tries the text of a QR symbol.
@@ -68,10 +72,10 @@ func (d *Desk) Scan(ctx context.Context, text string) (locker.Answer, error) {
 	if !ok {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, "qr", nil)
+	return d.try(ctx, code, "qr", locker.BudgetScanned, nil)
 }
 
-func (d *Desk) try(ctx context.Context, code, input string, doors []edge.DoorNumber) (locker.Answer, error) {
+func (d *Desk) try(ctx context.Context, code, input string, budget locker.Budget, doors []edge.DoorNumber) (locker.Answer, error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -80,13 +84,13 @@ func (d *Desk) try(ctx context.Context, code, input string, doors []edge.DoorNum
 	defer func() { <-d.turn }()
 	s := d.cfg.Loop.State()
 	var verifier []byte
-	if s.Meta.Tries.Locked(d.cfg.Now()) == 0 {
+	if s.Meta.Budgets.Of(budget).Locked(d.cfg.Now()) == 0 {
 		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
 		if !knows(s, verifier) && d.cfg.Link.Connected() {
 			d.awaitTail(ctx, s.Meta.CodeList)
 		}
 	}
-	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Doors: doors})
+	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Budget: budget, Doors: doors})
 }
 
 func knows(s locker.State, verifier []byte) bool {

@@ -314,6 +314,9 @@ func (a *Agent) status() wire.Status {
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
 		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
 		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
+	if shut := s.Meta.Budgets.Typed.Long(now); shut != 0 {
+		st.TypedLocked = now.Wall(shut)
+	}
 	for name, h := range a.board.Health() {
 		st.Boards[name] = h.State
 	}

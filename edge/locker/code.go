@@ -4,105 +4,27 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
-
-// Limits for wrong codes.
-const (
-	wrongWindow = int64(10 * time.Minute)
-	wrongLimit  = 5
-	wrongLock   = int64(5 * time.Minute)
-	wrongDay    = int64(24 * time.Hour)
-	wrongPerDay = 30
-)
-
-// Tries counts wrong codes. It survives a start; without a clock its windows
-// do not run on meanwhile.
-type Tries struct {
-	Wrong    []Instant // of the last ten minutes
-	Until    Instant   // locked until; zero when not
-	Day      Instant   // when the day's count began
-	DayCount int
-	Closed   bool // the day's limit was reached: staff or cloud resets it
-	Last     Instant
-}
 
 func (d *draft) setCode(e wire.CodeEntry) {
 	d.Codes[e.Number] = e
 	d.touch(keyCode + strconv.FormatUint(e.Number, 10))
 }
 
-// startTries moves the counters into this boot.
-func (d *draft) startTries() {
-	t := d.Meta.Tries
-	if t.Last == (Instant{}) {
-		return
-	}
-	move := func(x Instant) Instant {
-		if x == (Instant{}) {
-			return x
-		}
-		age := t.Last.Mono - x.Mono // the window does not run on without a clock
-		if x.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
-			age = d.now.Wall(d.now.Mono) - x.Wall
-		}
-		return d.now.instant(d.now.Mono - age)
-	}
-	wrong := make([]Instant, len(t.Wrong))
-	for i, x := range t.Wrong {
-		wrong[i] = move(x)
-	}
-	t.Wrong, t.Until, t.Day, t.Last = wrong, move(t.Until), move(t.Day), d.now.instant(d.now.Mono)
-	m := d.Meta
-	m.Tries = t
-	d.setMeta(m)
-}
-
-// Locked says until when the keypad is locked: 0 when it is not, -1 until
-// staff or the cloud reset it.
-func (t Tries) Locked(now Now) int64 {
-	switch {
-	case t.Closed:
-		return -1
-	case t.Until.Mono > now.Mono && t.Until != (Instant{}):
-		return t.Until.Mono
-	}
-	return 0
-}
-
-// wrong counts one wrong code.
-func (d *draft) wrong() {
-	m := d.Meta
-	t := &m.Tries
-	at := d.now.instant(d.now.Mono)
-	t.Wrong = slices.DeleteFunc(slices.Clone(t.Wrong), func(x Instant) bool { return d.now.Mono-x.Mono >= wrongWindow })
-	t.Wrong = append(t.Wrong, at)
-	if t.Day == (Instant{}) || d.now.Mono-t.Day.Mono >= wrongDay {
-		t.Day, t.DayCount = at, 0
-	}
-	t.DayCount++
-	if len(t.Wrong) >= wrongLimit {
-		t.Until, t.Wrong = d.now.instant(d.now.Mono+wrongLock), nil
-	}
-	t.Closed = t.Closed || t.DayCount >= wrongPerDay
-	t.Last = at
-	d.setMeta(m)
-	d.out.Answer.Left = max(0, wrongLimit-len(t.Wrong))
-}
-
 // tryCode decides on a code by the cabinet's own list alone.
 func (d *draft) tryCode(in CodeTried) {
-	outcome := wire.CodeLockedOut
-	if d.Meta.Tries.Locked(d.now) == 0 {
+	outcome, budget := wire.CodeLockedOut, in.budget()
+	if d.Meta.Budgets.Of(budget).Locked(d.now) == 0 {
 		outcome = d.useCode(in)
 		if outcome == wire.CodeUnknown {
-			d.wrong()
+			d.wrong(budget)
 		}
 	}
-	d.out.Answer.Outcome, d.out.Answer.Until = outcome, d.Meta.Tries.Locked(d.now)
+	tries := d.Meta.Budgets.Of(budget)
+	d.out.Answer.Outcome, d.out.Answer.Budget, d.out.Answer.Left, d.out.Answer.Until = outcome, budget, tries.left(d.now), tries.Locked(d.now)
 	kept := outcome
 	switch outcome {
 	case wire.CodeOK, wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut:
@@ -110,6 +32,17 @@ func (d *draft) tryCode(in CodeTried) {
 		kept = wire.CodeNotActive // right code, but the doors cannot open now
 	}
 	d.record(wire.KindCodeAttempt, d.now.Mono, wire.CodeAttempt{Outcome: kept, Input: in.Input})
+}
+
+// budget is what a wrong one counts against.
+func (in CodeTried) budget() Budget {
+	switch {
+	case in.Budget != "":
+		return in.Budget
+	case in.Input == "qr":
+		return BudgetScanned
+	}
+	return BudgetTyped
 }
 
 // useCode acts on the entry that a verifier belongs to.
@@ -141,6 +74,7 @@ func (d *draft) useCode(in CodeTried) string {
 		if late {
 			return wire.CodeExpired
 		}
+		d.resetTries()
 		return d.staff(entry, in.Doors)
 	}
 	return wire.CodeUnknown

@@ -99,9 +99,7 @@ func (d *draft) act(c wire.Command) string {
 		return wire.ReasonUnsupported
 	}
 	if c.Kind == wire.CmdResetTries {
-		m := d.Meta
-		m.Tries = Tries{}
-		d.setMeta(m)
+		d.resetTries()
 		return ""
 	}
 	if c.Kind == wire.CmdShowMessage {

@@ -107,7 +107,12 @@ func (s *State) Load(key string, value []byte) error {
 }
 
 // Settle completes a State after the last Load.
-func (s *State) Settle() { s.layDoors() }
+func (s *State) Settle() {
+	s.layDoors()
+	if s.Meta.Tries != nil {
+		s.Meta.Budgets, s.Meta.Tries = s.Meta.Tries.budgets(), nil
+	}
+}
 
 func decodeInto[K comparable, V any](m map[K]V, k K, value []byte) error {
 	var v V

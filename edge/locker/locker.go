@@ -76,8 +76,11 @@ type Meta struct {
 	ListNonce  []byte
 	// Lost is set when the store began anew, until a whole code list has brought
 	// back what lies where.
-	Lost  bool
-	Tries Tries
+	Lost    bool
+	Budgets Budgets
+	// Tries is the former single counter, only as long as it has not been taken
+	// over.
+	Tries *formerTries `cbor:",omitempty"`
 }
 
 // Door is one compartment's door.
@@ -284,8 +287,9 @@ type Answer struct {
 	Outcome   string // wire's code outcomes, or a refusal reason
 	OpeningID string
 	Doors     []edge.DoorNumber
-	Left      int   // tries left before the keypad locks
-	Until     int64 // mono until which it is locked
+	Budget    Budget // that a code was tried against
+	Left      int    // tries left before it locks
+	Until     int64  // mono until which it is locked, 0 when it is not
 }
 
 // Input is what a step is about.
@@ -342,6 +346,7 @@ type (
 	CodeTried struct {
 		Verifier []byte
 		Input    string            // keypad, qr
+		Budget   Budget            // "": by Input
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
 	}
 	// Reopen opens a pickup again without a code.

@@ -371,20 +371,6 @@ func TestWrongCodesLockTheKeypadAndARestartDoesNotHelp(t *testing.T) {
 	require.Equal(t, wire.CodeOK, try(7))
 }
 
-func TestThirtyWrongCodesADayCloseTheKeypad(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1)
-	for i := range 30 {
-		require.Equal(t, wire.CodeUnknown, w.step(CodeTried{Verifier: verifier(byte(i + 1)), Input: "keypad"}).Answer.Outcome)
-		w.now.Mono += 6 * 60 * second
-	}
-	w.now.Mono += 24 * 3600 * second
-	require.Equal(t, wire.CodeLockedOut, w.step(CodeTried{Verifier: verifier(99), Input: "keypad"}).Answer.Outcome)
-	require.Equal(t, int64(-1), w.s.Meta.Tries.Locked(w.now))
-	w.step(Ordered{w.command(wire.CmdResetTries, nil, wire.DoorReason{})})
-	require.Equal(t, wire.CodeUnknown, w.step(CodeTried{Verifier: verifier(99), Input: "keypad"}).Answer.Outcome)
-}
-
 func TestForcedDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
