@@ -62,8 +62,13 @@ type Config struct {
 	Disk     func() error // as buffer.Config.Disk
 }
 
-// keyWall remembers the last wall clock that was known, for the next start.
-const keyWall = "agent/wall"
+// keyWall remembers a time that has certainly passed, for the next start: codes
+// that have run out stay so. It is kept with every record and every
+// keepWallEvery.
+const (
+	keyWall       = "agent/wall"
+	keepWallEvery = time.Minute
+)
 
 // Agent is one cabinet.
 type Agent struct {
@@ -200,10 +205,46 @@ type keeper struct{ a *Agent }
 
 func (k keeper) Keep(ctx context.Context, put map[string][]byte, records []locker.Encoded, urgent bool) error {
 	c := buffer.Change{Put: put, Urgent: urgent}
+	if wall := k.a.wall(time.Now()); wall != nil && len(records) > 0 {
+		c.Put = maps.Clone(put)
+		if c.Put == nil {
+			c.Put = map[string][]byte{}
+		}
+		c.Put[keyWall] = wall
+	}
 	for _, r := range records {
 		c.Records = append(c.Records, buffer.Record{Kind: r.Kind, Bytes: r.Bytes})
 	}
 	return k.a.commit(ctx, c)
+}
+
+// wall is what is kept under keyWall, nil while nothing is known. It goes on
+// without a network: the time of several starts adds up.
+func (a *Agent) wall(at time.Time) []byte {
+	floor := a.clock.Floor(at)
+	if floor == 0 {
+		return nil
+	}
+	return wire.MustEncode(floor)
+}
+
+// keepWall keeps the time now and then: a cabinet that nobody uses for a week has
+// it all the same.
+func (a *Agent) keepWall(ctx context.Context) error {
+	t := time.NewTicker(keepWallEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if wall := a.wall(time.Now()); wall != nil {
+			if err := a.commit(ctx, buffer.Change{Put: map[string][]byte{keyWall: wall}, Urgent: true}); err != nil && ctx.Err() == nil {
+				a.log.Warn("keep wall clock", "err", err)
+			}
+		}
+	}
 }
 
 // commit keeps a change. A store that broke is opened again first; one that
@@ -219,6 +260,9 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 			s := a.loop.State()
 			put := s.Dump()
 			put[keyLinks] = a.links.dump()
+			if wall := a.wall(time.Now()); wall != nil {
+				put[keyWall] = wall
+			}
 			if derr := a.store.Commit(ctx, buffer.Change{Put: put, Urgent: true}); derr != nil {
 				return errors.Join(err, derr)
 			}
@@ -236,7 +280,7 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 
 func (a *Agent) now() locker.Now {
 	s := a.clock.Sample(time.Now())
-	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS, Floor: a.clock.Floor(time.Now())}
 }
 
 // Now is the cabinet's time, as its rules see it.
@@ -282,6 +326,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "health", a.health)
 	run(&outside, outer, "check", a.check)
 	run(&outside, outer, "trial", a.try)
+	run(&outside, outer, "time", a.keepWall)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
@@ -541,7 +586,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if err := h.store.SetSync(s.Mono, s.Wall, s.ErrMS); err != nil {
 		h.log.Warn("keep synchronisation", "err", err)
 	}
-	if err := h.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyWall: wire.MustEncode(s.Wall)}, Urgent: true}); err != nil {
+	if err := h.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyWall: (*Agent)(h).wall(t.ReceivedAt)}, Urgent: true}); err != nil {
 		h.log.Warn("keep wall clock", "err", err)
 	}
 }

@@ -34,6 +34,7 @@ type bench struct {
 	run    sync.WaitGroup
 	mu     sync.Mutex
 	dialed []string
+	system func() time.Time // the machine's clock; nil is the bench's
 }
 
 func newBench(t *testing.T) *bench {
@@ -53,8 +54,9 @@ func (b *bench) start() {
 	b.t.Helper()
 	a, err := New(Config{Dir: b.dir, Secrets: access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "x", CodeSalt: make([]byte, 16), CodeKey: make([]byte, 32),
 		Keys: []wire.PinnedKey{b.old.Pinned()}, Brokers: []string{"tcp://old:1883"}},
-		Lines: []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: lockbus.CU48}}}},
-		Open:  func(context.Context, board.LineConfig) (board.Port, error) { return nil, errors.New("no line") },
+		Lines:  []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: lockbus.CU48}}}},
+		System: b.system,
+		Open:   func(context.Context, board.LineConfig) (board.Port, error) { return nil, errors.New("no line") },
 		Dial: func(_ context.Context, to *url.URL) (net.Conn, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

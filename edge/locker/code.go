@@ -56,12 +56,13 @@ func (d *draft) useCode(in CodeTried) string {
 	if entry.Number == 0 {
 		return wire.CodeUnknown
 	}
-	wall, err := d.now.Wall(d.now.Mono), ms(d.now.ErrMS)
-	clock := d.now.Clock == wire.ClockSynced
-	if clock && entry.NotBefore != 0 && wall+err < entry.NotBefore {
+	// A code opens neither before nor after its time. Without a synchronised clock
+	// the list alone says what has begun, but what had run out once stays so.
+	certain := d.now.certain()
+	if d.now.Clock == wire.ClockSynced && entry.NotBefore != 0 && certain < entry.NotBefore {
 		return wire.CodeNotActive
 	}
-	late := clock && entry.NotAfter != 0 && wall-err > entry.NotAfter
+	late := entry.NotAfter != 0 && certain > entry.NotAfter
 	switch entry.Kind {
 	case wire.CodePickup, wire.CodeHandover:
 		return d.pickUp(entry, in.Input) // an overdue parcel can still be collected

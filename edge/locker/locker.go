@@ -27,12 +27,23 @@ type Now struct {
 	Offset int64 // wall clock = Mono + Offset, unix ns
 	Clock  wire.Clock
 	ErrMS  uint32
+	// Floor is a lower bound of the true time, unix ns, 0 when none is known.
+	Floor int64
 	// Random feeds ids made in this step; fresh for every step.
 	Random [16]byte
 }
 
 // Wall is the wall clock at a monotonic time of this boot.
 func (n Now) Wall(mono int64) int64 { return mono + n.Offset }
+
+// certain is the time that has certainly passed: the wall clock less its error,
+// or the floor without a synchronisation in this boot. 0 when nothing is known.
+func (n Now) certain() int64 {
+	if n.Clock == wire.ClockSynced {
+		return n.Wall(n.Mono) - ms(n.ErrMS)
+	}
+	return n.Floor
+}
 
 // Instant is a moment that can be compared across boots as far as the clocks
 // allow.

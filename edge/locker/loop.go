@@ -154,7 +154,7 @@ func (l *Loop) Working() bool {
 // now is the time of a step made at t.
 func (l *Loop) now(t time.Time) Now {
 	s := l.cfg.Clock.Sample(t)
-	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS, Floor: l.cfg.Clock.Floor(t)}
 	_, _ = rand.Read(n.Random[:]) // never fails
 	return n
 }
