@@ -42,6 +42,9 @@ type BoardLost struct {
 	Board string
 	Doors []DoorNumber
 	At    time.Time
+	// LastOpen is when the last poll read each door open that was so, with
+	// monotonic reading.
+	LastOpen map[DoorNumber]time.Time
 }
 
 // Kinds of acts that allow a pulse.

@@ -90,6 +90,7 @@ type channel struct {
 	number     uint
 	inverted   bool
 	hook, item debounce
+	lastOpen   time.Time // start of the last poll that read it open; zero when none
 	// owed is an item change that waits while the hook is between two states:
 	// told now, it would repeat a door state that may be over.
 	owed   bool
@@ -400,8 +401,11 @@ func (l *line) miss(u *unit) {
 // giveUp makes a board's doors unknown and says so, once.
 func (l *line) giveUp(u *unit) {
 	u.lost, u.online = true, false
-	lost := edge.BoardLost{Board: u.cfg.Name, At: time.Now()}
+	lost := edge.BoardLost{Board: u.cfg.Name, At: time.Now(), LastOpen: map[edge.DoorNumber]time.Time{}}
 	for _, c := range u.channels {
+		if c.hook.known && c.hook.value && !c.lastOpen.IsZero() {
+			lost.LastOpen[c.door] = c.lastOpen
+		}
 		c.hook.forget()
 		c.item.forget()
 		c.owed = false
@@ -422,6 +426,9 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			continue
 		}
 		open := (s.Closed&bit == 0) != c.inverted
+		if open {
+			c.lastOpen = start
+		}
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {

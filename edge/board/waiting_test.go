@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/board"
+	sim "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
 )
 
@@ -91,4 +92,27 @@ func TestPulsesThatWaitAreRefusedWhenTheLayoutChanges(t *testing.T) {
 		r.after(2 * time.Second)
 		require.Equal(t, []edge.DoorNumber{1, 2}, pulsed, "what is asked for by the new layout is pulsed")
 	}, traced(&pulsed))
+}
+
+// The board falls silent over an open door, which closes after that: what is told
+// is the last poll that read it open, and nothing of doors that were closed.
+func TestALostBoardTellsWhenItsDoorsWereLastOpen(t *testing.T) {
+	t.Parallel()
+	for _, session := range []bool{true, false} {
+		inBubble(t, single(lockbus.CU48), func(r *rig) {
+			r.cab.SetSession(session)
+			r.after(2 * time.Second)
+			r.do(r.sim.Force(2))
+			r.after(5 * time.Second)
+			silent := time.Now()
+			r.do(r.sim.Inject("A", sim.Silence, 1000))
+			r.do(r.sim.CloseDoor(2))
+			lost := losses(r.after(20 * time.Second))
+			require.Len(t, lost, 1)
+			require.Len(t, lost[0].LastOpen, 1)
+			last := lost[0].LastOpen[2]
+			require.False(t, last.After(silent))
+			require.Less(t, silent.Sub(last), 2*time.Second)
+		})
+	}
 }

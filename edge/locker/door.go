@@ -120,6 +120,10 @@ func (d *draft) lost(in Lost) {
 		if !ok {
 			continue
 		}
+		if at, open := in.LastOpen[n]; open && door.Counted {
+			o = o.with(n, func(x *OpeningDoor) { x.LastOpen = later(x.LastOpen, d.now.instant(at)) })
+			d.setOpening(o)
+		}
 		if od := o.door(n); od.Phase == Pulsed || od.Phase == Queued && !od.Waiting {
 			d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 		}
@@ -148,7 +152,7 @@ func (d *draft) opened(door Door) {
 	if ok {
 		pulses = uint(o.door(door.Number).Pulses)
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
-			x.Phase, x.OpenedAt, x.ClosedAt = Opened, door.OpenedAt, Instant{}
+			x.Phase, x.OpenedAt, x.ClosedAt, x.LastOpen, x.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 			x.Deadline, x.Error = 0, ""
 		}))
 	}
@@ -192,7 +196,7 @@ func (d *draft) closed(door Door, mono int64) {
 	if o, ok := d.Openings[door.Opening]; ok {
 		o.Missed = o.Missed || missed
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
-			x.Phase, x.ClosedAt, x.Item = Closed, d.now.instant(mono), door.Item
+			x.Phase, x.ClosedAt, x.Unseen, x.Item = Closed, d.now.instant(mono), missed, door.Item
 		}))
 	}
 	d.closeException(wire.ExDoorLeftOpen, door.Number, "door_closed_on_site", mono)

@@ -167,6 +167,11 @@ type OpeningDoor struct {
 	Deadline int64 // mono by which it must be seen open, 0 when none runs
 	OpenedAt Instant
 	ClosedAt Instant
+	// LastOpen is when the door was last known to be open, as far as that is
+	// durable. Unseen is set when it closed after that without being seen: ClosedAt
+	// is then the first read that shows it closed.
+	LastOpen Instant
+	Unseen   bool
 	Item     wire.Item
 	Error    string
 	Packages []string
@@ -322,6 +327,8 @@ type (
 	Lost struct {
 		Doors []edge.DoorNumber
 		Mono  int64
+		// LastOpen is when a poll last read each door open that was so.
+		LastOpen map[edge.DoorNumber]int64
 	}
 	// Pulsing answers a Pulse.
 	Pulsing struct {

@@ -231,7 +231,11 @@ func (l *Loop) input(e edge.Event) timed {
 	case edge.DoorReading:
 		return timed{Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect}, e.At}
 	case edge.BoardLost:
-		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At)}, e.At}
+		last := make(map[edge.DoorNumber]int64, len(e.LastOpen))
+		for n, at := range e.LastOpen {
+			last[n] = c.Mono(at)
+		}
+		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At), LastOpen: last}, e.At}
 	case edge.PulseResult:
 		return timed{Pulsing{Door: e.Door, By: e.By, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
 	}

@@ -16,6 +16,7 @@ func (d *draft) pass() {
 		d.outcomes(id)
 		d.progress(id)
 	}
+	d.seeOpen()
 	d.tellAgain()
 	d.forget()
 }
@@ -40,6 +41,9 @@ func (s State) Next(now Now) int64 {
 			at(o.Ends.Mono)
 		}
 		for _, od := range o.Doors {
+			if door := s.Doors[od.Door]; door.Known && door.Open && door.Counted {
+				at(seenAgain(od, now))
+			}
 			if od.Phase == Pulsed && !od.Waiting && !(s.Doors[od.Door].Known && s.Doors[od.Door].Open) {
 				at(od.Deadline)
 			}
@@ -88,7 +92,7 @@ func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
 	switch {
 	case od.Waiting:
 	case door.Known && door.Open && door.Counted:
-		od.Phase, od.OpenedAt, od.ClosedAt = Opened, door.OpenedAt, Instant{}
+		od.Phase, od.OpenedAt, od.ClosedAt, od.LastOpen, od.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 	case door.Known && door.Open:
 		od.Phase, od.Waiting, od.Deadline = Pulsed, false, 0
 	default:
@@ -358,7 +362,7 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	}
 	var gone []edge.DoorNumber
 	for _, od := range o.Doors {
-		body.Doors = append(body.Doors, wire.SettledDoor{Door: uint(od.Door), OpenedAt: od.OpenedAt.Wall, ClosedAt: od.ClosedAt.Wall, Item: od.Item})
+		body.Doors = append(body.Doors, d.settledDoor(od))
 		outcome, failure := d.verdict(o, od, by)
 		inside, out := o.behind(od)
 		switch {
