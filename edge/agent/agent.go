@@ -40,8 +40,8 @@ type Config struct {
 	MaxBytes int64 // of the store; 0 is 512 MiB
 	// HealthEvery is how often a health record is written; 0 is ten minutes.
 	HealthEvery time.Duration
-	// Trial is how long the addresses and keys of a new configuration may take to
-	// prove themselves before the agent goes back to the last good ones; 0 is ten
+	// Trial is how long the addresses of a new configuration may take to prove
+	// themselves before the agent goes back to the last good ones; 0 is ten
 	// minutes.
 	Trial time.Duration
 	TLS   *tls.Config
@@ -162,6 +162,10 @@ func (a *Agent) build() error {
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
+	a.links.own = a.cfg.Secrets.Keys
+	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {
+		a.links.kept.Good.Keys = keys
+	}
 	a.links.adopt(state.Config)
 	s := a.cfg.Secrets
 	var key *signed.DeviceKey
@@ -170,7 +174,7 @@ func (a *Agent) build() error {
 			return fmt.Errorf("use device key: %w", err)
 		}
 	}
-	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.use().Brokers, s.Brokers), TLS: a.cfg.TLS,
+	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.brokers(), s.Brokers), TLS: a.cfg.TLS,
 		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Key: key, Receipt: a.receipt,
 		Forged: func(err error) { a.forgery("ack", err) }, Forked: a.forked, Logger: a.log})
 	if err != nil {
@@ -503,7 +507,8 @@ type handler Agent
 const stepWait = 10 * time.Second
 
 func (h *handler) keys() signed.Keys {
-	return signed.PinnedKeys(slices.Concat(h.cfg.Secrets.Keys, h.links.use().Keys))
+	all, _ := h.links.keys()
+	return signed.PinnedKeys(all)
 }
 
 func (h *handler) step(in locker.Input) {
@@ -520,7 +525,6 @@ func (h *handler) Command(envelope []byte) {
 		(*Agent)(h).forgery("command", err)
 		return
 	}
-	(*Agent)(h).proof(signed.ForCommand, envelope)
 	h.step(locker.Ordered{Command: c})
 }
 
@@ -530,7 +534,6 @@ func (h *handler) Codes(x uplink.CodesAnswer) {
 		(*Agent)(h).forgery("codes", err)
 		return
 	}
-	(*Agent)(h).proof(signed.ForCodes, x.Envelope)
 	in := locker.CodesCame{Codes: c, Asked: x.Nonce, Earlier: x.Earlier, Marks: h.marks.now(), Keyed: len(h.cfg.Secrets.DeviceKey) > 0}
 	if s := h.loop.State(); c.Generation > 0 && s.Applies(in) {
 		if err := h.marks.raise(locker.Marks{Generation: c.Generation, Number: c.To}); err != nil {
@@ -561,7 +564,6 @@ func (h *handler) Config(envelope []byte) {
 	if now := h.loop.State().Config; now.Version != before {
 		(*Agent)(h).applied(now)
 	}
-	(*Agent)(h).proof(signed.ForConfig, envelope)
 }
 
 func (h *handler) Time(t uplink.TimeAnswer) {
@@ -574,7 +576,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) || slices.Equal(t.Nonce, h.nonce) {
 		return // an answer to an older question, or the same once more
 	}
-	(*Agent)(h).proof(signed.ForTime, t.Envelope)
+	(*Agent)(h).proof(t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)
