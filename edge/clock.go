@@ -21,6 +21,7 @@ type Clock struct {
 	mu       sync.Mutex
 	boot     uint64
 	offset   int64 // wall = mono + offset
+	floor    int64 // lower bound of the true time at the start, 0 when none is known
 	quality  wire.Clock
 	syncMono int64
 	syncErr  time.Duration
@@ -32,13 +33,13 @@ func NewClock(system time.Time) *Clock {
 	return &Clock{start: time.Now(), offset: system.UnixNano()}
 }
 
-// Begin names the boot. The machine's clock counts as carried over when it lies
-// after known, the last wall clock that the store remembers (unix ns, 0 when
-// none).
+// Begin names the boot. known is the floor that the store remembers (unix ns, 0
+// when none): it was true before this start. The machine's clock counts as carried
+// over when it lies after it.
 func (c *Clock) Begin(boot uint64, known int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.boot = boot
+	c.boot, c.floor = boot, known
 	if known > 0 && c.offset >= known {
 		c.quality = wire.ClockCarried
 	}
@@ -66,6 +67,22 @@ func (c *Clock) Sample(at time.Time) wire.Sample {
 		s.ErrMS = uint32((c.syncErr+time.Duration((mono-c.syncMono)*driftPPM/1_000_000))/time.Millisecond) + 1
 	}
 	return s
+}
+
+// Floor is a lower bound of the true time at a moment, unix ns; 0 when none is
+// known. Without a synchronisation in this boot it is the last one that was kept,
+// and what has passed since the start; the machine's own clock is no proof.
+func (c *Clock) Floor(at time.Time) int64 {
+	s := c.Sample(at)
+	if s.Clock == wire.ClockSynced {
+		return s.Wall - int64(s.ErrMS)*int64(time.Millisecond)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.floor == 0 {
+		return 0
+	}
+	return c.floor + s.Mono - s.Mono/1_000_000*driftPPM
 }
 
 // Unique makes a monotonic time different from every other one that it made

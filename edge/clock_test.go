@@ -63,3 +63,22 @@ func TestMonotonicTimesAreUniqueAndMoveByLessThanAMicrosecond(t *testing.T) {
 		}
 	})
 }
+
+func TestFloorIsATimeThatHasCertainlyPassed(t *testing.T) {
+	t.Parallel()
+	machine := time.Unix(2_000_000, 0)
+	c := NewClock(machine)
+	at := func(d time.Duration) time.Time { return c.start.Add(d) }
+	require.Zero(t, c.Floor(at(time.Hour)), "nothing is known")
+	known := int64(1_000_000 * time.Second)
+	c.Begin(3, known)
+	require.Equal(t, known, c.Floor(at(0)), "the machine's clock is no proof")
+	require.Equal(t, known+int64(time.Hour)-int64(360*time.Millisecond), c.Floor(at(time.Hour)), "less what the oscillator may be ahead")
+	server := int64(3_000_000 * time.Second)
+	c.Sync(server, at(2*time.Hour), 40*time.Millisecond)
+	s := c.Sample(at(2 * time.Hour))
+	require.Equal(t, server-int64(s.ErrMS)*int64(time.Millisecond), c.Floor(at(2*time.Hour)))
+	require.GreaterOrEqual(t, s.ErrMS, uint32(40))
+	c.Sync(server-int64(time.Hour), at(2*time.Hour), 0)
+	require.Less(t, c.Floor(at(2*time.Hour)), server-int64(59*time.Minute), "the cloud's newest word counts, also when it goes back")
+}

@@ -42,6 +42,9 @@ type BoardLost struct {
 	Board string
 	Doors []DoorNumber
 	At    time.Time
+	// LastOpen is when the last poll read each door open that was so, with
+	// monotonic reading.
+	LastOpen map[DoorNumber]time.Time
 }
 
 // Kinds of acts that allow a pulse.
@@ -61,6 +64,9 @@ type Authority struct {
 	Kind       string `json:"kind"`        // one of the By constants
 	CodeNumber uint64 `json:"code_number"` // entry of the code list, 0 without a code
 	Mono       int64  `json:"mono"`        // the act's time, ns since that start of the agent
+	// Until is the last moment, in the same count, at which a lock may still be
+	// pulsed by this act; 0 sets no end.
+	Until int64 `json:"until,omitempty"`
 }
 
 // PulseTrace is one unlock request that is about to be written to a line.
@@ -87,6 +93,7 @@ const (
 // given up, with monotonic reading.
 type PulseResult struct {
 	Door    DoorNumber
+	By      Authority // as it was asked; zero for a pulse too many
 	Outcome PulseOutcome
 	At      time.Time
 }

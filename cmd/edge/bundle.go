@@ -57,6 +57,7 @@ func secretsFacts(name string) map[string]any {
 			brokers = append(brokers, u.Scheme+"://"+u.Host)
 		}
 	}
+	out["device_key"] = len(s.DeviceKey) > 0 // whether there is one
 	out["device_code"], out["prefix"], out["brokers"], out["pinned_key_ids"] = s.DeviceCode, s.Prefix, brokers, keys
 	return out
 }

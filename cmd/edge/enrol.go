@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +19,13 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
-// enrol is the one call by which a device gets its secrets.
+// enrol is the one call by which a device gets its secrets. The device makes a
+// key of its own for it, whose public half goes with the one-time token: what the
+// cabinet says later is signed by it.
 type enrol struct {
 	URL     string `arg:"" help:"Address of the cloud, https://…"`
 	Device  string `required:"" help:"This cabinet's device code." placeholder:"CODE"`
@@ -59,10 +63,12 @@ func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.
 			return errors.New("enrol: no token; give it on standard input, in POSTERN_ENROL_TOKEN or with --token")
 		}
 	}
-	secrets, err := e.call(ctx, address, token, roots)
+	seed, public := signed.NewSeed()
+	secrets, err := e.call(ctx, address, token, public, roots)
 	if err != nil {
 		return fmt.Errorf("enrol at %s: %w", address, err)
 	}
+	secrets.DeviceKey = seed // made here; it never travels
 	raw, err := json.MarshalIndent(secrets, "", "  ")
 	if err == nil {
 		err = cli.WriteFile(s.Secrets, append(raw, '\n'))
@@ -105,8 +111,8 @@ func writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-func (e enrol) call(ctx context.Context, address, token string, roots *tls.Config) (s access.Secrets, err error) {
-	body, err := json.Marshal(map[string]string{"device_code": e.Device, "token": token})
+func (e enrol) call(ctx context.Context, address, token string, public []byte, roots *tls.Config) (s access.Secrets, err error) {
+	body, err := json.Marshal(map[string]string{"device_code": e.Device, "token": token, "public_key": base64.StdEncoding.EncodeToString(public)})
 	if err != nil {
 		return s, err
 	}

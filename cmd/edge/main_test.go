@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -139,7 +141,9 @@ func enrolled(result bool) map[string]any {
 
 func TestEnrolmentWritesSecretsOnce(t *testing.T) {
 	t.Parallel()
+	var keys []string
 	url, roots, calls := office(t, func(body map[string]string) (int, any) {
+		keys = append(keys, body["public_key"])
 		if body["device_code"] != "CAB-1" || body["token"] != "one-time" {
 			return 401, map[string]any{"result": false, "error_code": "TOKEN_INVALID", "message": "no"}
 		}
@@ -155,6 +159,10 @@ func TestEnrolmentWritesSecretsOnce(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	got, err := readSecrets(name)
 	require.NoError(t, err)
+	key, err := signed.NewDeviceKey("CAB-1", got.DeviceKey)
+	require.NoError(t, err)
+	require.Equal(t, base64.StdEncoding.EncodeToString(key.Public()), keys[0], "the public half alone has travelled")
+	got.DeviceKey = nil
 	require.Equal(t, secrets(), got)
 
 	_, err = runEdge(t, "one-time\n", args...)
@@ -162,6 +170,7 @@ func TestEnrolmentWritesSecretsOnce(t *testing.T) {
 	require.Equal(t, 1, *calls, "the token is not used when its answer could not be kept")
 	_, err = runEdge(t, "one-time\n", append(args, "-replace")...)
 	require.NoError(t, err)
+	require.NotEqual(t, keys[0], keys[1], "another enrolment, another key")
 }
 
 func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {

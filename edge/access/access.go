@@ -1,11 +1,12 @@
 // Package access turns what people type or show at a cabinet into the verifiers
 // that the locker rules know. A try costs a slow hash on purpose; one runs at a
-// time, and a locked keypad costs none. Codes are never logged or kept.
+// time, and a locked budget costs none. Codes are never logged or kept.
 package access
 
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"time"
 
@@ -58,7 +59,11 @@ func (d *Desk) Type(ctx context.Context, code string, doors []edge.DoorNumber) (
 	if !passcode.Valid(code) {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, "keypad", doors)
+	budget := locker.BudgetTyped
+	if len(code) == passcode.StaffDigits {
+		budget = locker.BudgetStaff
+	}
+	return d.try(ctx, code, "keypad", budget, doors)
 }
 
 // Scan tries the text of a QR symbol.
@@ -67,10 +72,10 @@ func (d *Desk) Scan(ctx context.Context, text string) (locker.Answer, error) {
 	if !ok {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, "qr", nil)
+	return d.try(ctx, code, "qr", locker.BudgetScanned, nil)
 }
 
-func (d *Desk) try(ctx context.Context, code, input string, doors []edge.DoorNumber) (locker.Answer, error) {
+func (d *Desk) try(ctx context.Context, code, input string, budget locker.Budget, doors []edge.DoorNumber) (locker.Answer, error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -79,13 +84,13 @@ func (d *Desk) try(ctx context.Context, code, input string, doors []edge.DoorNum
 	defer func() { <-d.turn }()
 	s := d.cfg.Loop.State()
 	var verifier []byte
-	if s.Meta.Tries.Locked(d.cfg.Now()) == 0 {
+	if s.Meta.Budgets.Of(budget).Locked(d.cfg.Now()) == 0 {
 		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
 		if !knows(s, verifier) && d.cfg.Link.Connected() {
 			d.awaitTail(ctx, s.Meta.CodeList)
 		}
 	}
-	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Doors: doors})
+	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Budget: budget, Doors: doors})
 }
 
 func knows(s locker.State, verifier []byte) bool {
@@ -124,6 +129,9 @@ type Secrets struct {
 	Keys         []wire.PinnedKey `json:"keys"`
 	Brokers      []string         `json:"brokers"`
 	Prefix       string           `json:"prefix"`
+	// DeviceKey is the seed of the cabinet's own Ed25519 key, 32 bytes; empty for a
+	// device that signs nothing.
+	DeviceKey []byte `json:"device_key,omitempty"`
 }
 
 // Check reports what is missing.
@@ -133,6 +141,8 @@ func (s Secrets) Check() error {
 		return errors.New("secrets: device_code and device_secret are required")
 	case len(s.CodeSalt) != passcode.SaltSize || len(s.CodeKey) != passcode.KeySize:
 		return errors.New("secrets: code_salt has 16 bytes and code_key 32, both base64")
+	case len(s.DeviceKey) != 0 && len(s.DeviceKey) != ed25519.SeedSize:
+		return errors.New("secrets: device_key has 32 bytes, base64, or is left out")
 	case len(s.Keys) == 0:
 		return errors.New("secrets: no pinned key of the cloud")
 	case len(s.Brokers) == 0:

@@ -71,7 +71,7 @@ func TestOnlyVerifiersLeaveTheDesk(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.Scan(t.Context(), " PU:CAB-1:482913\n")
 	require.NoError(t, err)
-	require.Equal(t, []locker.CodeTried{{Verifier: verifier("482913"), Input: "keypad"}, {Verifier: verifier("482913"), Input: "qr"}}, c.asked)
+	require.Equal(t, []locker.CodeTried{{Verifier: verifier("482913"), Input: "keypad", Budget: locker.BudgetTyped}, {Verifier: verifier("482913"), Input: "qr", Budget: locker.BudgetScanned}}, c.asked)
 }
 
 func TestWhatCannotBeACodeIsNoTry(t *testing.T) {
@@ -114,11 +114,18 @@ func TestLockedKeypadCostsNoHash(t *testing.T) {
 	t.Parallel()
 	d, c := desk(t, &link{connected: true})
 	s := c.State()
-	s.Meta.Tries.Closed = true
+	s.Meta.Budgets.Typed.Shut = locker.Instant{Boot: 1, Mono: 1 << 40}
 	c.state.Store(&s)
 	_, err := d.Type(t.Context(), "482913", nil)
 	require.NoError(t, err)
 	require.Nil(t, c.asked[0].Verifier)
+	_, err = d.Type(t.Context(), "48291377", nil)
+	require.NoError(t, err)
+	_, err = d.Scan(t.Context(), "PU:CAB-1:482913")
+	require.NoError(t, err)
+	require.NotNil(t, c.asked[1].Verifier, "staff codes have tries of their own")
+	require.Equal(t, locker.BudgetStaff, c.asked[1].Budget)
+	require.NotNil(t, c.asked[2].Verifier, "and so have scanned ones")
 }
 
 // A code issued a moment ago is waited for, as long as there is a network.

@@ -40,8 +40,8 @@ type Config struct {
 	MaxBytes int64 // of the store; 0 is 512 MiB
 	// HealthEvery is how often a health record is written; 0 is ten minutes.
 	HealthEvery time.Duration
-	// Trial is how long the addresses and keys of a new configuration may take to
-	// prove themselves before the agent goes back to the last good ones; 0 is ten
+	// Trial is how long the addresses of a new configuration may take to prove
+	// themselves before the agent goes back to the last good ones; 0 is ten
 	// minutes.
 	Trial time.Duration
 	TLS   *tls.Config
@@ -62,8 +62,13 @@ type Config struct {
 	Disk     func() error // as buffer.Config.Disk
 }
 
-// keyWall remembers the last wall clock that was known, for the next start.
-const keyWall = "agent/wall"
+// keyWall remembers a time that has certainly passed, for the next start: codes
+// that have run out stay so. It is kept with every record and every
+// keepWallEvery.
+const (
+	keyWall       = "agent/wall"
+	keepWallEvery = time.Minute
+)
 
 // Agent is one cabinet.
 type Agent struct {
@@ -75,14 +80,14 @@ type Agent struct {
 	board *board.Cabinet
 	link  *uplink.Uplink
 	desk  *access.Desk
+	marks *marks
 
 	instance [16]byte
 	started  time.Time
 	forged   forgeries
 	links    links
-	nonce    []byte // that was answered last; owned by the handler
-	laid     uint64 // configuration version that the boards run; owned by act
-	acts     chan locker.Action
+	nonce    []byte        // that was answered last; owned by the handler
+	laid     uint64        // configuration version that the boards run; owned by act
 	Recorded atomic.Uint64 // records kept since start, for audits
 }
 
@@ -107,7 +112,7 @@ func New(cfg Config) (*Agent, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now(), acts: make(chan locker.Action, 256)}
+	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now()}
 	_, _ = rand.Read(a.instance[:]) // never fails
 	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile, Disk: cfg.Disk,
 		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
@@ -141,18 +146,37 @@ func (a *Agent) build() error {
 		return fmt.Errorf("read state: %w", err)
 	}
 	state.Settle()
+	if a.marks, err = openMarks(a.cfg.Dir); err != nil {
+		a.log.Error("the code list's generation is known by the store alone", "err", err)
+	}
+	if m := state.Meta; m.Generation > 0 {
+		if err := a.marks.raise(locker.Marks{Generation: m.Generation, Number: m.CodeList}); err != nil {
+			a.log.Error("keep the code list's generation beside the store", "err", err)
+		}
+	}
 	opened := a.store.Opened()
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
-	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Log: a.log,
+	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
+	a.links.own = a.cfg.Secrets.Keys
+	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {
+		a.links.kept.Good.Keys = keys
+	}
 	a.links.adopt(state.Config)
 	s := a.cfg.Secrets
-	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.use().Brokers, s.Brokers), TLS: a.cfg.TLS,
-		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Forked: a.forked, Logger: a.log})
+	var key *signed.DeviceKey
+	if len(s.DeviceKey) > 0 {
+		if key, err = signed.NewDeviceKey(s.DeviceCode, s.DeviceKey); err != nil {
+			return fmt.Errorf("use device key: %w", err)
+		}
+	}
+	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.brokers(), s.Brokers), TLS: a.cfg.TLS,
+		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Key: key, Receipt: a.receipt,
+		Forged: func(err error) { a.forgery("ack", err) }, Forked: a.forked, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
 	}
@@ -185,10 +209,46 @@ type keeper struct{ a *Agent }
 
 func (k keeper) Keep(ctx context.Context, put map[string][]byte, records []locker.Encoded, urgent bool) error {
 	c := buffer.Change{Put: put, Urgent: urgent}
+	if wall := k.a.wall(time.Now()); wall != nil && len(records) > 0 {
+		c.Put = maps.Clone(put)
+		if c.Put == nil {
+			c.Put = map[string][]byte{}
+		}
+		c.Put[keyWall] = wall
+	}
 	for _, r := range records {
 		c.Records = append(c.Records, buffer.Record{Kind: r.Kind, Bytes: r.Bytes})
 	}
 	return k.a.commit(ctx, c)
+}
+
+// wall is what is kept under keyWall, nil while nothing is known. It goes on
+// without a network: the time of several starts adds up.
+func (a *Agent) wall(at time.Time) []byte {
+	floor := a.clock.Floor(at)
+	if floor == 0 {
+		return nil
+	}
+	return wire.MustEncode(floor)
+}
+
+// keepWall keeps the time now and then: a cabinet that nobody uses for a week has
+// it all the same.
+func (a *Agent) keepWall(ctx context.Context) error {
+	t := time.NewTicker(keepWallEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if wall := a.wall(time.Now()); wall != nil {
+			if err := a.commit(ctx, buffer.Change{Put: map[string][]byte{keyWall: wall}, Urgent: true}); err != nil && ctx.Err() == nil {
+				a.log.Warn("keep wall clock", "err", err)
+			}
+		}
+	}
 }
 
 // commit keeps a change. A store that broke is opened again first; one that
@@ -204,6 +264,9 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 			s := a.loop.State()
 			put := s.Dump()
 			put[keyLinks] = a.links.dump()
+			if wall := a.wall(time.Now()); wall != nil {
+				put[keyWall] = wall
+			}
 			if derr := a.store.Commit(ctx, buffer.Change{Put: put, Urgent: true}); derr != nil {
 				return errors.Join(err, derr)
 			}
@@ -221,7 +284,7 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 
 func (a *Agent) now() locker.Now {
 	s := a.clock.Sample(time.Now())
-	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+	return locker.Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS, Floor: a.clock.Floor(time.Now())}
 }
 
 // Now is the cabinet's time, as its rules see it.
@@ -265,9 +328,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "boards", a.board.Run)
 	run(&outside, outer, "uplink", a.link.Run)
 	run(&outside, outer, "health", a.health)
-	run(&outside, outer, "actions", a.acting)
 	run(&outside, outer, "check", a.check)
 	run(&outside, outer, "trial", a.try)
+	run(&outside, outer, "time", a.keepWall)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
@@ -298,7 +361,11 @@ func (a *Agent) status() wire.Status {
 	s := a.loop.State()
 	now := a.now()
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
-		Boards: map[string]string{}, ConfigVersion: s.Config.Version, CodeList: s.Meta.CodeList}
+		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
+		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
+	if shut := s.Meta.Budgets.Typed.Long(now); shut != 0 {
+		st.TypedLocked = now.Wall(shut)
+	}
 	for name, h := range a.board.Health() {
 		st.Boards[name] = h.State
 	}
@@ -306,6 +373,9 @@ func (a *Agent) status() wire.Status {
 	for _, n := range slices.Sorted(maps.Keys(s.Doors)) {
 		d := s.Doors[n]
 		st.Doors = append(st.Doors, wire.DoorStatus{Door: uint(n), State: d.State(&s, minOpen, now.Mono), Item: d.Item, OpeningID: d.Opening, Version: d.Version})
+		if d.Delivery != "" {
+			st.Contents[uint(n)] = d.Delivery
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
 		st.Exceptions = append(st.Exceptions, s.Exceptions[id].Exception)
@@ -320,32 +390,25 @@ func (a *Agent) act(x locker.Action) {
 	}
 	switch x.(type) {
 	case locker.StatusChanged:
+		a.layBoards()
 		a.link.StatusChanged()
-		select {
-		case a.acts <- x:
-		default: // one of many: the next brings the layout as well
-		}
+	case locker.AskList:
+		a.link.AskList()
 	case locker.Show:
 		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
 	}
 }
 
-// acting lays the boards anew when the configuration has changed.
-func (a *Agent) acting(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.acts:
-			c := a.loop.State().Config
-			if c.Version == a.laid {
-				continue
-			}
-			a.laid = c.Version
-			if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
-				a.log.Error("lay boards anew", "version", c.Version, "err", err)
-			}
-		}
+// layBoards lays the boards anew when the configuration has changed: before the
+// next pulse is asked for, because a door's number may mean another lock.
+func (a *Agent) layBoards() {
+	c := a.loop.State().Config
+	if c.Version == a.laid {
+		return
+	}
+	a.laid = c.Version
+	if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
+		a.log.Error("lay boards anew", "version", c.Version, "err", err)
 	}
 }
 
@@ -416,6 +479,12 @@ func (a *Agent) forgery(what string, err error) {
 	f.last, f.since = time.Now(), 0
 }
 
+// receipt opens an acknowledgement that the cloud has signed.
+func (a *Agent) receipt(envelope []byte) (ack wire.Ack, err error) {
+	err = (*handler)(a).keys().Open(signed.ForReceipt, envelope, &ack)
+	return ack, err
+}
+
 // forked records that the store was found to be a copy or an older one. The
 // uplink does not wait for it.
 func (a *Agent) forked(reason string) {
@@ -438,7 +507,8 @@ type handler Agent
 const stepWait = 10 * time.Second
 
 func (h *handler) keys() signed.Keys {
-	return signed.PinnedKeys(slices.Concat(h.cfg.Secrets.Keys, h.links.use().Keys))
+	all, _ := h.links.keys()
+	return signed.PinnedKeys(all)
 }
 
 func (h *handler) step(in locker.Input) {
@@ -455,18 +525,23 @@ func (h *handler) Command(envelope []byte) {
 		(*Agent)(h).forgery("command", err)
 		return
 	}
-	(*Agent)(h).proof(signed.ForCommand, envelope)
 	h.step(locker.Ordered{Command: c})
 }
 
-func (h *handler) Codes(envelope []byte) {
+func (h *handler) Codes(x uplink.CodesAnswer) {
 	var c wire.Codes
-	if err := h.keys().Open(signed.ForCodes, envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
+	if err := h.keys().Open(signed.ForCodes, x.Envelope, &c); err != nil || c.DeviceCode != h.cfg.Secrets.DeviceCode {
 		(*Agent)(h).forgery("codes", err)
 		return
 	}
-	(*Agent)(h).proof(signed.ForCodes, envelope)
-	h.step(locker.CodesCame{Codes: c})
+	in := locker.CodesCame{Codes: c, Asked: x.Nonce, Earlier: x.Earlier, Marks: h.marks.now(), Keyed: len(h.cfg.Secrets.DeviceKey) > 0}
+	if s := h.loop.State(); c.Generation > 0 && s.Applies(in) {
+		if err := h.marks.raise(locker.Marks{Generation: c.Generation, Number: c.To}); err != nil {
+			h.log.Warn("code list not taken; the cloud sends it again", "err", err)
+			return
+		}
+	}
+	h.step(in)
 }
 
 func (h *handler) Config(envelope []byte) {
@@ -489,7 +564,6 @@ func (h *handler) Config(envelope []byte) {
 	if now := h.loop.State().Config; now.Version != before {
 		(*Agent)(h).applied(now)
 	}
-	(*Agent)(h).proof(signed.ForConfig, envelope)
 }
 
 func (h *handler) Time(t uplink.TimeAnswer) {
@@ -502,7 +576,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if len(t.Nonce) == 0 || !slices.Equal(p.Nonce, t.Nonce) || slices.Equal(t.Nonce, h.nonce) {
 		return // an answer to an older question, or the same once more
 	}
-	(*Agent)(h).proof(signed.ForTime, t.Envelope)
+	(*Agent)(h).proof(t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)
@@ -514,7 +588,7 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	if err := h.store.SetSync(s.Mono, s.Wall, s.ErrMS); err != nil {
 		h.log.Warn("keep synchronisation", "err", err)
 	}
-	if err := h.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyWall: wire.MustEncode(s.Wall)}, Urgent: true}); err != nil {
+	if err := h.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyWall: (*Agent)(h).wall(t.ReceivedAt)}, Urgent: true}); err != nil {
 		h.log.Warn("keep wall clock", "err", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // keyLinks remembers the addresses and keys that have proven themselves, and how
-// those of the newest configuration fare.
+// the addresses of the newest configuration fare.
 const keyLinks = "agent/links"
 
-// trialTime is how long new addresses and keys may take to prove themselves.
+// trialTime is how long new addresses may take to prove themselves.
 const trialTime = 10 * time.Minute
 
 // A trial is looked after so many times while it lasts. Each time it is kept how
@@ -29,7 +29,14 @@ const (
 )
 
 // link is how the cloud is reached and known. A configuration that has wrong
-// ones would cut the cabinet off, with it every way to mend that.
+// ones would cut the cabinet off, with it every way to mend that. So both have to
+// prove themselves, each in its way:
+//
+//   - new addresses go back to the last good ones when no time answer came by one
+//     of them within the trial;
+//   - new keys count beside the old ones until a time answer is signed by one of
+//     them. From then on the old ones are gone for good: a broker that withholds
+//     messages brings none back.
 type link struct {
 	Brokers []string         `cbor:"1,keyasint,omitempty"`
 	Keys    []wire.PinnedKey `cbor:"2,keyasint,omitempty"`
@@ -37,13 +44,21 @@ type link struct {
 
 func linkOf(c wire.Config) link { return link{c.Brokers, c.Keys} }
 
-func (l link) same(o link) bool {
-	return slices.Equal(l.Brokers, o.Brokers) && slices.EqualFunc(l.Keys, o.Keys, func(a, b wire.PinnedKey) bool {
-		return slices.Equal(a.ID, b.ID) && slices.Equal(a.Key, b.Key)
-	})
+// sameKeys reports whether both hold the same keys, in any order.
+func sameKeys(a, b []wire.PinnedKey) bool {
+	return holdsKeys(a, b) && holdsKeys(b, a)
 }
 
-// stand is where a configuration's link stands.
+func holdsKeys(all, some []wire.PinnedKey) bool {
+	for _, k := range some {
+		if !slices.ContainsFunc(all, func(o wire.PinnedKey) bool { return slices.Equal(o.ID, k.ID) && slices.Equal(o.Key, k.Key) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// stand is where a configuration's addresses stand.
 type stand uint8
 
 const (
@@ -54,15 +69,17 @@ const (
 
 // keptLinks is what is kept under keyLinks.
 type keptLinks struct {
-	Version uint64 `cbor:"1,keyasint"` // of the configuration whose link Stand is about
+	Version uint64 `cbor:"1,keyasint"` // of the configuration whose addresses Stand is about
 	Stand   stand  `cbor:"2,keyasint"`
 	Tried   int64  `cbor:"3,keyasint,omitempty"` // ns that its trial has run
-	Good    link   `cbor:"4,keyasint"`           // the last that was proven, zero for those of the secrets file alone
+	Good    link   `cbor:"4,keyasint"`           // what was proven last, each part zero for that of the secrets file alone
 }
 
 // links decides which addresses and keys are in use. The last good ones are only
 // replaced, durably, by others that have proven themselves: see proof.
 type links struct {
+	own []wire.PinnedKey // of the secrets file; immutable
+
 	change sync.Mutex // one change at a time
 
 	mu   sync.Mutex // guards all below; never held while something is kept
@@ -80,38 +97,50 @@ func (l *links) adopt(c wire.Config) (moved bool) {
 		return false
 	}
 	l.kept.Version, l.kept.Stand, l.kept.Tried = c.Version, onTrial, 0
-	if l.next.same(l.kept.Good) {
+	if slices.Equal(l.next.Brokers, l.kept.Good.Brokers) {
 		l.kept.Stand = proven
 	}
 	return !slices.Equal(l.next.Brokers, l.kept.Good.Brokers)
 }
 
-// use is what is in use: the configuration's own, then what it may fall back on.
-func (l *links) use() link {
+// brokers are the addresses in use: the configuration's own, then what it may fall
+// back on.
+func (l *links) brokers() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch good := l.kept.Good; {
+	switch good := l.kept.Good.Brokers; {
 	case l.kept.Version == 0 || l.kept.Stand == goneBack:
 		return good
 	case l.kept.Stand == proven:
-		return l.next
+		return l.next.Brokers
 	default:
-		return link{slices.Concat(l.next.Brokers, good.Brokers), slices.Concat(l.next.Keys, good.Keys)}
+		return slices.Concat(l.next.Brokers, good)
 	}
 }
 
-// onTrial reports whether the new link waits for its proof, and, when it names
-// addresses of its own, which.
-func (l *links) onTrial() (is bool, brokers []string) {
+// keys are those that count, and those of them that have yet to prove themselves.
+// A configuration that names none changes none.
+func (l *links) keys() (all, unproven []wire.PinnedKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	good := l.kept.Good.Keys
+	if len(good) == 0 {
+		good = l.own
+	}
+	if len(l.next.Keys) == 0 || sameKeys(l.next.Keys, good) {
+		return good, nil
+	}
+	return slices.Concat(good, l.next.Keys), l.next.Keys
+}
+
+// onTrial returns the addresses that wait for their proof, nil when none do.
+func (l *links) onTrial() (brokers []string, is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.kept.Version == 0 || l.kept.Stand != onTrial {
-		return false, nil
+		return nil, false
 	}
-	if slices.Equal(l.next.Brokers, l.kept.Good.Brokers) {
-		return true, nil
-	}
-	return true, l.next.Brokers
+	return l.next.Brokers, true
 }
 
 // change keeps what f makes of the present, together with records, or changes
@@ -142,36 +171,43 @@ func (l *links) dump() []byte {
 	return wire.MustEncode(l.kept)
 }
 
-// proof ends a trial well when this message, which has been verified, also
-// verifies by the new keys alone. New addresses are proven at one of them, and by
-// an answer to a fresh nonce: anything else may be an old message, replayed by
-// whoever is there.
-func (a *Agent) proof(p signed.Purpose, envelope []byte) {
-	trial, fresh := a.links.onTrial()
-	if !trial || len(fresh) > 0 && (p != signed.ForTime || !slices.Contains(fresh, a.link.Broker())) {
-		return
-	}
-	a.links.mu.Lock()
-	keys := a.links.next.Keys
-	a.links.mu.Unlock()
-	if len(keys) == 0 {
-		keys = a.cfg.Secrets.Keys
-	}
+// proof takes the answer to a fresh nonce as proof of the address at which it came
+// and of the keys by which it is signed: anything else may be an old message,
+// replayed by whoever is there. The keys are kept beside the store first, so that
+// an older copy of it brings no old key back.
+func (a *Agent) proof(answer []byte) {
+	fresh, trial := a.links.onTrial()
+	reached := trial && slices.Contains(fresh, a.link.Broker())
+	_, keys := a.links.keys()
 	var payload wire.Raw
-	if signed.PinnedKeys(keys).Open(p, envelope, &payload) != nil {
+	seen := len(keys) > 0 && signed.PinnedKeys(keys).Open(signed.ForTime, answer, &payload) == nil
+	if !reached && !seen {
 		return
+	}
+	if seen {
+		if err := a.marks.pin(keys, a.cfg.Secrets.Keys); err != nil {
+			a.log.Warn("keep the proven keys; the next answer proves them as well", "err", err)
+			seen = false
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
 	defer cancel()
-	err := a.changeLinks(ctx, func(k *keptLinks, next link) { k.Stand, k.Tried, k.Good = proven, 0, next })
+	err := a.changeLinks(ctx, func(k *keptLinks, next link) {
+		if reached {
+			k.Stand, k.Tried, k.Good.Brokers = proven, 0, next.Brokers
+		}
+		if seen {
+			k.Good.Keys = keys
+		}
+	})
 	if err != nil {
-		a.log.Warn("keep the proven addresses and keys; the next message proves them as well", "err", err)
+		a.log.Warn("keep the proven addresses and keys; the next answer proves them as well", "err", err)
 	}
 	a.setBrokers()
 }
 
 func (a *Agent) setBrokers() {
-	a.link.SetBrokers(brokers(a.links.use().Brokers, a.cfg.Secrets.Brokers))
+	a.link.SetBrokers(brokers(a.links.brokers(), a.cfg.Secrets.Brokers))
 }
 
 // applied takes over the link of a configuration that was just applied.
@@ -183,7 +219,7 @@ func (a *Agent) applied(c wire.Config) {
 	}
 }
 
-// try looks after the trial of new addresses and keys, until ctx ends.
+// try looks after the trial of new addresses, until ctx ends.
 func (a *Agent) try(ctx context.Context) error {
 	every := a.cfg.Trial / trialLooks
 	t := time.NewTicker(every)
@@ -194,7 +230,7 @@ func (a *Agent) try(ctx context.Context) error {
 			return nil
 		case <-t.C:
 		}
-		trial, fresh := a.links.onTrial()
+		fresh, trial := a.links.onTrial()
 		if !trial {
 			looks = 0
 			continue
@@ -202,9 +238,9 @@ func (a *Agent) try(ctx context.Context) error {
 		over, err := a.tried(ctx, every)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			a.log.Error("keep the trial of addresses and keys", "err", err)
+			a.log.Error("keep the trial of addresses", "err", err)
 		case err == nil && over:
-			a.log.Error("new addresses and keys did not work; the old ones are in use again", "after", a.cfg.Trial)
+			a.log.Error("new addresses did not work; the old ones are in use again", "after", a.cfg.Trial)
 			a.setBrokers()
 		case looks%trialAgain == 0 && len(fresh) > 0 && a.link.Connected() && !slices.Contains(fresh, a.link.Broker()):
 			a.link.Again()
@@ -224,7 +260,7 @@ func (a *Agent) tried(ctx context.Context, more time.Duration) (over bool, err e
 	r := a.clock.Stamp(time.Now())
 	r.Kind = wire.KindConfigApplied
 	r.Body = wire.MustEncode(wire.ConfigApplied{Version: k.Version,
-		Result: fmt.Sprintf("addresses and keys went back to the last good ones: nothing was proven with the new ones within %s", a.cfg.Trial)})
+		Result: fmt.Sprintf("addresses went back to the last good ones: no time answer came by a new one within %s", a.cfg.Trial)})
 	rec, err := buffer.NewRecord(r)
 	if err != nil {
 		return false, fmt.Errorf("encode config_applied: %w", err)

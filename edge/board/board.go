@@ -70,7 +70,10 @@ type Config struct {
 	// included, on the line's goroutine: the line waits for it. It is for tests
 	// that hold pulses against what people were allowed; nil is none.
 	Trace func(edge.PulseTrace)
-	Log   *slog.Logger // nil is slog.Default
+	// Mono is the count of a moment in which Authority.Until is told; nil pulses
+	// however late.
+	Mono func(time.Time) int64
+	Log  *slog.Logger // nil is slog.Default
 }
 
 // Layout is the wiring: what hangs on which line and which door is where.
@@ -153,6 +156,7 @@ type Cabinet struct {
 	session atomic.Bool
 
 	relayout chan struct{} // cap 1: a new layout waits
+	laid     atomic.Uint64 // number of the layout, counted by SetLayout
 
 	mu     sync.Mutex // guards what follows
 	layout Layout
@@ -178,13 +182,15 @@ func New(cfg Config) *Cabinet {
 
 // SetLayout replaces the wiring, also while Run runs. All lines are closed and
 // opened again; no BoardLost is sent for that, every door simply gets a fresh
-// DoorReading. Pulses of doors that are waiting stay queued.
+// DoorReading. Pulses that wait are refused: their doors' numbers may mean other
+// locks now.
 func (c *Cabinet) SetLayout(l Layout) error {
 	if err := l.Check(); err != nil {
 		return fmt.Errorf("set board layout: %w", err)
 	}
 	c.mu.Lock()
 	c.layout = l
+	c.laid.Add(1)
 	c.mu.Unlock()
 	select {
 	case c.relayout <- struct{}{}:
@@ -208,11 +214,16 @@ func (c *Cabinet) SetSession(active bool) {
 
 // Pulse asks for one pulse of a door's lock and returns at once. The answer is
 // a PulseResult: also for a door that the layout does not have, a lock that
-// must rest, and when four pulses of the door are waiting already
+// must rest, an act that is too old by then (Authority.Until), a layout that was
+// replaced meanwhile, and when four pulses of the door are waiting already
 // (PulseRefused). by is the act that allows it.
 func (c *Cabinet) Pulse(door edge.DoorNumber, by edge.Authority) {
-	c.pulses.push(pulse{door: door, by: by})
+	c.pulses.push(&pulse{door: door, by: by, layout: c.laid.Load()})
 }
+
+// Withdraw takes back the pulses of an opening that have not been written to a
+// line: each is answered by PulseRefused when its turn comes.
+func (c *Cabinet) Withdraw(openingID string) { c.pulses.withdraw(openingID) }
 
 // Health returns each board's counters since its line was last laid out.
 func (c *Cabinet) Health() map[string]edge.BoardHealth {
@@ -270,6 +281,7 @@ func (c *Cabinet) install() []*line {
 	c.lines, c.where = nil, map[edge.DoorNumber]*line{}
 	for _, lc := range c.layout.Lines {
 		l := newLine(&c.cfg, lc, c.layout.Doors, &c.session)
+		l.layout, l.allowed = c.laid.Load(), c.allowed
 		c.lines = append(c.lines, l)
 		for d, p := range c.layout.Doors {
 			if l.has(p.Board) {

@@ -42,8 +42,10 @@ type line struct {
 	session *atomic.Bool // shared, read only here
 	units   []*unit
 	unlocks chan unlockRequest // taken by the line's goroutine
-	wake    chan struct{}      // cap 1
-	done    chan struct{}      // closed when run returns
+	layout  uint64             // number of the layout that it belongs to
+	allowed func(*pulse, *line) bool
+	wake    chan struct{} // cap 1
+	done    chan struct{} // closed when run returns
 
 	ctx      context.Context // of run; ends every wait
 	port     Port
@@ -56,7 +58,7 @@ type line struct {
 }
 
 type unlockRequest struct {
-	pulse
+	*pulse
 	answer chan unlockAnswer // cap 1
 }
 
@@ -88,6 +90,7 @@ type channel struct {
 	number     uint
 	inverted   bool
 	hook, item debounce
+	lastOpen   time.Time // start of the last poll that read it open; zero when none
 	// owed is an item change that waits while the hook is between two states:
 	// told now, it would repeat a door state that may be over.
 	owed   bool
@@ -142,14 +145,14 @@ func (l *line) health(into map[string]edge.BoardHealth) {
 
 // pulse hands an unlock to the line's goroutine and waits for it. It reports
 // when the request went out and whether it did. The result is told to the sink.
-func (l *line) pulse(ctx context.Context, p pulse) (time.Time, bool) {
+func (l *line) pulse(ctx context.Context, p *pulse) (time.Time, bool) {
 	r := unlockRequest{pulse: p, answer: make(chan unlockAnswer, 1)}
 	select {
 	case l.unlocks <- r:
 		a := <-r.answer
 		return a.at, a.sent
 	case <-l.done:
-		l.cfg.Sink(edge.PulseResult{Door: p.door, Outcome: edge.PulseNotSent, At: time.Now()})
+		l.cfg.Sink(edge.PulseResult{Door: p.door, By: p.by, Outcome: edge.PulseNotSent, At: time.Now()})
 	case <-ctx.Done():
 	}
 	return time.Time{}, false
@@ -276,7 +279,12 @@ func (l *line) closePort() {
 func (l *line) unlock(r unlockRequest) {
 	u, ch := l.find(r.door)
 	out, at := NotSent, time.Now()
-	if u != nil && l.port != nil && !u.lost {
+	switch {
+	case !l.allowed(r.pulse, l):
+		r.answer <- unlockAnswer{at: at}
+		l.cfg.Sink(edge.PulseResult{Door: r.door, By: r.by, Outcome: edge.PulseRefused, At: at})
+		return
+	case u != nil && l.port != nil && !u.lost:
 		l.asked = edge.PulseTrace{Board: u.cfg.Name, Channel: ch.number, Door: r.door, Authority: r.by}
 		out, at = u.driver.Unlock(ch.number)
 	}
@@ -285,7 +293,7 @@ func (l *line) unlock(r unlockRequest) {
 		l.count(u)
 	}
 	r.answer <- unlockAnswer{at: at, sent: out != NotSent}
-	l.cfg.Sink(edge.PulseResult{Door: r.door, Outcome: pulseOutcome(out), At: at})
+	l.cfg.Sink(edge.PulseResult{Door: r.door, By: r.by, Outcome: pulseOutcome(out), At: at})
 }
 
 func pulseOutcome(o Outcome) edge.PulseOutcome {
@@ -398,8 +406,11 @@ func (l *line) miss(u *unit) {
 // giveUp makes a board's doors unknown and says so, once.
 func (l *line) giveUp(u *unit) {
 	u.lost, u.online = true, false
-	lost := edge.BoardLost{Board: u.cfg.Name, At: time.Now()}
+	lost := edge.BoardLost{Board: u.cfg.Name, At: time.Now(), LastOpen: map[edge.DoorNumber]time.Time{}}
 	for _, c := range u.channels {
+		if c.hook.known && c.hook.value && !c.lastOpen.IsZero() {
+			lost.LastOpen[c.door] = c.lastOpen
+		}
 		c.hook.forget()
 		c.item.forget()
 		c.owed = false
@@ -420,6 +431,9 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			continue
 		}
 		open := (s.Closed&bit == 0) != c.inverted
+		if open {
+			c.lastOpen = start
+		}
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {

@@ -2,7 +2,9 @@ package board
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -17,8 +19,10 @@ const (
 
 // pulse is one asked pulse.
 type pulse struct {
-	door edge.DoorNumber
-	by   edge.Authority
+	door      edge.DoorNumber
+	by        edge.Authority
+	layout    uint64      // number of the layout that it was asked under
+	withdrawn atomic.Bool // it must not be written any more
 }
 
 // pulseQueue holds asked pulses, first in, first out. It is bounded by
@@ -27,7 +31,8 @@ type pulseQueue struct {
 	wake chan struct{} // cap 1
 
 	mu      sync.Mutex
-	waiting []pulse
+	waiting []*pulse
+	firing  []*pulse // taken out of waiting, not through yet; at most one per coil
 	perDoor map[edge.DoorNumber]int
 	over    map[edge.DoorNumber]int
 }
@@ -38,7 +43,7 @@ func newPulseQueue() *pulseQueue {
 	}
 }
 
-func (q *pulseQueue) push(p pulse) {
+func (q *pulseQueue) push(p *pulse) {
 	q.mu.Lock()
 	if q.perDoor[p.door] >= maxWaiting {
 		q.over[p.door]++
@@ -58,7 +63,7 @@ func (q *pulseQueue) signal() {
 }
 
 // pop returns the next pulse; refuse says that it was one too many.
-func (q *pulseQueue) pop(ctx context.Context) (p pulse, refuse, ok bool) {
+func (q *pulseQueue) pop(ctx context.Context) (p *pulse, refuse, ok bool) {
 	for {
 		if p, refuse, ok = q.try(); ok {
 			q.signal() // more may wait for another goroutine
@@ -66,30 +71,49 @@ func (q *pulseQueue) pop(ctx context.Context) (p pulse, refuse, ok bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return pulse{}, false, false
+			return nil, false, false
 		case <-q.wake:
 		}
 	}
 }
 
-func (q *pulseQueue) try() (p pulse, refuse, ok bool) {
+func (q *pulseQueue) try() (p *pulse, refuse, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for d, n := range q.over {
 		if q.over[d]--; n <= 1 {
 			delete(q.over, d)
 		}
-		return pulse{door: d}, true, true
+		return &pulse{door: d}, true, true
 	}
 	if len(q.waiting) == 0 {
-		return pulse{}, false, false
+		return nil, false, false
 	}
 	p = q.waiting[0]
 	q.waiting = q.waiting[1:]
+	q.firing = append(q.firing, p)
 	if q.perDoor[p.door]--; q.perDoor[p.door] == 0 {
 		delete(q.perDoor, p.door)
 	}
 	return p, false, true
+}
+
+// fired says that a pulse that pop returned is through.
+func (q *pulseQueue) fired(p *pulse) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.firing = slices.DeleteFunc(q.firing, func(x *pulse) bool { return x == p })
+}
+
+// withdraw marks the pulses of an opening, so that none of them is written.
+func (q *pulseQueue) withdraw(opening string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range slices.Concat(q.waiting, q.firing) {
+		if p.by.OpeningID == opening {
+			p.withdrawn.Store(true)
+		}
+	}
 }
 
 // rests remembers when locks were pulsed, so that coils can cool: at most
@@ -140,21 +164,31 @@ func (c *Cabinet) fire(ctx context.Context, rests *rests) {
 		if !ok {
 			return
 		}
-		d := p.door
-		l := c.lineOf(d)
-		if refuse || l == nil || !rests.mayPulse(d, time.Now()) {
-			c.cfg.Sink(edge.PulseResult{Door: d, Outcome: edge.PulseRefused, At: time.Now()})
+		l := c.lineOf(p.door)
+		if refuse || l == nil || !c.allowed(p, l) || !rests.mayPulse(p.door, time.Now()) {
+			c.pulses.fired(p)
+			c.cfg.Sink(edge.PulseResult{Door: p.door, By: p.by, Outcome: edge.PulseRefused, At: time.Now()})
 			continue
 		}
 		at, sent := l.pulse(ctx, p)
+		c.pulses.fired(p)
 		if !sent {
 			continue
 		}
-		rests.pulsed(d, at)
+		rests.pulsed(p.door, at)
 		if !pause(ctx, time.Until(at.Add(hold))) {
 			return
 		}
 	}
+}
+
+// allowed reports whether a pulse may be written to a line now: its opening has
+// not taken it back, its act is not too old, and neither the line nor the door's
+// number belongs to another layout.
+func (c *Cabinet) allowed(p *pulse, l *line) bool {
+	late := p.by.Until != 0 && c.cfg.Mono != nil && c.cfg.Mono(time.Now()) > p.by.Until
+	now := c.laid.Load()
+	return !p.withdrawn.Load() && !late && p.layout == now && l.layout == now
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

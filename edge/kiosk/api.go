@@ -20,9 +20,10 @@ type Result struct {
 	OpeningID string    `json:"opening_id,omitempty"`
 	Doors     []DoorRef `json:"doors,omitempty"`
 	TriesLeft *int      `json:"tries_left,omitempty"` // after a wrong code
-	// LockedSeconds is how long the keypad is locked; -1 until staff or the
-	// cloud reset it.
-	LockedSeconds int `json:"locked_seconds,omitempty"`
+	// LockedSeconds is how long codes of this kind are locked: Budget is one of
+	// typed, scanned, staff.
+	LockedSeconds int    `json:"locked_seconds,omitempty"`
+	Budget        string `json:"budget,omitempty"`
 }
 
 // Outcomes that the rules do not know.
@@ -125,7 +126,7 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 
 func (k *Kiosk) result(a locker.Answer) Result {
 	s := k.cfg.Loop.State()
-	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now())}
+	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now()), Budget: string(a.Budget)}
 	for _, n := range a.Doors {
 		out.Doors = append(out.Doors, ref(&s, n))
 	}
@@ -149,11 +150,8 @@ func (k *Kiosk) health(w http.ResponseWriter, _ *http.Request) {
 }
 
 // seconds is how long it is until a monotonic time, rounded up; 0 when it has
-// passed, -1 when it never comes.
+// passed.
 func seconds(until int64, now locker.Now) int {
-	if until < 0 {
-		return -1
-	}
 	if until <= now.Mono {
 		return 0
 	}

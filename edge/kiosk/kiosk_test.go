@@ -118,10 +118,10 @@ func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 			"type 481516[]", `{"outcome":"ok","opening_id":"op_1","doors":[{"door":7,"label":"A-1"},{"door":8,"label":"8"}]}`, 200},
 		{"wrong code", "/api/code", `{"code":"481516"}`, locker.Answer{Outcome: wire.CodeUnknown, Left: 2}, nil,
 			"type 481516[]", `{"outcome":"unknown","tries_left":2}`, 200},
-		{"locked out", "/api/code", `{"code":"481516"}`, locker.Answer{Outcome: wire.CodeLockedOut, Until: moment.Mono + int64(90*time.Second) - 1}, nil,
-			"type 481516[]", `{"outcome":"locked_out","locked_seconds":90}`, 200},
-		{"closed for good", "/api/code", `{"code":"481516"}`, locker.Answer{Outcome: wire.CodeLockedOut, Until: -1}, nil,
-			"type 481516[]", `{"outcome":"locked_out","locked_seconds":-1}`, 200},
+		{"locked out", "/api/code", `{"code":"481516"}`, locker.Answer{Outcome: wire.CodeLockedOut, Budget: locker.BudgetTyped, Until: moment.Mono + int64(90*time.Second) - 1}, nil,
+			"type 481516[]", `{"outcome":"locked_out","budget":"typed","locked_seconds":90}`, 200},
+		{"the fifth wrong one", "/api/code", `{"code":"481516"}`, locker.Answer{Outcome: wire.CodeUnknown, Budget: locker.BudgetTyped, Until: moment.Mono + int64(300*time.Second)}, nil,
+			"type 481516[]", `{"outcome":"unknown","budget":"typed","tries_left":0,"locked_seconds":300}`, 200},
 		{"staff chose doors", "/api/code", `{"code":"48151623","doors":[8]}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil,
 			"type 48151623[8]", `{"outcome":"ok","opening_id":"op_2","doors":[{"door":8,"label":"8"}]}`, 200},
 		{"staff chose none", "/api/code", `{"code":"48151623"}`, locker.Answer{Outcome: wire.CodeOK}, nil, "type 48151623[]", `{"outcome":"choose_door"}`, 200},
@@ -230,7 +230,8 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newState()
 	s.Meta.CodeList = 9
-	s.Meta.Tries.Until = locker.Instant{Boot: 1, Mono: moment.Mono + int64(61*time.Second)}
+	s.Meta.Budgets.Typed.Until = locker.Instant{Boot: 1, Mono: moment.Mono + int64(61*time.Second)}
+	s.Meta.Budgets.Staff.Shut = locker.Instant{Boot: 1, Mono: moment.Mono + int64(20*time.Hour)}
 	s.Doors[8] = locker.Door{Number: 8, Known: true, Open: true, Counted: true, Opening: "op_1", Delivery: "LD-000000042", Item: wire.ItemPresent}
 	s.Openings["op_1"] = locker.Opening{ID: "op_1", Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: "LD-000000042", Ends: locker.Instant{Boot: 1, Mono: moment.Mono + int64(5*time.Second)},
 		Doors: []locker.OpeningDoor{{Door: 8, Phase: locker.Opened, Packages: []string{"PK-99"}}}}
@@ -243,7 +244,7 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
 		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","occupied":false,"blocked":false},{"door":8,"label":"8","size":"L","state":"open","occupied":true,"blocked":false}],
 		"openings":[{"opening_id":"op_1","kind":"deposit","who":"courier","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"ends_seconds":5}],
-		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"code_list":9,"config_version":3}`, body)
+		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
 	for _, never := range []string{"LD-000000042", "PK-99", "0123456789abcdef"} {
 		require.NotContains(t, body, never)
 	}

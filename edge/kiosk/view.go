@@ -21,11 +21,13 @@ type View struct {
 	Openings   []OpeningView   `json:"openings"`
 	Reopen     []ReopenView    `json:"reopen"`
 	Exceptions []ExceptionView `json:"exceptions"`
-	// LockedSeconds is how long the keypad is locked, 0 when it is not, -1 until
-	// staff or the cloud reset it.
-	LockedSeconds int    `json:"locked_seconds"`
-	CodeList      uint64 `json:"code_list"` // number of the newest entry held
-	ConfigVersion uint64 `json:"config_version"`
+	// LockedSeconds is how long typed codes of 6 and 7 digits are locked, 0 when
+	// they are not; the others are for scanned codes and typed staff codes.
+	LockedSeconds      int    `json:"locked_seconds"`
+	ScanLockedSeconds  int    `json:"scan_locked_seconds"`
+	StaffLockedSeconds int    `json:"staff_locked_seconds"`
+	CodeList           uint64 `json:"code_list"` // number of the newest entry held
+	ConfigVersion      uint64 `json:"config_version"`
 }
 
 // StoreView is how the cabinet's memory stands.
@@ -86,7 +88,9 @@ const fullFrom = 90
 func (k *Kiosk) view() View {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
 	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Doors: []DoorView{}, Openings: []OpeningView{}, Reopen: []ReopenView{},
-		Exceptions: []ExceptionView{}, LockedSeconds: seconds(s.Meta.Tries.Locked(now), now), CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
+		Exceptions: []ExceptionView{}, CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
+	b := s.Meta.Budgets
+	v.LockedSeconds, v.ScanLockedSeconds, v.StaffLockedSeconds = seconds(b.Typed.Locked(now), now), seconds(b.Scanned.Locked(now), now), seconds(b.Staff.Locked(now), now)
 	st := k.cfg.Store()
 	v.Store = StoreView{State: "ok", FilledPercent: st.FilledPercent, Waiting: st.Waiting}
 	switch {

@@ -4,105 +4,27 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
-
-// Limits for wrong codes.
-const (
-	wrongWindow = int64(10 * time.Minute)
-	wrongLimit  = 5
-	wrongLock   = int64(5 * time.Minute)
-	wrongDay    = int64(24 * time.Hour)
-	wrongPerDay = 30
-)
-
-// Tries counts wrong codes. It survives a start; without a clock its windows
-// do not run on meanwhile.
-type Tries struct {
-	Wrong    []Instant // of the last ten minutes
-	Until    Instant   // locked until; zero when not
-	Day      Instant   // when the day's count began
-	DayCount int
-	Closed   bool // the day's limit was reached: staff or cloud resets it
-	Last     Instant
-}
 
 func (d *draft) setCode(e wire.CodeEntry) {
 	d.Codes[e.Number] = e
 	d.touch(keyCode + strconv.FormatUint(e.Number, 10))
 }
 
-// startTries moves the counters into this boot.
-func (d *draft) startTries() {
-	t := d.Meta.Tries
-	if t.Last == (Instant{}) {
-		return
-	}
-	move := func(x Instant) Instant {
-		if x == (Instant{}) {
-			return x
-		}
-		age := t.Last.Mono - x.Mono // the window does not run on without a clock
-		if x.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
-			age = d.now.Wall(d.now.Mono) - x.Wall
-		}
-		return d.now.instant(d.now.Mono - age)
-	}
-	wrong := make([]Instant, len(t.Wrong))
-	for i, x := range t.Wrong {
-		wrong[i] = move(x)
-	}
-	t.Wrong, t.Until, t.Day, t.Last = wrong, move(t.Until), move(t.Day), d.now.instant(d.now.Mono)
-	m := d.Meta
-	m.Tries = t
-	d.setMeta(m)
-}
-
-// Locked says until when the keypad is locked: 0 when it is not, -1 until
-// staff or the cloud reset it.
-func (t Tries) Locked(now Now) int64 {
-	switch {
-	case t.Closed:
-		return -1
-	case t.Until.Mono > now.Mono && t.Until != (Instant{}):
-		return t.Until.Mono
-	}
-	return 0
-}
-
-// wrong counts one wrong code.
-func (d *draft) wrong() {
-	m := d.Meta
-	t := &m.Tries
-	at := d.now.instant(d.now.Mono)
-	t.Wrong = slices.DeleteFunc(slices.Clone(t.Wrong), func(x Instant) bool { return d.now.Mono-x.Mono >= wrongWindow })
-	t.Wrong = append(t.Wrong, at)
-	if t.Day == (Instant{}) || d.now.Mono-t.Day.Mono >= wrongDay {
-		t.Day, t.DayCount = at, 0
-	}
-	t.DayCount++
-	if len(t.Wrong) >= wrongLimit {
-		t.Until, t.Wrong = d.now.instant(d.now.Mono+wrongLock), nil
-	}
-	t.Closed = t.Closed || t.DayCount >= wrongPerDay
-	t.Last = at
-	d.setMeta(m)
-	d.out.Answer.Left = max(0, wrongLimit-len(t.Wrong))
-}
-
 // tryCode decides on a code by the cabinet's own list alone.
 func (d *draft) tryCode(in CodeTried) {
-	outcome := wire.CodeLockedOut
-	if d.Meta.Tries.Locked(d.now) == 0 {
+	outcome, budget := wire.CodeLockedOut, in.budget()
+	if d.Meta.Budgets.Of(budget).Locked(d.now) == 0 {
 		outcome = d.useCode(in)
 		if outcome == wire.CodeUnknown {
-			d.wrong()
+			d.wrong(budget)
 		}
 	}
-	d.out.Answer.Outcome, d.out.Answer.Until = outcome, d.Meta.Tries.Locked(d.now)
+	tries := d.Meta.Budgets.Of(budget)
+	d.out.Answer.Outcome, d.out.Answer.Budget, d.out.Answer.Left, d.out.Answer.Until = outcome, budget, tries.left(d.now), tries.Locked(d.now)
 	kept := outcome
 	switch outcome {
 	case wire.CodeOK, wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut:
@@ -110,6 +32,17 @@ func (d *draft) tryCode(in CodeTried) {
 		kept = wire.CodeNotActive // right code, but the doors cannot open now
 	}
 	d.record(wire.KindCodeAttempt, d.now.Mono, wire.CodeAttempt{Outcome: kept, Input: in.Input})
+}
+
+// budget is what a wrong one counts against.
+func (in CodeTried) budget() Budget {
+	switch {
+	case in.Budget != "":
+		return in.Budget
+	case in.Input == "qr":
+		return BudgetScanned
+	}
+	return BudgetTyped
 }
 
 // useCode acts on the entry that a verifier belongs to.
@@ -123,12 +56,13 @@ func (d *draft) useCode(in CodeTried) string {
 	if entry.Number == 0 {
 		return wire.CodeUnknown
 	}
-	wall, err := d.now.Wall(d.now.Mono), ms(d.now.ErrMS)
-	clock := d.now.Clock == wire.ClockSynced
-	if clock && entry.NotBefore != 0 && wall+err < entry.NotBefore {
+	// A code opens neither before nor after its time. Without a synchronised clock
+	// the list alone says what has begun, but what had run out once stays so.
+	certain := d.now.certain()
+	if d.now.Clock == wire.ClockSynced && entry.NotBefore != 0 && certain < entry.NotBefore {
 		return wire.CodeNotActive
 	}
-	late := clock && entry.NotAfter != 0 && wall-err > entry.NotAfter
+	late := entry.NotAfter != 0 && certain > entry.NotAfter
 	switch entry.Kind {
 	case wire.CodePickup, wire.CodeHandover:
 		return d.pickUp(entry, in.Input) // an overdue parcel can still be collected
@@ -141,6 +75,7 @@ func (d *draft) useCode(in CodeTried) string {
 		if late {
 			return wire.CodeExpired
 		}
+		d.resetTries()
 		return d.staff(entry, in.Doors)
 	}
 	return wire.CodeUnknown
@@ -151,20 +86,27 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {
 		return wire.CodeNotActive
 	}
-	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, sorted(dl.Doors), dl.Doors)
+	doors := opens(e, dl)
+	if len(doors) == 0 {
+		return wire.CodeNotActive
+	}
+	for _, id := range sorted(d.Openings) {
+		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind == wire.OpenPickup && !o.Cancelled {
+			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
+		}
+	}
+	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, dl.Doors)
 }
 
 // dropOff opens the compartments that a delivery was given, or the first free
 // ones of its sizes.
 func (d *draft) dropOff(e wire.CodeEntry) string {
-	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 {
-		return wire.CodeExpired // used
+	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 || d.used(e) {
+		return wire.CodeExpired
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
-			d.again(o, o.numbers(), "", d.authority(edge.ByCode, "", o.ID, e.Number))
-			d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, o.numbers()
-			return wire.CodeOK
+			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
 		}
 	}
 	doors := numbers(e.Doors)
@@ -190,6 +132,19 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, packages)
 }
 
+// codeAgain is a right code for an opening that runs already.
+func (d *draft) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wire.CodeEntry) string {
+	switch reason := d.again(o, doors, "", d.authority(kind, "", o.ID, e.Number)); reason {
+	case "":
+	case wire.ReasonNoOpening:
+		return wire.CodeNotActive
+	default:
+		return reason
+	}
+	d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, doors
+	return wire.CodeOK
+}
+
 // firstFree finds a free compartment of a size, in the layout's order.
 func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
 	for _, l := range d.Config.Layout {
@@ -204,6 +159,9 @@ func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber 
 func (d *draft) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 	if len(doors) == 0 {
 		return wire.CodeOK // who it is; doors are chosen next
+	}
+	if o := d.Openings[d.Doors[doors[0]].Opening]; o.Kind == wire.OpenStaff && !slices.ContainsFunc(doors, func(n edge.DoorNumber) bool { return o.door(n).Door == 0 }) {
+		return d.codeAgain(o, doors, edge.ByStaff, e)
 	}
 	return d.local(Opening{Kind: wire.OpenStaff, Who: "staff", CodeNumber: e.Number}, edge.ByStaff, doors, nil)
 }
@@ -242,58 +200,4 @@ func (d *draft) reopen(in Reopen) {
 		return
 	}
 	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, edge.ByReopen, doors, dl.Doors)
-}
-
-// codes applies a piece of the code list that follows what is held; 0 replaces
-// the whole list.
-func (d *draft) codes(c wire.Codes) {
-	d.present = true // a status with the number confirms, or asks for the tail
-	if c.From != 0 && c.From != d.Meta.CodeList || c.To < c.From {
-		return
-	}
-	if c.From == 0 {
-		for _, n := range sorted(d.Codes) {
-			d.dropCode(n)
-		}
-	}
-	for _, e := range c.Entries {
-		switch e.Op {
-		case wire.CodeSet:
-			d.setCode(e)
-			d.activate(e)
-		case wire.CodeRevoke:
-			d.revoke(e)
-		}
-	}
-	m := d.Meta
-	m.CodeList = c.To
-	d.setMeta(m)
-}
-
-// activate takes a pickup code that is active now as word that its parcels lie
-// inside: the cabinet may have lost its own memory of them.
-func (d *draft) activate(e wire.CodeEntry) {
-	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || e.Kind != wire.CodePickup && e.Kind != wire.CodeHandover {
-		return
-	}
-	if _, ok := d.Deliveries[e.DeliveryRef]; ok {
-		return
-	}
-	dl := Delivery{Ref: e.DeliveryRef, Doors: map[edge.DoorNumber][]string{}}
-	for _, n := range numbers(e.Doors) {
-		if door, ok := d.Doors[n]; ok && (door.Delivery == "" || door.Delivery == e.DeliveryRef) {
-			dl.Doors[n] = e.Packages[uint(n)]
-			d.assign(n, e.DeliveryRef)
-		}
-	}
-	d.setDelivery(dl)
-}
-
-func (d *draft) revoke(e wire.CodeEntry) {
-	for _, n := range sorted(d.Codes) {
-		c := d.Codes[n]
-		if n < e.Number && c.Kind == e.Kind && (e.DeliveryRef != "" && c.DeliveryRef == e.DeliveryRef || e.DeliveryRef == "" && bytes.Equal(c.Verifier, e.Verifier)) {
-			d.dropCode(n)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -98,9 +99,7 @@ func (d *draft) act(c wire.Command) string {
 		return wire.ReasonUnsupported
 	}
 	if c.Kind == wire.CmdResetTries {
-		m := d.Meta
-		m.Tries = Tries{}
-		d.setMeta(m)
+		d.resetTries()
 		return ""
 	}
 	if c.Kind == wire.CmdShowMessage {
@@ -140,15 +139,14 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	}
 	doors := numbers(b.Doors)
 	if o, running := d.Openings[b.OpeningID]; running {
-		if o.Cancelled {
-			return wire.ReasonNoOpening
-		}
 		for _, n := range doors {
 			if o.door(n).Door == 0 {
 				return wire.ReasonUnknownDoor
 			}
 		}
-		d.again(o, doors, c.CommandID, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
+		if reason := d.again(o, doors, c.CommandID, d.authority(edge.ByCommand, c.CommandID, o.ID, 0)); reason != "" {
+			return reason
+		}
 		return waiting
 	}
 	if _, ended := d.Ended[b.OpeningID]; ended {
@@ -158,21 +156,33 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 		return reason
 	}
 	if old, ok := d.Openings[b.Replaces]; ok {
-		old.Cancelled = true
-		d.setOpening(old)
+		d.replace(old, doors)
 	}
 	who := "remote"
 	session := int64(b.SessionSeconds) * int64(time.Second)
 	if session == 0 {
 		session = sec(d.times().SessionS)
 	}
-	o := Opening{ID: b.OpeningID, Kind: b.Kind, CommandID: c.CommandID, Who: who, How: "remote", DeliveryRef: b.DeliveryRef, Code: b.Code,
+	o := Opening{ID: b.OpeningID, Kind: b.Kind, CommandID: c.CommandID, Who: who, How: "remote", DeliveryRef: b.DeliveryRef, Code: b.Code, Generation: d.Meta.Generation,
 		Runs: []Run{{CommandID: c.CommandID, Doors: doors}}, Ends: d.now.instant(d.now.Mono + session), ListNumber: d.Meta.CodeList}
 	for _, n := range doors {
 		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: b.Packages[uint(n)]})
 	}
 	d.begin(o, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
 	return waiting
+}
+
+// replace cancels an opening for another one, which takes over those of its
+// doors that it opens itself.
+func (d *draft) replace(old Opening, doors []edge.DoorNumber) {
+	d.withdraw(old)
+	old.Cancelled = true
+	for _, n := range doors {
+		old = old.with(n, func(x *OpeningDoor) {
+			x.Phase, x.Waiting, x.Deadline, x.Error = OpenFailed, false, 0, wire.ReasonOvertaken
+		})
+	}
+	d.setOpening(old)
 }
 
 // free says why doors cannot be opened, "" when they can.
@@ -182,7 +192,7 @@ func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replac
 		switch {
 		case !ok:
 			return wire.ReasonUnknownDoor
-		case !door.Known:
+		case !door.Known || !d.Ready:
 			return wire.ReasonBoard
 		case door.Opening != "" && door.Opening != replaces:
 			return wire.ReasonBusy
@@ -213,11 +223,13 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 	switch b.How {
 	case wire.CloseCancel:
 		o.Cancelled = true
+		d.withdraw(o)
 	case wire.CloseSettle:
 		if d.tally(o).open {
 			return wire.ReasonBusy
 		}
 		o.Confirm, o.Confirmed = string(b.ConfirmedBy), confirmed(b)
+		d.withdraw(o)
 	default:
 		return wire.ReasonUnsupported
 	}
@@ -292,6 +304,7 @@ func (d *draft) config(in ConfigCame) {
 	}
 	if result == "" {
 		result = "ok"
+		d.moveDoors(c.Layout)
 		d.Config = c
 		d.touch(keyConfig)
 		for _, l := range c.Layout {
@@ -305,7 +318,25 @@ func (d *draft) config(in ConfigCame) {
 	d.present = true
 }
 
-// layoutProblem refuses to move a compartment that is occupied or open.
+// moveDoors forgets what was read of doors that are wired otherwise from now on.
+func (d *draft) moveDoors(next []wire.LayoutDoor) {
+	for _, l := range d.Config.Layout {
+		if slices.ContainsFunc(next, func(n wire.LayoutDoor) bool { return n.Door == l.Door && samePlace(n, l) }) {
+			continue
+		}
+		if door, ok := d.Doors[edge.DoorNumber(l.Door)]; ok {
+			door.Known = false
+			d.Doors[door.Number] = door
+		}
+	}
+}
+
+func samePlace(a, b wire.LayoutDoor) bool {
+	return a.Board == b.Board && a.Channel == b.Channel && a.Inverted == b.Inverted
+}
+
+// layoutProblem refuses to move a compartment that is occupied or open, or was so
+// when it was last seen.
 func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
 	places := map[uint]wire.LayoutDoor{}
 	for _, l := range next {
@@ -313,10 +344,10 @@ func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
 	}
 	for _, l := range d.Config.Layout {
 		door := d.Doors[edge.DoorNumber(l.Door)]
-		if door.Delivery == "" && door.Opening == "" && !(door.Known && door.Open) {
+		if door.Delivery == "" && door.Opening == "" && !door.Counted && !(door.Known && door.Open) && door.Item != wire.ItemPresent {
 			continue
 		}
-		if n, ok := places[l.Door]; !ok || n.Board != l.Board || n.Channel != l.Channel || n.Inverted != l.Inverted {
+		if n, ok := places[l.Door]; !ok || !samePlace(n, l) {
 			return "door " + num(door.Number) + " is occupied or open and cannot be moved"
 		}
 	}

@@ -145,6 +145,7 @@ func (s *slowStore) Keep(_ context.Context, _ map[string][]byte, records []Encod
 type noHardware struct{ pulses chan edge.DoorNumber }
 
 func (h noHardware) Pulse(n edge.DoorNumber, _ edge.Authority) { h.pulses <- n }
+func (h noHardware) Withdraw(string)                           {}
 func (h noHardware) SetSession(bool)                           {}
 
 // A reading that waited behind a slow commit counts for when it was made: the

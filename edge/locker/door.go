@@ -12,7 +12,7 @@ const (
 	forcedGrace   = int64(3 * time.Second) // an open this soon after a pulse belongs to it
 	repeatMuted   = int64(time.Minute)     // repeats of exceptions and tampering are counted, not written
 	outOfService  = 3                      // open_failed in a row
-	maxPulses     = 2                      // per attempt to open
+	maxPulses     = 2                      // per act and door, the one for a door that did not swing included
 	keepCommands  = int64(24 * time.Hour)  // beyond their expiry
 	keepEnded     = int64(7 * 24 * time.Hour)
 	tickingEvents = 2 // repeats of door_left_open after the first
@@ -24,12 +24,11 @@ var leftOpenAgain = [tickingEvents]int64{int64(15 * time.Minute), int64(time.Hou
 
 // start is the first step of a boot: the boards have not been read yet.
 func (d *draft) start(in Started) {
-	d.Fresh = in.Fresh
+	d.Fresh, d.Ready = in.Fresh, false
 	for _, id := range sorted(d.Openings) {
 		o := d.Openings[id]
 		o.Ends, o.Unsure = d.carry(o.Ends, o.Last)
 		o.Last = d.now.instant(d.now.Mono)
-		o.Recheck = true
 		for _, od := range o.Doors {
 			o = o.with(od.Door, func(x *OpeningDoor) { x.Waiting, x.Deadline = false, 0 })
 		}
@@ -38,6 +37,11 @@ func (d *draft) start(in Started) {
 	for id, e := range d.Exceptions {
 		e.ToldAt = d.now.Mono
 		d.Exceptions[id] = e
+	}
+	if in.Fresh && !d.Meta.Lost {
+		m := d.Meta
+		m.Lost = true
+		d.setMeta(m)
 	}
 	d.startTries()
 	d.present = true
@@ -66,11 +70,16 @@ func (d *draft) reading(in Reading) {
 		door = d.Doors[in.Door]
 	}
 	was := door
-	door.Known, door.Open, door.Item, door.Suspect = true, in.Open, in.Item, in.Suspect
+	door.Found = in.Open && (was.Found || d.Fresh && !was.Met)
+	door.Known, door.Open, door.Item, door.Suspect, door.Read, door.Met = true, in.Open, in.Item, in.Suspect, true, true
 	if !was.Known || was.Open != in.Open {
 		door.Since = in.Mono
 	}
 	d.Doors[in.Door] = door
+	if door.Unverified && in.Item == wire.ItemPresent {
+		door.Unverified = false
+		d.setDoor(door)
+	}
 	d.present = d.present || door != was
 	switch {
 	case in.Open && door.Counted && !was.Known:
@@ -94,7 +103,14 @@ func (d *draft) reading(in Reading) {
 func (d *draft) lost(in Lost) {
 	for _, n := range in.Doors {
 		door, ok := d.Doors[n]
-		if !ok || !door.Known {
+		if !ok {
+			continue
+		}
+		if !door.Read { // its board was asked often enough to be given up
+			door.Read = true
+			d.Doors[n] = door
+		}
+		if !door.Known {
 			continue
 		}
 		door.Known = false
@@ -105,8 +121,12 @@ func (d *draft) lost(in Lost) {
 		if !ok {
 			continue
 		}
+		if at, open := in.LastOpen[n]; open && door.Counted {
+			o = o.with(n, func(x *OpeningDoor) { x.LastOpen = later(x.LastOpen, d.now.instant(at)) })
+			d.setOpening(o)
+		}
 		if od := o.door(n); od.Phase == Pulsed || od.Phase == Queued && !od.Waiting {
-			d.setOpening(o.with(n, func(x *OpeningDoor) { x.Phase, x.Deadline, x.Error = NotSeen, 0, wire.DoorNotSeen }))
+			d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 		}
 	}
 }
@@ -114,18 +134,26 @@ func (d *draft) lost(in Lost) {
 // countOpen turns doors that stayed open for the minimum time into opened
 // ones.
 func (d *draft) countOpen() {
-	minOpen := ms(d.times().MinOpenMS)
 	for _, n := range sorted(d.Doors) {
 		door := d.Doors[n]
-		if door.Known && door.Open && !door.Counted && !door.Suspect && d.now.Mono >= door.Since+minOpen {
+		if door.Known && door.Open && !door.Counted && !door.Suspect && d.now.Mono >= countsAt(door, d.times()) {
 			d.opened(door)
 		}
 	}
 }
 
+// debouncePoll is the longest time between two polls of a board that is watched.
+const debouncePoll = int64(50 * time.Millisecond)
+
+// countsAt is when a door that is open counts as opened, as mono: a close before
+// the minimum time would have been reported by then.
+func countsAt(d Door, t wire.Times) int64 {
+	return d.Since + ms(t.MinOpenMS) + ms(t.DebounceMS) + debouncePoll
+}
+
 // opened is the moment a door counts as open; it opened at door.Since.
 func (d *draft) opened(door Door) {
-	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed = true, d.now.instant(door.Since), 0, false
+	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
 	d.setDoor(door)
 	d.present = true
 	o, ok := d.Openings[door.Opening]
@@ -133,7 +161,7 @@ func (d *draft) opened(door Door) {
 	if ok {
 		pulses = uint(o.door(door.Number).Pulses)
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
-			x.Phase, x.OpenedAt, x.ClosedAt = Opened, door.OpenedAt, Instant{}
+			x.Phase, x.OpenedAt, x.ClosedAt, x.LastOpen, x.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 			x.Deadline, x.Error = 0, ""
 		}))
 	}
@@ -142,7 +170,7 @@ func (d *draft) opened(door Door) {
 		d.do(Show{What: "open", Door: door.Number})
 		return
 	}
-	if d.Fresh || door.PulseAt != 0 && door.Since <= door.PulseAt+forcedGrace {
+	if door.Found || door.PulseAt != 0 && door.Since <= door.PulseAt+forcedGrace {
 		return
 	}
 	d.forced(door)
@@ -177,7 +205,7 @@ func (d *draft) closed(door Door, mono int64) {
 	if o, ok := d.Openings[door.Opening]; ok {
 		o.Missed = o.Missed || missed
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
-			x.Phase, x.ClosedAt, x.Item = Closed, d.now.instant(mono), door.Item
+			x.Phase, x.ClosedAt, x.Unseen, x.Item = Closed, d.now.instant(mono), missed, door.Item
 		}))
 	}
 	d.closeException(wire.ExDoorLeftOpen, door.Number, "door_closed_on_site", mono)
@@ -194,24 +222,20 @@ func (d *draft) relatched(door Door) {
 	if od.Phase.outcome() || od.Waiting {
 		return
 	}
-	if od.Swung {
-		d.openFailed(o, door)
-		return
+	if d.pulseAgain(o, door) {
+		d.do(Show{What: "pull", Door: door.Number})
 	}
-	d.do(Show{What: "pull", Door: door.Number})
-	d.do(Pulse{Door: door.Number, By: od.By})
-	d.setOpening(o.with(door.Number, func(x *OpeningDoor) { x.Swung, x.Waiting, x.Phase, x.Deadline = true, true, Queued, 0 }))
 }
 
-// foundClosed is the first read of a door after a start or a silent board. A
-// door that was to be opened and is found closed was not seen.
+// foundClosed is a door read closed that was not known open. One that an earlier
+// boot was to open was not seen.
 func (d *draft) foundClosed(door Door) {
 	o, ok := d.Openings[door.Opening]
-	if !ok || !o.Recheck {
+	if !ok {
 		return
 	}
-	if od := o.door(door.Number); !od.Phase.outcome() {
-		d.setOpening(o.with(door.Number, func(x *OpeningDoor) { x.Phase, x.Error = NotSeen, wire.DoorNotSeen }))
+	if od := o.door(door.Number); !od.Phase.outcome() && od.By.Boot != d.now.Boot {
+		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	}
 }
 
@@ -221,11 +245,15 @@ func (d *draft) pulsed(in Pulsing) {
 	if !ok {
 		return
 	}
-	if in.Outcome != edge.PulseNotSent {
+	if in.Outcome == edge.PulseConfirmed || in.Outcome == edge.PulseUnanswered {
 		door.PulseAt = in.Mono
 		d.Doors[in.Door] = door
 	}
-	o, ok := d.Openings[door.Opening]
+	id := in.By.OpeningID
+	if id == "" {
+		id = door.Opening
+	}
+	o, ok := d.Openings[id]
 	if !ok {
 		return
 	}
@@ -242,46 +270,32 @@ func (d *draft) pulsed(in Pulsing) {
 	case edge.PulseConfirmed, edge.PulseUnanswered:
 		// No answer is not failure: only the door itself tells.
 		od.Phase, od.Deadline = Pulsed, in.Mono+ms(d.times().OpenWaitMS)
-		if !door.Known {
-			od.Phase, od.Deadline, od.Error = NotSeen, 0, wire.DoorNotSeen
-		}
-	case edge.PulseRefused:
+	case edge.PulseRefused, edge.PulseNotSent:
 		od.Phase, od.Deadline = Pulsed, in.Mono
-	case edge.PulseNotSent:
-		od.Phase, od.Deadline, od.Error = OpenFailed, 0, wire.ReasonBoard
 	}
-	d.setOpening(o.with(in.Door, func(x *OpeningDoor) { *x = od }))
+	o = o.with(in.Door, func(x *OpeningDoor) { *x = od })
+	d.setOpening(o)
+	switch {
+	case in.Outcome == edge.PulseNotSent:
+		d.notOpened(o, door, OpenFailed, wire.ReasonBoard)
+	case !door.Known:
+		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
+	}
 }
 
-// openWaits pulses again, or gives up, where a door was not seen open in time.
+// openWaits pulses again, or gives up, where a door was not seen open in time. A
+// door of an earlier boot waits for its first read alone.
 func (d *draft) openWaits() {
 	for _, id := range sorted(d.Openings) {
 		for _, n := range d.Openings[id].numbers() {
 			o := d.Openings[id]
 			od, door := o.door(n), d.Doors[n]
-			if od.Phase != Pulsed || od.Waiting || d.now.Mono < od.Deadline || door.Open && door.Known {
-				continue
+			due := od.Phase == Pulsed && !od.Waiting && d.now.Mono >= od.Deadline
+			if due && od.By.Boot == d.now.Boot && !(door.Open && door.Known) {
+				d.pulseAgain(o, door)
 			}
-			if od.Pulses >= maxPulses {
-				d.openFailed(o, door)
-				continue
-			}
-			d.do(Pulse{Door: n, By: od.By})
-			d.setOpening(o.with(n, func(x *OpeningDoor) { x.Pulses++; x.Waiting, x.Phase, x.Deadline = true, Queued, 0 }))
 		}
 	}
-}
-
-func (d *draft) openFailed(o Opening, door Door) {
-	door.Failures++
-	if door.Failures >= outOfService && door.Blocked == "" {
-		door.Blocked = wire.ReasonSuspect
-	}
-	d.setDoor(door)
-	d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
-		x.Phase, x.Error, x.Waiting, x.Deadline = OpenFailed, wire.DoorOpenFailed, false, 0
-	}))
-	d.present = true
 }
 
 // itemGone is an item that left a locked compartment with no session.

@@ -18,6 +18,8 @@ type keptDoor struct {
 	Delivery string  `cbor:"5,keyasint,omitempty"`
 	Blocked  string  `cbor:"6,keyasint,omitempty"`
 	Failures int     `cbor:"7,keyasint,omitempty"`
+	// Unverified is Door.Unverified.
+	Unverified bool `cbor:"8,keyasint,omitempty"`
 }
 
 // encode returns what is kept under key, nil when it is gone.
@@ -27,7 +29,7 @@ func (s *State) encode(key string) []byte {
 	case keyDoor:
 		n, _ := strconv.ParseUint(id, 10, 64)
 		d := s.Doors[edge.DoorNumber(n)]
-		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures})
+		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures, d.Unverified})
 	case keyOpening:
 		return encodeOr(s.Openings, id)
 	case keyEnded:
@@ -72,7 +74,7 @@ func (s *State) Load(key string, value []byte) error {
 			err = wire.Decode(value, &k)
 		}
 		s.Doors[edge.DoorNumber(n)] = Door{Number: edge.DoorNumber(n), Counted: k.Counted, OpenedAt: k.OpenedAt, Opening: k.Opening,
-			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, MissedClosed: k.Counted}
+			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, Unverified: k.Unverified, MissedClosed: k.Counted}
 	case keyOpening:
 		err = decodeInto(s.Openings, id, value)
 	case keyEnded:
@@ -105,7 +107,12 @@ func (s *State) Load(key string, value []byte) error {
 }
 
 // Settle completes a State after the last Load.
-func (s *State) Settle() { s.layDoors() }
+func (s *State) Settle() {
+	s.layDoors()
+	if s.Meta.Tries != nil {
+		s.Meta.Budgets, s.Meta.Tries = s.Meta.Tries.budgets(), nil
+	}
+}
 
 func decodeInto[K comparable, V any](m map[K]V, k K, value []byte) error {
 	var v V

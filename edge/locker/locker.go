@@ -27,12 +27,23 @@ type Now struct {
 	Offset int64 // wall clock = Mono + Offset, unix ns
 	Clock  wire.Clock
 	ErrMS  uint32
+	// Floor is a lower bound of the true time, unix ns, 0 when none is known.
+	Floor int64
 	// Random feeds ids made in this step; fresh for every step.
 	Random [16]byte
 }
 
 // Wall is the wall clock at a monotonic time of this boot.
 func (n Now) Wall(mono int64) int64 { return mono + n.Offset }
+
+// certain is the time that has certainly passed: the wall clock less its error,
+// or the floor without a synchronisation in this boot. 0 when nothing is known.
+func (n Now) certain() int64 {
+	if n.Clock == wire.ClockSynced {
+		return n.Wall(n.Mono) - ms(n.ErrMS)
+	}
+	return n.Floor
+}
 
 // Instant is a moment that can be compared across boots as far as the clocks
 // allow.
@@ -60,12 +71,27 @@ type State struct {
 	Meta       Meta
 	Config     wire.Config
 	Fresh      bool // the store is new: open doors are found open, not forced
+	// Ready is set once every board was read, or given up as silent, in this boot:
+	// no lock is pulsed before.
+	Ready bool
+	// OldLists mutes repeats of code lists that would have gone back.
+	OldLists Mute
 }
 
 // Meta is what is kept once per cabinet.
 type Meta struct {
 	CodeList uint64 // number of the newest entry applied
-	Tries    Tries
+	// Generation is that of the list held, 0 when none was ever taken or the cloud
+	// names none. ListNonce is what the newest whole list answered.
+	Generation uint64
+	ListNonce  []byte
+	// Lost is set when the store began anew, until a whole code list has brought
+	// back what lies where.
+	Lost    bool
+	Budgets Budgets
+	// Tries is the former single counter, only as long as it has not been taken
+	// over.
+	Tries *formerTries `cbor:",omitempty"`
 }
 
 // Door is one compartment's door.
@@ -79,6 +105,9 @@ type Door struct {
 	Since   int64 // mono of the last change of Open
 	Suspect bool
 	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
+	Read    bool  // its board answered for it, or was given up as silent, in this boot
+	Met     bool  // its state was known in this boot
+	Found   bool  // stands open since the first reading of a new store: found open, not forced
 
 	// Kept.
 	Counted      bool    // open for at least the minimum time, told, not told closed
@@ -91,6 +120,7 @@ type Door struct {
 	TamperAt     int64   // mono of the last forced record in this boot
 	TamperCount  uint64
 	MissedClosed bool // was open when its board or the agent was lost
+	Unverified   bool // what lies in it is the cloud's word alone, after a loss of memory
 }
 
 // State is the door's state as a status shows it.
@@ -134,12 +164,16 @@ func (p Phase) opened() bool  { return p == Opened || p == Closed }
 type OpeningDoor struct {
 	Door     edge.DoorNumber
 	Phase    Phase
-	Pulses   int   // asked for by the running attempt
+	Pulses   int   // asked for by the act By
 	Waiting  bool  // for a PulseResult
 	Deadline int64 // mono by which it must be seen open, 0 when none runs
-	Swung    bool  // one extra pulse was spent on a door that did not swing
 	OpenedAt Instant
 	ClosedAt Instant
+	// LastOpen is when the door was last known to be open, as far as that is
+	// durable. Unseen is set when it closed after that without being seen: ClosedAt
+	// is then the first read that shows it closed.
+	LastOpen Instant
+	Unseen   bool
 	Item     wire.Item
 	Error    string
 	Packages []string
@@ -156,13 +190,13 @@ type Opening struct {
 	DeliveryRef string
 	Doors       []OpeningDoor
 	Code        *wire.CodeEntry
+	Generation  uint64 // of the code list held when Code came
 	CodeNumber  uint64
 	ListNumber  uint64
 	Runs        []Run // commands without an outcome
 	Ends        Instant
 	Last        Instant // of its last durable record
 	Unsure      bool    // elapsed time unknown after a restart
-	Recheck     bool    // restarted: doors have to be read first
 	Cancelled   bool
 	Done        bool   // courier pressed done
 	Confirm     string // close_session: confirmed_by
@@ -197,6 +231,10 @@ type EndedOpening struct {
 	Delivery string
 	Doors    []edge.DoorNumber
 	Packages map[edge.DoorNumber][]string
+	// Used is set when a package was deposited or collected: codes that had been
+	// listed by then are used. List and Generation are those of the list held then.
+	Used             bool
+	List, Generation uint64
 }
 
 // Delivery is what lies in the cabinet of one delivery.
@@ -232,8 +270,13 @@ type (
 		Door edge.DoorNumber
 		By   edge.Authority
 	}
+	// Withdraw takes back the pulses of an opening that still wait: each is
+	// answered as refused.
+	Withdraw struct{ OpeningID string }
 	// StatusChanged asks for a new status.
 	StatusChanged struct{}
+	// AskList asks for a status with a nonce, for which a whole code list can come.
+	AskList struct{}
 	// Show tells whoever stands at the cabinet.
 	Show struct {
 		What string // open, pull, close, left_open, sound, reboot, message
@@ -243,7 +286,9 @@ type (
 )
 
 func (Pulse) action()         {}
+func (Withdraw) action()      {}
 func (StatusChanged) action() {}
+func (AskList) action()       {}
 func (Show) action()          {}
 
 // Out is what one step leads to.
@@ -260,8 +305,9 @@ type Answer struct {
 	Outcome   string // wire's code outcomes, or a refusal reason
 	OpeningID string
 	Doors     []edge.DoorNumber
-	Left      int   // tries left before the keypad locks
-	Until     int64 // mono until which it is locked
+	Budget    Budget // that a code was tried against
+	Left      int    // tries left before it locks
+	Until     int64  // mono until which it is locked, 0 when it is not
 }
 
 // Input is what a step is about.
@@ -283,10 +329,13 @@ type (
 	Lost struct {
 		Doors []edge.DoorNumber
 		Mono  int64
+		// LastOpen is when a poll last read each door open that was so.
+		LastOpen map[edge.DoorNumber]int64
 	}
 	// Pulsing answers a Pulse.
 	Pulsing struct {
 		Door    edge.DoorNumber
+		By      edge.Authority // of the pulse; zero is the opening that runs on the door
 		Outcome edge.PulseOutcome
 		Mono    int64
 	}
@@ -298,7 +347,15 @@ type (
 		Reason  string
 	}
 	// CodesCame is a verified piece of the code list.
-	CodesCame struct{ Codes wire.Codes }
+	CodesCame struct {
+		Codes wire.Codes
+		Asked []byte // nonce of the newest status that carried one; nil: none
+		// Earlier are nonces of this session before it: answers to them are late,
+		// not forged.
+		Earlier [][]byte
+		Marks   Marks // what is remembered outside the store
+		Keyed   bool  // the device has a key: its cloud names generations
+	}
 	// ConfigCame is a verified configuration. Problem is set when it cannot be
 	// applied for reasons outside these rules.
 	ConfigCame struct {
@@ -309,6 +366,7 @@ type (
 	CodeTried struct {
 		Verifier []byte
 		Input    string            // keypad, qr
+		Budget   Budget            // "": by Input
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
 	}
 	// Reopen opens a pickup again without a code.
@@ -384,7 +442,7 @@ func Step(s State, in Input, now Now) (State, Out) {
 	case Refuse:
 		d.refuse(in)
 	case CodesCame:
-		d.codes(in.Codes)
+		d.codes(in)
 	case ConfigCame:
 		d.config(in)
 	case CodeTried:

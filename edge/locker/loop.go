@@ -39,6 +39,8 @@ type Store interface {
 // Hardware pulses locks; its answers come back as edge events.
 type Hardware interface {
 	Pulse(door edge.DoorNumber, by edge.Authority)
+	// Withdraw refuses the pulses of an opening that have not been written yet.
+	Withdraw(openingID string)
 	SetSession(active bool)
 }
 
@@ -152,7 +154,7 @@ func (l *Loop) Working() bool {
 // now is the time of a step made at t.
 func (l *Loop) now(t time.Time) Now {
 	s := l.cfg.Clock.Sample(t)
-	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS}
+	n := Now{Boot: s.Boot, Mono: s.Mono, Offset: s.Wall - s.Mono, Clock: s.Clock, ErrMS: s.ErrMS, Floor: l.cfg.Clock.Floor(t)}
 	_, _ = rand.Read(n.Random[:]) // never fails
 	return n
 }
@@ -229,9 +231,13 @@ func (l *Loop) input(e edge.Event) timed {
 	case edge.DoorReading:
 		return timed{Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect}, e.At}
 	case edge.BoardLost:
-		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At)}, e.At}
+		last := make(map[edge.DoorNumber]int64, len(e.LastOpen))
+		for n, at := range e.LastOpen {
+			last[n] = c.Mono(at)
+		}
+		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At), LastOpen: last}, e.At}
 	case edge.PulseResult:
-		return timed{Pulsing{Door: e.Door, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
+		return timed{Pulsing{Door: e.Door, By: e.By, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
 	}
 	return timed{Tick{}, time.Now()}
 }
@@ -326,11 +332,14 @@ func (l *Loop) step(ctx context.Context, list []timed, asked bool) (Answer, erro
 		l.cfg.Hardware.SetSession(active)
 	}
 	for _, a := range actions {
-		if p, ok := a.(Pulse); ok {
-			l.cfg.Hardware.Pulse(p.Door, p.By)
-			continue
+		switch a := a.(type) {
+		case Pulse:
+			l.cfg.Hardware.Pulse(a.Door, a.By)
+		case Withdraw:
+			l.cfg.Hardware.Withdraw(a.OpeningID)
+		default:
+			l.cfg.Act(a)
 		}
-		l.cfg.Act(a)
 	}
 	return out.Answer, nil
 }

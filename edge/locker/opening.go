@@ -9,12 +9,14 @@ import (
 
 // pass lets time pass: it is the end of every step.
 func (d *draft) pass() {
+	d.becomeReady()
 	d.countOpen()
 	d.openWaits()
 	for _, id := range sorted(d.Openings) {
 		d.outcomes(id)
 		d.progress(id)
 	}
+	d.seeOpen()
 	d.tellAgain()
 	d.forget()
 }
@@ -31,7 +33,7 @@ func (s State) Next(now Now) int64 {
 	t := s.Config.Times.WithDefaults()
 	for _, d := range s.Doors {
 		if d.Known && d.Open && !d.Counted && !d.Suspect {
-			at(d.Since + ms(t.MinOpenMS))
+			at(countsAt(d, t))
 		}
 	}
 	for _, o := range s.Openings {
@@ -39,6 +41,9 @@ func (s State) Next(now Now) int64 {
 			at(o.Ends.Mono)
 		}
 		for _, od := range o.Doors {
+			if door := s.Doors[od.Door]; door.Known && door.Open && door.Counted {
+				at(seenAgain(od, now))
+			}
 			if od.Phase == Pulsed && !od.Waiting && !(s.Doors[od.Door].Known && s.Doors[od.Door].Open) {
 				at(od.Deadline)
 			}
@@ -64,7 +69,7 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 		door := d.Doors[n]
 		door.Opening = o.ID
 		d.setDoor(door)
-		d.aim(&o.Doors[i], door, by)
+		d.aim(&o, &o.Doors[i], door, by)
 	}
 	if o.Kind == wire.OpenCorrection {
 		if dl, ok := d.Deliveries[o.DeliveryRef]; ok {
@@ -78,45 +83,48 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 	d.present = true
 }
 
-// authority is an act of this moment that allows pulses for an opening. id is
-// the command's; without one it is drawn here.
-func (d *draft) authority(kind, id, opening string, code uint64) edge.Authority {
-	if id == "" {
-		id = d.newID("act_")
-	}
-	return edge.Authority{Boot: d.now.Boot, OpeningID: opening, Act: id, Kind: kind, CodeNumber: code, Mono: d.now.Mono}
-}
-
 // aim points an opening's door at being opened: a pulse, unless it is open
-// already, which counts as opened.
-func (d *draft) aim(od *OpeningDoor, door Door, by edge.Authority) {
-	od.By = by
-	od.Pulses, od.Swung, od.Error = 0, false, ""
+// already, which counts as opened, or a pulse of an earlier act still waits,
+// which may open it as well.
+func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
+	by.Until = min(by.Mono+pulseLife+int64(d.waiting(*o))*queueLife, o.Ends.Mono)
+	od.By, od.Pulses, od.Error = by, 0, ""
 	switch {
+	case od.Waiting:
 	case door.Known && door.Open && door.Counted:
-		od.Phase, od.OpenedAt, od.ClosedAt = Opened, door.OpenedAt, Instant{}
+		od.Phase, od.OpenedAt, od.ClosedAt, od.LastOpen, od.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 	case door.Known && door.Open:
 		od.Phase, od.Waiting, od.Deadline = Pulsed, false, 0
 	default:
-		od.Phase, od.Waiting, od.Pulses, od.Deadline = Queued, true, 1, 0
-		d.do(Pulse{Door: door.Number, By: by})
+		d.pulse(o, od, door)
 	}
 }
 
-// again pulses the closed doors of a running opening; its end stays.
-func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) {
+// again pulses the closed doors of a running opening for a new act; its end
+// stays. It returns why not, "" when it does.
+func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) string {
+	if o.Cancelled || o.Confirm != "" || d.now.Mono >= o.Ends.Mono {
+		return wire.ReasonNoOpening
+	}
+	for _, n := range doors {
+		if !d.Ready || !d.Doors[n].Known {
+			return wire.ReasonBoard
+		}
+	}
 	o.Doors = slices.Clone(o.Doors)
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		door := d.Doors[od.Door]
-		if slices.Contains(doors, od.Door) && !od.Waiting && !(door.Known && door.Open) {
-			d.aim(od, door, by)
+		if slices.Contains(doors, od.Door) && !(door.Known && door.Open) {
+			d.aim(&o, od, door, by)
 		}
 	}
+	o.Done = false
 	if command != "" {
 		o.Runs = append(slices.Clone(o.Runs), Run{CommandID: command, Doors: doors})
 	}
 	d.setOpening(o)
+	return ""
 }
 
 // outcomes answers commands whose doors all have an outcome.
@@ -132,12 +140,12 @@ func (d *draft) outcomes(id string) {
 		for _, n := range r.Doors {
 			od := o.door(n)
 			switch {
-			case od.Phase.opened():
+			case od.Phase.opened() && od.Error == "":
 				opened++
 				continue
-			case od.Phase == OpenFailed:
+			case od.Phase == OpenFailed, od.Phase.opened() && od.Error != wire.DoorNotSeen:
 				failed++
-			case od.Phase == NotSeen:
+			case od.Phase == NotSeen, od.Phase.opened():
 				unseen++
 			default:
 				continue
@@ -171,6 +179,7 @@ func (d *draft) outcomes(id string) {
 type tally struct {
 	pending, opened, failed, unseen int   // a pulse on its way is pending, whatever the door did meanwhile
 	open, unknown                   bool  // a door is open, or nobody knows
+	counted                         bool  // one has been open for the minimum time
 	lastClosed                      int64 // mono
 }
 
@@ -178,8 +187,11 @@ func (d *draft) tally(o Opening) tally {
 	var t tally
 	for _, od := range o.Doors {
 		door := d.Doors[od.Door]
-		t.open = t.open || door.Known && door.Open
-		t.unknown = t.unknown || !door.Known
+		if door.Opening == o.ID { // else another opening has taken the door over
+			t.open = t.open || door.Known && door.Open
+			t.counted = t.counted || door.Known && door.Open && door.Counted
+			t.unknown = t.unknown || !door.Known
+		}
 		if od.Waiting && od.Phase.outcome() {
 			t.pending++
 		}
@@ -205,19 +217,15 @@ func (d *draft) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
-	if o.Recheck && !t.unknown {
-		o.Recheck = false
-		d.setOpening(o)
-	}
 	if t.pending > 0 {
 		return
 	}
-	if t.opened == 0 && t.unseen == 0 {
+	if t.opened == 0 && t.unseen == 0 && !o.Cancelled {
 		d.end(o, wire.EndOpenFailed) // every door failed; state unknown or not, none was opened
 		return
 	}
 	if t.open {
-		if over {
+		if over && t.counted { // else it shows in a moment whether the door is open at all
 			d.leftOpen(o)
 		}
 		return
@@ -260,7 +268,7 @@ func (d *draft) leftOpen(o Opening) {
 		o.LeftOpen = true
 		d.setOpening(o)
 		for _, n := range o.numbers() {
-			if door := d.Doors[n]; door.Known && door.Open {
+			if door := d.Doors[n]; door.Known && door.Open && door.Counted {
 				d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open at the end of the session")
 				d.do(Show{What: "left_open", Door: n})
 			}
@@ -279,6 +287,7 @@ func (d *draft) end(o Opening, reason string) {
 
 // drop forgets a running opening, remembers its end and lets its doors go.
 func (d *draft) drop(o Opening, settled bool) {
+	d.withdraw(o)
 	for _, n := range o.numbers() {
 		if door := d.Doors[n]; door.Opening == o.ID {
 			door.Opening = ""
@@ -296,9 +305,17 @@ func (d *draft) drop(o Opening, settled bool) {
 		packages[od.Door] = od.Packages
 	}
 	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono),
-		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages}
+		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages,
+		List: d.Meta.CodeList, Generation: d.Meta.Generation}
 	d.touch(keyEnded + o.ID)
 	d.present = true
+}
+
+// markUsed remembers that an ended opening has used the codes of its delivery.
+func (d *draft) markUsed(id string) {
+	e := d.Ended[id]
+	e.Used = true
+	d.Ended[id] = e
 }
 
 // endCancelled frees the compartments of a cancelled opening once its doors
@@ -328,7 +345,7 @@ func (d *draft) unverified(o Opening) {
 // assign keeps a compartment for a delivery.
 func (d *draft) assign(n edge.DoorNumber, ref string) {
 	door := d.Doors[n]
-	door.Delivery = ref
+	door.Delivery, door.Unverified = ref, false
 	d.setDoor(door)
 }
 
@@ -347,7 +364,7 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	}
 	var gone []edge.DoorNumber
 	for _, od := range o.Doors {
-		body.Doors = append(body.Doors, wire.SettledDoor{Door: uint(od.Door), OpenedAt: od.OpenedAt.Wall, ClosedAt: od.ClosedAt.Wall, Item: od.Item})
+		body.Doors = append(body.Doors, d.settledDoor(od))
 		outcome, failure := d.verdict(o, od, by)
 		inside, out := o.behind(od)
 		switch {
@@ -381,6 +398,9 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	}
 	d.record(wire.KindOpeningSettled, d.now.Mono, body)
 	d.drop(o, true)
+	if slices.ContainsFunc(body.Packages, func(p wire.SettledPackage) bool { return p.Outcome == wire.Deposited }) {
+		d.markUsed(o.ID)
+	}
 	for _, n := range gone {
 		if o.DeliveryRef != "" && d.Doors[n].Delivery == o.DeliveryRef {
 			d.freeDoor(n)
@@ -433,9 +453,10 @@ func (d *draft) verdict(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome
 
 // pickupCode is the number of the code entry that a settlement activates. An
 // entry that came with the opening, ahead of the list, joins it; one that the
-// list has passed and does not hold was revoked meanwhile.
+// list has passed and does not hold was revoked meanwhile, and so it may have
+// been when numbers were given anew.
 func (d *draft) pickupCode(o Opening) uint64 {
-	if o.Code != nil && o.Code.Number > d.Meta.CodeList {
+	if o.Code != nil && o.Code.Number > d.Meta.CodeList && o.Generation == d.Meta.Generation {
 		d.setCode(*o.Code)
 	}
 	if o.Code != nil {
@@ -469,6 +490,7 @@ func (d *draft) collected(o Opening, stillOpen bool) {
 	d.record(wire.KindPickupCompleted, d.now.Mono, wire.PickupCompleted{DeliveryRef: o.DeliveryRef, OpeningID: o.ID, Doors: uints(taken),
 		StillOpen: stillOpen, How: o.How, CodeNumber: o.CodeNumber, ListNumber: o.ListNumber, Left: uints(left)})
 	d.drop(o, true)
+	d.markUsed(o.ID)
 	for _, n := range taken {
 		d.freeDoor(n)
 	}
@@ -479,7 +501,7 @@ func (d *draft) collected(o Opening, stillOpen bool) {
 func (d *draft) freeDoor(n edge.DoorNumber) {
 	door := d.Doors[n]
 	ref := door.Delivery
-	door.Delivery = ""
+	door.Delivery, door.Unverified = "", false
 	d.setDoor(door)
 	dl, ok := d.Deliveries[ref]
 	if !ok {
@@ -513,6 +535,7 @@ func (d *draft) pressedDone(in PressedDone) {
 		return
 	}
 	o.Done = true
+	d.withdraw(o)
 	d.setOpening(o)
 	d.out.Answer = Answer{Outcome: wire.CodeOK, OpeningID: o.ID, Doors: o.numbers()}
 }

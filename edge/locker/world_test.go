@@ -26,6 +26,10 @@ type world struct {
 	kept    map[string][]byte
 	records []Record
 	pulses  []edge.DoorNumber
+	asked   []Pulse                  // since the last takePulses, as they were asked
+	read    map[edge.DoorNumber]bool // in this boot
+	acts    map[string]Now           // in this boot, when each was
+	coils   map[string]int           // per act and door
 	open    map[edge.DoorNumber]bool // physically
 	rnd     *rand.Rand
 	commits int
@@ -40,7 +44,8 @@ func testConfig(doors int) wire.Config {
 }
 
 func newWorld(t testing.TB, doors int) *world {
-	w := &world{t: t, s: New(testConfig(doors)), kept: map[string][]byte{}, open: map[edge.DoorNumber]bool{}, rnd: rand.New(rand.NewPCG(1, 2))}
+	w := &world{t: t, s: New(testConfig(doors)), kept: map[string][]byte{}, open: map[edge.DoorNumber]bool{}, rnd: rand.New(rand.NewPCG(1, 2)),
+		read: map[edge.DoorNumber]bool{}, acts: map[string]Now{}, coils: map[string]int{}}
 	w.now = Now{Boot: 1, Mono: second, Offset: 1_800_000_000 * second, Clock: wire.ClockSynced}
 	w.step(Started{})
 	for n := 1; n <= doors; n++ {
@@ -53,10 +58,12 @@ func (w *world) step(in Input) Out {
 	for i := range w.now.Random {
 		w.now.Random[i] = byte(w.rnd.Uint32())
 	}
+	w.seen(in)
 	before := fmt.Sprintf("%v", w.s)
 	next, out := Step(w.s, in, w.now)
 	require.Equal(w.t, before, fmt.Sprintf("%v", w.s), "a step leaves the old state as it was")
 	w.s = next
+	w.authorised(in)
 	for k, v := range out.Put {
 		if v == nil {
 			delete(w.kept, k)
@@ -67,7 +74,8 @@ func (w *world) step(in Input) Out {
 	w.records = append(w.records, out.Records...)
 	for _, a := range out.Actions {
 		if p, ok := a.(Pulse); ok {
-			w.pulses = append(w.pulses, p.Door)
+			w.judgePulse(p)
+			w.pulses, w.asked = append(w.pulses, p.Door), append(w.asked, p)
 		}
 	}
 	w.commits++
@@ -101,7 +109,7 @@ func (w *world) wait(d time.Duration) {
 
 func (w *world) takePulses() []edge.DoorNumber {
 	p := w.pulses
-	w.pulses = nil
+	w.pulses, w.asked = nil, nil
 	return p
 }
 
@@ -132,7 +140,7 @@ func (w *world) restart(off time.Duration, clock wire.Clock) {
 	if clock > wire.ClockUnset {
 		w.now.Offset = wall - second
 	}
-	w.pulses = nil
+	w.pulses, w.asked, w.read = nil, nil, map[edge.DoorNumber]bool{}
 	w.step(Started{})
 }
 

@@ -34,6 +34,8 @@ type cloud struct {
 	answer  func(b *wire.Batch, a *wire.Ack) bool // changes the answer; false sends none
 	onAck   func(s wire.Status) bool              // false leaves a status unanswered
 	delay   func(topic string) time.Duration      // before a publish is read on
+	publish func(p *packets.PublishPacket)        // sees every publish as it came
+	receipt func(a wire.Ack) []byte               // seals acknowledgements
 
 	mu     sync.Mutex
 	links  []*link
@@ -231,6 +233,9 @@ func (l *link) take(p packets.ControlPacket) {
 func (l *link) publish(p *packets.PublishPacket) {
 	c := l.c
 	require.LessOrEqual(c.t, len(p.Payload), wire.MaxPayload)
+	if c.publish != nil {
+		c.publish(p)
+	}
 	switch p.TopicName {
 	case "tms/device/CAB-1/status":
 		s, err := wire.DecodeStatus(p.Payload)
@@ -258,7 +263,13 @@ func (l *link) publish(p *packets.PublishPacket) {
 	}
 }
 
-func (l *link) ack(a wire.Ack) { l.down(wire.DownAck, wire.MustEncode(a)) }
+func (l *link) ack(a wire.Ack) {
+	if l.c.receipt != nil {
+		l.down(wire.DownReceipt, l.c.receipt(a))
+		return
+	}
+	l.down(wire.DownAck, wire.MustEncode(a))
+}
 
 func (l *link) down(t wire.DownType, body []byte) {
 	if t == wire.DownTime {
@@ -358,6 +369,8 @@ type rig struct {
 	mu   sync.Mutex
 	got  []string
 	time []TimeAnswer
+	list []CodesAnswer
+	lost atomic.Bool // the status says that the memory is lost
 	stop context.CancelFunc
 	done chan struct{}
 }
@@ -389,7 +402,7 @@ func (r *rig) sample() wire.Sample {
 }
 
 func (r *rig) status() wire.Status {
-	return wire.Status{At: time.Now().UnixNano(), Instance: []byte("i"), Boot: 1, CodeList: r.doors.Load()}
+	return wire.Status{At: time.Now().UnixNano(), Instance: []byte("i"), Boot: 1, CodeList: r.doors.Load(), Lost: r.lost.Load()}
 }
 
 func (r *rig) note(what string) {
@@ -399,8 +412,13 @@ func (r *rig) note(what string) {
 }
 
 func (r *rig) Command(b []byte) { r.note("command " + string(b)) }
-func (r *rig) Codes(b []byte)   { r.note("codes " + string(b)) }
-func (r *rig) Config(b []byte)  { r.note("config " + string(b)) }
+func (r *rig) Codes(a CodesAnswer) {
+	r.note("codes " + string(a.Envelope))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, a)
+}
+func (r *rig) Config(b []byte) { r.note("config " + string(b)) }
 func (r *rig) Time(a TimeAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

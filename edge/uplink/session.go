@@ -25,6 +25,8 @@ const (
 	answerWait     = 2 * time.Second        // for acknowledgements and time after a status
 	statusEvery    = 10 * time.Minute       // with a nonce
 	statusGap      = 200 * time.Millisecond // between statuses
+	nonceGap       = 5 * time.Second        // between nonces that ask for a whole code list
+	lostEvery      = time.Minute            // with a nonce, as long as the memory is lost
 	epochGap       = 30 * time.Second       // between new epochs, so that a cloud that always refuses does not wear out the store
 	readAgain      = 5 * time.Second        // after the store could not be read
 )
@@ -56,6 +58,8 @@ type session struct {
 	statusDue   bool
 	statusAt    time.Time // last one
 	nonceAt     time.Time // last one with a nonce, zero to send one now
+	nonceDue    bool      // the next one carries a nonce: a whole list is needed
+	memoryLost  bool      // the last one said so
 	answered    [wire.Lanes]bool
 	timeKnown   bool
 	answerUntil time.Time
@@ -65,8 +69,9 @@ type session struct {
 
 // question is the nonce that was sent last.
 type question struct {
-	nonce []byte
-	at    time.Time
+	nonce   []byte
+	at      time.Time
+	earlier [][]byte
 }
 
 type connHolder struct{ net.Conn }
@@ -116,6 +121,7 @@ func (u *Uplink) connect(ctx context.Context, at broker, wg *sync.WaitGroup) (up
 	defer cancel()
 	s.client = mqtt.NewClient(s.options(dialing, broker))
 	defer s.close()
+	defer u.endStatuses()
 	if err := s.wait(dialing, s.client.Connect()); err != nil {
 		return 0, fmt.Errorf("connect to %s: %w", broker.Host, err)
 	}
@@ -159,7 +165,7 @@ func (s *session) options(ctx context.Context, broker *url.URL) *mqtt.ClientOpti
 	o.SetWriteTimeout(writeTimeout)
 	o.SetKeepAlive(keepAlive)
 	o.SetOrderMatters(true)
-	o.SetBinaryWill(s.u.topics.status, s.offline(), 1, true)
+	o.SetBinaryWill(s.u.topics.status, s.offline(s.u.lastStatus()), 1, true)
 	o.SetCustomOpenConnectionFn(func(addr *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
 		c, err := cfg.Dial(ctx, addr)
 		if err != nil {
@@ -264,11 +270,33 @@ func (s *session) receiveDown(p []byte, now time.Time) error {
 	h := s.u.cfg.Handler
 	switch d.Type {
 	case wire.DownAck:
-		return s.receiveAck(d.Body)
+		if s.u.cfg.Key != nil {
+			s.forged(errPlainAck)
+			return nil
+		}
+		var a wire.Ack
+		if err := wire.Decode(d.Body, &a); err != nil {
+			return fmt.Errorf("decode ack: %w", err)
+		}
+		return s.receiveAck(a)
+	case wire.DownReceipt:
+		if s.u.cfg.Receipt == nil {
+			return errors.New("a receipt, which this device cannot open")
+		}
+		a, err := s.u.cfg.Receipt(d.Body)
+		if err != nil {
+			s.forged(err)
+			return nil
+		}
+		return s.receiveAck(a)
 	case wire.DownCommand:
 		s.u.deliver(func() { h.Command(d.Body) })
 	case wire.DownCodes:
-		s.u.deliver(func() { h.Codes(d.Body) })
+		a := CodesAnswer{Envelope: d.Body}
+		if q := s.asked.Load(); q != nil {
+			a.Nonce, a.Earlier = q.nonce, q.earlier
+		}
+		s.u.deliver(func() { h.Codes(a) })
 	case wire.DownTime:
 		if q := s.asked.Load(); q != nil {
 			s.u.deliver(func() {
@@ -283,11 +311,18 @@ func (s *session) receiveDown(p []byte, now time.Time) error {
 	return nil
 }
 
-func (s *session) receiveAck(body []byte) error {
-	var a wire.Ack
-	if err := wire.Decode(body, &a); err != nil {
-		return fmt.Errorf("decode ack: %w", err)
+// errPlainAck is an acknowledgement that anyone at the broker could have made.
+var errPlainAck = errors.New("an acknowledgement without a signature, for a device with a key")
+
+// forged counts an acknowledgement that cannot be trusted.
+func (s *session) forged(err error) {
+	s.u.count(func(c *Counters) { c.Forged++ })
+	if s.u.cfg.Forged != nil {
+		s.u.deliver(func() { s.u.cfg.Forged(err) })
 	}
+}
+
+func (s *session) receiveAck(a wire.Ack) error {
 	if a.Lane >= wire.Lanes {
 		return fmt.Errorf("ack of lane %d", a.Lane)
 	}
@@ -326,6 +361,8 @@ func (s *session) loop(ctx context.Context) error {
 			return errAgain
 		case <-s.u.status:
 			s.statusDue = true
+		case <-s.u.ask:
+			s.nonceDue = true
 		case <-s.u.cfg.Store.Wake():
 		case <-timer.C:
 		}
@@ -352,7 +389,7 @@ func (s *session) step(now time.Time) time.Time {
 	if p.Epoch != s.epoch {
 		s.resync(now)
 	}
-	again := s.nonceAt.Add(statusEvery)
+	again := s.nonceAt.Add(s.nonceEvery())
 	sooner := func(t time.Time) { // what is past was looked at now, and waits for word of something else
 		if t.After(now) && t.Before(again) {
 			again = t
@@ -394,14 +431,26 @@ func (s *session) statusTime(now time.Time) time.Time {
 	if s.nonceAt.IsZero() {
 		return now
 	}
-	due := s.nonceAt.Add(statusEvery)
+	due := s.nonceAt.Add(s.nonceEvery())
 	if s.statusDue && s.statusAt.Add(statusGap).Before(due) {
 		due = s.statusAt.Add(statusGap)
 	}
 	return due
 }
 
-// sendStatus sends the present, with a nonce on connect and every 10 min.
+// nonceEvery is how long after the last nonce the next one is due.
+func (s *session) nonceEvery() time.Duration {
+	switch {
+	case s.nonceDue:
+		return nonceGap
+	case s.memoryLost:
+		return lostEvery
+	}
+	return statusEvery
+}
+
+// sendStatus sends the present, with a nonce on connect, every 10 min, and while
+// a whole code list is needed.
 func (s *session) sendStatus(now time.Time) {
 	first := s.nonceAt.IsZero()
 	// The lanes' ends are read before the snapshot: it may show more than the
@@ -410,17 +459,18 @@ func (s *session) sendStatus(now time.Time) {
 	st := s.u.cfg.Status()
 	st.State, st.Epoch = wire.Online, p.Epoch
 	st.StoreUse, st.Backlog, st.Ends = p.Use[:], p.Backlog[:], p.Ends[:]
-	if first || !now.Before(s.nonceAt.Add(statusEvery)) {
+	s.memoryLost = st.Lost
+	if first || !now.Before(s.nonceAt.Add(s.nonceEvery())) || st.Lost && !now.Before(s.nonceAt.Add(nonceGap)) {
 		st.Nonce = make([]byte, 16)
 		_, _ = rand.Read(st.Nonce)
-		s.nonceAt = now
-		s.asked.Store(&question{nonce: st.Nonce, at: time.Now()})
+		s.nonceAt, s.nonceDue = now, false
+		s.ask(st.Nonce)
 	}
 	if first {
 		s.answerUntil = now.Add(answerWait)
 	}
 	s.statusDue, s.statusAt = false, now
-	b, err := wire.Encode(st)
+	b, err := s.encodeStatus(&st, s.u.nextStatus())
 	if err == nil && len(b) > wire.MaxPayload {
 		err = fmt.Errorf("%d bytes, the limit is %d", len(b), wire.MaxPayload)
 	}
@@ -432,18 +482,43 @@ func (s *session) sendStatus(now time.Time) {
 	s.send(message{topic: s.u.topics.status, retained: true, payload: b})
 }
 
+// ask makes nonce the one that answers have to name.
+func (s *session) ask(nonce []byte) {
+	q := &question{nonce: nonce, at: time.Now()}
+	if last := s.asked.Load(); last != nil {
+		q.earlier = append([][]byte{last.nonce}, last.earlier...)
+		q.earlier = q.earlier[:min(len(q.earlier), earlierNonces)]
+	}
+	s.asked.Store(q)
+}
+
+// encodeStatus numbers and signs a status.
+func (s *session) encodeStatus(st *wire.Status, number uint64) ([]byte, error) {
+	st.Count = number
+	if s.u.cfg.Key != nil {
+		if err := s.u.cfg.Key.SignStatus(st); err != nil {
+			return nil, err
+		}
+	}
+	return wire.Encode(st)
+}
+
 // offline is the last will, and what is said on a clean stop.
-func (s *session) offline() []byte {
+func (s *session) offline(number uint64) []byte {
 	st := s.u.cfg.Status()
-	return wire.MustEncode(wire.Status{State: wire.Offline, At: st.At, AgentVersion: st.AgentVersion, Instance: st.Instance,
-		Boot: st.Boot, Epoch: s.u.cfg.Store.Present().Epoch})
+	b, err := s.encodeStatus(&wire.Status{State: wire.Offline, At: st.At, AgentVersion: st.AgentVersion, Instance: st.Instance,
+		Boot: st.Boot, Epoch: s.u.cfg.Store.Present().Epoch}, number)
+	if err != nil {
+		s.u.cfg.Logger.Error("offline status cannot be made", "error", err)
+	}
+	return b
 }
 
 // goodbye says offline before a clean stop, as long as the network takes it.
 func (s *session) goodbye() {
 	deadline := time.NewTimer(answerWait)
 	defer deadline.Stop()
-	for _, m := range []*message{nil, {topic: s.u.topics.status, retained: true, payload: s.offline()}, nil} {
+	for _, m := range []*message{nil, {topic: s.u.topics.status, retained: true, payload: s.offline(s.u.nextStatus())}, nil} {
 		if m != nil && !s.busy {
 			s.send(*m)
 		}
@@ -509,7 +584,7 @@ func (s *session) sendBatch(l wire.Lane, from *sender, n, room int, p buffer.Pre
 	}
 	b := wire.Batch{Version: wire.Version, Epoch: run.Epoch, Lane: l, First: run.First, Records: run.Records,
 		Sent: s.u.cfg.Sample(), PrevEpoch: run.Prev, Head: run.Head, Boots: run.Boots}
-	payload, err := wire.Encode(&b)
+	payload, err := s.encodeBatch(&b)
 	if err != nil || len(payload) > wire.MaxPayload {
 		s.readFailed = now
 		s.u.cfg.Logger.Error("batch cannot be built", "lane", l.String(), "first", run.First, "bytes", len(payload), "error", err)
@@ -519,6 +594,16 @@ func (s *session) sendBatch(l wire.Lane, from *sender, n, room int, p buffer.Pre
 	s.u.count(func(c *Counters) { c.Batches, c.Records = c.Batches+1, c.Records+uint64(len(run.Records)) })
 	s.send(message{topic: s.u.topics.up, payload: payload})
 	return len(run.Records)
+}
+
+// encodeBatch signs a batch.
+func (s *session) encodeBatch(b *wire.Batch) ([]byte, error) {
+	if s.u.cfg.Key != nil {
+		if err := s.u.cfg.Key.SignBatch(b); err != nil {
+			return nil, err
+		}
+	}
+	return wire.Encode(b)
 }
 
 // take takes an acknowledgement.

@@ -18,7 +18,8 @@
 // from anywhere. The handler's methods are called one at a time, from a
 // goroutine of their own: they may take their time.
 //
-// The package verifies no signature and understands no command.
+// The package signs by the key that it is given, leaves verifying to its caller,
+// and understands no command.
 package uplink
 
 import (
@@ -38,6 +39,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -55,7 +57,7 @@ type Store interface {
 type Handler interface {
 	Command(envelope []byte)
 	Time(a TimeAnswer)
-	Codes(envelope []byte)
+	Codes(a CodesAnswer)
 	Config(envelope []byte)
 }
 
@@ -68,6 +70,18 @@ type TimeAnswer struct {
 	SentAt     time.Time // just before that status was handed to the network
 	ReceivedAt time.Time
 }
+
+// CodesAnswer is a piece of the code list. A whole list counts only when its
+// payload names Nonce.
+type CodesAnswer struct {
+	Envelope []byte
+	Nonce    []byte   // of the last status that carried one
+	Earlier  [][]byte // nonces of this session before it, at most earlierNonces
+}
+
+// earlierNonces is how many nonces are remembered beside the last one: answers
+// to them may still be on their way.
+const earlierNonces = 4
 
 // Config is what New needs.
 type Config struct {
@@ -84,6 +98,15 @@ type Config struct {
 	Status  func() wire.Status // everything but state, lanes, nonce and epoch
 	Sample  func() wire.Sample // this boot's clock as it is now
 	Handler Handler
+	// Key signs every batch and status, the last will included; nil signs nothing.
+	// A device with a key takes no plain acknowledgement, only receipts.
+	Key *signed.DeviceKey
+	// Receipt opens a signed acknowledgement; nil refuses all of them. It is called
+	// on the network's goroutine.
+	Receipt func(envelope []byte) (wire.Ack, error)
+	// Forged is called, as the handler is, for an acknowledgement that cannot be
+	// trusted. It may be nil.
+	Forged func(err error)
 	// Forked is told why an epoch was begun: one of wire's gap reasons. It may
 	// be nil and must not block.
 	Forked func(reason string)
@@ -119,6 +142,7 @@ type Counters struct {
 	BadBatches uint64 // refused as undecodable or over a limit
 	Epochs     uint64 // begun because of what the cloud answered
 	BadDown    uint64 // messages from the cloud that could not be read
+	Forged     uint64 // acknowledgements that could not be trusted
 	Dropped    uint64 // messages from the cloud that found the queue full
 }
 
@@ -128,6 +152,7 @@ type Uplink struct {
 	topics  topics
 	again   chan struct{} // start again at the first broker
 	status  chan struct{} // a status is due
+	ask     chan struct{} // a status with a nonce is due
 	down    chan func()   // for the handler
 	backoff backoff
 
@@ -135,6 +160,7 @@ type Uplink struct {
 	counters  Counters
 	brokers   []broker // never empty
 	connected string   // address of the broker, "" while no session stands
+	statuses  uint64   // number of the newest status of this boot
 }
 
 // broker is an address as it was given and as it is used.
@@ -161,7 +187,7 @@ func New(cfg Config) (*Uplink, error) {
 		_, _ = rand.Read(seed[:])
 		cfg.Source = mathrand.NewPCG(binary.NativeEndian.Uint64(seed[:]), binary.NativeEndian.Uint64(seed[8:]))
 	}
-	u := &Uplink{cfg: cfg, again: make(chan struct{}, 1), status: make(chan struct{}, 1), down: make(chan func(), 64)}
+	u := &Uplink{cfg: cfg, again: make(chan struct{}, 1), status: make(chan struct{}, 1), ask: make(chan struct{}, 1), down: make(chan func(), 64)}
 	u.backoff.rnd = mathrand.New(cfg.Source)
 	for _, b := range cfg.Brokers {
 		if err := CheckAddress(b); err != nil {
@@ -234,6 +260,42 @@ func (u *Uplink) StatusChanged() {
 	case u.status <- struct{}{}:
 	default:
 	}
+}
+
+// AskList says that a whole code list is needed, for which the status has to
+// carry a nonce. Such a status goes at most every 5 s.
+func (u *Uplink) AskList() {
+	select {
+	case u.ask <- struct{}{}:
+	default:
+	}
+}
+
+// Each session has numbers for its statuses, and the last one of them is its last
+// will's: the cloud takes it for newer than all that the session sent, and the
+// next session's are newer still.
+const statusBlock = 1 << 32
+
+func (u *Uplink) nextStatus() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.statuses++
+	return u.statuses
+}
+
+// lastStatus is the number of the running session's last will.
+func (u *Uplink) lastStatus() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.statuses/statusBlock*statusBlock + statusBlock - 1
+}
+
+// endStatuses leaves the running session's numbers behind.
+func (u *Uplink) endStatuses() {
+	next := u.lastStatus() + 1
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.statuses = next
 }
 
 // Counters returns them as they stand.

@@ -279,6 +279,7 @@ const (
 	TamperCabinetOpened   = "cabinet_opened"
 	TamperStoreRolledBack = "store_rolled_back"
 	TamperBadSignature    = "bad_signature"
+	TamperOldList         = "old_code_list" // a code list that would have gone back
 )
 
 // Tamper is the body of kind 17. Count is how often it was seen since the

@@ -29,7 +29,10 @@ function t(key, fill = {}) {
 }
 
 function clock(seconds) {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  const two = (n) => String(n).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
 }
 
 function say(key, fill, keep) {
@@ -74,12 +77,12 @@ function draw() {
   $("device").textContent = state.device_code;
   badge($("online"), state.online, t(state.online ? "online" : "offline"));
   badge($("store"), state.store.state === "ok", t("store_" + state.store.state));
-  const locked = state.locked_seconds !== 0;
   for (const e of [$("code"), $("enter"), ...$("keys").children]) e.disabled = lost || sending;
   let line = said ? t(said.key, said.fill) : "";
   if (lost) line = t("store");
   else if (sending && state.store.state === "working") line = t("store_working");
-  else if (locked) line = state.locked_seconds < 0 ? t("locked_closed") : t("locked_out", { time: clock(state.locked_seconds) });
+  else if (!said && staff && state.staff_locked_seconds) line = t("locked_staff", { time: clock(state.staff_locked_seconds) });
+  else if (!said && !staff && state.locked_seconds) line = t("locked_typed", { time: clock(state.locked_seconds) });
   if ($("message").textContent !== line) $("message").textContent = line;
   drawOpenings();
   drawDoors();
@@ -148,7 +151,8 @@ async function send(path, body) {
     chosen = new Set();
     if (staff) leaveStaff();
   } else {
-    say(texts.en[answer.outcome] ? answer.outcome : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
+    const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
+    say(texts.en[key] ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
   }
   $("code").focus();
 }

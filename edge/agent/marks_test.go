@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge/uplink"
+	"github.com/postern-io/postern/protocol/signed"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// codes hands the agent a piece of the list, as answer to a nonce.
+func (b *bench) codes(c wire.Codes, nonce string) {
+	b.t.Helper()
+	c.DeviceCode = "CAB-1"
+	if nonce != "" {
+		c.Nonce = []byte(nonce)
+	}
+	env, err := b.old.Sign(signed.ForCodes, c)
+	require.NoError(b.t, err)
+	(*handler)(b.agent).Codes(uplink.CodesAnswer{Envelope: env, Nonce: []byte(nonce)})
+	synctest.Wait()
+}
+
+// tampers are the kinds of tampering that are kept.
+func (b *bench) tampers() (out []string) {
+	b.t.Helper()
+	run, err := b.agent.store.Read(wire.Settlement, 1, 1000, 1<<20)
+	require.NoError(b.t, err)
+	for _, raw := range run.Records {
+		r, err := wire.DecodeRecord(raw)
+		require.NoError(b.t, err)
+		var body wire.Tamper
+		if r.Kind == wire.KindTamper {
+			require.NoError(b.t, wire.Decode(r.Body, &body))
+			out = append(out, body.What)
+		}
+	}
+	return out
+}
+
+func staffCode(n uint64) []wire.CodeEntry {
+	return []wire.CodeEntry{{Number: n, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: make([]byte, 32)}}
+}
+
+// The store is gone, or somebody took it away: what the cloud once sent does not
+// pass for its present list.
+func TestTheListsGenerationOutlivesTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		st := b.agent.status()
+		require.True(t, st.Lost, "a first start knows nothing of what lies inside")
+		require.Zero(t, st.Generation)
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
+		st = b.agent.status()
+		require.Equal(t, []any{uint64(9), uint64(3), false, uint(1)}, []any{st.CodeList, st.Generation, st.Lost, st.Snapshot})
+		info, err := os.Stat(filepath.Join(b.dir, marksFile))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		older, err := os.ReadFile(filepath.Join(b.dir, "edge.db"))
+		require.NoError(t, err)
+		b.codes(wire.Codes{From: 9, To: 12, Generation: 3}, "")
+		require.EqualValues(t, 12, b.agent.status().CodeList)
+
+		b.halt()
+		require.NoError(t, os.WriteFile(filepath.Join(b.dir, "edge.db"), []byte("no store"), 0o600))
+		b.start()
+		st = b.agent.status()
+		require.Equal(t, []any{uint64(0), uint64(3), true}, []any{st.CodeList, st.Generation, st.Lost})
+		b.codes(wire.Codes{To: 40, Generation: 2, Entries: staffCode(9)}, "n2")
+		require.Equal(t, []string{wire.TamperOldList}, b.tampers())
+		require.Empty(t, b.agent.loop.State().Codes)
+		b.codes(wire.Codes{To: 12, Generation: 3, Entries: staffCode(9)}, "n3")
+		require.False(t, b.agent.status().Lost)
+		require.Len(t, b.agent.loop.State().Codes, 1)
+
+		b.halt()
+		require.NoError(t, os.WriteFile(filepath.Join(b.dir, "edge.db"), older, 0o600))
+		b.start()
+		st = b.agent.status()
+		require.Equal(t, []any{uint64(0), uint64(3)}, []any{st.CodeList, st.Generation}, "an older copy asks for a whole list")
+	})
+}
+
+// Without the marks being durable the list is not taken.
+func TestAListIsTakenOnlyOnceItsMarksAreKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		name := filepath.Join(b.dir, marksFile)
+		require.NoError(t, os.MkdirAll(filepath.Join(name, "in the way"), 0o700))
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
+		require.Empty(t, b.agent.loop.State().Codes)
+		require.Empty(t, b.tampers())
+		require.NoError(t, os.RemoveAll(name))
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
+		require.Len(t, b.agent.loop.State().Codes, 1)
+		left, err := filepath.Glob(name + ".*")
+		require.NoError(t, err)
+		require.Empty(t, left, "no half-written file stays")
+	})
+}
+
+func TestDamagedMarksAreMadeAnewFromTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
+		b.halt()
+		name := filepath.Join(b.dir, marksFile)
+		require.NoError(t, os.WriteFile(name, []byte("{"), 0o600))
+		b.start()
+		require.EqualValues(t, 9, b.agent.status().CodeList)
+		raw, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"generation":3,"number":9}`, string(raw))
+	})
+}
+
+// What a status tells of the compartments is complete: see wire.Status.
+func TestTheStatusTellsWhatLiesWhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		b.config(b.old, 1, nil)
+		require.Empty(t, b.agent.status().Contents)
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: []wire.CodeEntry{{Number: 9, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: make([]byte, 32),
+			DeliveryRef: "LD-1", Doors: []uint{1}, Active: wire.ActiveNow}}}, "n1")
+		require.Equal(t, map[uint]string{1: "LD-1"}, b.agent.status().Contents)
+	})
+}

@@ -1,0 +1,68 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// A layout that moves door 1, or drops it, is refused as long as a person could
+// find another compartment behind its number.
+func TestLayoutThatMovesADoorInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(w *world){
+		"occupied":          func(w *world) { w.deposit() },
+		"open":              func(w *world) { w.setDoor(1, true); w.wait(time.Second) },
+		"open for a moment": func(w *world) { w.setDoor(1, true) },
+		"an opening runs":   func(w *world) { w.openDoors("op_1", 1) },
+		"open when its board fell silent": func(w *world) {
+			w.setDoor(1, true)
+			w.wait(time.Second)
+			w.step(Lost{Doors: []edge.DoorNumber{1}, Mono: w.now.Mono})
+		},
+		"open before a start": func(w *world) {
+			w.setDoor(1, true)
+			w.wait(time.Second)
+			w.restart(time.Second, wire.ClockCarried)
+		},
+		"an item is seen inside": func(w *world) { w.step(Reading{Door: 1, Item: wire.ItemPresent, Mono: w.now.Mono}) },
+	} {
+		for how, change := range map[string]func(c *wire.Config){
+			"other channel":  func(c *wire.Config) { c.Layout[0].Channel = 9 },
+			"other board":    func(c *wire.Config) { c.Layout[0].Board = "c" },
+			"other polarity": func(c *wire.Config) { c.Layout[0].Inverted = true },
+			"dropped":        func(c *wire.Config) { c.Layout = c.Layout[1:] },
+		} {
+			w := newWorld(t, 2)
+			prepare(w)
+			c := testConfig(2)
+			c.Version = 2
+			change(&c)
+			w.step(ConfigCame{Config: c})
+			require.Contains(t, bodies[wire.ConfigApplied](w)[0].Result, "door 1", "%s, %s", name, how)
+			require.Equal(t, uint64(1), w.s.Config.Version)
+		}
+	}
+}
+
+// What was read of a lock says nothing of the one that has its number now.
+func TestAMovedDoorIsUnknownUntilItIsRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	c := testConfig(2)
+	c.Version = 2
+	c.Layout[0].Channel = 9
+	w.step(ConfigCame{Config: c})
+	require.Equal(t, "ok", bodies[wire.ConfigApplied](w)[0].Result)
+	require.False(t, w.s.Doors[1].Known)
+	require.True(t, w.s.Doors[2].Known)
+	w.openDoors("op_1", 1)
+	require.Empty(t, w.takePulses())
+	w.step(Reading{Door: 1, Mono: w.now.Mono})
+	w.openDoors("op_2", 1)
+	require.Len(t, w.takePulses(), 1)
+}

@@ -1,0 +1,182 @@
+package locker
+
+import (
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Limits for wrong codes, of each budget.
+const (
+	wrongWindow = int64(10 * time.Minute)
+	wrongLimit  = 5
+	wrongLock   = int64(5 * time.Minute)
+	wrongDay    = int64(24 * time.Hour)
+	wrongPerDay = 30
+)
+
+// Budget is what wrong codes are counted against, so that a vandal at the keypad
+// takes the cabinet from no one who scans, and nobody from staff.
+type Budget string
+
+// Budgets. A bad signature costs none.
+const (
+	BudgetTyped   Budget = "typed"   // 6 and 7 digits
+	BudgetScanned Budget = "scanned" // whatever the scanner reads
+	BudgetStaff   Budget = "staff"   // 8 digits, typed
+)
+
+// Budgets are the counters of a cabinet. They survive a start.
+type Budgets struct {
+	Typed, Scanned, Staff Tries
+}
+
+func (b *Budgets) of(name Budget) *Tries {
+	switch name {
+	case BudgetScanned:
+		return &b.Scanned
+	case BudgetStaff:
+		return &b.Staff
+	}
+	return &b.Typed
+}
+
+// Of is one budget's counter; an unknown name is the typed one.
+func (b Budgets) Of(name Budget) Tries { return *b.of(name) }
+
+// Tries counts wrong codes. Without a clock its windows do not run on across a
+// start.
+type Tries struct {
+	Wrong []Instant // of the last ten minutes, since the last lock
+	Day   []Instant // of the last day, at most wrongPerDay
+	Until Instant   // locked until, after five; zero when not
+	Shut  Instant   // locked until, after thirty; zero when not
+	Last  Instant
+}
+
+// Locked says until when, as mono, the budget is locked; 0 when it is not.
+func (t Tries) Locked(now Now) int64 { return max(t.short(now), t.Long(now)) }
+
+func (t Tries) short(now Now) int64 { return pending(t.Until, now) }
+
+// Long is Locked for the lock after thirty wrong codes alone.
+func (t Tries) Long(now Now) int64 { return pending(t.Shut, now) }
+
+func pending(x Instant, now Now) int64 {
+	if x == (Instant{}) || x.Mono <= now.Mono {
+		return 0
+	}
+	return x.Mono
+}
+
+// left is how many wrong codes the budget still bears.
+func (t Tries) left(now Now) int {
+	if t.Locked(now) != 0 {
+		return 0
+	}
+	return min(wrongLimit-len(since(t.Wrong, now, wrongWindow)), wrongPerDay-len(since(t.Day, now, wrongDay)))
+}
+
+func since(list []Instant, now Now, window int64) []Instant {
+	return slices.DeleteFunc(slices.Clone(list), func(x Instant) bool { return now.Mono-x.Mono >= window })
+}
+
+// wrong counts one wrong code.
+func (t Tries) wrong(now Now) Tries {
+	at := now.instant(now.Mono)
+	t.Wrong = append(since(t.Wrong, now, wrongWindow), at)
+	t.Day = append(since(t.Day, now, wrongDay), at)
+	t.Last = at
+	if len(t.Wrong) >= wrongLimit {
+		t.Until, t.Wrong = now.instant(now.Mono+wrongLock), nil
+	}
+	if len(t.Day) >= wrongPerDay {
+		t.Shut = now.instant(t.Day[0].Mono + wrongDay)
+	}
+	return t
+}
+
+// carried moves a counter into this boot. Without a clock no more time has passed
+// than until its last wrong code; with one, no less.
+func (t Tries) carried(now Now) Tries {
+	if t.Last == (Instant{}) {
+		return t
+	}
+	move := func(x Instant) Instant {
+		if x == (Instant{}) {
+			return x
+		}
+		age := t.Last.Mono - x.Mono
+		if x.Clock > wire.ClockUnset && now.Clock > wire.ClockUnset {
+			age = max(age, now.Wall(now.Mono)-x.Wall)
+		}
+		return now.instant(now.Mono - age)
+	}
+	all := func(list []Instant) (out []Instant) {
+		for _, x := range list {
+			out = append(out, move(x))
+		}
+		return out
+	}
+	t.Wrong, t.Day, t.Until, t.Shut = all(t.Wrong), all(t.Day), move(t.Until), move(t.Shut)
+	t.Last = move(t.Last)
+	return t
+}
+
+// startTries moves the counters into this boot.
+func (d *draft) startTries() {
+	m := d.Meta
+	b := Budgets{m.Budgets.Typed.carried(d.now), m.Budgets.Scanned.carried(d.now), m.Budgets.Staff.carried(d.now)}
+	if m.Tries == nil && b.Typed.Last == (Instant{}) && b.Scanned.Last == (Instant{}) && b.Staff.Last == (Instant{}) {
+		return
+	}
+	m.Budgets, m.Tries = b, nil
+	d.setMeta(m)
+}
+
+// wrong counts a wrong code against a budget.
+func (d *draft) wrong(name Budget) {
+	m := d.Meta
+	t := m.Budgets.of(name)
+	*t = t.wrong(d.now)
+	d.present = d.present || t.Long(d.now) != 0
+	d.setMeta(m)
+}
+
+// resetTries lifts every lock and forgets wrong codes: staff is at the cabinet, or
+// the cloud says so.
+func (d *draft) resetTries() {
+	m := d.Meta
+	m.Budgets = Budgets{}
+	d.setMeta(m)
+	d.present = true
+}
+
+// formerTries is what was kept when there was one counter for everything.
+type formerTries struct {
+	Wrong    []Instant
+	Until    Instant
+	Day      Instant // when the day's count began
+	DayCount int
+	Closed   bool // the day's limit was reached
+	Last     Instant
+}
+
+// budgets takes the former counter over as that of typed codes: one that was
+// closed until staff came is locked until 24 h after its first wrong code.
+func (f formerTries) budgets() Budgets {
+	t := Tries{Wrong: f.Wrong, Until: f.Until, Last: f.Last}
+	for i := range min(f.DayCount, wrongPerDay) {
+		at := f.Last // not later than it was
+		if i == 0 {
+			at = f.Day
+		}
+		t.Day = append(t.Day, at)
+	}
+	if f.Closed {
+		t.Shut = f.Day
+		t.Shut.Mono, t.Shut.Wall = f.Day.Mono+wrongDay, f.Day.Wall+wrongDay
+	}
+	return Budgets{Typed: t}
+}

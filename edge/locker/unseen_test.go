@@ -1,0 +1,116 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// settledDoor is the one door of the one settlement.
+func (w *world) settledDoor() wire.SettledDoor {
+	w.t.Helper()
+	got := bodies[wire.OpeningSettled](w)
+	require.Len(w.t, got, 1)
+	require.Len(w.t, got[0].Doors, 1)
+	return got[0].Doors[0]
+}
+
+func TestACloseThatWasSeenHasNoBounds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.wait(10 * time.Second)
+	at := w.now.Wall(w.now.Mono)
+	w.setDoor(1, false)
+	w.wait(3 * time.Second)
+	got := w.settledDoor()
+	require.Equal(t, at, got.ClosedAt)
+	require.Zero(t, got.ClosedAfter)
+	require.Zero(t, got.ClosedBefore)
+}
+
+// The agent was down while the courier closed the door. It was open when it was
+// last kept, and closed when it was first read.
+func TestACloseWhileTheAgentWasDownHasBounds(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]time.Duration{"just opened": 0, "open for half a minute": 30 * time.Second, "open for minutes": 200 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.openDoors("op_1", 1)
+			w.swing()
+			w.wait(open)
+			killed := w.now.Wall(w.now.Mono)
+			w.open[1] = false
+			w.restart(50*time.Second, wire.ClockCarried)
+			w.now.Mono += 3 * second
+			read := w.now.Wall(w.now.Mono)
+			w.readAll()
+			w.wait(3 * time.Second)
+			got := w.settledDoor()
+			require.Equal(t, read, got.ClosedBefore)
+			require.Equal(t, read, got.ClosedAt)
+			require.LessOrEqual(t, got.ClosedAfter, killed)
+			require.GreaterOrEqual(t, got.ClosedAfter, max(got.OpenedAt, killed-63*second), "kept every minute")
+		})
+	}
+}
+
+// A board fell silent over an open door; its driver knows which poll was the last
+// to read it open.
+func TestACloseBehindASilentBoardHasBounds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.wait(20 * time.Second)
+	last := w.now.Mono - 700*milli
+	w.step(Lost{Doors: []edge.DoorNumber{1}, Mono: w.now.Mono, LastOpen: map[edge.DoorNumber]int64{1: last}})
+	w.wait(40 * time.Second)
+	w.setDoor(1, false)
+	read := w.now.Wall(w.now.Mono)
+	w.wait(3 * time.Second)
+	got := w.settledDoor()
+	require.Equal(t, w.now.Wall(last), got.ClosedAfter)
+	require.Equal(t, read, got.ClosedBefore)
+}
+
+func TestADoorThatIsOpenAgainAfterTheSilenceIsSeenClosing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.restart(5*time.Second, wire.ClockCarried)
+	w.readAll()
+	w.wait(5 * time.Second)
+	w.setDoor(1, false)
+	w.wait(3 * time.Second)
+	require.Zero(t, w.settledDoor().ClosedBefore)
+}
+
+// Without a clock before the start nothing bounds the close from below; and a
+// clock that was set back says nothing either.
+func TestBoundsThatNoClockSupportsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{0, -time.Hour} {
+		w := newWorld(t, 1)
+		if off == 0 {
+			w.now.Clock = wire.ClockUnset
+		}
+		w.list(wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-1", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK1"}}})
+		w.step(CodeTried{Verifier: verifier(5), Input: "keypad"})
+		w.swing()
+		w.open[1] = false
+		w.restart(off, wire.ClockCarried)
+		w.readAll()
+		w.wait(3 * time.Second)
+		got := w.settledDoor()
+		require.NotZero(t, got.ClosedBefore)
+		require.Zero(t, got.ClosedAfter)
+	}
+}
