@@ -26,6 +26,9 @@ type Enrolled struct {
 	Keys         []wire.PinnedKey `json:"keys"`
 	Brokers      []string         `json:"brokers"`
 	Prefix       string           `json:"prefix"`
+	// DeviceKey is the 32-byte Ed25519 seed of the device's own key, made where the
+	// file is; nil: the device signs nothing.
+	DeviceKey []byte `json:"device_key,omitempty"`
 }
 
 // Secrets are a device's own, made by the cloud.

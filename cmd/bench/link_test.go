@@ -118,7 +118,7 @@ type deaf struct{}
 
 func (deaf) Command([]byte)         {}
 func (deaf) Time(uplink.TimeAnswer) {}
-func (deaf) Codes([]byte)           {}
+func (deaf) Codes(uplink.CodesAnswer)           {}
 func (deaf) Config([]byte)          {}
 
 // From the hook that falls in on the serial line to the first byte of the

@@ -215,7 +215,7 @@ type member struct {
 
 func (*member) Command([]byte)         {}
 func (*member) Time(uplink.TimeAnswer) {}
-func (*member) Codes([]byte)           {}
+func (*member) Codes(uplink.CodesAnswer)           {}
 func (*member) Config([]byte)          {}
 
 // memory is a store of records that a power cut would take.
