@@ -76,7 +76,7 @@ func (j *judge) authorities(b *Cabinet) {
 			j.find("authority", b, door, p.At, "pulse %d of the act %q", lines[k], p.Act)
 			continue
 		}
-		boot, ok := b.boot(p.Boot)
+		boot, ok := b.boot(p.Boot, p.At)
 		if !ok || p.At.Before(boot.Start) || !boot.End.IsZero() && p.At.After(boot.End) {
 			j.find("authority", b, door, p.At, "a pulse under the boot %d, which did not run", p.Boot)
 			continue

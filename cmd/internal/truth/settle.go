@@ -75,7 +75,7 @@ func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 // moment, or the boot was not yet synchronised when the door closed: its times
 // are then approximate, which the record says.
 func (b *Cabinet) clockMoved(boot uint64, at time.Time) bool {
-	x, _ := b.boot(boot)
+	x, _ := b.boot(boot, at)
 	return slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == "clock" && s.touches(x.Start, at) })
 }
 

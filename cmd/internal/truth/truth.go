@@ -239,13 +239,25 @@ func (j *judge) find(rule string, b *Cabinet, door uint, at time.Time, format st
 	j.Findings = append(j.Findings, Finding{Rule: rule, Cabinet: code, Door: door, At: at, Text: fmt.Sprintf(format, args...)})
 }
 
-// boot finds a start of the agent.
-func (b *Cabinet) boot(n uint64) (Boot, bool) {
-	i := slices.IndexFunc(b.Boots, func(x Boot) bool { return x.N == n })
-	if i < 0 {
-		return Boot{}, false
+// boot finds a start of the agent. A store that was exchanged for an older copy
+// counts its starts from there, so a number may have been given twice: the one
+// that ran nearest to a moment is meant.
+func (b *Cabinet) boot(n uint64, near time.Time) (best Boot, ok bool) {
+	off := func(x Boot) time.Duration {
+		switch {
+		case near.Before(x.Start):
+			return x.Start.Sub(near)
+		case !x.End.IsZero() && near.After(x.End):
+			return near.Sub(x.End)
+		}
+		return 0
 	}
-	return b.Boots[i], true
+	for _, x := range b.Boots {
+		if x.N == n && (!ok || off(x) < off(best)) {
+			best, ok = x, true
+		}
+	}
+	return best, ok
 }
 
 // at is when a record's moment really was.
@@ -253,7 +265,7 @@ func (b *Cabinet) at(r wire.Record) time.Time {
 	if b.WallClock {
 		return time.Unix(0, r.At)
 	}
-	x, _ := b.boot(r.Boot)
+	x, _ := b.boot(r.Boot, time.Unix(0, r.At))
 	return x.Start.Add(time.Duration(r.Mono))
 }
 
@@ -263,8 +275,10 @@ func (b *Cabinet) troubled(from, to time.Time) bool {
 	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.touches(from, to) }) {
 		return true
 	}
-	if slices.ContainsFunc(b.Boots, func(x Boot) bool { return within(x.Start, from, to) || !x.End.IsZero() && within(x.End, from, to) }) {
-		return true
+	for i, x := range b.Boots {
+		if i > 0 && within(x.Start, from, to) || !x.End.IsZero() && within(x.End, from, to) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(b.Facts, func(f board.Fact) bool {
 		return within(f.At, from, to) && (f.Kind == board.BoardReset || f.Kind == board.BrownOut || f.Kind == board.PowerOff || f.Kind == board.PowerOn)

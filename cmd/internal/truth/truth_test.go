@@ -1,0 +1,232 @@
+package truth
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
+
+func record(kind wire.Kind, seconds float64, body any) wire.Record {
+	return wire.Record{Kind: kind, At: at(seconds).UnixNano(), Boot: 1, Mono: at(seconds).Sub(noon).Nanoseconds(), Clock: wire.ClockSynced, ErrMS: 5, Body: wire.MustEncode(body)}
+}
+
+// calmDay is a deposit by a command and a parcel that waits, and a second one
+// that was collected by its code; nothing is wrong with it.
+func calmDay() Case {
+	door := func(n uint, kind board.FactKind, seconds float64) board.Fact {
+		return board.Fact{At: at(seconds), Door: n, Board: "A", Kind: kind}
+	}
+	coil := func(n uint, seconds float64) board.Fact {
+		return board.Fact{At: at(seconds), Door: n, Board: "A", Channel: n, Kind: board.CoilFired, Cause: board.ByRequest}
+	}
+	item := func(n uint, kind board.FactKind, name string, seconds float64) board.Fact {
+		return board.Fact{At: at(seconds), Door: n, Board: "A", Kind: kind, Item: name}
+	}
+	pulse := func(n uint, seconds float64, by edge.Authority) Pulse {
+		return Pulse{At: at(seconds), Board: "A", Channel: n, Door: edge.DoorNumber(n), Authority: by}
+	}
+	facts := []board.Fact{
+		coil(1, 10.1), door(1, board.HookOut, 10.2), door(1, board.Opened, 10.3), item(1, board.ItemIn, "PK-1", 12), door(1, board.Closed, 15), door(1, board.HookIn, 15),
+		coil(2, 100.1), door(2, board.HookOut, 100.2), door(2, board.Opened, 100.3), item(2, board.ItemIn, "PK-2", 102), door(2, board.Closed, 105), door(2, board.HookIn, 105),
+		coil(2, 200.1), door(2, board.HookOut, 200.2), door(2, board.Opened, 200.3), item(2, board.ItemOut, "PK-2", 202), door(2, board.Closed, 205), door(2, board.HookIn, 205),
+	}
+	settled := func(id string, n uint, p string, opened, closed float64) wire.OpeningSettled {
+		return wire.OpeningSettled{OpeningID: id, ConfirmedBy: wire.ByDoorClose, Doors: []wire.SettledDoor{{Door: n, OpenedAt: at(opened).UnixNano(), ClosedAt: at(closed).UnixNano()}},
+			Packages: []wire.SettledPackage{{Ref: p, Door: n, Outcome: wire.Deposited}}}
+	}
+	command := func(id, opening string, n uint, seconds float64) cloud.Command {
+		return cloud.Command{ID: id, DeviceID: 7, Kind: wire.CmdOpenDoors, IssuedAt: at(seconds), ExpiresAt: at(seconds + 20),
+			Body: wire.MustEncode(wire.OpenDoors{OpeningID: opening, Doors: []uint{n}})}
+	}
+	row := cloud.CodeRow{DeviceID: 7, DeliveryID: 2, Entry: wire.CodeEntry{Number: 4, Op: wire.CodeSet, Kind: wire.CodePickup, DeliveryRef: "LD-2"}}
+	device := Device{
+		Row: cloud.Device{ID: 7, Code: "CAB-1"},
+		Cells: map[uint]cloud.Compartment{
+			1: {GridID: 1, GridCode: "A01", Door: 1, State: cloud.GridOccupied, DeliveryID: 1},
+			2: {GridID: 2, GridCode: "A02", Door: 2, State: cloud.GridFree},
+		},
+		Deliveries: map[string]cloud.Delivery{
+			"LD-1": {ID: 1, Number: "LD-1", Packages: []cloud.Package{{TrackingNumber: "PK-1", GridID: 1, Status: cloud.PackageInCompartment}}},
+			"LD-2": {ID: 2, Number: "LD-2", Packages: []cloud.Package{{TrackingNumber: "PK-2", Status: cloud.PackagePickedUp}}},
+		},
+		Orders: []cloud.DeviceOrder{{DeliveryID: 1, Tracking: "PK-1", Status: "stored"}, {DeliveryID: 2, Tracking: "PK-2", Status: "picked_up", EndedAt: at(205)}},
+		Codes:  []cloud.CodeRow{row},
+		Records: []wire.Record{
+			record(wire.KindOpeningStarted, 10, wire.OpeningStarted{OpeningID: "op-1", Doors: []uint{1}}), record(wire.KindOpeningSettled, 17, settled("op-1", 1, "PK-1", 10.3, 15)),
+			record(wire.KindOpeningStarted, 100, wire.OpeningStarted{OpeningID: "op-2", Doors: []uint{2}}), record(wire.KindOpeningSettled, 107, settled("op-2", 2, "PK-2", 100.3, 105)),
+			record(wire.KindOpeningStarted, 200, wire.OpeningStarted{OpeningID: "op-3", Doors: []uint{2}}),
+			record(wire.KindPickupCompleted, 207, wire.PickupCompleted{OpeningID: "op-3", DeliveryRef: "LD-2", Doors: []uint{2}}),
+		},
+	}
+	return Case{
+		Cabinets: []Cabinet{{
+			Code: "CAB-1", Facts: facts, Boots: []Boot{{N: 1, Start: noon}}, Contents: map[uint]string{1: "LD-1"},
+			Pulses: []Pulse{
+				pulse(1, 10.05, edge.Authority{Boot: 1, OpeningID: "op-1", Act: "cmd-1", Kind: edge.ByCommand, Mono: int64(10 * time.Second)}),
+				pulse(2, 100.05, edge.Authority{Boot: 1, OpeningID: "op-2", Act: "cmd-2", Kind: edge.ByCommand, Mono: int64(100 * time.Second)}),
+				pulse(2, 200.05, edge.Authority{Boot: 1, OpeningID: "op-3", Act: "act-1", Kind: edge.ByCode, CodeNumber: 4, Mono: int64(200 * time.Second)}),
+			},
+		}},
+		Acts:     []Act{{Cabinet: "CAB-1", Kind: edge.ByCode, At: at(199.8), Until: at(200.1), Delivery: "LD-2", Code: wire.CodePickup, OK: true, Doors: []uint{2}}},
+		Received: []Received{{At: at(16), EventID: "E-1", Body: "{}", Status: 200}},
+		Recorded: 6, Final: true,
+		Cloud: Cloud{
+			Audit:     server.Audit{Stored: 6, Openings: map[string]server.OpeningAudit{}},
+			Commands:  map[string]cloud.Command{"cmd-1": command("cmd-1", "op-1", 1, 9), "cmd-2": command("cmd-2", "op-2", 2, 99)},
+			Devices:   map[string]Device{"CAB-1": device},
+			Timelines: map[string][]string{"PK-1": {"x-available_for_pickup"}, "PK-2": {"x-available_for_pickup", "delivered"}},
+			Events:    []Event{{ID: "E-1", Delivered: true, Attempts: 1}},
+		},
+	}
+}
+
+func TestACalmDayBreaksNoRule(t *testing.T) {
+	t.Parallel()
+	v := Judge(calmDay())
+	require.True(t, v.OK(), v.String())
+	require.Equal(t, Verdict{Coils: 3, Authorised: 3, Settled: 2, Collected: 1, Items: 1, Events: 1}, v)
+}
+
+// Each rule is broken once, and found under its name.
+func TestEachBrokenRuleIsFound(t *testing.T) {
+	t.Parallel()
+	change := func(c *Case, f func(d *Device)) {
+		d := c.Cloud.Devices["CAB-1"]
+		f(&d)
+		c.Cloud.Devices["CAB-1"] = d
+	}
+	for _, x := range []struct {
+		rule, name string
+		do         func(c *Case, b *Cabinet)
+	}{
+		{"coil", "fired without a line", func(_ *Case, b *Cabinet) { b.Pulses = b.Pulses[1:] }},
+		{"coil", "two coils for one line", func(_ *Case, b *Cabinet) { b.Facts = slices.Insert(b.Facts, 1, b.Facts[0]) }},
+		{"coil", "the coil of another door", func(_ *Case, b *Cabinet) { b.Pulses[0].Door = 2 }},
+		{"authority", "a command that there is not", func(c *Case, _ *Cabinet) { delete(c.Cloud.Commands, "cmd-1") }},
+		{"authority", "a command for another cabinet", func(c *Case, _ *Cabinet) {
+			x := c.Cloud.Commands["cmd-1"]
+			x.DeviceID = 8
+			c.Cloud.Commands["cmd-1"] = x
+		}},
+		{"authority", "a command for another door", func(c *Case, _ *Cabinet) { c.Cloud.Commands["cmd-1"] = c.Cloud.Commands["cmd-2"] }},
+		{"authority", "an expired command", func(c *Case, _ *Cabinet) {
+			x := c.Cloud.Commands["cmd-1"]
+			x.ExpiresAt = at(-60)
+			c.Cloud.Commands["cmd-1"] = x
+		}},
+		{"authority", "an act of an earlier boot", func(_ *Case, b *Cabinet) { b.Boots = []Boot{{N: 1, Start: noon, End: at(9)}, {N: 2, Start: at(9.5)}} }},
+		{"authority", "an act of hours ago", func(_ *Case, b *Cabinet) { b.Boots[0].Start = noon.Add(-5 * time.Hour) }},
+		{"authority", "the third pulse of an act", func(_ *Case, b *Cabinet) {
+			b.Pulses = slices.Insert(b.Pulses, 1, b.Pulses[0], b.Pulses[0])
+			b.Facts = slices.Insert(b.Facts, 1, b.Facts[0], b.Facts[0])
+		}},
+		{"authority", "no person came", func(c *Case, _ *Cabinet) { c.Acts = nil }},
+		{"authority", "another delivery's code", func(c *Case, _ *Cabinet) { c.Acts[0].Delivery = "LD-1" }},
+		{"authority", "a code that was never listed", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Codes = nil }) }},
+		{"authority", "a door that the person was not let in to", func(c *Case, _ *Cabinet) { c.Acts[0].Doors = []uint{1} }},
+		{"dead_code", "a code that the cabinet knew was revoked", func(c *Case, b *Cabinet) {
+			change(c, func(d *Device) {
+				d.Codes = append(d.Codes, cloud.CodeRow{Entry: wire.CodeEntry{Number: 5, Op: wire.CodeRevoke, Kind: wire.CodePickup, DeliveryRef: "LD-2"}})
+			})
+			b.Held = []Held{{At: at(150), Number: 5}}
+		}},
+		{"hand", "an item left through a shut door", func(_ *Case, b *Cabinet) {
+			b.Facts[15].At = at(206)
+			b.Facts[15], b.Facts[17] = b.Facts[17], b.Facts[15]
+		}},
+		{"hand", "a door swung open by itself", func(_ *Case, b *Cabinet) {
+			b.Facts = slices.Insert(b.Facts, 6, board.Fact{At: at(50), Door: 1, Kind: board.Opened}, board.Fact{At: at(51), Door: 1, Kind: board.Closed})
+		}},
+		{"open_settle", "settled over an open door", func(_ *Case, b *Cabinet) { b.Facts[4].At, b.Facts[5].At = at(18), at(18) }},
+		{"twice", "ended twice", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindOpeningEnded, 30, wire.OpeningEnded{OpeningID: "op-1", Reason: wire.EndDone}))
+			})
+		}},
+		{"close_time", "a close that was not seen, told exactly", func(_ *Case, b *Cabinet) { b.Facts[4].At, b.Facts[5].At = at(11), at(11) }},
+		{"close_time", "a close outside its bounds", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records[1] = record(wire.KindOpeningSettled, 60, wire.OpeningSettled{OpeningID: "op-1", Doors: []wire.SettledDoor{{Door: 1, OpenedAt: at(10.3).UnixNano(),
+					ClosedAt: at(59).UnixNano(), ClosedAfter: at(40).UnixNano(), ClosedBefore: at(59).UnixNano()}}})
+			})
+		}},
+		{"running", "an opening in the cloud", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Running = []cloud.Opening{{ID: "op-9"}} }) }},
+		{"running", "a command", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Commands = []cloud.Command{{ID: "cmd-9"}} }) }},
+		{"running", "an opening at the cabinet", func(_ *Case, b *Cabinet) { b.Running = []string{"op-9"} }},
+		{"lost", "a record", func(c *Case, _ *Cabinet) { c.Recorded = 7 }},
+		{"views", "the cabinet forgot", func(_ *Case, b *Cabinet) { b.Contents = nil }},
+		{"views", "the cabinet believes in a ghost", func(_ *Case, b *Cabinet) { b.Contents[2] = "LD-2" }},
+		{"place", "an item in a box that counts as empty", func(c *Case, b *Cabinet) {
+			b.Contents = nil
+			change(c, func(d *Device) {
+				d.Cells = map[uint]cloud.Compartment{1: {Door: 1, State: cloud.GridFree}, 2: d.Cells[2]}
+			})
+		}},
+		{"place", "an empty box that counts as full", func(_ *Case, b *Cabinet) { b.Facts = slices.Delete(b.Facts, 3, 4) }},
+		{"device_order", "the registry lags behind", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Orders = d.Orders[1:] }) }},
+		{"timeline", "the timeline lags behind", func(c *Case, _ *Cabinet) { c.Cloud.Timelines["PK-2"] = []string{"x-available_for_pickup"} }},
+		{"cause", "left open, and shut", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindExceptionOpened, 60, wire.Exception{ID: "x", Type: wire.ExDoorLeftOpen, Door: 1}))
+			})
+		}},
+		{"cause", "missing, and nothing left", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindExceptionOpened, 60, wire.Exception{ID: "x", Type: wire.ExItemMissing, Door: 1}))
+			})
+		}},
+		{"cause", "unverified on a calm day", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindExceptionOpened, 60, wire.Exception{ID: "x", Type: wire.ExDepositUnverified, Door: 1}))
+			})
+		}},
+		{"silent", "open for an hour", func(_ *Case, b *Cabinet) {
+			for i := 16; i < 18; i++ {
+				b.Facts[i].At = at(3800)
+			}
+		}},
+		{"event", "never came", func(c *Case, _ *Cabinet) { c.Received = []Received{} }},
+		{"event", "not in the log", func(c *Case, _ *Cabinet) { c.Cloud.Events = nil }},
+		{"event", "other bytes", func(c *Case, _ *Cabinet) {
+			c.Outages = []Span{{At: at(16), Until: at(20)}}
+			c.Received = append(c.Received, Received{At: at(17), EventID: "E-1", Body: "{ }", Status: 200})
+		}},
+		{"event", "twice without a reason", func(c *Case, _ *Cabinet) { c.Received = append(c.Received, c.Received[0]) }},
+		{"event", "waits for ever", func(c *Case, _ *Cabinet) { c.Cloud.Events = append(c.Cloud.Events, Event{ID: "E-2"}) }},
+	} {
+		t.Run(x.rule+" "+x.name, func(t *testing.T) {
+			c := calmDay()
+			x.do(&c, &c.Cabinets[0])
+			v := Judge(c)
+			require.True(t, slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Rule == x.rule }), v.String())
+		})
+	}
+}
+
+// What is on record as doubtful, or was cut off, is no finding.
+func TestDoubtsAndOutagesExcuse(t *testing.T) {
+	t.Parallel()
+	c := calmDay()
+	b := &c.Cabinets[0]
+	b.Facts = slices.Delete(b.Facts, 3, 4) // nothing was put in
+	d := c.Cloud.Devices["CAB-1"]
+	d.Records = append(d.Records, record(wire.KindExceptionOpened, 16, wire.Exception{ID: "x", Type: wire.ExDepositUnverified, Door: 1}))
+	b.Trouble = []Span{{At: at(11), Until: at(12), What: "boards"}}
+	c.Cloud.Devices["CAB-1"] = d
+	c.Outages = []Span{{At: at(16), Until: at(20)}}
+	c.Received = append(c.Received, Received{At: at(21), EventID: "E-1", Body: "{}", Status: 200})
+	v := Judge(c)
+	require.True(t, v.OK(), v.String())
+}
