@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,8 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/cmd/internal/pulses"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
@@ -46,6 +49,7 @@ type childConfig struct {
 	// edge
 	Secrets string
 	Kiosk   string
+	Pulses  string // file of the trace of pulses
 	Lines   []board.LineConfig
 }
 
@@ -147,7 +151,12 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("read secrets: %w", err)
 	}
-	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: cli.Version(), Log: log})
+	trace, err := pulses.Open(c.Pulses, log)
+	if err != nil {
+		return err
+	}
+	defer trace.Close()
+	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: cli.Version(), Log: log, Trace: trace.Append})
 	if err != nil {
 		return err
 	}
@@ -178,8 +187,9 @@ type process struct {
 	name string
 	cfg  childConfig
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	runs []truth.Span // the last one's end is zero while it runs
 }
 
 func newProcess(name string, cfg childConfig) *process { return &process{name: name, cfg: cfg} }
@@ -205,9 +215,11 @@ func (p *process) start() error {
 	cmd.Stderr = os.Stderr
 	// A process group of its own: Ctrl-C ends the demo, and the demo its children.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
+	p.runs = append(p.runs, truth.Span{At: began, What: p.name})
 	p.cmd = cmd
 	return nil
 }
@@ -232,6 +244,14 @@ func (p *process) end(sig os.Signal) {
 		<-done
 	}
 	p.cmd = nil
+	p.runs[len(p.runs)-1].Until = time.Now()
+}
+
+// ran lists when the process ran.
+func (p *process) ran() []truth.Span {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.runs)
 }
 
 // free finds an address of the loopback that nobody listens on.

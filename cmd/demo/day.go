@@ -136,7 +136,7 @@ func (s *stage) open(ctx context.Context, p *parcel) error {
 func (s *stage) putIn(p *parcel) error {
 	for _, n := range p.doors {
 		s.pause()
-		if err := p.at.sim.PutItem(n); err != nil {
+		if err := p.at.sim.Put(n, "PK-"+p.Reference); err != nil {
 			return err
 		}
 		s.pause()
@@ -185,7 +185,7 @@ func (s *stage) deposit(ctx context.Context, c *cabinet, size string) (*parcel, 
 
 // collect types the pickup code at the cabinet and takes the parcel.
 func (s *stage) collect(ctx context.Context, p *parcel) error {
-	a, err := s.api.typeCode(ctx, p.at, p.code)
+	a, err := s.typeCode(ctx, p, wire.CodePickup, p.code)
 	if err != nil {
 		return fmt.Errorf("type pickup code: %w", err)
 	}
@@ -205,7 +205,8 @@ func (s *stage) collect(ctx context.Context, p *parcel) error {
 	}
 	time.Sleep(1500 * time.Millisecond) // longer than a bounce
 	for _, n := range a.Doors {
-		if err := errors.Join(p.at.sim.TakeItem(n), p.at.sim.CloseDoor(n)); err != nil {
+		_, err := p.at.sim.TakeOut(n)
+		if err := errors.Join(err, p.at.sim.CloseDoor(n)); err != nil {
 			return err
 		}
 	}
@@ -254,7 +255,7 @@ func (s *stage) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	time.Sleep(2 * time.Second) // the cabinet hears of the codes
 	c.cable.set(true)
 	s.say("cable", "%s is cut off", c.code)
-	a, err := s.api.typeCode(ctx, c, *p.Code)
+	a, err := s.typeCode(ctx, p, wire.CodeDelivery, *p.Code)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/board"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
@@ -36,7 +37,7 @@ type stage struct {
 	rnd   *rand.Rand
 	begun time.Time
 
-	mu sync.Mutex // guards out
+	mu sync.Mutex // guards out and acts
 
 	dir      string
 	own      bool // dir is ours to remove
@@ -51,7 +52,8 @@ type stage struct {
 	cancel   context.CancelFunc
 	refs     int
 	talks    []*talk
-	left     []*parcel // waiting to be collected
+	left     []*parcel   // waiting to be collected
+	acts     []truth.Act // codes that people of the script typed; guarded by mu
 }
 
 // cabinet is one device with its simulated boards.
@@ -228,7 +230,7 @@ func (s *stage) raise(ctx context.Context, i int, mqtt string) error {
 	if err != nil {
 		return err
 	}
-	c.proc = newProcess(r.code, childConfig{Role: "edge", Dir: filepath.Join(s.dir, r.code), Log: filepath.Join(s.dir, r.code+".log"), Secrets: secrets, Kiosk: c.kiosk,
+	c.proc = newProcess(r.code, childConfig{Role: "edge", Dir: filepath.Join(s.dir, r.code), Log: filepath.Join(s.dir, r.code+".log"), Secrets: secrets, Kiosk: c.kiosk, Pulses: c.pulses(),
 		Lines: []board.LineConfig{{Name: "main", Port: port, Boards: []board.BoardConfig{{Name: "A", Family: r.family, Items: r.family.HasItems()}}}}})
 	s.cabinets = append(s.cabinets, c)
 	return c.proc.start()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/buffer"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/wire"
@@ -36,10 +37,12 @@ type tally struct {
 	ChatSaid         int `json:"chat_said"`     // messages, by the driver and recipient
 	ChatStored       int `json:"chat_stored"`   // the cloud says
 	Lost             int `json:"lost"`
+	// Verdict is the oracle's, over coils, parcels and everything said of them.
+	Verdict truth.Verdict `json:"verdict"`
 }
 
 func (t tally) agrees() bool {
-	return t.Lost == 0 && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
+	return t.Lost == 0 && t.Verdict.OK() && t.Verdict.Coils > 0 && t.Verdict.Authorised == t.Verdict.Coils && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
 		t.WebhooksSent == t.WebhooksVerified && t.WebhooksForged == 0 && t.Settled > 0 && t.WebhooksSent > 0 &&
 		t.ShopSent == t.ShopVerified && t.ShopForged == 0 && t.ShopSent > 0 &&
 		t.ChatSaid == t.ChatStored && t.ChatSaid > 0
@@ -53,8 +56,9 @@ func (t tally) print(out io.Writer) {
   webhooks     %d sent, %d received and verified, %d forged
   shop         %d sent, %d received and verified by the Standard Webhooks library, %d forged; %d given up, and %d dead letters, as /console/webhooks shows
   messages     %d said by driver and recipient, %d stored
+  the boards   %s
 `, t.Recorded, t.Stored, t.Gaps, t.Lost, t.Settled, t.SettledTwice, t.SettledOpen, t.OpenedWrong, t.WebhooksSent, t.WebhooksVerified, t.WebhooksForged,
-		t.ShopSent, t.ShopVerified, t.ShopForged, t.ShopGivenUp, t.DeadLetters, t.ChatSaid, t.ChatStored)
+		t.ShopSent, t.ShopVerified, t.ShopForged, t.ShopGivenUp, t.DeadLetters, t.ChatSaid, t.ChatStored, t.Verdict)
 }
 
 // compare stops everything in order and counts on all sides.
@@ -114,6 +118,9 @@ func (s *stage) compare(ctx context.Context) (tally, error) {
 		if !s.receiver.has(r.Delivery.WebhookID) {
 			t.Lost++ // a fact that nobody was told
 		}
+	}
+	if t.Verdict, err = s.verdict(ctx, cl, t.Recorded); err != nil {
+		return t, err
 	}
 	t.WebhooksVerified, t.WebhooksForged = s.receiver.verified(), s.receiver.forged()
 	t.ShopVerified, t.ShopForged = s.shop.verified(), s.shop.forged()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
@@ -29,7 +28,6 @@ import (
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/kiosk"
-	edgelocker "github.com/postern-io/postern/edge/locker"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
@@ -394,12 +392,13 @@ func (s *slaughter) awaitHooks() {
 func (s *slaughter) judge() {
 	srv := s.open()
 	defer func() { require.NoError(s.t, errors.Join(srv.Broker.Close(), srv.Store.Close())) }()
-	kept, contents, running := s.kept()
+	kept := s.kept()
+	contents, running, err := truth.ReadStore(filepath.Join(s.dir, "edge", "edge.db"))
+	require.NoError(s.t, err)
 	b := truth.Cabinet{Code: "CAB-1", WallClock: true, Boots: s.boots, Trouble: s.trouble, Contents: contents, Running: running}
 	b.Facts = readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl"))
 	b.Pulses = readLines[truth.Pulse](s.t, filepath.Join(s.dir, "pulses.jsonl"))
 	c := truth.Case{Cabinets: []truth.Cabinet{b}, Acts: s.acts, Outages: s.outages, Received: s.hooks.all(), Recorded: uint64(kept), Final: true}
-	var err error
 	c.Cloud, err = truth.Read(s.t.Context(), srv, s.provider, c.Cabinets)
 	require.NoError(s.t, err)
 	require.Equal(s.t, kept, c.Cloud.Audit.Stored+c.Cloud.Audit.Gaps, "recorded = stored + gaps")
@@ -426,26 +425,13 @@ func readLines[T any](t *testing.T, name string) (out []T) {
 }
 
 // kept counts the records in the edge's store, distinct by boot and monotonic
-// time, and reads what the cabinet believes of its doors.
-func (s *slaughter) kept() (records int, contents map[uint]string, running []string) {
+// time.
+func (s *slaughter) kept() (records int) {
 	store, err := buffer.Open(buffer.Config{Path: filepath.Join(s.dir, "edge", "edge.db"), Stamp: func() wire.Record { return wire.Record{} }})
 	require.NoError(s.t, err)
 	defer store.Close()
 	require.Empty(s.t, store.Opened().Created, "the store survived")
 	require.Equal(s.t, uint64(len(s.boots)+1), store.Opened().Boot, "every start is a boot, this one too")
-	state := edgelocker.New(wire.Config{})
-	require.NoError(s.t, store.Load(func(key string, value []byte) error {
-		if strings.HasPrefix(key, "agent/") {
-			return nil
-		}
-		return state.Load(key, value)
-	}))
-	contents = map[uint]string{}
-	for n, d := range state.Doors {
-		if d.Delivery != "" {
-			contents[uint(n)] = d.Delivery
-		}
-	}
 	type key struct {
 		boot uint64
 		mono int64
@@ -472,7 +458,7 @@ func (s *slaughter) kept() (records int, contents map[uint]string, running []str
 			from = run.Next()
 		}
 	}
-	return len(seen), contents, slices.Sorted(maps.Keys(state.Openings))
+	return len(seen)
 }
 
 // endOf is the opening that a record ends, or empty.

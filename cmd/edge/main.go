@@ -28,6 +28,7 @@ import (
 	"syscall"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/cmd/internal/pulses"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/kiosk"
@@ -163,12 +164,12 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger)
 	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
 		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
 	if s.PulseTrace != "" {
-		trace, err := openPulseTrace(s.PulseTrace, log)
+		trace, err := pulses.Open(s.PulseTrace, log)
 		if err != nil {
 			return err
 		}
-		defer trace.close()
-		cfg.Trace = trace.append
+		defer trace.Close()
+		cfg.Trace = trace.Append
 	}
 	for {
 		again, err := once(ctx, cfg, s.Kiosk.Listen, log)

@@ -313,3 +313,11 @@ func unpack(t *testing.T, name string) map[string]string {
 		out[h.Name] = string(raw)
 	}
 }
+
+func TestPulseTraceThatCannotBeOpenedStopsTheStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
+	_, err := runEdge(t, "", "-data", dir, "-kiosk-listen", "", "-config", file(t, "pulse_trace: /nowhere/pulses"))
+	require.ErrorContains(t, err, "pulse_trace")
+}

@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -197,4 +201,31 @@ func readEvents(ctx context.Context, s *server.Server, provider cloud.ProviderID
 		out = append(out, Event{ID: r.Delivery.EventID, Delivered: r.Delivery.State == cloud.OutboxSuccess, Attempts: r.Delivery.Attempts})
 	}
 	return out, nil
+}
+
+// ReadStore reads what an agent's store that nothing has open believes: door to
+// delivery number, and the openings without an end.
+func ReadStore(path string) (contents map[uint]string, running []string, err error) {
+	store, err := buffer.Open(buffer.Config{Path: path, Stamp: func() wire.Record { return wire.Record{Mono: 1} }})
+	if err != nil {
+		return nil, nil, fmt.Errorf("open store %s: %w", path, err)
+	}
+	defer store.Close()
+	state := locker.New(wire.Config{})
+	err = store.Load(func(key string, value []byte) error {
+		if strings.HasPrefix(key, "agent/") {
+			return nil
+		}
+		return state.Load(key, value)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read store %s: %w", path, err)
+	}
+	contents = map[uint]string{}
+	for n, d := range state.Doors {
+		if d.Delivery != "" {
+			contents[uint(n)] = d.Delivery
+		}
+	}
+	return contents, slices.Sorted(maps.Keys(state.Openings)), nil
 }

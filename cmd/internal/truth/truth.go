@@ -48,9 +48,12 @@ type Case struct {
 	Cabinets []Cabinet
 	Cloud    Cloud
 	Acts     []Act      // in order of time
-	Received []Received // by the webhook receiver, in order of time
+	Received []Received // by the webhook receiver, in order of time; nil: not judged
 	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
 	Recorded uint64     // records that the agents kept
+	// Others says that people outside of the script may have typed codes too: their
+	// acts are judged by the codes alone.
+	Others bool
 	// Final says that all trouble is over and everything has been said: views,
 	// places and events are judged.
 	Final bool

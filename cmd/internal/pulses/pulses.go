@@ -1,4 +1,6 @@
-package main
+// Package pulses keeps an agent's trace of pulses in a file, for tests and the
+// demo.
+package pulses
 
 import (
 	"encoding/json"
@@ -10,29 +12,29 @@ import (
 	"github.com/postern-io/postern/edge"
 )
 
-// pulseTrace appends each pulse and the act that allows it to a file, one JSON
+// Trace appends each pulse and the act that allows it to a file, one JSON
 // object a line, before the pulse is sent: for tests that hold every pulse
 // against what people were allowed to open.
-type pulseTrace struct {
+type Trace struct {
 	log *slog.Logger
 
 	mu   sync.Mutex // two lines may pulse at once
 	file *os.File
 }
 
-// openPulseTrace opens the file name for appending; it makes it when it is not
+// Open opens the file name for appending; it makes it when it is not
 // there, readable by its owner alone.
-func openPulseTrace(name string, log *slog.Logger) (*pulseTrace, error) {
+func Open(name string, log *slog.Logger) (*Trace, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open pulse_trace: %w", err)
 	}
-	return &pulseTrace{log: log, file: f}, nil
+	return &Trace{log: log, file: f}, nil
 }
 
-// append writes one line in one write. A line that cannot be written is logged;
+// Append writes one line in one write. A line that cannot be written is logged;
 // the pulse goes on.
-func (p *pulseTrace) append(t edge.PulseTrace) {
+func (p *Trace) Append(t edge.PulseTrace) {
 	line, err := json.Marshal(t)
 	if err == nil {
 		p.mu.Lock()
@@ -44,4 +46,5 @@ func (p *pulseTrace) append(t edge.PulseTrace) {
 	}
 }
 
-func (p *pulseTrace) close() error { return p.file.Close() }
+// Close closes the file.
+func (p *Trace) Close() error { return p.file.Close() }

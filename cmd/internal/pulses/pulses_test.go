@@ -1,4 +1,4 @@
-package main
+package pulses
 
 import (
 	"bytes"
@@ -18,14 +18,14 @@ func TestPulseTraceAppendsOneLineForEachPulse(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "pulses.jsonl")
 	require.NoError(t, os.WriteFile(name, []byte("{\"door\":9}\n"), 0o600))
-	p, err := openPulseTrace(name, slog.New(slog.DiscardHandler))
+	p, err := Open(name, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := edge.PulseTrace{At: at, Board: "A", Channel: 4, Door: 3,
 		Authority: edge.Authority{Boot: 2, OpeningID: "op_1", Act: "cmd-1", Kind: edge.ByCode, CodeNumber: 7, Mono: 55}}
-	p.append(want)
-	p.append(edge.PulseTrace{At: at, Door: 4})
-	require.NoError(t, p.close())
+	p.Append(want)
+	p.Append(edge.PulseTrace{At: at, Door: 4})
+	require.NoError(t, p.Close())
 	raw, err := os.ReadFile(name)
 	require.NoError(t, err)
 	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
@@ -34,12 +34,4 @@ func TestPulseTraceAppendsOneLineForEachPulse(t *testing.T) {
 	var got edge.PulseTrace
 	require.NoError(t, json.Unmarshal(lines[1], &got))
 	require.Equal(t, want, got)
-}
-
-func TestPulseTraceThatCannotBeOpenedStopsTheStart(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
-	_, err := runEdge(t, "", "-data", dir, "-kiosk-listen", "", "-config", file(t, "pulse_trace: /nowhere/pulses"))
-	require.ErrorContains(t, err, "pulse_trace")
 }
