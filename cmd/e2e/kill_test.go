@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	killRounds = flag.Int("kill-rounds", countRounds(4), "how often each side is killed")
+	killRounds = flag.Int("kill-rounds", countRounds(8), "how often each side is killed")
 	killSeed   = flag.Uint64("kill-seed", 0, "seed of the kill test; 0 draws one")
 )
 
