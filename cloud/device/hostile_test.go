@@ -111,6 +111,9 @@ func TestNumbersThatADatabaseCannotHoldHoldNothingUp(t *testing.T) {
 // A device that sends garbage in a loop, under ever new connections, fills
 // neither the disk nor a table; the exception counts all of it.
 func TestGarbageInALoopIsCountedAndHardlyKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one device says five hundred things in turn, which takes the race detector minutes")
+	}
 	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		kept := func() int {
 			rows, err := w.Store.ListAsides(t.Context(), d.ID, 0, 10_000)

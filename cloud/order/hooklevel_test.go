@@ -3,6 +3,7 @@ package order_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/internal/ring"
 )
 
 // told are the events of a level, names only.
@@ -167,9 +167,11 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		require.Equal(t, []string{"order.created"}, names, "no batch")
 
 		// A batch whose results are too long for a body says where they are.
-		list := numbered(ring.Count(1200, 2000))
+		// Each row is refused for every one of its packages, so that few do.
+		list := numbered(60)
 		for i := range list {
-			list[i] = order.CreateInput{Ref: fmt.Sprint("LONG-", i)}
+			list[i].Ref = fmt.Sprint("LONG-", i)
+			list[i].Packages = slices.Repeat([]order.PackageInput{{Weight: -1}}, 90)
 		}
 		job, err := w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: list})
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ import (
 )
 
 var (
-	killRounds = flag.Int("kill-rounds", countRounds(4), "how often each side is killed")
+	killRounds = flag.Int("kill-rounds", countRounds(8), "how often each side is killed")
 	killSeed   = flag.Uint64("kill-seed", 0, "seed of the kill tests of orders and webhooks; 0 draws one")
 )
 

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"edge/locker": {"edge", "protocol/wire"},
 	"edge/board":  {"edge", "protocol/lockbus", "protocol/wire"},
 	"edge/buffer": {"protocol/wire"},
-	"edge/uplink": {"edge/buffer", "protocol/topic", "protocol/wire"},
+	"edge/uplink": {"edge/buffer", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"edge/access": {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/kiosk":  {"edge", "edge/access", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/agent":  {"edge", "edge/...", "protocol/..."},
