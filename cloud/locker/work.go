@@ -257,6 +257,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	if w.listed {
 		ch.Devices = append(ch.Devices, w.device)
 	}
+	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	if err := w.tellAccounts(ch); err != nil {
