@@ -45,35 +45,55 @@ func (l heldList) whole(d cloud.Device) bool {
 //	announcement  an empty tail that follows nothing: the agent answers it with
 //	              such a status
 //
-// nonce is that of the status which is answered, nil when none is. An agent that
-// knows no generations takes a whole list at any time.
+// nonce is that of the status which is answered. An agent that knows no
+// generations takes a whole list at any time.
 func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, nonce []byte) {
-	x.mu.Lock()
-	held := x.holds
-	x.mu.Unlock()
+	held := x.listHeld()
 	newest, whole := d.CodeList, held.whole(d)
 	if !whole && held.number == newest {
 		x.awaitList(0)
 		return
 	}
-	msg := wire.Codes{DeviceCode: x.code, From: held.number, To: newest, Generation: max(d.CodeGeneration, 1)}
-	switch {
-	case whole && len(nonce) == 0 && !held.numbersOnly:
-		if newest == 0 {
-			return // the agent asks by itself: it has lost its memory
-		}
-		msg.From = newest
-	case whole:
-		msg.From, msg.Nonce = 0, nonce
-		fallthrough
-	default:
-		if err := s.fillCodes(ctx, x, &msg); err != nil {
-			s.log.Error("read code list", "device", x.code, "err", err)
-			return
-		}
-	}
 	x.awaitList(newest)
+	msg := wire.Codes{DeviceCode: x.code, From: held.number, To: newest, Generation: max(d.CodeGeneration, 1)}
+	if whole {
+		if len(nonce) == 0 && !held.numbersOnly {
+			return // the next status with a nonce brings it
+		}
+		msg.From, msg.Nonce = 0, nonce
+	}
+	if err := s.fillCodes(ctx, x, &msg); err != nil {
+		s.log.Error("read code list", "device", x.code, "err", err)
+		return
+	}
 	s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, msg)
+}
+
+// announceCodes makes a device that needs the whole list ask for it. It reports
+// whether it does; while a status is worked on, that is its answer's part. A
+// device that has lost its memory, while nothing is listed, asks by itself.
+func (s *Service) announceCodes(x *session, d cloud.Device) bool {
+	held := x.listHeld()
+	if held.numbersOnly || !held.whole(d) {
+		return false
+	}
+	x.awaitList(d.CodeList)
+	if d.CodeList > 0 && !x.isBusy() {
+		s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, wire.Codes{DeviceCode: x.code, From: d.CodeList, To: d.CodeList, Generation: max(d.CodeGeneration, 1)})
+	}
+	return true
+}
+
+func (x *session) listHeld() heldList {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.holds
+}
+
+func (x *session) isBusy() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.busy
 }
 
 // fillCodes adds the entries behind msg.From. Where they are too many for one

@@ -163,14 +163,14 @@ func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command
 // Committed is told of every commit, so that commands, codes and configuration
 // leave at once. It does not block.
 func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
-	wake := map[cloud.DeviceID]bool{}
+	wake, listed := map[cloud.DeviceID]bool{}, map[cloud.DeviceID]bool{}
 	for _, c := range ch.Commands {
 		if c.State == cloud.CommandQueued {
 			wake[c.DeviceID] = true
 		}
 	}
 	for _, c := range ch.Codes {
-		wake[c.DeviceID] = true
+		wake[c.DeviceID], listed[c.DeviceID] = true, true
 	}
 	for _, d := range ch.Devices {
 		wake[d.ID] = wake[d.ID] || d.ConfigVersion > 0
@@ -180,13 +180,14 @@ func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
 	}
 	for _, x := range s.connected() {
 		if wake[x.id] {
-			go s.push(ctx, x)
+			go s.push(ctx, x, listed[x.id])
 		}
 	}
 }
 
-// push sends what a connected device lacks by now.
-func (s *Service) push(ctx context.Context, x *session) {
+// push sends what a connected device lacks by now. codes says that it is to ask
+// for the whole list, if it needs that.
+func (s *Service) push(ctx context.Context, x *session, codes bool) {
 	x.mu.Lock()
 	ready := x.greeted && !x.closed
 	x.mu.Unlock()
@@ -205,7 +206,9 @@ func (s *Service) push(ctx context.Context, x *session) {
 		s.sendConfig(x, d)
 	}
 	s.sendCommands(ctx, x)
-	s.sendCodes(ctx, x, d, nil)
+	if !codes || !s.announceCodes(x, d) {
+		s.sendCodes(ctx, x, d, nil)
+	}
 }
 
 func (s *Service) connected() []*session {
@@ -236,7 +239,7 @@ func (s *Service) tend(ctx context.Context) {
 		case now := <-t.C:
 			for _, x := range s.connected() {
 				if x.due(now) {
-					s.push(ctx, x)
+					s.push(ctx, x, true)
 				}
 			}
 		}

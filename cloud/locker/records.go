@@ -732,7 +732,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	}
 	w.touch(d)
 	if len(b.Left) > 0 {
-		return nil // the rest waits, with its code
+		return w.activate(d) // the rest waits, with its code
 	}
 	if err := w.closeOverdue(d, "no_action", "device"); err != nil {
 		return err
@@ -744,7 +744,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	} else if b.How == "qr" {
 		d.PickedUpMethod = "qr"
 	}
-	codes, err := w.dropCodes(d.ID)
+	codes, err := w.dropCodes(d, b.ListNumber)
 	if err != nil {
 		return err
 	}
