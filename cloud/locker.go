@@ -293,11 +293,7 @@ type LockerNews struct {
 	Device     Operator // who says so
 	DeviceCode string
 	Place      *otep.Location
-	At         time.Time
-	// Approximate is set when the cabinet's clock was not to be relied on.
-	Approximate bool
-	// Earliest and Latest bound the moment where it was not seen; zero: unknown.
-	Earliest, Latest time.Time
+	Moment
 }
 
 // LockerNewsKind is a kind of news.

@@ -23,6 +23,8 @@ func (c Config) staff() []catalog.Operation {
 		}, nil),
 		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Put a blocked compartment back into use", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
+		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.command", Summary: "Send a command to a cabinet", Tag: "Smart Locker", Method: "POST", Path: devices + "/command",
+			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"}}, c.Lockers.SendDeviceCommand, nil),
 	}
 }
 

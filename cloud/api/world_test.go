@@ -381,7 +381,10 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			package1 := at(x.made("GET", partner+"/assignments/"+number, x.token(provider), ""), "assignment", "package_tracking_numbers").([]any)[0]
 			return call{provider, to("{assignment_number}", number), fmt.Sprintf(`{"packages":[{"tracking_number":%q,"outcome":"delivered"}]}`, package1)}
 		},
-		"smart_lockers.devices.find":  func() call { return person("88", "") },
+		"smart_lockers.devices.find": func() call { return person("88", "") },
+		"smart_lockers.devices.command": func() call {
+			return call{admin, to("{id}", "88"), `{"type":"reset_tries","reason":"a child played with it"}`}
+		},
 		"smart_lockers.grids.unblock": func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
 
 		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },

@@ -66,6 +66,8 @@ type Record struct {
 	Seq         uint64
 	OccurredAt  time.Time // never after receipt
 	Approximate bool
+	// Earliest and Latest bound an approximate moment; zero: not known.
+	Earliest, Latest time.Time
 	// Present is set when no newer status has told the device's present.
 	Present bool
 }

@@ -438,6 +438,10 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	}
 	r.Body = wire.Clean(r.Body) // the journal has it as it came
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
+	var earliest, latestAt time.Time
+	if approximate {
+		earliest, latestAt = bounds(p.batch.Lane, at, t.device.LastPlaced, p.at)
+	}
 	t.device.LastPlaced = latest(t.device.LastPlaced, at)
 	if t.work == nil {
 		t.work = t.s.cfg.Meaning.Begin(t.v, t.device, p.at)
@@ -456,7 +460,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 			err = t.notApplied(c, at)
 		}
 	default:
-		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate,
+		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate, Earliest: earliest, Latest: latestAt,
 			Present: t.device.StatusEpoch != p.batch.Epoch || seq > t.device.StatusEnds[p.batch.Lane]})
 	}
 	if problem != "" {

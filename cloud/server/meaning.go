@@ -20,7 +20,7 @@ func (m meaning) Begin(v cloud.View, d cloud.Device, received time.Time) device.
 type work struct{ w *locker.Work }
 
 func (w work) Record(r device.Record) (string, error) {
-	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Present: r.Present})
+	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest, Present: r.Present})
 }
 func (w work) Snapshot(st *wire.Status, at time.Time) error { return w.w.Compare(st, at) }
 func (w work) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }

@@ -404,10 +404,15 @@ func (d *Device) Batch(l wire.Lane, records ...wire.Raw) wire.Batch {
 	}
 	d.Next[l] += uint64(len(records))
 	b.Head = d.Head[l]
-	if d.key != nil {
-		require.NoError(d.W.T, d.key.SignBatch(&b))
-	}
+	d.Sign(&b)
 	return b
+}
+
+// Sign signs a batch, again when it was changed, if the device signs what it sends.
+func (d *Device) Sign(b *wire.Batch) {
+	if d.key != nil {
+		require.NoError(d.W.T, d.key.SignBatch(b))
+	}
 }
 
 // Send sends the next batch of a lane. A device with a key names a new epoch in a
