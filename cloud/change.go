@@ -29,6 +29,8 @@ type View interface {
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
 
 	Device(DeviceID) (Device, error)
+	// DeviceExceptions lists the open device exceptions of a device, oldest first.
+	DeviceExceptions(DeviceID) ([]DeviceException, error)
 	Session(DeviceID) (Session, error)
 	CurrentEpoch(DeviceID) (Epoch, error)
 	// FindEpoch finds an epoch whoever's it is.
@@ -266,11 +268,15 @@ type LaneMove struct {
 // DeviceSeen is what a status or batch teaches about a device. Zero fields
 // leave the stored value.
 type DeviceSeen struct {
-	DeviceID    DeviceID
-	LastSeenAt  time.Time
-	LastPlaced  time.Time
-	Applied     uint64
-	CodesHeld   *uint64
+	DeviceID   DeviceID
+	LastSeenAt time.Time
+	LastPlaced time.Time
+	Applied    uint64
+	CodesHeld  *uint64
+	// HeldGeneration goes with CodesHeld.
+	HeldGeneration *uint64
+	// TypedLocked is until when the keypad is locked; a zero time: it is not.
+	TypedLocked *time.Time
 	Firmware    string
 	StatusAt    time.Time
 	StatusEnds  *[wire.Lanes]uint64

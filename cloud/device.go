@@ -26,21 +26,40 @@ type Device struct {
 	SecretMAC  []byte // HMAC-SHA256 of the device secret under the server key
 	SealedCode []byte // encrypted code_salt and code_key
 	EnrolledAt time.Time
+	// UpKey is the device's own public key, 32 bytes Ed25519: what it sends counts
+	// only with a signature by it. nil: it signs nothing.
+	UpKey []byte
 
 	Config        []byte // current configuration, encoded wire.Config
 	ConfigVersion uint64
 	CodeList      uint64 // number of the newest code list entry
 	ListFrom      uint64 // lists with an older number are void as a whole; 0: none is
+	// CodeGeneration is that of the code list. It starts at 1 and counts up when
+	// numbers may go back: new secrets, or a held number above the newest.
+	CodeGeneration uint64
 
 	// What the device last said.
-	Applied     uint64 // configuration version
-	CodesHeld   uint64 // code list number
-	Firmware    string
-	LastSeenAt  time.Time
-	LastPlaced  time.Time // occurred_at of the last placed record
-	StatusAt    time.Time
-	StatusEnds  [wire.Lanes]uint64 // last sequence number of each lane in the newest status
-	StatusEpoch wire.Epoch
+	Applied   uint64 // configuration version
+	CodesHeld uint64 // code list number
+	// HeldGeneration is the generation of that list, 0 when none was ever held.
+	HeldGeneration uint64
+	Firmware       string
+	LastSeenAt     time.Time
+	LastPlaced     time.Time // occurred_at of the last placed record
+	StatusAt       time.Time
+	StatusEnds     [wire.Lanes]uint64 // last sequence number of each lane in the newest status
+	StatusEpoch    wire.Epoch
+	// TypedLocked is until when the keypad takes no typed codes; zero: it takes them.
+	TypedLocked time.Time
+}
+
+// ListHeld is the number up to which the device confirmed the present list, 0
+// when what it holds is of another generation.
+func (d Device) ListHeld() uint64 {
+	if d.HeldGeneration != max(d.CodeGeneration, 1) || d.CodesHeld > d.CodeList || d.CodesHeld < d.ListFrom {
+		return 0
+	}
+	return d.CodesHeld
 }
 
 // Session is the row that owns a device's connection. Generation grows with
@@ -57,11 +76,17 @@ type Session struct {
 }
 
 // InstanceSeen remembers the last agents that connected under one identity, to
-// tell a reconnect from two agents that take turns. Oldest first, at most 4.
+// tell a reconnect from two agents that take turns, and a new status from one
+// that was kept. The one that spoke last comes last, at most MaxInstances.
 type InstanceSeen struct {
 	Instance string
-	At       time.Time
+	At       time.Time // when it began to be the one that speaks
+	// Boot and Count are those of its newest status.
+	Boot, Count uint64
 }
+
+// MaxInstances is how many agents of a device are remembered.
+const MaxInstances = 16
 
 // Epoch is one store of a device.
 type Epoch struct {
@@ -123,7 +148,7 @@ type GapRange struct {
 // device; Count says how often it was seen.
 type DeviceException struct {
 	DeviceID DeviceID
-	Type     string // bad_batch, epoch_conflict, store_fork, foreign_reference, duplicate_identity
+	Type     string // one of the Dev constants
 	Detail   string
 	Count    int64
 	OpenedAt time.Time
@@ -138,6 +163,13 @@ const (
 	DevStoreFork         = "store_fork"
 	DevForeignReference  = "foreign_reference"
 	DevDuplicateIdentity = "duplicate_identity"
+	// DevBadSignature: something came that the device's own key has not signed.
+	DevBadSignature = "bad_signature"
+	// DevContentsMismatch: the cabinet and the cloud disagree about what lies in
+	// compartments, which are out of use until they agree or staff decide.
+	DevContentsMismatch = "contents_mismatch"
+	// DevKeypadLocked: the keypad takes no typed codes after thirty wrong ones.
+	DevKeypadLocked = "keypad_locked"
 )
 
 // CommandState is where a command row stands.

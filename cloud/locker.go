@@ -36,7 +36,27 @@ type Compartment struct {
 	DeliveryID  DeliveryID // current, 0 when none
 	Version     uint64     // counts command rows for this compartment
 	OpeningID   string     // running on it, as the device last said
+	// Dispute is set while the cabinet and the cloud disagree about what lies
+	// inside. It leaves State as it is.
+	Dispute *Dispute
 }
+
+// Dispute is how the views of a compartment differ. Each is a delivery's number,
+// "" for nothing inside.
+type Dispute struct {
+	Cabinet string `json:"cabinet,omitempty"`
+	Cloud   string `json:"cloud,omitempty"`
+	// CommandID names the command that was sent to bring the cabinet's view up to
+	// date, if any.
+	CommandID string `json:"command_id,omitempty"`
+	// Accepted is set once staff have looked: the compartment is in use again as
+	// long as the views stay these.
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// OutOfUse reports whether a compartment takes no new delivery because of a
+// dispute about what lies inside.
+func (c Compartment) OutOfUse() bool { return c.Dispute != nil && !c.Dispute.Accepted }
 
 // Compartment states.
 const (
@@ -116,6 +136,9 @@ type Delivery struct {
 	Packages         []Package
 
 	CreatedAt, DoorsOpenedAt, DepositedAt, PickedUpAt, ExpiredAt, CancelledAt, FailedAt time.Time
+	// DepositedEarliest and DepositedLatest bound a deposit whose moment was not
+	// seen; zero when it was.
+	DepositedEarliest, DepositedLatest time.Time
 }
 
 // DueDelivery names a delivery whose deadline has passed.
@@ -270,9 +293,7 @@ type LockerNews struct {
 	Device     Operator // who says so
 	DeviceCode string
 	Place      *otep.Location
-	At         time.Time
-	// Approximate is set when the cabinet's clock was not to be relied on.
-	Approximate bool
+	Moment
 }
 
 // LockerNewsKind is a kind of news.

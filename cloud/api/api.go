@@ -46,9 +46,10 @@ type Config struct {
 	Files     *object.Folder
 	Live      *live.Service
 	Pushes    *push.Desk
-	// Enrol gives a device its secrets for a one-time token; the answer is
-	// encoded as JSON. nil: there is no such operation.
-	Enrol func(ctx context.Context, code, token string) (any, error)
+	// Enrol gives a device its secrets for a one-time token and registers its
+	// public key, nil when it has none; the answer is encoded as JSON. nil: there
+	// is no such operation.
+	Enrol func(ctx context.Context, code, token string, publicKey []byte) (any, error)
 }
 
 // New declares the operations.

@@ -14,7 +14,7 @@ import (
 )
 
 func table() *catalog.Catalog {
-	return api.New(api.Config{Enrol: func(context.Context, string, string) (any, error) { return nil, nil }})
+	return api.New(api.Config{Enrol: func(context.Context, string, string, []byte) (any, error) { return nil, nil }})
 }
 
 // The description is valid by a library that nobody here wrote, and has every

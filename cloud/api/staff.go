@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -21,12 +23,15 @@ func (c Config) staff() []catalog.Operation {
 		}, nil),
 		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Put a blocked compartment back into use", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
+		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.command", Summary: "Send a command to a cabinet", Tag: "Smart Locker", Method: "POST", Path: devices + "/command",
+			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"}}, c.Lockers.SendDeviceCommand, nil),
 	}
 }
 
 type enrolInput struct {
 	DeviceCode string `json:"device_code" required:"true" max:"32"`
 	Token      string `json:"token" required:"true" max:"256" doc:"One-time token, bound to the device code"`
+	PublicKey  string `json:"public_key" max:"64" doc:"The device's own Ed25519 public key, 32 bytes in base64: from then on only what it signs is taken. Without it the device signs nothing."`
 }
 
 func (c Config) enrolment() []catalog.Operation {
@@ -42,8 +47,15 @@ func (c Config) enrol(ctx context.Context, _ cloud.Caller, in enrolInput) (any, 
 	if in.Token == "" || len(in.Token) > 256 {
 		fields["token"] = []string{"The value is required."}
 	}
+	var key []byte
+	if in.PublicKey != "" {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(in.PublicKey); err != nil || len(key) != ed25519.PublicKeySize {
+			fields["public_key"] = []string{"The value must be an Ed25519 public key: 32 bytes in standard base64 with padding, 44 characters."}
+		}
+	}
 	if len(fields) > 0 {
 		return nil, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
 	}
-	return c.Enrol(ctx, in.DeviceCode, in.Token)
+	return c.Enrol(ctx, in.DeviceCode, in.Token, key)
 }

@@ -115,7 +115,9 @@ func newWorld(t *testing.T) *world {
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
-		Enrol: func(context.Context, string, string) (any, error) { return map[string]bool{"result": true}, nil }})
+		Enrol: func(context.Context, string, string, []byte) (any, error) {
+			return map[string]bool{"result": true}, nil
+		}})
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
 	require.NoError(t, err)
 	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
@@ -379,7 +381,10 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			package1 := at(x.made("GET", partner+"/assignments/"+number, x.token(provider), ""), "assignment", "package_tracking_numbers").([]any)[0]
 			return call{provider, to("{assignment_number}", number), fmt.Sprintf(`{"packages":[{"tracking_number":%q,"outcome":"delivered"}]}`, package1)}
 		},
-		"smart_lockers.devices.find":  func() call { return person("88", "") },
+		"smart_lockers.devices.find": func() call { return person("88", "") },
+		"smart_lockers.devices.command": func() call {
+			return call{admin, to("{id}", "88"), `{"type":"reset_tries","reason":"a child played with it"}`}
+		},
 		"smart_lockers.grids.unblock": func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
 
 		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },

@@ -16,6 +16,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,10 @@ type Meaning interface {
 // an error is ours.
 type Work interface {
 	Record(r Record) (problem string, err error)
+	// Snapshot compares what a cabinet says about its compartments with what is
+	// known of them. It is called only for a status that may be compared: all
+	// that led to it is stored.
+	Snapshot(st *wire.Status, at time.Time) error
 	// StoreLost says that the device lost its state at the given time.
 	StoreLost(at time.Time) error
 	Finish(ch *cloud.Changes) error
@@ -61,6 +66,8 @@ type Record struct {
 	Seq         uint64
 	OccurredAt  time.Time // never after receipt
 	Approximate bool
+	// Earliest and Latest bound an approximate moment; zero: not known.
+	Earliest, Latest time.Time
 	// Present is set when no newer status has told the device's present.
 	Present bool
 }
@@ -141,6 +148,9 @@ type session struct {
 	code       string
 	id         cloud.DeviceID
 	generation int64
+	// upKey is the device's public key as of the login, nil when it has none:
+	// registering another ends the session.
+	upKey []byte
 
 	mu       sync.Mutex
 	queue    []incoming
@@ -159,6 +169,7 @@ type session struct {
 	timer    *time.Timer
 	codesAt  time.Time // last time codes were sent
 	codesTo  uint64
+	holds    heldList             // as the newest status said
 	config   uint64               // version that was sent last
 	configAt time.Time            // and when
 	commands map[string]time.Time // when each was sent last, by id; in the future: not again in this session
@@ -224,7 +235,16 @@ func (s *Service) LoginCertificate(ctx context.Context, code string) (generation
 func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 	now := time.Now().UTC()
 	var generation int64
+	var upKey []byte
 	err := s.cfg.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
+		present, err := v.Device(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		if present.Disabled || !present.EnrolledAt.Equal(d.EnrolledAt) {
+			return nil, ErrLogin // enrolled anew since its secret was checked
+		}
+		upKey = present.UpKey
 		row, err := v.Session(d.ID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return nil, err
@@ -237,7 +257,7 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("open session of %s: %w", d.Code, err)
 	}
-	x := &session{code: d.Code, id: d.ID, generation: generation, commands: map[string]time.Time{}}
+	x := &session{code: d.Code, id: d.ID, generation: generation, upKey: upKey, commands: map[string]time.Time{}}
 	s.mu.Lock()
 	old := s.sessions[d.Code]
 	if old != nil && old.generation > generation {
@@ -369,15 +389,19 @@ func (s *Service) Disconnected(ctx context.Context, code string, generation int6
 		delete(s.sessions, code)
 	}
 	s.mu.Unlock()
-	s.offline(ctx, x.id, generation)
+	s.offline(ctx, x.id, generation, nil)
 }
 
-// offline marks a session's device as gone unless a newer session owns it.
-func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64) {
+// offline marks a session's device as gone unless a newer session owns it, or
+// another agent than the one that says so, if any does.
+func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64, instance []byte) {
 	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Session(id)
 		if err != nil || row.Generation != generation || !row.Online {
 			return &cloud.Changes{}, ignoreNotFound(err)
+		}
+		if len(instance) > 0 && row.Instance != "" && row.Instance != hex.EncodeToString(instance) {
+			return &cloud.Changes{}, nil
 		}
 		row.Online, row.LastSeenAt = false, time.Now().UTC()
 		return &cloud.Changes{Generation: generation, Seen: []cloud.DeviceSeen{{DeviceID: id}}, Sessions: []cloud.Session{row}}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// answer sends what a status asks for: refusals, time, receipts for both lanes
+// answer sends what a status asks for: refusals of its epoch, time, receipts for both lanes
 // (once a session), newer configuration, missing codes, waiting commands. Time
 // goes before commands, which cannot be judged without it.
 func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d cloud.Device, lanes [wire.Lanes]cloud.LaneState, forks []wire.Ack) {
@@ -37,7 +37,8 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	if d.ConfigVersion > st.ConfigVersion && x.configDue(d.ConfigVersion, time.Now()) {
 		s.sendConfig(x, d)
 	}
-	s.sendCodes(ctx, x, d, st.CodeList)
+	x.hold(listOf(st))
+	s.sendCodes(ctx, x, d, st.Nonce)
 	s.sendCommands(ctx, x)
 }
 
@@ -88,50 +89,6 @@ func (x *session) configDue(version uint64, now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.config != version || now.Sub(x.configAt) >= resendEvery
-}
-
-// sendCodes sends the tail of the code list, or all of it to a device that
-// holds none, a void one or more than there is. It goes again until a status
-// confirms.
-func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, held uint64) {
-	newest := d.CodeList
-	if held == newest {
-		x.mu.Lock()
-		x.codesTo = 0
-		x.mu.Unlock()
-		return
-	}
-	if held > newest || held < d.ListFrom {
-		held = 0
-	}
-	msg := wire.Codes{DeviceCode: x.code, From: held, To: newest}
-	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		rows, err := v.CodeRows(x.id, held, wire.MaxRecords)
-		if err != nil {
-			return err
-		}
-		size := 0
-		for i, r := range rows {
-			size += len(wire.MustEncode(r.Entry))
-			if i > 0 && size > codesBytes {
-				msg.To = msg.Entries[i-1].Number // the rest follows the next status
-				return nil
-			}
-			msg.Entries = append(msg.Entries, r.Entry)
-		}
-		if len(rows) == wire.MaxRecords {
-			msg.To = rows[len(rows)-1].Entry.Number
-		}
-		return nil
-	})
-	if err != nil {
-		s.log.Error("read code list", "device", x.code, "err", err)
-		return
-	}
-	x.mu.Lock()
-	x.codesAt, x.codesTo = time.Now(), newest
-	x.mu.Unlock()
-	s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, msg)
 }
 
 // notAgain keeps a command that was accepted or has expired from being looked
@@ -206,14 +163,14 @@ func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command
 // Committed is told of every commit, so that commands, codes and configuration
 // leave at once. It does not block.
 func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
-	wake := map[cloud.DeviceID]bool{}
+	wake, listed := map[cloud.DeviceID]bool{}, map[cloud.DeviceID]bool{}
 	for _, c := range ch.Commands {
 		if c.State == cloud.CommandQueued {
 			wake[c.DeviceID] = true
 		}
 	}
 	for _, c := range ch.Codes {
-		wake[c.DeviceID] = true
+		wake[c.DeviceID], listed[c.DeviceID] = true, true
 	}
 	for _, d := range ch.Devices {
 		wake[d.ID] = wake[d.ID] || d.ConfigVersion > 0
@@ -223,13 +180,14 @@ func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
 	}
 	for _, x := range s.connected() {
 		if wake[x.id] {
-			go s.push(ctx, x)
+			go s.push(ctx, x, listed[x.id])
 		}
 	}
 }
 
-// push sends what a connected device lacks by now.
-func (s *Service) push(ctx context.Context, x *session) {
+// push sends what a connected device lacks by now. codes says that it is to ask
+// for the whole list, if it needs that.
+func (s *Service) push(ctx context.Context, x *session, codes bool) {
 	x.mu.Lock()
 	ready := x.greeted && !x.closed
 	x.mu.Unlock()
@@ -248,8 +206,8 @@ func (s *Service) push(ctx context.Context, x *session) {
 		s.sendConfig(x, d)
 	}
 	s.sendCommands(ctx, x)
-	if d.CodeList > d.CodesHeld {
-		s.sendCodes(ctx, x, d, d.CodesHeld)
+	if !codes || !s.announceCodes(x, d) {
+		s.sendCodes(ctx, x, d, nil)
 	}
 }
 
@@ -281,7 +239,7 @@ func (s *Service) tend(ctx context.Context) {
 		case now := <-t.C:
 			for _, x := range s.connected() {
 				if x.due(now) {
-					s.push(ctx, x)
+					s.push(ctx, x, true)
 				}
 			}
 		}
@@ -454,5 +412,9 @@ func (s *Service) sendAck(x *session, a wire.Ack) {
 		x.last.ResendFrom = 0
 	}
 	x.mu.Unlock()
+	if x.upKey != nil {
+		s.signed(x, topic.Down, wire.DownReceipt, signed.ForReceipt, a)
+		return
+	}
 	s.send(x, topic.Down, wire.EncodeDown(wire.DownAck, wire.MustEncode(a)), false)
 }

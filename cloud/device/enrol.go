@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -61,9 +62,23 @@ type Enrolments interface {
 // the same transaction what follows for its codes.
 type Keep func(ctx context.Context, d cloud.DeviceID, made Secrets, decide func(cloud.View) (*cloud.Changes, error)) error
 
+// Enrolment is what a device shows to be given its secrets.
+type Enrolment struct {
+	Code, Token string
+	// PublicKey is the device's own, 32 bytes Ed25519; nil: it signs nothing. It
+	// replaces the one of an earlier enrolment.
+	PublicKey []byte
+}
+
 // Enrol gives a device its secrets, once, for a token that is bound to its
-// code. Whoever is connected with former ones is let go. Error: TOKEN_INVALID.
-func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token string, keep Keep) (Secrets, error) {
+// code. A connection with former ones is closed. Errors: TOKEN_INVALID, and
+// VALIDATION_FAILED for a public key of another length.
+func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep Keep) (Secrets, error) {
+	code, token := e.Code, e.Token
+	if n := len(e.PublicKey); n != 0 && n != ed25519.PublicKeySize {
+		return Secrets{}, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED",
+			Fields: map[string][]string{"public_key": {fmt.Sprintf("The key has %d bytes; an Ed25519 public key has 32.", n)}}}
+	}
 	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
 	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(token)))
 	if errors.Is(err, cloud.ErrNotFound) {
@@ -87,6 +102,7 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, code, token stri
 			return nil, invalid // the same token, at the same time
 		}
 		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
+		dev.UpKey = e.PublicKey
 		session, err := v.Session(d.ID)
 		if ignoreNotFound(err) != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,10 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	for _, in := range run {
 		bytes += len(in.payload)
 	}
+	var bad []unsigned
+	if x.upKey != nil {
+		decoded, bad = checkSigned(x, decoded)
+	}
 	room := s.evidence.room(x.id, time.Now())
 	var t *intake
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
@@ -33,7 +38,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 		if err != nil {
 			return nil, err
 		}
-		t.asideRoom = room
+		t.asideRoom, t.unsigned = room, slices.Clone(bad)
 		for _, p := range decoded {
 			if err := t.take(p); err != nil {
 				return nil, err
@@ -63,6 +68,7 @@ func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
 	s.Metrics.Refused.Add(uint64(t.refused))
 	s.Metrics.Unknown.Add(uint64(t.unknown))
 	s.Metrics.Problems.Add(uint64(t.problems))
+	s.Metrics.BadSignatures.Add(uint64(len(t.unsigned)))
 	x.behaved(t.refused > 0, t.stored > 0)
 	for _, a := range t.acks {
 		s.acknowledge(x, a.ack, a.records, a.now)
@@ -119,6 +125,8 @@ type intake struct {
 	stored, records, repeats, holes, refused, unknown, problems int
 
 	asideRoom, aside int // how many batches may be kept aside, and were
+
+	unsigned []unsigned // batches that the device's key did not sign, or whose records it did not
 }
 
 type laneKey struct {
@@ -218,13 +226,20 @@ func (t *intake) take(p parsed) error {
 	switch {
 	case err == nil && known.DeviceID != t.x.id:
 		return t.refuse(p, *b, wire.RefusedEpochConflict, cloud.DevEpochConflict, "an epoch of another device: "+b.Epoch.String())
+	case err == nil && b.Epoch != t.epoch.Epoch && t.x.upKey != nil:
+		t.repeats++ // kept and sent again; a store that was rolled back is found by its status
+		return nil
 	case err == nil && b.Epoch != t.epoch.Epoch:
 		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, "a closed epoch goes on: "+b.Epoch.String())
 	case err != nil && !errors.Is(err, cloud.ErrNotFound):
 		return err
 	case err != nil && b.Epoch != t.epoch.Epoch:
-		if b.First != 1 {
-			return t.hole(b.Epoch, b.Lane)
+		if b.First != 1 || t.x.upKey != nil && t.device.StatusEpoch != b.Epoch {
+			return t.hole(b.Epoch, b.Lane) // an epoch is begun by a status
+		}
+		if t.x.upKey != nil && !fitsAlone(b) {
+			t.unsigned = append(t.unsigned, newUnsigned("batch", "the records do not fit the signed head", p.incoming))
+			return nil
 		}
 		t.begin(p)
 	}
@@ -245,6 +260,10 @@ func (t *intake) take(p parsed) error {
 	if err != nil {
 		return err
 	}
+	if !same && t.x.upKey != nil {
+		t.misfit(p, l, fmt.Sprintf("lane %d: record %d and on differ from what is stored", b.Lane, b.First))
+		return nil
+	}
 	if !same {
 		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, fmt.Sprintf("lane %d: record %d and on differ from what was stored", b.Lane, b.First))
 	}
@@ -257,6 +276,10 @@ func (t *intake) take(p parsed) error {
 	head := l.Head
 	for _, raw := range b.Records[skip:] {
 		head = head.Next(raw)
+	}
+	if head != b.Head && t.x.upKey != nil {
+		t.misfit(p, l, fmt.Sprintf("lane %d: the records up to %d do not fit the signed head", b.Lane, b.Last()))
+		return nil
 	}
 	if head != b.Head {
 		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, fmt.Sprintf("lane %d: the chain differs after record %d", b.Lane, b.Last()))
@@ -415,6 +438,10 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	}
 	r.Body = wire.Clean(r.Body) // the journal has it as it came
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
+	var earliest, latestAt time.Time
+	if approximate {
+		earliest, latestAt = bounds(p.batch.Lane, at, t.device.LastPlaced, p.at)
+	}
 	t.device.LastPlaced = latest(t.device.LastPlaced, at)
 	if t.work == nil {
 		t.work = t.s.cfg.Meaning.Begin(t.v, t.device, p.at)
@@ -433,7 +460,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 			err = t.notApplied(c, at)
 		}
 	default:
-		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate,
+		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate, Earliest: earliest, Latest: latestAt,
 			Present: t.device.StatusEpoch != p.batch.Epoch || seq > t.device.StatusEnds[p.batch.Lane]})
 	}
 	if problem != "" {
@@ -507,8 +534,15 @@ func (t *intake) known(row *cloud.GapRange) error {
 	return nil
 }
 
-// finish collects the changes.
+// finish collects the changes. Where nothing was the device's own word there is
+// only the exception.
 func (t *intake) finish() (*cloud.Changes, error) {
+	if n := len(t.unsigned); n > 0 {
+		t.ch.DeviceFaults = append(t.ch.DeviceFaults, t.unsigned[n-1].fault(t.x.id, n))
+		if t.stored+t.repeats+t.holes+t.refused == 0 {
+			return &t.ch, nil
+		}
+	}
 	for _, l := range t.lanes {
 		if l.Next != max(l.from, 1) || l.from == 0 && l.Epoch == t.epoch.Epoch {
 			t.ch.Lanes = append(t.ch.Lanes, cloud.LaneMove{From: l.from, To: l.LaneState})

@@ -658,7 +658,7 @@ func TestEnrolmentWorksOnce(t *testing.T) {
 			return token
 		}
 		enrol := func(code, token string) (device.Secrets, error) {
-			return w.Devices.Enrol(ctx, w.Store, code, token, func(ctx context.Context, d cloud.DeviceID, _ device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+			return w.Devices.Enrol(ctx, w.Store, device.Enrolment{Code: code, Token: token}, func(ctx context.Context, d cloud.DeviceID, _ device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
 				return w.Store.Decide(ctx, d, decide)
 			})
 		}

@@ -13,4 +13,7 @@ type Metrics struct {
 	Dropped  atomic.Uint64 // payloads for want of room
 	Unknown  atomic.Uint64 // records of unknown kind
 	Problems atomic.Uint64 // records that derived nothing
+	// BadSignatures counts batches and statuses that a device's own key has not
+	// signed, OldStatuses those that were signed and overtaken.
+	BadSignatures, OldStatuses atomic.Uint64
 }

@@ -30,6 +30,16 @@ func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time
 	return at.UTC(), approximate
 }
 
+// bounds are those of an approximate moment: it is not after its receipt, and
+// one of lane 0, whose records come in their order, not before what was placed
+// last, unless the device's clock says otherwise.
+func bounds(l wire.Lane, at, last, received time.Time) (earliest, latest time.Time) {
+	if l == wire.Settlement && !last.IsZero() && !at.Before(last) {
+		earliest = last.UTC()
+	}
+	return earliest, received.UTC()
+}
+
 // placed reports whether records of a kind are placed in time: newer agents may
 // have others, and measurements are kept as batches.
 func placed(k wire.Kind) bool {

@@ -46,7 +46,7 @@ func (s *Service) presence(ctx context.Context, now time.Time) error {
 					s.alive(ctx, row, now)
 				}
 			case mine || silent >= silentAfter:
-				s.offline(ctx, row.DeviceID, row.Generation)
+				s.offline(ctx, row.DeviceID, row.Generation, nil)
 			}
 		}
 		if len(rows) < page {

@@ -130,7 +130,7 @@ func TestDeliveriesMadeDuringAnEnrolmentHaveTheNewVerifiers(t *testing.T) {
 		for i := range 3 {
 			wg.Go(func() { create(w, fmt.Sprint("R-", i+1), "CAB-1", fmt.Sprint("PK-", i+1)) })
 		}
-		_, err := w.Devices.Enrol(ctx, w.Store, "CAB-1", token, func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+		_, err := w.Devices.Enrol(ctx, w.Store, device.Enrolment{Code: "CAB-1", Token: token}, func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
 			params := wire.CodeParams{MemoryKiB: 8, Passes: 3}
 			return w.Lockers.Rekey(ctx, id, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, decide)
 		})

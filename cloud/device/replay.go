@@ -32,8 +32,12 @@ func (p *Replay) Records(j cloud.JournalBatch) ([]Record, error) {
 		}
 		r.Body = wire.Clean(r.Body)
 		at, approximate := place(b, r, p.last, j.ReceivedAt)
+		var earliest, latestAt time.Time
+		if approximate {
+			earliest, latestAt = bounds(j.Lane, at, p.last, j.ReceivedAt)
+		}
 		p.last = latest(p.last, at)
-		out = append(out, Record{Record: r, Lane: j.Lane, Seq: j.First + uint64(i), OccurredAt: at, Approximate: approximate})
+		out = append(out, Record{Record: r, Lane: j.Lane, Seq: j.First + uint64(i), OccurredAt: at, Approximate: approximate, Earliest: earliest, Latest: latestAt})
 	}
 	return out, nil
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -19,8 +21,16 @@ const duplicateWithin = 10 * time.Minute
 // never settles, ends, opens or closes anything: records do.
 func (s *Service) status(ctx context.Context, x *session, in incoming) {
 	st, err := wire.DecodeStatus(wire.Clean(in.payload))
+	if x.upKey != nil && (err != nil || !signed.VerifyStatus(x.upKey, x.code, in.payload, st)) {
+		s.Metrics.BadSignatures.Add(1)
+		s.keepFault(ctx, x, newUnsigned("status", "the signature is not by the registered key", in).fault(x.id, 1))
+		return
+	}
 	if err == nil {
 		err = plausible(st)
+	}
+	if err == nil && x.upKey != nil && len(st.Instance) == 0 {
+		err = errors.New("a signed status names its instance")
 	}
 	if err != nil {
 		s.Metrics.Refused.Add(1)
@@ -28,36 +38,17 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 		return
 	}
 	if st.State == wire.Offline {
-		s.offline(ctx, x.id, x.generation)
+		instance := st.Instance
+		if x.upKey == nil {
+			instance = nil
+		}
+		s.offline(ctx, x.id, x.generation, instance)
 		return
 	}
-	var forks []wire.Ack
-	var lanes [wire.Lanes]cloud.LaneState
-	var device cloud.Device
+	var t *statusIntake
 	err = s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
-		forks = nil
-		var err error
-		if device, err = v.Device(x.id); err != nil {
-			return nil, err
-		}
-		ch, err := statusChanges(v, x, device, st, in.at)
-		if err != nil {
-			return nil, err
-		}
-		for l := range lanes {
-			lanes[l], err = v.Lane(x.id, st.Epoch, wire.Lane(l))
-			if errors.Is(err, cloud.ErrNotFound) {
-				lanes[l] = cloud.LaneState{DeviceID: x.id, Epoch: st.Epoch, Lane: wire.Lane(l), Next: 1, Head: wire.FirstHead(st.Epoch, wire.Lane(l))}
-			} else if err != nil {
-				return nil, err
-			}
-			if l < len(st.Ends) && forked(st.Ends[l], lanes[l]) {
-				forks = append(forks, wire.Ack{Epoch: st.Epoch, Lane: wire.Lane(l), Next: lanes[l].Next, Head: lanes[l].Head, Refused: wire.RefusedFork})
-				ch.DeviceFaults = append(ch.DeviceFaults, cloud.DeviceException{DeviceID: x.id, Type: cloud.DevStoreFork, OpenedAt: in.at, SeenAt: in.at,
-					Detail: fmt.Sprintf("lane %d ends at %d, the cloud holds up to %d", l, st.Ends[l].Last, lanes[l].Next-1)})
-			}
-		}
-		return ch, nil
+		t = &statusIntake{s: s, v: v, x: x, st: st, at: in.at}
+		return t.take()
 	})
 	if err != nil {
 		if !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
@@ -65,14 +56,215 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 		}
 		return
 	}
-	s.answer(ctx, x, st, device, lanes, forks)
+	if t.old {
+		s.Metrics.OldStatuses.Add(1)
+		return
+	}
+	s.answer(ctx, x, st, t.device, t.lanes, t.refused)
+}
+
+// statusIntake is one transaction's status. It is built inside the decision and
+// thrown away when that is run again.
+type statusIntake struct {
+	s  *Service
+	v  cloud.View
+	x  *session
+	st *wire.Status
+	at time.Time
+
+	device  cloud.Device
+	lanes   [wire.Lanes]cloud.LaneState
+	refused []wire.Ack // answers to an epoch that cannot be the device's
+	old     bool       // overtaken: nothing changes, and nothing is answered
+	ch      cloud.Changes
+}
+
+// take is what a status teaches.
+func (t *statusIntake) take() (*cloud.Changes, error) {
+	t.ch.Generation = t.x.generation
+	var err error
+	if t.device, err = t.v.Device(t.x.id); err != nil {
+		return nil, err
+	}
+	if err := t.session(); err != nil || t.old {
+		return &t.ch, err
+	}
+	t.countGeneration()
+	t.seen()
+	if err := t.doors(); err != nil {
+		return nil, err
+	}
+	current, err := t.stores()
+	if err != nil {
+		return nil, err
+	}
+	if !current || !t.complete() {
+		return &t.ch, nil
+	}
+	w := t.s.cfg.Meaning.Begin(t.v, t.device, t.at)
+	if err := w.Snapshot(t.st, t.at); err != nil {
+		return nil, err
+	}
+	return &t.ch, w.Finish(&t.ch)
+}
+
+// fault notes a device exception.
+func (t *statusIntake) fault(typ, detail string) {
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detailText(detail), OpenedAt: t.at, SeenAt: t.at})
+}
+
+// session notes which agent speaks, and finds two that take turns. A signed
+// status that was overtaken is old.
+func (t *statusIntake) session() error {
+	row, err := t.v.Session(t.x.id)
+	if err != nil {
+		return err
+	}
+	instance := hex.EncodeToString(t.st.Instance)
+	twins := func() {
+		if instance != row.Instance && alternates(row.Instances, instance, t.at) {
+			t.fault(cloud.DevDuplicateIdentity, "two agents take turns under this identity")
+		}
+	}
+	if t.x.upKey != nil {
+		var twin bool
+		if t.old, twin = isOld(row, instance, t.st); t.old {
+			if twin {
+				twins()
+			}
+			return nil
+		}
+	}
+	row.Online, row.LastSeenAt = true, t.at
+	if instance != "" {
+		twins()
+		row.Instances = speaks(row.Instances, cloud.InstanceSeen{Instance: instance, At: t.at, Boot: t.st.Boot, Count: t.st.Count})
+		row.Instance = instance
+	}
+	t.ch.Sessions = []cloud.Session{row}
+	return nil
+}
+
+// speaks puts the agent that speaks now at the end.
+func speaks(list []cloud.InstanceSeen, now cloud.InstanceSeen) []cloud.InstanceSeen {
+	if n := len(list); n > 0 && list[n-1].Instance == now.Instance {
+		now.At = list[n-1].At
+	}
+	out := slices.DeleteFunc(slices.Clone(list), func(x cloud.InstanceSeen) bool { return x.Instance == now.Instance })
+	out = append(out, now)
+	return out[max(0, len(out)-cloud.MaxInstances):]
+}
+
+// countGeneration begins a new generation of the code list where the device
+// holds more than there is: a list that is sent then has lower numbers.
+func (t *statusIntake) countGeneration() {
+	now := max(t.device.CodeGeneration, 1)
+	switch st := t.st; {
+	case namesGenerations(st) && st.Generation > now:
+		now = st.Generation + 1
+	case t.st.CodeList > t.device.CodeList && (st.Generation == now || !namesGenerations(st)):
+		now++
+	default:
+		return
+	}
+	t.device.CodeGeneration = now
+	t.ch.Devices = []cloud.Device{t.device}
+}
+
+// seen notes what the device holds and how its keypad is.
+func (t *statusIntake) seen() {
+	st, generation := t.st, t.st.Generation
+	if !namesGenerations(st) {
+		generation = max(t.device.CodeGeneration, 1)
+	}
+	seen := cloud.DeviceSeen{DeviceID: t.x.id, LastSeenAt: t.at, StatusAt: t.at, StatusEpoch: st.Epoch, CodesHeld: &st.CodeList, HeldGeneration: &generation,
+		Applied: st.ConfigVersion, Firmware: st.AgentVersion, StatusEnds: &[wire.Lanes]uint64{}}
+	for l := range min(len(st.Ends), wire.Lanes) {
+		seen.StatusEnds[l] = st.Ends[l].Last
+	}
+	var locked time.Time
+	if st.TypedLocked > t.at.UnixNano() {
+		locked = time.Unix(0, st.TypedLocked).UTC().Truncate(time.Millisecond)
+		t.fault(cloud.DevKeypadLocked, "the keypad takes no typed codes until "+locked.Format(time.RFC3339))
+	} else if !t.device.TypedLocked.IsZero() {
+		t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: cloud.DevKeypadLocked, ClosedAt: t.at})
+	}
+	if !locked.Equal(t.device.TypedLocked) {
+		seen.TypedLocked = &locked
+	}
+	t.ch.Seen = []cloud.DeviceSeen{seen}
+}
+
+// doors sets the present of the compartments that the status names.
+func (t *statusIntake) doors() error {
+	cells, err := t.v.Compartments(t.x.id)
+	if err != nil {
+		return err
+	}
+	was := make(map[uint]cloud.Compartment, len(cells))
+	for _, c := range cells {
+		was[c.Door] = c
+	}
+	for _, ds := range t.st.Doors {
+		c, ok := was[ds.Door]
+		p := cloud.DoorPresent{DeviceID: t.x.id, Door: ds.Door, DoorStatus: doorStatus(ds.State), Occupied: occupied(ds.Item), OpeningID: ds.OpeningID}
+		if ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
+			t.ch.Doors = append(t.ch.Doors, p)
+		}
+	}
+	return nil
+}
+
+// stores compares the device's store with what is kept of it. It reports
+// whether the status speaks of the current epoch, and in all of its lanes as the
+// cloud knows it or further on.
+func (t *statusIntake) stores() (current bool, err error) {
+	st := t.st
+	known, err := t.v.FindEpoch(st.Epoch)
+	if ignoreNotFound(err) != nil {
+		return false, err
+	}
+	refuse := func(l wire.Lane, reason string) {
+		t.refused = append(t.refused, wire.Ack{Epoch: st.Epoch, Lane: l, Next: t.lanes[l].Next, Head: t.lanes[l].Head, Refused: reason})
+	}
+	for l := range t.lanes {
+		t.lanes[l], err = t.v.Lane(t.x.id, st.Epoch, wire.Lane(l))
+		if errors.Is(err, cloud.ErrNotFound) {
+			t.lanes[l] = cloud.LaneState{DeviceID: t.x.id, Epoch: st.Epoch, Lane: wire.Lane(l), Next: 1, Head: wire.FirstHead(st.Epoch, wire.Lane(l))}
+		} else if err != nil {
+			return false, err
+		}
+		if l < len(st.Ends) && forked(st.Ends[l], t.lanes[l]) {
+			refuse(wire.Lane(l), wire.RefusedFork)
+			t.fault(cloud.DevStoreFork, fmt.Sprintf("lane %d ends at %d, the cloud holds up to %d", l, st.Ends[l].Last, t.lanes[l].Next-1))
+		}
+	}
+	if t.x.upKey != nil && known.DeviceID == t.x.id && !known.Current && len(t.refused) == 0 {
+		// Its batches are not answered: they may have been kept and sent again.
+		refuse(wire.Settlement, wire.RefusedFork)
+		t.fault(cloud.DevStoreFork, "a closed epoch goes on: "+st.Epoch.String())
+	}
+	return known.DeviceID == t.x.id && known.Current && len(t.refused) == 0, nil
+}
+
+// complete reports whether the status tells all that lies in the cabinet, and
+// the cloud holds every record that led to it.
+func (t *statusIntake) complete() bool {
+	ends := t.st.Ends
+	return t.st.Snapshot > 0 && !t.st.Lost && len(ends) > int(wire.Settlement) && ends[wire.Settlement].Last+1 == t.lanes[wire.Settlement].Next
 }
 
 // plausible refuses numbers that no device can have reached, and that databases
 // cannot hold.
 func plausible(st *wire.Status) error {
-	if st.ConfigVersion > maxNumber || st.CodeList > maxNumber {
-		return fmt.Errorf("configuration %d, code list %d", st.ConfigVersion, st.CodeList)
+	if st.ConfigVersion > maxNumber || st.CodeList > maxNumber || st.Generation > maxNumber {
+		return fmt.Errorf("configuration %d, code list %d of generation %d", st.ConfigVersion, st.CodeList, st.Generation)
+	}
+	if st.Boot > maxNumber || st.Count > maxNumber {
+		return fmt.Errorf("boot %d, status %d", st.Boot, st.Count)
+	}
+	if len(st.Contents) > wire.MaxDoors {
+		return fmt.Errorf("contents of %d doors, the limit is %d", len(st.Contents), wire.MaxDoors)
 	}
 	for l, end := range st.Ends {
 		if end.Last > maxNumber {
@@ -89,50 +281,6 @@ func plausible(st *wire.Status) error {
 // ends before what is stored, or ends there with another chain.
 func forked(end wire.LaneEnd, l cloud.LaneState) bool {
 	return end.Last+1 < l.Next || end.Last+1 == l.Next && end.Last > 0 && end.Head != l.Head
-}
-
-// statusChanges is what a status teaches.
-func statusChanges(v cloud.View, x *session, d cloud.Device, st *wire.Status, at time.Time) (*cloud.Changes, error) {
-	ch := &cloud.Changes{Generation: x.generation}
-	row, err := v.Session(x.id)
-	if err != nil {
-		return nil, err
-	}
-	row.Online, row.LastSeenAt = true, at
-	if instance := hex.EncodeToString(st.Instance); instance != "" && instance != row.Instance {
-		row.Instance = instance
-		if alternates(row.Instances, instance, at) {
-			ch.DeviceFaults = append(ch.DeviceFaults, cloud.DeviceException{DeviceID: x.id, Type: cloud.DevDuplicateIdentity, OpenedAt: at, SeenAt: at,
-				Detail: "two agents take turns under this identity"})
-		}
-		row.Instances = append(row.Instances, cloud.InstanceSeen{Instance: instance, At: at})
-		if n := len(row.Instances); n > 4 {
-			row.Instances = row.Instances[n-4:]
-		}
-	}
-	ch.Sessions = []cloud.Session{row}
-	seen := cloud.DeviceSeen{DeviceID: x.id, LastSeenAt: at, StatusAt: at, StatusEpoch: st.Epoch, CodesHeld: &st.CodeList,
-		Applied: st.ConfigVersion, Firmware: st.AgentVersion, StatusEnds: &[wire.Lanes]uint64{}}
-	for l := range min(len(st.Ends), wire.Lanes) {
-		seen.StatusEnds[l] = st.Ends[l].Last
-	}
-	ch.Seen = []cloud.DeviceSeen{seen}
-	cells, err := v.Compartments(x.id)
-	if err != nil {
-		return nil, err
-	}
-	was := make(map[uint]cloud.Compartment, len(cells))
-	for _, c := range cells {
-		was[c.Door] = c
-	}
-	for _, ds := range st.Doors {
-		c, ok := was[ds.Door]
-		p := cloud.DoorPresent{DeviceID: x.id, Door: ds.Door, DoorStatus: doorStatus(ds.State), Occupied: occupied(ds.Item), OpeningID: ds.OpeningID}
-		if ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
-			ch.Doors = append(ch.Doors, p)
-		}
-	}
-	return ch, nil
 }
 
 func sameBool(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
@@ -170,10 +318,14 @@ func occupied(i wire.Item) *bool {
 
 // fault keeps a device exception of its own.
 func (s *Service) fault(ctx context.Context, x *session, typ, detail string, at time.Time) {
+	s.keepFault(ctx, x, cloud.DeviceException{DeviceID: x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
+}
+
+func (s *Service) keepFault(ctx context.Context, x *session, f cloud.DeviceException) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DeviceFaults: []cloud.DeviceException{{DeviceID: x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at}}}, nil
+		return &cloud.Changes{DeviceFaults: []cloud.DeviceException{f}}, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.Error("keep device exception", "device", x.code, "type", typ, "err", err)
+		s.log.Error("keep device exception", "device", x.code, "type", f.Type, "err", err)
 	}
 }

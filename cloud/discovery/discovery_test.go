@@ -49,7 +49,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := api.New(api.Config{Enrol: func(context.Context, string, string) (any, error) { return nil, nil }})
+	c := api.New(api.Config{Enrol: func(context.Context, string, string, []byte) (any, error) { return nil, nil }})
 	graph, err := graphql.New(graphql.Config{Catalog: c})
 	require.NoError(t, err)
 	tools := tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})

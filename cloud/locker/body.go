@@ -79,10 +79,14 @@ type (
 		CreatedAt        *string              `json:"created_at"`
 		DoorsOpenedAt    *string              `json:"doors_opened_at"`
 		DepositedAt      *string              `json:"deposited_at"`
-		PickedUpAt       *string              `json:"picked_up_at"`
-		ExpiredAt        *string              `json:"expired_at"`
-		CancelledAt      *string              `json:"cancelled_at"`
-		FailedAt         *string              `json:"failed_at"`
+		// DepositedEarliest and DepositedLatest bound a deposit whose moment was not
+		// seen, or whose clock was not to be relied on; null otherwise.
+		DepositedEarliest *string `json:"deposited_earliest"`
+		DepositedLatest   *string `json:"deposited_latest"`
+		PickedUpAt        *string `json:"picked_up_at"`
+		ExpiredAt         *string `json:"expired_at"`
+		CancelledAt       *string `json:"cancelled_at"`
+		FailedAt          *string `json:"failed_at"`
 	}
 	// Rotation is the block "rotation".
 	Rotation struct {
@@ -124,7 +128,7 @@ func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, cor *CorrectionBody
 		OrderID: cloud.OrNull(int64(d.OrderID())), Packages: []PackageBody{}, Recipient: recipient(d.Recipient), Courier: d.Courier, PickupCodeActive: d.PickupCodeActive, Notify: d.Notify,
 		DeliverBefore: cloud.Stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: cloud.Stamp(d.DueAt, l),
 		ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o, Correction: cor,
-		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
+		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), DepositedEarliest: cloud.Stamp(d.DepositedEarliest, l), DepositedLatest: cloud.Stamp(d.DepositedLatest, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
 		ExpiredAt: cloud.Stamp(d.ExpiredAt, l), CancelledAt: cloud.Stamp(d.CancelledAt, l), FailedAt: cloud.Stamp(d.FailedAt, l)}
 	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
 	for _, p := range d.Packages {
@@ -179,14 +183,17 @@ type eventData struct {
 	Rotation         *Rotation         `json:"rotation"`
 	DueAt            *string           `json:"due_at"`
 	DepositedAt      *string           `json:"deposited_at,omitempty"`
-	PickedUpAt       *string           `json:"picked_up_at,omitempty"`
-	PickedUpBy       *pickedUpBy       `json:"picked_up_by,omitempty"`
-	ExpiredKind      string            `json:"expired_kind,omitempty"`
-	ExpiredAt        *string           `json:"expired_at,omitempty"`
-	CancelledAt      *string           `json:"cancelled_at,omitempty"`
-	CancelReason     string            `json:"cancel_reason,omitempty"`
-	CancelledBy      string            `json:"cancelled_by,omitempty"`
-	FailureCode      string            `json:"failure_code,omitempty"`
+	// DepositedEarliest and DepositedLatest bound a deposit whose moment was not seen.
+	DepositedEarliest *string     `json:"deposited_earliest,omitempty"`
+	DepositedLatest   *string     `json:"deposited_latest,omitempty"`
+	PickedUpAt        *string     `json:"picked_up_at,omitempty"`
+	PickedUpBy        *pickedUpBy `json:"picked_up_by,omitempty"`
+	ExpiredKind       string      `json:"expired_kind,omitempty"`
+	ExpiredAt         *string     `json:"expired_at,omitempty"`
+	CancelledAt       *string     `json:"cancelled_at,omitempty"`
+	CancelReason      string      `json:"cancel_reason,omitempty"`
+	CancelledBy       string      `json:"cancelled_by,omitempty"`
+	FailureCode       string      `json:"failure_code,omitempty"`
 }
 
 type pickedUpBy struct {
@@ -276,7 +283,7 @@ func (s *Service) eventBody(v cloud.View, id, event string, at time.Time, d clou
 		Locker: eventLocker{DeviceID: dev.ID, DeviceCode: dev.Code, DeviceName: dev.Name, DeviceType: dev.Type, Address: dev.Address,
 			Latitude: dev.Latitude, Longitude: dev.Longitude, Timezone: dev.Timezone},
 		Packages: []eventPackage{}, PickupCodeActive: d.PickupCodeActive, ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Rotation: rot, DueAt: cloud.Stamp(d.DueAt, l),
-		DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), ExpiredAt: cloud.Stamp(d.ExpiredAt, l),
+		DepositedAt: cloud.Stamp(d.DepositedAt, l), DepositedEarliest: cloud.Stamp(d.DepositedEarliest, l), DepositedLatest: cloud.Stamp(d.DepositedLatest, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), ExpiredAt: cloud.Stamp(d.ExpiredAt, l),
 		CancelledAt: cloud.Stamp(d.CancelledAt, l), CancelReason: d.CancelReason, CancelledBy: d.CancelledBy, FailureCode: d.FailureCode,
 	}
 	b.Data.DeliveryCode, b.Data.PickupCode = shownCodes(d, codes)

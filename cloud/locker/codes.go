@@ -23,7 +23,7 @@ func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
 	if len(rows)+len(verifiers) > maxLiveCodes {
 		return cloud.E(cloud.Conflict, "NO_COMPARTMENT")
 	}
-	unseen, err := v.CodeRows(d.ID, d.CodesHeld, maxLiveCodes)
+	unseen, err := unconfirmed(v, d)
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,24 @@ func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
 		}
 	}
 	return nil
+}
+
+// unconfirmed are the entries that no status has confirmed: a list that did not
+// reach the cabinet, or that was withheld from it, leaves former codes live.
+// Those of a void list are for other secrets.
+func unconfirmed(v cloud.View, d cloud.Device) ([]cloud.CodeRow, error) {
+	var all []cloud.CodeRow
+	for from := max(d.ListHeld(), max(d.ListFrom, 1)-1, 1); ; { // 0 would list only what is live
+		rows, err := v.CodeRows(d.ID, from, maxLiveCodes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+		if len(rows) < maxLiveCodes {
+			return all, nil
+		}
+		from = rows[len(rows)-1].Entry.Number
+	}
 }
 
 // codes are a delivery's entries in the list, by number, those of this decision
@@ -269,14 +287,33 @@ func (w *Work) activate(d *cloud.Delivery) error {
 }
 
 // dropCodes leaves a delivery's codes out of whole lists: the cabinet dropped
-// them by itself when the last parcel left.
-func (w *Work) dropCodes(id cloud.DeliveryID) ([]*cloud.CodeRow, error) {
-	rows, err := w.codes(id)
-	for _, r := range rows {
-		if r.DroppedAt.IsZero() {
-			r.DroppedAt = w.received
-			w.touch(r)
+// those that it held, up to a number, by itself when the last parcel left. What
+// was listed since, while it was offline, is revoked: it would make a code
+// usable for a parcel that is gone.
+func (w *Work) dropCodes(d *cloud.Delivery, held uint64) ([]*cloud.CodeRow, error) {
+	before, err := w.codes(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	var since []string
+	for _, r := range before {
+		if !r.DroppedAt.IsZero() {
+			continue
+		}
+		if r.Entry.Op == wire.CodeSet && r.Entry.Number > held && !slices.Contains(since, r.Entry.Kind) {
+			since = append(since, r.Entry.Kind)
+		}
+		r.DroppedAt = w.received
+		w.touch(r)
+	}
+	for _, kind := range since {
+		if err := w.list(d.ID, wire.CodeEntry{Op: wire.CodeRevoke, Kind: kind, DeliveryRef: d.Number}); err != nil {
+			return nil, err
 		}
 	}
-	return rows, err
+	all, err := w.codes(d.ID)
+	for _, r := range all[len(before):] {
+		r.DroppedAt = w.received // in tails only: a whole list has nothing to revoke
+	}
+	return before, err
 }

@@ -81,7 +81,7 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
 	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, wire.ByPartnerAPI, now
 	w.touch(o)
-	if err := w.deposit(r, o, d, body, now); err != nil {
+	if err := w.deposit(r, o, d, body, r); err != nil {
 		return err
 	}
 	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}

@@ -94,7 +94,7 @@ func (w *Work) expireUnused(d *cloud.Delivery) error {
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredUnused, d.DeliverBefore
 	w.touch(d)
 	for i := range d.Packages {
-		w.toOrder(cloud.LockerExpired, d, &d.Packages[i], d.ExpiredAt, false)
+		w.toOrder(cloud.LockerExpired, d, &d.Packages[i], cloud.Moment{At: d.ExpiredAt})
 	}
 	if err := w.releaseCells(d); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (w *Work) expireOverdue(d *cloud.Delivery) error {
 		switch {
 		case p.Status != cloud.PackageInCompartment:
 		case p.OrderID != 0:
-			w.toOrder(cloud.LockerOverdue, d, p, d.DueAt, false)
+			w.toOrder(cloud.LockerOverdue, d, p, cloud.Moment{At: d.DueAt})
 		default:
 			if err := w.trackOverdue(p.TrackingNumber, d.DueAt); err != nil {
 				return err

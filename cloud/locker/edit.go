@@ -148,7 +148,7 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 	}
 	added := &d.Packages[len(d.Packages)-1]
 	if added.OrderID != 0 {
-		w.toOrder(cloud.LockerAnnounced, d, added, w.received, false)
+		w.toOrder(cloud.LockerAnnounced, d, added, cloud.Moment{At: w.received})
 	} else if err := announce(w.v, &w.ch, c, *d, len(d.Packages)-1, w.received); err != nil {
 		return err
 	}

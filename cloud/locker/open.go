@@ -228,7 +228,7 @@ func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartmen
 	}
 	for i := range d.Packages {
 		p := &d.Packages[i]
-		if c, ok := byGrid[p.GridID]; ok && (c.DeliveryID != d.ID || c.State == cloud.GridBlocked) {
+		if c, ok := byGrid[p.GridID]; ok && (c.DeliveryID != d.ID || c.State == cloud.GridBlocked || c.OutOfUse()) {
 			p.GridID = 0 // taken away meanwhile
 		}
 	}
@@ -257,7 +257,7 @@ func (w *Work) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []clo
 			return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
 		c := cells[at]
-		if c.State != cloud.GridFree && c.DeliveryID != d.ID || c.State == cloud.GridBlocked {
+		if c.State != cloud.GridFree && c.DeliveryID != d.ID || c.State == cloud.GridBlocked || c.OutOfUse() {
 			return cloud.E(cloud.Conflict, "GRID_NOT_FREE")
 		}
 		if i < len(d.Packages) {

@@ -52,7 +52,7 @@ func (s *Service) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d
 	w := s.Begin(v, device, now)
 	for i := range d.Packages {
 		if d.Packages[i].OrderID != 0 {
-			w.toOrder(cloud.LockerAnnounced, d, &d.Packages[i], now, false)
+			w.toOrder(cloud.LockerAnnounced, d, &d.Packages[i], cloud.Moment{At: now})
 		} else if err := announce(v, ch, c, *d, i, now); err != nil {
 			return err
 		}
@@ -70,26 +70,26 @@ func (w *Work) tell(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep
 	if p.OrderID == 0 {
 		return w.track(r, p.TrackingNumber, code, nil)
 	}
-	w.toOrder(news[code], d, p, r.OccurredAt, r.Approximate)
+	w.toOrder(news[code], d, p, r.moment())
 	return nil
 }
 
 // toOrder tells the order of a package, if it has one, when the decision is
 // complete. What happens to several packages of a delivery at once is one piece
 // of news.
-func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, at time.Time, approximate bool) {
+func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, m cloud.Moment) {
 	if p.OrderID == 0 {
 		return
 	}
 	if i := slices.IndexFunc(w.news, func(n cloud.LockerNews) bool {
-		return n.Kind == kind && n.DeliveryID == d.ID && n.OrderID == p.OrderID && n.At.Equal(at)
+		return n.Kind == kind && n.DeliveryID == d.ID && n.OrderID == p.OrderID && n.At.Equal(m.At)
 	}); i >= 0 {
 		w.news[i].Packages = append(w.news[i].Packages, p.OrderPackage)
 		return
 	}
 	w.news = append(w.news, cloud.LockerNews{Kind: kind, BusinessID: d.BusinessID, OrderID: p.OrderID, Packages: []cloud.PackageID{p.OrderPackage},
 		DeliveryID: d.ID, Device: cloud.Operator{Type: "device", ID: cloud.AccountID(w.device.ID), Name: w.device.Name}, DeviceCode: w.device.Code,
-		Place: w.location(), At: at, Approximate: approximate})
+		Place: w.location(), Moment: m})
 }
 
 // tellOrders adds what the news mean for orders to the changes of the decision.

@@ -19,7 +19,7 @@ func fits(want, have string) bool {
 func pick(cells []*cloud.Compartment, size string, ok func(*cloud.Compartment) bool) *cloud.Compartment {
 	var best *cloud.Compartment
 	for _, c := range cells {
-		if c.State != cloud.GridFree || !c.PickupEnabled || c.OpeningID != "" || !fits(size, c.Size) || !ok(c) {
+		if c.State != cloud.GridFree || !c.PickupEnabled || c.OutOfUse() || c.OpeningID != "" || !fits(size, c.Size) || !ok(c) {
 			continue
 		}
 		if best == nil || slices.Index(sizes, c.Size) < slices.Index(sizes, best.Size) {

@@ -208,7 +208,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 	for i := range d.Packages {
 		if p := &d.Packages[i]; holds(o, p.TrackingNumber) {
 			p.Status, p.FailureCode = cloud.PackageAwaitingDeposit, ""
-			w.toOrder(cloud.LockerOpened, d, p, at, false)
+			w.toOrder(cloud.LockerOpened, d, p, cloud.Moment{At: at})
 		}
 	}
 	w.touch(d)
@@ -224,7 +224,8 @@ func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 	if d == nil {
 		return badBody, nil
 	}
-	closedAt, openedAt := w.settleTimes(r, b)
+	closed, openedAt := settleTimes(r, b)
+	closedAt := closed.OccurredAt
 	if o.Ended() {
 		return "", w.settledAgain(r, o, d, b)
 	}
@@ -252,27 +253,66 @@ func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 	}
 	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, b.ConfirmedBy, r.OccurredAt
 	w.touch(o)
-	return "", w.deposit(r, o, d, b, closedAt)
+	return "", w.deposit(r, o, d, b, closed)
 }
 
-// settleTimes are the first opening and the last closing of a settlement, moved
-// from the device's clock to the placed one.
-func (w *Work) settleTimes(r Occurrence, b wire.OpeningSettled) (closedAt, openedAt time.Time) {
-	closedAt, openedAt = r.OccurredAt, r.OccurredAt
-	var last, first int64
+// settleTimes are the last closing of a settlement, as an occurrence of its own,
+// and the first opening, moved from the device's clock to the placed one. A close
+// that was not seen lies between its bounds, so the last of all lies between the
+// latest of the lower ones and the latest of the upper ones.
+func settleTimes(r Occurrence, b wire.OpeningSettled) (closed Occurrence, openedAt time.Time) {
+	closed, openedAt = r, r.OccurredAt
+	var last, after, before, first int64
 	for _, d := range b.Doors {
 		last = max(last, d.ClosedAt)
+		lower, upper := d.ClosedAt, d.ClosedAt
+		if d.ClosedAfter != 0 && d.ClosedBefore != 0 && d.ClosedAfter <= d.ClosedBefore {
+			lower, upper = d.ClosedAfter, d.ClosedBefore
+		}
+		after, before = max(after, lower), max(before, upper)
 		if d.OpenedAt != 0 && (first == 0 || d.OpenedAt < first) {
 			first = d.OpenedAt
 		}
 	}
 	if last != 0 && last <= r.At {
-		closedAt = r.OccurredAt.Add(-time.Duration(r.At - last))
+		closed = r.at(last)
+		if after < before && before <= r.At {
+			closed.Earliest, closed.Latest = r.at(after).lower(), r.at(before).upper()
+		}
 	}
 	if first != 0 && first <= r.At {
 		openedAt = r.OccurredAt.Add(-time.Duration(r.At - first))
 	}
-	return closedAt, openedAt
+	return closed, openedAt
+}
+
+// at is the occurrence moved to an earlier moment of the device's clock.
+func (r Occurrence) at(clock int64) Occurrence {
+	back := -time.Duration(r.At - clock)
+	r.OccurredAt = r.OccurredAt.Add(back)
+	if !r.Earliest.IsZero() {
+		r.Earliest = r.Earliest.Add(back)
+	}
+	if !r.Latest.IsZero() {
+		r.Latest = r.Latest.Add(back)
+	}
+	return r
+}
+
+// lower and upper bound an occurrence's moment; one that was seen is both, and
+// zero is a bound that is not known.
+func (r Occurrence) lower() time.Time {
+	if r.Approximate {
+		return r.Earliest
+	}
+	return r.OccurredAt
+}
+
+func (r Occurrence) upper() time.Time {
+	if r.Approximate {
+		return r.Latest
+	}
+	return r.OccurredAt
 }
 
 // settledAgain: the opening has its end already. A confirmation by partner or
@@ -304,8 +344,9 @@ func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b
 	return w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet settled it differently afterwards")
 }
 
-// deposit applies a settlement's packages.
-func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, at time.Time) error {
+// deposit applies a settlement's packages. closed is its last closing.
+func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, closed Occurrence) error {
+	at := closed.OccurredAt
 	first := d.DepositedAt.IsZero()
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
@@ -368,19 +409,18 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	d.PickupAssigned = true
 	if first {
 		d.DepositedAt, d.DueAt = at, at.Add(d.CollectWithin)
+		d.DepositedEarliest, d.DepositedLatest = closed.Earliest, closed.Latest
 	}
 	if !taken {
 		if err := w.activate(d); err != nil {
 			return err
 		}
 	}
-	ro := r
-	ro.OccurredAt = at
 	for _, p := range deposited {
 		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection {
 			continue // told already; an order knows by itself
 		}
-		if err := w.tell(ro, d, p, otep.AvailableForPickup); err != nil {
+		if err := w.tell(closed, d, p, otep.AvailableForPickup); err != nil {
 			return err
 		}
 	}
@@ -732,7 +772,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	}
 	w.touch(d)
 	if len(b.Left) > 0 {
-		return nil // the rest waits, with its code
+		return w.activate(d) // the rest waits, with its code
 	}
 	if err := w.closeOverdue(d, "no_action", "device"); err != nil {
 		return err
@@ -744,7 +784,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	} else if b.How == "qr" {
 		d.PickedUpMethod = "qr"
 	}
-	codes, err := w.dropCodes(d.ID)
+	codes, err := w.dropCodes(d, b.ListNumber)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,8 @@ func (w *Work) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived,
 	if o.State != cloud.OpeningSettled || o.ConfirmedBy != b.ConfirmedBy || !stored(o.EndedAt, r.OccurredAt) {
 		return nil, nil
 	}
-	closedAt, _ := w.settleTimes(r, b)
+	closed, _ := settleTimes(r, b)
+	closedAt := closed.OccurredAt
 	var failed, deposited []string
 	for _, p := range b.Packages {
 		switch c, err := w.cell(p.Door); {
@@ -85,7 +86,7 @@ func (w *Work) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived,
 			failed = append(failed, p.Ref)
 		}
 	}
-	r.OccurredAt = closedAt
+	r = closed
 	var out []Rederived
 	for _, n := range deposited {
 		if !stored(d.DepositedAt, closedAt) && (slices.Contains(failed, n) || o.Kind == wire.OpenCorrection) {

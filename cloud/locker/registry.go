@@ -46,7 +46,10 @@ type DeviceOrderBody struct {
 	DueAt         *string             `json:"due_at"`
 	OverdueAt     *string             `json:"overdue_at"`
 	StoredAt      *string             `json:"stored_at"`
-	EndedAt       *string             `json:"ended_at"`
+	// StoredEarliest and StoredLatest bound a deposit whose moment was not seen.
+	StoredEarliest *string `json:"stored_earliest,omitempty"`
+	StoredLatest   *string `json:"stored_latest,omitempty"`
+	EndedAt        *string `json:"ended_at"`
 }
 
 // ExceptionBody is an exception as accounts are told of it.
@@ -74,6 +77,9 @@ type registryNews struct {
 	at        time.Time
 	order     *cloud.DeviceOrder
 	exception *cloud.Exception
+	// earliest and latest bound the deposit of the order's package, zero when it
+	// was seen.
+	earliest, latest time.Time
 }
 
 // noteStatus notes what the new status of a row of the registry is to be told
@@ -155,6 +161,9 @@ func (w *Work) registryEvent(n registryNews) (cloud.AccountEvent, error) {
 	} else {
 		e.ReferenceID = fmt.Sprint(n.order.ID)
 		d, err := w.delivery(n.order.DeliveryID)
+		if err == nil && d != nil && d.DepositedAt.Equal(n.order.StoredAt) {
+			n.earliest, n.latest = d.DepositedEarliest, d.DepositedLatest
+		}
 		if err == nil && d != nil && d.OrderID() != 0 {
 			parcel, err = w.v.Order(d.BusinessID, d.OrderID())
 		}
@@ -176,6 +185,7 @@ func (w *Work) registryData(n registryNews, parcel cloud.Order, l *time.Location
 		out.Order = &DeviceOrderBody{ID: o.ID, Kind: o.Kind, Status: o.Status, NextActor: cloud.OrNull(o.NextActor), DeviceType: w.device.Type, DeviceID: o.DeviceID,
 			DeviceName: w.device.Name, GridCode: o.GridCode, Reference: cloud.OrNull(o.Reference), OrderID: cloud.OrNull(parcel.ID), ExternalID: cloud.OrNull(parcel.ExternalID),
 			RemovalReason: cloud.OrNull(o.RemovalReason), DueAt: cloud.Stamp(o.DueAt, l), OverdueAt: cloud.Stamp(o.OverdueAt, l), StoredAt: cloud.Stamp(o.StoredAt, l),
+			StoredEarliest: cloud.Stamp(n.earliest, l), StoredLatest: cloud.Stamp(n.latest, l),
 			EndedAt: cloud.Stamp(o.EndedAt, l)}
 	}
 	if x := n.exception; x != nil {

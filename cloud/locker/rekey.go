@@ -135,6 +135,7 @@ func (s *Service) renumber(v cloud.View, ch *cloud.Changes, verifiers map[string
 		return err
 	}
 	device.ListFrom = device.CodeList + 1
+	device.CodeGeneration = max(device.CodeGeneration, 1) + 1
 	for _, c := range live {
 		old := c.CodeRow
 		old.DroppedAt = now

@@ -19,8 +19,9 @@ type RotateInput struct {
 	Reason   string      `json:"reason"`
 }
 
-// RotateOutput is the answer to a rotation. AppliedOnDevice tells whether the
-// cabinet knows already; until then it may take the former code.
+// RotateOutput is the answer to a rotation. AppliedOnDevice tells whether a
+// status of the cabinet has confirmed the list with the new code; until then it
+// may take the former one.
 type RotateOutput struct {
 	Result          bool     `json:"result"`
 	PickupCode      string   `json:"pickup_code"`
@@ -157,7 +158,8 @@ func (w *Work) rotate(d *cloud.Delivery, kind, reason, code string, verifier []b
 	return rot, w.s.tell(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
 }
 
-// listReached waits a moment for a connected cabinet to confirm a list number.
+// listReached waits a moment for a connected cabinet to confirm a number of the
+// present list: what it said of a list of another generation counts for nothing.
 func (s *Service) listReached(ctx context.Context, dev cloud.DeviceID, number uint64) bool {
 	for range 10 {
 		reached, online := false, false
@@ -167,7 +169,7 @@ func (s *Service) listReached(ctx context.Context, dev cloud.DeviceID, number ui
 				return err
 			}
 			row, err := v.Session(dev)
-			reached, online = d.CodesHeld >= number, err == nil && row.Online
+			reached, online = d.ListHeld() >= number, err == nil && row.Online
 			return nil
 		})
 		if err != nil || reached || !online {

@@ -27,6 +27,26 @@ type GridBody struct {
 	State        string            `json:"state"`
 	BlockReason  *string           `json:"block_reason"`
 	DeliveryID   *cloud.DeliveryID `json:"current_delivery_id"`
+	// Mismatch is set while cabinet and cloud disagree about what lies inside.
+	Mismatch *MismatchBody `json:"contents_mismatch"`
+}
+
+// MismatchBody is how the views of a compartment differ, each a delivery number,
+// null for nothing inside. OutOfUse ends when staff put the compartment back into
+// use.
+type MismatchBody struct {
+	Cabinet  *string `json:"cabinet"`
+	Cloud    *string `json:"cloud"`
+	OutOfUse bool    `json:"out_of_use"`
+}
+
+// DeviceExceptionBody is an open fault of a device's link or behaviour.
+type DeviceExceptionBody struct {
+	Type     string  `json:"type"`
+	Detail   string  `json:"detail"`
+	Count    int64   `json:"count"`
+	OpenedAt *string `json:"opened_at"`
+	SeenAt   *string `json:"seen_at"`
 }
 
 // DeviceBody is a device as staff see it.
@@ -38,7 +58,9 @@ type DeviceBody struct {
 	Status     string         `json:"status"` // online, offline, disabled
 	LastSeenAt *string        `json:"last_seen_at"`
 	Firmware   string         `json:"firmware"`
-	Grids      []GridBody     `json:"grids"`
+	// Exceptions are those that are open, oldest first.
+	Exceptions []DeviceExceptionBody `json:"exceptions"`
+	Grids      []GridBody            `json:"grids"`
 }
 
 // DeviceOutput shows a device with its compartments.
@@ -54,7 +76,11 @@ type GridOutput struct {
 }
 
 func gridBody(c cloud.Compartment) GridBody {
-	return GridBody{GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
+	var m *MismatchBody
+	if c.Dispute != nil {
+		m = &MismatchBody{Cabinet: cloud.OrNull(c.Dispute.Cabinet), Cloud: cloud.OrNull(c.Dispute.Cloud), OutOfUse: c.OutOfUse()}
+	}
+	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
 		Column: c.Column, Row: c.Row, Size: c.Size, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
@@ -87,13 +113,21 @@ func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.Devic
 		if err != nil {
 			return err
 		}
+		faults, err := v.DeviceExceptions(id)
+		if err != nil {
+			return err
+		}
 		out = DeviceOutput{Result: true, Device: DeviceBody{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Status: "offline",
-			LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Grids: []GridBody{}}}
+			LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Exceptions: []DeviceExceptionBody{}, Grids: []GridBody{}}}
 		switch {
 		case d.Disabled:
 			out.Device.Status = "disabled"
 		case row.Online:
 			out.Device.Status = "online"
+		}
+		for _, f := range faults {
+			out.Device.Exceptions = append(out.Device.Exceptions, DeviceExceptionBody{Type: f.Type, Detail: f.Detail, Count: f.Count,
+				OpenedAt: cloud.Stamp(f.OpenedAt, biz.Location()), SeenAt: cloud.Stamp(f.SeenAt, biz.Location())})
 		}
 		for _, cell := range cells {
 			out.Device.Grids = append(out.Device.Grids, gridBody(cell))
@@ -111,7 +145,10 @@ type UnblockInput struct {
 }
 
 // Unblock puts a blocked compartment back into use, in the cloud at once and at
-// the cabinet with a command. One that is not blocked stays as it is. Errors:
+// the cabinet with a command. One that is out of use because of a difference
+// about its contents is in use again for as long as the views stay; where only
+// the cabinet holds a delivery there, a command clears it. Any other stays as it
+// is. Errors:
 // DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
 	if len(in.Reason) > 255 {
@@ -145,16 +182,45 @@ func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) 
 }
 
 func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) error {
-	if cell.State != cloud.GridBlocked {
+	blocked, disputed := cell.State == cloud.GridBlocked, cell.OutOfUse()
+	if !blocked && !disputed {
+		return nil
+	}
+	w.touch(cell)
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: c.Account.BusinessID, At: w.received, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
+		Action: "grid_unblocked", Target: strconv.FormatInt(int64(cell.GridID), 10)})
+	if disputed {
+		if err := w.acceptViews(cell, reason); err != nil {
+			return err
+		}
+	}
+	if !blocked {
 		return nil
 	}
 	cell.State, cell.BlockReason = cloud.GridFree, ""
 	if cell.DeliveryID != 0 {
 		cell.State = cloud.GridOccupied
 	}
-	w.touch(cell)
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: c.Account.BusinessID, At: w.received, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
-		Action: "grid_unblocked", Target: strconv.FormatInt(int64(cell.GridID), 10)})
 	_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, nil, longCommandLife)
 	return err
+}
+
+// acceptViews ends a difference about a compartment's contents by staff's word.
+func (w *Work) acceptViews(cell *cloud.Compartment, reason string) error {
+	seen := *cell.Dispute
+	seen.Accepted = true
+	if seen.Cabinet != "" && seen.Cloud == "" {
+		cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: cell.Door, Reason: reason}, []uint{cell.Door}, longCommandLife)
+		if err != nil {
+			return err
+		}
+		seen.CommandID = cmd.ID
+	}
+	cell.Dispute = &seen
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	w.keepMismatch(cells, false, true, w.received)
+	return nil
 }

@@ -19,8 +19,14 @@ type Occurrence struct {
 	wire.Record
 	OccurredAt  time.Time
 	Approximate bool
+	// Earliest and Latest bound a moment that was not seen, as cloud.Moment.
+	Earliest, Latest time.Time
 	// Present is set when no newer status has told the device's present.
 	Present bool
+}
+
+func (r Occurrence) moment() cloud.Moment {
+	return cloud.Moment{At: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest}
 }
 
 // Work collects what records of one device lead to inside one decision. It
@@ -257,6 +263,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	if w.listed {
 		ch.Devices = append(ch.Devices, w.device)
 	}
+	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	if err := w.tellAccounts(ch); err != nil {
@@ -330,9 +337,7 @@ func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
 	source := otep.Source{Type: otep.Locker}
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
 		StatusCode: code, Source: &source, Location: w.location()}
-	if r.Approximate {
-		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
-	}
+	e.Extensions = r.moment().Extensions()
 	return e
 }
 

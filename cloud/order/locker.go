@@ -56,7 +56,7 @@ func (w *work) heard(n cloud.LockerNews) error {
 	if err := w.wordOfLocker(n); err != nil {
 		return err
 	}
-	in := MoveInput{BusinessID: w.o.BusinessID, OrderID: w.o.ID, Place: n.Place, At: n.At, Approximate: n.Approximate,
+	in := MoveInput{BusinessID: w.o.BusinessID, OrderID: w.o.ID, Place: n.Place, At: n.At, Approximate: n.Approximate, Earliest: n.Earliest, Latest: n.Latest,
 		Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	switch n.Kind {
 	case cloud.LockerOpened:

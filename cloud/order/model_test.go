@@ -323,7 +323,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 		}
 		what = fmt.Sprint("locker: ", kind)
 		outcome(p.db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-			return p.orders.FromLocker(v, []cloud.LockerNews{{Kind: kind, BusinessID: 42, OrderID: m.id, Packages: []cloud.PackageID{0}, At: time.Now().Add(-time.Hour),
+			return p.orders.FromLocker(v, []cloud.LockerNews{{Kind: kind, BusinessID: 42, OrderID: m.id, Packages: []cloud.PackageID{0}, Moment: cloud.Moment{At: time.Now().Add(-time.Hour)},
 				Device: cloud.Operator{Type: "device", ID: 88}, DeviceCode: "CAB-1"}})
 		}))
 		if terminal(m.status) || kind != cloud.LockerDeposited && kind != cloud.LockerCollected {

@@ -28,9 +28,10 @@ type MoveInput struct {
 	Recipient string
 	Place     *otep.Location
 	// At is when it happened, the zero time is this moment. Approximate is set when that
-	// is not sure.
-	At          time.Time
-	Approximate bool
+	// is not sure; Earliest and Latest bound it, as in cloud.Moment.
+	At               time.Time
+	Approximate      bool
+	Earliest, Latest time.Time
 	// Packages are the packages that it happened to, with what they are after it;
 	// the others stay as they were. nil: it happened to all of them.
 	Packages map[cloud.PackageID]cloud.OrderPackageStatus

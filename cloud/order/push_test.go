@@ -27,7 +27,7 @@ func TestDriversHearOfTheirDeposits(t *testing.T) {
 		hear := func(kind cloud.LockerNewsKind) {
 			t.Helper()
 			require.NoError(t, w.db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-				return w.orders.FromLocker(v, []cloud.LockerNews{{Kind: kind, BusinessID: 42, OrderID: id, Packages: []cloud.PackageID{0}, DeliveryID: 9, At: time.Now(),
+				return w.orders.FromLocker(v, []cloud.LockerNews{{Kind: kind, BusinessID: 42, OrderID: id, Packages: []cloud.PackageID{0}, DeliveryID: 9, Moment: cloud.Moment{At: time.Now()},
 					Device: cloud.Operator{Type: "device", ID: 77}, DeviceCode: "CAB-1"}})
 			}))
 		}

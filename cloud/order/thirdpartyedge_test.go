@@ -334,7 +334,7 @@ func TestThirdPartyFillsALockerInPart(t *testing.T) {
 			locker := func(kind cloud.LockerNewsKind) {
 				t.Helper()
 				require.NoError(t, w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
-					return w.orders.FromLocker(v, []cloud.LockerNews{{BusinessID: 42, OrderID: o.OrderID, Kind: kind, Packages: []cloud.PackageID{o.Packages[0].PackageID}, At: time.Now()}})
+					return w.orders.FromLocker(v, []cloud.LockerNews{{BusinessID: 42, OrderID: o.OrderID, Kind: kind, Packages: []cloud.PackageID{o.Packages[0].PackageID}, Moment: cloud.Moment{At: time.Now()}}})
 				}))
 			}
 			locker(cloud.LockerDeposited)
@@ -568,7 +568,7 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 				stop.ID = o.Interception.ID
 			}
 			news := func(kind cloud.LockerNewsKind) error {
-				n := cloud.LockerNews{BusinessID: 42, OrderID: o.OrderID, Kind: kind, Packages: []cloud.PackageID{o.Packages[r.IntN(2)].PackageID}, At: time.Now()}
+				n := cloud.LockerNews{BusinessID: 42, OrderID: o.OrderID, Kind: kind, Packages: []cloud.PackageID{o.Packages[r.IntN(2)].PackageID}, Moment: cloud.Moment{At: time.Now()}}
 				return w.db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) { return w.orders.FromLocker(v, []cloud.LockerNews{n}) })
 			}
 			acts := []struct {

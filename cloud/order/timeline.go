@@ -121,9 +121,7 @@ func (l *line) witness(in MoveInput) {
 	if in.Recipient != "" {
 		e.PoD = &otep.Proof{Recipient: in.Recipient}
 	}
-	if in.Approximate {
-		e.Extensions = otep.Extensions{"occurred_at_approximate": true}
-	}
+	e.Extensions = cloud.Moment{Approximate: in.Approximate, Earliest: in.Earliest, Latest: in.Latest}.Extensions()
 	e.Location = in.Place
 	l.fresh[len(l.fresh)-1], l.events[len(l.events)-1] = e, e
 }

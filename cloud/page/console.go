@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 const (
@@ -314,6 +315,13 @@ func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names ma
 	for _, e := range exceptions {
 		b.Exceptions = append(b.Exceptions, exceptionRow{names[e.DeviceID], e.Type, e.Severity, e.GridCode, b.Time(e.OpenedAt)})
 	}
+	faults, err := p.cfg.Store.ListOpenDeviceExceptions(c, id, maxRows)
+	if err != nil {
+		return fmt.Errorf("list device exceptions: %w", err)
+	}
+	for _, f := range faults {
+		b.Exceptions = append(b.Exceptions, exceptionRow{names[f.DeviceID], f.Type, faultSeverity(f.Type), "", b.Time(f.OpenedAt)})
+	}
 	deliveries, err := p.cfg.Deliveries(c, id, maxRows)
 	if err != nil {
 		return fmt.Errorf("list deliveries: %w", err)
@@ -322,6 +330,18 @@ func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names ma
 		b.Deliveries = append(b.Deliveries, deliveryRow{d.Number, d.Reference, string(d.Status), names[d.DeviceID], len(d.Packages), b.Time(d.CreatedAt)})
 	}
 	return p.webhooks(c, b, id)
+}
+
+// faultSeverity is how grave a device exception is: one that may be an attack or
+// a copied cabinet before one that keeps a compartment or a keypad closed.
+func faultSeverity(typ string) string {
+	switch typ {
+	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity:
+		return wire.SeverityHigh
+	case cloud.DevContentsMismatch, cloud.DevKeypadLocked:
+		return wire.SeverityMedium
+	}
+	return wire.SeverityLow
 }
 
 // webhooks reads the newest rows of the business's webhook log.

@@ -55,6 +55,7 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	ListDevices(ctx context.Context, b cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error)
 	ListExceptions(ctx context.Context, b cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error)
+	ListOpenDeviceExceptions(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.DeviceException, error)
 	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
 	CountFailing(ctx context.Context, b cloud.BusinessID) (int, error)
 }

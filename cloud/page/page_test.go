@@ -347,9 +347,11 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 func TestTheConsoleDrawsWhatStands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
+	r.w.Write(t, cloud.Changes{DeviceFaults: []cloud.DeviceException{{DeviceID: 88, Type: cloud.DevContentsMismatch, OpenedAt: time.Now(), SeenAt: time.Now()},
+		{DeviceID: 88, Type: cloud.DevKeypadLocked, OpenedAt: time.Now(), SeenAt: time.Now()}}})
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
-	for _, want := range []string{"Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
+	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
 		"Online since", "Offline, last seen", "Door left open", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
 		require.Contains(t, g.body, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ type options struct {
 	Limits      catalog.Limits
 	Gate        auth.GateConfig
 	Unavailable []string // families
-	Enrol       func(context.Context, string, string) (any, error)
+	Enrol       func(context.Context, string, string, []byte) (any, error)
 	FindToken   func(context.Context, [32]byte) (auth.Session, error)
 	Calls       catalog.Calls
 }
@@ -73,7 +74,7 @@ func newRig(t testing.TB, change func(*options)) *rig { return rigOn(t, webtest.
 
 func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	o := options{Config: Config{Gatherer: prometheus.NewRegistry()}, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Doors: -1},
-		Enrol: func(_ context.Context, code, token string) (any, error) {
+		Enrol: func(_ context.Context, code, token string, _ []byte) (any, error) {
 			if token != "one-time" {
 				return nil, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
 			}
@@ -411,7 +412,7 @@ func TestDeadlineIsAnError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *options) {
 		c.Timeout = 20 * time.Millisecond
-		c.Enrol = func(ctx context.Context, _, _ string) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
+		c.Enrol = func(ctx context.Context, _, _ string, _ []byte) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
 	})
 	g := r.do("POST", "/api/v1/devices/enrol", "", `{"device_code":"A","token":"b"}`)
 	r.refused(g, 503, "MODULE_UNAVAILABLE")
@@ -601,6 +602,27 @@ func TestEnrolment(t *testing.T) {
 	require.Equal(t, "TOR-FRONT-01", g.json["device_code"])
 	r.refused(r.do("POST", "/api/v1/devices/enrol", "", `{"device_code":"TOR-FRONT-01","token":"two-time"}`), 401, "TOKEN_INVALID")
 	r.refused(r.do("POST", "/api/v1/devices/enrol", "", `{}`), 422, "VALIDATION_FAILED")
+	key := bytes.Repeat([]byte{251}, 32)
+	var shown []byte
+	keyed := newRig(t, func(c *options) {
+		c.Enrol = func(_ context.Context, _, _ string, key []byte) (any, error) {
+			shown = key
+			return map[string]bool{"result": true}, nil
+		}
+	})
+	enrol := func(text string) string {
+		b, err := json.Marshal(map[string]string{"device_code": "TOR-FRONT-01", "token": "one-time", "public_key": text})
+		require.NoError(t, err)
+		return string(b)
+	}
+	for _, bad := range []string{"x", base64.StdEncoding.EncodeToString(key[1:]), base64.RawStdEncoding.EncodeToString(key), base64.URLEncoding.EncodeToString(key), base64.StdEncoding.EncodeToString(append(key, 1))} {
+		g := keyed.do("POST", "/api/v1/devices/enrol", "", enrol(bad))
+		keyed.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, string(g.body), "32 bytes in standard base64", bad)
+		require.Nil(t, shown)
+	}
+	require.Equal(t, 200, keyed.do("POST", "/api/v1/devices/enrol", "", enrol(base64.StdEncoding.EncodeToString(key))).status)
+	require.Equal(t, key, shown)
 	none := newRig(t, func(c *options) { c.Enrol = nil })
 	none.refused(none.do("POST", "/api/v1/devices/enrol", "", `{}`), 404, "NOT_FOUND")
 }

@@ -17,7 +17,7 @@ func newFeed() *feed { return &feed{listeners: map[chan struct{}]bool{}} }
 
 // committed wakes every listener when a commit changed what pages show.
 func (f *feed) committed(ch *cloud.Changes) {
-	if len(ch.Doors)+len(ch.Compartments)+len(ch.Deliveries)+len(ch.Openings)+len(ch.Sessions)+len(ch.Exceptions)+len(ch.Events)+len(ch.Outbox) == 0 {
+	if len(ch.Doors)+len(ch.Compartments)+len(ch.Deliveries)+len(ch.Openings)+len(ch.Sessions)+len(ch.Exceptions)+len(ch.DeviceFaults)+len(ch.Events)+len(ch.Outbox) == 0 {
 		return
 	}
 	f.mu.Lock()

@@ -125,7 +125,7 @@ func (s *Server) ready(ctx context.Context) error {
 
 // enrol gives a cabinet its secrets. Its code parameters are those of its
 // configuration.
-func (s *Server) enrol(ctx context.Context, code, token string) (any, error) {
+func (s *Server) enrol(ctx context.Context, code, token string, publicKey []byte) (any, error) {
 	params := passcode.DefaultParams()
 	if d, err := s.Store.FindDeviceByCode(ctx, code); err == nil {
 		var c wire.Config
@@ -133,7 +133,7 @@ func (s *Server) enrol(ctx context.Context, code, token string) (any, error) {
 			params = c.Codes
 		}
 	}
-	made, err := s.Devices.Enrol(ctx, s.Store, code, token, func(ctx context.Context, d cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+	made, err := s.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: code, Token: token, PublicKey: publicKey}, func(ctx context.Context, d cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
 		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, decide)
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // meaning asks the locker feature what records mean. Features do not know each
@@ -19,7 +20,8 @@ func (m meaning) Begin(v cloud.View, d cloud.Device, received time.Time) device.
 type work struct{ w *locker.Work }
 
 func (w work) Record(r device.Record) (string, error) {
-	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Present: r.Present})
+	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest, Present: r.Present})
 }
-func (w work) StoreLost(at time.Time) error   { return w.w.StoreLost(at) }
-func (w work) Finish(ch *cloud.Changes) error { return w.w.Finish(ch) }
+func (w work) Snapshot(st *wire.Status, at time.Time) error { return w.w.Compare(st, at) }
+func (w work) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }
+func (w work) Finish(ch *cloud.Changes) error               { return w.w.Finish(ch) }

@@ -85,7 +85,7 @@ func (s *Server) rebuild(ctx context.Context, j cloud.JournalBatch, records []de
 		c := comparison{v: v, found: &found, ch: &cloud.Changes{}, parcels: map[cloud.ShipmentID]*parcel{}}
 		work := s.Lockers.Begin(v, d, j.ReceivedAt)
 		for _, r := range records {
-			events, err := work.Rederive(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate})
+			events, err := work.Rederive(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest})
 			if err != nil {
 				return nil, err
 			}

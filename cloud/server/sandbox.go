@@ -25,6 +25,7 @@ type SandboxDevice struct {
 	Latitude, Longitude float64
 	Address             string
 	Test                bool // what it reports are tests
+	Unsigned            bool // it has no key of its own and signs nothing
 }
 
 // SandboxConfig says what a sandbox holds.
@@ -178,6 +179,10 @@ func (g *idGiver) next(k cloud.IDKind) int64 {
 
 func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cfg SandboxConfig, d SandboxDevice, biz cloud.Business, now time.Time) {
 	made := device.NewSecrets()
+	var seed, upKey []byte
+	if !d.Unsigned {
+		seed, upKey = signed.NewSeed()
+	}
 	id := cloud.DeviceID(ids.next(cloud.DeviceIDs))
 	conf := wire.Config{Version: 1, DeviceCode: d.Code, Layout: d.Layout, Times: cfg.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: cfg.Codes}
 	for _, k := range s.Keys.pinned() {
@@ -185,6 +190,7 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cf
 	}
 	ch.Devices = append(ch.Devices, cloud.Device{ID: id, BusinessID: biz.ID, Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude,
 		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: !d.Test, CreatedAt: now, EnrolledAt: now,
+		UpKey: upKey, CodeGeneration: 1,
 		SecretMAC:  device.SecretMAC(s.Keys.Server, d.Code, made.Secret),
 		SealedCode: locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes}),
 		Config:     wire.MustEncode(conf), ConfigVersion: conf.Version})
@@ -197,5 +203,7 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cf
 			ShelfCode: "A", Door: l.Door, PickupNumber: i + 1, Label: fmt.Sprintf("A-%d", i+1), Column: 1 + i/6, Row: 1 + i%6, Size: l.Size, PickupEnabled: true,
 			DoorStatus: "unknown", State: cloud.GridFree})
 	}
-	out.Devices = append(out.Devices, SandboxSecrets{DeviceID: id, DeviceCode: d.Code, Secret: made.Secret, Enrolled: s.Enrolled(d.Code, made)})
+	enrolled := s.Enrolled(d.Code, made)
+	enrolled.DeviceKey = seed
+	out.Devices = append(out.Devices, SandboxSecrets{DeviceID: id, DeviceCode: d.Code, Secret: made.Secret, Enrolled: enrolled})
 }

@@ -208,6 +208,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Devices = device.New(devices)
 	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
 		func() float64 { return s.Devices.Waiting().Seconds() }))
+	s.Metrics.MustRegister(deviceMetrics{s})
 	var intake mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)

@@ -54,13 +54,20 @@ VALUES ($1, 0, 0, '', 0, 0) ON CONFLICT (device_id) DO NOTHING`
   last_seen_at = COALESCE($2, last_seen_at), last_placed = COALESCE($3, last_placed), applied = COALESCE($4, applied),
   codes_held = COALESCE($5, codes_held), firmware = COALESCE($6, firmware), status_at = COALESCE($7, status_at),
   status_end0 = COALESCE($8, status_end0), status_end1 = COALESCE($9, status_end1),
-  status_epoch = COALESCE($10, status_epoch)
+  status_epoch = COALESCE($10, status_epoch), held_generation = COALESCE($11, held_generation)
 WHERE device_id = $1`
+
+	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
+	sqlOpenFaults  = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
+WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
+	sqlBusinessFaults = `SELECT e.device_id, e.type, e.detail, e.count, e.opened_at, e.seen_at, e.closed_at FROM device_exception e
+JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS NULL ORDER BY d.id, e.n LIMIT $2`
+	sqlCountFaults = `SELECT type, COUNT(*) FROM device_exception WHERE closed_at IS NULL GROUP BY type ORDER BY type`
 
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
-  d.config_version, d.code_list, d.list_from, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
-  s.status_end0, s.status_end1, s.status_epoch`
+  d.config_version, d.code_list, d.list_from, d.up_key, d.code_generation, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
+  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
 	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
@@ -69,8 +76,8 @@ WHERE device_id = $1`
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
   owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
-  list_from)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+  list_from, up_key, code_generation)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
@@ -78,7 +85,7 @@ ON CONFLICT (id) DO UPDATE SET
   owner_provider_id = excluded.owner_provider_id, created_at = excluded.created_at, secret_mac =
   excluded.secret_mac, sealed_code = excluded.sealed_code, enrolled_at = excluded.enrolled_at, config =
   excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
-  list_from = excluded.list_from`
+  list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation`
 
 const sqlSaveSession = `INSERT INTO device_session (
   device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
@@ -114,9 +121,9 @@ ON CONFLICT (hash) DO UPDATE SET
 func scanDevice(r rows, d *cloud.Device) error {
 	return r.Scan(&d.ID, &d.BusinessID, &d.Code, &d.Name, &d.Type, &d.Address, &d.Latitude, &d.Longitude, &d.Timezone,
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
-		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.Applied, &d.CodesHeld, &d.Firmware,
+		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.UpKey, &d.CodeGeneration, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
-		fixed(d.StatusEpoch[:]))
+		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked))
 }
 
 func scanSession(r rows, s *cloud.Session) error {
@@ -149,6 +156,10 @@ func scanFault(r rows, f *cloud.DeviceException) error {
 
 func (v *view) Device(id cloud.DeviceID) (cloud.Device, error) {
 	return one(v.ctx, v.q, sqlDevice, scanDevice, int64(id))
+}
+
+func (v *view) DeviceExceptions(id cloud.DeviceID) ([]cloud.DeviceException, error) {
+	return list(v.ctx, v.q, sqlOpenFaults, scanFault, int64(id))
 }
 
 func (v *view) Session(id cloud.DeviceID) (cloud.Session, error) {
@@ -192,7 +203,7 @@ func (w *writer) devices(c *cloud.Changes) error {
 		w.add(anything, sqlSaveDevice, int64(d.ID), int64(d.BusinessID), d.Code, d.Name, d.Type, d.Address, d.Latitude,
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
 			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
-			int64(d.ListFrom))
+			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration))
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {
@@ -253,12 +264,15 @@ func (w *writer) epochs(es []cloud.Epoch) {
 
 // seen sets what s knows and leaves the rest.
 func (w *writer) seen(s cloud.DeviceSeen) {
-	var applied, held, firmware, end0, end1, epoch any
+	var applied, held, generation, firmware, end0, end1, epoch any
 	if s.Applied != 0 {
 		applied = int64(s.Applied)
 	}
 	if s.CodesHeld != nil {
 		held = int64(*s.CodesHeld)
+	}
+	if s.HeldGeneration != nil {
+		generation = int64(*s.HeldGeneration)
 	}
 	if s.Firmware != "" {
 		firmware = s.Firmware
@@ -270,7 +284,10 @@ func (w *writer) seen(s cloud.DeviceSeen) {
 		epoch = s.StatusEpoch[:]
 	}
 	w.add(mustExist, sqlSeen, int64(s.DeviceID), ms(s.LastSeenAt), ms(s.LastPlaced), applied, held, firmware,
-		ms(s.StatusAt), end0, end1, epoch)
+		ms(s.StatusAt), end0, end1, epoch, generation)
+	if s.TypedLocked != nil {
+		w.add(mustExist, sqlTypedLocked, int64(s.DeviceID), ms(*s.TypedLocked))
+	}
 }
 
 // FindDeviceByCode finds a device by the code it signs in with.
@@ -311,6 +328,23 @@ func (db *DB) ListLanes(ctx context.Context, id cloud.DeviceID) ([]cloud.LaneSta
 // first, at most limit.
 func (db *DB) ListDeviceExceptions(ctx context.Context, id cloud.DeviceID, limit int) ([]cloud.DeviceException, error) {
 	return readList(ctx, db, sqlDeviceFaults, scanFault, int64(id), limit)
+}
+
+// ListOpenDeviceExceptions lists the open device exceptions of a business's
+// devices, by device, oldest first, at most limit.
+func (db *DB) ListOpenDeviceExceptions(ctx context.Context, id cloud.BusinessID, limit int) ([]cloud.DeviceException, error) {
+	return readList(ctx, db, sqlBusinessFaults, scanFault, int64(id), limit)
+}
+
+// FaultCount is how many devices have an open exception of a type.
+type FaultCount struct {
+	Type  string
+	Count int64
+}
+
+// CountDeviceExceptions counts the open device exceptions of all devices by type.
+func (db *DB) CountDeviceExceptions(ctx context.Context) ([]FaultCount, error) {
+	return readList(ctx, db, sqlCountFaults, func(r rows, f *FaultCount) error { return r.Scan(&f.Type, &f.Count) })
 }
 
 // JournalRow is a stored batch and its place in the journal of the whole

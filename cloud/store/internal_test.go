@@ -202,6 +202,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlOldPushTokens":              "sorts the addresses of one driver, which are few",
 		"sqlReleasePush":                "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseOwnPush":             "walks the partial index of waiting pushes, once at start",
+		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",
 		"sqlLastOperation":              "one look at the end of the table",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 	}

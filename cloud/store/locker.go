@@ -66,11 +66,12 @@ WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
 FROM device d LEFT JOIN compartment c ON c.device_id = d.id WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
 
 	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
-  depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id`
+  depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute`
 	deliveryColumns = `id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
-  metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at`
+  metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at,
+  deposited_earliest, deposited_latest`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
   requested_at, opened_at, ends_at, ended_at, reason`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
@@ -83,23 +84,24 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id WHERE d.business_id 
 
 const sqlSaveCompartment = `INSERT INTO compartment (
   grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height, depth,
-  pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+  pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 ON CONFLICT (grid_id) DO UPDATE SET
   device_id = excluded.device_id, door = excluded.door, grid_code = excluded.grid_code, shelf_code =
   excluded.shelf_code, pickup_number = excluded.pickup_number, label = excluded.label, col = excluded.col, lin
   = excluded.lin, size = excluded.size, width = excluded.width, height = excluded.height, depth =
   excluded.depth, pickup_enabled = excluded.pickup_enabled, door_status = excluded.door_status, occupied =
   excluded.occupied, state = excluded.state, block_reason = excluded.block_reason, delivery_id =
-  excluded.delivery_id, version = excluded.version, opening_id = excluded.opening_id`
+  excluded.delivery_id, version = excluded.version, opening_id = excluded.opening_id,
+  dispute = excluded.dispute`
 
 const sqlSaveDelivery = `INSERT INTO delivery (
   id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active,
   confirmed_by, expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method,
   corrections, livemode, metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at,
-  cancelled_at, failed_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
+  cancelled_at, failed_at, deposited_earliest, deposited_latest)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
 ON CONFLICT (id) DO UPDATE SET
   number = excluded.number, business_id = excluded.business_id, provider_id = excluded.provider_id, device_id
   = excluded.device_id, reference = excluded.reference, request_hash = excluded.request_hash, status =
@@ -112,7 +114,8 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.picked_up_method, corrections = excluded.corrections, livemode = excluded.livemode, metadata =
   excluded.metadata, created_at = excluded.created_at, doors_opened_at = excluded.doors_opened_at,
   deposited_at = excluded.deposited_at, picked_up_at = excluded.picked_up_at, expired_at =
-  excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at`
+  excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at,
+  deposited_earliest = excluded.deposited_earliest, deposited_latest = excluded.deposited_latest`
 
 const sqlSavePackage = `INSERT INTO package (
   delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
@@ -177,7 +180,7 @@ ON CONFLICT (id) DO UPDATE SET
 func scanCompartment(r rows, c *cloud.Compartment) error {
 	return r.Scan(&c.GridID, &c.DeviceID, &c.Door, &c.GridCode, &c.ShelfCode, &c.PickupNumber, &c.Label, &c.Column, &c.Row,
 		&c.Size, &c.Width, &c.Height, &c.Depth, &c.PickupEnabled, &c.DoorStatus, &c.Occupied, &c.State, &c.BlockReason,
-		&c.DeliveryID, &c.Version, &c.OpeningID)
+		&c.DeliveryID, &c.Version, &c.OpeningID, parsed(&c.Dispute))
 }
 
 func scanShelf(r rows, s *cloud.Shelf) error { return r.Scan(&s.Code, &s.Position) }
@@ -189,7 +192,7 @@ func scanDelivery(r rows, d *cloud.Delivery) error {
 		&d.SealedCodes, &d.PickupAssigned, &d.PickupCodeActive, &d.ConfirmedBy, &d.ExpiredKind, &d.CancelReason,
 		&d.CancelledBy, &d.FailureCode, &d.PickedUpBy, &d.PickedUpMethod, &d.Corrections, &d.Livemode, &d.Metadata,
 		when(&d.CreatedAt), when(&d.DoorsOpenedAt), when(&d.DepositedAt), when(&d.PickedUpAt), when(&d.ExpiredAt),
-		when(&d.CancelledAt), when(&d.FailedAt))
+		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest))
 	d.CollectWithin = time.Duration(within) * time.Millisecond
 	return err
 }
@@ -308,10 +311,14 @@ func (w *writer) lockers(c *cloud.Changes) {
 		}
 	}
 	for _, g := range c.Compartments {
+		dispute := ""
+		if g.Dispute != nil {
+			dispute = text(g.Dispute)
+		}
 		w.add(anything, sqlSaveCompartment, int64(g.GridID), int64(g.DeviceID), int64(g.Door), g.GridCode, g.ShelfCode,
 			int64(g.PickupNumber), g.Label, int64(g.Column), int64(g.Row), g.Size, g.Width, g.Height, g.Depth,
 			g.PickupEnabled, g.DoorStatus, maybe(g.Occupied), g.State, g.BlockReason, int64(g.DeliveryID), int64(g.Version),
-			g.OpeningID)
+			g.OpeningID, dispute)
 	}
 	for _, d := range c.Doors {
 		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID)
@@ -357,7 +364,7 @@ func (w *writer) delivery(d *cloud.Delivery) {
 		d.CollectWithin.Milliseconds(), ms(d.DueAt), blob(d.SealedCodes), d.PickupAssigned, d.PickupCodeActive,
 		string(d.ConfirmedBy), d.ExpiredKind, d.CancelReason, d.CancelledBy, d.FailureCode, d.PickedUpBy, d.PickedUpMethod,
 		int64(d.Corrections), d.Livemode, metadata, ms(d.CreatedAt), ms(d.DoorsOpenedAt), ms(d.DepositedAt),
-		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt))
+		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest))
 	// Packages are rows 0, 1, … in the order given.
 	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
 	for i, p := range d.Packages {

@@ -65,7 +65,7 @@ func newRig(tb testing.TB, devices int) *rig {
 	r := &rig{s: s, a: &acks{next: make([]atomic.Uint64, devices), code: map[string]int{}}}
 	cfg := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: "https://receiver.example/hook"}
 	for i := range devices {
-		d := server.SandboxDevice{Code: fmt.Sprintf("D-%d", i), Name: "bench", Type: "smart_locker"}
+		d := server.SandboxDevice{Code: fmt.Sprintf("D-%d", i), Name: "bench", Type: "smart_locker", Unsigned: true}
 		for n := uint(1); n <= 12; n++ {
 			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
 		}

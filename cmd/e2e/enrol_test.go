@@ -24,7 +24,7 @@ func (w *world) enrol(i int, params wire.CodeParams) {
 	require.NoError(w.t, w.cloud.Store.Decide(ctx, d.DeviceID, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{Enrolments: []cloud.EnrolmentToken{row}}, nil
 	}))
-	made, err := w.cloud.Devices.Enrol(ctx, w.cloud.Store, d.DeviceCode, token,
+	made, err := w.cloud.Devices.Enrol(ctx, w.cloud.Store, device.Enrolment{Code: d.DeviceCode, Token: token},
 		func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
 			return w.cloud.Lockers.Rekey(ctx, id, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, decide)
 		})

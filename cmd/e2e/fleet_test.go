@@ -109,7 +109,7 @@ func newFleet(t *testing.T, n int) *fleet {
 	run("server", func(ctx context.Context) error { return f.srv.Run(ctx, server.Listeners{}) })
 	cfg := server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}}
 	for i := range n {
-		cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: fmt.Sprintf("CAB-%d", i), Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}})
+		cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: fmt.Sprintf("CAB-%d", i), Type: "smart_locker", Unsigned: true, Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}})
 	}
 	f.box, err = f.srv.Sandbox(t.Context(), cfg)
 	require.NoError(t, err)

@@ -29,6 +29,9 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// Secrets are those of a cabinet.
+type Secrets = server.SandboxSecrets
+
 // World is a server and what it was made with.
 type World struct {
 	*server.Server
@@ -47,9 +50,13 @@ type World struct {
 // Doors is how many compartments of size M each of the two cabinets has.
 const Doors = 4
 
-// New starts a server with two cabinets, CAB-1 and CAB-2, and a provider with a
-// webhook endpoint that nothing ever reaches: its events wait in the outbox.
-// Cabinet devices are added as they are given.
+// Signing is the code of the cabinet that has a key of its own.
+const Signing = "CAB-S"
+
+// New starts a server with two cabinets without a key, CAB-1 and CAB-2, one that
+// signs what it sends, CAB-S, and a provider with a webhook endpoint that nothing
+// ever reaches: its events wait in the outbox. Cabinet devices are added as they
+// are given.
 func New(t testing.TB, log *slog.Logger, more ...server.SandboxDevice) *World {
 	t.Helper()
 	return NewOn(t, "", log, more...)
@@ -68,7 +75,8 @@ func NewOn(t testing.TB, database string, log *slog.Logger, more ...server.Sandb
 	for n := uint(1); n <= Doors; n++ {
 		layout = append(layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
 	}
-	devices := []server.SandboxDevice{{Code: "CAB-1", Name: "One", Type: "smart_locker", Layout: layout}, {Code: "CAB-2", Name: "Two", Type: "smart_locker", Layout: layout}}
+	devices := []server.SandboxDevice{{Code: "CAB-1", Name: "One", Type: "smart_locker", Layout: layout, Unsigned: true}, {Code: "CAB-2", Name: "Two", Type: "smart_locker", Layout: layout, Unsigned: true},
+		{Code: Signing, Name: "Three", Type: "smart_locker", Layout: layout}}
 	var err error
 	w.Box, err = w.Sandbox(context.Background(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: "https://8.8.8.8/hook",
 		Devices: append(devices, more...)})
@@ -130,7 +138,17 @@ type Device struct {
 	Config chan wire.Config
 	Closed chan struct{}
 
+	key   *signed.DeviceKey // nil: it signs nothing
+	named wire.Epoch        // by the newest status of this connection
+	// Published is what it has sent, as a recording broker has it.
+	Published []Published
 	*Memory
+}
+
+// Published is a payload on its way up.
+type Published struct {
+	Topic   string
+	Payload []byte
 }
 
 // Memory is what a device keeps between connections.
@@ -144,6 +162,15 @@ type Memory struct {
 	Instance []byte
 	List     uint64
 	Applied  uint64
+
+	// Of a device that signs, or with Snapshot set.
+	Count      uint64          // of statuses in this boot
+	Generation uint64          // of the list
+	Snapshot   bool            // it tells contents and generations
+	Contents   map[uint]string // door to delivery
+	Versions   map[uint]uint64 // of doors, by commands taken
+	Lost       bool
+	nonces     uint64
 }
 
 // NewEpoch begins a new epoch that names the one before.
@@ -158,7 +185,7 @@ func (m *Memory) NewEpoch(e wire.Epoch, prev *wire.Epoch) {
 func (w *World) NewMemory() *Memory {
 	w.mu.Lock()
 	w.ids++
-	m := &Memory{Boot: 1, Mono: 1e9, Instance: []byte{w.ids}}
+	m := &Memory{Boot: 1, Mono: 1e9, Instance: []byte{w.ids}, Versions: map[uint]uint64{}, Contents: map[uint]string{}}
 	id := w.ids
 	w.mu.Unlock()
 	m.NewEpoch(EpochOf(id), nil)
@@ -187,6 +214,11 @@ func (w *World) Connect(code string, m *Memory) *Device {
 	s := w.secrets(code)
 	d := &Device{W: w, Code: code, ID: s.DeviceID, Memory: m, out: make(chan packets.ControlPacket, 64), Acks: make(chan wire.Ack, 256),
 		Cmds: make(chan wire.Command, 256), Codes: make(chan wire.Codes, 256), Times: make(chan wire.Time, 256), Config: make(chan wire.Config, 256), Closed: make(chan struct{})}
+	if seed := s.Enrolled.DeviceKey; seed != nil {
+		var err error
+		d.key, err = signed.NewDeviceKey(code, seed)
+		require.NoError(w.T, err)
+	}
 	here, there := net.Pipe()
 	broker := w.Broker
 	go func() { _ = broker.ServeConn(there) }()
@@ -198,7 +230,9 @@ func (w *World) Connect(code string, m *Memory) *Device {
 	p.ProtocolName, p.ProtocolVersion, p.CleanSession, p.Keepalive = "MQTT", 4, true, 30
 	p.ClientIdentifier, p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = topic.ClientID(code), true, code, true, []byte(s.Secret)
 	p.WillFlag, p.WillRetain, p.WillQos, p.WillTopic = true, true, 1, topic.Device("tms", code, topic.Status)
-	p.WillMessage = wire.MustEncode(wire.Status{State: wire.Offline, Epoch: m.Epoch, Instance: m.Instance})
+	will := wire.Status{State: wire.Offline, Boot: m.Boot, Epoch: m.Epoch, Instance: m.Instance}
+	d.sign(&will)
+	p.WillMessage = wire.MustEncode(will)
 	require.NoError(w.T, p.Write(here))
 	a, err := packets.ReadPacket(here)
 	require.NoError(w.T, err)
@@ -272,7 +306,15 @@ func (d *Device) take(m *packets.PublishPacket) error {
 	switch down.Type {
 	case wire.DownAck:
 		var a wire.Ack
-		err = wire.Decode(down.Body, &a)
+		if err = wire.Decode(down.Body, &a); d.key != nil {
+			err = errors.New("a plain receipt to a device with a key")
+		}
+		d.Acks <- a
+	case wire.DownReceipt:
+		var a wire.Ack
+		if err = keys.Open(signed.ForReceipt, down.Body, &a); d.key == nil {
+			err = errors.New("a signed receipt to a device without a key")
+		}
 		d.Acks <- a
 	case wire.DownCommand:
 		var c wire.Command
@@ -296,7 +338,15 @@ func (d *Device) take(m *packets.PublishPacket) error {
 func (d *Device) Publish(name string, payload []byte) {
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.Qos, p.TopicName, p.Payload, p.MessageID = 1, name, payload, 9
+	d.Published = append(d.Published, Published{name, payload})
 	d.out <- p
+}
+
+// sign signs a status, if the device signs what it sends.
+func (d *Device) sign(s *wire.Status) {
+	if d.key != nil {
+		require.NoError(d.W.T, d.key.SignStatus(s))
+	}
 }
 
 // Up sends the bytes of a batch.
@@ -326,11 +376,23 @@ func (d *Device) Batch(l wire.Lane, records ...wire.Raw) wire.Batch {
 	}
 	d.Next[l] += uint64(len(records))
 	b.Head = d.Head[l]
+	d.Sign(&b)
 	return b
 }
 
-// Send sends the next batch of a lane.
+// Sign signs a batch, again when it was changed, if the device signs what it sends.
+func (d *Device) Sign(b *wire.Batch) {
+	if d.key != nil {
+		require.NoError(d.W.T, d.key.SignBatch(b))
+	}
+}
+
+// Send sends the next batch of a lane. A device with a key names a new epoch in a
+// status first.
 func (d *Device) Send(l wire.Lane, records ...wire.Raw) wire.Batch {
+	if d.key != nil && d.named != d.Epoch {
+		d.Status(nil)
+	}
 	b := d.Batch(l, records...)
 	d.Up(wire.MustEncode(b))
 	return b
@@ -358,9 +420,20 @@ func (d *Device) Status(f func(*wire.Status)) {
 	for l := range d.Next {
 		s.Ends = append(s.Ends, wire.LaneEnd{Last: d.Next[l] - 1, Head: d.Head[l]})
 	}
+	if d.Snapshot = d.Snapshot || d.key != nil; d.Snapshot {
+		d.Count++
+		d.nonces++
+		s.Count, s.Snapshot, s.Contents, s.Generation, s.Lost = d.Count, 1, d.Contents, d.Generation, d.Lost
+		s.Nonce = fmt.Appendf(nil, "nonce-%d", d.nonces)
+		for n := uint(1); n <= Doors; n++ {
+			s.Doors = append(s.Doors, wire.DoorStatus{Door: n, State: wire.DoorLocked, Version: d.Versions[n]})
+		}
+	}
 	if f != nil {
 		f(&s)
 	}
+	d.named = s.Epoch
+	d.sign(&s)
 	d.Publish(topic.Device("tms", d.Code, topic.Status), wire.MustEncode(s))
 }
 

@@ -572,24 +572,27 @@ func journalAndGaps(t *testing.T, db *store.DB) {
 func deviceSeen(t *testing.T, db *store.DB) {
 	d := device(1)
 	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{d}})
-	held := uint64(7)
+	held, generation, locked := uint64(7), uint64(2), now.Add(time.Hour)
 	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastSeenAt: now, Applied: 3, CodesHeld: &held,
-		Firmware: "1.2", StatusAt: now, StatusEnds: &[2]uint64{5, 6}, StatusEpoch: epoch(1)}}})
+		HeldGeneration: &generation, TypedLocked: &locked, Firmware: "1.2", StatusAt: now, StatusEnds: &[2]uint64{5, 6}, StatusEpoch: epoch(1)}}})
 	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastPlaced: now.Add(time.Second)}}})
 	d.Name = "lobby" // writing the device leaves what it last said
 	write(t, db, 1, &cloud.Changes{Devices: []cloud.Device{d}})
 	d.LastSeenAt, d.LastPlaced, d.Applied, d.CodesHeld, d.Firmware = now, now.Add(time.Second), 3, 7, "1.2"
 	d.StatusAt, d.StatusEnds, d.StatusEpoch = now, [2]uint64{5, 6}, epoch(1)
+	d.HeldGeneration, d.TypedLocked = 2, locked
 	look(t, db, func(v cloud.View) {
 		got, err := v.Device(1)
 		require.NoError(t, err)
 		require.Equal(t, d, got)
 	})
 	none := uint64(0)
-	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, CodesHeld: &none}}})
+	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, CodesHeld: &none, TypedLocked: &time.Time{}}}})
 	got, err := db.FindDeviceByCode(t.Context(), "CAB-1")
 	require.NoError(t, err)
 	require.Zero(t, got.CodesHeld)
+	require.Zero(t, got.TypedLocked)
+	require.EqualValues(t, 2, got.HeldGeneration)
 }
 
 func deviceFaults(t *testing.T, db *store.DB) {
@@ -610,6 +613,26 @@ func deviceFaults(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Len(t, got, 2, "a closed one is not counted up")
 	require.Equal(t, end.ClosedAt, got[1].ClosedAt)
+
+	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1), device(2)}})
+	locked := cloud.DeviceException{DeviceID: 2, Type: cloud.DevKeypadLocked, OpenedAt: now, SeenAt: now}
+	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{locked}})
+	open := got[0]
+	locked.Count = 1
+	look(t, db, func(v cloud.View) {
+		rows, err := v.DeviceExceptions(1)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.DeviceException{open}, rows, "open ones of this device")
+	})
+	rows, err := db.ListOpenDeviceExceptions(t.Context(), 1, 10)
+	require.NoError(t, err)
+	require.Equal(t, []cloud.DeviceException{open, locked}, rows)
+	rows, err = db.ListOpenDeviceExceptions(t.Context(), 9, 10)
+	require.NoError(t, err)
+	require.Empty(t, rows, "of another business")
+	counts, err := db.CountDeviceExceptions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []store.FaultCount{{Type: cloud.DevBadBatch, Count: 1}, {Type: cloud.DevKeypadLocked, Count: 1}}, counts)
 }
 
 func epochs(t *testing.T, db *store.DB) {

@@ -1,0 +1,235 @@
+package locker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Compare compares what a cabinet says lies in its compartments with what is
+// known of them. The status is the cabinet's complete present and every record
+// that led to it is stored, so a difference is one of memory and not of time. A
+// difference changes no delivery: the compartment is out of use for new ones and
+// the device exception contents_mismatch names both views, until
+//
+//	the views agree                      it ends by itself
+//	the cabinet's is provably old        a clear command brings it up to date
+//	staff have looked (Unblock)          it is in use as long as the views stay
+//
+// Doors on which anything runs, or that a command on its way names, are compared
+// another time.
+func (w *Work) Compare(st *wire.Status, at time.Time) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	busy, err := w.busyDoors()
+	if err != nil {
+		return err
+	}
+	present := make(map[uint]wire.DoorStatus, len(st.Doors))
+	for _, d := range st.Doors {
+		present[d.Door] = d
+	}
+	seen, ended := false, false
+	for _, c := range cells {
+		d, ok := present[c.Door]
+		if ok && d.OpeningID == "" && d.Version <= c.Version && !busy[c.Door] {
+			differs, over, err := w.compareDoor(c, st.Contents[c.Door], d)
+			if err != nil {
+				return err
+			}
+			seen, ended = seen || differs, ended || over
+		}
+	}
+	w.keepMismatch(cells, seen, ended, at)
+	return nil
+}
+
+// busyDoors are those on which an opening runs, or that an open command names.
+func (w *Work) busyDoors() (map[uint]bool, error) {
+	out := map[uint]bool{}
+	openings, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range openings {
+		for _, d := range o.Doors {
+			out[d.Door] = true
+		}
+	}
+	commands, err := w.v.OpenCommands(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range commands {
+		for door := range c.Versions {
+			out[door] = true
+		}
+	}
+	return out, nil
+}
+
+// compareDoor compares one compartment. It reports whether the views differ, and
+// whether a dispute has ended.
+func (w *Work) compareDoor(c *cloud.Compartment, cabinet string, door wire.DoorStatus) (differs, over bool, err error) {
+	ours, agree, err := w.agreed(c, cabinet)
+	if err != nil {
+		return false, false, err
+	}
+	if agree {
+		if c.Dispute == nil {
+			return false, false, nil
+		}
+		c.Dispute = nil
+		w.touch(c)
+		return false, true, nil
+	}
+	if c.Dispute == nil || c.Dispute.Cabinet != cabinet || c.Dispute.Cloud != ours {
+		c.Dispute = &cloud.Dispute{Cabinet: cabinet, Cloud: ours}
+		w.touch(c)
+	}
+	if c.Dispute.Accepted {
+		return false, false, nil
+	}
+	return true, false, w.heal(c, door)
+}
+
+// agreed gives the cloud's view of a compartment, and whether the cabinet's is
+// the same. A compartment that is reserved and empty is no difference, whichever
+// side says so.
+func (w *Work) agreed(c *cloud.Compartment, cabinet string) (ours string, agree bool, err error) {
+	if c.DeliveryID == 0 {
+		return "", cabinet == "", nil
+	}
+	d, err := w.delivery(c.DeliveryID)
+	if err != nil || d == nil {
+		return "", cabinet == "", err
+	}
+	inside, err := w.inside(d, c)
+	if err != nil {
+		return "", false, err
+	}
+	switch {
+	case cabinet == d.Number:
+		return d.Number, true, nil
+	case inside:
+		return d.Number, false, nil
+	}
+	return "", cabinet == "", nil
+}
+
+// inside reports whether a package of the delivery lies in the compartment, for
+// all that is known: deposited, or left there without a confirmation.
+func (w *Work) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error) {
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range d.Packages {
+		if p.GridID != c.GridID {
+			continue
+		}
+		unverified := slices.ContainsFunc(rows, func(o *cloud.DeviceOrder) bool {
+			return o.Tracking == p.TrackingNumber && o.EndedAt.IsZero() && o.Status == "unverified"
+		})
+		if p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting || unverified {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// heal brings the cabinet's view up to date where it is provably old: the
+// delivery that it holds has left this compartment by a record of the cabinet or
+// a removal, nothing else lies there, and no sensor sees anything. The command is
+// sent once, and again when it expired; any other outcome is for staff.
+func (w *Work) heal(c *cloud.Compartment, door wire.DoorStatus) error {
+	if c.Dispute.Cabinet == "" || c.Dispute.Cloud != "" || door.Item == wire.ItemPresent {
+		return nil
+	}
+	if id := c.Dispute.CommandID; id != "" {
+		last, err := w.command(id)
+		if err != nil || last != nil && last.State != cloud.CommandExpired {
+			return err
+		}
+	}
+	left, err := w.left(c)
+	if err != nil || !left {
+		return err
+	}
+	cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: c.Door, Reason: cloud.DevContentsMismatch}, []uint{c.Door}, longCommandLife)
+	if err != nil {
+		return err
+	}
+	next := *c.Dispute
+	next.CommandID = cmd.ID
+	c.Dispute = &next
+	return nil
+}
+
+// left reports whether the delivery that the cabinet holds in a compartment was
+// there and has left it.
+func (w *Work) left(c *cloud.Compartment) (bool, error) {
+	d, err := w.deliveryByNumber(c.Dispute.Cabinet)
+	if err != nil || d == nil || d.DeviceID != w.device.ID {
+		return false, err
+	}
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return false, err
+	}
+	was := false
+	for _, o := range rows {
+		if o.GridCode != c.GridCode {
+			continue
+		}
+		if o.EndedAt.IsZero() {
+			return false, nil
+		}
+		was = true
+	}
+	return was, nil
+}
+
+// keepMismatch keeps the device's exception with all differences of the moment,
+// and closes it with the last of them.
+func (w *Work) keepMismatch(cells []*cloud.Compartment, seen, ended bool, at time.Time) {
+	var views []string
+	for _, c := range cells {
+		if c.OutOfUse() {
+			views = append(views, fmt.Sprintf("door %d: cabinet %s, cloud %s", c.Door, orNothing(c.Dispute.Cabinet), orNothing(c.Dispute.Cloud)))
+		}
+	}
+	f := cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevContentsMismatch}
+	switch {
+	case seen:
+		f.Detail, f.OpenedAt, f.SeenAt = shorten(strings.Join(views, "; ")), at, at
+	case ended && len(views) == 0:
+		f.ClosedAt = at
+	default:
+		return
+	}
+	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
+}
+
+func orNothing(ref string) string {
+	if ref == "" {
+		return "empty"
+	}
+	return ref
+}
+
+// shorten keeps a detail as long as others are.
+func shorten(s string) string {
+	const most = 512
+	s = wire.CleanText(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package locker
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// deviceCommands are the types of commands that staff may send to a cabinet as a
+// whole.
+var deviceCommands = []string{string(wire.CmdResetTries)}
+
+// DeviceCommandInput sends a command to a cabinet as a whole.
+type DeviceCommandInput struct {
+	Device cloud.DeviceID `path:"id" json:"-"`
+	Type   string         `json:"type" required:"true" enum:"reset_tries" doc:"reset_tries makes the keypad take typed codes again after thirty wrong ones within a day, at once or when the cabinet connects within 24 hours"`
+	Reason string         `json:"reason" max:"255"`
+}
+
+// DeviceCommandBody is a command on its way.
+type DeviceCommandBody struct {
+	CommandID string             `json:"command_id"`
+	Type      string             `json:"type"`
+	State     cloud.CommandState `json:"state"`
+	ExpiresAt *string            `json:"expires_at"`
+}
+
+// DeviceCommandOutput shows a command.
+type DeviceCommandOutput struct {
+	Result  bool              `json:"result"`
+	Command DeviceCommandBody `json:"command"`
+}
+
+// SendDeviceCommand queues a command for a cabinet of the caller's business; it
+// is sent at once, or when the cabinet connects within 24 hours. reset_tries
+// makes the keypad take typed codes again. Errors: DEVICE_NOT_FOUND,
+// DEVICE_DISABLED, VALIDATION_FAILED.
+func (s *Service) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
+	f := newFields()
+	if in.Type != string(wire.CmdResetTries) {
+		f.add("type", "The type must be one of %v.", deviceCommands)
+	}
+	if len(in.Reason) > 255 {
+		f.add("reason", "The reason has at most 255 characters.")
+	}
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := ours(v, c, in.Device)
+		if err != nil {
+			return nil, err
+		}
+		if device.Disabled {
+			return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+		}
+		biz, err := v.Business(device.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		w := s.Begin(v, device, now)
+		cmd, err := w.send("", wire.CommandKind(in.Type), wire.DoorReason{Reason: in.Reason}, nil, longCommandLife)
+		if err != nil {
+			return nil, err
+		}
+		detail, err := json.Marshal(map[string]string{"type": in.Type, "reason": in.Reason, "command_id": cmd.ID})
+		if err != nil {
+			return nil, err
+		}
+		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: device.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
+			Action: "device_command", Target: device.Code, Detail: string(detail)})
+		out = DeviceCommandOutput{Result: true, Command: DeviceCommandBody{CommandID: cmd.ID, Type: in.Type, State: cmd.State, ExpiresAt: cloud.Stamp(cmd.ExpiresAt, biz.Location())}}
+		ch := &cloud.Changes{}
+		return ch, w.Finish(ch)
+	})
+	return out, err
+}
