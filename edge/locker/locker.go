@@ -106,6 +106,7 @@ type Door struct {
 	Suspect bool
 	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
+	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 
 	// Kept.
 	Counted      bool    // open for at least the minimum time, told, not told closed
