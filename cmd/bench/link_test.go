@@ -116,10 +116,10 @@ func BenchmarkBacklog(b *testing.B) {
 
 type deaf struct{}
 
-func (deaf) Command([]byte)         {}
-func (deaf) Time(uplink.TimeAnswer) {}
-func (deaf) Codes([]byte)           {}
-func (deaf) Config([]byte)          {}
+func (deaf) Command([]byte)           {}
+func (deaf) Time(uplink.TimeAnswer)   {}
+func (deaf) Codes(uplink.CodesAnswer) {}
+func (deaf) Config([]byte)            {}
 
 // From the hook that falls in on the serial line to the first byte of the
 // signed webhook, less the settle delay: figure 9.

@@ -213,10 +213,10 @@ type member struct {
 	store *memory
 }
 
-func (*member) Command([]byte)         {}
-func (*member) Time(uplink.TimeAnswer) {}
-func (*member) Codes([]byte)           {}
-func (*member) Config([]byte)          {}
+func (*member) Command([]byte)           {}
+func (*member) Time(uplink.TimeAnswer)   {}
+func (*member) Codes(uplink.CodesAnswer) {}
+func (*member) Config([]byte)            {}
 
 // memory is a store of records that a power cut would take.
 type memory struct {

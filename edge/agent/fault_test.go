@@ -13,7 +13,7 @@ import (
 )
 
 // Rows of device-link 9 that the agent itself answers: a message that cannot be
-// trusted does nothing, is counted, and is told of once an hour; the genuine one
+// trusted does nothing, is counted, and is recorded once an hour; the genuine one
 // after it works.
 func TestFaultTable(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestFaultTable(t *testing.T) {
 				}
 				require.Equal(t, was, b.effects(), "nothing is done")
 				require.EqualValues(t, 5, b.agent.Health().Uplink["forged"])
-				require.Equal(t, []string{wire.TamperBadSignature}, b.tampers(), "told once an hour")
+				require.Equal(t, []string{wire.TamperBadSignature}, b.tampers(), "recorded once an hour")
 				time.Sleep(time.Hour)
 				send(b, stranger)
 				synctest.Wait()

@@ -11,14 +11,14 @@ import (
 )
 
 // fault is one row of locker-hardware 5 or device-link 9, from its physical cause
-// to what is told of it, and back to order.
+// to the exception or record that names it, and back to order.
 type fault struct {
 	name string
 	run  func(t *testing.T, w *world)
 }
 
-// told are the exceptions of a type that were opened (repeats included) and closed.
-func (w *world) told(typ string) (opened, closed []wire.Exception) {
+// exceptions are those of a type that were opened (repeats included) and closed.
+func (w *world) exceptions(typ string) (opened, closed []wire.Exception) {
 	for _, r := range w.records {
 		if e, ok := r.Body.(wire.Exception); ok && e.Type == typ {
 			if r.Kind == wire.KindExceptionOpened {
@@ -114,19 +114,19 @@ var faults = []fault{
 		require.NotZero(t, w.shows(3*time.Second, "sound"), "from 120 s on")
 		require.Equal(t, 2, w.shows(2*time.Minute, "sound"))
 		w.wait(10 * time.Minute)
-		opened, _ := w.told(wire.ExDoorLeftOpen)
+		opened, _ := w.exceptions(wire.ExDoorLeftOpen)
 		require.Len(t, opened, 1)
 		require.True(t, bodies[wire.PickupCompleted](w)[0].StillOpen)
 		w.openDoors("op_2", 1)
 		require.Equal(t, wire.ReasonBusy, w.last().Reason, "no new session on that compartment")
 		w.wait(15 * time.Minute)
-		opened, _ = w.told(wire.ExDoorLeftOpen)
+		opened, _ = w.exceptions(wire.ExDoorLeftOpen)
 		require.Len(t, opened, 2)
 		w.wait(46 * time.Minute)
-		opened, _ = w.told(wire.ExDoorLeftOpen)
+		opened, _ = w.exceptions(wire.ExDoorLeftOpen)
 		require.Len(t, opened, 3)
 		w.setDoor(1, false)
-		_, closed := w.told(wire.ExDoorLeftOpen)
+		_, closed := w.exceptions(wire.ExDoorLeftOpen)
 		require.Equal(t, "door_closed_on_site", closed[0].Evidence)
 		require.Equal(t, opened[0].ID, closed[0].ID)
 		require.Zero(t, w.shows(5*time.Minute, "sound"))
@@ -137,10 +137,10 @@ var faults = []fault{
 		w.setDoor(1, true)
 		w.wait(time.Second)
 		require.Equal(t, []wire.Tamper{{What: wire.TamperDoorForced, Door: 1}}, bodies[wire.Tamper](w))
-		opened, _ := w.told(wire.ExDoorLeftOpen)
+		opened, _ := w.exceptions(wire.ExDoorLeftOpen)
 		require.Equal(t, wire.SeverityHigh, opened[0].Severity)
 		w.setDoor(1, false)
-		_, closed := w.told(wire.ExDoorLeftOpen)
+		_, closed := w.exceptions(wire.ExDoorLeftOpen)
 		require.Len(t, closed, 1)
 		require.Empty(t, w.s.Exceptions)
 	}},
@@ -161,7 +161,7 @@ var faults = []fault{
 		w.swing() // and it never reads closed again
 		w.wait(3 * time.Hour)
 		require.Empty(t, bodies[wire.OpeningSettled](w), "never settled from it")
-		opened, _ := w.told(wire.ExDoorLeftOpen)
+		opened, _ := w.exceptions(wire.ExDoorLeftOpen)
 		require.NotEmpty(t, opened)
 		w.setDoor(1, false) // repaired
 		w.wait(3 * time.Second)
@@ -190,12 +190,12 @@ var faults = []fault{
 		w.item(1, false, wire.ItemAbsent)
 		w.wait(3 * time.Second)
 		require.Equal(t, wire.Unverified, bodies[wire.OpeningSettled](w)[0].Packages[0].Outcome)
-		opened, _ := w.told(wire.ExDepositUnverified)
+		opened, _ := w.exceptions(wire.ExDepositUnverified)
 		require.Len(t, opened, 1)
 		require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "it stays assigned")
 		require.Equal(t, wire.CodeNotActive, w.try(7).Outcome)
 		w.confirmed("op_1", nil)
-		_, closed := w.told(wire.ExDepositUnverified)
+		_, closed := w.exceptions(wire.ExDepositUnverified)
 		require.Equal(t, opened[0].ID, closed[0].ID)
 		require.Equal(t, wire.CodeOK, w.try(7).Outcome)
 	}},
@@ -204,11 +204,11 @@ var faults = []fault{
 		w.deposit()
 		w.item(1, false, wire.ItemPresent)
 		w.item(1, false, wire.ItemAbsent)
-		opened, _ := w.told(wire.ExItemMissing)
+		opened, _ := w.exceptions(wire.ExItemMissing)
 		require.Len(t, opened, 1)
 		require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "the compartment is not freed")
 		w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
-		_, closed := w.told(wire.ExItemMissing)
+		_, closed := w.exceptions(wire.ExItemMissing)
 		require.Len(t, closed, 1)
 		require.Empty(t, w.s.Doors[1].Delivery)
 	}},
@@ -350,7 +350,7 @@ func TestACancelledPickupThatIsLeftOpenIsNotCollected(t *testing.T) {
 	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
 	w.wait(11 * time.Minute)
 	require.Empty(t, bodies[wire.PickupCompleted](w))
-	opened, _ := w.told(wire.ExDoorLeftOpen)
+	opened, _ := w.exceptions(wire.ExDoorLeftOpen)
 	require.Len(t, opened, 1)
 	w.setDoor(1, false)
 	w.wait(3 * time.Second)
