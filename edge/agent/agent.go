@@ -232,7 +232,7 @@ func (a *Agent) wall(at time.Time) []byte {
 	return wire.MustEncode(floor)
 }
 
-// keepWall keeps the time now and then: a cabinet that nobody uses for a week has
+// keepWall keeps the time now and then: a cabinet that is not used for a week has
 // it all the same.
 func (a *Agent) keepWall(ctx context.Context) error {
 	t := time.NewTicker(keepWallEvery)

@@ -173,7 +173,7 @@ func (l *links) dump() []byte {
 
 // proof takes the answer to a fresh nonce as proof of the address at which it came
 // and of the keys by which it is signed: anything else may be an old message,
-// replayed by whoever is there. The keys are kept beside the store first, so that
+// replayed by a broker. The keys are kept beside the store first, so that
 // an older copy of it brings no old key back.
 func (a *Agent) proof(answer []byte) {
 	fresh, trial := a.links.onTrial()

@@ -47,7 +47,7 @@ func staffCode(n uint64) []wire.CodeEntry {
 	return []wire.CodeEntry{{Number: n, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: make([]byte, 32)}}
 }
 
-// The store is gone, or somebody took it away: what the cloud once sent does not
+// The store is gone, or was taken away: what the cloud once sent does not
 // pass for its present list.
 func TestTheListsGenerationOutlivesTheStore(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ type Config struct {
 	// included, on the line's goroutine: the line waits for it. It is for tests
 	// that hold pulses against what people were allowed; nil is none.
 	Trace func(edge.PulseTrace)
-	// Mono is the count of a moment in which Authority.Until is told; nil pulses
+	// Mono is the count of a moment in which Authority.Until counts; nil pulses
 	// however late.
 	Mono func(time.Time) int64
 	Log  *slog.Logger // nil is slog.Default

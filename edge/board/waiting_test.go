@@ -94,9 +94,9 @@ func TestPulsesThatWaitAreRefusedWhenTheLayoutChanges(t *testing.T) {
 	}, traced(&pulsed))
 }
 
-// The board falls silent over an open door, which closes after that: what is told
-// is the last poll that read it open, and nothing of doors that were closed.
-func TestALostBoardTellsWhenItsDoorsWereLastOpen(t *testing.T) {
+// The board falls silent over an open door, which closes after that: the report names
+// the last poll that read it open, and no door that was closed.
+func TestALostBoardNamesWhenItsDoorsWereLastOpen(t *testing.T) {
 	t.Parallel()
 	for _, session := range []bool{true, false} {
 		inBubble(t, single(lockbus.CU48), func(r *rig) {

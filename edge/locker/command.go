@@ -172,6 +172,17 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	return waiting
 }
 
+// isLeftOpen reports whether a door was left open, or forced, and has not been
+// closed since: staff alone may open a session on it.
+func (d *draft) isLeftOpen(n edge.DoorNumber) bool {
+	for _, e := range d.Exceptions {
+		if e.Type == wire.ExDoorLeftOpen && e.Door == uint(n) {
+			return true
+		}
+	}
+	return false
+}
+
 // replace cancels an opening for another one, which takes over those of its
 // doors that it opens itself.
 func (d *draft) replace(old Opening, doors []edge.DoorNumber) {
@@ -197,6 +208,8 @@ func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replac
 		case door.Opening != "" && door.Opening != replaces:
 			return wire.ReasonBusy
 		case kind == wire.OpenStaff:
+		case door.Opening == "" && d.isLeftOpen(n):
+			return wire.ReasonBusy
 		case door.Blocked != "":
 			return wire.ReasonSuspect
 		case door.Delivery != "" && door.Delivery != ref:

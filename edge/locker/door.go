@@ -16,6 +16,7 @@ const (
 	keepCommands  = int64(24 * time.Hour)  // beyond their expiry
 	keepEnded     = int64(7 * 24 * time.Hour)
 	tickingEvents = 2 // repeats of door_left_open after the first
+	soundEvery    = int64(time.Minute)
 )
 
 // leftOpenAgain are the times after the first at which an open door is told
@@ -332,6 +333,26 @@ func (d *draft) closeException(typ string, n edge.DoorNumber, how string, mono i
 		body.Evidence = how
 		d.record(wire.KindExceptionClosed, mono, body)
 		d.dropException(id)
+	}
+}
+
+// soundDue is when a sound about an open door is due, as mono; 0 when none is.
+func (s *State) soundDue(door Door) int64 {
+	if !door.Known || !door.Open || !door.Counted {
+		return 0
+	}
+	return max(door.Since+sec(s.Config.Times.WithDefaults().LeftOpenSoundS), door.SoundAt+soundEvery)
+}
+
+// sound reminds of doors that have been open for long, until they are closed.
+func (d *draft) sound() {
+	for _, n := range sorted(d.Doors) {
+		door := d.Doors[n]
+		if due := d.soundDue(door); due != 0 && d.now.Mono >= due {
+			door.SoundAt = d.now.Mono
+			d.Doors[n] = door
+			d.do(Show{What: "sound", Door: n})
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func keyed(t *testing.T) *world {
 	return w
 }
 
-// Whoever holds the broker keeps what the cloud once sent and sends it again.
+// A broker keeps what the cloud once sent and sends it again.
 func TestACodeListNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	old := []wire.CodeEntry{entry(5, 5)}
@@ -100,7 +100,7 @@ func TestACodeListNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestOldListsAreToldOnceAMinute(t *testing.T) {
+func TestOldListsAreRecordedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	w := keyed(t)
 	for range 10 {
@@ -112,7 +112,7 @@ func TestOldListsAreToldOnceAMinute(t *testing.T) {
 	require.Equal(t, []wire.Tamper{{What: wire.TamperOldList}, {What: wire.TamperOldList, Count: 9}}, bodies[wire.Tamper](w))
 }
 
-// The store was damaged, or somebody put an older copy in its place: the marks
+// The store was damaged, or an older copy was put in its place: the marks
 // beside it say how far the list had come.
 func TestMarksOutliveTheStore(t *testing.T) {
 	t.Parallel()

@@ -108,6 +108,7 @@ type Door struct {
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
 	Met     bool  // its state was known in this boot
 	Found   bool  // stands open since the first reading of a new store: found open, not forced
+	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 
 	// Kept.
 	Counted      bool    // open for at least the minimum time, told, not told closed

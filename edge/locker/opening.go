@@ -18,6 +18,7 @@ func (d *draft) pass() {
 	}
 	d.seeOpen()
 	d.tellAgain()
+	d.sound()
 	d.forget()
 }
 
@@ -35,6 +36,7 @@ func (s State) Next(now Now) int64 {
 		if d.Known && d.Open && !d.Counted && !d.Suspect {
 			at(countsAt(d, t))
 		}
+		at(s.soundDue(d))
 	}
 	for _, o := range s.Openings {
 		if now.Mono < o.Ends.Mono {

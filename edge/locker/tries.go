@@ -17,7 +17,7 @@ const (
 )
 
 // Budget is what wrong codes are counted against, so that a vandal at the keypad
-// takes the cabinet from no one who scans, and nobody from staff.
+// takes the cabinet neither from people who scan nor from staff.
 type Budget string
 
 // Budgets. A bad signature costs none.

@@ -66,7 +66,7 @@ func TestADeviceWithAKeySignsEverythingItSays(t *testing.T) {
 	})
 }
 
-// Whoever holds the broker acknowledges records that the cloud never saw: the
+// A broker acknowledges records that the cloud never saw: the
 // cabinet would drop them for good.
 func TestADeviceWithAKeyTakesNoPlainAcknowledgement(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
@@ -166,7 +166,7 @@ func TestANonceGoesOutWhenAWholeListIsNeeded(t *testing.T) {
 	})
 }
 
-func TestALostMemoryIsToldWithANonceEveryMinute(t *testing.T) {
+func TestALostMemoryAsksWithANonceEveryMinute(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.lost.Store(true)
 		r.run()
