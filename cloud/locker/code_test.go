@@ -30,7 +30,7 @@ func TestRevokedCodeIsNotDrawnAgainBeforeTheCabinetKnows(t *testing.T) {
 	}))
 	free := func(held uint64, verifier []byte) (err error) {
 		d := device
-		d.CodesHeld = held
+		d.CodesHeld, d.HeldGeneration = held, 1
 		require.NoError(t, db.Look(context.Background(), func(v cloud.View) error { err = codeFree(v, d, verifier); return nil }))
 		return err
 	}
@@ -38,4 +38,6 @@ func TestRevokedCodeIsNotDrawnAgainBeforeTheCabinetKnows(t *testing.T) {
 	require.ErrorIs(t, free(2, former), errCodeTaken, "it holds the code and not its revocation")
 	require.NoError(t, free(3, former))
 	require.NoError(t, free(2, other))
+	device.CodeGeneration = 2 // a list that it holds of another generation confirms nothing
+	require.ErrorIs(t, free(3, former), errCodeTaken)
 }
