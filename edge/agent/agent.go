@@ -87,6 +87,7 @@ type Agent struct {
 	forged   forgeries
 	links    links
 	nonce    []byte        // that was answered last; owned by the handler
+	synced   time.Time     // when a synchronisation was last kept; owned by the handler
 	laid     uint64        // configuration version that the boards run; owned by act
 	Recorded atomic.Uint64 // records kept since start, for audits
 }
@@ -584,6 +585,10 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 		return // the clock is better than an answer that was held up
 	}
 	h.clock.Sync(p.ServerTime, at, half)
+	if !h.synced.IsZero() && t.ReceivedAt.Sub(h.synced) < keepWallEvery {
+		return // the one that is kept is as good
+	}
+	h.synced = t.ReceivedAt
 	s := h.clock.Sample(at)
 	if err := h.store.SetSync(s.Mono, s.Wall, s.ErrMS); err != nil {
 		h.log.Warn("keep synchronisation", "err", err)

@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/uplink"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
@@ -136,5 +138,27 @@ func TestTheStatusTellsWhatLiesWhere(t *testing.T) {
 		b.codes(wire.Codes{To: 9, Generation: 3, Entries: []wire.CodeEntry{{Number: 9, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: make([]byte, 32),
 			DeliveryRef: "LD-1", Doors: []uint{1}, Active: wire.ActiveNow}}}, "n1")
 		require.Equal(t, map[uint]string{1: "LD-1"}, b.agent.status().Contents)
+	})
+}
+
+// A keypad that thirty wrong codes have locked is in the status until it takes
+// codes again; five lock it for minutes, which staff need not know.
+func TestTheStatusTellsOfALockedKeypad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		first := time.Now()
+		for range 30 {
+			require.Zero(t, b.agent.status().TypedLocked)
+			_, err := b.agent.loop.Do(t.Context(), locker.CodeTried{Verifier: make([]byte, 32), Input: "keypad", Budget: locker.BudgetTyped})
+			require.NoError(t, err)
+			time.Sleep(10 * time.Minute)
+		}
+		now := b.agent.now()
+		until := time.Duration(b.agent.status().TypedLocked - now.Wall(now.Mono))
+		require.InDelta(t, float64(24*time.Hour), float64(time.Since(first)+until), float64(time.Second))
+		time.Sleep(until + time.Second)
+		require.Zero(t, b.agent.status().TypedLocked)
 	})
 }

@@ -91,18 +91,19 @@ func (s *State) ListNumber(m Marks) uint64 {
 // codes applies a piece of the code list that follows what is held; a whole one
 // replaces it.
 func (d *draft) codes(in CodesCame) {
-	d.present = true // a status with the number confirms
 	c := in.Codes
 	switch d.fate(in) {
 	case listGap:
 		d.do(AskList{})
 		return
-	case listRefused:
+	case listRefused: // no status: its answer might be the same list again, and so for ever
 		d.oldList()
 		return
 	case listHeld:
+		d.present = true
 		return
 	}
+	d.present = true // a status with the number confirms
 	whole := c.From == 0
 	if whole {
 		for _, n := range sorted(d.Codes) {

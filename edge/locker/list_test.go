@@ -32,6 +32,7 @@ func (w *world) take(c wire.Codes, change ...func(*CodesCame)) string {
 		if b, ok := r.Body.(wire.Tamper); ok {
 			require.Equal(w.t, wire.TamperOldList, b.What)
 			require.Equal(w.t, before, w.s.Meta)
+			require.NotContains(w.t, out.Actions, StatusChanged{}, "a status would bring the same list again")
 			return "tamper"
 		}
 	}

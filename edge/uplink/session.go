@@ -26,7 +26,7 @@ const (
 	statusEvery    = 10 * time.Minute       // with a nonce
 	statusGap      = 200 * time.Millisecond // between statuses
 	nonceGap       = 5 * time.Second        // between nonces that ask for a whole code list
-	lostEvery      = time.Minute            // with a nonce, as long as the memory is lost
+	lostGap        = time.Minute            // between nonces of statuses that say that the memory is lost
 	epochGap       = 30 * time.Second       // between new epochs, so that a cloud that always refuses does not wear out the store
 	readAgain      = 5 * time.Second        // after the store could not be read
 )
@@ -59,7 +59,6 @@ type session struct {
 	statusAt    time.Time // last one
 	nonceAt     time.Time // last one with a nonce, zero to send one now
 	nonceDue    bool      // the next one carries a nonce: a whole list is needed
-	memoryLost  bool      // the last one said so
 	answered    [wire.Lanes]bool
 	timeKnown   bool
 	answerUntil time.Time
@@ -440,11 +439,8 @@ func (s *session) statusTime(now time.Time) time.Time {
 
 // nonceEvery is how long after the last nonce the next one is due.
 func (s *session) nonceEvery() time.Duration {
-	switch {
-	case s.nonceDue:
+	if s.nonceDue {
 		return nonceGap
-	case s.memoryLost:
-		return lostEvery
 	}
 	return statusEvery
 }
@@ -459,8 +455,7 @@ func (s *session) sendStatus(now time.Time) {
 	st := s.u.cfg.Status()
 	st.State, st.Epoch = wire.Online, p.Epoch
 	st.StoreUse, st.Backlog, st.Ends = p.Use[:], p.Backlog[:], p.Ends[:]
-	s.memoryLost = st.Lost
-	if first || !now.Before(s.nonceAt.Add(s.nonceEvery())) || st.Lost && !now.Before(s.nonceAt.Add(nonceGap)) {
+	if first || !now.Before(s.nonceAt.Add(s.nonceEvery())) || st.Lost && !now.Before(s.nonceAt.Add(lostGap)) {
 		st.Nonce = make([]byte, 16)
 		_, _ = rand.Read(st.Nonce)
 		s.nonceAt, s.nonceDue = now, false
