@@ -44,11 +44,11 @@ func (u unsigned) fault(id cloud.DeviceID, n int) cloud.DeviceException {
 func checkSigned(x *session, run []parsed) (good []parsed, bad []unsigned) {
 	for _, p := range run {
 		switch {
-		case p.err != nil:
-			bad = append(bad, newUnsigned("batch", "cannot be read: "+p.err.Error(), p.incoming))
-		case len(p.batch.Signature) == 0:
+		case p.err == nil && len(p.batch.Signature) == 0:
 			bad = append(bad, newUnsigned("batch", "not signed", p.incoming))
-		case !signed.VerifyBatch(x.upKey, x.code, p.payload, p.batch):
+		case p.err != nil && !signed.VerifyBatch(x.upKey, x.code, p.payload):
+			bad = append(bad, newUnsigned("batch", "cannot be read: "+p.err.Error(), p.incoming))
+		case !signed.VerifyBatch(x.upKey, x.code, p.payload):
 			bad = append(bad, newUnsigned("batch", "the signature is not by the registered key", p.incoming))
 		default:
 			good = append(good, p)

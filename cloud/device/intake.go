@@ -211,9 +211,7 @@ func (t *intake) refuse(p parsed, b wire.Batch, reason, fault, detail string) er
 // take decides what becomes of one batch.
 func (t *intake) take(p parsed) error {
 	if p.err != nil {
-		sum := sha256.Sum256(p.payload)
-		return t.refuse(p, peek(p.payload), wire.RefusedBadBatch, cloud.DevBadBatch,
-			fmt.Sprintf("%v (%d bytes, SHA-256 %x)", p.err, len(p.payload), sum))
+		return t.unreadable(p)
 	}
 	b := p.batch
 	var known cloud.Epoch
@@ -285,6 +283,30 @@ func (t *intake) take(p parsed) error {
 		return t.refuse(p, *b, wire.RefusedFork, cloud.DevStoreFork, fmt.Sprintf("lane %d: the chain differs after record %d", b.Lane, b.Last()))
 	}
 	return t.store(p, l, skip, head)
+}
+
+// unreadable refuses a batch that cannot be read. That of a device with a key is
+// refused only when it is what the device sent: its records follow what is kept
+// and fit its head. Otherwise whoever changed it on the way would make the device
+// set a sound record aside.
+func (t *intake) unreadable(p parsed) error {
+	if t.x.upKey != nil {
+		f, _ := wire.PeekFrame(p.payload) // it did verify
+		l, err := t.lane(f.Epoch, f.Lane)
+		if err != nil {
+			return err
+		}
+		head := l.Head
+		for _, raw := range f.Records {
+			head = head.Next(raw)
+		}
+		if f.First != l.Next || head != f.Head {
+			t.misfit(p, l, "the records do not fit the signed head")
+			return nil
+		}
+	}
+	sum := sha256.Sum256(p.payload)
+	return t.refuse(p, peek(p.payload), wire.RefusedBadBatch, cloud.DevBadBatch, fmt.Sprintf("%v (%d bytes, SHA-256 %x)", p.err, len(p.payload), sum))
 }
 
 // peek reads what it can of a batch that cannot be taken, so that the answer

@@ -108,7 +108,7 @@ type Config struct {
 	// WrapSender stands between device link and broker, for tests whose broker is
 	// not to be trusted; nil: nothing.
 	WrapSender func(device.Sender) device.Sender
-	Log         *slog.Logger
+	Log        *slog.Logger
 }
 
 // Server is one node.

@@ -45,16 +45,17 @@ type world struct {
 	stopC    context.CancelFunc
 	cloudRun sync.WaitGroup
 
-	cabinets []*cabinet
-	noise    atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
-	tap      *wiretap     // the broker's owner
-	hooks    *hookReceiver
-	people   sync.WaitGroup
-	mu       sync.Mutex // guards all below
-	acts     []truth.Act
-	outages  []truth.Span
-	tasks    []*task
-	copies   []diskCopy
+	cabinets   []*cabinet
+	noise      atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
+	tap        *wiretap     // the broker's owner
+	hooks      *hookReceiver
+	people     sync.WaitGroup
+	unscripted bool       // people do more than the script notes
+	mu         sync.Mutex // guards all below
+	acts       []truth.Act
+	outages    []truth.Span
+	tasks      []*task
+	copies     []diskCopy
 }
 
 // cabinet is one device: simulated hardware and its agent.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -131,12 +132,15 @@ func New(cfg Config) (*Agent, error) {
 func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
+	var start keptStart
 	err := a.store.Load(func(key string, value []byte) error {
 		switch key {
 		case keyWall:
 			return wire.Decode(value, &known)
 		case keyLinks:
 			return wire.Decode(value, &a.links.kept)
+		case keyStart:
+			return wire.Decode(value, &start)
 		}
 		if err := state.Load(key, value); err != nil {
 			a.log.Error("leave out what cannot be read", "err", err)
@@ -150,6 +154,15 @@ func (a *Agent) build() error {
 	if a.marks, err = openMarks(a.cfg.Dir); err != nil {
 		a.log.Error("the code list's generation is known by the store alone", "err", err)
 	}
+	behind := a.marks.behind(start)
+	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: start.Now}
+	err = a.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyStart: wire.MustEncode(start)}, Urgent: true})
+	if err == nil {
+		err = a.marks.begin(start.Now)
+	}
+	if err != nil { // an older copy would then be found by the cloud alone
+		a.log.Error("keep the start beside the store", "err", err)
+	}
 	if m := state.Meta; m.Generation > 0 {
 		if err := a.marks.raise(locker.Marks{Generation: m.Generation, Number: m.CodeList}); err != nil {
 			a.log.Error("keep the code list's generation beside the store", "err", err)
@@ -161,7 +174,7 @@ func (a *Agent) build() error {
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
 	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
-	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Clock: a.clock, Store: keeper{a}, Hardware: a.board,
+	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Behind: behind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
 	a.links.own = a.cfg.Secrets.Keys
 	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {

@@ -35,6 +35,35 @@ type keptMarks struct {
 	// enrolment they count no more.
 	Keys  []wire.PinnedKey `json:"keys,omitempty"`
 	Basis string           `json:"basis,omitempty"`
+	// Start is the random id of the newest start, which the store has as well.
+	Start string `json:"start,omitempty"`
+}
+
+// keyStart remembers in the store what the marks have as Start: the newest start,
+// and the one before in case power went between the two writes.
+const keyStart = "agent/start"
+
+// keptStart is what is kept under keyStart.
+type keptStart struct {
+	Now    string `cbor:"1,keyasint"`
+	Before string `cbor:"2,keyasint,omitempty"`
+}
+
+// behind reports whether a store is an older copy: it does not know the start that
+// the marks name.
+func (m *marks) behind(k keptStart) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held.Start != "" && m.held.Start != k.Now && m.held.Start != k.Before
+}
+
+// begin names a start that the store knows already.
+func (m *marks) begin(start string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := m.held
+	next.Start = start
+	return m.write(next)
 }
 
 // openMarks reads the file in dir. Without one nothing was ever held. An error

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,6 +98,7 @@ func TestAListIsTakenOnlyOnceItsMarksAreKept(t *testing.T) {
 		b := newBench(t)
 		defer func() { b.halt() }()
 		name := filepath.Join(b.dir, marksFile)
+		require.NoError(t, os.Remove(name))
 		require.NoError(t, os.MkdirAll(filepath.Join(name, "in the way"), 0o700))
 		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
 		require.Empty(t, b.agent.loop.State().Codes)
@@ -123,7 +125,10 @@ func TestDamagedMarksAreMadeAnewFromTheStore(t *testing.T) {
 		require.EqualValues(t, 9, b.agent.status().CodeList)
 		raw, err := os.ReadFile(name)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"generation":3,"number":9}`, string(raw))
+		var kept keptMarks
+		require.NoError(t, json.Unmarshal(raw, &kept))
+		require.Equal(t, locker.Marks{Generation: 3, Number: 9}, kept.Marks)
+		require.NotEmpty(t, kept.Start)
 	})
 }
 
@@ -160,5 +165,30 @@ func TestTheStatusTellsOfALockedKeypad(t *testing.T) {
 		require.InDelta(t, float64(24*time.Hour), float64(time.Since(first)+until), float64(time.Second))
 		time.Sleep(until + time.Second)
 		require.Zero(t, b.agent.status().TypedLocked)
+	})
+}
+
+// A store that is exchanged for a copy of an earlier start does not know the start
+// that the marks name: the cabinet declares that its memory was lost.
+func TestAnOlderCopyOfTheStoreIsKnownAtItsStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
+		require.False(t, b.agent.status().Lost)
+		b.halt()
+		name := filepath.Join(b.dir, "edge.db")
+		old, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for range 2 { // ordinary starts
+			b.start()
+			require.False(t, b.agent.status().Lost)
+			b.halt()
+		}
+		require.NoError(t, os.WriteFile(name, old, 0o600))
+		b.start()
+		require.True(t, b.agent.status().Lost)
+		require.Zero(t, b.agent.status().CodeList, "a whole list is asked for")
 	})
 }

@@ -39,10 +39,8 @@ func (d *draft) start(in Started) {
 		e.ToldAt = d.now.Mono
 		d.Exceptions[id] = e
 	}
-	if in.Fresh && !d.Meta.Lost {
-		m := d.Meta
-		m.Lost = true
-		d.setMeta(m)
+	if in.Fresh || in.Behind {
+		d.lose()
 	}
 	d.startTries()
 	d.present = true

@@ -110,6 +110,9 @@ func (d *draft) codes(in CodesCame) {
 			d.dropCode(n)
 		}
 	}
+	if whole && d.Meta.Lost {
+		d.forgo(c)
+	}
 	for _, e := range c.Entries {
 		switch e.Op {
 		case wire.CodeSet:
@@ -139,6 +142,41 @@ func (d *draft) oldList() {
 	}
 	d.record(wire.KindTamper, d.now.Mono, wire.Tamper{What: wire.TamperOldList, Count: m.Count})
 	d.OldLists = Mute{At: d.now.Mono}
+}
+
+// lose declares that the cabinet's memory of what lies where cannot be relied on:
+// its store is new, or an older copy. The next whole list brings it back.
+func (d *draft) lose() {
+	m := d.Meta
+	if m.Lost {
+		return
+	}
+	m.Lost, m.LostBoot = true, d.now.Boot
+	d.setMeta(m)
+	d.present = true
+}
+
+// forgo lets go of deliveries that an older copy of the store remembers and a
+// whole list does not name: they ended after the copy was made. What the cabinet
+// did since the loss counts more.
+func (d *draft) forgo(c wire.Codes) {
+	listed := map[string]bool{}
+	for _, e := range c.Entries {
+		listed[e.DeliveryRef] = true
+	}
+	for _, id := range sorted(d.Openings) {
+		listed[d.Openings[id].DeliveryRef] = true
+	}
+	for _, end := range d.Ended {
+		if end.At.Boot >= d.Meta.LostBoot {
+			listed[end.Delivery] = true
+		}
+	}
+	for _, n := range sorted(d.Doors) {
+		if ref := d.Doors[n].Delivery; ref != "" && !listed[ref] && d.Doors[n].Item != wire.ItemPresent {
+			d.freeDoor(n)
+		}
+	}
 }
 
 // restore takes a pickup code of a whole list as word that its parcels lie

@@ -85,10 +85,11 @@ type Meta struct {
 	// names none. ListNonce is what the newest whole list answered.
 	Generation uint64
 	ListNonce  []byte
-	// Lost is set when the store began anew, until a whole code list has brought
-	// back what lies where.
-	Lost    bool
-	Budgets Budgets
+	// Lost is set when the store began anew or was found to be an older copy, in
+	// LostBoot, until a whole code list has brought back what lies where.
+	Lost     bool
+	LostBoot uint64 `cbor:",omitempty"`
+	Budgets  Budgets
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`
@@ -317,7 +318,12 @@ type Input interface{ input() }
 // Inputs.
 type (
 	// Started is the first input of a boot.
-	Started struct{ Fresh bool }
+	Started struct {
+		Fresh bool
+		// Behind says that the store is an older copy: what the cabinet remembers
+		// outside of it is newer.
+		Behind bool
+	}
 	// Reading is a debounced reading of a door.
 	Reading struct {
 		Door    edge.DoorNumber
@@ -453,6 +459,9 @@ func Step(s State, in Input, now Now) (State, Out) {
 	case PressedDone:
 		d.pressedDone(in)
 	case Tampered:
+		if in.What == wire.TamperStoreRolledBack {
+			d.lose()
+		}
 		d.record(wire.KindTamper, now.Mono, wire.Tamper{What: in.What, Count: in.Count})
 	}
 	d.pass()

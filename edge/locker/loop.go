@@ -48,6 +48,7 @@ type Hardware interface {
 type LoopConfig struct {
 	State    State
 	Fresh    bool // the store is new
+	Behind   bool // the store is an older copy
 	Clock    *edge.Clock
 	Store    Store
 	Hardware Hardware
@@ -164,7 +165,7 @@ func (l *Loop) now(t time.Time) Now {
 // door may long have opened that would otherwise be taken for late.
 func (l *Loop) Run(ctx context.Context) error {
 	defer close(l.ended)
-	l.must(ctx, []timed{{Started{Fresh: l.cfg.Fresh}, time.Now()}})
+	l.must(ctx, []timed{{Started{Fresh: l.cfg.Fresh, Behind: l.cfg.Behind}, time.Now()}})
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

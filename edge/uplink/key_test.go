@@ -50,7 +50,7 @@ func TestADeviceWithAKeySignsEverythingItSays(t *testing.T) {
 			b, err := wire.DecodeBatch(p.Payload)
 			require.NoError(t, err)
 			batches++
-			require.True(t, signed.VerifyBatch(public, "CAB-1", p.Payload, b), "lane %d", b.Lane)
+			require.True(t, signed.VerifyBatch(public, "CAB-1", p.Payload), "lane %d", b.Lane)
 		}
 		r.add(wire.KindScan, "s", 1, 3, 10)
 		r.add(wire.KindOpeningStarted, "o", 1, 2, 10)

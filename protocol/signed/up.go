@@ -75,12 +75,15 @@ func (k *DeviceKey) SignStatus(st *wire.Status) error {
 	return nil
 }
 
-// VerifyBatch reports whether the device signed this batch: payload is the batch
-// as it came, b the same decoded. That its records fit its head is for the
-// caller to check.
-func VerifyBatch(public []byte, device string, payload []byte, b *wire.Batch) bool {
-	p, err := batchProof(device, b.Last(), payload)
-	return err == nil && verify(public, p, b.Signature)
+// VerifyBatch reports whether the device signed this batch, as it came, whatever
+// is wrong with its records. That they fit its head is for the caller to check.
+func VerifyBatch(public []byte, device string, payload []byte) bool {
+	f, ok := wire.PeekFrame(payload)
+	if !ok {
+		return false
+	}
+	p, err := batchProof(device, f.Last(), payload)
+	return err == nil && verify(public, p, f.Signature)
 }
 
 // VerifyStatus reports whether the device signed this status, as it came.

@@ -110,7 +110,7 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 		if i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose }); i < 0 {
 			i = slices.IndexFunc(j.Acts, fits) // judged below: another delivery's code
 		}
-		if i < 0 && j.Others && p.Kind == edge.ByCode && j.entry(b, p.CodeNumber) != nil {
+		if i < 0 && j.Unscripted && p.Kind == edge.ByCode && j.entry(b, p.CodeNumber) != nil {
 			e := j.entry(b, p.CodeNumber).Entry
 			return j.refusesCode(b, p, Act{Cabinet: b.Code, Delivery: e.DeliveryRef, Code: e.Kind}, began)
 		}

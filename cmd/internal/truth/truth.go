@@ -51,9 +51,9 @@ type Case struct {
 	Received []Received // by the webhook receiver, in order of time; nil: not judged
 	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
 	Recorded uint64     // records that the agents kept
-	// Others says that people outside of the script may have typed codes too: their
-	// acts are judged by the codes alone.
-	Others bool
+	// Unscripted says that people outside of the script were at the doors too: their
+	// acts are judged by the codes alone, and not what they put in, took or forced.
+	Unscripted bool
 	// Final says that all trouble is over and everything has been said: views,
 	// places and events are judged.
 	Final bool
@@ -218,7 +218,9 @@ func Judge(c Case) Verdict {
 		b := &c.Cabinets[i]
 		j.coils(b)
 		j.authorities(b)
-		j.hands(b)
+		if !c.Unscripted {
+			j.hands(b)
+		}
 		j.settlements(b)
 		if c.Final {
 			j.ends(b)
