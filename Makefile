@@ -24,7 +24,7 @@ AT_ONCE ?= -p 2 -parallel 4
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
 # list whole.
-RACE := ./cloud/device ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/store ./cloud/tracking ./cloud/webhook \
+RACE := ./cloud/device ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/tracking ./cloud/webhook \
         ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/uplink ./firmware-sim/board
 
 help: ## show this list

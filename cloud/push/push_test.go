@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -179,7 +180,7 @@ func TestWithoutAProviderPushesAreForTheLiveChannel(t *testing.T) {
 func TestPushesAgainstModel(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, db *store.DB) {
-		for seed := range uint64(6) {
+		for seed := range uint64(ring.Count(2, 6)) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			t.Logf("seed %d", seed)
 			newModel(t, db, r, seed).run()
