@@ -39,6 +39,9 @@ func (d *draft) start(in Started) {
 		e.ToldAt = d.now.Mono
 		d.Exceptions[id] = e
 	}
+	if in.Behind && !in.Fresh {
+		d.record(wire.KindTamper, d.now.Mono, wire.Tamper{What: wire.TamperStoreRolledBack})
+	}
 	if in.Fresh || in.Behind {
 		d.lose()
 	}
@@ -81,11 +84,10 @@ func (d *draft) reading(in Reading) {
 	}
 	d.present = d.present || door != was
 	switch {
-	case in.Open && door.Counted && !was.Known:
-		// Open before and after the silence: the same opening goes on.
-		door.MissedClosed = false
-		d.Doors[in.Door] = door
-	case in.Open: // it counts once the minimum time is over
+	case in.Open:
+		// It counts once the minimum time is over. So does one that was open before a
+		// silence: that the same opening goes on is known only then, as boards show
+		// open doors for a moment when they get their power back.
 	case door.Counted:
 		d.closed(door, in.Mono)
 	case was.Known && was.Open:
@@ -135,10 +137,22 @@ func (d *draft) lost(in Lost) {
 func (d *draft) countOpen() {
 	for _, n := range sorted(d.Doors) {
 		door := d.Doors[n]
-		if door.Known && door.Open && !door.Counted && !door.Suspect && d.now.Mono >= countsAt(door, d.times()) {
-			d.opened(door)
+		if !door.settling() || d.now.Mono < countsAt(door, d.times()) {
+			continue
 		}
+		if door.Counted {
+			door.MissedClosed = false
+			d.Doors[n] = door
+			continue
+		}
+		d.opened(door)
 	}
+}
+
+// settling reports whether a door reads open and has to do so for the minimum time
+// before that is believed.
+func (d Door) settling() bool {
+	return d.Known && d.Open && !d.Suspect && (!d.Counted || d.MissedClosed)
 }
 
 // debouncePoll is the longest time between two polls of a board that is watched.

@@ -33,7 +33,7 @@ func (s State) Next(now Now) int64 {
 	}
 	t := s.Config.Times.WithDefaults()
 	for _, d := range s.Doors {
-		if d.Known && d.Open && !d.Counted && !d.Suspect {
+		if d.settling() {
 			at(countsAt(d, t))
 		}
 		at(s.soundDue(d))
@@ -191,7 +191,7 @@ func (d *draft) tally(o Opening) tally {
 		door := d.Doors[od.Door]
 		if door.Opening == o.ID { // else another opening has taken the door over
 			t.open = t.open || door.Known && door.Open
-			t.counted = t.counted || door.Known && door.Open && door.Counted
+			t.counted = t.counted || door.Known && door.Open && !door.settling()
 			t.unknown = t.unknown || !door.Known
 		}
 		if od.Waiting && od.Phase.outcome() {
@@ -270,7 +270,7 @@ func (d *draft) leftOpen(o Opening) {
 		o.LeftOpen = true
 		d.setOpening(o)
 		for _, n := range o.numbers() {
-			if door := d.Doors[n]; door.Known && door.Open && door.Counted {
+			if door := d.Doors[n]; door.Known && door.Open && !door.settling() {
 				d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open at the end of the session")
 				d.do(Show{What: "left_open", Door: n})
 			}

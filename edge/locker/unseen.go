@@ -21,7 +21,7 @@ func (d *draft) seeOpen() {
 		o := d.Openings[id]
 		for _, od := range o.Doors {
 			door := d.Doors[od.Door]
-			if door.Opening != id || !door.Known || !door.Open || !door.Counted || door.Suspect {
+			if door.Opening != id || !door.Known || !door.Open || !door.Counted || door.MissedClosed || door.Suspect {
 				continue
 			}
 			if !d.touched[keyOpening+id] && d.now.Mono < seenAgain(od, d.now) {

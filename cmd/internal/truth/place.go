@@ -127,6 +127,11 @@ func (j *judge) doubted(b *Cabinet, d Device, door uint) bool {
 			if wire.Decode(r.Body, &e) == nil && slices.ContainsFunc(e.Packages, func(p wire.SettledPackage) bool { return p.Door == door && p.Outcome == wire.Unverified }) {
 				return true
 			}
+		case wire.KindTamper:
+			var x wire.Tamper
+			if wire.Decode(r.Body, &x) == nil && x.What == wire.TamperStoreRolledBack {
+				return true
+			}
 		case wire.KindGap:
 			var g wire.Gap
 			if wire.Decode(r.Body, &g) == nil && (g.Reason == wire.GapStoreDamaged || g.Reason == wire.GapStoreRolledBack || g.Reason == wire.GapStoreCreated && r.Boot > 1) {

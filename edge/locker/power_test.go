@@ -1,0 +1,113 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Boards that get their power back show open doors for 300 ms. A courier had
+// closed the door in the dark: that moment is no close that was seen.
+func TestZerosAfterAStartDoNotStandForAnOpenDoor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.wait(2 * time.Second)
+	lastOpen := w.now.Wall(w.now.Mono)
+	w.open[1] = false
+	w.restart(time.Minute, wire.ClockSynced)
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono}) // zeros
+	w.wait(300 * time.Millisecond)
+	w.step(Reading{Door: 1, Mono: w.now.Mono})
+	w.wait(5 * time.Second)
+	settled := bodies[wire.OpeningSettled](w)
+	require.Len(t, settled, 1)
+	d := settled[0].Doors[0]
+	require.NotZero(t, d.ClosedAfter, "the close was not seen")
+	require.LessOrEqual(t, d.ClosedAfter, lastOpen)
+	require.Equal(t, d.ClosedAt, d.ClosedBefore)
+}
+
+// The same moment at the end of a session leaves no door open.
+func TestZerosAtTheEndOfASessionLeaveNoDoorOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1, 2)
+	w.swing()
+	w.setDoor(1, false)
+	w.step(Lost{Doors: []edge.DoorNumber{2}, Mono: w.now.Mono})
+	w.open[2] = false
+	w.now.Mono = w.s.Openings["op_1"].Ends.Mono - 100*milli
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono})
+	w.step(Reading{Door: 2, Open: true, Mono: w.now.Mono})
+	w.wait(300 * time.Millisecond)
+	w.step(Reading{Door: 1, Mono: w.now.Mono})
+	w.step(Reading{Door: 2, Mono: w.now.Mono})
+	w.wait(20 * time.Minute)
+	for _, e := range bodies[wire.Exception](w) {
+		require.NotEqual(t, "open at the end of the session", e.Evidence, "door %d", e.Door)
+	}
+	require.Len(t, bodies[wire.OpeningSettled](w), 1)
+}
+
+// The minimum time is over only when a close within it would have been reported.
+func TestACloseWithinTheMinimumTimeThatIsReportedLateIsNoOpening(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono})
+	from := w.now.Mono
+	w.wait(850 * time.Millisecond)
+	w.step(Reading{Door: 1, Mono: from + 700*milli}) // debounced since
+	w.wait(5 * time.Second)
+	require.Empty(t, bodies[wire.DoorOpened](w))
+	require.Empty(t, bodies[wire.Tamper](w))
+}
+
+// In the first boot of a store a door that stands open when it is read first is
+// found open; one that opens afterwards was forced.
+func TestADoorThatIsForcedInTheFirstBootIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.s = New(testConfig(2))
+	w.step(Started{Fresh: true})
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono})
+	w.step(Reading{Door: 2, Mono: w.now.Mono})
+	w.wait(5 * time.Second)
+	require.Empty(t, bodies[wire.Tamper](w), "found open")
+	w.open[2] = true
+	w.step(Reading{Door: 2, Open: true, Mono: w.now.Mono})
+	w.wait(5 * time.Second)
+	require.Equal(t, []wire.Tamper{{What: wire.TamperDoorForced, Door: 2}}, bodies[wire.Tamper](w))
+	w.step(Reading{Door: 1, Mono: w.now.Mono})
+	w.wait(time.Minute)
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono})
+	w.wait(5 * time.Second)
+	require.Len(t, bodies[wire.Tamper](w), 2, "the one that was found open, and was closed since")
+}
+
+// A whole list after a rolled-back store takes away what ended since the copy and
+// brings what came, and leaves alone what the cabinet did since.
+func TestAWholeListAfterAnOlderCopySetsTheContentsRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for n, ref := range map[edge.DoorNumber]string{1: "LD-old", 2: "LD-stays"} {
+		d := w.s.Doors[n]
+		d.Delivery = ref
+		w.s.Doors[n] = d
+		w.s.Deliveries[ref] = Delivery{Ref: ref, Doors: map[edge.DoorNumber][]string{n: {"PK"}}}
+	}
+	w.step(Tampered{What: wire.TamperStoreRolledBack})
+	require.True(t, w.s.Meta.Lost)
+	entry := func(n uint64, ref string, door uint) wire.CodeEntry {
+		return wire.CodeEntry{Number: n, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(byte(n)), DeliveryRef: ref, Doors: []uint{door},
+			Packages: map[uint][]string{door: {"PK"}}, Active: wire.ActiveNow}
+	}
+	w.step(CodesCame{Codes: wire.Codes{To: 9, Generation: 1, Nonce: []byte("n"), Entries: []wire.CodeEntry{entry(8, "LD-stays", 2), entry(9, "LD-new", 3)}}, Asked: []byte("n")})
+	require.False(t, w.s.Meta.Lost)
+	require.Equal(t, []string{"", "LD-stays", "LD-new"}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery, w.s.Doors[3].Delivery})
+}
