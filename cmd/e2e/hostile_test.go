@@ -28,15 +28,13 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 		}
 		c, rnd := w.cabinets[0], rand.New(rand.NewPCG(1, 1))
 		type tried struct {
-			name               string
-			times, coils       int
-			forged, refused    uint64
-			forgotten, settled int
+			name            string
+			times, coils    int
+			forged, refused uint64
 		}
 		var report []tried
 		for i, trick := range w.tap.tricks(c.code, rnd) {
 			row := tried{name: trick.name, forged: c.forged(), refused: w.refused()}
-			coils := len(c.coils())
 			for range 3 {
 				w.newTask(step{cabinet: i % 2, seed: rnd.Uint64() >> 16}, rnd, w.depositRemote)
 				if trick.do() {
@@ -54,7 +52,6 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 				w.collectSome(i%2, rnd)
 			}
 			row.forged, row.refused = c.forged()-row.forged, w.refused()-row.refused
-			row.settled = len(c.coils()) - coils
 			report = append(report, row)
 			w.tap.count(trick.name)
 		}

@@ -20,13 +20,12 @@ import (
 // task is a delivery with what its people know of it. Its people move one after
 // the other; busy keeps the script from sending a second one.
 type task struct {
-	ref, number  string
-	id           cloud.DeliveryID
-	cabinet      int
-	packages     []string
-	busy         bool
-	former       []string // pickup codes that were rotated away
-	formerCourse []string // delivery codes likewise
+	ref, number string
+	id          cloud.DeliveryID
+	cabinet     int
+	packages    []string
+	busy        bool
+	former      []string // pickup codes that were rotated away
 }
 
 // running is the agent at this moment.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -157,15 +156,3 @@ func (t *wiretap) hand(m message, down bool) {
 	}
 	devices.Receive(m.code, generation, m.leaf, m.payload)
 }
-
-var _ mqttbroker.Devices = tappedUp{}
-
-// kick closes a cabinet's connection.
-func (t *wiretap) kick(code string) {
-	t.mu.Lock()
-	sender := t.sender
-	t.mu.Unlock()
-	sender.Kick(code)
-}
-
-var _ = context.Background
