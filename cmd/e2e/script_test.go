@@ -131,6 +131,9 @@ var actions = []action{
 			w.courier(x, rnd)
 		})
 	}},
+	{"staff_open", 3, func(w *world, s step, rnd *rand.Rand) { w.staffOpen(s, rnd) }},
+	{"staff_block", 2, func(w *world, s step, rnd *rand.Rand) { w.staffBlock(s, rnd) }},
+	{"reset_tries", 1, func(w *world, s step, _ *rand.Rand) { w.staffReset(s) }},
 	{"cut", 8, func(w *world, s step, _ *rand.Rand) { c := w.cabinets[s.cabinet]; c.setCut(!c.cut.Load()) }},
 	{"drop", 4, func(w *world, s step, _ *rand.Rand) { w.cabinets[s.cabinet].drop() }},
 	{"kill", 14, func(w *world, s step, rnd *rand.Rand) {

@@ -34,11 +34,12 @@ import (
 
 // world is a cloud and its cabinets, all in one bubble of simulated time.
 type world struct {
-	t    testing.TB
-	dir  string
-	rnd  *rand.Rand
-	box  server.Sandbox
-	logs *slog.Logger
+	t     testing.TB
+	dir   string
+	rnd   *rand.Rand
+	box   server.Sandbox
+	staff cloud.Caller
+	logs  *slog.Logger
 
 	cloud    *server.Server
 	broker   atomic.Pointer[mqttbroker.Broker] // the cloud's, for cabinets that dial while it is exchanged
@@ -114,6 +115,7 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 	var err error
 	w.box, err = w.cloud.Sandbox(t.Context(), cfg)
 	require.NoError(t, err)
+	w.staff = cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: w.box.ProviderCaller.Account.BusinessID, Type: cloud.ClientAdmin}}
 	for i := range cabinets {
 		w.cabinets = append(w.cabinets, w.newCabinet(i, seed))
 	}

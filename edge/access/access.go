@@ -83,6 +83,13 @@ func (d *Desk) try(ctx context.Context, code, input string, budget locker.Budget
 	}
 	defer func() { <-d.turn }()
 	s := d.cfg.Loop.State()
+	if s.Config.Codes.Passes == 0 && d.cfg.Link.Connected() {
+		d.awaitTail(ctx, s.Meta.CodeList) // the configuration comes with it
+		s = d.cfg.Loop.State()
+	}
+	if s.Config.Codes.Passes == 0 {
+		return locker.Answer{Outcome: wire.CodeNotActive}, nil // no list without a configuration: no code is wrong yet
+	}
 	var verifier []byte
 	if s.Meta.Budgets.Of(budget).Locked(d.cfg.Now()) == 0 {
 		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)

@@ -129,6 +129,34 @@ func TestLockedKeypadCostsNoHash(t *testing.T) {
 }
 
 // A code issued a moment ago is waited for, as long as there is a network.
+// A store that is new has no configuration, so no way to make a verifier: a code
+// typed then once ended the agent.
+func TestCodeBeforeTheFirstConfigurationIsNoTry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, c := desk(t, &link{})
+		empty := locker.New(wire.Config{})
+		c.state.Store(&empty)
+		a, err := d.Type(t.Context(), "123456", nil)
+		require.NoError(t, err)
+		require.Equal(t, wire.CodeNotActive, a.Outcome)
+		require.Empty(t, c.asked)
+
+		l := &link{connected: true, answer: func() {
+			s := locker.New(wire.Config{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
+			s.Meta.CodeList = 1
+			c.state.Store(&s)
+		}}
+		d, c = desk(t, l)
+		c.state.Store(&empty)
+		a, err = d.Type(t.Context(), "123456", nil)
+		require.NoError(t, err)
+		require.Equal(t, wire.CodeOK, a.Outcome, "the configuration came meanwhile")
+		require.Len(t, c.asked, 1)
+		time.Sleep(time.Second)
+	})
+}
+
 func TestUnknownCodeWaitsForTheTailOfTheList(t *testing.T) {
 	t.Parallel()
 	took := func(t *testing.T, l *link, d *Desk) time.Duration {

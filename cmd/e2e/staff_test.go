@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// staffCommand queues a command about one door, as the cloud's own operations do:
+// the compartment's version counts up with it, and staff openings have a row.
+func (w *world) staffCommand(s step, door uint, kind wire.CommandKind, body any) (opening string) {
+	id := w.box.Devices[s.cabinet].DeviceID
+	now := time.Now().UTC()
+	_ = w.server().Store.Decide(context.Background(), id, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.Device(id)
+		if err != nil {
+			return nil, err
+		}
+		cell, err := v.Compartment(id, door)
+		if err != nil {
+			return nil, err
+		}
+		cell.Version++
+		cmd := cloud.Command{ID: uuid.Must(uuid.NewV7()).String(), DeviceID: id, Kind: kind, Versions: map[uint]uint64{door: cell.Version}, IssuedAt: now,
+			ExpiresAt: now.Add(24 * time.Hour), State: cloud.CommandQueued}
+		ch := &cloud.Changes{Compartments: []cloud.Compartment{cell}}
+		if kind == wire.CmdOpenDoors {
+			opening = "op_staff_" + cmd.ID[24:]
+			cmd.OpeningID, cmd.ExpiresAt = opening, now.Add(20*time.Second)
+			body = wire.OpenDoors{OpeningID: opening, Kind: wire.OpenStaff, Doors: []uint{door}, SessionSeconds: 600}
+			ch.Openings = []cloud.Opening{{ID: opening, BusinessID: d.BusinessID, DeviceID: id, Kind: wire.OpenStaff, Requester: cloud.Requester{Type: "console"},
+				Doors: []cloud.OpeningDoor{{Door: door, GridID: cell.GridID, Status: "unknown"}}, State: cloud.OpeningRequested, RequestedAt: now}}
+		}
+		cmd.Body = wire.MustEncode(body)
+		ch.Commands = []cloud.Command{cmd}
+		return ch, nil
+	})
+	return opening
+}
+
+// staffOpen opens a door from the console; a person looks inside and closes it.
+func (w *world) staffOpen(s step, rnd *rand.Rand) {
+	door := uint(1 + rnd.IntN(doors))
+	w.staffCommand(s, door, wire.CmdOpenDoors, nil)
+	w.people.Go(func() {
+		time.Sleep(time.Duration(3+rnd.IntN(20)) * time.Second)
+		_ = w.cabinets[s.cabinet].sim.CloseDoor(door)
+	})
+}
+
+// staffBlock takes a door out of service for a while.
+func (w *world) staffBlock(s step, rnd *rand.Rand) {
+	door := uint(1 + rnd.IntN(doors))
+	w.staffCommand(s, door, wire.CmdBlock, wire.DoorReason{Door: door, Reason: "dirty"})
+	w.people.Go(func() {
+		time.Sleep(time.Duration(rnd.IntN(200)) * time.Second)
+		w.staffCommand(s, door, wire.CmdUnblock, wire.DoorReason{Door: door})
+	})
+}
+
+// staffReset lets the keypad take typed codes again.
+func (w *world) staffReset(s step) {
+	_, _ = w.server().Lockers.SendDeviceCommand(context.Background(), w.staff, locker.DeviceCommandInput{Device: w.box.Devices[s.cabinet].DeviceID, Type: string(wire.CmdResetTries), Reason: "vandals"})
+}
