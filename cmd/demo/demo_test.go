@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cmd/internal/truth"
+
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -119,7 +121,8 @@ func TestOneDayAgrees(t *testing.T) {
 
 func TestCountsThatDoNotAgreeAreNoticed(t *testing.T) {
 	t.Parallel()
-	good := tally{Recorded: 5, Stored: 4, Gaps: 1, Settled: 1, WebhooksSent: 2, WebhooksVerified: 2, ShopSent: 1, ShopVerified: 1, ChatSaid: 2, ChatStored: 2}
+	good := tally{Recorded: 5, Stored: 4, Gaps: 1, Settled: 1, WebhooksSent: 2, WebhooksVerified: 2, ShopSent: 1, ShopVerified: 1, ChatSaid: 2, ChatStored: 2,
+		Verdict: truth.Verdict{Coils: 2, Authorised: 2}}
 	require.True(t, good.agrees())
 	for name, spoil := range map[string]func(*tally){
 		"a lost record":         func(t *tally) { t.Stored-- },
@@ -133,6 +136,8 @@ func TestCountsThatDoNotAgreeAreNoticed(t *testing.T) {
 		"a forged order":        func(t *tally) { t.ShopForged++ },
 		"a lost message":        func(t *tally) { t.ChatStored-- },
 		"a message said twice":  func(t *tally) { t.ChatStored++ },
+		"a coil by itself":      func(t *tally) { t.Verdict.Authorised-- },
+		"a broken rule":         func(t *tally) { t.Verdict.Findings = []truth.Finding{{Rule: "place"}} },
 		"nothing happened":      func(t *tally) { *t = tally{} },
 	} {
 		bad := good
