@@ -97,6 +97,9 @@ func (j *judge) believed(b *Cabinet, d Device, door uint, ref string, inside []s
 // lies behind a door: an exception, an opening that ended without a door being
 // seen, a lost memory, a door that was forced.
 func (j *judge) doubted(b *Cabinet, d Device, door uint) bool {
+	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == "force" && s.Door == door && b.blind(s.At) }) {
+		return true // forced while nothing looked
+	}
 	for _, r := range d.Records {
 		switch r.Kind {
 		case wire.KindExceptionOpened:
@@ -143,6 +146,21 @@ func (j *judge) doubted(b *Cabinet, d Device, door uint) bool {
 	return slices.ContainsFunc(d.Exceptions, func(e cloud.Exception) bool {
 		return e.GridCode == grid && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue"
 	})
+}
+
+// blind reports whether a cabinet could not see its doors: its boards had no
+// power, or no agent ran.
+func (b *Cabinet) blind(at time.Time) bool {
+	dark := false
+	for _, f := range b.Facts {
+		if f.At.After(at) {
+			break
+		}
+		if f.Kind == board.PowerOff || f.Kind == board.PowerOn {
+			dark = f.Kind == board.PowerOff
+		}
+	}
+	return dark || !slices.ContainsFunc(b.Boots, func(x Boot) bool { return !x.Start.After(at) && (x.End.IsZero() || !x.End.Before(at)) })
 }
 
 // Timeline codes of a parcel that waits in a box, and of one that was taken.
