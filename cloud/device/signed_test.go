@@ -235,6 +235,37 @@ func TestRecordsThatDoNotFitTheSignedHeadAreNotTaken(t *testing.T) {
 	})
 }
 
+// A record that cannot be read is refused to the cabinet that sent it, which sets
+// it aside; one that was made so on the way is not: a sound record would be lost.
+func TestUnreadableRecordsAreRefusedOnlyAsTheyWereSent(t *testing.T) {
+	signing(t, func(t *testing.T, _ *devicetest.World, d *devicetest.Device) {
+		d.Tell(wire.KindTamper, wire.Tamper{What: "first"})
+		deep := wire.Raw(append(bytes.Repeat([]byte{0x81}, 12), 0x00))
+		next := d.Next[0]
+		b := d.Batch(0, d.Record(wire.KindTamper, wire.Tamper{What: "sound"}))
+		forged := b
+		forged.Records = []wire.Raw{deep}
+		for range 3 {
+			d.Up(wire.MustEncode(forged))
+			a := d.Ack()
+			require.Empty(t, a.Refused)
+			require.Equal(t, next, a.Next)
+		}
+		require.Contains(t, d.Faults()[cloud.DevBadSignature].Detail, "do not fit the signed head")
+		require.NotContains(t, d.Faults(), cloud.DevBadBatch)
+		d.Up(wire.MustEncode(b))
+		require.Equal(t, d.Next[0], d.Ack().Next)
+
+		next = d.Next[0]
+		d.Up(wire.MustEncode(d.Batch(0, deep)))
+		a := d.Ack()
+		require.Equal(t, wire.RefusedBadBatch, a.Refused)
+		require.Equal(t, next, a.RefusedFirst)
+		require.Equal(t, next, a.Next)
+		require.Contains(t, d.Faults(), cloud.DevBadBatch)
+	})
+}
+
 // A broker that keeps everything and sends it again, in whatever order, as often
 // as it likes and with bytes changed, changes nothing and makes the cabinet do
 // nothing.
