@@ -74,15 +74,20 @@ func (c *Clock) Sample(at time.Time) wire.Sample {
 // and what has passed since the start; the machine's own clock is no proof.
 func (c *Clock) Floor(at time.Time) int64 {
 	s := c.Sample(at)
-	if s.Clock == wire.ClockSynced {
-		return s.Wall - int64(s.ErrMS)*int64(time.Millisecond)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.floor == 0 {
-		return 0
+	floor := int64(0)
+	if c.floor != 0 {
+		floor = c.floor + s.Mono - s.Mono/1_000_000*driftPPM
 	}
-	return c.floor + s.Mono - s.Mono/1_000_000*driftPPM
+	if s.Clock != wire.ClockSynced {
+		return floor
+	}
+	err := int64(s.ErrMS) * int64(time.Millisecond)
+	if floor > s.Wall+err {
+		return s.Wall - err // the cloud's time was ahead when the floor was kept
+	}
+	return max(floor, s.Wall-err)
 }
 
 // Unique makes a monotonic time different from every other one that it made

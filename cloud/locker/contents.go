@@ -162,7 +162,7 @@ func (w *Work) heal(c *cloud.Compartment, door wire.DoorStatus) error {
 	if err != nil || !left {
 		return err
 	}
-	cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: c.Door, Reason: cloud.DevContentsMismatch}, []uint{c.Door}, longCommandLife)
+	cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: c.Door, Reason: cloud.DevContentsMismatch, DeliveryRef: c.Dispute.Cabinet}, []uint{c.Door}, longCommandLife)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func (w *Work) acceptViews(cell *cloud.Compartment, reason string) error {
 	seen := *cell.Dispute
 	seen.Accepted = true
 	if seen.Cabinet != "" && seen.Cloud == "" {
-		cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: cell.Door, Reason: reason}, []uint{cell.Door}, longCommandLife)
+		cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: cell.Door, Reason: reason, DeliveryRef: seen.Cabinet}, []uint{cell.Door}, longCommandLife)
 		if err != nil {
 			return err
 		}

@@ -155,7 +155,7 @@ func (a *Agent) build() error {
 		a.log.Error("the code list's generation is known by the store alone", "err", err)
 	}
 	behind := a.marks.behind(start)
-	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: start.Now}
+	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: a.marks.newest(start.Now)}
 	err = a.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyStart: wire.MustEncode(start)}, Urgent: true})
 	if err == nil {
 		err = a.marks.begin(start.Now)

@@ -40,7 +40,7 @@ type keptMarks struct {
 }
 
 // keyStart remembers in the store what the marks have as Start: the newest start,
-// and the one before in case power went between the two writes.
+// and the one that the marks named before, as power may go between the two writes.
 const keyStart = "agent/start"
 
 // keptStart is what is kept under keyStart.
@@ -55,6 +55,18 @@ func (m *marks) behind(k keptStart) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.held.Start != "" && m.held.Start != k.Now && m.held.Start != k.Before
+}
+
+// newest is the start that the marks name, or without one the store's. It stays
+// known to the store until another one is named: where the marks cannot be
+// written, many starts in a row are no older copy.
+func (m *marks) newest(store string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held.Start == "" {
+		return store
+	}
+	return m.held.Start
 }
 
 // begin names a start that the store knows already.

@@ -186,7 +186,7 @@ func (d *draft) local(o Opening, kind string, doors []edge.DoorNumber, packages 
 func (d *draft) reopen(in Reopen) {
 	d.out.Answer.Outcome = wire.ReasonNoOpening
 	e, ok := d.Ended[in.OpeningID]
-	if !ok || e.At.Boot != d.now.Boot || d.now.Mono > e.At.Mono+sec(d.times().ReopenS) {
+	if !ok || e.Kind != wire.OpenPickup || e.At.Boot != d.now.Boot || d.now.Mono > e.At.Mono+sec(d.times().ReopenS) {
 		return
 	}
 	dl := d.Deliveries[e.Delivery]

@@ -124,6 +124,9 @@ func (d *draft) act(c wire.Command) string {
 		if door.Opening != "" {
 			return wire.ReasonBusy
 		}
+		if b.DeliveryRef != "" && door.Delivery != "" && door.Delivery != b.DeliveryRef {
+			return wire.ReasonOccupied // a late one must not take what was brought since
+		}
 		d.freeDoor(door.Number)
 		d.closeException(wire.ExItemMissing, door.Number, "cleared", d.now.Mono)
 		d.closeException(wire.ExDepositUnverified, door.Number, "cleared", d.now.Mono)

@@ -36,13 +36,18 @@ type Now struct {
 // Wall is the wall clock at a monotonic time of this boot.
 func (n Now) Wall(mono int64) int64 { return mono + n.Offset }
 
-// certain is the time that has certainly passed: the wall clock less its error,
-// or the floor without a synchronisation in this boot. 0 when nothing is known.
+// certain is the time that has certainly passed: the floor or, with a
+// synchronisation in this boot, the wall clock less its error where that is later.
+// 0 when nothing is known.
 func (n Now) certain() int64 {
-	if n.Clock == wire.ClockSynced {
-		return n.Wall(n.Mono) - ms(n.ErrMS)
+	wall, err := n.Wall(n.Mono), ms(n.ErrMS)
+	switch {
+	case n.Clock != wire.ClockSynced:
+		return n.Floor
+	case n.Floor > wall+err: // the cloud's time was ahead when it was kept
+		return wall - err
 	}
-	return n.Floor
+	return max(n.Floor, wall-err)
 }
 
 // Instant is a moment that can be compared across boots as far as the clocks

@@ -59,7 +59,7 @@ func (d *draft) settledDoor(od OpeningDoor) wire.SettledDoor {
 		return out
 	}
 	out.ClosedBefore = od.ClosedAt.Wall
-	if after := od.LastOpen; after.Boot == od.ClosedAt.Boot || after.Clock > wire.ClockUnset && after.Wall <= out.ClosedBefore {
+	if after := od.LastOpen; after.Boot == od.ClosedAt.Boot || after.Clock == wire.ClockSynced && after.Wall <= out.ClosedBefore {
 		out.ClosedAfter = after.Wall
 	}
 	return out

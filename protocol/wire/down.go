@@ -122,6 +122,8 @@ type CloseSession struct {
 type DoorReason struct {
 	Door   uint   `cbor:"1,keyasint,omitempty"`
 	Reason string `cbor:"2,keyasint,omitempty"`
+	// DeliveryRef is what a clear takes out; another delivery behind the door stays.
+	DeliveryRef string `cbor:"3,keyasint,omitempty"`
 }
 
 // SyncConfig is the body of CmdSyncConfig.

@@ -1,0 +1,84 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// A clear names what it takes out: what was brought offline meanwhile stays.
+func TestALateClearLeavesANewerParcel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	cmd := w.command(wire.CmdClear, map[uint]uint64{1: 1}, wire.DoorReason{Door: 1, Reason: "contents_mismatch", DeliveryRef: "LD-8"})
+	cmd.ExpiresAt = cmd.IssuedAt + int64(24*time.Hour)
+	// offline: a courier deposits another delivery by code in door 1
+	w.step(CodesCame{Codes: wire.Codes{From: 0, To: 9, Entries: []wire.CodeEntry{
+		{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(1), DeliveryRef: "LD-9", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK9"}}, Active: wire.ActiveNow},
+		{Number: 2, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(2), DeliveryRef: "LD-9", Active: wire.ActiveAtSettle}}}})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(1), Input: "keypad"}).Answer.Outcome)
+	w.swing()
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Equal(t, "LD-9", w.s.Doors[1].Delivery)
+	w.step(Ordered{cmd})
+	require.Equal(t, "LD-9", w.s.Doors[1].Delivery, "the late clear takes the newer parcel")
+}
+
+// What had run out once stays so: an answer about the time that was held back has a
+// larger error, and the floor of time stands.
+func TestAHeldTimeAnswerRevivesNoExpiredCode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.step(CodesCame{Codes: wire.Codes{From: 0, To: 9, Entries: []wire.CodeEntry{
+		{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(1), DeliveryRef: "LD-9", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK9"}}, Active: wire.ActiveNow,
+			NotAfter: w.now.Wall(w.now.Mono) - int64(time.Minute)}}}})
+	require.Equal(t, wire.CodeExpired, w.step(CodeTried{Verifier: verifier(1), Input: "keypad"}).Answer.Outcome)
+	w.now.Floor = w.now.Wall(w.now.Mono)
+	w.now.ErrMS = 290_000 // restart, then an answer held back for 9 m 40 s
+	require.Equal(t, wire.CodeExpired, w.step(CodeTried{Verifier: verifier(1), Input: "keypad"}).Answer.Outcome)
+}
+
+// Reopening is for pickups: a courier's deposit does not become one without a code.
+func TestADepositCannotBeReopened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op-1", 1)
+	w.swing()
+	w.open[1] = false
+	w.step(Reading{Door: 1, Open: false, Mono: w.now.Mono, Item: wire.ItemPresent})
+	w.wait(5 * time.Second)
+	require.Len(t, bodies[wire.OpeningSettled](w), 1)
+	out := w.step(Reopen{OpeningID: "op-1"})
+	require.NotEqual(t, wire.CodeOK, out.Answer.Outcome, "the door opens again, as a pickup")
+}
+
+// The machine's clock of one boot ran an hour ahead, and was never synchronised.
+// The door was shut five minutes after the power went; the next boot, two hours
+// later, is synchronised.
+func TestACarriedClockBoundsNoClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.now.Clock = wire.ClockCarried
+	truth := w.now.Offset
+	w.now.Offset += int64(time.Hour)
+	o := wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(1), DeliveryRef: "LD-9", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK9"}}, Active: wire.ActiveNow}
+	w.step(CodesCame{Codes: wire.Codes{From: 0, To: 9, Entries: []wire.CodeEntry{o}}})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(1), Input: "keypad"}).Answer.Outcome)
+	w.swing()
+	w.wait(2 * time.Minute)
+	died := truth + w.now.Mono
+	w.open[1] = false // five minutes later, in the dark
+	closed := died + int64(5*time.Minute)
+	w.restart(2*time.Hour-time.Hour, wire.ClockSynced)
+	w.readAll()
+	w.wait(time.Minute)
+	s := bodies[wire.OpeningSettled](w)
+	require.Len(t, s, 1)
+	d := s[0].Doors[0]
+	t.Logf("closed %s; told between %s and %s", time.Unix(0, closed).UTC(), time.Unix(0, d.ClosedAfter).UTC(), time.Unix(0, d.ClosedBefore).UTC())
+	require.LessOrEqual(t, d.ClosedAfter, closed, "the lower bound is later than the close")
+}
