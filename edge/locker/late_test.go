@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -81,4 +82,35 @@ func TestACarriedClockBoundsNoClose(t *testing.T) {
 	d := s[0].Doors[0]
 	t.Logf("closed %s; told between %s and %s", time.Unix(0, closed).UTC(), time.Unix(0, d.ClosedAfter).UTC(), time.Unix(0, d.ClosedBefore).UTC())
 	require.LessOrEqual(t, d.ClosedAfter, closed, "the lower bound is later than the close")
+}
+
+// Of two doors one stays shut: its parcel was not taken, and its code works on.
+func TestAPickupKeepsWhatIsBehindADoorThatStayedShut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.step(CodesCame{Codes: wire.Codes{From: 0, To: 9, Entries: []wire.CodeEntry{
+		{Number: 2, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(2), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle}}}})
+	w.openDoors("op-1", 1, 2)
+	w.swing()
+	w.setDoor(1, false)
+	w.setDoor(2, false)
+	w.wait(5 * time.Second)
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(2), Input: "keypad"}).Answer.Outcome)
+	for range 3 { // pulses of door 2 move nothing
+		for _, n := range w.takePulses() {
+			w.step(Pulsing{Door: n, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+			if n == 1 {
+				w.setDoor(1, true)
+			}
+		}
+		w.wait(2 * time.Second)
+	}
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	done := bodies[wire.PickupCompleted](w)
+	require.Len(t, done, 1)
+	require.Equal(t, []uint{1}, done[0].Doors)
+	require.Equal(t, []uint{2}, done[0].Left)
+	require.Equal(t, []string{"", "LD-1"}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(2), Input: "keypad"}).Answer.Outcome, "the code works on")
 }
