@@ -12,7 +12,7 @@ import (
 
 // A device with a key of its own is believed only what it signed. Whatever else
 // comes under its name is dropped without an answer, since an answer would let
-// whoever controls the broker make the cabinet set records aside; it is counted
+// the owner of a broker make the cabinet set records aside; it is counted
 // and kept as an exception with its size and SHA-256.
 //
 //	batch    the signature covers epoch, lane, sequence, head and all but the

@@ -287,7 +287,7 @@ func (t *intake) take(p parsed) error {
 
 // unreadable refuses a batch that cannot be read. That of a device with a key is
 // refused only when it is what the device sent: its records follow what is kept
-// and fit its head. Otherwise whoever changed it on the way would make the device
+// and fit its head. Otherwise a change on the way would make the device
 // set a sound record aside.
 func (t *intake) unreadable(p parsed) error {
 	if t.x.upKey != nil {

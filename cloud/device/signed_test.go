@@ -132,7 +132,7 @@ func confirm(w *devicetest.World, d *devicetest.Device) {
 	drain(d)
 }
 
-// Whoever controls the broker could invent records: nothing proved that a batch
+// The owner of a broker could invent records: nothing proved that a batch
 // or a status came from the cabinet.
 func TestWhatTheDeviceHasNotSignedIsDroppedWithoutAnAnswer(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {

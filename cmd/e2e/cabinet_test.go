@@ -1,49 +1,18 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud/seal"
-	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cmd/internal/truth"
 )
-
-// migrated is an empty database of this version: making the tables is most of
-// what a server does at its first start.
-var migrated = sync.OnceValue(func() []byte {
-	dir, err := os.MkdirTemp("", "postern")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	box, err := seal.New(make([]byte, seal.KeySize))
-	if err != nil {
-		panic(err)
-	}
-	db, err := store.Open(context.Background(), store.Config{Dir: dir, Box: box, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		panic(err)
-	}
-	if err := db.Close(); err != nil { // leaves one file
-		panic(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "postern.db"))
-	if err != nil {
-		panic(err)
-	}
-	return b
-})
 
 // trace takes the agent's pulses. A killed agent pulses nothing.
 func (c *cabinet) trace(p truth.Pulse) {

@@ -16,7 +16,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// The broker belongs to somebody else. Every trick is tried several times while
+// The broker belongs to an attacker. Every trick is tried several times while
 // people deposit, collect and change codes; none opens a door, moves a parcel,
 // loses a record or brings a dead code back, and afterwards everything works.
 func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
@@ -46,7 +46,7 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 					row.times++
 				}
 				time.Sleep(5 * time.Second)
-				row.coils += len(c.coils()) - quiet // nobody came meanwhile
+				row.coils += len(c.coils()) - quiet // no person came meanwhile
 				w.tap.calm()
 				w.rotateSome(rnd)
 				w.collectSome(i%2, rnd)
@@ -58,7 +58,7 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 		w.people.Wait()
 		w.settleDown()
 		t.Logf("%-22s %6s %16s %18s %14s", "the broker tried", "times", "refused by the", "refused by the", "coils while")
-		t.Logf("%-22s %6s %16s %18s %14s", "", "", "cabinet", "cloud", "nobody came")
+		t.Logf("%-22s %6s %16s %18s %14s", "", "", "cabinet", "cloud", "no one came")
 		for _, r := range report {
 			t.Logf("%-22s %6d %16d %18d %14d", r.name, r.times, r.forged, r.refused, r.coils)
 			require.Zero(t, r.coils, "%s fired a lock", r.name)

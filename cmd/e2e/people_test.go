@@ -81,7 +81,7 @@ func (w *world) answered(n int, a edgelocker.Answer, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		return // nobody knows what became of it
+		return // what became of it is not known
 	}
 	w.acts[n].Until, w.acts[n].OK = time.Now(), a.Outcome == wire.CodeOK
 	for _, d := range a.Doors {
@@ -107,7 +107,7 @@ func (w *world) enter(c *cabinet, a truth.Act, code string, scan bool) (edgelock
 	return out, err
 }
 
-// patience is how long somebody waits at a door for it to open.
+// patience is how long a person waits at a door for it to open.
 const patience = 14 * time.Second
 
 // atDoors does something at each door as soon as it is open.

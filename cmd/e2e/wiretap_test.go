@@ -126,7 +126,7 @@ func (t *wiretap) pass(m message, down bool, on func()) {
 	}
 }
 
-// heldOf is what a cabinet's statuses told of its code list.
+// heldOf lists the code list numbers that a cabinet's statuses named.
 func (t *wiretap) heldOf(code string) (out []truth.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
@@ -98,8 +99,7 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 7)), logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
 	w.tap = &wiretap{w: w, rnd: rand.New(rand.NewPCG(seed, 3)), tried: map[string]int{}, up: map[string][]message{}, down: map[string][]message{}, live: map[string]int64{}}
-	require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "cloud"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "cloud", "postern.db"), migrated(), 0o600))
+	storetest.WriteMigrated(t, filepath.Join(w.dir, "cloud"))
 	if testing.Verbose() && os.Getenv("POSTERN_E2E_LOG") != "" {
 		w.logs = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

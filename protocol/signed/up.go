@@ -29,7 +29,7 @@ type upProof struct {
 }
 
 // DeviceKey is a cabinet's own signing key. Its public half is registered at the
-// cloud with a one-time token, so that whoever controls the broker between them
+// cloud with a one-time token, so that the owner of a broker between them
 // can neither invent nor change what the cabinet says. Safe for concurrent use.
 type DeviceKey struct {
 	device  string

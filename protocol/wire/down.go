@@ -12,7 +12,7 @@ const (
 	DownTime    DownType = 3
 	DownCodes   DownType = 4
 	// DownReceipt is an Ack in a COSE_Sign1 envelope. A device with a key of its
-	// own is answered by it and takes no plain Ack: whoever controls a broker could
+	// own is answered by it and takes no plain Ack: the owner of a broker could
 	// otherwise acknowledge records that the cloud never saw.
 	DownReceipt DownType = 5
 )

@@ -219,7 +219,7 @@ func (j *judge) forgot(b *Cabinet, from, to time.Time) bool {
 }
 
 // hands asks of each item that left a box whether its door had been opened for
-// somebody: by a coil (judged above), by hand or by force.
+// a person: by a coil (judged above), by hand or by force.
 func (j *judge) hands(b *Cabinet) {
 	open := map[uint]bool{}
 	for _, f := range b.Facts {

@@ -93,7 +93,7 @@ func (j *judge) believed(b *Cabinet, d Device, door uint, ref string, inside []s
 	}
 }
 
-// doubted reports whether something on record says that nobody can be sure what
+// doubted reports whether something on record leaves it open what
 // lies behind a door: an exception, an opening that ended without a door being
 // seen, a lost memory, a door that was forced.
 func (j *judge) doubted(b *Cabinet, d Device, door uint) bool {

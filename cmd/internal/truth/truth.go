@@ -14,7 +14,7 @@
 //	authority   a line without an act that allowed this door, of another boot, too
 //	            old, or the third of one act for one door
 //	dead_code   an act by a code whose revocation the cabinet had told it holds
-//	hand        an item that left a box through a door that nobody allowed to open
+//	hand        an item that left a box through a door that was not allowed to open
 //	open_settle a settlement while one of its doors was open
 //	twice       an opening with two ends
 //	close_time  a close told as seen when it was not, or outside its bounds
