@@ -87,6 +87,29 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 	})
 }
 
+// A cabinet whose clock was never set: the close lies after the opening, though
+// nothing else is known of it. Its event came before that of the announcement.
+func TestDepositOfACabinetWithoutAClock(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		create(w, "R-1", d.Code, "PK-1")
+		opened := time.Now().Truncate(time.Millisecond)
+		o := startOpening(w, d, "R-1")
+		time.Sleep(time.Second)
+		body := wire.OpeningSettled{OpeningID: o.OpeningID, ConfirmedBy: wire.ByDoorClose, Doors: []wire.SettledDoor{{Door: o.Doors[0], ClosedAt: 5}},
+			Packages: []wire.SettledPackage{{Ref: "PK-1", Door: o.Doors[0], Outcome: wire.Deposited}}}
+		d.Mono += 1e6
+		b := d.Batch(0, wire.MustEncode(wire.Record{Kind: wire.KindOpeningSettled, At: 5 + 2e9, Boot: d.Boot, Mono: d.Mono, Body: wire.MustEncode(body)}))
+		b.Sent.Clock = wire.ClockUnset
+		d.Sign(&b)
+		d.Up(wire.MustEncode(b))
+		d.Ack()
+		out, err := w.Lockers.Find(t.Context(), w.Box.ProviderCaller, "ref:R-1")
+		require.NoError(t, err)
+		row := deliveryOf(w, out.Delivery.DeliveryNumber)
+		require.False(t, row.DepositedAt.Before(opened), "%s is before %s", row.DepositedAt, opened)
+	})
+}
+
 // The last of several closes lies between the latest of the lower bounds and the
 // latest of the upper ones; a later one that was seen is exact.
 func TestBoundsOfTheLastClose(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 
 // place computes when a record occurred, once: from its boot's sample where
 // there is one, else from the device's own clock if that was ever set, else
-// right after the last placed record. It is never later than receipt.
+// right after the last placed record. A clock carried over that puts a record of
+// lane 0 before those that came before it is not believed. The moment is never
+// later than receipt.
 func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time, approximate bool) {
 	switch s, ok := b.Boots[r.Boot]; {
 	case r.Boot == b.Sent.Boot && b.Sent.Clock == wire.ClockSynced:
@@ -19,6 +21,9 @@ func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time
 		at = time.Unix(0, r.At)
 	case r.Clock == wire.ClockCarried:
 		at, approximate = time.Unix(0, r.At), true
+		if b.Lane == wire.Settlement && at.Before(last) {
+			at = last.Add(time.Millisecond) // records of a lane come in their order: that clock lies
+		}
 	case last.IsZero():
 		at, approximate = received, true
 	default:

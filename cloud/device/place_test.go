@@ -27,8 +27,10 @@ func TestPlaceOfARecord(t *testing.T) {
 	f("an earlier boot that was synchronised", wire.Batch{Sent: synced, Boots: map[uint64]wire.BootSync{2: {Mono: 50 * sec, Wall: at(0)}}},
 		wire.Record{Boot: 2, Mono: 40 * sec, At: at(time.Minute), Clock: wire.ClockCarried}, last, base.Add(-10*time.Second), false)
 	f("an earlier boot without a sample, by its own synchronised clock", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(time.Minute), Clock: wire.ClockSynced}, last, base.Add(time.Minute), false)
-	f("carried over", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(time.Minute), Clock: wire.ClockCarried}, last, base.Add(time.Minute), true)
-	f("this boot, not synchronised, carried over", wire.Batch{Sent: wire.Sample{Boot: 3, Clock: wire.ClockCarried, Wall: at(0)}}, wire.Record{Boot: 3, At: at(2 * time.Minute), Clock: wire.ClockCarried}, last, base.Add(2*time.Minute), true)
+	f("carried over", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(11 * time.Minute), Clock: wire.ClockCarried}, last, base.Add(11*time.Minute), true)
+	f("this boot, not synchronised, carried over", wire.Batch{Sent: wire.Sample{Boot: 3, Clock: wire.ClockCarried, Wall: at(0)}}, wire.Record{Boot: 3, At: at(12 * time.Minute), Clock: wire.ClockCarried}, last, base.Add(12*time.Minute), true)
+	f("carried over, and behind what was placed before", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(-400 * 24 * time.Hour), Clock: wire.ClockCarried}, last, last.Add(time.Millisecond), true)
+	f("measurements carried over have no order with records", wire.Batch{Lane: wire.Telemetry, Sent: synced}, wire.Record{Boot: 2, At: at(time.Minute), Clock: wire.ClockCarried}, last, base.Add(time.Minute), true)
 	f("never set", wire.Batch{Sent: wire.Sample{Boot: 3}}, wire.Record{Boot: 3, At: 5}, last, last.Add(time.Millisecond), true)
 	f("never set, and nothing before it", wire.Batch{Sent: wire.Sample{Boot: 3}}, wire.Record{Boot: 3, At: 5}, time.Time{}, received, true)
 	f("after receipt", wire.Batch{Sent: synced}, wire.Record{Boot: 3, Mono: 100*sec + 3600*sec}, last, received, false)

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -225,7 +226,6 @@ func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 		return badBody, nil
 	}
 	closed, openedAt := settleTimes(r, b)
-	closedAt := closed.OccurredAt
 	if o.Ended() {
 		return "", w.settledAgain(r, o, d, b)
 	}
@@ -240,6 +240,15 @@ func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 			return "", err
 		}
 	}
+	// A record without a clock is placed as early as it can be: its close, a little
+	// earlier still, came after the doors opened all the same.
+	if since := cmp.Or(o.OpenedAt, o.RequestedAt); r.Approximate && closed.OccurredAt.Before(since) {
+		closed.OccurredAt = since
+		if closed.Earliest.Before(since) {
+			closed.Earliest = since
+		}
+	}
+	closedAt := closed.OccurredAt
 	for i := range o.Doors {
 		o.Doors[i].Status = "closed"
 		if o.Doors[i].ClosedAt.IsZero() && slices.Contains(seen, o.Doors[i].Door) {

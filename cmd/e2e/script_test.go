@@ -74,6 +74,7 @@ var actions = []action{
 			before, ok := w.codes(x)
 			reasons := []string{"recipient_request", "partner_request", "security", "resend"}
 			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
+			w.effect("rotate", err)
 			if ok && err == nil {
 				x.former = append(x.former, before.Pickup)
 			}
@@ -81,22 +82,26 @@ var actions = []action{
 	}},
 	{"rotate_delivery", 2, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
-			_, _ = w.server().Lockers.RotateDeliveryCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
+			_, err := w.server().Lockers.RotateDeliveryCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
+			w.effect("rotate_delivery", err)
 		})
 	}},
 	{"extend", 1, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
-			_, _ = w.server().Lockers.Extend(context.Background(), w.box.ProviderCaller, locker.ExtendInput{Delivery: x.key(), Hours: 5})
+			_, err := w.server().Lockers.Extend(context.Background(), w.box.ProviderCaller, locker.ExtendInput{Delivery: x.key(), Hours: 5})
+			w.effect("extend", err)
 		})
 	}},
 	{"cancel", 3, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
-			_, _ = w.server().Lockers.Cancel(w.soon(), w.box.ProviderCaller, locker.CancelInput{Delivery: x.key(), Reason: "changed"})
+			_, err := w.server().Lockers.Cancel(w.soon(), w.box.ProviderCaller, locker.CancelInput{Delivery: x.key(), Reason: "changed"})
+			w.effect("cancel", err)
 		})
 	}},
 	{"fail", 1, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
-			_, _ = w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "COURIER_ABORTED"})
+			_, err := w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "COURIER_ABORTED"})
+			w.effect("fail", err)
 		})
 	}},
 	{"confirm", 2, func(w *world, s step, rnd *rand.Rand) {
@@ -106,12 +111,14 @@ var actions = []action{
 					return // a partner who knows does not confirm what was never brought
 				}
 			}
-			_, _ = w.server().Lockers.Confirm(w.soon(), w.box.ProviderCaller, locker.ConfirmInput{Delivery: x.key()})
+			_, err := w.server().Lockers.Confirm(w.soon(), w.box.ProviderCaller, locker.ConfirmInput{Delivery: x.key()})
+			w.effect("confirm", err)
 		})
 	}},
 	{"correct", 3, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
-			_, _ = w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
+			_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
+			w.effect("correct", err)
 			boxes := w.boxes(x)
 			var doors []uint
 			for n := range boxes {
@@ -127,7 +134,8 @@ var actions = []action{
 					return
 				}
 			}
-			_, _ = w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
+			_, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
+			w.effect("reassign", err)
 			w.courier(x, rnd)
 		})
 	}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -60,7 +61,13 @@ func (w *world) staffBlock(s step, rnd *rand.Rand) {
 	w.staffCommand(s, door, wire.CmdBlock, wire.DoorReason{Door: door, Reason: "dirty"})
 	w.people.Go(func() {
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Second)
-		w.staffCommand(s, door, wire.CmdUnblock, wire.DoorReason{Door: door})
+		for range 20 { // a cabinet that does not know the time refuses: staff try again
+			w.staffCommand(s, door, wire.CmdUnblock, wire.DoorReason{Door: door})
+			time.Sleep(time.Minute)
+			if w.cabinets[s.cabinet].running().Loop().State().Doors[edge.DoorNumber(door)].Blocked == "" {
+				return
+			}
+		}
 	})
 }
 

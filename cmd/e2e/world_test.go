@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ import (
 type world struct {
 	t     testing.TB
 	dir   string
+	seed  uint64
 	rnd   *rand.Rand
 	box   server.Sandbox
 	staff cloud.Caller
@@ -58,6 +60,7 @@ type world struct {
 	outages    []truth.Span
 	tasks      []*task
 	copies     []diskCopy
+	effects    map[string]int // of actions, by their name and answer
 }
 
 // cabinet is one device: simulated hardware and its agent.
@@ -97,7 +100,7 @@ var families = []lockbus.Family{lockbus.CU48, lockbus.CU16, lockbus.Preamble}
 
 func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), rnd: rand.New(rand.NewPCG(seed, 7)), logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
+	w := &world{t: t, dir: t.TempDir(), seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), effects: map[string]int{}, logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
 	w.tap = &wiretap{w: w, rnd: rand.New(rand.NewPCG(seed, 3)), tried: map[string]int{}, up: map[string][]message{}, down: map[string][]message{}, live: map[string]int64{}}
 	storetest.WriteMigrated(t, filepath.Join(w.dir, "cloud"))
 	if testing.Verbose() && os.Getenv("POSTERN_E2E_LOG") != "" {
@@ -383,4 +386,15 @@ func (w *world) secrets(code string) access.Secrets {
 	}
 	require.FailNow(w.t, "no such device: "+code)
 	return access.Secrets{}
+}
+
+// effect counts what an action came to: done, or why not.
+func (w *world) effect(action string, err error) {
+	how := "done"
+	if err != nil {
+		how = cmp.Or(refusal(err), "no answer")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.effects[action+" "+how]++
 }

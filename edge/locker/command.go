@@ -217,6 +217,8 @@ func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replac
 			return wire.ReasonSuspect
 		case door.Delivery != "" && door.Delivery != ref:
 			return wire.ReasonOccupied
+		case kind == wire.OpenCorrection && door.Delivery == "":
+			return wire.ReasonNotInside // collected before the order for it came
 		}
 	}
 	return ""

@@ -126,6 +126,23 @@ func TestCorrectionInWhichThePackageWasTakenOut(t *testing.T) {
 	require.Equal(t, wire.CodeUnknown, w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}).Answer.Outcome, "nothing to collect")
 }
 
+func TestCorrectionOfADeliveryThatWasCollected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.deposit()
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}).Answer.Outcome)
+	w.swing()
+	w.setDoor(1, false)
+	w.wait(3 * time.Second)
+	require.Len(t, bodies[wire.PickupCompleted](w), 1)
+	w.order("op_2", wire.OpenCorrection, 1) // the cloud has not learned of it yet
+	require.Empty(t, w.takePulses())
+	got := bodies[wire.CommandOutcome](w)
+	require.Equal(t, wire.ReasonNotInside, got[len(got)-1].Reason)
+	w.wait(11 * time.Minute)
+	require.Len(t, bodies[wire.OpeningSettled](w), 1, "nothing is deposited again")
+}
+
 // slowStore takes its time and keeps how many commits there were.
 type slowStore struct {
 	mu      sync.Mutex

@@ -154,6 +154,7 @@ const (
 	ReasonClock       = "clock"
 	ReasonBusy        = "busy"
 	ReasonOccupied    = "occupied"
+	ReasonNotInside   = "not_inside" // the delivery to correct does not lie there any more
 	ReasonOvertaken   = "overtaken"
 	ReasonUnknownDoor = "unknown_door"
 	ReasonBoard       = "board_offline"

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	closeSlack = 3 * time.Second  // polls of an idle or noisy line, debounce
-	leftSlack  = 2 * time.Second  // a switch and the record of it
-	longOpen   = 13 * time.Minute // the longest door session with what follows it
+	closeSlack = 3 * time.Second        // polls of an idle or noisy line, debounce
+	startSlack = 100 * time.Millisecond // a program's start and its first reading of the time
+	leftSlack  = 2 * time.Second        // a switch and the record of it
+	longOpen   = 13 * time.Minute       // the longest door session with what follows it
 )
 
 // settlements judges every end of an opening that the journal holds.
 func (j *judge) settlements(b *Cabinet) {
-	ends := map[string]int{}
+	ends := map[string]time.Time{}
 	for _, r := range j.Cloud.Devices[b.Code].Records {
 		var id string
 		switch r.Kind {
@@ -43,17 +44,28 @@ func (j *judge) settlements(b *Cabinet) {
 		if id == "" {
 			continue
 		}
-		if ends[id]++; ends[id] == 2 {
+		first, again := ends[id]
+		if again && !b.lostBetween(first, b.at(r)) {
 			j.find("twice", b, 0, b.at(r), "%s ended twice", id)
 		}
+		ends[id] = b.at(r)
 	}
+}
+
+// lostBetween reports whether the cabinet lost its memory between two moments: an
+// older copy of a store ends what it knows as running.
+func (b *Cabinet) lostBetween(from, to time.Time) bool {
+	if to.Before(from) {
+		from, to = to, from
+	}
+	return slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost && within(x.Start, from, to) })
 }
 
 // settlement: no door was open, and its times are what was seen.
 func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 	at := b.at(r)
 	for _, d := range s.Doors {
-		if b.openAt(d.Door, at) {
+		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(startSlack)) {
 			j.find("open_settle", b, d.Door, at, "%s settled while the door was open", s.OpeningID)
 		}
 		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || b.clockMoved(r.Boot, at) {
