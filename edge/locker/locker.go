@@ -81,6 +81,8 @@ type State struct {
 	Ready bool
 	// OldLists mutes repeats of code lists that would have gone back.
 	OldLists Mute
+	// Parts are those of a whole code list that is not complete yet; not kept.
+	Parts listParts
 }
 
 // Meta is what is kept once per cabinet.
@@ -358,12 +360,12 @@ type (
 		Command wire.Command
 		Reason  string
 	}
-	// CodesCame is a verified piece of the code list.
+	// CodesCame is a verified message about the code list: a tail, a whole list, or
+	// a part of one.
 	CodesCame struct {
 		Codes wire.Codes
-		Asked []byte // nonce of the newest status that carried one; nil: none
-		// Earlier are nonces of this session before it: answers to them are late,
-		// not forged.
+		Asked []byte // nonce of the newest status of this connection that carried one; nil: none
+		// Earlier are the nonces of this connection before it.
 		Earlier [][]byte
 		Marks   Marks // what is remembered outside the store
 		Keyed   bool  // the device has a key: its cloud names generations

@@ -115,6 +115,7 @@ func messages() []message {
 			Contents: map[uint]string{2: "LD-1"}, Generation: 11, Lost: true, TypedLocked: 12}},
 		{"batch signed", signedBatch()},
 		{"codes of a generation", Codes{DeviceCode: "CAB-1", From: 0, To: 7, Entries: []CodeEntry{code}, Generation: 2, Nonce: []byte{3}}},
+		{"codes in parts", Codes{DeviceCode: "CAB-1", From: 6, To: 7, Entries: []CodeEntry{code}, Generation: 2, Nonce: []byte{3}, Part: 2, End: 9}},
 		{"opening_settled with bounds", OpeningSettled{OpeningID: "op_1", ConfirmedBy: ByTimeoutDoorClosed, Packages: []SettledPackage{{Ref: "PK-1", Door: 2, Outcome: Deposited}},
 			Doors: []SettledDoor{{Door: 2, OpenedAt: 3, ClosedAt: 9, Item: ItemAbsent, ClosedAfter: 4, ClosedBefore: 9}}}},
 		{"config", sampleConfig()},
