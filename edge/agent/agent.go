@@ -133,7 +133,9 @@ func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
 	var start keptStart
+	blank := true
 	err := a.store.Load(func(key string, value []byte) error {
+		blank = false
 		switch key {
 		case keyWall:
 			return wire.Decode(value, &known)
@@ -154,9 +156,21 @@ func (a *Agent) build() error {
 	if a.marks, err = openMarks(a.cfg.Dir); err != nil {
 		a.log.Error("the code list's generation is known by the store alone", "err", err)
 	}
-	behind := a.marks.behind(start)
+	opened := a.store.Opened()
+	put := map[string][]byte{}
+	found := state.Meta.Found // by a start that power ended at once
+	switch {
+	case opened.Created != "" || blank:
+		found = locker.FoundNew
+	case found == 0 && a.marks.behind(start):
+		found = locker.FoundBehind
+	}
+	if found != 0 {
+		put = state.DeclareLoss(found, opened.Boot)
+	}
 	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: a.marks.newest(start.Now)}
-	err = a.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyStart: wire.MustEncode(start)}, Urgent: true})
+	put[keyStart] = wire.MustEncode(start)
+	err = a.store.Commit(context.Background(), buffer.Change{Put: put, Urgent: true})
 	if err == nil {
 		err = a.marks.begin(start.Now)
 	}
@@ -168,13 +182,12 @@ func (a *Agent) build() error {
 			a.log.Error("keep the code list's generation beside the store", "err", err)
 		}
 	}
-	opened := a.store.Opened()
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
 	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
-	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Behind: behind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
+	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: found == locker.FoundNew, Behind: found == locker.FoundBehind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
 	a.links.own = a.cfg.Secrets.Keys
 	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {

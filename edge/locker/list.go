@@ -181,18 +181,6 @@ func (d *draft) oldList() {
 	d.OldLists = Mute{At: d.now.Mono}
 }
 
-// lose declares that the cabinet's memory of what lies where cannot be relied on:
-// its store is new, or an older copy. The next whole list brings it back.
-func (d *draft) lose() {
-	m := d.Meta
-	if m.Lost {
-		return
-	}
-	m.Lost, m.LostBoot = true, d.now.Boot
-	d.setMeta(m)
-	d.present = true
-}
-
 // forgo lets go of deliveries that an older copy of the store remembers and a
 // whole list does not name: they ended after the copy was made. What the cabinet
 // did since the loss counts more.

@@ -96,7 +96,14 @@ type Meta struct {
 	// LostBoot, until a whole code list has brought back what lies where.
 	Lost     bool
 	LostBoot uint64 `cbor:",omitempty"`
-	Budgets  Budgets
+	// Found is the loss that was found at a start, until that start's first step.
+	Found Found `cbor:",omitempty"`
+	// CommandsFrom is when the cloud has to have made a command, unix ns, 0 for any:
+	// the ids of older ones went with the memory. CommandsLost says that it is not
+	// known yet: there was no synchronised clock since the loss.
+	CommandsFrom int64 `cbor:",omitempty"`
+	CommandsLost bool  `cbor:",omitempty"`
+	Budgets      Budgets
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`
