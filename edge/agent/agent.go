@@ -87,10 +87,11 @@ type Agent struct {
 	started  time.Time
 	forged   forgeries
 	links    links
-	nonce    []byte        // that was answered last; owned by the handler
-	synced   time.Time     // when a synchronisation was last kept; owned by the handler
-	laid     uint64        // configuration version that the boards run; owned by act
-	Recorded atomic.Uint64 // records kept since start, for audits
+	nonce    []byte                 // that was answered last; owned by the handler
+	echo     atomic.Pointer[[]byte] // the cloud's newest challenge
+	synced   time.Time              // when a synchronisation was last kept; owned by the handler
+	laid     uint64                 // configuration version that the boards run; owned by act
+	Recorded atomic.Uint64          // records kept since start, for audits
 }
 
 // New opens the store and builds the agent; nothing runs yet. Close releases
@@ -390,6 +391,9 @@ func (a *Agent) status() wire.Status {
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
 		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
 		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
+	if echo := a.echo.Load(); echo != nil {
+		st.Echo = *echo
+	}
 	if shut := s.Meta.Budgets.Typed.Long(now); shut != 0 {
 		st.TypedLocked = now.Wall(shut)
 	}
@@ -530,6 +534,9 @@ func (a *Agent) forked(reason string) {
 // handler takes what comes down. The uplink calls it one message at a time.
 type handler Agent
 
+// maxChallenge is how long a challenge may be that is repeated, in bytes.
+const maxChallenge = 64
+
 // stepWait bounds how long one message may wait for the store.
 const stepWait = 10 * time.Second
 
@@ -605,6 +612,10 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	}
 	(*Agent)(h).proof(t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
+	if n := len(p.Challenge); n > 0 && n <= maxChallenge {
+		h.echo.Store(&p.Challenge)
+		h.link.StatusChanged() // it proves that this agent speaks now
+	}
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)
 	if s := h.clock.Sample(t.ReceivedAt); s.Clock == wire.ClockSynced && half > time.Duration(s.ErrMS)*time.Millisecond {

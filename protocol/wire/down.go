@@ -136,6 +136,10 @@ type Time struct {
 	DeviceCode string `cbor:"1,keyasint"`
 	Nonce      []byte `cbor:"2,keyasint"`
 	ServerTime int64  `cbor:"3,keyasint"` // unix ns
+	// Challenge is set when the status that is answered may be a recorded one. An
+	// agent that has asked for this answer repeats it in its statuses from then on,
+	// and sends one. Key 4 is that of the incarnation.
+	Challenge []byte `cbor:"5,keyasint,omitempty"`
 }
 
 // Codes is the payload of a signed piece of the code list: the entries that
