@@ -83,6 +83,8 @@ type InstanceSeen struct {
 	At       time.Time // when it began to be the one that speaks
 	// Boot and Count are those of its newest status.
 	Boot, Count uint64
+	// Highest is the highest Boot of all agents before it, remembered or not.
+	Highest uint64
 }
 
 // MaxInstances is how many agents of a device are remembered.

@@ -18,7 +18,7 @@ import (
 //	batch    the signature covers epoch, lane, sequence, head and all but the
 //	         records; these have to fit the head, from what is stored on
 //	status   the signature covers all of it; one that is not newer than what was
-//	         taken (boot, count) changes nothing
+//	         taken (boot, count), or does not prove that it is, changes nothing
 
 // unsigned is something that a device's key has not signed.
 type unsigned struct {
@@ -77,10 +77,10 @@ func fitsAlone(b *wire.Batch) bool {
 }
 
 // isOld reports whether a signed status was overtaken: its agent, or the one
-// that speaks now, has said something since. An agent that is new to the cloud is
-// never old: its store may have been rolled back. twin is set when it is the
-// first time that its agent said this.
-func isOld(row cloud.Session, instance string, st *wire.Status) (old, twin bool) {
+// that speaks now, has said something since. Of an agent that is new to the cloud
+// nothing is known: it has to prove that it speaks, see challenge. twin is set
+// when it is the first time that its agent said this.
+func isOld(row cloud.Session, instance string, st *wire.Status) (old, known, twin bool) {
 	own, now := -1, -1
 	for i, s := range row.Instances {
 		if s.Instance == instance {
@@ -91,11 +91,10 @@ func isOld(row cloud.Session, instance string, st *wire.Status) (old, twin bool)
 		}
 	}
 	if own < 0 {
-		return false, false
+		return false, false, false
 	}
-	later := func(s cloud.InstanceSeen) bool { return st.Boot > s.Boot || st.Boot == s.Boot && st.Count > s.Count }
-	if !later(row.Instances[own]) {
-		return true, false
+	if !isLater(st, row.Instances[own]) {
+		return true, true, false
 	}
-	return now >= 0 && !later(row.Instances[now]), true
+	return now >= 0 && !isLater(st, row.Instances[now]), true, true
 }

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -13,20 +14,29 @@ import (
 // heldList is the code list that a device says it holds.
 type heldList struct {
 	number, generation uint64
-	lost               bool // its memory of what lies where, until a whole list comes
-	numbersOnly        bool // the agent knows no generations
+	lost               bool   // its memory of what lies where, until a whole list comes
+	numbersOnly        bool   // the agent knows no generations
+	nonce              []byte // of the newest status of the session that had one; nil with numbersOnly
 }
 
 // namesGenerations reports whether the agent names generations of lists at all.
 func namesGenerations(st *wire.Status) bool { return st.Generation > 0 || st.Snapshot > 0 }
 
 func listOf(st *wire.Status) heldList {
-	return heldList{number: st.CodeList, generation: st.Generation, lost: st.Lost, numbersOnly: !namesGenerations(st)}
+	if !namesGenerations(st) {
+		return heldList{number: st.CodeList, generation: st.Generation, lost: st.Lost, numbersOnly: true}
+	}
+	return heldList{number: st.CodeList, generation: st.Generation, lost: st.Lost, nonce: st.Nonce}
 }
 
+// hold notes what a status says of the list. One without a nonce leaves that of
+// the status before.
 func (x *session) hold(l heldList) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if len(l.nonce) == 0 {
+		l.nonce = x.holds.nonce
+	}
 	x.holds = l
 }
 
@@ -40,34 +50,38 @@ func (l heldList) whole(d cloud.Device) bool {
 // sendCodes sends what a device lacks of the code list, again until a status
 // confirms it:
 //
-//	tail          follows what the device holds
-//	whole list    from 0, only in answer to a status with a nonce, which it names
+//	tail          follows what the device holds; as much as a message holds, the
+//	              rest of it follows the next status
+//	whole list    from 0, only in answer to a status with a nonce, which it names;
+//	              in parts where one message does not hold it
 //	announcement  an empty tail that follows nothing: the agent answers it with
 //	              such a status
 //
-// nonce is that of the status which is answered. An agent that knows no
-// generations takes a whole list at any time.
+// nonce is that of the status which is answered; tails and announcements name the
+// newest one of the session. An agent that knows no generations takes a whole list
+// at any time, and knows no parts.
 func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, nonce []byte) {
 	held := x.listHeld()
-	newest, whole := d.CodeList, held.whole(d)
-	if !whole && held.number == newest {
+	if !held.lacks(d) {
 		x.awaitList(0)
 		return
 	}
-	x.awaitList(newest)
-	msg := wire.Codes{DeviceCode: x.code, From: held.number, To: newest, Generation: max(d.CodeGeneration, 1)}
-	if whole {
-		if len(nonce) == 0 && !held.numbersOnly {
-			return // the next status with a nonce brings it
-		}
-		msg.From, msg.Nonce = 0, nonce
+	x.awaitList(d.CodeList)
+	if len(nonce) == 0 && !held.numbersOnly && held.whole(d) {
+		return // the next status with a nonce brings it
 	}
-	if err := s.fillCodes(ctx, x, &msg); err != nil {
+	list, err := s.readCodes(ctx, x, nonce)
+	if err != nil {
 		s.log.Error("read code list", "device", x.code, "err", err)
 		return
 	}
-	s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, msg)
+	for _, msg := range list {
+		s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, msg)
+	}
 }
+
+// lacks reports whether the device needs anything of the list.
+func (l heldList) lacks(d cloud.Device) bool { return l.whole(d) || l.number != d.CodeList }
 
 // announceCodes makes a device that needs the whole list ask for it. It reports
 // whether it does; while a status is worked on, that is its answer's part. A
@@ -79,7 +93,8 @@ func (s *Service) announceCodes(x *session, d cloud.Device) bool {
 	}
 	x.awaitList(d.CodeList)
 	if d.CodeList > 0 && !x.isBusy() {
-		s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, wire.Codes{DeviceCode: x.code, From: d.CodeList, To: d.CodeList, Generation: max(d.CodeGeneration, 1)})
+		s.signed(x, topic.Down, wire.DownCodes, signed.ForCodes, wire.Codes{DeviceCode: x.code, From: d.CodeList, To: d.CodeList,
+			Generation: max(d.CodeGeneration, 1), Nonce: held.nonce})
 	}
 	return true
 }
@@ -96,28 +111,67 @@ func (x *session) isBusy() bool {
 	return x.busy
 }
 
-// fillCodes adds the entries behind msg.From. Where they are too many for one
-// message it ends earlier; the rest follows the next status.
-func (s *Service) fillCodes(ctx context.Context, x *session, msg *wire.Codes) error {
-	return s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		rows, err := v.CodeRows(x.id, msg.From, wire.MaxRecords)
+// readCodes makes the messages that lead a device on, from one state of the
+// database: none where it lacks nothing by now, or needs a nonce for it.
+func (s *Service) readCodes(ctx context.Context, x *session, nonce []byte) (list []wire.Codes, err error) {
+	held := x.listHeld()
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.Device(x.id)
+		if err != nil || !held.lacks(d) {
+			return err
+		}
+		msg := wire.Codes{DeviceCode: x.code, From: held.number, To: d.CodeList, Generation: max(d.CodeGeneration, 1), Nonce: held.nonce}
+		limit := wire.MaxRecords
+		if held.whole(d) {
+			if len(nonce) == 0 && !held.numbersOnly {
+				return nil
+			}
+			msg.From, msg.Nonce, limit = 0, nonce, wire.MaxRecords*wire.MaxListParts
+		}
+		rows, err := v.CodeRows(x.id, msg.From, limit)
 		if err != nil {
 			return err
 		}
-		size := 0
-		for i, r := range rows {
-			size += len(wire.MustEncode(r.Entry))
-			if i > 0 && size > codesBytes {
-				msg.To = msg.Entries[i-1].Number
-				return nil
-			}
-			msg.Entries = append(msg.Entries, r.Entry)
+		if msg.From > 0 && len(rows) == limit {
+			msg.To = rows[limit-1].Entry.Number
 		}
-		if len(rows) == wire.MaxRecords {
-			msg.To = rows[len(rows)-1].Entry.Number
+		list = divide(msg, rows)
+		if msg.From > 0 || held.numbersOnly {
+			list = list[:1]
+		} else if len(list) > 1 {
+			number(list, msg.To)
+		}
+		if len(list) > wire.MaxListParts || msg.From == 0 && len(rows) == limit {
+			n := len(list)
+			list = nil
+			return fmt.Errorf("a whole list of %d entries in %d messages, the limit is %d messages", len(rows), n, wire.MaxListParts)
 		}
 		return nil
 	})
+	return list, err
+}
+
+// divide cuts what msg is to hold into messages that a payload can hold, each
+// from where the one before ends.
+func divide(msg wire.Codes, rows []cloud.CodeRow) (list []wire.Codes) {
+	end, size := msg.To, 0
+	for _, r := range rows {
+		n := len(wire.MustEncode(r.Entry))
+		if k := len(msg.Entries); k > 0 && (size+n > codesBytes || k == wire.MaxRecords) {
+			msg.To = msg.Entries[k-1].Number
+			list = append(list, msg)
+			msg.From, msg.To, msg.Entries, size = msg.To, end, nil, 0
+		}
+		msg.Entries, size = append(msg.Entries, r.Entry), size+n
+	}
+	return append(list, msg)
+}
+
+// number makes messages the parts of one whole list that leads to end.
+func number(list []wire.Codes, end uint64) {
+	for i := range list {
+		list[i].Part, list[i].End = uint(i+1), end
+	}
 }
 
 // awaitList notes that a list up to a number was sent and is not confirmed; 0:

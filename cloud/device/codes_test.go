@@ -43,7 +43,8 @@ func TestWholeListOnlyAnswersAStatusWithANonce(t *testing.T) {
 		create(w, "R-1", d.Code, "PK-1")
 		for range 2 { // no status is at hand: the cabinet is only made to send one
 			c := list(t, d)
-			require.Equal(t, wire.Codes{DeviceCode: d.Code, From: 2, To: 2, Entries: c.Entries, Generation: 1}, c)
+			require.Equal(t, wire.Codes{DeviceCode: d.Code, From: 2, To: 2, Entries: c.Entries, Generation: 1, Nonce: c.Nonce}, c)
+			require.Equal(t, "nonce-1", string(c.Nonce), "of the newest status: it is no recorded one")
 			require.Empty(t, c.Entries)
 		}
 		drain(d)
@@ -67,7 +68,7 @@ func TestWholeListOnlyAnswersAStatusWithANonce(t *testing.T) {
 		require.EqualValues(t, 2, c.From, "a tail needs no status")
 		require.EqualValues(t, 4, c.To)
 		require.EqualValues(t, 1, c.Generation)
-		require.Nil(t, c.Nonce)
+		require.Equal(t, "nonce-5", string(c.Nonce))
 		confirm(w, d)
 		require.EqualValues(t, 1, generation(w, d))
 	})

@@ -170,6 +170,7 @@ type session struct {
 	codesAt  time.Time // last time codes were sent
 	codesTo  uint64
 	holds    heldList             // as the newest status said
+	asks     challenge            // that the device was given last
 	config   uint64               // version that was sent last
 	configAt time.Time            // and when
 	commands map[string]time.Time // when each was sent last, by id; in the future: not again in this session
@@ -392,16 +393,20 @@ func (s *Service) Disconnected(ctx context.Context, code string, generation int6
 	s.offline(ctx, x.id, generation, nil)
 }
 
-// offline marks a session's device as gone unless a newer session owns it, or
-// another agent than the one that says so, if any does.
-func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64, instance []byte) {
+// offline marks a session's device as gone unless a newer session owns it. A
+// signed last will counts when its agent is the one that speaks and has said
+// nothing since; without one the connection has ended.
+func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status) {
 	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Session(id)
 		if err != nil || row.Generation != generation || !row.Online {
 			return &cloud.Changes{}, ignoreNotFound(err)
 		}
-		if len(instance) > 0 && row.Instance != "" && row.Instance != hex.EncodeToString(instance) {
-			return &cloud.Changes{}, nil
+		if will != nil && row.Instance != "" {
+			instance := hex.EncodeToString(will.Instance)
+			if old, _, _ := isOld(row, instance, will); old || row.Instance != instance {
+				return &cloud.Changes{}, nil
+			}
 		}
 		row.Online, row.LastSeenAt = false, time.Now().UTC()
 		return &cloud.Changes{Generation: generation, Seen: []cloud.DeviceSeen{{DeviceID: id}}, Sessions: []cloud.Session{row}}, nil

@@ -26,9 +26,7 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	for _, a := range forks {
 		s.sendAck(x, a)
 	}
-	if len(st.Nonce) > 0 {
-		s.signed(x, topic.Down, wire.DownTime, signed.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano()})
-	}
+	s.sendTime(x, st, nil)
 	if first && len(forks) == 0 {
 		for _, l := range lanes {
 			s.sendAck(x, wire.Ack{Epoch: l.Epoch, Lane: l.Lane, Next: l.Next, Head: l.Head})
@@ -40,6 +38,14 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 	x.hold(listOf(st))
 	s.sendCodes(ctx, x, d, st.Nonce)
 	s.sendCommands(ctx, x)
+}
+
+// sendTime answers the nonce of a status, if it has one, with a challenge if the
+// status has yet to be proven.
+func (s *Service) sendTime(x *session, st *wire.Status, challenge []byte) {
+	if len(st.Nonce) > 0 {
+		s.signed(x, topic.Down, wire.DownTime, signed.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano(), Challenge: challenge})
+	}
 }
 
 // signed sends one signed down message.

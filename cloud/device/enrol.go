@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -102,6 +103,7 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, kee
 			return nil, invalid // the same token, at the same time
 		}
 		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
+		rekeyed := !bytes.Equal(dev.UpKey, e.PublicKey)
 		dev.UpKey = e.PublicKey
 		session, err := v.Session(d.ID)
 		if ignoreNotFound(err) != nil {
@@ -109,6 +111,9 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, kee
 		}
 		session.DeviceID, session.Online = d.ID, false
 		session.Generation++ // whoever is connected with the former secret, on whichever node, counts for nothing
+		if rekeyed {         // what another key signed is no record of this one, whose starts may count from 1
+			session.Instance, session.Instances = "", nil
+		}
 		used := row
 		used.UsedAt = now
 		return &cloud.Changes{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used},

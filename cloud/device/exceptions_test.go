@@ -104,15 +104,17 @@ func TestDeviceExceptionTable(t *testing.T) {
 		{name: "store that ends before what is stored", typ: cloud.DevStoreFork,
 			cause: func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 				d.Tell(wire.KindTamper, wire.Tamper{What: "x"})
-				d.Status(func(s *wire.Status) { s.Ends[0] = wire.LaneEnd{} })
+				d.Prove(func(s *wire.Status) { s.Ends[0] = wire.LaneEnd{} })
 				require.Equal(t, wire.RefusedFork, d.Ack().Refused)
 			}},
 		{name: "two agents take turns", typ: cloud.DevDuplicateIdentity,
 			cause: func(_ *testing.T, w *devicetest.World, d *devicetest.Device) {
-				for _, instance := range []byte{80, 81, 80} {
+				for _, instance := range []byte{80, 81} {
 					d.Instance = []byte{instance}
-					d.Status(nil)
+					d.Prove(nil)
 				}
+				d.Instance = []byte{80}
+				d.Status(nil)
 				synctest.Wait()
 			}},
 		{name: "thirty wrong codes", typ: cloud.DevKeypadLocked,

@@ -14,6 +14,6 @@ type Metrics struct {
 	Unknown  atomic.Uint64 // records of unknown kind
 	Problems atomic.Uint64 // records that derived nothing
 	// BadSignatures counts batches and statuses that a device's own key has not
-	// signed, OldStatuses those that were signed and overtaken.
+	// signed, OldStatuses those that were signed, and overtaken or not proven to be new.
 	BadSignatures, OldStatuses atomic.Uint64
 }

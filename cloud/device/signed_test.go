@@ -351,7 +351,8 @@ func TestEpochThatNoNewestStatusNamesDoesNotBegin(t *testing.T) {
 }
 
 // A store that was rolled back speaks through an agent that is new and whose
-// boots count less: it is a fork, as without a key, and not an old status.
+// boots count less: it is a fork, as without a key, and not an old status, once it
+// has proven that it speaks now.
 func TestRolledBackStoreOfASigningDeviceIsAFork(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		d.Boot, d.Instance = 7, []byte{70}
@@ -362,7 +363,7 @@ func TestRolledBackStoreOfASigningDeviceIsAFork(t *testing.T) {
 		d.Drop()
 		copied.Boot, copied.Instance, copied.Count = 6, []byte{71}, 0
 		back := w.Connect(devicetest.Signing, &copied)
-		back.Status(nil)
+		back.Prove(nil)
 		require.Equal(t, wire.RefusedFork, back.Ack().Refused)
 		require.Contains(t, back.Faults()[cloud.DevStoreFork].Detail, "lane 0 ends at 1, the cloud holds up to 2")
 		old := back.Epoch
@@ -373,7 +374,7 @@ func TestRolledBackStoreOfASigningDeviceIsAFork(t *testing.T) {
 		third := *d.Memory
 		third.Boot, third.Instance, third.Count = 5, []byte{72}, 0
 		twin := w.Connect(devicetest.Signing, &third)
-		twin.Status(nil)
+		twin.Prove(nil)
 		a := twin.Ack()
 		require.Equal(t, wire.RefusedFork, a.Refused)
 		require.Equal(t, old, a.Epoch)

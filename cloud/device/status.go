@@ -38,16 +38,16 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 		return
 	}
 	if st.State == wire.Offline {
-		instance := st.Instance
+		will := st
 		if x.upKey == nil {
-			instance = nil
+			will = nil
 		}
-		s.offline(ctx, x.id, x.generation, instance)
+		s.offline(ctx, x.id, x.generation, will)
 		return
 	}
 	var t *statusIntake
 	err = s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
-		t = &statusIntake{s: s, v: v, x: x, st: st, at: in.at}
+		t = &statusIntake{s: s, v: v, x: x, st: st, at: in.at, asks: x.challenged()}
 		return t.take()
 	})
 	if err != nil {
@@ -60,6 +60,12 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 		s.Metrics.OldStatuses.Add(1)
 		return
 	}
+	if t.unproven {
+		s.Metrics.OldStatuses.Add(1)
+		s.sendTime(x, st, x.challenge(st, t.lanes))
+		return
+	}
+	x.dropChallenge(st)
 	s.answer(ctx, x, st, t.device, t.lanes, t.refused)
 }
 
@@ -77,6 +83,10 @@ type statusIntake struct {
 	refused []wire.Ack // answers to an epoch that cannot be the device's
 	old     bool       // overtaken: nothing changes, and nothing is answered
 	ch      cloud.Changes
+
+	asks     challenge // what the device was given last in this session
+	proven   bool      // the status repeats it
+	unproven bool      // it has to and does not: nothing changes
 }
 
 // take is what a status teaches.
@@ -89,13 +99,16 @@ func (t *statusIntake) take() (*cloud.Changes, error) {
 	if err := t.session(); err != nil || t.old {
 		return &t.ch, err
 	}
+	current, err := t.stores()
+	if err != nil {
+		return nil, err
+	}
+	if t.unproven {
+		return &cloud.Changes{Generation: t.x.generation}, nil
+	}
 	t.countGeneration()
 	t.seen()
 	if err := t.doors(); err != nil {
-		return nil, err
-	}
-	current, err := t.stores()
-	if err != nil {
 		return nil, err
 	}
 	if !current || !t.complete() {
@@ -127,13 +140,15 @@ func (t *statusIntake) session() error {
 		}
 	}
 	if t.x.upKey != nil {
-		var twin bool
-		if t.old, twin = isOld(row, instance, t.st); t.old {
+		var known, twin bool
+		if t.old, known, twin = isOld(row, instance, t.st); t.old {
 			if twin {
 				twins()
 			}
 			return nil
 		}
+		t.proven = t.asks.isProven(instance, t.st)
+		t.unproven = !known && !t.proven && !isNewest(row, t.st)
 	}
 	row.Online, row.LastSeenAt = true, t.at
 	if instance != "" {
@@ -149,6 +164,9 @@ func (t *statusIntake) session() error {
 func speaks(list []cloud.InstanceSeen, now cloud.InstanceSeen) []cloud.InstanceSeen {
 	if n := len(list); n > 0 && list[n-1].Instance == now.Instance {
 		now.At = list[n-1].At
+	}
+	for _, x := range list {
+		now.Highest = max(now.Highest, x.Boot, x.Highest)
 	}
 	out := slices.DeleteFunc(slices.Clone(list), func(x cloud.InstanceSeen) bool { return x.Instance == now.Instance })
 	out = append(out, now)
@@ -234,7 +252,7 @@ func (t *statusIntake) stores() (current bool, err error) {
 		} else if err != nil {
 			return false, err
 		}
-		if l < len(st.Ends) && forked(st.Ends[l], t.lanes[l]) {
+		if l < len(st.Ends) && t.isForked(wire.Lane(l)) {
 			refuse(wire.Lane(l), wire.RefusedFork)
 			t.fault(cloud.DevStoreFork, fmt.Sprintf("lane %d ends at %d, the cloud holds up to %d", l, st.Ends[l].Last, t.lanes[l].Next-1))
 		}
@@ -244,6 +262,7 @@ func (t *statusIntake) stores() (current bool, err error) {
 		refuse(wire.Settlement, wire.RefusedFork)
 		t.fault(cloud.DevStoreFork, "a closed epoch goes on: "+st.Epoch.String())
 	}
+	t.unproven = t.unproven || t.x.upKey != nil && !t.proven && len(t.refused) > 0
 	return known.DeviceID == t.x.id && known.Current && len(t.refused) == 0, nil
 }
 
@@ -271,16 +290,20 @@ func plausible(st *wire.Status) error {
 			return fmt.Errorf("lane %d ends at %d", l, end.Last)
 		}
 	}
-	if len(st.Instance) > 64 {
-		return fmt.Errorf("instance of %d bytes", len(st.Instance))
+	if len(st.Instance) > 64 || len(st.Echo) > 64 {
+		return fmt.Errorf("instance of %d bytes, echo of %d bytes, the limit is 64", len(st.Instance), len(st.Echo))
 	}
 	return nil
 }
 
-// forked reports whether a device's lane cannot be the one the cloud knows: it
-// ends before what is stored, or ends there with another chain.
-func forked(end wire.LaneEnd, l cloud.LaneState) bool {
-	return end.Last+1 < l.Next || end.Last+1 == l.Next && end.Last > 0 && end.Head != l.Head
+// isForked reports whether a device's lane cannot be the one the cloud knows: it
+// ends before what was stored when it spoke, or where that ends with another chain.
+func (t *statusIntake) isForked(l wire.Lane) bool {
+	end, known, next := t.st.Ends[l], t.lanes[l], t.lanes[l].Next
+	if t.proven {
+		next = t.asks.next[l]
+	}
+	return end.Last+1 < next || end.Last+1 == known.Next && end.Last > 0 && end.Head != known.Head
 }
 
 func sameBool(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }

@@ -87,10 +87,11 @@ type Agent struct {
 	started  time.Time
 	forged   forgeries
 	links    links
-	nonce    []byte        // that was answered last; owned by the handler
-	synced   time.Time     // when a synchronisation was last kept; owned by the handler
-	laid     uint64        // configuration version that the boards run; owned by act
-	Recorded atomic.Uint64 // records kept since start, for audits
+	nonce    []byte                 // that was answered last; owned by the handler
+	echo     atomic.Pointer[[]byte] // the cloud's newest challenge
+	synced   time.Time              // when a synchronisation was last kept; owned by the handler
+	laid     uint64                 // configuration version that the boards run; owned by act
+	Recorded atomic.Uint64          // records kept since start, for audits
 }
 
 // New opens the store and builds the agent; nothing runs yet. Close releases
@@ -133,7 +134,9 @@ func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
 	var start keptStart
+	blank := true
 	err := a.store.Load(func(key string, value []byte) error {
+		blank = false
 		switch key {
 		case keyWall:
 			return wire.Decode(value, &known)
@@ -154,9 +157,21 @@ func (a *Agent) build() error {
 	if a.marks, err = openMarks(a.cfg.Dir); err != nil {
 		a.log.Error("the code list's generation is known by the store alone", "err", err)
 	}
-	behind := a.marks.behind(start)
+	opened := a.store.Opened()
+	put := map[string][]byte{}
+	found := state.Meta.Found // by a start that power ended at once
+	switch {
+	case opened.Created != "" || blank:
+		found = locker.FoundNew
+	case found == 0 && a.marks.behind(start):
+		found = locker.FoundBehind
+	}
+	if found != 0 {
+		put = state.DeclareLoss(found, opened.Boot)
+	}
 	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: a.marks.newest(start.Now)}
-	err = a.store.Commit(context.Background(), buffer.Change{Put: map[string][]byte{keyStart: wire.MustEncode(start)}, Urgent: true})
+	put[keyStart] = wire.MustEncode(start)
+	err = a.store.Commit(context.Background(), buffer.Change{Put: put, Urgent: true})
 	if err == nil {
 		err = a.marks.begin(start.Now)
 	}
@@ -168,13 +183,12 @@ func (a *Agent) build() error {
 			a.log.Error("keep the code list's generation beside the store", "err", err)
 		}
 	}
-	opened := a.store.Opened()
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
 	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
-	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: opened.Created != "", Behind: behind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
+	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: found == locker.FoundNew, Behind: found == locker.FoundBehind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
 		Act: a.act, Log: a.log})
 	a.links.own = a.cfg.Secrets.Keys
 	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {
@@ -377,6 +391,9 @@ func (a *Agent) status() wire.Status {
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
 		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
 		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
+	if echo := a.echo.Load(); echo != nil {
+		st.Echo = *echo
+	}
 	if shut := s.Meta.Budgets.Typed.Long(now); shut != 0 {
 		st.TypedLocked = now.Wall(shut)
 	}
@@ -517,6 +534,9 @@ func (a *Agent) forked(reason string) {
 // handler takes what comes down. The uplink calls it one message at a time.
 type handler Agent
 
+// maxChallenge is how long a challenge may be that is repeated, in bytes.
+const maxChallenge = 64
+
 // stepWait bounds how long one message may wait for the store.
 const stepWait = 10 * time.Second
 
@@ -592,6 +612,10 @@ func (h *handler) Time(t uplink.TimeAnswer) {
 	}
 	(*Agent)(h).proof(t.Envelope)
 	h.nonce = slices.Clone(t.Nonce)
+	if n := len(p.Challenge); n > 0 && n <= maxChallenge {
+		h.echo.Store(&p.Challenge)
+		h.link.StatusChanged() // it proves that this agent speaks now
+	}
 	half := t.ReceivedAt.Sub(t.SentAt) / 2
 	at := t.SentAt.Add(half)
 	if s := h.clock.Sample(t.ReceivedAt); s.Clock == wire.ClockSynced && half > time.Duration(s.ErrMS)*time.Millisecond {

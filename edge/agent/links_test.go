@@ -51,9 +51,8 @@ func signer(t *testing.T, seed byte) *signed.Signer {
 	return s
 }
 
-func (b *bench) start() {
-	b.t.Helper()
-	a, err := New(Config{Dir: b.dir, Secrets: access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "x", CodeSalt: make([]byte, 16), CodeKey: make([]byte, 32),
+func (b *bench) settings() Config {
+	return Config{Dir: b.dir, Secrets: access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "x", CodeSalt: make([]byte, 16), CodeKey: make([]byte, 32),
 		Keys: []wire.PinnedKey{b.old.Pinned()}, Brokers: []string{"tcp://old:1883"}},
 		Lines:  []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: lockbus.CU48}}}},
 		System: b.system,
@@ -63,7 +62,12 @@ func (b *bench) start() {
 			defer b.mu.Unlock()
 			b.dialed = append(b.dialed, to.Hostname())
 			return nil, errors.New("nobody is there")
-		}})
+		}}
+}
+
+func (b *bench) start() {
+	b.t.Helper()
+	a, err := New(b.settings())
 	require.NoError(b.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	b.agent, b.stop = a, stop

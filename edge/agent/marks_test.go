@@ -16,8 +16,20 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// codes hands the agent a piece of the list, as answer to a nonce.
+// codes hands the agent a message about the list, as answer to a nonce of this
+// connection.
 func (b *bench) codes(c wire.Codes, nonce string) {
+	b.t.Helper()
+	b.receive(c, nonce, nonce)
+}
+
+// recorded hands it one that answered a nonce of an earlier connection.
+func (b *bench) recorded(c wire.Codes, nonce string) {
+	b.t.Helper()
+	b.receive(c, nonce, "of this connection")
+}
+
+func (b *bench) receive(c wire.Codes, nonce, asked string) {
 	b.t.Helper()
 	c.DeviceCode = "CAB-1"
 	if nonce != "" {
@@ -25,7 +37,7 @@ func (b *bench) codes(c wire.Codes, nonce string) {
 	}
 	env, err := b.old.Sign(signed.ForCodes, c)
 	require.NoError(b.t, err)
-	(*handler)(b.agent).Codes(uplink.CodesAnswer{Envelope: env, Nonce: []byte(nonce)})
+	(*handler)(b.agent).Codes(uplink.CodesAnswer{Envelope: env, Nonce: []byte(asked)})
 	synctest.Wait()
 }
 
@@ -76,7 +88,7 @@ func TestTheListsGenerationOutlivesTheStore(t *testing.T) {
 		b.start()
 		st = b.agent.status()
 		require.Equal(t, []any{uint64(0), uint64(3), true}, []any{st.CodeList, st.Generation, st.Lost})
-		b.codes(wire.Codes{To: 40, Generation: 2, Entries: staffCode(9)}, "n2")
+		b.recorded(wire.Codes{To: 40, Generation: 2, Entries: staffCode(9)}, "n2")
 		require.Equal(t, []string{wire.TamperOldList}, b.tampers())
 		require.Empty(t, b.agent.loop.State().Codes)
 		b.codes(wire.Codes{To: 12, Generation: 3, Entries: staffCode(9)}, "n3")
@@ -190,5 +202,42 @@ func TestAnOlderCopyOfTheStoreIsKnownAtItsStart(t *testing.T) {
 		b.start()
 		require.True(t, b.agent.status().Lost)
 		require.Zero(t, b.agent.status().CodeList, "a whole list is asked for")
+	})
+}
+
+// The marks name a list only once all of its parts have come, and power between
+// them leaves what was held.
+func TestMarksRiseWithTheLastPartOfAList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer func() { b.halt() }()
+		part := func(n uint, from, to uint64, nonce string) {
+			t.Helper()
+			b.codes(wire.Codes{From: from, To: to, Generation: 3, Entries: staffCode(to), Part: n, End: 9}, nonce)
+		}
+		held := func(number uint64, codes int) {
+			t.Helper()
+			marks, err := openMarks(b.dir)
+			require.NoError(t, err)
+			require.Equal(t, number, marks.now().Number)
+			require.Equal(t, number, b.agent.status().CodeList)
+			require.Equal(t, number == 0, b.agent.status().Lost)
+			require.Len(t, b.agent.loop.State().Codes, codes)
+		}
+		part(1, 0, 4, "n1")
+		part(2, 4, 6, "n1")
+		held(0, 0)
+		b.halt()
+		b.start()
+		held(0, 0)
+		part(3, 6, 9, "n1")
+		held(0, 0)
+		for n, end := range []uint64{4, 6, 9} {
+			held(0, 0)
+			part(uint(n+1), []uint64{0, 4, 6}[n], end, "n2")
+		}
+		held(9, 3)
+		require.Empty(t, b.tampers())
 	})
 }

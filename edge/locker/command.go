@@ -11,7 +11,10 @@ import (
 // maxClockError is the clock error above which no command is obeyed.
 const maxClockErrMS = 5000
 
-// order carries out a command, in the order: seen, clock, expiry, version,
+// obeys reports whether the clock is good enough for commands to be judged.
+func (d *draft) obeys() bool { return d.now.Clock == wire.ClockSynced && d.now.ErrMS <= maxClockErrMS }
+
+// order carries out a command, in the order: seen, clock, expiry, memory, version,
 // door, act. A repeated one writes nothing: its outcome is a record already.
 func (d *draft) order(c wire.Command) {
 	if _, seen := d.Commands[c.CommandID]; seen || c.CommandID == "" {
@@ -22,12 +25,16 @@ func (d *draft) order(c wire.Command) {
 	answer := func(outcome, reason string) {
 		d.record(wire.KindCommandOutcome, d.now.Mono, wire.CommandOutcome{CommandID: c.CommandID, Outcome: outcome, Reason: reason})
 	}
-	if d.now.Clock != wire.ClockSynced || d.now.ErrMS > maxClockErrMS {
+	if !d.obeys() {
 		answer(wire.OutcomeRefused, wire.ReasonClock)
 		return
 	}
 	if d.now.Wall(d.now.Mono)+ms(d.now.ErrMS) > c.ExpiresAt {
 		answer(wire.OutcomeExpired, "")
+		return
+	}
+	if d.dateLoss(); c.IssuedAt < d.Meta.CommandsFrom {
+		answer(wire.OutcomeRefused, wire.ReasonMemory)
 		return
 	}
 	for n, v := range c.Versions {

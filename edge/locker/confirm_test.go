@@ -185,7 +185,7 @@ func TestReadingsThatWaitedCountForTheirOwnTime(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		body := wire.MustEncode(wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-1", Packages: map[uint][]string{1: {"PK1"}}})
 		go func() {
-			_, _ = l.Do(ctx, Ordered{wire.Command{CommandID: "c-1", ExpiresAt: time.Now().Add(time.Minute).UnixNano(), Kind: wire.CmdOpenDoors, Body: body}})
+			_, _ = l.Do(ctx, Ordered{wire.Command{CommandID: "c-1", IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Minute).UnixNano(), Kind: wire.CmdOpenDoors, Body: body}})
 		}()
 		time.Sleep(2 * time.Second)
 		require.True(t, l.Working())

@@ -25,7 +25,7 @@ var leftOpenAgain = [tickingEvents]int64{int64(15 * time.Minute), int64(time.Hou
 
 // start is the first step of a boot: the boards have not been read yet.
 func (d *draft) start(in Started) {
-	d.Fresh, d.Ready = in.Fresh, false
+	d.Ready = false
 	for _, id := range sorted(d.Openings) {
 		o := d.Openings[id]
 		o.Ends, o.Unsure = d.carry(o.Ends, o.Last)
@@ -39,12 +39,7 @@ func (d *draft) start(in Started) {
 		e.ToldAt = d.now.Mono
 		d.Exceptions[id] = e
 	}
-	if in.Behind && !in.Fresh {
-		d.record(wire.KindTamper, d.now.Mono, wire.Tamper{What: wire.TamperStoreRolledBack})
-	}
-	if in.Fresh || in.Behind {
-		d.lose()
-	}
+	d.found(in)
 	d.startTries()
 	d.present = true
 }

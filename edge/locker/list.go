@@ -21,49 +21,73 @@ type Mute struct {
 	Count uint64
 }
 
-// listFate is what becomes of a piece of the code list.
+// listFate is what becomes of a message about the code list.
 type listFate uint8
 
 const (
 	listApplies listFate = iota
+	listWaits            // a part of a list that is not complete yet
 	listGap              // it does not follow what is held: another one has to be asked for
-	listHeld             // a repeat of what is held, or a late answer
-	listRefused          // it would take the list back
+	listLate             // a repeat of what is held, or overtaken on its way
+	listRefused          // it would take the list back: a recorded one
 )
 
-// Applies reports whether a piece of the code list would be applied.
+// Applies reports whether a message about the code list would be applied, with
+// the parts that came before it. Number and generation of what is held are then
+// those that it leads to.
 func (s *State) Applies(in CodesCame) bool { return s.fate(in) == listApplies }
 
-// fate decides on a piece of the code list. device-link 6: a list never goes
-// back. A cloud that names no generation is obeyed as long as it never did, by a
+// fate decides on a message about the code list. device-link 6: a list never goes
+// back. A nonce of this connection proves that the cloud made it since: it can be
+// late, as lists cross on their way, but is no recorded one.
+//
+//	                              nonce of this connection   any other, or none
+//	goes back                     late                       refused
+//	tail that follows             applies                    applies
+//	tail that does not            gap                        gap
+//	whole list, newest nonce      applies, once              -
+//	whole list, another nonce     late                       refused
+//	part out of its order         gap                        refused
+//
+// A cloud that names no generation is obeyed as long as it never did, by a
 // device without a key.
 func (s *State) fate(in CodesCame) listFate {
-	c, held := in.Codes, s.HeldList(in.Marks)
-	switch {
-	case c.Generation < held.Generation, c.Generation == 0 && in.Keyed:
-		return listRefused
-	case c.Generation == held.Generation && c.To < max(held.Number, s.Meta.CodeList):
+	c := in.Codes
+	switch fresh := in.isFresh(); {
+	case s.goesBack(in) && fresh:
+		return listLate
+	case s.goesBack(in):
 		return listRefused
 	case c.To < c.From:
 		return listGap
-	case c.From != 0:
+	case !c.IsWhole():
 		if c.Generation != s.Meta.Generation || c.From != s.ListNumber(in.Marks) {
 			return listGap
 		}
-		return listApplies
 	case c.Generation == 0:
-		return listApplies
-	case len(c.Nonce) > 0 && bytes.Equal(c.Nonce, s.Meta.ListNonce):
-		if c.Generation == s.Meta.Generation && c.To == s.Meta.CodeList {
-			return listHeld
-		}
+	case !fresh:
 		return listRefused
-	case slices.ContainsFunc(in.Earlier, func(n []byte) bool { return len(n) > 0 && bytes.Equal(n, c.Nonce) }):
-		return listHeld
-	case len(c.Nonce) == 0 || !bytes.Equal(c.Nonce, in.Asked):
-		return listRefused
+	case !bytes.Equal(c.Nonce, in.Asked) || bytes.Equal(c.Nonce, s.Meta.ListNonce):
+		return listLate
+	case c.Part != 0 && !s.Parts.isFollowedBy(c):
+		return listGap
+	case c.Part != 0 && c.To < c.End:
+		return listWaits
 	}
 	return listApplies
+}
+
+// goesBack reports whether a message leads to less than the cabinet ever held.
+func (s *State) goesBack(in CodesCame) bool {
+	c, held := in.Codes, s.HeldList(in.Marks)
+	return c.Generation < held.Generation || c.Generation == 0 && in.Keyed ||
+		c.Generation == held.Generation && c.Last() < max(held.Number, s.Meta.CodeList)
+}
+
+// isFresh reports whether a message names a nonce of this connection.
+func (in CodesCame) isFresh() bool {
+	is := func(n []byte) bool { return len(n) > 0 && bytes.Equal(n, in.Codes.Nonce) }
+	return is(in.Asked) || slices.ContainsFunc(in.Earlier, is)
 }
 
 // HeldList is the newest generation and number that the cabinet ever held, of
@@ -88,20 +112,33 @@ func (s *State) ListNumber(m Marks) uint64 {
 	return s.Meta.CodeList
 }
 
-// codes applies a piece of the code list that follows what is held; a whole one
-// replaces it.
+// codes applies a tail that follows what is held; a whole list, once all of its
+// parts are there, replaces it.
 func (d *draft) codes(in CodesCame) {
 	c := in.Codes
+	if !bytes.Equal(d.Parts.nonce, in.Asked) {
+		d.Parts = listParts{}
+	}
 	switch d.fate(in) {
 	case listGap:
+		if c.Part != 0 {
+			d.Parts = listParts{}
+		}
 		d.do(AskList{})
 		return
 	case listRefused: // no status: its answer might be the same list again, and so for ever
 		d.oldList()
 		return
-	case listHeld:
+	case listLate:
 		d.present = true
 		return
+	case listWaits:
+		d.Parts = d.Parts.with(c)
+		return
+	}
+	if c.Part != 0 {
+		c = d.Parts.join(c)
+		d.Parts = listParts{}
 	}
 	d.present = true // a status with the number confirms
 	whole := c.From == 0
@@ -142,18 +179,6 @@ func (d *draft) oldList() {
 	}
 	d.record(wire.KindTamper, d.now.Mono, wire.Tamper{What: wire.TamperOldList, Count: m.Count})
 	d.OldLists = Mute{At: d.now.Mono}
-}
-
-// lose declares that the cabinet's memory of what lies where cannot be relied on:
-// its store is new, or an older copy. The next whole list brings it back.
-func (d *draft) lose() {
-	m := d.Meta
-	if m.Lost {
-		return
-	}
-	m.Lost, m.LostBoot = true, d.now.Boot
-	d.setMeta(m)
-	d.present = true
 }
 
 // forgo lets go of deliveries that an older copy of the store remembers and a

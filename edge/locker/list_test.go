@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-var nonceA, nonceB = []byte("nonce A"), []byte("nonce B")
+var nonceA, nonceB, nonceC = []byte("nonce A"), []byte("nonce B"), []byte("nonce C")
 
 // entry is a pickup code of LD-1 that is active in door 1 by the cloud's word.
 func entry(number uint64, v byte) wire.CodeEntry {
@@ -41,7 +41,7 @@ func (w *world) take(c wire.Codes, change ...func(*CodesCame)) string {
 			return "asked"
 		}
 	}
-	if w.s.Meta.CodeList != before.CodeList || w.s.Meta.Generation != before.Generation {
+	if w.s.Meta.CodeList != before.CodeList || w.s.Meta.Generation != before.Generation || string(w.s.Meta.ListNonce) != string(before.ListNonce) {
 		require.True(w.t, applies)
 		return "applied"
 	}
@@ -64,12 +64,14 @@ func TestACodeListNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	old := []wire.CodeEntry{entry(5, 5)}
 	asked := func(n []byte) func(*CodesCame) { return func(in *CodesCame) { in.Asked = n } }
+	before := func(in *CodesCame) { in.Asked, in.Earlier = nonceB, [][]byte{nonceA} }
 	for name, c := range map[string]struct {
 		list   wire.Codes
 		change func(*CodesCame)
 		want   string
 	}{
-		"a whole list of an older generation, with the right nonce": {wire.Codes{To: 40, Generation: 2, Nonce: nonceB, Entries: old}, asked(nonceB), "tamper"},
+		"a whole list of an older generation, with the right nonce": {wire.Codes{To: 40, Generation: 2, Nonce: nonceB, Entries: old}, asked(nonceB), "nothing"},
+		"a whole list of an older generation":                       {wire.Codes{To: 40, Generation: 2, Nonce: nonceB, Entries: old}, nil, "tamper"},
 		"a tail of an older generation":                             {wire.Codes{From: 9, To: 10, Generation: 2, Entries: old}, nil, "tamper"},
 		"a whole list without a generation":                         {wire.Codes{To: 40, Entries: old}, nil, "tamper"},
 		"a tail without a generation":                               {wire.Codes{From: 9, To: 10, Entries: old}, nil, "tamper"},
@@ -77,11 +79,18 @@ func TestACodeListNeverGoesBack(t *testing.T) {
 		"a whole list without a nonce, none was asked":              {wire.Codes{To: 40, Generation: 3, Entries: old}, asked(nil), "tamper"},
 		"a whole list with a foreign nonce":                         {wire.Codes{To: 40, Generation: 3, Nonce: []byte("other"), Entries: old}, asked(nonceB), "tamper"},
 		"a newer whole list with a foreign nonce":                   {wire.Codes{To: 40, Generation: 4, Nonce: []byte("other"), Entries: old}, asked(nonceB), "tamper"},
-		"a whole list with the used nonce":                          {wire.Codes{To: 40, Generation: 3, Nonce: nonceA, Entries: old}, nil, "tamper"},
+		"a whole list with the used nonce":                          {wire.Codes{To: 40, Generation: 3, Nonce: nonceA, Entries: old}, nil, "nothing"},
+		"a whole list with the used nonce of another connection":    {wire.Codes{To: 40, Generation: 3, Nonce: nonceA, Entries: old}, asked(nonceB), "tamper"},
 		"the list held, once more":                                  {wire.Codes{To: 9, Generation: 3, Nonce: nonceA, Entries: old}, nil, "nothing"},
+		"the list held, in another connection":                      {wire.Codes{To: 9, Generation: 3, Nonce: nonceA, Entries: old}, asked(nonceB), "tamper"},
 		"a late answer to the nonce before":                         {wire.Codes{To: 40, Generation: 3, Nonce: nonceB, Entries: old}, func(in *CodesCame) { in.Asked, in.Earlier = []byte("C"), [][]byte{nonceB} }, "nothing"},
-		"a whole list that ends below":                              {wire.Codes{To: 8, Generation: 3, Nonce: nonceB, Entries: old}, asked(nonceB), "tamper"},
+		"a whole list that ends below":                              {wire.Codes{To: 8, Generation: 3, Nonce: nonceB, Entries: old}, asked(nonceB), "nothing"},
+		"a whole list that ends below, of another connection":       {wire.Codes{To: 8, Generation: 3, Nonce: nonceB, Entries: old}, nil, "tamper"},
+		"a whole list that ends below, to the nonce before":         {wire.Codes{To: 8, Generation: 3, Nonce: nonceA, Entries: old}, before, "nothing"},
 		"a tail that ends below":                                    {wire.Codes{From: 4, To: 5, Generation: 3, Entries: old}, nil, "tamper"},
+		"a tail that ends below, of another connection":             {wire.Codes{From: 4, To: 5, Generation: 3, Nonce: nonceB, Entries: old}, nil, "tamper"},
+		"a tail that ends below, of this connection":                {wire.Codes{From: 4, To: 5, Generation: 3, Nonce: nonceA, Entries: old}, nil, "nothing"},
+		"a tail that ends below, from before the newest nonce":      {wire.Codes{From: 4, To: 5, Generation: 3, Nonce: nonceA, Entries: old}, before, "nothing"},
 		"a tail that does not follow":                               {wire.Codes{From: 11, To: 12, Generation: 3, Entries: old}, nil, "asked"},
 		"a tail of a newer generation":                              {wire.Codes{From: 9, To: 10, Generation: 4, Entries: old}, nil, "asked"},
 		"a tail that follows":                                       {wire.Codes{From: 9, To: 10, Generation: 3, Entries: old}, nil, "applied"},
@@ -98,6 +107,35 @@ func TestACodeListNeverGoesBack(t *testing.T) {
 			_, came := w.s.Codes[5]
 			require.Equal(t, c.want == "applied", came)
 		})
+	}
+}
+
+// An honest cloud answers two statuses while a list is made longer: its messages
+// cross on their way, in any order, and none of them is a recorded one.
+func TestListsThatCrossAreNoTampering(t *testing.T) {
+	t.Parallel()
+	entries := []wire.CodeEntry{entry(10, 10)}
+	crossing := []wire.Codes{
+		{From: 9, To: 10, Generation: 3, Nonce: nonceA, Entries: entries},                                       // pushed
+		{To: 9, Generation: 3, Nonce: nonceB, Entries: []wire.CodeEntry{entry(9, 9)}},                           // read just before
+		{To: 10, Generation: 3, Nonce: nonceC, Entries: append(entries, entry(9, 9))},                           // the next answer
+		{From: 9, To: 10, Generation: 3, Nonce: nonceB, Entries: entries},                                       // pushed again
+		{To: 10, Generation: 3, Nonce: nonceC, Entries: append(entries, entry(9, 9)), Part: 0},                  // delivered twice
+		{From: 0, To: 9, Generation: 3, Nonce: nonceB, Part: 1, End: 9, Entries: []wire.CodeEntry{entry(9, 9)}}, // in parts
+	}
+	for n := range pow(len(crossing), 3) {
+		w := keyed(t)
+		for range 3 {
+			got := w.take(crossing[n%len(crossing)], func(in *CodesCame) { in.Asked, in.Earlier = nonceC, [][]byte{nonceB, nonceA} })
+			require.NotEqual(t, "tamper", got, "%d", n)
+			require.GreaterOrEqual(t, w.s.Meta.CodeList, uint64(9))
+			n /= len(crossing)
+		}
+	}
+	for _, c := range crossing { // the same, recorded and played in a later connection
+		w := keyed(t)
+		w.s.Meta.CodeList = 11
+		require.Equal(t, "tamper", w.take(c, func(in *CodesCame) { in.Asked = []byte("D") }))
 	}
 }
 
@@ -118,21 +156,22 @@ func TestOldListsAreRecordedOnceAMinute(t *testing.T) {
 func TestMarksOutliveTheStore(t *testing.T) {
 	t.Parallel()
 	marks := func(in *CodesCame) { in.Marks = Marks{Generation: 3, Number: 9}; in.Asked = nonceB }
+	recorded := nonceA
 	w := newWorld(t, 1)
 	w.step(Started{Fresh: true})
 	require.True(t, w.s.Meta.Lost)
 	require.Zero(t, w.s.ListNumber(Marks{Generation: 3, Number: 9}))
 	require.EqualValues(t, 3, w.s.HeldList(Marks{Generation: 3, Number: 9}).Generation)
-	require.Equal(t, "tamper", w.take(wire.Codes{To: 40, Generation: 2, Nonce: nonceB}, marks))
+	require.Equal(t, "tamper", w.take(wire.Codes{To: 40, Generation: 2, Nonce: recorded}, marks))
 	w.now.Mono += 100 * second
-	require.Equal(t, "tamper", w.take(wire.Codes{To: 8, Generation: 3, Nonce: nonceB}, marks))
+	require.Equal(t, "tamper", w.take(wire.Codes{To: 8, Generation: 3, Nonce: recorded}, marks))
 	require.Equal(t, "applied", w.take(wire.Codes{To: 9, Generation: 3, Nonce: nonceB}, marks))
 
 	w = keyed(t) // its copy of before
 	marks = func(in *CodesCame) { in.Marks = Marks{Generation: 3, Number: 15}; in.Asked = nonceB }
 	require.Zero(t, w.s.ListNumber(Marks{Generation: 3, Number: 15}), "a whole list is needed")
 	require.Equal(t, "asked", w.take(wire.Codes{From: 14, To: 16, Generation: 3}, marks))
-	require.Equal(t, "tamper", w.take(wire.Codes{To: 14, Generation: 3, Nonce: nonceB}, marks))
+	require.Equal(t, "tamper", w.take(wire.Codes{To: 14, Generation: 3, Nonce: recorded}, marks))
 	require.Equal(t, "asked", w.take(wire.Codes{From: 9, To: 16, Generation: 3}, marks))
 	require.Equal(t, "applied", w.take(wire.Codes{To: 16, Generation: 3, Nonce: nonceB}, marks))
 }

@@ -81,6 +81,8 @@ type State struct {
 	Ready bool
 	// OldLists mutes repeats of code lists that would have gone back.
 	OldLists Mute
+	// Parts are those of a whole code list that is not complete yet; not kept.
+	Parts listParts
 }
 
 // Meta is what is kept once per cabinet.
@@ -94,7 +96,14 @@ type Meta struct {
 	// LostBoot, until a whole code list has brought back what lies where.
 	Lost     bool
 	LostBoot uint64 `cbor:",omitempty"`
-	Budgets  Budgets
+	// Found is the loss that was found at a start, until that start's first step.
+	Found Found `cbor:",omitempty"`
+	// CommandsFrom is when the cloud has to have made a command, unix ns, 0 for any:
+	// the ids of older ones went with the memory. CommandsLost says that it is not
+	// known yet: there was no synchronised clock since the loss.
+	CommandsFrom int64 `cbor:",omitempty"`
+	CommandsLost bool  `cbor:",omitempty"`
+	Budgets      Budgets
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`
@@ -358,12 +367,12 @@ type (
 		Command wire.Command
 		Reason  string
 	}
-	// CodesCame is a verified piece of the code list.
+	// CodesCame is a verified message about the code list: a tail, a whole list, or
+	// a part of one.
 	CodesCame struct {
 		Codes wire.Codes
-		Asked []byte // nonce of the newest status that carried one; nil: none
-		// Earlier are nonces of this session before it: answers to them are late,
-		// not forged.
+		Asked []byte // nonce of the newest status of this connection that carried one; nil: none
+		// Earlier are the nonces of this connection before it.
 		Earlier [][]byte
 		Marks   Marks // what is remembered outside the store
 		Keyed   bool  // the device has a key: its cloud names generations

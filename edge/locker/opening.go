@@ -19,6 +19,7 @@ func (d *draft) pass() {
 	d.seeOpen()
 	d.tellAgain()
 	d.sound()
+	d.dateLoss()
 	d.forget()
 }
 

@@ -71,17 +71,17 @@ type TimeAnswer struct {
 	ReceivedAt time.Time
 }
 
-// CodesAnswer is a piece of the code list. A whole list counts only when its
-// payload names Nonce.
+// CodesAnswer is a message about the code list. A whole list counts only when its
+// payload names Nonce; one that names any of Earlier is late.
 type CodesAnswer struct {
 	Envelope []byte
 	Nonce    []byte   // of the last status that carried one
-	Earlier  [][]byte // nonces of this session before it, at most earlierNonces
+	Earlier  [][]byte // nonces of this connection before it, newest first, at most earlierNonces
 }
 
-// earlierNonces is how many nonces are remembered beside the last one: answers
-// to them may still be on their way.
-const earlierNonces = 4
+// earlierNonces is how many nonces of a connection are remembered beside the last
+// one, five minutes' worth at least: answers to them may still be on their way.
+const earlierNonces = 64
 
 // Config is what New needs.
 type Config struct {

@@ -162,8 +162,11 @@ const (
 	ReasonStore       = "store_full"
 	ReasonUnsupported = "unsupported"
 	ReasonNoOpening   = "no_opening"
-	DoorOpenFailed    = "open_failed"
-	DoorNotSeen       = "not_seen"
+	// ReasonMemory: the command is older than a loss of the cabinet's memory, which
+	// does not know whether it was carried out. A new one is needed.
+	ReasonMemory   = "memory_lost"
+	DoorOpenFailed = "open_failed"
+	DoorNotSeen    = "not_seen"
 )
 
 // CommandOutcome is the body of kind 7.

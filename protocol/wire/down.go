@@ -136,6 +136,10 @@ type Time struct {
 	DeviceCode string `cbor:"1,keyasint"`
 	Nonce      []byte `cbor:"2,keyasint"`
 	ServerTime int64  `cbor:"3,keyasint"` // unix ns
+	// Challenge is set when the status that is answered may be a recorded one. An
+	// agent that has asked for this answer repeats it in its statuses from then on,
+	// and sends one. Key 4 is that of the incarnation.
+	Challenge []byte `cbor:"5,keyasint,omitempty"`
 }
 
 // Codes is the payload of a signed piece of the code list: the entries that
@@ -149,9 +153,34 @@ type Codes struct {
 	// Generation counts up for ever: an older one is refused, and only a newer one
 	// may lower the list's number.
 	Generation uint64 `cbor:"5,keyasint,omitempty"`
-	// Nonce is that of the status which a whole list answers.
+	// Nonce is that of the status which a whole list answers. A tail names that of
+	// the newest status, which proves that it is no recorded one.
 	Nonce []byte `cbor:"6,keyasint,omitempty"`
+	// Part numbers the messages of a whole list that does not fit into one, from 1
+	// to at most MaxListParts; 0 is a message that stands for itself. The parts of a
+	// list have one Generation, Nonce and End, and lead from 0 to End like tails,
+	// each from the To of the one before. A device applies all of them or none; one
+	// that knows no parts takes the first for a list and the others for tails.
+	Part uint `cbor:"7,keyasint,omitempty"`
+	// End is the number to which the last part leads: while To is below it, more
+	// parts follow. 0 without Part.
+	End uint64 `cbor:"8,keyasint,omitempty"`
 }
+
+// MaxListParts bounds the parts of one code list, and so what a device holds of
+// a list before it applies it: 4 MiB.
+const MaxListParts = 32
+
+// Last is the number to which the list leads that c is, or is a part of.
+func (c Codes) Last() uint64 {
+	if c.Part != 0 {
+		return c.End
+	}
+	return c.To
+}
+
+// IsWhole reports whether c is a whole list or a part of one.
+func (c Codes) IsWhole() bool { return c.From == 0 || c.Part != 0 }
 
 // Operations and kinds of code list entries, and when they become active.
 const (

@@ -55,6 +55,9 @@ type Status struct {
 	// TypedLocked is when the keypad takes typed codes again after thirty wrong
 	// ones within a day, unix ns by the device's wall clock; 0 when it takes them.
 	TypedLocked int64 `cbor:"23,keyasint,omitempty"`
+	// Echo is the newest Time.Challenge that came in this start of the agent: it
+	// proves that the status was made after it.
+	Echo []byte `cbor:"24,keyasint,omitempty"`
 }
 
 // LaneEnd is the end of one lane of the device's store.

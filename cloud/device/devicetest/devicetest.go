@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,10 +139,12 @@ type Device struct {
 	Config chan wire.Config
 	Closed chan struct{}
 
-	key   *signed.DeviceKey // nil: it signs nothing
-	named wire.Epoch        // by the newest status of this connection
+	key   *signed.DeviceKey      // nil: it signs nothing
+	named wire.Epoch             // by the newest status of this connection
+	echo  atomic.Pointer[[]byte] // of the newest challenge
 	// Published is what it has sent, as a recording broker has it.
 	Published []Published
+	Will      Published // of this connection
 	*Memory
 }
 
@@ -230,9 +233,12 @@ func (w *World) Connect(code string, m *Memory) *Device {
 	p.ProtocolName, p.ProtocolVersion, p.CleanSession, p.Keepalive = "MQTT", 4, true, 30
 	p.ClientIdentifier, p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = topic.ClientID(code), true, code, true, []byte(s.Secret)
 	p.WillFlag, p.WillRetain, p.WillQos, p.WillTopic = true, true, 1, topic.Device("tms", code, topic.Status)
-	will := wire.Status{State: wire.Offline, Boot: m.Boot, Epoch: m.Epoch, Instance: m.Instance}
+	m.Count = (m.Count>>32 + 1) << 32 // a session's own numbers, the last one for its will
+	will := wire.Status{State: wire.Offline, Boot: m.Boot, Epoch: m.Epoch, Instance: m.Instance, Count: m.Count | 1<<32 - 1}
+	d.Will = Published{p.WillTopic, nil}
 	d.sign(&will)
 	p.WillMessage = wire.MustEncode(will)
+	d.Will.Payload = p.WillMessage
 	require.NoError(w.T, p.Write(here))
 	a, err := packets.ReadPacket(here)
 	require.NoError(w.T, err)
@@ -326,7 +332,9 @@ func (d *Device) take(m *packets.PublishPacket) error {
 		d.Codes <- c
 	case wire.DownTime:
 		var c wire.Time
-		err = keys.Open(signed.ForTime, down.Body, &c)
+		if err = keys.Open(signed.ForTime, down.Body, &c); len(c.Challenge) > 0 {
+			d.echo.Store(&c.Challenge)
+		}
 		d.Times <- c
 	default:
 		err = errors.New("unknown type")
@@ -433,8 +441,27 @@ func (d *Device) Status(f func(*wire.Status)) {
 		f(&s)
 	}
 	d.named = s.Epoch
+	d.Publish(topic.Device("tms", d.Code, topic.Status), d.SignStatus(s))
+}
+
+// SignStatus encodes a status with the newest challenge repeated in it, and signed
+// if the device signs what it sends.
+func (d *Device) SignStatus(s wire.Status) []byte {
+	if echo := d.echo.Load(); echo != nil && s.Echo == nil {
+		s.Echo = *echo
+	}
 	d.sign(&s)
-	d.Publish(topic.Device("tms", d.Code, topic.Status), wire.MustEncode(s))
+	return wire.MustEncode(s)
+}
+
+// Prove sends a status, changed by f where that is not nil, waits for the challenge
+// in its answer and sends another one that repeats it.
+func (d *Device) Prove(f func(*wire.Status)) {
+	d.W.T.Helper()
+	d.Status(f)
+	for len(Wait(d.W.T, "challenge", d.Times).Challenge) == 0 { // of a status before
+	}
+	d.Status(f)
 }
 
 // Greet sends the status of a connect and takes both receipts.
