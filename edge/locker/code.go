@@ -114,6 +114,9 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	for n, refs := range e.Packages {
 		packages[edge.DoorNumber(n)] = refs
 	}
+	if len(doors) == 0 && d.Meta.Lost {
+		return wire.ReasonOccupied // what lies where is not known
+	}
 	if len(doors) == 0 {
 		for i, size := range e.Sizes {
 			n := d.firstFree(size, doors)

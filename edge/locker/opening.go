@@ -328,6 +328,8 @@ func (d *draft) endCancelled(o Opening) {
 			door.Delivery = o.DeliveryRef
 			d.setDoor(door)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "cancelled with something inside")
+		} else if od.Phase.opened() && o.DeliveryRef != "" && door.Delivery == o.DeliveryRef && d.isUnconfirmed(od.Door) {
+			d.freeDoor(od.Door) // the courier has seen what lies there
 		}
 	}
 	d.end(o, wire.EndCancelled)
@@ -408,6 +410,7 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 			d.freeDoor(n)
 		}
 	}
+	d.freeUnverified(o.DeliveryRef)
 }
 
 // notDeposited is the failure of a package that is not behind its door.
