@@ -306,7 +306,7 @@ func (d *draft) drop(o Opening, settled bool) {
 	for _, od := range o.Doors {
 		packages[od.Door] = od.Packages
 	}
-	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono),
+	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono), Ends: o.Ends,
 		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages,
 		List: d.Meta.CodeList, Generation: d.Meta.Generation}
 	d.touch(keyEnded + o.ID)
