@@ -84,7 +84,7 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 	if err := w.deposit(r, o, d, body, r); err != nil {
 		return err
 	}
-	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}
+	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: d.Number}
 	if len(named) > 0 {
 		order.Packages = map[uint][]string{}
 		for _, p := range body.Packages {

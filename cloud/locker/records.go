@@ -1006,12 +1006,36 @@ func (w *Work) StoreLost(at time.Time) error {
 		if o.Kind == wire.OpenCorrection {
 			err = w.notCorrected(r, o, d)
 		} else {
-			err = w.unverified(r, o, d)
+			err = w.lostDeposit(r, o, d)
 		}
 		if err != nil {
 			return err
 		}
 		if err := w.raise(r, "store:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet lost its store during the opening"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostDeposit: a deposit was open while the cabinet lost its store. The whole list
+// names the compartments that its packages are to go to, and the cabinet keeps
+// them. One that the cabinet had chosen by itself is in no list: it is blocked, at
+// the cabinet as well, until staff have looked.
+func (w *Work) lostDeposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	if err := w.unverified(r, o, d); err != nil {
+		return err
+	}
+	for _, od := range o.Doors {
+		c, err := w.cell(od.Door)
+		if err != nil {
+			return err
+		}
+		if c == nil || len(packagesIn(d, c.GridID)) > 0 {
+			continue
+		}
+		c.State, c.BlockReason, c.DeliveryID = cloud.GridBlocked, wire.ExDepositUnverified, 0
+		if _, err := w.send("", wire.CmdBlock, wire.DoorReason{Door: c.Door, Reason: wire.ExDepositUnverified}, []uint{c.Door}, longCommandLife); err != nil {
 			return err
 		}
 	}

@@ -358,7 +358,7 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.Equal(s.t, []string{"PK-1 stored"}, s.orders())
 		var body wire.CloseSession
 		s.Command(&body)
-		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}, body)
+		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: s.find().DeliveryNumber}, body)
 	})
 	f("deposit settled, confirmed by the partner meanwhile: evidence only", 1, func(s *story) {
 		a := s.open()
@@ -530,7 +530,7 @@ func TestConfirmAndCancel(t *testing.T) {
 		s.Greet(nil)
 		var body wire.CloseSession
 		c := s.Command(&body)
-		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI}, body)
+		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: s.find().DeliveryNumber}, body)
 		require.Equal(s.t, 24*time.Hour, time.Duration(c.ExpiresAt-c.IssuedAt))
 	})
 	// The opening that failed took the place of the one before: a confirmation

@@ -277,7 +277,8 @@ func TestReopenIsOfferedOnlyWhileTheRulesAllowIt(t *testing.T) {
 	t.Parallel()
 	start := func() *fake {
 		s := newState()
-		s.Ended["op_1"] = locker.EndedOpening{ID: "op_1", Kind: wire.OpenPickup, Settled: true, At: locker.Instant{Boot: 1, Mono: moment.Mono - int64(10*time.Second)}, Delivery: "LD-1", Doors: []edge.DoorNumber{7}}
+		s.Ended["op_1"] = locker.EndedOpening{ID: "op_1", Kind: wire.OpenPickup, Settled: true, At: locker.Instant{Boot: 1, Mono: moment.Mono - int64(10*time.Second)},
+			Ends: locker.Instant{Boot: 1, Mono: moment.Mono + int64(500*time.Second)}, Delivery: "LD-1", Doors: []edge.DoorNumber{7}}
 		s.Deliveries["LD-1"] = locker.Delivery{Ref: "LD-1", Doors: map[edge.DoorNumber][]string{7: {"P"}}}
 		s.Doors[7] = locker.Door{Number: 7, Known: true, Item: wire.ItemPresent, Delivery: "LD-1"}
 		return &fake{state: s}
@@ -285,6 +286,7 @@ func TestReopenIsOfferedOnlyWhileTheRulesAllowIt(t *testing.T) {
 	require.Equal(t, []ReopenView{{OpeningID: "op_1", Doors: []DoorRef{{7, "A-1"}}, Seconds: 50}}, newKiosk(start(), io.Discard).view().Reopen)
 	for name, change := range map[string]func(*locker.State){
 		"too late":      func(s *locker.State) { e := s.Ended["op_1"]; e.At.Mono = 0; s.Ended["op_1"] = e },
+		"session over":  func(s *locker.State) { e := s.Ended["op_1"]; e.Ends.Mono = moment.Mono; s.Ended["op_1"] = e },
 		"other boot":    func(s *locker.State) { e := s.Ended["op_1"]; e.At.Boot = 2; s.Ended["op_1"] = e },
 		"nothing there": func(s *locker.State) { d := s.Doors[7]; d.Item = wire.ItemAbsent; s.Doors[7] = d },
 		"delivery gone": func(s *locker.State) { delete(s.Deliveries, "LD-1") },

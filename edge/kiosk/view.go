@@ -8,7 +8,6 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // View is what the page shows: the cabinet as it stands. It holds no code and
@@ -133,22 +132,16 @@ func (v *View) openings(s *locker.State, now locker.Now) {
 
 // reopen lists the pickups whose reopening the rules would allow.
 func (v *View) reopen(s *locker.State, now locker.Now) {
-	wait := int64(s.Config.Times.WithDefaults().ReopenS) * int64(time.Second)
 	for _, id := range slices.Sorted(maps.Keys(s.Ended)) {
-		e := s.Ended[id]
-		if e.Kind != wire.OpenPickup || e.At.Boot != now.Boot || now.Mono >= e.At.Mono+wait {
+		doors, until := s.Reopenable(id, now)
+		if len(doors) == 0 {
 			continue
 		}
-		out := ReopenView{OpeningID: id, Seconds: seconds(e.At.Mono+wait, now)}
-		for _, n := range e.Doors {
-			d := s.Doors[n]
-			if _, has := s.Deliveries[e.Delivery].Doors[n]; has && d.Item == wire.ItemPresent && d.Opening == "" {
-				out.Doors = append(out.Doors, ref(s, n))
-			}
+		out := ReopenView{OpeningID: id, Seconds: seconds(until, now)}
+		for _, n := range doors {
+			out.Doors = append(out.Doors, ref(s, n))
 		}
-		if len(out.Doors) > 0 {
-			v.Reopen = append(v.Reopen, out)
-		}
+		v.Reopen = append(v.Reopen, out)
 	}
 }
 

@@ -92,7 +92,7 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind == wire.OpenPickup && !o.Cancelled {
-			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
+			return d.codeAgain(o, doors, edge.ByCode, e)
 		}
 	}
 	return d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: how, DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, dl.Doors)
@@ -106,13 +106,20 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	}
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
-			return d.codeAgain(o, o.numbers(), edge.ByCode, e)
+			named := numbers(e.Doors)
+			if len(named) == 0 {
+				named = o.numbers()
+			}
+			return d.codeAgain(o, named, edge.ByCode, e)
 		}
 	}
 	doors := numbers(e.Doors)
 	packages := map[edge.DoorNumber][]string{}
 	for n, refs := range e.Packages {
 		packages[edge.DoorNumber(n)] = refs
+	}
+	if len(doors) == 0 && d.Meta.Lost {
+		return wire.ReasonOccupied // what lies where is not known
 	}
 	if len(doors) == 0 {
 		for i, size := range e.Sizes {
@@ -132,8 +139,13 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 	return d.local(Opening{Kind: wire.OpenDeposit, Who: "courier", DeliveryRef: e.DeliveryRef, CodeNumber: e.Number}, edge.ByCode, doors, packages)
 }
 
-// codeAgain is a right code for an opening that runs already.
+// codeAgain is a right code for an opening that runs already: it pulses those of
+// the opening's doors that the code is for.
 func (d *draft) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wire.CodeEntry) string {
+	doors = slices.DeleteFunc(slices.Clone(doors), func(n edge.DoorNumber) bool { return o.door(n).Door == 0 })
+	if len(doors) == 0 {
+		return wire.ReasonBusy
+	}
 	switch reason := d.again(o, doors, "", d.authority(kind, "", o.ID, e.Number)); reason {
 	case "":
 	case wire.ReasonNoOpening:
@@ -172,32 +184,14 @@ func (d *draft) local(o Opening, kind string, doors []edge.DoorNumber, packages 
 		return reason
 	}
 	o.ID, o.CommandID = d.newID("op_"), wire.LocalCommand
-	o.Ends, o.ListNumber = d.now.instant(d.now.Mono+sec(d.times().SessionS)), d.Meta.CodeList
+	if o.Ends == (Instant{}) {
+		o.Ends = d.now.instant(d.now.Mono + sec(d.times().SessionS))
+	}
+	o.ListNumber = d.Meta.CodeList
 	for _, n := range doors {
 		o.Doors = append(o.Doors, OpeningDoor{Door: n, Packages: packages[n]})
 	}
 	d.begin(o, d.authority(kind, "", o.ID, o.CodeNumber))
 	d.out.Answer.OpeningID, d.out.Answer.Doors = o.ID, doors
 	return wire.CodeOK
-}
-
-// reopen opens a pickup once more without a code, while something is still
-// inside.
-func (d *draft) reopen(in Reopen) {
-	d.out.Answer.Outcome = wire.ReasonNoOpening
-	e, ok := d.Ended[in.OpeningID]
-	if !ok || e.Kind != wire.OpenPickup || e.At.Boot != d.now.Boot || d.now.Mono > e.At.Mono+sec(d.times().ReopenS) {
-		return
-	}
-	dl := d.Deliveries[e.Delivery]
-	var doors []edge.DoorNumber
-	for _, n := range e.Doors {
-		if _, has := dl.Doors[n]; has && d.Doors[n].Item == wire.ItemPresent {
-			doors = append(doors, n)
-		}
-	}
-	if len(doors) == 0 || dl.Suspended {
-		return
-	}
-	d.out.Answer.Outcome = d.local(Opening{Kind: wire.OpenPickup, Who: "recipient", How: "keypad", DeliveryRef: e.Delivery}, edge.ByReopen, doors, dl.Doors)
 }

@@ -237,6 +237,9 @@ func (d *draft) closeSession(b wire.CloseSession) string {
 	o, ok := d.Openings[b.OpeningID]
 	if !ok {
 		e, ended := d.Ended[b.OpeningID]
+		if !ended && b.How == wire.CloseSettle {
+			e, ended = d.lostDeposit(b.DeliveryRef)
+		}
 		if !ended {
 			return wire.ReasonNoOpening
 		}

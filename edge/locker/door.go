@@ -73,11 +73,8 @@ func (d *draft) reading(in Reading) {
 		door.Since = in.Mono
 	}
 	d.Doors[in.Door] = door
-	if door.Unverified && in.Item == wire.ItemPresent {
-		door.Unverified = false
-		d.setDoor(door)
-	}
 	d.present = d.present || door != was
+	d.sense(in.Door)
 	switch {
 	case in.Open:
 		// It counts once the minimum time is over. So does one that was open before a

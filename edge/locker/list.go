@@ -208,6 +208,10 @@ func (d *draft) forgo(c wire.Codes) {
 // inside: the cabinet has lost its own memory of them. What it did since counts
 // more.
 func (d *draft) restore(e wire.CodeEntry) {
+	if e.Active == wire.ActiveAtSettle {
+		d.mayHold(e)
+		return
+	}
 	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || e.Kind != wire.CodePickup && e.Kind != wire.CodeHandover {
 		return
 	}

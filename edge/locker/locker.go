@@ -244,6 +244,7 @@ type EndedOpening struct {
 	Kind     wire.OpeningKind
 	Settled  bool
 	At       Instant
+	Ends     Instant // of its session, in At's boot
 	Delivery string
 	Doors    []edge.DoorNumber
 	Packages map[edge.DoorNumber][]string

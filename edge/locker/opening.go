@@ -307,7 +307,7 @@ func (d *draft) drop(o Opening, settled bool) {
 	for _, od := range o.Doors {
 		packages[od.Door] = od.Packages
 	}
-	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono),
+	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono), Ends: o.Ends,
 		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages,
 		List: d.Meta.CodeList, Generation: d.Meta.Generation}
 	d.touch(keyEnded + o.ID)
@@ -329,6 +329,8 @@ func (d *draft) endCancelled(o Opening) {
 			door.Delivery = o.DeliveryRef
 			d.setDoor(door)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "cancelled with something inside")
+		} else if od.Phase.opened() && o.DeliveryRef != "" && door.Delivery == o.DeliveryRef && d.isUnconfirmed(od.Door) {
+			d.freeDoor(od.Door) // the courier has seen what lies there
 		}
 	}
 	d.end(o, wire.EndCancelled)
@@ -409,6 +411,7 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 			d.freeDoor(n)
 		}
 	}
+	d.freeUnverified(o.DeliveryRef)
 }
 
 // notDeposited is the failure of a package that is not behind its door.

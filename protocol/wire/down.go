@@ -116,6 +116,8 @@ type CloseSession struct {
 	ConfirmedBy ConfirmedBy `cbor:"3,keyasint,omitempty"`
 	// Packages names what was deposited, door to package refs; none: all of it.
 	Packages map[uint][]string `cbor:"4,keyasint,omitempty"`
+	// DeliveryRef is the opening's delivery, for a cabinet that has lost the opening.
+	DeliveryRef string `cbor:"5,keyasint,omitempty"`
 }
 
 // DoorReason is the body of block, unblock, clear and reset_tries.

@@ -1,0 +1,96 @@
+package device_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// lose takes a device's store away: it comes back with a new one, declares the
+// loss and asks for the whole list, which it gives.
+func lose(t *testing.T, w *devicetest.World, d *devicetest.Device) (*devicetest.Device, wire.Codes) {
+	t.Helper()
+	d.Drop()
+	old := d.Epoch
+	d.NewEpoch(devicetest.EpochOf(100), &old)
+	d.List, d.Lost = 0, true
+	clear(d.Contents)
+	clear(d.Versions)
+	d = w.Connect(d.Code, d.Memory)
+	d.Greet(nil)
+	d.Tell(wire.KindGap, wire.Gap{Epoch: old, Reason: wire.GapStoreDamaged})
+	c := ask(t, d, "lost")
+	require.EqualValues(t, 0, c.From)
+	d.List, d.Generation, d.Lost = c.To, c.Generation, false
+	return d, c
+}
+
+// The courier had put the parcel in, and the store was lost before the door was
+// closed: cabinet and cloud disagreed about the compartment until staff came, and
+// a confirmation reached a cabinet that did not know the opening.
+func TestADepositOpenAtALossIsKeptUntilItIsConfirmed(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+		confirm(w, d)
+		o := startOpening(w, d, "R-1")
+		door := o.Doors[0]
+		d.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: o.OpeningID, Door: door})
+		d, c := lose(t, w, d)
+		i := len(c.Entries) - 1
+		require.Equal(t, []any{wire.CodePickup, wire.ActiveAtSettle, []uint{door}, ref}, []any{c.Entries[i].Kind, c.Entries[i].Active, c.Entries[i].Doors, c.Entries[i].DeliveryRef})
+		d.Contents[door] = ref // unverified, at the cabinet
+		tellContents(d, nil)
+		require.NotContains(t, d.Faults(), cloud.DevContentsMismatch)
+		require.Equal(t, cloud.DeliveryDoorsOpened, deliveryOf(w, ref).Status, "nothing is settled")
+		require.Equal(t, cloud.GridOccupied, cell(w, d, door).State)
+		list, err := w.Store.ListExceptions(t.Context(), w.Box.ProviderCaller.Account.BusinessID, "", 0, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, []string{wire.ExDepositUnverified, "the cabinet lost its store during the opening"}, []string{list[0].Type, list[0].Note})
+
+		_, err = w.Lockers.Confirm(context.Background(), w.Box.ProviderCaller, locker.ConfirmInput{Delivery: "ref:R-1"})
+		require.NoError(t, err)
+		var body wire.CloseSession
+		d.Command(&body)
+		require.Equal(t, wire.CloseSession{OpeningID: o.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: ref}, body)
+		tellContents(d, nil)
+		require.Empty(t, d.Faults())
+		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
+	})
+}
+
+// The cabinet had chosen the compartment by itself: no list names it, so it could
+// choose it again for the next parcel.
+func TestABoxChosenByTheCabinetIsBlockedAfterALoss(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		no := false
+		out, err := w.Lockers.Create(context.Background(), w.Box.ProviderCaller, locker.CreateInput{ReferenceNumber: "R-1", DeviceID: d.ID, Reserve: &no,
+			Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: "PK-1", Size: "M"}}})
+		require.NoError(t, err)
+		confirm(w, d)
+		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{2}, CommandID: wire.LocalCommand, Who: "courier",
+			DeliveryRef: out.Delivery.DeliveryNumber})
+		d, _ = lose(t, w, d)
+		var body wire.DoorReason
+		c := d.Command(&body)
+		require.Equal(t, []any{wire.CmdBlock, wire.DoorReason{Door: 2, Reason: wire.ExDepositUnverified}}, []any{c.Kind, body})
+		now := cell(w, d, 2)
+		require.Equal(t, []any{cloud.GridBlocked, wire.ExDepositUnverified, cloud.DeliveryID(0)}, []any{now.State, now.BlockReason, now.DeliveryID})
+		require.Equal(t, now.Version, c.Versions[2])
+		for _, ref := range []string{"R-2", "R-3"} {
+			for _, p := range create(w, ref, d.Code, "PK-"+ref).Packages {
+				require.NotEqual(t, now.GridID, *p.GridID)
+			}
+		}
+		_, err = w.Lockers.Unblock(context.Background(), cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: w.Box.ProviderCaller.Account.BusinessID}},
+			locker.UnblockInput{Device: d.ID, Grid: now.GridID, Reason: "looked"})
+		require.NoError(t, err)
+		require.Equal(t, cloud.GridFree, cell(w, d, 2).State)
+	})
+}
