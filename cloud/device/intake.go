@@ -535,7 +535,7 @@ func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 		t.gaps = append(t.gaps, row)
 		t.ch.Gaps = append(t.ch.Gaps, row)
 	}
-	if g.Reason == wire.GapStoreCreated || g.Reason == wire.GapStoreDamaged {
+	if g.Reason == wire.GapStoreCreated || g.Reason == wire.GapStoreDamaged || g.Reason == wire.GapStoreRolledBack {
 		return "", t.work.StoreLost(at)
 	}
 	return "", nil

@@ -14,7 +14,7 @@ import (
 
 // lose takes a device's store away: it comes back with a new one, declares the
 // loss and asks for the whole list, which it gives.
-func lose(t *testing.T, w *devicetest.World, d *devicetest.Device) (*devicetest.Device, wire.Codes) {
+func lose(t *testing.T, w *devicetest.World, d *devicetest.Device, reason string) (*devicetest.Device, wire.Codes) {
 	t.Helper()
 	d.Drop()
 	old := d.Epoch
@@ -24,7 +24,7 @@ func lose(t *testing.T, w *devicetest.World, d *devicetest.Device) (*devicetest.
 	clear(d.Versions)
 	d = w.Connect(d.Code, d.Memory)
 	d.Greet(nil)
-	d.Tell(wire.KindGap, wire.Gap{Epoch: old, Reason: wire.GapStoreDamaged})
+	d.Tell(wire.KindGap, wire.Gap{Epoch: old, Reason: reason})
 	c := ask(t, d, "lost")
 	require.EqualValues(t, 0, c.From)
 	d.List, d.Generation, d.Lost = c.To, c.Generation, false
@@ -35,13 +35,18 @@ func lose(t *testing.T, w *devicetest.World, d *devicetest.Device) (*devicetest.
 // closed: cabinet and cloud disagreed about the compartment until staff came, and
 // a confirmation reached a cabinet that did not know the opening.
 func TestADepositOpenAtALossIsKeptUntilItIsConfirmed(t *testing.T) {
+	t.Run("damaged", func(t *testing.T) { depositOpenAtALoss(t, wire.GapStoreDamaged) })
+	t.Run("rolled back", func(t *testing.T) { depositOpenAtALoss(t, wire.GapStoreRolledBack) })
+}
+
+func depositOpenAtALoss(t *testing.T, reason string) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
 		confirm(w, d)
 		o := startOpening(w, d, "R-1")
 		door := o.Doors[0]
 		d.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: o.OpeningID, Door: door})
-		d, c := lose(t, w, d)
+		d, c := lose(t, w, d, reason)
 		i := len(c.Entries) - 1
 		require.Equal(t, []any{wire.CodePickup, wire.ActiveAtSettle, []uint{door}, ref}, []any{c.Entries[i].Kind, c.Entries[i].Active, c.Entries[i].Doors, c.Entries[i].DeliveryRef})
 		d.Contents[door] = ref // unverified, at the cabinet
@@ -76,7 +81,7 @@ func TestABoxChosenByTheCabinetIsBlockedAfterALoss(t *testing.T) {
 		confirm(w, d)
 		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{2}, CommandID: wire.LocalCommand, Who: "courier",
 			DeliveryRef: out.Delivery.DeliveryNumber})
-		d, _ = lose(t, w, d)
+		d, _ = lose(t, w, d, wire.GapStoreDamaged)
 		var body wire.DoorReason
 		c := d.Command(&body)
 		require.Equal(t, []any{wire.CmdBlock, wire.DoorReason{Door: 2, Reason: wire.ExDepositUnverified}}, []any{c.Kind, body})
