@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -137,6 +138,25 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		doors = append(doors, n)
 	}
 	slices.Sort(doors)
+	switch rnd.IntN(16) {
+	case 0, 1: // it is dirty inside: another compartment
+		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
+		_, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
+		w.effect("reassign at the door", err)
+		if err == nil || refusal(err) == "DEVICE_TIMEOUT" {
+			w.leave(c, doors, rnd)
+			w.courier(x, rnd)
+			return
+		}
+	case 2: // too large after all
+		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
+		_, err := w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "PARCEL_TOO_LARGE"})
+		w.effect("fail at the door", err)
+		if err == nil || refusal(err) == "DEVICE_TIMEOUT" {
+			w.leave(c, doors, rnd)
+			return
+		}
+	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
 		for _, p := range boxes[n] {
@@ -147,7 +167,24 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		return err
 	})
 	w.leave(c, doors, rnd)
+	if rnd.IntN(6) > 0 {
+		return
+	}
+	time.Sleep(time.Duration(2+rnd.IntN(30)) * time.Second) // a label was forgotten
+	_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
+	w.effect("correct at the door", err)
+	w.leave(c, doors, rnd)
 }
+
+// look waits for a door to stand open.
+func (w *world) look(c *cabinet, door uint) error {
+	if !c.sim.OpenAt(door, time.Now()) {
+		return errShut
+	}
+	return nil
+}
+
+var errShut = errors.New("the door is shut")
 
 // placed reports whether a package was put anywhere before: there is one of it.
 func (w *world) placed(p string) bool {

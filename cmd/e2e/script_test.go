@@ -87,19 +87,19 @@ var actions = []action{
 		})
 	}},
 	{"extend", 1, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, _ *rand.Rand) {
 			_, err := w.server().Lockers.Extend(context.Background(), w.box.ProviderCaller, locker.ExtendInput{Delivery: x.key(), Hours: 5})
 			w.effect("extend", err)
 		})
 	}},
 	{"cancel", 3, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+		w.withOf(s, rnd, w.outside, func(x *task, _ *rand.Rand) {
 			_, err := w.server().Lockers.Cancel(w.soon(), w.box.ProviderCaller, locker.CancelInput{Delivery: x.key(), Reason: "changed"})
 			w.effect("cancel", err)
 		})
 	}},
 	{"fail", 1, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+		w.withOf(s, rnd, w.outside, func(x *task, _ *rand.Rand) {
 			_, err := w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "COURIER_ABORTED"})
 			w.effect("fail", err)
 		})
@@ -116,7 +116,7 @@ var actions = []action{
 		})
 	}},
 	{"correct", 3, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
 			w.effect("correct", err)
 			boxes := w.boxes(x)
@@ -128,7 +128,7 @@ var actions = []action{
 		})
 	}},
 	{"reassign", 2, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		w.withOf(s, rnd, w.outside, func(x *task, rnd *rand.Rand) {
 			for _, p := range x.packages {
 				if w.placed(p) {
 					return
