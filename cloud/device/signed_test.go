@@ -361,6 +361,7 @@ func TestRolledBackStoreOfASigningDeviceIsAFork(t *testing.T) {
 		copied := *d.Memory
 		d.Tell(wire.KindTamper, wire.Tamper{What: "y"})
 		d.Drop()
+		synctest.Wait()
 		copied.Boot, copied.Instance, copied.Count = 6, []byte{71}, 0
 		back := w.Connect(devicetest.Signing, &copied)
 		back.Prove(nil)
@@ -371,6 +372,8 @@ func TestRolledBackStoreOfASigningDeviceIsAFork(t *testing.T) {
 		back.Tell(wire.KindGap, wire.Gap{Epoch: old, Reason: wire.GapStoreRolledBack})
 
 		// A copy that goes on in the closed epoch.
+		back.Drop()
+		synctest.Wait()
 		third := *d.Memory
 		third.Boot, third.Instance, third.Count = 5, []byte{72}, 0
 		twin := w.Connect(devicetest.Signing, &third)
