@@ -535,6 +535,10 @@ func (t *intake) gap(r wire.Record, at time.Time) (problem string, err error) {
 		t.gaps = append(t.gaps, row)
 		t.ch.Gaps = append(t.ch.Gaps, row)
 	}
+	if g.Reason == wire.GapStoreRolledBack && t.x.upKey != nil {
+		// It may have found that by a receipt, before a status could prove it.
+		t.fault(cloud.DevStoreFork, "the device has found its store forked or rolled back: "+g.Epoch.String(), at)
+	}
 	if g.Reason == wire.GapStoreCreated || g.Reason == wire.GapStoreDamaged || g.Reason == wire.GapStoreRolledBack {
 		return "", t.work.StoreLost(at)
 	}

@@ -16,6 +16,7 @@ import (
 // begin starts the device's agent anew, on the same store.
 func begin(w *devicetest.World, d *devicetest.Device) *devicetest.Device {
 	d.Drop()
+	synctest.Wait()
 	d.Boot, d.Instance, d.Count = d.Boot+1, []byte{200, byte(d.Boot)}, 0
 	return w.Connect(devicetest.Signing, d.Memory)
 }
@@ -150,6 +151,7 @@ func TestAnOlderCopyIsFoundWhateverItsStartsCount(t *testing.T) {
 			copied := *d.Memory
 			d.Tell(wire.KindTamper, wire.Tamper{What: "y"})
 			d.Drop()
+			synctest.Wait()
 			copied.Boot, copied.Instance, copied.Count = boot, []byte{71, byte(i)}, 0
 			d = w.Connect(devicetest.Signing, &copied)
 			d.Prove(nil)
@@ -173,6 +175,7 @@ func TestTheLastWillOfAnEarlierSessionCountsForNothing(t *testing.T) {
 		}
 		will := d.Will
 		d.Drop()
+		synctest.Wait()
 		d = w.Connect(devicetest.Signing, d.Memory)
 		d.Status(nil)
 		drain(d)
