@@ -109,7 +109,7 @@ func New(cfg Config) (*Broker, error) {
 		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
 	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
 	b.sends = sends{publish: b.publish, queues: map[string][]sending{}}
-	b.hook = &hook{cfg: cfg, apps: newApps(cfg), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
+	b.hook = &hook{cfg: cfg, apps: newApps(cfg), turns: newTurns(), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
 	if err := s.AddHook(b.hook, nil); err != nil {
 		return nil, fmt.Errorf("add broker hook: %w", err)
 	}
@@ -199,6 +199,8 @@ func (b *Broker) ServeConn(c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(loginWait)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
+	turn := b.hook.turns.begin(c)
+	defer b.hook.turns.end(turn)
 	defer b.hook.left(c)                           // the library says nothing of a client that left before its login was answered
 	return b.server.EstablishConnection("mqtt", c) // sets its own deadline after the login
 }
@@ -249,6 +251,7 @@ type hook struct {
 	apps *apps
 
 	mu      sync.Mutex
+	turns   *turns
 	clients map[string]*login   // by client id, of the newest connection
 	conns   map[net.Conn]*login // of every connection that was let in
 }
@@ -263,7 +266,7 @@ type login struct {
 func (h *hook) ID() string { return "postern" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnDisconnect}, []byte{b})
+	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnDisconnect}, []byte{b})
 }
 
 func (h *hook) connected() int {
@@ -420,6 +423,12 @@ func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	}
 	h.cfg.Devices.Receive(l.code, l.generation, leaf, bytes.Clone(pk.Payload))
 	return pk, nil
+}
+
+// OnSessionEstablish comes after a login that was let in and before the library
+// looks for an older connection of the same client.
+func (h *hook) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+	h.turns.follow(cl.Net.Conn, cl.ID)
 }
 
 // OnSubscribed and OnUnsubscribed keep the books of who listens to what.

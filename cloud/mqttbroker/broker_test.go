@@ -14,6 +14,8 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	packets5 "github.com/mochi-mqtt/server/v2/packets"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/protocol/topic"
@@ -233,6 +235,52 @@ func TestTakeoverTheNewerLoginWins(t *testing.T) {
 	require.Equal(t, 1, s.Connected())
 	s.Kick("CAB-1")
 	eventually(t, "the newest one's end counts", func() bool { return s.link.left(2) })
+}
+
+// slowEnd holds up the end of connections between two steps of the library.
+type slowEnd struct {
+	mqtt.HookBase
+	reached, goOn chan struct{}
+}
+
+func (h *slowEnd) ID() string           { return "slow end" }
+func (h *slowEnd) Provides(b byte) bool { return b == mqtt.OnUnsubscribed }
+func (h *slowEnd) OnUnsubscribed(*mqtt.Client, packets5.Packet) {
+	select {
+	case h.reached <- struct{}{}:
+		<-h.goOn
+	default:
+	}
+}
+
+// A device that came back while its old connection was still ending was connected
+// and received nothing any more: the end of the old one took the new one's place
+// in the library's books with it.
+func TestTakeoverOfAConnectionThatIsEnding(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	slow := &slowEnd{reached: make(chan struct{}), goOn: make(chan struct{})}
+	require.NoError(t, s.server.AddHook(slow, nil))
+	older := s.connect(s.options("CAB-1", "one"))
+	require.NoError(t, done(t, older.Subscribe("tms/device/CAB-1/down", 1, func(paho.Client, paho.Message) {})))
+	older.Disconnect(0)
+	<-slow.reached
+	time.AfterFunc(200*time.Millisecond, func() { close(slow.goOn) })
+	newer := s.connect(s.options("CAB-1", "one"))
+	got := make(chan string, 4)
+	require.NoError(t, done(t, newer.Subscribe("tms/device/CAB-1/down", 1, func(_ paho.Client, m paho.Message) { got <- string(m.Payload()) })))
+	<-slow.goOn
+	eventually(t, "the old one has ended", func() bool { return s.Connected() == 1 })
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, s.Send("CAB-1", topic.Down, []byte("for the newer"), false))
+	select {
+	case text := <-got:
+		require.Equal(t, "for the newer", text)
+	case <-time.After(4 * time.Second):
+		require.Fail(t, "the newer connection receives nothing")
+	}
+	s.Kick("CAB-1")
+	eventually(t, "it can be kicked", func() bool { return !newer.IsConnectionOpen() })
 }
 
 // A client that goes away between CONNECT and its answer was never heard of
