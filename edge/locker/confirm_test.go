@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -196,4 +197,27 @@ func TestReadingsThatWaitedCountForTheirOwnTime(t *testing.T) {
 		stop()
 		<-ended
 	})
+}
+
+// Boards fell silent after the first pulse of two: the cabinet kept one of the
+// compartments and the cloud both, so that they disagreed about the other one.
+func TestADepositThatEndsUnverifiedKeepsAllItsBoxes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1, 2)
+	w.takePulses()
+	w.step(Pulsing{Door: 1, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
+	w.step(Lost{Doors: []edge.DoorNumber{1, 2}, Mono: w.now.Mono})
+	w.step(Pulsing{Door: 2, Outcome: edge.PulseNotSent, Mono: w.now.Mono})
+	w.wait(time.Minute)
+	w.readAll()
+	w.wait(11 * time.Minute)
+	require.Equal(t, []wire.OpeningEnded{{OpeningID: "op_1", Reason: wire.EndDepositUnverified}}, bodies[wire.OpeningEnded](w))
+	var told []string
+	for _, e := range bodies[wire.Exception](w) {
+		told = append(told, fmt.Sprintf("%s %d: %s", e.Type, e.Door, e.Evidence))
+	}
+	require.Equal(t, []string{"deposit_unverified 1: no door report", "deposit_unverified 2: the door was not opened"}, told)
+	require.Equal(t, "LD-1", w.s.Doors[1].Delivery)
+	require.Equal(t, "LD-1", w.s.Doors[2].Delivery)
 }

@@ -328,20 +328,23 @@ func (d *draft) endCancelled(o Opening) {
 			door.Delivery = o.DeliveryRef
 			d.setDoor(door)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "cancelled with something inside")
-		} else if od.Phase.opened() && o.DeliveryRef != "" && door.Delivery == o.DeliveryRef && d.isUnconfirmed(od.Door) {
+		} else if od.Phase.opened() && o.DeliveryRef != "" && door.Delivery == o.DeliveryRef && d.IsUnconfirmed(od.Door) {
 			d.freeDoor(od.Door) // the courier has seen what lies there
 		}
 	}
 	d.end(o, wire.EndCancelled)
 }
 
-// unverified ends a deposit of which no door report came at all.
+// unverified ends a deposit of which no door report came at all. All of its
+// compartments are kept: the end names no doors, and the cloud keeps them too.
 func (d *draft) unverified(o Opening) {
 	for _, od := range o.Doors {
-		if od.Phase == NotSeen {
-			d.assign(od.Door, o.DeliveryRef)
-			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "no door report")
+		evidence := "no door report"
+		if od.Phase == OpenFailed {
+			evidence = "the door was not opened"
 		}
+		d.assign(od.Door, o.DeliveryRef)
+		d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, evidence)
 	}
 	d.end(o, wire.EndDepositUnverified)
 }

@@ -40,9 +40,9 @@ func (d *draft) mayHold(e wire.CodeEntry) {
 	}
 }
 
-// isUnconfirmed reports whether a compartment is kept for a delivery that is not
-// known to lie in it.
-func (s *State) isUnconfirmed(n edge.DoorNumber) bool {
+// IsUnconfirmed reports whether a compartment is kept for a delivery without
+// knowing that its packages lie there: its pickup code does not open it.
+func (s *State) IsUnconfirmed(n edge.DoorNumber) bool {
 	door := s.Doors[n]
 	_, confirmed := s.Deliveries[door.Delivery].Doors[n]
 	return door.Delivery != "" && !confirmed
@@ -55,7 +55,7 @@ func (d *draft) sense(n edge.DoorNumber) {
 	if !door.Unverified || !door.Known || door.Open || door.Opening != "" {
 		return
 	}
-	unconfirmed := d.isUnconfirmed(n)
+	unconfirmed := d.IsUnconfirmed(n)
 	switch door.Item {
 	case wire.ItemPresent:
 		door.Unverified = false
@@ -89,7 +89,7 @@ func (d *draft) freeUnverified(ref string) {
 		}
 	}
 	for _, n := range sorted(d.Doors) {
-		if door := d.Doors[n]; door.Delivery == ref && door.Unverified && d.isUnconfirmed(n) {
+		if door := d.Doors[n]; door.Delivery == ref && door.Unverified && d.IsUnconfirmed(n) {
 			d.freeDoor(n)
 		}
 	}
@@ -100,7 +100,7 @@ func (d *draft) freeUnverified(ref string) {
 func (d *draft) lostDeposit(ref string) (e EndedOpening, ok bool) {
 	e = EndedOpening{Kind: wire.OpenDeposit, Delivery: ref, Packages: map[edge.DoorNumber][]string{}}
 	for _, n := range sorted(d.Doors) {
-		if door := d.Doors[n]; ref != "" && door.Delivery == ref && door.Opening == "" && d.isUnconfirmed(n) {
+		if door := d.Doors[n]; ref != "" && door.Delivery == ref && door.Opening == "" && d.IsUnconfirmed(n) {
 			e.Doors = append(e.Doors, n)
 		}
 	}
