@@ -202,13 +202,22 @@ func (w *world) settleDown() {
 		c.sim.Mend()
 		for n := uint(1); n <= doors; n++ {
 			_ = c.sim.Free(n)
-			_ = c.sim.CloseDoor(n)
+			if !c.stays[n] {
+				_ = c.sim.CloseDoor(n)
+			}
 		}
 	}
 	time.Sleep(11 * time.Minute) // longest door session
 	for _, c := range w.cabinets {
 		for n := uint(1); n <= doors; n++ {
 			_ = c.sim.CloseDoor(n)
+		}
+	}
+	for i, c := range w.cabinets { // an unblock may have been refused while the clock was not set
+		for n, d := range c.agent.Loop().State().Doors {
+			if d.Blocked == "dirty" {
+				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
+			}
 		}
 	}
 	time.Sleep(time.Minute)
@@ -238,7 +247,7 @@ func (w *world) verdict() truth.Verdict {
 	c.Cloud, err = truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, c.Cabinets)
 	require.NoError(w.t, err)
 	w.mu.Lock()
-	c.Acts, c.Outages = slices.Clone(w.acts), slices.Clone(w.outages)
+	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
 	w.mu.Unlock()
 	return truth.Judge(c)
 }
@@ -261,7 +270,7 @@ func (w *world) tryEveryDoor() string {
 func (w *world) tryPickups(i int, c *cabinet) string {
 	for _, x := range w.tasks {
 		d := w.find(x.ref)
-		if x.cabinet != i || d.Status != cloud.DeliveryDelivered && (d.Status != cloud.DeliveryExpired || d.DepositedAt == nil) {
+		if x.cabinet != i || w.outOfUse(c, x) || d.Status != cloud.DeliveryDelivered && (d.Status != cloud.DeliveryExpired || d.DepositedAt == nil) {
 			continue
 		}
 		codes, ok := w.codes(x)
