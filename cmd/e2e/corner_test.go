@@ -64,29 +64,31 @@ func (w *world) lastMoment(s step, rnd *rand.Rand) {
 // the time in which a door still belongs to its pulse.
 func (w *world) lateSwing(x *task, rnd *rand.Rand) {
 	c := w.cabinets[x.cabinet]
-	for _, door := range slices.Sorted(maps.Keys(w.boxes(x))) {
-		_ = c.sim.Jam(door)
-		began := time.Now()
-		w.people.Go(func() { _, _ = w.tryOpen(x) })
-		var last time.Time
-		for pulses := 0; pulses < 2 && time.Since(began) < 25*time.Second; time.Sleep(50 * time.Millisecond) {
-			pulses = 0
-			for _, f := range c.sim.Truth() {
-				if f.Door == door && f.Kind == simboard.CoilFired && f.At.After(began) {
-					pulses, last = pulses+1, f.At
-				}
-			}
-		}
-		if time.Since(last) < time.Second {
-			time.Sleep(time.Until(last.Add(1750 * time.Millisecond)))
-			_ = c.sim.Free(door)
-			_ = c.sim.Force(door)
-			time.Sleep(time.Duration(4+rnd.IntN(10)) * time.Second)
-		}
-		_ = c.sim.Free(door)
-		_ = c.sim.CloseDoor(door)
+	all := slices.Sorted(maps.Keys(w.boxes(x)))
+	if len(all) == 0 {
 		return
 	}
+	door := all[0]
+	_ = c.sim.Jam(door)
+	began := time.Now()
+	w.people.Go(func() { _, _ = w.tryOpen(x) })
+	var last time.Time
+	for pulses := 0; pulses < 2 && time.Since(began) < 25*time.Second; time.Sleep(50 * time.Millisecond) {
+		pulses = 0
+		for _, f := range c.sim.Truth() {
+			if f.Door == door && f.Kind == simboard.CoilFired && f.At.After(began) {
+				pulses, last = pulses+1, f.At
+			}
+		}
+	}
+	if time.Since(last) < time.Second {
+		time.Sleep(time.Until(last.Add(1750 * time.Millisecond)))
+		_ = c.sim.Free(door)
+		_ = c.sim.Force(door)
+		time.Sleep(time.Duration(4+rnd.IntN(10)) * time.Second)
+	}
+	_ = c.sim.Free(door)
+	_ = c.sim.CloseDoor(door)
 }
 
 // wrongClear has staff clear a compartment at the cabinet alone.
