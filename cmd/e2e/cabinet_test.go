@@ -79,6 +79,14 @@ func (c *cabinet) disturb(what string, door uint, d time.Duration) {
 	c.trouble = append(c.trouble, s)
 }
 
+// forget notes that what happened since a moment, and for a while from now on, may
+// be forgotten: the store is damaged or an older copy. The agent does not run.
+func (c *cabinet) forget(since time.Time, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = append(c.trouble, truth.Span{At: since, Until: time.Now().Add(d), What: "forgot"})
+}
+
 // storePath is the file of the agent's store.
 func (c *cabinet) storePath() string { return filepath.Join(c.dir, "edge.db") }
 
@@ -110,10 +118,10 @@ func (c *cabinet) damageStore(at int64) {
 // part is the cabinet's share of a case.
 func (c *cabinet) part() truth.Cabinet {
 	s := c.agent.Loop().State()
-	b := truth.Cabinet{Code: c.code, Facts: c.sim.Truth(), Held: c.w.tap.heldOf(c.code), Sensors: c.sensors, Contents: map[uint]string{}}
+	b := truth.Cabinet{Code: c.code, Facts: c.sim.Truth(), Held: c.w.tap.heldOf(c.code), Sensors: c.sensors, Contents: map[uint]string{}, Kept: map[uint]bool{}}
 	for n, d := range s.Doors {
 		if d.Delivery != "" {
-			b.Contents[uint(n)] = d.Delivery
+			b.Contents[uint(n)], b.Kept[uint(n)] = d.Delivery, s.IsUnconfirmed(n)
 		}
 	}
 	for id := range s.Openings {

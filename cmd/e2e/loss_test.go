@@ -23,6 +23,7 @@ func (c *cabinet) loseStore() {
 	c.kill()
 	require.NoError(c.w.t, os.Remove(c.storePath()))
 	c.rolled = true
+	c.forget(c.unsentSince, 0)
 	c.start()
 }
 

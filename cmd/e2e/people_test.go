@@ -84,7 +84,7 @@ func (w *world) answered(n int, a edgelocker.Answer, err error) {
 	if err != nil {
 		return // what became of it is not known
 	}
-	w.acts[n].Until, w.acts[n].OK = time.Now(), a.Outcome == wire.CodeOK
+	w.acts[n].Until, w.acts[n].OK, w.acts[n].Outcome = time.Now(), a.Outcome == wire.CodeOK, a.Outcome
 	for _, d := range a.Doors {
 		w.acts[n].Doors = append(w.acts[n].Doors, uint(d))
 	}

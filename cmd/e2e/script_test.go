@@ -141,6 +141,10 @@ var actions = []action{
 	}},
 	{"staff_open", 3, func(w *world, s step, rnd *rand.Rand) { w.staffOpen(s, rnd) }},
 	{"staff_block", 2, func(w *world, s step, rnd *rand.Rand) { w.staffBlock(s, rnd) }},
+	{"cancel_pickup", 7, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.cancelPickup) }},
+	{"last_moment", 3, func(w *world, s step, rnd *rand.Rand) { w.lastMoment(s, rnd) }},
+	{"late_swing", 6, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.lateSwing) }},
+	{"wrong_clear", 2, func(w *world, s step, rnd *rand.Rand) { w.wrongClear(s, rnd) }},
 	{"reset_tries", 1, func(w *world, s step, _ *rand.Rand) { w.staffReset(s) }},
 	{"cut", 8, func(w *world, s step, _ *rand.Rand) { c := w.cabinets[s.cabinet]; c.setCut(!c.cut.Load()) }},
 	{"drop", 4, func(w *world, s step, _ *rand.Rand) { w.cabinets[s.cabinet].drop() }},
@@ -192,38 +196,38 @@ var actions = []action{
 	{"copy_disk", 2, func(w *world, s step, rnd *rand.Rand) {
 		c := w.cabinets[s.cabinet]
 		c.halt()
-		old := c.copyStore()
+		old := diskCopy{s.cabinet, time.Now(), c.copyStore()}
 		c.start()
 		w.people.Go(func() {
 			time.Sleep(pick(rnd, 2*time.Minute, 10*time.Minute))
 			w.mu.Lock()
-			w.copies = append(w.copies, diskCopy{s.cabinet, old})
+			w.copies = append(w.copies, old)
 			w.mu.Unlock()
 		})
 	}},
 	{"roll_back", 2, func(w *world, s step, _ *rand.Rand) {
 		w.mu.Lock()
-		var found []byte
+		var found diskCopy
 		for _, x := range w.copies {
 			if x.cabinet == s.cabinet {
-				found = x.store
+				found = x
 			}
 		}
 		w.mu.Unlock()
-		if found == nil {
+		if found.store == nil {
 			return
 		}
 		c := w.cabinets[s.cabinet]
 		c.kill()
-		c.putStore(found)
-		c.disturb("rolled back", 0, 0)
+		c.putStore(found.store)
+		c.forget(found.at, 0)
 		c.start()
 	}},
 	{"damage_disk", 2, func(w *world, s step, rnd *rand.Rand) {
 		c := w.cabinets[s.cabinet]
 		c.kill()
 		c.damageStore(rnd.Int64N(1 << 40))
-		c.disturb("damaged", 0, 0)
+		c.forget(c.unsentSince, time.Minute)
 		c.start()
 	}},
 	{"cloud_down", 4, func(w *world, s step, rnd *rand.Rand) {
@@ -266,6 +270,7 @@ var actions = []action{
 
 type diskCopy struct {
 	cabinet int
+	at      time.Time
 	store   []byte
 }
 

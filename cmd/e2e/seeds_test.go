@@ -124,9 +124,7 @@ func liveThrough(t *testing.T, seed uint64, steps []step) (r result) {
 			w := newWorld(t, seed, 2)
 			stuck := &watched{TB: t}
 			w.t = stuck
-			b := time.Now()
 			r.verdict = w.day(steps, stuck)
-			t.Log("simulated", time.Since(b))
 			w.t = t
 			r.tried = maps.Clone(w.tap.tried)
 			r.effects = maps.Clone(w.effects)
@@ -180,9 +178,7 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 		time.Sleep(s.wait)
 	}
 	w.people.Wait()
-	bb := time.Now()
 	w.settleDown()
-	w.t.Logf("settled in %s", time.Since(bb))
 	if v = w.verdict(); !v.OK() {
 		return v
 	}
@@ -213,10 +209,28 @@ func (w *world) settleDown() {
 		for _, c := range w.cabinets {
 			for n := uint(1); n <= doors; n++ {
 				_ = c.sim.Free(n)
-				_ = c.sim.CloseDoor(n)
+				if !c.stays[n] {
+					_ = c.sim.CloseDoor(n)
+				}
 			}
 		}
 		time.Sleep(90 * time.Second)
+	}
+	if slices.ContainsFunc(w.cabinets, func(c *cabinet) bool { return len(c.stays) > 0 }) {
+		time.Sleep(10 * time.Minute) // beyond the longest door session
+		for _, c := range w.cabinets {
+			for n := range c.stays {
+				_ = c.sim.CloseDoor(n)
+			}
+		}
+		time.Sleep(time.Minute)
+	}
+	for i, c := range w.cabinets { // an unblock may have been refused while the clock was not set
+		for n, d := range c.agent.Loop().State().Doors {
+			if d.Blocked == "dirty" {
+				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
+			}
+		}
 	}
 	for _, c := range w.cabinets {
 		w.awaits(c.code+": nothing runs", 15*time.Minute, func() bool { return len(c.agent.Loop().State().Openings) == 0 })
@@ -270,7 +284,7 @@ func (w *world) verdict() truth.Verdict {
 	c.Cloud, err = truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, c.Cabinets)
 	require.NoError(w.t, err)
 	w.mu.Lock()
-	c.Acts, c.Outages = slices.Clone(w.acts), slices.Clone(w.outages)
+	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
 	w.mu.Unlock()
 	return truth.Judge(c)
 }
@@ -293,7 +307,7 @@ func (w *world) tryEveryDoor() string {
 func (w *world) tryPickups(i int, c *cabinet) string {
 	for _, x := range w.tasks {
 		d := w.find(x.ref)
-		if x.cabinet != i || d.Status != cloud.DeliveryDelivered && (d.Status != cloud.DeliveryExpired || d.DepositedAt == nil) {
+		if x.cabinet != i || w.outOfUse(c, x) || d.Status != cloud.DeliveryDelivered && (d.Status != cloud.DeliveryExpired || d.DepositedAt == nil) {
 			continue
 		}
 		codes, ok := w.codes(x)

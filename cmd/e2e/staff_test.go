@@ -9,14 +9,19 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 // staffCommand queues a command about one door, as the cloud's own operations do:
 // the compartment's version counts up with it, and staff openings have a row.
 func (w *world) staffCommand(s step, door uint, kind wire.CommandKind, body any) (opening string) {
-	id := w.box.Devices[s.cabinet].DeviceID
+	opening, _ = w.command(s.cabinet, door, kind, body)
+	return opening
+}
+
+// command is staffCommand for a cabinet by its number, with the command's id.
+func (w *world) command(cabinet int, door uint, kind wire.CommandKind, body any) (opening, command string) {
+	id := w.box.Devices[cabinet].DeviceID
 	now := time.Now().UTC()
 	_ = w.server().Store.Decide(context.Background(), id, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := v.Device(id)
@@ -28,6 +33,7 @@ func (w *world) staffCommand(s step, door uint, kind wire.CommandKind, body any)
 			return nil, err
 		}
 		cell.Version++
+		opening = ""
 		cmd := cloud.Command{ID: uuid.Must(uuid.NewV7()).String(), DeviceID: id, Kind: kind, Versions: map[uint]uint64{door: cell.Version}, IssuedAt: now,
 			ExpiresAt: now.Add(24 * time.Hour), State: cloud.CommandQueued}
 		ch := &cloud.Changes{Compartments: []cloud.Compartment{cell}}
@@ -40,9 +46,10 @@ func (w *world) staffCommand(s step, door uint, kind wire.CommandKind, body any)
 		}
 		cmd.Body = wire.MustEncode(body)
 		ch.Commands = []cloud.Command{cmd}
+		command = cmd.ID
 		return ch, nil
 	})
-	return opening
+	return opening, command
 }
 
 // staffOpen opens a door from the console; a person looks inside and closes it.
@@ -61,13 +68,7 @@ func (w *world) staffBlock(s step, rnd *rand.Rand) {
 	w.staffCommand(s, door, wire.CmdBlock, wire.DoorReason{Door: door, Reason: "dirty"})
 	w.people.Go(func() {
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Second)
-		for range 20 { // a cabinet that does not know the time refuses: staff try again
-			w.staffCommand(s, door, wire.CmdUnblock, wire.DoorReason{Door: door})
-			time.Sleep(time.Minute)
-			if w.cabinets[s.cabinet].running().Loop().State().Doors[edge.DoorNumber(door)].Blocked == "" {
-				return
-			}
-		}
+		w.staffCommand(s, door, wire.CmdUnblock, wire.DoorReason{Door: door})
 	})
 }
 

@@ -57,6 +57,7 @@ type world struct {
 	unscripted bool       // people do more than the script notes
 	mu         sync.Mutex // guards all below
 	acts       []truth.Act
+	cancels    []truth.Cancel
 	outages    []truth.Span
 	tasks      []*task
 	copies     []diskCopy
@@ -81,17 +82,21 @@ type cabinet struct {
 	reach    func(broker *url.URL) error
 	disk     func() error // under the store; nil is a healthy one
 
-	sensors  bool        // item sensors are wired
-	dead     atomic.Bool // killed: nothing of the agent reaches disk, line or network
-	cut      atomic.Bool // the network to the cloud
-	mu       sync.Mutex  // guards all below
-	conns    []net.Conn
-	ports    []net.Conn // to the boards
-	pulses   []truth.Pulse
-	boots    []truth.Boot
-	trouble  []truth.Span
-	rolled   bool   // its store was exchanged for a copy
-	recorded uint64 // by agents that have ended
+	sensors bool        // item sensors are wired
+	dead    atomic.Bool // killed: nothing of the agent reaches disk, line or network
+	cut     atomic.Bool // the network to the cloud
+	mu      sync.Mutex  // guards all below
+	conns   []net.Conn
+	ports   []net.Conn // to the boards
+	pulses  []truth.Pulse
+	boots   []truth.Boot
+	trouble []truth.Span
+	rolled  bool          // its store was exchanged for a copy
+	stays   map[uint]bool // doors that are left open until after the session; guarded by w.mu
+	// unsentSince is since when the store of the last agent that ended held what the
+	// cloud did not have, or what was under way.
+	unsentSince time.Time
+	recorded    uint64 // by agents that have ended
 }
 
 const doors = 4
@@ -127,7 +132,7 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 
 func (w *world) newCabinet(i int, seed uint64) *cabinet {
 	family := families[i%len(families)]
-	c := &cabinet{w: w, code: w.box.Devices[i].DeviceCode, dir: filepath.Join(w.dir, w.box.Devices[i].DeviceCode)}
+	c := &cabinet{w: w, stays: map[uint]bool{}, code: w.box.Devices[i].DeviceCode, dir: filepath.Join(w.dir, w.box.Devices[i].DeviceCode)}
 	c.sensors = seed%4 == 3 && family.HasItems()
 	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: family, NoItems: !c.sensors}}, Seed: seed + uint64(i)}
 	for n := uint(1); n <= doors; n++ {
@@ -294,7 +299,9 @@ func (c *cabinet) halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recorded += c.agent.Recorded.Load()
-	c.boots[len(c.boots)-1].End = time.Now()
+	b := &c.boots[len(c.boots)-1]
+	left := c.agent.Store().Backlog()
+	b.End, b.Unsent, c.unsentSince = time.Now(), left[0]+left[1], b.Start
 }
 
 func (w *world) startCloud() {

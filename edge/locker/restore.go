@@ -40,8 +40,8 @@ func (d *draft) mayHold(e wire.CodeEntry) {
 	}
 }
 
-// IsUnconfirmed reports whether a compartment is kept for a delivery that is not
-// known to lie in it.
+// IsUnconfirmed reports whether a compartment is kept for a delivery without
+// knowing that its packages lie there: its pickup code does not open it.
 func (s *State) IsUnconfirmed(n edge.DoorNumber) bool {
 	door := s.Doors[n]
 	_, confirmed := s.Deliveries[door.Delivery].Doors[n]

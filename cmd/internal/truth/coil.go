@@ -246,7 +246,7 @@ func (j *judge) swings(b *Cabinet) {
 			last[f.Door] = f.At
 		case board.Opened:
 			forced := slices.ContainsFunc(b.Trouble, func(s Span) bool {
-				return s.Door == f.Door && s.What == "force" && within(f.At, s.At, s.At.Add(handSlack))
+				return s.Door == f.Door && s.What == force && within(f.At, s.At, s.At.Add(handSlack))
 			})
 			if at, ok := last[f.Door]; !forced && (!ok || f.At.Sub(at) > relatchSlack) {
 				j.find("hand", b, f.Door, f.At, "the door swung open by itself")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/firmware-sim/board"
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // items is what lies in a box at the end.
@@ -37,12 +36,11 @@ func (j *judge) places(b *Cabinet) {
 		c := d.Cells[door]
 		j.Items += len(inside[door])
 		cabinet, believed := b.Contents[door], d.lying(c, b.Contents[door])
-		if cabinet != believed && !d.tells(door, mismatch) {
-			j.find("views", b, door, time.Time{}, "the cabinet holds %q, the cloud %q (%s), and no exception says so", cabinet, believed, c.State)
+		if !j.viewsAgree(b, d, door, cabinet, believed) {
 			continue
 		}
-		for _, ref := range []string{cabinet, believed} {
-			j.believed(b, d, door, ref, inside[door])
+		if cabinet == "" || !b.Kept[door] || !d.keeps(c) {
+			j.believed(b, d, door, cabinet, inside[door])
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(d.Deliveries)) {
@@ -64,88 +62,84 @@ func (d Device) lying(c cloud.Compartment, cabinet string) string {
 	return ""
 }
 
+// keeps reports whether the cloud keeps a compartment for a delivery of which no
+// package is known to lie there.
+func (d Device) keeps(c cloud.Compartment) bool {
+	for _, x := range d.Deliveries {
+		if x.ID == c.DeliveryID {
+			return !slices.ContainsFunc(x.Packages, func(p cloud.Package) bool {
+				return p.GridID == c.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting)
+			})
+		}
+	}
+	return true
+}
+
 // mismatch is the device exception of a compartment about which cabinet and
 // cloud disagree.
 const mismatch = "contents_mismatch"
 
-// tells reports whether an open device exception of a type names a door.
-func (d Device) tells(door uint, typ string) bool {
-	return slices.ContainsFunc(d.Faults, func(e cloud.DeviceException) bool {
-		return e.Type == typ && e.ClosedAt.IsZero() && strings.Contains(e.Detail+" ", fmt.Sprintf("door %d", door))
-	})
+// viewsAgree compares two views of a compartment. Where they differ an exception
+// says so, and nothing else than the exception is judged then: it has a cause that
+// the script made, and the compartment is out of use. Where they do not the
+// exception is over.
+func (j *judge) viewsAgree(b *Cabinet, d Device, door uint, cabinet, believed string) bool {
+	c := d.Cells[door]
+	e, told := d.tells(door, mismatch)
+	switch {
+	case cabinet == believed && told:
+		j.find("views", b, door, e.OpenedAt, "both hold %q, and the exception still says: %s", cabinet, e.Detail)
+	case cabinet == believed:
+	case !told:
+		j.find("views", b, door, time.Time{}, "the cabinet holds %q, the cloud %q (%s), and no exception says so", cabinet, believed, c.State)
+	case !c.OutOfUse():
+		j.find("views", b, door, e.OpenedAt, "the cabinet holds %q, the cloud %q (%s), and it is in use", cabinet, believed, c.State)
+	case !slices.ContainsFunc(b.Trouble, func(s Span) bool {
+		return s.What == forgot && (s.Door == 0 || s.Door == door) && !s.At.After(e.SeenAt)
+	}):
+		j.find("views", b, door, e.OpenedAt, "the cabinet holds %q, the cloud %q (%s), and nothing made either forget", cabinet, believed, c.State)
+	}
+	return cabinet == believed
+}
+
+// tells gives the open device exception of a type that names a door.
+func (d Device) tells(door uint, typ string) (cloud.DeviceException, bool) {
+	for _, e := range d.Faults {
+		if e.Type != typ || !e.ClosedAt.IsZero() {
+			continue
+		}
+		for part := range strings.SplitSeq(e.Detail, "; ") {
+			if strings.HasPrefix(part, fmt.Sprintf("door %d:", door)) {
+				return e, true
+			}
+		}
+	}
+	return cloud.DeviceException{}, false
 }
 
 // believed: a box holds what it is believed to hold, and an empty one nothing,
-// unless a doubt about it is on record.
+// unless a doubt is on record about what happened there.
 func (j *judge) believed(b *Cabinet, d Device, door uint, ref string, inside []string) {
-	if j.Unscripted || j.doubted(b, d, door) {
+	if j.Unscripted {
 		return
 	}
 	if ref == "" {
-		if len(inside) > 0 {
+		if len(inside) > 0 && !j.doubted(b, d, door, b.around(door, board.ItemIn, inside)) {
 			j.find("place", b, door, time.Time{}, "%s inside, and the box counts as empty", strings.Join(inside, ", "))
 		}
 		return
 	}
 	x := d.Deliveries[ref]
-	if !slices.ContainsFunc(x.Packages, func(p cloud.Package) bool { return slices.Contains(inside, p.TrackingNumber) }) {
+	if slices.ContainsFunc(x.Packages, func(p cloud.Package) bool { return slices.Contains(inside, p.TrackingNumber) }) {
+		return
+	}
+	var names []string
+	for _, p := range x.Packages {
+		names = append(names, p.TrackingNumber)
+	}
+	if !j.doubted(b, d, door, b.around(door, board.ItemOut, names)) {
 		j.find("place", b, door, time.Time{}, "counts as holding %s, and holds %v", ref, inside)
 	}
-}
-
-// doubted reports whether something on record leaves it open what
-// lies behind a door: an exception, an opening that ended without a door being
-// seen, a lost memory, a door that was forced.
-func (j *judge) doubted(b *Cabinet, d Device, door uint) bool {
-	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == "force" && s.Door == door && b.blind(s.At) }) {
-		return true // forced while nothing looked
-	}
-	for _, r := range d.Records {
-		switch r.Kind {
-		case wire.KindExceptionOpened:
-			var e wire.Exception
-			if wire.Decode(r.Body, &e) == nil && e.Door == door && e.Type != wire.ExDoorLeftOpen {
-				return true
-			}
-			if e.Door == door && e.Evidence == "forced" {
-				return true
-			}
-		case wire.KindOpeningEnded:
-			var e wire.OpeningEnded
-			if wire.Decode(r.Body, &e) == nil && e.Reason != wire.EndOpenFailed && e.Reason != wire.EndDone && slices.Contains(j.Cloud.Audit.Openings[e.OpeningID].Doors, door) {
-				return true
-			}
-		case wire.KindCommandOutcome:
-			var e wire.CommandOutcome
-			if wire.Decode(r.Body, &e) == nil && e.Doors[door] == wire.DoorNotSeen {
-				return true
-			}
-		case wire.KindPickupCompleted:
-			var e wire.PickupCompleted
-			if wire.Decode(r.Body, &e) == nil && (e.StillOpen || slices.Contains(e.Left, door)) {
-				return true
-			}
-		case wire.KindOpeningSettled:
-			var e wire.OpeningSettled
-			if wire.Decode(r.Body, &e) == nil && slices.ContainsFunc(e.Packages, func(p wire.SettledPackage) bool { return p.Door == door && p.Outcome == wire.Unverified }) {
-				return true
-			}
-		case wire.KindTamper:
-			var x wire.Tamper
-			if wire.Decode(r.Body, &x) == nil && x.What == wire.TamperStoreRolledBack {
-				return true
-			}
-		case wire.KindGap:
-			var g wire.Gap
-			if wire.Decode(r.Body, &g) == nil && (g.Reason == wire.GapStoreDamaged || g.Reason == wire.GapStoreRolledBack || g.Reason == wire.GapStoreCreated && r.Boot > 1) {
-				return true
-			}
-		}
-	}
-	grid := d.Cells[door].GridCode
-	return slices.ContainsFunc(d.Exceptions, func(e cloud.Exception) bool {
-		return e.GridCode == grid && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue"
-	})
 }
 
 // blind reports whether a cabinet could not see its doors: its boards had no

@@ -68,7 +68,7 @@ func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(startSlack)) {
 			j.find("open_settle", b, d.Door, at, "%s settled while the door was open", s.OpeningID)
 		}
-		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || b.clockMoved(r.Boot, at) {
+		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || j.clockWrong(b, d.Door, at) {
 			continue
 		}
 		err := time.Duration(r.ErrMS)*time.Millisecond + closeSlack
@@ -83,12 +83,39 @@ func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 	}
 }
 
-// clockMoved reports whether the machine's clock was moved in a boot up to a
-// moment, or the boot was not yet synchronised when the door closed: its times
-// are then approximate, which the record says.
-func (b *Cabinet) clockMoved(boot uint64, at time.Time) bool {
-	x, _ := b.boot(boot, at)
-	return slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == "clock" && s.touches(x.Start, at) })
+// clockWrong reports whether the machine's clock was wrong, and no answer of the
+// cloud had set the agent's yet, when a door closed that was settled at a moment,
+// or when that was first read. Such a time is approximate, which its record says.
+func (j *judge) clockWrong(b *Cabinet, door uint, settled time.Time) bool {
+	i := slices.IndexFunc(b.Trouble, func(s Span) bool { return s.What == clock })
+	if i < 0 {
+		return false
+	}
+	closed := b.Trouble[i].At
+	for _, f := range b.Facts {
+		if f.Door == door && f.Kind == board.HookIn && !f.At.After(settled) {
+			closed = f.At
+		}
+	}
+	read := closed
+	if b.blind(closed) {
+		read = settled
+	}
+	for _, x := range b.Boots {
+		if !x.End.IsZero() && x.End.Before(b.Trouble[i].At) {
+			continue
+		}
+		wrong := Span{At: x.Start, Until: x.End}
+		for _, r := range j.Cloud.Devices[b.Code].Records {
+			if at := b.at(r); r.Boot == x.N && r.Clock == wire.ClockSynced && (wrong.Until.IsZero() || at.Before(wrong.Until)) && !at.Before(x.Start) {
+				wrong.Until = at
+			}
+		}
+		if wrong.touches(closed, read) {
+			return true
+		}
+	}
+	return false
 }
 
 // openAt reports whether a door physically stood open.
@@ -107,15 +134,19 @@ func (b *Cabinet) openAt(door uint, at time.Time) bool {
 
 // records: everything that the agents kept is stored or named by a gap. What was
 // being written when an agent was killed may be stored without having been
-// counted. Where a store was lost the end of its gap is unknown.
+// counted. The end of a lost store's gap is unknown: what it held that had not
+// been sent, and nothing else, is gone.
 func (j *judge) records() {
+	gone := uint64(0)
 	for _, b := range j.Cabinets {
-		if slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost }) {
-			return
+		for i, x := range b.Boots {
+			if i > 0 && x.Lost {
+				gone += b.Boots[i-1].Unsent
+			}
 		}
 	}
-	if have := uint64(j.Cloud.Audit.Stored + j.Cloud.Audit.Gaps); have < j.Recorded {
-		j.find("lost", nil, 0, time.Time{}, "%d records kept, %d stored, %d named by gaps", j.Recorded, j.Cloud.Audit.Stored, j.Cloud.Audit.Gaps)
+	if have := uint64(j.Cloud.Audit.Stored + j.Cloud.Audit.Gaps); have+gone < j.Recorded {
+		j.find("lost", nil, 0, time.Time{}, "%d records kept, %d stored, %d named by gaps, %d gone with lost stores", j.Recorded, j.Cloud.Audit.Stored, j.Cloud.Audit.Gaps, gone)
 	}
 }
 
@@ -175,7 +206,7 @@ func (j *judge) exceptions(b *Cabinet) {
 				j.find("cause", b, e.Door, at, "item_missing, and nothing had left the box")
 			}
 		case wire.ExDepositUnverified:
-			if !b.Sensors && !b.troubled(at.Add(-30*time.Minute), at) {
+			if !b.Sensors && !b.troubled(e.Door, at.Add(-30*time.Minute), at) {
 				j.find("cause", b, e.Door, at, "deposit_unverified (%s) on a calm day", e.Evidence)
 			}
 		}
@@ -186,7 +217,7 @@ func (j *judge) exceptions(b *Cabinet) {
 			if until.IsZero() {
 				until = s.from.Add(longOpen)
 			}
-			if until.Sub(s.from) < longOpen || b.troubled(s.from, s.from.Add(longOpen)) {
+			if until.Sub(s.from) < longOpen || b.troubled(door, s.from, s.from.Add(longOpen)) {
 				continue
 			}
 			if !slices.ContainsFunc(left[door], func(t time.Time) bool { return within(t, s.from, until) }) {

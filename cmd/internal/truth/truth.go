@@ -14,13 +14,16 @@
 //	authority   a line without an act that allowed this door, of another boot, too
 //	            old, or the third of one act for one door
 //	dead_code   an act by a code whose revocation the cabinet had told it holds
+//	refused     a code that was refused as expired before its end
+//	cancelled   a cancelled session that ended as anything else
 //	hand        an item that left a box through a door that was not allowed to open
 //	open_settle a settlement while one of its doors was open
 //	twice       an opening with two ends
 //	close_time  a close told as seen when it was not, or outside its bounds
 //	running     an opening, or a command, without an end after everything was said
 //	lost        records that are neither stored nor named by a gap
-//	views       cabinet and cloud that disagree about a compartment and do not say so
+//	views       cabinet and cloud that disagree about a compartment and do not say
+//	            so, or say so without a cause, or leave it in use
 //	place       a parcel that is not where they believe, with no doubt on record
 //	device_order, timeline   the registry or the timeline says another place
 //	cause       an exception without its physical cause
@@ -51,6 +54,7 @@ type Case struct {
 	Received []Received // by the webhook receiver, in order of time; nil: not judged
 	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
 	Recorded uint64     // records that the agents kept
+	Cancels  []Cancel   // sessions that people of the script had cancelled
 	// Unscripted says that people outside of the script were at the doors too: their
 	// acts are judged by the codes alone, and not what they put in, took or forced.
 	Unscripted bool
@@ -71,7 +75,8 @@ type Cabinet struct {
 	// Contents is what the cabinet believes lies behind its doors at the end: door
 	// to delivery number.
 	Contents map[uint]string
-	Running  []string // openings without an end
+	Kept     map[uint]bool // of Contents, those that it only keeps a box for
+	Running  []string      // openings without an end
 	// WallClock says that the agent is a real process on this machine's clock: its
 	// records' own times are the true ones, as a boot's start is not known exactly.
 	WallClock bool
@@ -86,6 +91,9 @@ type Boot struct {
 	N          uint64
 	Start, End time.Time // End is zero while it runs
 	Lost       bool      // its store was new, damaged or an older copy
+	// Unsent is how many records its store held at its end that the cloud had not
+	// acknowledged: those that are gone when the next start is Lost.
+	Unsent uint64
 }
 
 // Held is a code list number that a cabinet's status told.
@@ -93,6 +101,13 @@ type Held struct {
 	At                 time.Time
 	Generation, Number uint64
 }
+
+// What a Span says where it matters; any other word is a disturbance alone.
+const (
+	force  = "force"  // a door was forced open, at At
+	forgot = "forgot" // what happened in it at the cabinet may be forgotten
+	clock  = "clock"  // the machine's clock is wrong, from At on
+)
 
 // Span is a stretch of trouble. A zero Until lasts.
 type Span struct {
@@ -115,7 +130,13 @@ type Act struct {
 	Delivery string    // number; empty for staff
 	Code     string    // wire's code kind, where a code was used
 	OK       bool      // the answer let the person in
+	Outcome  string    // of a code, empty when it was not answered
 	Doors    []uint    // that the answer named
+}
+
+// Cancel is a session that a command cancelled.
+type Cancel struct {
+	Cabinet, OpeningID, CommandID string
 }
 
 // Received is one request that a webhook receiver was sent.
@@ -222,10 +243,13 @@ func Judge(c Case) Verdict {
 			j.hands(b)
 		}
 		j.settlements(b)
+		j.refusals(b)
+		j.cancels(b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)
 			j.exceptions(b)
+			j.forced(b)
 		}
 	}
 	if c.Final {
@@ -275,9 +299,10 @@ func (b *Cabinet) at(r wire.Record) time.Time {
 }
 
 // troubled reports whether the script, a restart of the agent or the boards
-// themselves disturbed a cabinet between two moments.
-func (b *Cabinet) troubled(from, to time.Time) bool {
-	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.touches(from, to) }) {
+// themselves disturbed a door between two moments. A force on it is none: that is
+// what has to be told.
+func (b *Cabinet) troubled(door uint, from, to time.Time) bool {
+	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What != force && (s.Door == 0 || s.Door == door) && s.touches(from, to) }) {
 		return true
 	}
 	for i, x := range b.Boots {
@@ -285,7 +310,7 @@ func (b *Cabinet) troubled(from, to time.Time) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(b.Facts, func(f board.Fact) bool {
+	return b.blind(to) || slices.ContainsFunc(b.Facts, func(f board.Fact) bool {
 		return within(f.At, from, to) && (f.Kind == board.BoardReset || f.Kind == board.BrownOut || f.Kind == board.PowerOff || f.Kind == board.PowerOn)
 	})
 }

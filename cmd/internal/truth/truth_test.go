@@ -175,6 +175,64 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			})
 		}},
 		{"place", "an empty box that counts as full", func(_ *Case, b *Cabinet) { b.Facts = slices.Delete(b.Facts, 3, 4) }},
+		{"views", "they differ, and nothing made either forget", func(c *Case, b *Cabinet) { disagree(c, b, "door 1: cabinet empty, cloud LD-1"); b.Trouble = nil }},
+		{"views", "they differ about another door", func(c *Case, b *Cabinet) { disagree(c, b, "door 11: cabinet empty, cloud LD-1") }},
+		{"views", "they differ, and the compartment is in use", func(c *Case, b *Cabinet) {
+			disagree(c, b, "door 1: cabinet empty, cloud LD-1")
+			change(c, func(d *Device) { d.Cells[1] = cloud.Compartment{Door: 1, State: cloud.GridOccupied, DeliveryID: 1} })
+		}},
+		{"views", "they agree, and the exception stays", func(c *Case, b *Cabinet) {
+			disagree(c, b, "door 1: cabinet empty, cloud LD-1")
+			b.Contents[1] = "LD-1"
+		}},
+		{"place", "a doubt of another time", func(_ *Case, b *Cabinet) {
+			b.Facts = slices.Delete(b.Facts, 3, 4)
+			b.Trouble = []Span{{At: at(3600), Until: at(3700), What: forgot}}
+		}},
+		{"place", "an exception of another time", func(c *Case, b *Cabinet) {
+			b.Facts = slices.Delete(b.Facts, 3, 4)
+			change(c, func(d *Device) {
+				d.Exceptions = []cloud.Exception{{GridCode: "A01", Type: wire.ExDepositUnverified, OpenedAt: at(3600)}}
+			})
+		}},
+		{"silent", "forced, and not told", func(_ *Case, b *Cabinet) { forceOpen(b, 1, 300) }},
+		{"silent", "forced, and told a minute late", func(c *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindTamper, 309, wire.Tamper{What: wire.TamperDoorForced, Door: 1}))
+			})
+		}},
+		{"cause", "told as forced, and shut", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindTamper, 300, wire.Tamper{What: wire.TamperDoorForced, Door: 1}))
+			})
+		}},
+		{"cause", "told as forced, and a pulse had opened it", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindTamper, 100.3, wire.Tamper{What: wire.TamperDoorForced, Door: 2}))
+			})
+		}},
+		{"cause", "an exception of a force, and a pulse had opened it", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records = append(d.Records, record(wire.KindExceptionOpened, 101.3, wire.Exception{ID: "x", Type: wire.ExDoorLeftOpen, Door: 2, Evidence: forcedEvidence}))
+			})
+		}},
+		{"lost", "a record that had been sent before the store was lost", func(c *Case, b *Cabinet) {
+			c.Recorded = 9
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(500), Unsent: 2}, {N: 2, Start: at(501), Lost: true}}
+		}},
+		{"close_time", "a wrong clock that was set long before", func(c *Case, b *Cabinet) {
+			b.Facts[4].At, b.Facts[5].At = at(11), at(11)
+			b.Trouble = []Span{{At: at(-1), What: clock}}
+			change(c, func(d *Device) { d.Records = slices.Insert(d.Records, 0, record(wire.KindHealth, 2, wire.Health{})) })
+		}},
+		{"refused", "a code as expired before its end", func(c *Case, _ *Cabinet) { courier(c, 61) }},
+		{"cancelled", "a pickup that counts as collected", func(c *Case, _ *Cabinet) {
+			c.Cancels = []Cancel{{"CAB-1", "op-3", "cmd-9"}}
+			change(c, func(d *Device) {
+				d.Records = slices.Insert(d.Records, len(d.Records)-1, record(wire.KindCommandOutcome, 203, wire.CommandOutcome{CommandID: "cmd-9", Outcome: wire.OutcomeDone}))
+			})
+		}},
 		{"device_order", "the registry lags behind", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Orders = d.Orders[1:] }) }},
 		{"timeline", "the timeline lags behind", func(c *Case, _ *Cabinet) { c.Cloud.Timelines["PK-2"] = []string{"x-available_for_pickup"} }},
 		{"cause", "left open, and shut", func(c *Case, _ *Cabinet) {
@@ -212,6 +270,76 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			v := Judge(c)
 			require.True(t, slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Rule == x.rule }), v.String())
 		})
+	}
+}
+
+// disagree makes the cabinet hold nothing behind door 1, after it forgot.
+func disagree(c *Case, b *Cabinet, detail string) {
+	b.Contents = map[uint]string{}
+	b.Trouble = []Span{{At: at(300), Until: at(301), What: forgot}}
+	d := c.Cloud.Devices["CAB-1"]
+	d.Cells[1] = cloud.Compartment{Door: 1, State: cloud.GridOccupied, DeliveryID: 1, Dispute: &cloud.Dispute{Cloud: "LD-1"}}
+	d.Faults = []cloud.DeviceException{{Type: mismatch, Detail: detail, OpenedAt: at(302), SeenAt: at(302)}}
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+// forceOpen forces a door open for 10 s.
+func forceOpen(b *Cabinet, door uint, seconds float64) {
+	fact := func(kind board.FactKind, s float64) board.Fact {
+		return board.Fact{At: at(s), Door: door, Board: "A", Kind: kind}
+	}
+	b.Facts = append(b.Facts, fact(board.HookOut, seconds), fact(board.Opened, seconds), fact(board.Closed, seconds+10), fact(board.HookIn, seconds+10))
+	b.Trouble = append(b.Trouble, Span{At: at(seconds), Until: at(seconds + 60), What: force, Door: door})
+}
+
+// courier is refused as expired with a code that ends at some second of the day.
+func courier(c *Case, end float64) {
+	d := c.Cloud.Devices["CAB-1"]
+	d.Codes = append(d.Codes, cloud.CodeRow{Entry: wire.CodeEntry{Number: 6, Op: wire.CodeSet, Kind: wire.CodeDelivery, DeliveryRef: "LD-3", NotAfter: at(end).UnixNano()}})
+	c.Cloud.Devices["CAB-1"] = d
+	c.Acts = append(c.Acts, Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: at(60), Until: at(60.5), Delivery: "LD-3", Code: wire.CodeDelivery, Outcome: wire.CodeExpired})
+}
+
+// What the rules allow is no finding.
+func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
+	t.Parallel()
+	tell := func(c *Case, records ...wire.Record) {
+		d := c.Cloud.Devices["CAB-1"]
+		d.Records = append(d.Records, records...)
+		c.Cloud.Devices["CAB-1"] = d
+	}
+	for name, do := range map[string]func(c *Case, b *Cabinet){
+		"a door that was forced": func(c *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			tell(c, record(wire.KindTamper, 301, wire.Tamper{What: wire.TamperDoorForced, Door: 1}))
+		},
+		"forced while no agent ran": func(_ *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(299)}, {N: 2, Start: at(320)}}
+		},
+		"views that differ after a loss, out of use": func(c *Case, b *Cabinet) {
+			disagree(c, b, "door 11: cabinet empty, cloud X; door 1: cabinet empty, cloud LD-1")
+		},
+		"what a lost store had not sent": func(c *Case, b *Cabinet) {
+			c.Recorded = 8
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(500), Unsent: 2}, {N: 2, Start: at(501), Lost: true}}
+		},
+		"a close before the clock was set": func(c *Case, b *Cabinet) {
+			b.Facts[4].At, b.Facts[5].At = at(11), at(11)
+			b.Trouble = []Span{{At: at(-1), What: clock}}
+			c.Cloud.Devices["CAB-1"].Records[0].Clock = wire.ClockCarried
+		},
+		"a box that is kept and empty": func(c *Case, b *Cabinet) {
+			b.Facts = slices.Delete(b.Facts, 3, 4)
+			b.Kept = map[uint]bool{1: true}
+			c.Cloud.Devices["CAB-1"].Deliveries["LD-1"].Packages[0].Status = cloud.PackageAwaitingDeposit
+		},
+		"a code that has ended": func(c *Case, _ *Cabinet) { courier(c, 60) },
+	} {
+		c := calmDay()
+		do(&c, &c.Cabinets[0])
+		v := Judge(c)
+		require.True(t, v.OK(), "%s: %s", name, v.String())
 	}
 }
 

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// What rarely happens, and decides whether a rule is kept to the moment.
+
+// cancelPickup opens the doors of a pickup, has staff cancel it, and leaves them
+// open until after the session. Nothing is taken.
+func (w *world) cancelPickup(x *task, _ *rand.Rand) {
+	codes, ok := w.codes(x)
+	if !ok {
+		return
+	}
+	c := w.cabinets[x.cabinet]
+	a, err := w.enter(c, truth.Act{Delivery: x.number, Code: wire.CodePickup}, codes.Pickup, false)
+	if err != nil || a.Outcome != wire.CodeOK {
+		return
+	}
+	time.Sleep(4 * time.Second)
+	_, command := w.command(x.cabinet, uint(a.Doors[0]), wire.CmdCloseSession, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseCancel})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancels = append(w.cancels, truth.Cancel{Cabinet: c.code, OpeningID: a.OpeningID, CommandID: command})
+	for _, n := range a.Doors {
+		c.stays[uint(n)] = true
+	}
+}
+
+// lastMoment types a delivery code a moment before its end: a clock that is known
+// to be wrong by some milliseconds refuses only what has certainly ended.
+func (w *world) lastMoment(s step, rnd *rand.Rand) {
+	in := locker.CreateInput{ReferenceNumber: fmt.Sprintf("R-%x", s.seed), DeviceID: w.box.Devices[s.cabinet].DeviceID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"},
+		Packages: []locker.PackageInput{{TrackingNumber: fmt.Sprintf("PK-%x", s.seed), Size: "M"}}}
+	end := time.Now().Add(2 * time.Minute).Truncate(time.Second)
+	in.DeliverBefore = end.UTC().Format(time.RFC3339)
+	out, err := w.server().Lockers.Create(context.Background(), w.box.ProviderCaller, in)
+	if err != nil {
+		return
+	}
+	x := &task{ref: in.ReferenceNumber, cabinet: s.cabinet, packages: []string{in.Packages[0].TrackingNumber}, id: out.Delivery.DeliveryID, number: out.Delivery.DeliveryNumber, busy: true}
+	w.mu.Lock()
+	w.tasks = append(w.tasks, x)
+	w.mu.Unlock()
+	w.send(x, rnd, func(x *task, rnd *rand.Rand) {
+		time.Sleep(time.Until(end) - time.Millisecond)
+		w.depositLocal(x, rnd)
+	})
+}
+
+// lateSwing lets a jammed door go after the cabinet has given it up, and within
+// the time in which a door still belongs to its pulse.
+func (w *world) lateSwing(x *task, rnd *rand.Rand) {
+	c := w.cabinets[x.cabinet]
+	all := slices.Sorted(maps.Keys(w.boxes(x)))
+	if len(all) == 0 {
+		return
+	}
+	door := all[0]
+	_ = c.sim.Jam(door)
+	began := time.Now()
+	w.people.Go(func() { _, _ = w.tryOpen(x) })
+	var last time.Time
+	for pulses := 0; pulses < 2 && time.Since(began) < 25*time.Second; time.Sleep(50 * time.Millisecond) {
+		pulses = 0
+		for _, f := range c.sim.Truth() {
+			if f.Door == door && f.Kind == simboard.CoilFired && f.At.After(began) {
+				pulses, last = pulses+1, f.At
+			}
+		}
+	}
+	if time.Since(last) < time.Second {
+		time.Sleep(time.Until(last.Add(1750 * time.Millisecond)))
+		_ = c.sim.Free(door)
+		_ = c.sim.Force(door)
+		time.Sleep(time.Duration(4+rnd.IntN(10)) * time.Second)
+	}
+	_ = c.sim.Free(door)
+	_ = c.sim.CloseDoor(door)
+}
+
+// wrongClear has staff clear a compartment at the cabinet alone.
+func (w *world) wrongClear(s step, rnd *rand.Rand) {
+	c, door := w.cabinets[s.cabinet], uint(1+rnd.IntN(doors))
+	if !w.server().Devices.Online(c.code) {
+		return
+	}
+	c.disturb("forgot", door, 30*time.Second)
+	w.staffCommand(s, door, wire.CmdClear, wire.DoorReason{Door: door, Reason: "emptied"})
+}
+
+// outOfUse reports whether a delivery lies in a compartment about which cabinet and
+// cloud disagree: staff have to look before its recipient is let in.
+func (w *world) outOfUse(c *cabinet, x *task) bool {
+	for door := range w.boxes(x) {
+		if w.cellOf(c, door).OutOfUse() {
+			return true
+		}
+	}
+	return false
+}
