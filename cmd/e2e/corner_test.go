@@ -85,10 +85,9 @@ func (w *world) lateSwing(x *task, rnd *rand.Rand) {
 		time.Sleep(time.Until(last.Add(1750 * time.Millisecond)))
 		_ = c.sim.Free(door)
 		_ = c.sim.Force(door)
-		time.Sleep(time.Duration(4+rnd.IntN(10)) * time.Second)
 	}
 	_ = c.sim.Free(door)
-	_ = c.sim.CloseDoor(door)
+	w.courier(x, rnd)
 }
 
 // wrongClear has staff clear a compartment at the cabinet alone.
