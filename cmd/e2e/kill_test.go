@@ -103,14 +103,15 @@ type slaughter struct {
 	hands            *hands
 	page             string
 	boots            []truth.Boot
-	mu               sync.Mutex // guards all below
+	late             map[uint]string // what a person does as soon as a door opens that kept them waiting, by door
+	mu               sync.Mutex      // guards all below
 	acts             []truth.Act
 	trouble          []truth.Span // of the boards
 	outages          []truth.Span // of the cloud
 }
 
 func newSlaughter(t *testing.T, bin programs, seed uint64) *slaughter {
-	s := &slaughter{t: t, rnd: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(), bin: bin, mqtt: freeAddress(t), lines: freeAddress(t), hooks: &hookReceiver{}}
+	s := &slaughter{t: t, rnd: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(), bin: bin, mqtt: freeAddress(t), lines: freeAddress(t), hooks: &hookReceiver{}, late: map[uint]string{}}
 	receiver := httptest.NewServer(s.hooks)
 	t.Cleanup(receiver.Close)
 	s.hookURL = receiver.URL
@@ -256,8 +257,9 @@ func (s *slaughter) choose() (out []try) {
 }
 
 // use types codes one after the other, and uses the doors that open. A page that
-// dies in between gives no answer: then it is not known whether a parcel lies
-// inside, and it is tried again later.
+// dies in between gives no answer: the person uses the door that opens all the
+// same, and it is not known whether a parcel lies inside, so that it is tried again
+// later.
 func (s *slaughter) use(tries []try) {
 	for _, x := range tries {
 		a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: x.parcel.number, Code: wire.CodeDelivery}
@@ -278,9 +280,16 @@ func (s *slaughter) use(tries []try) {
 			}
 			s.mu.Unlock()
 		}
-		put := false
+		var doors []uint
 		for _, d := range r.Doors {
-			put = s.atDoor(d.Door, x) || put
+			doors = append(doors, d.Door)
+		}
+		if err != nil {
+			doors = s.openedSince(a.At)
+		}
+		put := false
+		for _, d := range doors {
+			put = s.atDoor(d, x) || put
 		}
 		switch {
 		case !x.pickup && (put || err != nil || ok):
@@ -306,12 +315,27 @@ func (s *slaughter) atDoor(door uint, x try) bool {
 			continue
 		}
 		time.Sleep(550 * time.Millisecond)
+		delete(s.late, door)
 		if x.parcel.tries%7 != 6 {
 			s.hands.do(fmt.Sprintf("close %d", door))
 		}
 		return true
 	}
+	s.late[door] = what
 	return false
+}
+
+// openedSince waits a moment for doors that opened since a code was typed, and
+// that no other person waits for.
+func (s *slaughter) openedSince(at time.Time) (doors []uint) {
+	for end := time.Now().Add(time.Second); len(doors) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, f := range readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl")) {
+			if f.Kind == simboard.Opened && f.At.After(at) && s.late[f.Door] == "" && !slices.Contains(doors, f.Door) {
+				doors = append(doors, f.Door)
+			}
+		}
+	}
+	return doors
 }
 
 // hands are what reaches the boards' doors from outside: standard input and
@@ -336,7 +360,14 @@ func (h *hands) do(what string) string {
 	return strings.TrimSpace(line)
 }
 
+// closeDoors closes what stands open, after those who still wait there have used
+// it.
 func (s *slaughter) closeDoors() {
+	for door, what := range s.late {
+		if s.hands.do(what) == "ok" {
+			delete(s.late, door)
+		}
+	}
 	for n := 1; n <= killDoors; n++ {
 		s.hands.do(fmt.Sprintf("close %d", n))
 	}

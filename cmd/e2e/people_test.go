@@ -143,7 +143,7 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
 		_, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
 		w.effect("reassign at the door", err)
-		if err == nil || refusal(err) == "DEVICE_TIMEOUT" {
+		if err == nil {
 			w.leave(c, doors, rnd)
 			w.courier(x, rnd)
 			return
@@ -152,7 +152,7 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
 		_, err := w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "PARCEL_TOO_LARGE"})
 		w.effect("fail at the door", err)
-		if err == nil || refusal(err) == "DEVICE_TIMEOUT" {
+		if err == nil {
 			w.leave(c, doors, rnd)
 			return
 		}

@@ -227,7 +227,7 @@ func (w *world) settleDown() {
 	}
 	for i, c := range w.cabinets { // an unblock may have been refused while the clock was not set
 		for n, d := range c.agent.Loop().State().Doors {
-			if d.Blocked == "dirty" {
+			if d.Blocked == "dirty" || d.Blocked == wire.ReasonSuspect { // the mechanic has been there
 				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
 			}
 		}

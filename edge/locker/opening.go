@@ -50,6 +50,9 @@ func (s State) Next(now Now) int64 {
 			if od.Phase == Pulsed && !od.Waiting && !(s.Doors[od.Door].Known && s.Doors[od.Door].Open) {
 				at(od.Deadline)
 			}
+			if pulsed := s.Doors[od.Door].PulseAt; od.Phase == OpenFailed && pulsed != 0 {
+				at(pulsed + forcedGrace + 1)
+			}
 			if od.Phase == Closed && od.ClosedAt.Boot == now.Boot {
 				at(od.ClosedAt.Mono + ms(t.SettleMS))
 			}
@@ -215,6 +218,15 @@ func (d *draft) tally(o Opening) tally {
 	return t
 }
 
+// maySwing reports whether a door of an opening may still open for its pulse, or
+// has just begun to.
+func (d *draft) maySwing(o Opening) bool {
+	return slices.ContainsFunc(o.Doors, func(od OpeningDoor) bool {
+		door := d.Doors[od.Door]
+		return door.PulseAt != 0 && (d.now.Mono <= door.PulseAt+forcedGrace || door.settling() && door.Since <= door.PulseAt+forcedGrace)
+	})
+}
+
 // progress ends an opening when its time has come.
 func (d *draft) progress(id string) {
 	o := d.Openings[id]
@@ -224,7 +236,11 @@ func (d *draft) progress(id string) {
 		return
 	}
 	if t.opened == 0 && t.unseen == 0 && !o.Cancelled {
-		d.end(o, wire.EndOpenFailed) // every door failed; state unknown or not, none was opened
+		// Every door failed; state unknown or not, none was opened. One that swings a
+		// little late is still this opening's.
+		if over || !d.maySwing(o) {
+			d.end(o, wire.EndOpenFailed)
+		}
 		return
 	}
 	if t.open {
