@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -164,6 +163,9 @@ func (w *Work) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
 // opened: doors of an opening were seen open. State and event follow, once
 // per opening.
 func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time.Time) error {
+	if d != nil && at.Before(announced(d)) {
+		at = announced(d) // by a clock that was never set
+	}
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		if slices.Contains(doors, od.Door) && (od.OpenedAt.IsZero() || at.Before(od.OpenedAt)) {
@@ -241,12 +243,9 @@ func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 		}
 	}
 	// A record without a clock is placed as early as it can be: its close, a little
-	// earlier still, came after the doors opened all the same.
-	if since := cmp.Or(o.OpenedAt, o.RequestedAt); r.Approximate && closed.OccurredAt.Before(since) {
-		closed.OccurredAt = since
-		if closed.Earliest.Before(since) {
-			closed.Earliest = since
-		}
+	// earlier still, came after the announcement and the opening all the same.
+	if r.Approximate {
+		closed = closed.notBefore(announced(d)).notBefore(o.OpenedAt)
 	}
 	closedAt := closed.OccurredAt
 	for i := range o.Doors {
@@ -304,6 +303,24 @@ func (r Occurrence) at(clock int64) Occurrence {
 	}
 	if !r.Latest.IsZero() {
 		r.Latest = r.Latest.Add(back)
+	}
+	return r
+}
+
+// announced is the first moment after a delivery was announced, in the resolution
+// of the store: nothing happened to it at a cabinet before.
+func announced(d *cloud.Delivery) time.Time { return d.CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond) }
+
+// notBefore is the occurrence, or one at t when that is later.
+func (r Occurrence) notBefore(t time.Time) Occurrence {
+	if r.OccurredAt.Before(t) {
+		r.OccurredAt = t
+	}
+	if r.Earliest.Before(t) {
+		r.Earliest = t
+	}
+	if !r.Latest.IsZero() && r.Latest.Before(t) {
+		r.Latest = t
 	}
 	return r
 }
@@ -573,20 +590,26 @@ func (w *Work) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) err
 	if err != nil {
 		return err
 	}
+	var kept []cloud.GridID // may hold a parcel since an earlier opening: the cabinet keeps them too
 	for i := range o.Doors {
 		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
 		c, err := w.cell(o.Doors[i].Door)
 		if err != nil {
 			return err
 		}
-		if c != nil {
-			w.blockCell(c, d.ID)
+		if c == nil {
+			continue
 		}
+		if c.State == cloud.GridOccupied && c.DeliveryID == d.ID {
+			kept = append(kept, c.GridID)
+			continue
+		}
+		w.blockCell(c, d.ID)
 	}
 	var moved []move
 	for i := range d.Packages {
 		p := &d.Packages[i]
-		if !holds(o, p.TrackingNumber) {
+		if !holds(o, p.TrackingNumber) || slices.Contains(kept, p.GridID) {
 			continue
 		}
 		c := pick(cells, p.Size, func(c *cloud.Compartment) bool {
@@ -651,7 +674,7 @@ func (w *Work) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
 		if err != nil {
 			return err
 		}
-		if c != nil && c.DeliveryID == d.ID && (c.Occupied == nil || !*c.Occupied) {
+		if c != nil && c.DeliveryID == d.ID && od.Error != doorKept && (c.Occupied == nil || !*c.Occupied) {
 			c.State, c.DeliveryID = cloud.GridFree, 0
 			w.touch(c)
 		}
@@ -931,8 +954,46 @@ func (w *Work) exceptionOpened(r Occurrence, b wire.Exception) (string, error) {
 	if b.ID == "" || len(b.ID) > 64 {
 		return badBody, nil
 	}
+	if b.Type == wire.ExDepositUnverified {
+		if err := w.keepBox(b.Door); err != nil {
+			return "", err
+		}
+	}
 	return "", w.raise(r, b.ID, b.Type, b.Severity, nil, b.Door, b.Evidence)
 }
+
+// keepBox: the cabinet says that something may lie behind a door of an opening
+// that runs. The compartment is its delivery's, though it was let go meanwhile or
+// will be when the opening ends as cancelled.
+func (w *Work) keepBox(door uint) error {
+	c, err := w.cell(door)
+	if err != nil || c == nil {
+		return err
+	}
+	rows, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		o, err := read(w.openings, row.ID, func() (cloud.Opening, error) { return row, nil })
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == door })
+		free := c.State == cloud.GridFree && c.DeliveryID == 0
+		if i < 0 || o.DeliveryID == 0 || !o.Kind.IsDeposit() || o.Ended() || !free && c.DeliveryID != o.DeliveryID {
+			continue
+		}
+		c.State, c.DeliveryID = cloud.GridOccupied, o.DeliveryID
+		o.Doors[i].Error = doorKept
+		w.touch(c)
+		w.touch(o)
+	}
+	return nil
+}
+
+// doorKept is a door of an opening behind which something may lie.
+const doorKept = "deposit_unverified"
 
 // exceptionClosed: whoever closes first wins.
 func (w *Work) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {

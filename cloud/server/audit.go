@@ -49,6 +49,7 @@ type recordKey struct {
 	device cloud.DeviceID
 	boot   uint64
 	mono   int64
+	at     int64 // a store that began anew counts its boots from 1 again
 }
 
 // Audit reads the whole journal.
@@ -88,7 +89,7 @@ func (a *Audit) add(j cloud.JournalBatch, seen map[recordKey]bool) error {
 		if err != nil {
 			continue // stored as it came; it counts for nothing
 		}
-		k := recordKey{j.DeviceID, r.Boot, r.Mono}
+		k := recordKey{j.DeviceID, r.Boot, r.Mono, r.At}
 		if seen[k] {
 			continue // carried into another epoch
 		}

@@ -19,7 +19,7 @@ import (
 
 // cancelPickup opens the doors of a pickup, has staff cancel it, and leaves them
 // open until after the session. Nothing is taken.
-func (w *world) cancelPickup(x *task, _ *rand.Rand) {
+func (w *world) cancelPickup(x *task, rnd *rand.Rand) {
 	codes, ok := w.codes(x)
 	if !ok {
 		return
@@ -31,6 +31,16 @@ func (w *world) cancelPickup(x *task, _ *rand.Rand) {
 	}
 	time.Sleep(4 * time.Second)
 	_, command := w.command(x.cabinet, uint(a.Doors[0]), wire.CmdCloseSession, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseCancel})
+	for end := time.Now().Add(15 * time.Second); !c.running().Loop().State().Openings[a.OpeningID].Cancelled; time.Sleep(time.Second) {
+		if time.Now().After(end) { // nobody has said to leave it, as far as the recipient knows
+			var doors []uint
+			for _, n := range a.Doors {
+				doors = append(doors, uint(n))
+			}
+			w.recipient(x, doors, rnd)
+			return
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancels = append(w.cancels, truth.Cancel{Cabinet: c.code, OpeningID: a.OpeningID, CommandID: command})

@@ -141,9 +141,9 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	switch rnd.IntN(16) {
 	case 0, 1: // it is dirty inside: another compartment
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
-		_, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
+		out, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
 		w.effect("reassign at the door", err)
-		if err == nil {
+		if err == nil && !out.Pending {
 			w.leave(c, doors, rnd)
 			w.courier(x, rnd)
 			return

@@ -225,13 +225,6 @@ func (w *world) settleDown() {
 		}
 		time.Sleep(time.Minute)
 	}
-	for i, c := range w.cabinets { // an unblock may have been refused while the clock was not set
-		for n, d := range c.agent.Loop().State().Doors {
-			if d.Blocked == "dirty" || d.Blocked == wire.ReasonSuspect { // the mechanic has been there
-				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
-			}
-		}
-	}
 	for _, c := range w.cabinets {
 		w.awaits(c.code+": nothing runs", 15*time.Minute, func() bool { return len(c.agent.Loop().State().Openings) == 0 })
 		w.awaits(c.code+": everything sent", 15*time.Minute, func() bool { return c.agent.Link().Connected() && c.agent.Store().Backlog() == [2]uint64{} })
@@ -239,6 +232,16 @@ func (w *world) settleDown() {
 			d, err := w.cloud.Store.FindDeviceByCode(context.Background(), c.code)
 			return err == nil && c.agent.Loop().State().Meta.CodeList == d.CodeList
 		})
+	}
+	// The mechanic has been there, and an unblock may have been refused while the
+	// clock was not set.
+	for i, c := range w.cabinets {
+		for n := range c.agent.Loop().State().Doors {
+			if b := c.agent.Loop().State().Doors[n].Blocked; b == "dirty" || b == wire.ReasonSuspect {
+				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
+				w.awaits(c.code+": a door is unblocked", 2*time.Minute, func() bool { return c.agent.Loop().State().Doors[n].Blocked == "" })
+			}
+		}
 	}
 	w.awaits("every event delivered", 30*time.Minute, func() bool {
 		n, err := w.cloud.Store.OutboxWaiting(context.Background())
@@ -335,7 +338,7 @@ func (w *world) tryDeposits(i int, c *cabinet) string {
 	cells, err := w.cloud.Store.ListCompartments(context.Background(), w.box.Devices[i].DeviceID)
 	require.NoError(w.t, err)
 	for _, cell := range cells {
-		if cell.State != cloud.GridFree {
+		if cell.State != cloud.GridFree || cell.OutOfUse() {
 			continue
 		}
 		ref := fmt.Sprintf("LAST-%d-%d", i, cell.Door)

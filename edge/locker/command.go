@@ -162,6 +162,13 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	if _, ended := d.Ended[b.OpeningID]; ended {
 		return wire.ReasonNoOpening
 	}
+	if id := d.depositOf(b.DeliveryRef); id != "" && id != b.Replaces && b.Kind.IsDeposit() {
+		// It runs by a code, and the cloud does not know of it yet.
+		if b.Kind != wire.OpenReassign {
+			return wire.ReasonBusy
+		}
+		b.Replaces = id
+	}
 	if reason := d.free(doors, b.Kind, b.DeliveryRef, b.Replaces); reason != "" {
 		return reason
 	}
@@ -180,6 +187,16 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 	}
 	d.begin(o, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
 	return waiting
+}
+
+// depositOf is the running deposit of a delivery, "" when there is none.
+func (d *draft) depositOf(ref string) string {
+	for _, id := range sorted(d.Openings) {
+		if o := d.Openings[id]; ref != "" && o.DeliveryRef == ref && o.Kind.IsDeposit() && !o.Cancelled {
+			return id
+		}
+	}
+	return ""
 }
 
 // isLeftOpen reports whether a door was left open, or forced, and has not been

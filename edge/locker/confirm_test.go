@@ -127,6 +127,30 @@ func TestCorrectionInWhichThePackageWasTakenOut(t *testing.T) {
 	require.Equal(t, wire.CodeUnknown, w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}).Answer.Outcome, "nothing to collect")
 }
 
+// The courier had typed the code, and the cloud had not learned of it: another
+// compartment takes the place of the first, whose door closes with nothing inside.
+func TestReassignmentOfADepositThatTheCloudDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.list(wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-1", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK1"}}, Active: wire.ActiveNow})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(5), Input: "keypad"}).Answer.Outcome)
+	w.swing()
+	w.order("op_2", wire.OpenDeposit, 2)
+	require.Empty(t, w.takePulses(), "one deposit of a delivery at a time")
+	got := bodies[wire.CommandOutcome](w)
+	require.Equal(t, wire.ReasonBusy, got[len(got)-1].Reason)
+	w.order("op_3", wire.OpenReassign, 3)
+	w.swing()
+	w.setDoor(1, false)
+	w.setDoor(3, false)
+	w.wait(3 * time.Second)
+	settled := bodies[wire.OpeningSettled](w)
+	require.Len(t, settled, 1)
+	require.Equal(t, "op_3", settled[0].OpeningID)
+	require.Empty(t, w.s.Doors[1].Delivery)
+	require.Equal(t, "LD-1", w.s.Doors[3].Delivery)
+}
+
 func TestCorrectionOfADeliveryThatWasCollected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
