@@ -143,7 +143,7 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
 		out, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
 		w.effect("reassign at the door", err)
-		if err == nil && !out.Pending {
+		if err == nil && (!out.Pending || w.otherOpens(c, x, doors)) {
 			w.leave(c, doors, rnd)
 			w.courier(x, rnd)
 			return
@@ -174,6 +174,23 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
 	w.effect("correct at the door", err)
 	w.leave(c, doors, rnd)
+}
+
+// otherOpens reports whether another door than these opens for a delivery, while
+// its courier waits for an answer.
+func (w *world) otherOpens(c *cabinet, x *task, than []uint) (opened bool) {
+	var others []uint
+	for n := range w.boxes(x) {
+		if !slices.Contains(than, n) {
+			others = append(others, n)
+		}
+	}
+	w.atDoors(c, others, func(n uint) error {
+		err := w.look(c, n)
+		opened = opened || err == nil
+		return err
+	})
+	return opened
 }
 
 // look waits for a door to stand open.

@@ -237,9 +237,12 @@ func (w *world) settleDown() {
 	// clock was not set.
 	for i, c := range w.cabinets {
 		for n := range c.agent.Loop().State().Doors {
-			if b := c.agent.Loop().State().Doors[n].Blocked; b == "dirty" || b == wire.ReasonSuspect {
+			for range 12 {
+				if b := c.agent.Loop().State().Doors[n].Blocked; b != "dirty" && b != wire.ReasonSuspect {
+					break
+				}
 				w.command(i, uint(n), wire.CmdUnblock, wire.DoorReason{Door: uint(n)})
-				w.awaits(c.code+": a door is unblocked", 2*time.Minute, func() bool { return c.agent.Loop().State().Doors[n].Blocked == "" })
+				time.Sleep(time.Minute)
 			}
 		}
 	}
