@@ -19,6 +19,7 @@ type Approval struct {
 	Arguments  json.RawMessage // an object, as given but for confirm; masked where it is shown
 	Summary    string          // one line for people
 	Preview    json.RawMessage // what a dry run said when it was proposed; nil: nothing
+	Marks      Marks           // of the effects in Preview: what may be done, and nothing else
 	Reason     string          // the agent's words
 	Risk       string          // medium, high
 	Scopes     []string        // that who approves needs

@@ -20,7 +20,7 @@ func (c Config) approvals() []catalog.Operation {
 		return o
 	}
 	const one, unknown, decided, expired = "/{approval_id}", "APPROVAL_NOT_FOUND", "APPROVAL_ALREADY_DECIDED", "APPROVAL_EXPIRED"
-	approve := asked(row("approvals.approve", "Approve a write of an agent and run it", "POST", one+"/approve", unknown, decided, expired, "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"), "approve_pending_write")
+	approve := asked(row("approvals.approve", "Approve a write of an agent and run it", "POST", one+"/approve", unknown, decided, expired, "APPROVAL_CHANGED", "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"), "approve_pending_write")
 	approve.Example = approval.ApproveInput{ID: exampleApproval, Note: "Checked with the customer"}
 	reject := tools(row("approvals.reject", "Reject a write of an agent", "POST", one+"/reject", unknown, decided, expired), "reject_pending_write")
 	reject.Example = approval.RejectInput{ID: exampleApproval, Reason: "The order is out for delivery already"}

@@ -558,7 +558,7 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 }
 
 // held runs an approved call: the order that it names is held.
-func held(_ context.Context, _ cloud.Caller, a cloud.Approval, _ bool) (json.RawMessage, error) {
+func held(_ context.Context, _ cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 	return json.RawMessage(`{"result":true,"order":` + string(a.Arguments) + `}`), nil
 }
 

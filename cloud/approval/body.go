@@ -17,6 +17,7 @@ type Body struct {
 	Arguments   json.RawMessage  `json:"arguments" doc:"An object, secrets masked"`
 	Summary     string           `json:"summary"`
 	Preview     json.RawMessage  `json:"preview" doc:"What a dry run said when it was asked for; null: nothing"`
+	Digest      string           `json:"digest" doc:"Of what the preview says is changed: ids, versions, before and after. Who approves sends the one that was shown"`
 	Reason      *string          `json:"reason"`
 	Risk        string           `json:"risk" doc:"medium or high"`
 	Scopes      []string         `json:"required_scopes" doc:"That who approves needs"`
@@ -75,7 +76,7 @@ func (s *Service) shown(v cloud.View, c cloud.Caller, a cloud.Approval, now time
 }
 
 func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, now time.Time) Body {
-	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: Mask(a.Arguments), Summary: a.Summary, Preview: Mask(a.Preview), Reason: cloud.OrNull(a.Reason),
+	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: Mask(a.Arguments), Summary: a.Summary, Preview: Mask(a.Preview), Digest: a.Marks.Digest(), Reason: cloud.OrNull(a.Reason),
 		Risk: a.Risk, Scopes: append([]string{}, a.Scopes...), Status: a.StatusAt(now), RequestedBy: Requester{a.RequestedBy, a.RequesterName, cloud.OrNull(a.TokenName)},
 		RequestedAt: cloud.Stamp(a.RequestedAt, zone), ExpiresAt: cloud.Stamp(a.ExpiresAt, zone), ReviewedAt: cloud.Stamp(a.ReviewedAt, zone),
 		ReviewNote: cloud.OrNull(a.Note), Result: Mask(a.Result), Error: s.failed(c.Language, a.Error)}

@@ -27,6 +27,7 @@ type ProposeInput struct {
 	Arguments    json.RawMessage // an object
 	Summary      string          // one line for people; longer ones are cut
 	Preview      json.RawMessage // what a dry run says now; nil: nothing
+	Marks        cloud.Marks     // of the effects in Preview
 	Reason       string          // the agent's words, at most 500 characters
 	Risk         string          // medium, high
 	Scopes       []string        // of the tool
@@ -46,7 +47,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	}
 	now := s.time()
 	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
-		Preview: bytes.Clone(in.Preview), Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
+		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
 		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

@@ -27,6 +27,14 @@ var errors = map[string]texts{
 		"Niemand hat rechtzeitig entschieden, die Anfrage ist abgelaufen. Bei Bedarf bitte neu stellen.",
 		"Nadie decidió a tiempo y ha caducado. Vuelva a pedirlo si aún hace falta.",
 	},
+	"APPROVAL_CHANGED": {
+		"What this would do has changed since it was shown, so nothing was done. Look at the preview in the details; then approve with its digest or on the approvals page, call again, or reject it.",
+		"自显示以来，此操作将产生的更改已不同，因此未执行。请查看详情中的预览，然后使用其 digest 或在审批页面批准、重新调用，或拒绝。",
+		"自顯示以來，此操作將產生的變更已不同，因此未執行。請檢視詳細資料中的預覽，然後使用其 digest 或在核准頁面核准、重新呼叫，或拒絕。",
+		"L’effet de cette opération a changé depuis qu’elle a été affichée : rien n’a été fait. Consultez l’aperçu dans les détails, puis approuvez avec son digest ou sur la page des approbations, relancez l’appel ou refusez.",
+		"Was dies bewirken würde, ist nicht mehr das, was gezeigt wurde; es wurde nichts getan. Bitte die Vorschau in den Details ansehen und dann mit deren digest oder auf der Seite der Freigaben freigeben, neu aufrufen oder ablehnen.",
+		"Lo que esto haría ha cambiado desde que se mostró, así que no se hizo nada. Mire la vista previa en los detalles; después apruebe con su digest o en la página de aprobaciones, vuelva a llamar o rechácelo.",
+	},
 	"SELF_APPROVAL_NOT_ALLOWED": {
 		"You asked for this yourself. Somebody else must approve it, unless the business setting allow_self_approval is on.",
 		"这是您自己提出的，须由他人批准，除非企业设置 allow_self_approval 已开启。",

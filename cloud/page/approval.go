@@ -63,6 +63,7 @@ type approvalPage struct {
 	Problem               string // why what was just tried did not work
 	MayApprove, MayReject bool
 	Obstacle              string // why the caller cannot approve
+	Digest                string // of what is shown
 	Foresight             string // how current Preview is
 	Changed               bool
 	Preview               preview
@@ -234,7 +235,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "approve":
 		operation, try = "approvals.approve", func(c context.Context) error {
-			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note})
+			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note, Digest: string(ctx.PostArgs().Peek("digest"))})
 			return err
 		}
 	case "reject":
@@ -272,7 +273,7 @@ func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	}
 	a := r.Approval
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
-		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
+		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
 		page.Whole = pretty(a.Arguments)

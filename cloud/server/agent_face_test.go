@@ -177,7 +177,7 @@ func worthOne(t *testing.T, database string) {
 	require.NoError(t, err)
 	reviewer, err := w.s.findToken(t.Context(), auth.Hash(admin))
 	require.NoError(t, err)
-	again, err := w.s.runTool(t.Context(), cloud.Caller{Account: reviewer.Account, Language: "en", BaseURL: w.base}, a, false)
+	again, err := w.s.tools.Approved(t.Context(), cloud.Caller{Account: reviewer.Account, Language: "en", BaseURL: w.base}, a)
 	require.NoError(t, err)
 	var first, second map[string]any
 	require.NoError(t, json.Unmarshal(a.Result, &first))

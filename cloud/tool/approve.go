@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	if s := f.subject(); s != "" {
 		summary += ": " + s
 	}
-	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(given), Summary: summary, Preview: compact(f.body(u.caller.Language)),
+	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.body(u.caller.Language)), Marks: f.marks,
 		Reason: reason, Risk: string(t.Risk), Scopes: t.Scopes, TokenName: u.token.Name}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
@@ -73,22 +74,36 @@ func (u *session) proposed(ctx context.Context, given catalog.Given) (*catalog.T
 	return t, catalog.Given(arguments).Without("confirm"), nil
 }
 
-// Approved does, or with dry only foresees, an approved call, now, as its
-// requester, with the reviewer in the audit. For one approval it is done at most
-// once: called again, it gives the first answer. The error is a *cloud.Error
-// when the tool refuses.
-func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+// Foreseen is what an approved call would do now.
+type Foreseen struct {
+	Preview json.RawMessage
+	Marks   cloud.Marks // of its effects
+	Refused bool        // it would be refused, as Preview says
+}
+
+// Foresee says what an approved call would do now. The error is a *cloud.Error
+// when its requester may not call the tool any more.
+func (s *Service) Foresee(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (Foreseen, error) {
+	f, err := s.approving(ctx, reviewer, a)
+	if err != nil {
+		return Foreseen{}, err
+	}
+	return Foreseen{compact(f.body(reviewer.Language)), f.marks, f.refused != nil}, nil
+}
+
+// Approved does an approved call, now, as its requester, with the reviewer in
+// the audit, and nothing else than what Approval.Marks stand for. For one
+// approval it is done at most once: called again, it gives the first answer. The
+// error is a *cloud.Error when the tool refuses, APPROVAL_CHANGED when it would
+// do something else.
+func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 	u, t, given, err := s.requester(ctx, reviewer, a)
 	if err != nil {
 		return nil, err
 	}
-	if dry {
-		f, err := u.foresee(ctx, t, given)
-		return compact(f.body(reviewer.Language)), err
-	}
 	r := &running{session: u, tool: t, once: "approval/" + string(a.ID),
 		via: cloud.Via{Server: a.Server, Tool: a.Tool, Token: a.TokenName, Consent: "approval", Approval: a.ID, Reviewer: reviewer.Account.ID}}
-	out, err := r.do(ctx, given)
+	out, err := r.do(cloud.WithExpected(ctx, a.Marks.Expect()), given)
 	if err != nil {
 		return nil, err
 	}
@@ -144,44 +159,72 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 }
 
 // ask puts a call to a person, where the client can, or refuses it with what it
-// would do. Both results are nil when the person agreed.
-func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, error) {
-	if k.call.CanAsk && k.call.Answers != nil {
-		if k.call.State == nil {
-			return nil, k.stale()
-		}
-		var answer struct {
-			Action  string `json:"action"`
-			Content struct {
-				Confirm *bool `json:"confirm"`
-			} `json:"content"`
-		}
-		if json.Unmarshal(k.call.Answers["confirm"], &answer) == nil {
-			switch yes := answer.Content.Confirm; {
-			case answer.Action == "accept" && yes != nil && *yes:
-				return nil, nil
-			case answer.Action == "accept" && yes != nil, answer.Action == "decline", answer.Action == "cancel":
-				return nil, cloud.E(cloud.Conflict, "CONFIRMATION_DECLINED", k.tool.Name)
-			}
-		}
-	}
+// would do. Without a result and an error the person agreed, to what the marks
+// stand for.
+func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, cloud.Marks, error) {
 	f, err := k.preview(ctx, given)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if k.call.CanAsk && k.call.Answers != nil {
+		agreed, err := k.agreed()
+		if err != nil {
+			return nil, nil, err
+		}
+		if agreed {
+			marks, err := k.unchanged(ctx, f)
+			return nil, marks, err
+		}
 	}
 	if f.refused != nil {
-		return nil, f.refused
+		return nil, nil, f.refused
 	}
 	lang := k.caller.Language
 	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
 	if !k.call.CanAsk {
-		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects},
+		return nil, nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects, "digest": f.marks.Digest()},
 			Members: map[string]any{"message": locale.Error(lang, "CONFIRMATION_REQUIRED", k.tool.Name, what)}}
 	}
 	k.outcome = "input_required"
 	form := map[string]any{"type": "object", "properties": map[string]any{"confirm": map[string]any{"type": "boolean", "title": k.tool.Title}}, "required": []string{"confirm"}}
-	return &mcp.Result{State: []byte("confirm"), Ask: map[string]mcp.Question{
-		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil
+	return &mcp.Result{State: []byte(f.marks.Digest()), Ask: map[string]mcp.Question{
+		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil, nil
+}
+
+// agreed reads the client's answer to the question: false when there is none
+// that can be read. A refusal is an error.
+func (k *call) agreed() (bool, error) {
+	if k.call.State == nil {
+		return false, k.stale()
+	}
+	var answer struct {
+		Action  string `json:"action"`
+		Content struct {
+			Confirm *bool `json:"confirm"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(k.call.Answers["confirm"], &answer) != nil {
+		return false, nil
+	}
+	switch yes := answer.Content.Confirm; {
+	case answer.Action == "accept" && yes != nil && *yes:
+		return true, nil
+	case answer.Action == "accept" && yes != nil, answer.Action == "decline", answer.Action == "cancel":
+		return false, cloud.E(cloud.Conflict, "CONFIRMATION_DECLINED", k.tool.Name)
+	}
+	return false, nil
+}
+
+// unchanged is the marks of a call that would do what the question said. One
+// that would do something else is refused with what that is.
+func (k *call) unchanged(ctx context.Context, f foreseen) (cloud.Marks, error) {
+	if f.refused == nil && f.marks.Digest() == string(k.call.State) {
+		return f.marks, nil
+	}
+	if used, err := k.cfg.Pipeline.Used(ctx, k.caller, onceKey(questionOnce(k.call.Nonce), 1, nil)); used || err != nil {
+		return nil, cmp.Or(err, k.stale())
+	}
+	return nil, &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": f.marks.Digest(), "preview": f.body(k.caller.Language)}}
 }
 
 func (u *session) stale() error {

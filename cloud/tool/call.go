@@ -63,11 +63,12 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	via := k.via()
 	var once string
 	if t.Confirm && !confirmed {
-		asked, err := k.ask(ctx, given)
+		asked, marks, err := k.ask(ctx, given)
 		if asked != nil || err != nil {
 			return asked, err
 		}
-		via.Consent, once = "question", "question/"+k.call.Nonce
+		via.Consent, once = "question", questionOnce(k.call.Nonce)
+		ctx = cloud.WithExpected(ctx, marks.Expect())
 	} else if t.Confirm {
 		via.Consent = "argument"
 	}
@@ -81,6 +82,9 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	}
 	return k.result(out)
 }
+
+// questionOnce makes the writes that a person agreed to happen at most once.
+func questionOnce(nonce string) string { return "question/" + nonce }
 
 // deciding are the tools that decide about what waits: they never wait.
 var deciding = []string{"approve_pending_write", "reject_pending_write"}

@@ -214,6 +214,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"PanicIsAnError":           panicIsAnError,
 		"Traces":                   traces,
 		"CallsOnce":                callsOnce,
+		"ExpectedChanges":          expectedChanges,
 		"CallsAtOnce":              callsAtOnce,
 		"CallsAreAudited":          callsAreAudited,
 	} {
