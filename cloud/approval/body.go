@@ -3,7 +3,6 @@ package approval
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -76,7 +75,7 @@ func (s *Service) shown(v cloud.View, c cloud.Caller, a cloud.Approval, now time
 }
 
 func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, now time.Time) Body {
-	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: Mask(a.Arguments), Summary: a.Summary, Preview: Mask(a.Preview), Digest: a.Marks.Digest(), Reason: cloud.OrNull(a.Reason),
+	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: maskArguments(a), Summary: a.Summary, Preview: Mask(a.Preview), Digest: a.Marks.Digest(), Reason: cloud.OrNull(a.Reason),
 		Risk: a.Risk, Scopes: append([]string{}, a.Scopes...), Status: a.StatusAt(now), RequestedBy: Requester{a.RequestedBy, a.RequesterName, cloud.OrNull(a.TokenName)},
 		RequestedAt: cloud.Stamp(a.RequestedAt, zone), ExpiresAt: cloud.Stamp(a.ExpiresAt, zone), ReviewedAt: cloud.Stamp(a.ReviewedAt, zone),
 		ReviewNote: cloud.OrNull(a.Note), Result: Mask(a.Result), Error: s.failed(c.Language, a.Error)}
@@ -97,24 +96,15 @@ func (s *Service) failed(lang string, raw json.RawMessage) *Failure {
 	return &Failure{Code: f.Code, Message: s.cfg.Message(lang, f.Code, f.Args...), Details: f.Details, Fields: f.Fields}
 }
 
-// masked stands for a secret.
-const masked = "***"
+// Mask gives JSON with secrets replaced by their stand-in, null for none.
+func Mask(raw json.RawMessage) json.RawMessage { return masked(raw, cloud.MaskSecrets) }
 
-// secret reports whether a member's name says that its value is a secret. Names
-// that only end like one, such as token_name, do not.
-func secret(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
-	for _, end := range []string{"secret", "secretnext", "secretstandard", "secretnextstandard", "token", "tokens", "password", "passphrase", "passcode", "apikey", "privatekey", "credential", "credentials", "authorization",
-		"pickupcode", "deliverycode", "cardnumber", "cvc", "cvv", "pin"} {
-		if strings.HasSuffix(name, end) {
-			return end != "pin" || name == end
-		}
-	}
-	return false
+// maskArguments is Mask of the arguments of a tool.
+func maskArguments(a cloud.Approval) json.RawMessage {
+	return masked(a.Arguments, func(v any) any { return cloud.MaskToolArguments(a.Tool, v) })
 }
 
-// Mask gives JSON with secrets replaced by their stand-in, null for none.
-func Mask(raw json.RawMessage) json.RawMessage {
+func masked(raw json.RawMessage, mask func(any) any) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -124,26 +114,8 @@ func Mask(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(cover(v)) != nil { // it was read a moment ago
+	if e.Encode(mask(v)) != nil { // it was read a moment ago
 		return nil
 	}
 	return bytes.TrimSpace(b.Bytes())
-}
-
-func cover(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, m := range v {
-			if m != nil && secret(k) {
-				v[k] = masked
-			} else {
-				v[k] = cover(m)
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = cover(v[i])
-		}
-	}
-	return v
 }

@@ -210,6 +210,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 			if o == nil || !slices.Contains(o.Tools, t.Name) {
 				panic("catalog: " + t.Operation + " does not name the tool " + t.Name)
 			}
+			if o.Secret {
+				panic("catalog: the tool " + t.Name + " gives a credential")
+			}
 			t.Scopes, t.Risk, t.Confirm, t.Types, t.Gate = o.Scopes, o.Risk, o.Confirm, o.Types, o.Gate
 		} else if t.Run == nil {
 			panic("catalog: the tool " + t.Name + " does nothing")

@@ -91,6 +91,10 @@ func (e *execution) run(ctx context.Context, op *ast.OperationDefinition) any {
 // call runs the operation behind a root field and projects its answer.
 func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) any {
 	at := e.s.fields[f.Name]
+	if e.q.Tool && at.op.Secret {
+		e.fail(f, cloud.E(cloud.Forbidden, "NOT_FOR_TOOLS"))
+		return nil
+	}
 	ctx, caller, _, err := e.s.cfg.Pipeline.Admit(ctx, at.op, e.q.Who)
 	if err == nil {
 		var a catalog.Answer

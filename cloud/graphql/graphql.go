@@ -76,6 +76,7 @@ type Request struct {
 	Accept string
 	Key    string // Idempotency-Key, for a request with one mutation field
 	Always bool   // every mutation field is held to the key, with its own name
+	Tool   bool   // a tool asks: operations that take or give credentials are refused
 	catalog.Who
 }
 

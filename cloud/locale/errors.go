@@ -35,6 +35,14 @@ var errors = map[string]texts{
 		"Was dies bewirken würde, ist nicht mehr das, was gezeigt wurde; es wurde nichts getan. Bitte die Vorschau in den Details ansehen und dann mit deren digest oder auf der Seite der Freigaben freigeben, neu aufrufen oder ablehnen.",
 		"Lo que esto haría ha cambiado desde que se mostró, así que no se hizo nada. Mire la vista previa en los detalles; después apruebe con su digest o en la página de aprobaciones, vuelva a llamar o rechácelo.",
 	},
+	"NOT_FOR_TOOLS": {
+		"Tools neither log in nor give credentials. Log in as a person or make a key in the settings, and set it as the connection’s Authorization header.",
+		"工具既不登录，也不提供凭据。请以个人身份登录或在设置中创建密钥，并将其设为连接的 Authorization 标头。",
+		"工具既不登入，也不提供憑證。請以個人身分登入或在設定中建立金鑰，並將其設為連線的 Authorization 標頭。",
+		"Les outils ne se connectent pas et ne donnent pas d’identifiants. Connectez-vous en personne ou créez une clé dans les réglages, et placez-la dans l’en-tête Authorization de la connexion.",
+		"Werkzeuge melden sich nicht an und geben keine Zugangsdaten. Bitte selbst anmelden oder in den Einstellungen einen Schlüssel anlegen und ihn als Authorization-Header der Verbindung setzen.",
+		"Las herramientas no inician sesión ni dan credenciales. Inicie sesión como persona o cree una clave en los ajustes, y póngala en la cabecera Authorization de la conexión.",
+	},
 	"SELF_APPROVAL_NOT_ALLOWED": {
 		"You asked for this yourself. Somebody else must approve it, unless the business setting allow_self_approval is on.",
 		"这是您自己提出的，须由他人批准，除非企业设置 allow_self_approval 已开启。",

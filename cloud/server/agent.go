@@ -104,6 +104,6 @@ func (w waiting) Find(ctx context.Context, c cloud.Caller, id cloud.ApprovalID) 
 type documents struct{ *graphql.Server }
 
 func (d documents) Run(ctx context.Context, body []byte, key string, w catalog.Who) ([]byte, bool) {
-	out := d.Serve(ctx, graphql.Request{Body: body, Key: key, Always: key != "", Who: w})
+	out := d.Serve(ctx, graphql.Request{Body: body, Key: key, Always: key != "", Tool: true, Who: w})
 	return out.Body, out.Replayed
 }

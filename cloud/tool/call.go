@@ -156,8 +156,8 @@ func (k *call) check(ctx context.Context) error {
 func (u *session) wrong(ctx context.Context, problems []catalog.Problem) error {
 	var lines []string
 	for _, p := range problems {
-		if secret(p.Argument) && p.Got != "" {
-			p.Got = "***"
+		if cloud.IsSecretName(p.Argument) && p.Got != "" {
+			p.Got = cloud.Masked
 		}
 		text := locale.Word(u.caller.Language, "tool.wrong."+p.Rule, p.Argument, p.Got, p.Want)
 		switch p.Rule {
@@ -198,7 +198,7 @@ func masked(g catalog.Given) map[string]any {
 	out := map[string]any{}
 	for name, v := range g {
 		switch {
-		case secret(name):
+		case cloud.IsSecretName(name):
 			out[name] = "…"
 		case scalar(v):
 			out[name] = v

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 )
 
-const graphQLTool = "run_graphql_query"
+const graphQLTool = cloud.GraphQLQueryTool
 
 // changes reports whether a call may change anything: a GraphQL document that
 // only reads is a read, whatever its tool may do otherwise.

@@ -124,32 +124,7 @@ func (w write) body() any {
 			out[m.Name] = v
 		}
 	}
-	return hideSecrets(out)
-}
-
-// hideSecrets is v with stars for what is called a secret.
-func hideSecrets(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for k, x := range v {
-			if out[k] = hideSecrets(x); secret(k) && x != nil {
-				out[k] = "***"
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = hideSecrets(x)
-		}
-		return out
-	}
-	return v
-}
-
-func secret(name string) bool {
-	return slices.ContainsFunc([]string{"secret", "token", "password"}, func(s string) bool { return strings.Contains(name, s) })
+	return cloud.MaskSecrets(out)
 }
 
 // subject is what a call is about, as people call it: what others wrote is in
