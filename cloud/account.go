@@ -61,6 +61,8 @@ type Token struct {
 	Scopes      []string
 	Profile     string
 	IPAllowlist []string // addresses and prefixes it may come from; empty: any
+	// Policy is what may be done without a person; of tokens with a grant, too.
+	Policy KeyPolicy
 
 	// Of tokens of the authorization server only, which have a grant. Their
 	// scopes are what was granted.

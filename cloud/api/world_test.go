@@ -47,6 +47,7 @@ import (
 
 // world is the whole table over a filled store, behind both faces.
 type world struct {
+	keys  int // that were made
 	t     *testing.T
 	w     *webtest.World
 	table *catalog.Catalog
@@ -109,7 +110,7 @@ func newWorld(t *testing.T) *world {
 	chats.LetListen(listening{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address)
 	parcels.InviteToChat(chats.Invite)
-	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
@@ -555,6 +556,11 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		return call{}, false
 	}
 	return make(), true
+}
+
+// waits is a call that a person is asked about.
+func waits(context.Context, *catalog.Operation, cloud.Caller, map[string]any, bool) (*catalog.Held, error) {
+	return &catalog.Held{Outcome: catalog.OutcomePending, Body: map[string]any{"result": true, "outcome": catalog.OutcomePending}}, nil
 }
 
 // held runs an approved call: the order that it names is held.

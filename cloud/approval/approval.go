@@ -95,6 +95,7 @@ const (
 	codeDecided     = "APPROVAL_ALREADY_DECIDED"
 	codeExpired     = "APPROVAL_EXPIRED"
 	codeChanged     = "APPROVAL_CHANGED"
+	codeTooMany     = "TOO_MANY_APPROVALS"
 	codeSelf        = "SELF_APPROVAL_NOT_ALLOWED"
 	codeRequester   = "REQUESTER_NOT_ALLOWED"
 	codeForbidden   = "FORBIDDEN"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -14,8 +15,9 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// Bounds of texts, in characters.
+// Bounds, of texts in characters.
 const (
+	maxOpen    = 20 // approvals of one requester that wait
 	maxSummary = 300
 	maxText    = 500 // of reasons and notes
 )
@@ -36,8 +38,9 @@ type ProposeInput struct {
 }
 
 // Propose keeps a call until a person decides about it. Who proposes needs the
-// scope approvals:read, which the caller of this function has checked. Error:
-// VALIDATION_FAILED.
+// scope approvals:read, which the caller of this function has checked. The same
+// call of the same key that waits already is shown instead. Errors:
+// VALIDATION_FAILED, TOO_MANY_APPROVALS.
 func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) (out Output, err error) {
 	if c.Anonymous() {
 		return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
@@ -51,12 +54,30 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOpen}})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range waiting {
+			if same(a, w) {
+				out, err = s.shown(v, c, w, now)
+				return nil, err
+			}
+		}
+		if total >= maxOpen {
+			return nil, cloud.E(cloud.Limited, codeTooMany, maxOpen)
+		}
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "proposed", ""), Answer: out}, nil
 	})
 	return out, err
+}
+
+// same reports whether two approvals are of the same call of the same key.
+func same(a, b cloud.Approval) bool {
+	return a.Server == b.Server && a.Tool == b.Tool && a.TokenName == b.TokenName && a.Reason == b.Reason && !b.Claimed() && bytes.Equal(a.Arguments, b.Arguments) && slices.Equal(a.Marks, b.Marks)
 }
 
 func (in *ProposeInput) check() error {

@@ -171,7 +171,7 @@ func (s *Service) give(ctx context.Context, c caller, find func(cloud.View, time
 		}
 		g.UsedAt, g.ExpiresAt = now, now.Add(RefreshLife)
 		ch.OAuthGrants = []cloud.OAuthGrant{g}
-		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience}
+		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience, Policy: g.Policy}
 		a, r := of, of
 		a.Hash, a.Kind, a.ExpiresAt, a.Scopes = auth.Hash(access), cloud.AccessToken, now.Add(AccessLife), g.Scopes
 		if scopes != nil {

@@ -48,9 +48,9 @@ func approvals(w *webtest.World, f *feed) *approval.Service {
 		f.tool.mu.Lock()
 		defer f.tool.mu.Unlock()
 		if f.tool.said != nil {
-			return approval.Foresight{Preview: f.tool.said}, f.tool.err
+			return approval.Foresight{Preview: f.tool.said, Marks: a.Marks}, f.tool.err
 		}
-		return approval.Foresight{Preview: a.Preview}, f.tool.err
+		return approval.Foresight{Preview: a.Preview, Marks: a.Marks}, f.tool.err
 	}})
 }
 
@@ -73,6 +73,8 @@ func (r *rig) ask(token string, change func(*approval.ProposeInput)) cloud.Appro
 	if change != nil {
 		change(&in)
 	}
+	r.asked++
+	in.Marks = cloud.Marks{fmt.Sprint("call ", r.asked)} // the same call would be the same approval
 	out, err := approvals(r.w, r.f).Propose(context.Background(), cloud.Caller{Account: s.Account, Surface: "mcp"}, in)
 	require.NoError(r.t, err)
 	return out.Approval.ApprovalID

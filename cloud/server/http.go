@@ -52,7 +52,7 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.cfg.Limits, Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
@@ -101,6 +101,14 @@ func (s *Server) runApproved(ctx context.Context, reviewer cloud.Caller, a cloud
 		return nil, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
 	}
 	return s.tools.Approved(ctx, reviewer, a)
+}
+
+// holdCall keeps a call that its key may not make by itself.
+func (s *Server) holdCall(ctx context.Context, o *catalog.Operation, c cloud.Caller, given map[string]any, queue bool) (*catalog.Held, error) {
+	if s.tools == nil {
+		return nil, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
+	}
+	return s.tools.Hold(ctx, o, c, given, queue)
 }
 
 // foreseeApproved says what an approved call would do now.

@@ -210,12 +210,16 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		if err := isFirst(ctx, s, call); err != nil {
 			return nil, err
 		}
-		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}, fn)
+		v := &view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}
+		changes, err := db.decideOnce(v, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}
 		w := db.writer(dev)
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
+			return nil, err
+		}
+		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
 		if err = w.changes(changes); err != nil {
@@ -226,6 +230,12 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 	})
 	if err == nil && kept != nil {
 		call.Once.Take(*kept)
+	}
+	if err == nil && call != nil && call.Budget != nil {
+		call.Count()
+	}
+	if errors.Is(err, errOverBudget) {
+		return call.Budget.Over()
 	}
 	if err == nil && audited && call != nil {
 		call.Committed()

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,30 +17,65 @@ import (
 
 // propose queues a call of a tool for a person to decide about. What would be
 // refused now is refused now.
-func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (any, error) {
-	f, err := u.as(t).foresee(ctx, t, given)
+func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (pendingBody, error) {
+	scopes, risk := u.needs(t, given)
+	f, err := u.as(scopes).foresee(ctx, t, given)
 	if err != nil {
-		return nil, err
+		return pendingBody{}, err
 	}
 	if f.refused != nil {
-		return nil, f.refused
+		return pendingBody{}, f.refused
 	}
 	summary := t.Title
 	if s := f.subject(); s != "" {
 		summary += ": " + s
 	}
 	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.body(u.caller.Language)), Marks: f.marks,
-		Reason: reason, Risk: string(t.Risk), Scopes: t.Scopes, TokenName: u.token.Name}, hours)
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
 
-// as is the session with the scopes of a tool: proposing does not need them.
-func (u *session) as(t *catalog.Tool) *session {
+// needs are the scopes and the risk of a call: those of its tool, and for a
+// GraphQL document also those of what it changes.
+func (s *Service) needs(t *catalog.Tool, given catalog.Given) ([]string, catalog.Risk) {
+	scopes, risk := slices.Clone(t.Scopes), t.Risk
+	if t.Name == graphQLTool {
+		for _, o := range s.cfg.GraphQL.Mutated(given.Text("query"), given.Text("operation_name")) {
+			scopes = append(scopes, o.Scopes...)
+			if o.Risk == catalog.RiskHigh {
+				risk = o.Risk
+			}
+		}
+		slices.Sort(scopes)
+	}
+	return slices.Compact(scopes), risk
+}
+
+// as is the session with the scopes of a call: proposing does not need them.
+func (u *session) as(scopes []string) *session {
 	other := *u
 	if other.caller.Scopes != nil {
-		other.caller.Scopes = slices.Clone(t.Scopes)
+		other.caller.Scopes = append([]string{}, scopes...)
 	}
 	return &other
+}
+
+// Hold is Config.Hold of the pipeline: it tries a call that came by REST or
+// GraphQL, or with queue asks a person to decide about it. The same call that
+// waits already is not asked about twice.
+func (s *Service) Hold(ctx context.Context, o *catalog.Operation, c cloud.Caller, given map[string]any, queue bool) (*catalog.Held, error) {
+	u := &session{Service: s, server: catalog.APIServer, caller: c, entered: ctx, who: catalog.Who{Language: c.Language, BaseURL: c.BaseURL, Surface: c.Surface, IP: catalog.AddressOf(ctx)}}
+	u.token, _ = catalog.TokenOf(ctx)
+	if call := cloud.CallOf(ctx); call != nil {
+		u.who.RequestID = call.RequestID
+	}
+	ctx = catalog.Admitted(ctx, c)
+	if !queue {
+		f, err := u.foresee(ctx, o.Call(), given)
+		return &catalog.Held{Outcome: preview, Body: f.body(c.Language)}, err
+	}
+	body, err := u.propose(ctx, o.Call(), given, "", 0)
+	return &catalog.Held{Outcome: pending, Approval: body.ID, Body: body}, err
 }
 
 // pendingBody is the answer to a call that waits.
@@ -120,15 +156,15 @@ func (s *Service) approving(ctx context.Context, reviewer cloud.Caller, a cloud.
 }
 
 // requester is the session of who asked for a call that somebody else decides
-// about, with the call itself. It has the scopes of that tool, which the
+// about, with the call itself. It has the scopes of the approval, which the
 // reviewer holds.
 func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (*session, *catalog.Tool, catalog.Given, error) {
-	t := s.cfg.Catalog.Tool(a.Server, a.Tool)
+	t := s.tool(a)
 	if t == nil {
 		return nil, nil, nil, cloud.E(cloud.Conflict, "TOOL_NOT_FOUND", a.Tool)
 	}
 	u := &session{Service: s, server: a.Server, token: cloud.Token{Name: a.TokenName}, entered: ctx,
-		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", Scopes: slices.Clone(t.Scopes)}}
+		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", Scopes: append([]string{}, a.Scopes...)}}
 	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", IP: catalog.AddressOf(ctx)}
 	if call := cloud.CallOf(ctx); call != nil {
 		u.who.RequestID = call.RequestID
@@ -151,11 +187,34 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	case t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type):
 		return nil, nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
+	if a.Server == catalog.APIServer { // the operation checks its input
+		given, err := readObject(a.Arguments)
+		return u, t, given, err
+	}
 	given, problems := t.Check(a.Arguments, "")
 	if len(problems) > 0 {
 		return nil, nil, nil, u.wrong(ctx, problems)
 	}
 	return u, t, catalog.Given(given).Without("confirm"), nil
+}
+
+// tool is what an approval calls, nil when it is not there any more.
+func (s *Service) tool(a cloud.Approval) *catalog.Tool {
+	if a.Server != catalog.APIServer {
+		return s.cfg.Catalog.Tool(a.Server, a.Tool)
+	}
+	if o := s.cfg.Catalog.Find(a.Tool); o != nil {
+		return o.Call()
+	}
+	return nil
+}
+
+// readObject reads an object with its numbers as they are written.
+func readObject(raw json.RawMessage) (out catalog.Given, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&out)
+	return out, err
 }
 
 // ask puts a call to a person, where the client can, or refuses it with what it

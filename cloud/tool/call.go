@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ type call struct {
 // Outcomes of tools that write.
 const (
 	executed = "executed"
-	preview  = "preview"
-	pending  = "pending_approval"
+	preview  = catalog.OutcomePreview
+	pending  = catalog.OutcomePending
 )
 
 // answer takes the steps in their order.
@@ -52,7 +53,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 			return nil, err
 		}
 		return k.result(p.body(k.caller.Language))
-	case k.approval && changes && t.Writes() && !slices.Contains(deciding, t.Name):
+	case k.waits() && changes && t.Writes() && !slices.Contains(deciding, t.Name):
 		k.outcome = pending
 		body, err := k.propose(ctx, t, given, "", 0)
 		if err != nil {
@@ -74,6 +75,11 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	}
 	r := &running{session: k.session, tool: t, via: via, once: once}
 	out, err := r.do(ctx, given)
+	var held *catalog.Held
+	if errors.As(err, &held) {
+		k.outcome = held.Outcome
+		return k.result(held.Body)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +91,13 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 
 // questionOnce makes the writes that a person agreed to happen at most once.
 func questionOnce(nonce string) string { return "question/" + nonce }
+
+// waits reports whether the call waits for a person: by the connection's header,
+// or by the policy of its key.
+func (k *call) waits() bool {
+	_, risk := k.needs(k.tool, k.given)
+	return k.approval || k.token.Policy.Waits(k.tool.Confirm || risk == catalog.RiskHigh)
+}
 
 // deciding are the tools that decide about what waits: they never wait.
 var deciding = []string{"approve_pending_write", "reject_pending_write"}

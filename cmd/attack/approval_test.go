@@ -2,12 +2,6 @@ package attack
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -113,58 +107,4 @@ func TestApprovalIsBoundToTheOrderThatWasShown(t *testing.T) {
 		require.Equal(t, 1, c.status(next), "%s", a.raw)
 		require.Contains(t, string(a.raw), "APPROVAL_CHANGED")
 	})
-}
-
-// person is somebody at a browser, signed in.
-type person struct {
-	t    *testing.T
-	base string
-	http *http.Client
-}
-
-func (c *target) signIn(email, password string) *person {
-	jar, err := cookiejar.New(nil)
-	require.NoError(c.t, err)
-	p := &person{c.t, c.base, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	form := hidden(p.get("/console/login"))
-	form.Set("email", email)
-	form.Set("password", password)
-	status, page := p.post("/console/login", form)
-	require.Equal(c.t, 303, status, "%s", page)
-	return p
-}
-
-func (p *person) get(path string) string {
-	resp, err := p.http.Get(p.base + path)
-	require.NoError(p.t, err)
-	return read(p.t, resp)
-}
-
-func (p *person) post(path string, form url.Values) (int, string) {
-	req, err := http.NewRequestWithContext(p.t.Context(), "POST", p.base+path, strings.NewReader(form.Encode()))
-	require.NoError(p.t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Origin", p.base)
-	req.Header.Set("Sec-Fetch-Site", "same-origin")
-	resp, err := p.http.Do(req)
-	require.NoError(p.t, err)
-	return resp.StatusCode, read(p.t, resp)
-}
-
-func read(t *testing.T, resp *http.Response) string {
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return string(raw)
-}
-
-var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([a-z_]+)" value="([^"]*)">`)
-
-// hidden are the hidden members of a page's forms.
-func hidden(page string) url.Values {
-	out := url.Values{}
-	for _, m := range hiddenInput.FindAllStringSubmatch(page, -1) {
-		out.Set(m[1], m[2])
-	}
-	return out
 }
