@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,19 @@ const (
 	ApprovalRejected = "rejected"
 	ApprovalExpired  = "expired" // never stored: pending, undecided and too old
 )
+
+// ReadScopes are the scopes that let read what some scopes let change. Those
+// without a read scope of their area stand for themselves.
+func ReadScopes(scopes []string) []string {
+	out := make([]string, len(scopes))
+	for i, s := range scopes {
+		if area, ok := strings.CutSuffix(s, ":write"); ok && area != "settings" {
+			s = area + ":read"
+		}
+		out[i] = s
+	}
+	return out
+}
 
 // Claimed reports whether somebody approved and what came of it is not known
 // yet.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestKeysThatAskWriteNothing(t *testing.T) {
 	x := newWorld(t)
 	waited := 0
 	for _, o := range x.table.Operations() {
-		if !o.Held() || o.NoToken || o.Name == "approvals.reject" {
+		if !o.Held() || o.NoToken || strings.HasPrefix(o.Name, "approvals.reject") {
 			continue
 		}
 		c, ok := x.call(o)

@@ -397,11 +397,12 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"otep.ingest_epcis": func() call { return plain(provider, epcis(x.n)) },
 		"otep.epcis_events": func() call { return plain(provider, "") },
 
-		"platformAppBootstrap": func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
-		"approvals.list":       func() call { x.approval(); return plain(admin, "") },
-		"approvals.find":       func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
-		"approvals.approve":    func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
-		"approvals.reject":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
+		"platformAppBootstrap":  func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
+		"approvals.list":        func() call { x.approval(); return plain(admin, "") },
+		"approvals.find":        func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
+		"approvals.approve":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
+		"approvals.reject_many": func() call { return plain(admin, `{"approval_ids":["`+x.approval()+`"],"reason":"not now"}`) },
+		"approvals.reject":      func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
 
 		"apps.list":            func() call { return plain(admin, "") },
 		"apps.find":            func() call { return call{admin, to("{app_code}", "driver-app"), ""} },

@@ -75,6 +75,16 @@ func reviewed(a *cloud.Approval, c cloud.Caller, note string, now time.Time) {
 // APPROVAL_CHANGED, SELF_APPROVAL_NOT_ALLOWED, FORBIDDEN, MODULE_UNAVAILABLE,
 // VALIDATION_FAILED.
 func (s *Service) Approve(ctx context.Context, c cloud.Caller, in ApproveInput) (Output, error) {
+	out, err := s.approve(ctx, c, in)
+	if out.Outcome = cloud.ApprovalExecuted; err != nil {
+		return Output{}, err
+	} else if out.Approval.Status == cloud.ApprovalFailed {
+		out.Outcome = cloud.ApprovalFailed
+	}
+	return out, nil
+}
+
+func (s *Service) approve(ctx context.Context, c cloud.Caller, in ApproveInput) (Output, error) {
 	if err := s.decides(c, "note", in.Note); err != nil {
 		return Output{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -229,6 +230,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)
 		if t.Writes() || t.Effect != Usual {
 			t.output = json.RawMessage(written)
+		}
+		if t.Operation == approving { // what was approved may have failed
+			t.output = json.RawMessage(strings.Replace(written, `"executed"`, `"executed","failed"`, 1))
 		}
 		for _, s := range t.Servers {
 			if c.Tool(s, t.Name) != nil {

@@ -52,7 +52,15 @@ type approvalsPage struct {
 	frame
 	CSRF, User, Business string
 	Total                int
-	Waiting, Decided     []approvalRow
+	Groups               []approvalGroup // of those that wait
+	Shown                int             // in Groups
+	Decided              []approvalRow
+}
+
+// approvalGroup is what one requester asked for by one key with one tool.
+type approvalGroup struct {
+	IDs  string // with spaces between them
+	Rows []approvalRow
 }
 
 type approvalPage struct {
@@ -208,7 +216,43 @@ func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business,
-		Total: waiting.Total, Waiting: rows(v.frame, waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+}
+
+func groups(f frame, list []approval.Body) (out []approvalGroup) {
+	for _, g := range approval.Groups(list) {
+		var ids []string
+		for _, a := range g.Approvals {
+			ids = append(ids, string(a.ApprovalID))
+		}
+		out = append(out, approvalGroup{strings.Join(ids, " "), rows(f, g.Approvals)})
+	}
+	return out
+}
+
+// rejectTogether takes the form that rejects a group: of what the page showed.
+func (p *Pages) rejectTogether(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.writer(c, ctx)
+	if !ok {
+		return
+	}
+	in := approval.RejectManyInput{}
+	for _, id := range strings.Fields(string(ctx.PostArgs().Peek("group"))) {
+		in.IDs = append(in.IDs, cloud.ApprovalID(id))
+	}
+	if _, err := p.cfg.Approvals.RejectMany(p.calling(c, ctx, v, "approvals.reject_many", fmt.Sprintf("approval_ids=%d", len(in.IDs))), v.c, in); err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	seeOther(ctx, approvalsPath)
+}
+
+// calling is the context of an operation that a visitor calls by a form.
+func (p *Pages) calling(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation, target string) context.Context {
+	return cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
+		Target: target, Surface: v.c.Surface, IP: ctx.RemoteIP().String()})
 }
 
 func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
@@ -243,8 +287,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "approvals.choose")
 		return
 	}
-	err := try(cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
-		Target: "approval_id=" + outside(string(id), 40), Surface: v.c.Surface, IP: ctx.RemoteIP().String()}))
+	err := try(p.calling(c, ctx, v, operation, "approval_id="+outside(string(id), 40)))
 	if err == nil {
 		seeOther(ctx, approvalsPath+"/"+string(id))
 		return

@@ -23,7 +23,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	if err != nil {
 		return pendingBody{}, err
 	}
-	if f.refused != nil {
+	if f.refused != nil && u.reads(scopes) { // others are told by who decides
 		return pendingBody{}, f.refused
 	}
 	summary := t.Title
@@ -49,6 +49,11 @@ func (s *Service) needs(t *catalog.Tool, given catalog.Given) ([]string, catalog
 		slices.Sort(scopes)
 	}
 	return slices.Compact(scopes), risk
+}
+
+// reads reports whether the caller's own scopes read what some scopes change.
+func (u *session) reads(scopes []string) bool {
+	return catalog.Holds(u.caller, cloud.ReadScopes(scopes))
 }
 
 // as is the session with the scopes of a call: proposing does not need them.

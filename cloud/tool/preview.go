@@ -72,7 +72,11 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 		if err != nil {
 			return foreseen{}, err
 		}
-		f, err := k.asked(t, arguments).foresee(ctx, t, arguments)
+		scopes, _ := k.needs(t, arguments)
+		f, err := k.as(scopes).foresee(ctx, t, arguments)
+		if !k.reads(scopes) {
+			f = foreseen{}
+		}
 		f.tool = k.tool
 		return f, err
 	case "approve_pending_write":
@@ -85,12 +89,6 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 		return f, err
 	}
 	return k.foresee(ctx, k.tool, given)
-}
-
-// asked is the session with the scopes of a call that is proposed.
-func (k *call) asked(t *catalog.Tool, given catalog.Given) *session {
-	scopes, _ := k.needs(t, given)
-	return k.as(scopes)
 }
 
 // body is the preview in a language. Checks are named after the step that they
