@@ -68,7 +68,7 @@ type Token struct {
 	// scopes are what was granted.
 	Grant    OAuthGrantID
 	Kind     TokenKind
-	Audience string // address that it is good at, and below
+	Audience string // address of the tool server that it is good at, or of the deployment: at all of them
 }
 
 // Login reports whether a token is one of a person who logged in: neither a key

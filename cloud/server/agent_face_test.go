@@ -44,8 +44,8 @@ func TestGrantedTokensLackingARightAreChallenged(t *testing.T) {
 	require.False(t, w.call("get_orders", `{}`, "Authorization", token).failed)
 	narrow := w.call("get_orders", `{}`, "Authorization", token, "X-MCP-Profile", "datasets-readonly")
 	require.Equal(t, []any{200, "SCOPE_REQUIRED"}, []any{narrow.status, narrow.body["code"]}, "what the connection's own header leaves out is no matter of the token")
-	require.Equal(t, 401, w.post("/api/mcp", list, "Authorization", token).status)
-	require.Equal(t, 200, w.post("/mcp/developer", list, "Authorization", token).status)
+	require.Equal(t, 200, w.post("/api/mcp", list, "Authorization", token).status)
+	require.Equal(t, 401, w.post("/mcp/developer", list, "Authorization", token).status)
 }
 
 // Whatever face is asked, the answer is the same.

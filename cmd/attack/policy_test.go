@@ -167,19 +167,20 @@ func TestProgramsAskFirstUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for ask, want := range map[string]string{"": "pending_approval", "never": "executed"} {
-		token := c.connect(t, ask)
+		token := c.connect(t, "/mcp", ask)
 		id := c.order("C-" + ask)
 		a := c.did("update_order_note", fmt.Sprintf(`{"order_id":%d,"note":"x"}`, id), token)
 		require.Equal(t, want, a.at("outcome"), "%s", a.raw)
 	}
 }
 
-// connect registers a program, lets the admin allow it, and gives its token.
-func (c *target) connect(t *testing.T, ask string) string {
+// connect registers a program, lets the admin allow it at an address, and gives
+// its token.
+func (c *target) connect(t *testing.T, at, ask string) string {
 	const verifier = "abcdefghijklmnopqrstuvwxyz-._~0123456789ABCDEF"
 	client := c.ok("POST", "/oauth/register", "", `{"client_name":"Desk","redirect_uris":["http://127.0.0.1/cb"]}`).at("client_id").(string)
 	p := c.browser()
-	query := url.Values{"response_type": {"code"}, "client_id": {client}, "redirect_uri": {"http://127.0.0.1/cb"}, "resource": {c.base + "/mcp"}, "scope": {"orders:write approvals:read"},
+	query := url.Values{"response_type": {"code"}, "client_id": {client}, "redirect_uri": {"http://127.0.0.1/cb"}, "resource": {c.base + at}, "scope": {"orders:write approvals:read"},
 		"code_challenge": {challenge(verifier)}, "code_challenge_method": {"S256"}, "state": {"s"}}.Encode()
 	form := hidden(p.get("/oauth/authorize?" + query))
 	form.Set("email", c.box.Admin.Email)
@@ -196,7 +197,7 @@ func (c *target) connect(t *testing.T, ask string) string {
 	}
 	code := p.redirected("/oauth/consent", form).Query().Get("code")
 	require.NotEmpty(t, code)
-	status, body := p.post("/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {"http://127.0.0.1/cb"}, "resource": {c.base + "/mcp"}})
+	status, body := p.post("/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {"http://127.0.0.1/cb"}, "resource": {c.base + at}})
 	require.Equal(t, 200, status, body)
 	token, ok := parse(t, body).at("access_token").(string)
 	require.True(t, ok)
