@@ -161,8 +161,11 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 
 // Enter finds who calls, for a face whose calls may be of several operations,
 // which then run in a context of Admitted. One call is taken from the caller's
-// limit.
+// limit, unless a face let the caller in already.
 func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Caller, limit.State, error) {
+	if c, ok := ctx.Value(admittedKey{}).(cloud.Caller); ok {
+		return ctx, c, limit.State{OK: true}, nil
+	}
 	o := &Operation{}
 	ctx, c, login, err := p.enter(ctx, o, w)
 	if err != nil {

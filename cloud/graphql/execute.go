@@ -21,6 +21,9 @@ type execution struct {
 	doc    *ast.QueryDocument
 	vars   map[string]any
 	errors []failed
+	nodes  int // of introspection that were visited, and their texts
+	// unbounded visits as many as there are: for documents of ours.
+	unbounded bool
 
 	replayed bool
 }

@@ -71,7 +71,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
-	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, Log: s.log})
+	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, HideSchema: s.cfg.HideSchema, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)
 	}

@@ -92,6 +92,9 @@ type Config struct {
 	// yet: contractor_assignment.
 	Unavailable []string
 
+	// HideSchema leaves introspection of GraphQL to callers with a token.
+	HideSchema bool
+
 	// Origins are pages of others that may call the tool servers: https://host.
 	Origins []string
 	Limits  catalog.Limits // calls a minute
