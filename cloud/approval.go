@@ -30,8 +30,11 @@ type Approval struct {
 	RequesterType AccountType
 	RequesterName string
 	TokenName     string
-	RequestedAt   time.Time
-	ExpiresAt     time.Time
+	// OwnerDecides says that a key asked whose policy asks a person first: the
+	// requester's own user may decide at the page.
+	OwnerDecides bool
+	RequestedAt  time.Time
+	ExpiresAt    time.Time
 
 	// ReviewedBy is set as soon as somebody decided. While the status is pending
 	// that is a claim: the call has been approved and may be running.

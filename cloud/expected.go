@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Marks stand for the effects of a call as somebody was shown them: one for each
+// Marks stand for the effects of a call as a person was shown them: one for each
 // thing, over its kind, id, version, and members before and after. 32 hex digits
 // each, sorted.
 type Marks []string

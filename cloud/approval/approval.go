@@ -183,13 +183,18 @@ func open(a cloud.Approval, approving bool, now time.Time) error {
 	return nil
 }
 
+// pageSurface is that of people at a page: there is a login behind it, never a
+// key or a program.
+const pageSurface = "web"
+
 // approver refuses who may not approve this: without the scopes of the tool, or
-// about a request of the caller's own where the business does not allow it.
+// about a request of the caller's own where the business does not allow it. A
+// key that asks first asks its own user, too, who could do the same without it.
 func (s *Service) approver(v cloud.View, c cloud.Caller, a cloud.Approval) error {
 	if err := s.holds(c, a.Scopes...); err != nil {
 		return err
 	}
-	if c.Account.ID != a.RequestedBy {
+	if c.Account.ID != a.RequestedBy || a.OwnerDecides && c.Surface == pageSurface {
 		return nil
 	}
 	b, err := v.Business(a.BusinessID)

@@ -34,7 +34,8 @@ type ProposeInput struct {
 	Risk         string          // medium, high
 	Scopes       []string        // of the tool
 	TokenName    string
-	Hours        int // until it expires, 1 to 168; 0: 72
+	OwnerDecides bool // as cloud.Approval
+	Hours        int  // until it expires, 1 to 168; 0: 72
 }
 
 // Propose keeps a call until a person decides about it. Who proposes needs the
@@ -51,7 +52,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	now := s.time()
 	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
 		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
-		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName,
+		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOpen}})

@@ -374,7 +374,7 @@ func (p *Pages) foresee(page *approvalPage, r approval.Review) {
 	case r.Fresh != nil:
 		now := readPreview(r.Fresh)
 		page.Preview, page.Foresight = now, page.T("approvals.fresh")
-		if page.Changed = !now.same(asked); page.Changed {
+		if page.Changed = !now.same(asked) || r.Digest != r.Approval.Digest; page.Changed {
 			page.Foresight = page.T("approvals.changed")
 		}
 	}

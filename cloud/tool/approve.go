@@ -23,7 +23,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	if err != nil {
 		return pendingBody{}, err
 	}
-	if f.refused != nil && u.reads(scopes) { // others are told by who decides
+	if f.refused != nil && u.reads(scopes) { // others do not learn it
 		return pendingBody{}, f.refused
 	}
 	summary := t.Title
@@ -31,7 +31,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 		summary += ": " + s
 	}
 	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.body(u.caller.Language)), Marks: f.marks,
-		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name}, hours)
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, OwnerDecides: u.token.Policy.Asks()}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
 

@@ -12,7 +12,7 @@ import (
 // decision comes, the other order is not cancelled.
 func TestApprovalIsBoundToTheOrderThatWasShown(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := startWithPasswords(t)
 	admin, staff := c.box.Admin.Token, c.box.Staff.Token
 	propose := func(c *target, ref string) (first int, id string) {
 		first = c.order(ref)
@@ -35,7 +35,7 @@ func TestApprovalIsBoundToTheOrderThatWasShown(t *testing.T) {
 		first := find(c, id).at("approval.preview.would_change.affected").([]any)[0].(map[string]any)["id"]
 		next := c.moveReference(int(first.(float64)))
 		a, failed := c.tool("approve_pending_write", fmt.Sprintf(`{"approval_id":%q,"confirm":true}`, id), admin)
-		require.Equal(t, 1, c.status(next), "the order that nobody was shown is as it was: %s", a.raw)
+		require.Equal(t, 1, c.status(next), "the order that was not shown is as it was: %s", a.raw)
 		if !failed { // the order that was shown is cancelled already: the call is over, without anything done
 			require.Equal(t, "failed", a.at("approval.status"), "%s", a.raw)
 		}

@@ -10,7 +10,7 @@ import (
 // it, and not at another server whose address begins alike.
 func TestATokenIsGoodAtOneServer(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := startWithPasswords(t)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	operations, developer := []string{"/mcp", "/api/mcp"}, []string{"/mcp/developer", "/api/mcp/developer"}
 	for at, good := range map[string][]string{"/mcp": operations, "/api/mcp": operations, "/mcp/developer": developer, "/api/mcp/developer": developer, "": append(operations[:2:2], developer...)} {

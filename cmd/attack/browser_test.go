@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// person is somebody at a browser.
+// person is a user at a browser.
 type person struct {
 	t    *testing.T
 	base string
 	http *http.Client
 }
 
-// browser is one that nobody is signed in at. It follows no redirects.
+// browser is one without a login. It follows no redirects.
 func (c *target) browser() *person {
 	jar, err := cookiejar.New(nil)
 	require.NoError(c.t, err)

@@ -36,7 +36,7 @@ func (j *journal) String() string {
 func TestToolsDoNotLogIn(t *testing.T) {
 	t.Parallel()
 	logged := &journal{}
-	c := start(t, func(cfg *server.Config) {
+	c := startWithPasswords(t, func(cfg *server.Config) {
 		cfg.Log = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	key := c.key(c.box.Admin.Token, `{"name":"reads","scopes":["orders:read","approvals:read"]}`)
@@ -66,7 +66,7 @@ func TestToolsDoNotLogIn(t *testing.T) {
 func TestSecretsOfToolArgumentsAreMasked(t *testing.T) {
 	t.Parallel()
 	logged := &journal{}
-	c := start(t, func(cfg *server.Config) {
+	c := startWithPasswords(t, func(cfg *server.Config) {
 		cfg.Log = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	admin := c.box.Admin.Token

@@ -162,16 +162,41 @@ func batch(ref string, n int) string {
 	return `{"orders":[` + out + `]}`
 }
 
-// Somebody who lets a program act and only presses Allow is asked first.
+// A user who lets a program act and only presses Allow is asked first.
 func TestProgramsAskFirstUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := startWithPasswords(t)
 	for ask, want := range map[string]string{"": "pending_approval", "never": "executed"} {
 		token := c.connect(t, "/mcp", ask)
 		id := c.order("C-" + ask)
 		a := c.did("update_order_note", fmt.Sprintf(`{"order_id":%d,"note":"x"}`, id), token)
 		require.Equal(t, want, a.at("outcome"), "%s", a.raw)
 	}
+}
+
+// A program that asks first asks the user who connected it, at the page; no
+// other token of that account approves in the user's place.
+func TestTheUserIsAskedFirst(t *testing.T) {
+	t.Parallel()
+	c := startWithPasswords(t)
+	id := c.order("O-1")
+	waits := c.did("update_order_note", fmt.Sprintf(`{"order_id":%d,"note":"asked"}`, id), c.connect(t, "/mcp", "all")).at("approval_id")
+	key := c.key(c.box.Admin.Token, `{"name":"other","profile":"full"}`)
+	for _, token := range []string{c.box.Admin.Token, key} {
+		require.Equal(t, "SELF_APPROVAL_NOT_ALLOWED", c.send("POST", fmt.Sprint("/api/v1/mcp/approvals/", waits, "/approve"), token, `{}`).at("code"))
+	}
+	path := fmt.Sprint("/mcp-approvals/", waits)
+	user := c.signIn(c.box.Admin.Email, c.box.Admin.Password)
+	form := hidden(user.get(path))
+	form.Set("decision", "approve")
+	status, page := user.post(path, form)
+	require.Equal(t, 303, status, page)
+	require.Equal(t, "asked", c.ok("GET", fmt.Sprintf("/api/v1/orders/%d", id), c.box.Admin.Token, "").at("order.note"))
+	own := c.did("update_order_note", fmt.Sprintf(`{"order_id":%d,"note":"header"}`, id), c.box.Admin.Token, "X-MCP-Require-Approval", "1").at("approval_id")
+	form = hidden(user.get(fmt.Sprint("/mcp-approvals/", own)))
+	form.Set("decision", "approve")
+	status, _ = user.post(fmt.Sprint("/mcp-approvals/", own), form)
+	require.Equal(t, 403, status, "what the user's own login asked for is for another reviewer")
 }
 
 // connect registers a program, lets the admin allow it at an address, and gives

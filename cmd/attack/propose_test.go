@@ -63,7 +63,7 @@ func TestArgumentsOfOthersAreForThoseWhoDecide(t *testing.T) {
 // rejected together.
 func TestAFloodOfProposalsEnds(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := startWithPasswords(t)
 	id := c.order("P-3")
 	staff, admin := c.box.Staff.Token, c.box.Admin.Token
 	propose := func(n int) (answer, bool) {

@@ -27,8 +27,19 @@ type target struct {
 	base   string
 }
 
-// start starts a cloud that limits no calls.
+// start starts a cloud that limits no calls; startWithPasswords one whose people
+// can log in, which takes a second.
 func start(t *testing.T, change ...func(*server.Config)) *target {
+	t.Helper()
+	return startOf(t, false, change)
+}
+
+func startWithPasswords(t *testing.T, change ...func(*server.Config)) *target {
+	t.Helper()
+	return startOf(t, true, change)
+}
+
+func startOf(t *testing.T, passwords bool, change []func(*server.Config)) *target {
 	t.Helper()
 	cfg := server.Config{Dir: t.TempDir(), ToolsPerMinute: -1, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}}
 	for _, f := range change {
@@ -36,7 +47,7 @@ func start(t *testing.T, change ...func(*server.Config)) *target {
 	}
 	s, err := server.New(t.Context(), cfg)
 	require.NoError(t, err)
-	box, err := s.Sandbox(t.Context(), server.SandboxConfig{Passwords: true})
+	box, err := s.Sandbox(t.Context(), server.SandboxConfig{Passwords: passwords})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
