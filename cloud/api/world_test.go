@@ -47,7 +47,6 @@ import (
 
 // world is the whole table over a filled store, behind both faces.
 type world struct {
-	keys  int // that were made
 	t     *testing.T
 	w     *webtest.World
 	table *catalog.Catalog

@@ -63,7 +63,7 @@ func (p *Pipeline) hold(ctx context.Context, o *Operation, c cloud.Caller, in an
 	if err != nil {
 		return err
 	}
-	if p.cfg.Hold == nil || o.Secret {
+	if p.cfg.Hold == nil || o.Secret || c.Account.BusinessID == 0 { // approvals are a business's
 		return cloud.E(cloud.Forbidden, "APPROVAL_NOT_POSSIBLE", o.Name)
 	}
 	held, err := p.cfg.Hold(ctx, o, c, given, !t.Policy.DryRunOnly)

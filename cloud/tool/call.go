@@ -69,7 +69,9 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 			return asked, err
 		}
 		via.Consent, once = "question", questionOnce(k.call.Nonce)
-		ctx = cloud.WithExpected(ctx, marks.Expect())
+		if !slices.Contains(deciding, t.Name) { // a decision is written besides, and holds the call to its own marks
+			ctx = cloud.WithExpected(ctx, marks.Expect())
+		}
 	} else if t.Confirm {
 		via.Consent = "argument"
 	}

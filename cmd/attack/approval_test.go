@@ -94,17 +94,38 @@ func TestApprovalIsBoundToTheOrderThatWasShown(t *testing.T) {
 	})
 	t.Run("by a question to the client", func(t *testing.T) {
 		c := c.in(t)
-		ask := func(ref, more string) answer {
-			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cancel_order","arguments":{"order_ref":%q,"reason":"twice"}%s,`+
-				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, ref, more)
-			return c.send("POST", "/mcp", admin, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "cancel_order")
-		}
+		cancel := `{"order_ref":"A-6","reason":"twice"}`
 		first := c.order("A-6")
-		state := ask("A-6", "").at("result.requestState")
+		state := c.ask("cancel_order", cancel, "").at("result.requestState")
 		require.NotEmpty(t, state)
 		next := c.moveReference(first)
-		a := ask("A-6", fmt.Sprintf(`,"requestState":%q,"inputResponses":{"confirm":{"action":"accept","content":{"confirm":true}}}`, state))
+		a := c.ask("cancel_order", cancel, fmt.Sprintf(yes, state))
 		require.Equal(t, 1, c.status(next), "%s", a.raw)
 		require.Contains(t, string(a.raw), "APPROVAL_CHANGED")
 	})
+	t.Run("by a question about an approval", func(t *testing.T) {
+		c := c.in(t)
+		first, id := propose(c, "A-7")
+		approve := fmt.Sprintf(`{"approval_id":%q}`, id)
+		state := c.ask("approve_pending_write", approve, "").at("result.requestState")
+		c.ok("PATCH", fmt.Sprintf("/api/v1/orders/%d", first), admin, `{"note":"changed"}`)
+		require.Contains(t, string(c.ask("approve_pending_write", approve, fmt.Sprintf(yes, state)).raw), "APPROVAL_CHANGED")
+		require.Equal(t, 1, c.status(first))
+		second, id := propose(c, "A-8")
+		approve = fmt.Sprintf(`{"approval_id":%q}`, id)
+		state = c.ask("approve_pending_write", approve, "").at("result.requestState")
+		a := c.ask("approve_pending_write", approve, fmt.Sprintf(yes, state))
+		require.Equal(t, "executed", a.at("result.structuredContent.outcome"), "%s", a.raw)
+		require.Equal(t, 50, c.status(second))
+	})
+}
+
+// yes is the answer of a client whose user agreed.
+const yes = `,"requestState":%q,"inputResponses":{"confirm":{"action":"accept","content":{"confirm":true}}}`
+
+// ask calls a tool as the administrator, by a client that can ask its user.
+func (c *target) ask(tool, arguments, more string) answer {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s%s,`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, tool, arguments, more)
+	return c.send("POST", "/mcp", c.box.Admin.Token, body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
 )
@@ -178,12 +176,4 @@ func (c *target) key(of, body string) string {
 	token, ok := c.ok("POST", "/api/v1/user/api-keys", of, body).at("token").(string)
 	require.True(c.t, ok)
 	return token
-}
-
-// account is the id of a token's owner.
-func (c *target) account(token string) cloud.AccountID {
-	c.t.Helper()
-	l, err := c.server.Store.FindToken(c.t.Context(), auth.Hash(token))
-	require.NoError(c.t, err)
-	return l.Account.ID
 }
