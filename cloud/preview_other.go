@@ -3,6 +3,9 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // otherEffects are the effects of c on things of which a preview shows no
@@ -41,7 +44,7 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 	}
 	for _, x := range c.Devices {
 		old, err := v.Device(x.ID)
-		add("device", x.ID, x.Code, old, err)
+		add("device", x.ID, x.Code, old.withoutReports(), err)
 	}
 	for _, x := range c.Compartments {
 		old, err := v.Compartment(x.DeviceID, x.Door)
@@ -72,4 +75,13 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 		add("route", x.ID, "", old, err)
 	}
 	return out, failed
+}
+
+// withoutReports is a device without what it last said: it speaks all the time,
+// and that is no other version of what people decide about.
+func (d Device) withoutReports() Device {
+	d.Applied, d.CodesHeld, d.HeldGeneration, d.Firmware = 0, 0, 0, ""
+	d.LastSeenAt, d.LastPlaced, d.StatusAt, d.TypedLocked = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
+	return d
 }
