@@ -168,9 +168,13 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	if t == nil {
 		return nil, nil, nil, cloud.E(cloud.Conflict, "TOOL_NOT_FOUND", a.Tool)
 	}
+	surface := "mcp"
+	if a.Server == catalog.APIServer {
+		surface = "api"
+	}
 	u := &session{Service: s, server: a.Server, token: cloud.Token{Name: a.TokenName}, entered: ctx,
-		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", Scopes: append([]string{}, a.Scopes...)}}
-	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", IP: catalog.AddressOf(ctx)}
+		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, Scopes: append([]string{}, a.Scopes...)}}
+	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, IP: catalog.AddressOf(ctx)}
 	if call := cloud.CallOf(ctx); call != nil {
 		u.who.RequestID = call.RequestID
 	}

@@ -36,7 +36,9 @@ func TestTheGateIsOnTheKey(t *testing.T) {
 		require.Equal(t, 202, made.status, "%s", made.raw)
 		done = c.ok("POST", fmt.Sprint("/api/v1/mcp/approvals/", made.at("approval_id"), "/approve"), admin, `{}`)
 		require.Equal(t, "executed", done.at("approval.status"), "%s", done.raw)
-		require.EqualValues(t, 1, c.ok("GET", "/api/v1/orders?keyword=G-2", admin, "").at("total"))
+		list := c.ok("GET", "/api/v1/orders?keyword=G-2", admin, "")
+		require.EqualValues(t, 1, list.at("total"))
+		require.Equal(t, "api", list.at("orders").([]any)[0].(map[string]any)["source"], "it came by REST")
 	})
 	t.Run("GraphQL", func(t *testing.T) {
 		c := c.in(t)
