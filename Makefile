@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race
+.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race
 
 # The three rings. `make test` and `make check` run the quick one: short seeds,
 # each model on SQLite, one pass of the browser. `make full` runs the same tests
@@ -52,6 +52,9 @@ fuzz: ## fuzz every decoder for FUZZTIME each (10s)
 	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -timeout $(HOUR) $$pkg || exit 1; \
 	  done; \
 	done
+
+attack: ## what strangers and small keys try against a running cloud; part of test, too
+	$(GO) test ./cmd/attack -count 1 -timeout $(QUICK)
 
 e2e: ## the simulated world with the first 1,000 seeds
 	POSTERN_SEEDS=1-1000 $(GO) test ./cmd/e2e -run '^TestAnySeed$$' -count 1 -timeout $(HOUR)

@@ -61,12 +61,14 @@ type Token struct {
 	Scopes      []string
 	Profile     string
 	IPAllowlist []string // addresses and prefixes it may come from; empty: any
+	// Policy is what may be done without a person; of tokens with a grant, too.
+	Policy KeyPolicy
 
 	// Of tokens of the authorization server only, which have a grant. Their
 	// scopes are what was granted.
 	Grant    OAuthGrantID
 	Kind     TokenKind
-	Audience string // address that it is good at, and below
+	Audience string // address of the tool server that it is good at, or of the deployment: at all of them
 }
 
 // Login reports whether a token is one of a person who logged in: neither a key

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type Approval struct {
 	Arguments  json.RawMessage // an object, as given but for confirm; masked where it is shown
 	Summary    string          // one line for people
 	Preview    json.RawMessage // what a dry run said when it was proposed; nil: nothing
+	Marks      Marks           // of the effects in Preview: what may be done, and nothing else
 	Reason     string          // the agent's words
 	Risk       string          // medium, high
 	Scopes     []string        // that who approves needs
@@ -28,8 +30,11 @@ type Approval struct {
 	RequesterType AccountType
 	RequesterName string
 	TokenName     string
-	RequestedAt   time.Time
-	ExpiresAt     time.Time
+	// OwnerDecides says that a key asked whose policy asks a person first: the
+	// requester's own user may decide at the page.
+	OwnerDecides bool
+	RequestedAt  time.Time
+	ExpiresAt    time.Time
 
 	// ReviewedBy is set as soon as somebody decided. While the status is pending
 	// that is a claim: the call has been approved and may be running.
@@ -49,6 +54,19 @@ const (
 	ApprovalRejected = "rejected"
 	ApprovalExpired  = "expired" // never stored: pending, undecided and too old
 )
+
+// ReadScopes are the scopes that let read what some scopes let change. Those
+// without a read scope of their area stand for themselves.
+func ReadScopes(scopes []string) []string {
+	out := make([]string, len(scopes))
+	for i, s := range scopes {
+		if area, ok := strings.CutSuffix(s, ":write"); ok && area != "settings" {
+			s = area + ":read"
+		}
+		out[i] = s
+	}
+	return out
+}
 
 // Claimed reports whether somebody approved and what came of it is not known
 // yet.

@@ -21,10 +21,12 @@ type Call struct {
 	RequestID  string
 	Outcome    string // a public code of a call that was refused; empty: done
 	Via        Via
-	Once       *Once // nil: a repeat runs again
+	Once       *Once   // nil: a repeat runs again
+	Budget     *Budget // nil: no bound
 
 	mu      sync.Mutex
 	audited bool
+	counted bool
 }
 
 // Via is how an agent's call came to be done. The zero Via is that of a call
@@ -52,6 +54,20 @@ func (c *Call) Committed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.audited = true
+}
+
+// Counted reports whether a transaction of the call took from its budget.
+func (c *Call) Counted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counted
+}
+
+// Count takes down that a transaction which took from the budget is written.
+func (c *Call) Count() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counted = true
 }
 
 // Once makes a call run at most once. The first transaction of the call takes

@@ -36,6 +36,7 @@ type OAuthGrant struct {
 	Profile    string // that was chosen; empty: just what was asked for
 	Scopes     []string
 	Audience   string // address that the tokens are bound to
+	Policy     KeyPolicy
 	CreatedAt  time.Time
 	UsedAt     time.Time // when tokens were last given; zero: never
 	ExpiresAt  time.Time // of what can last be changed for tokens: the code, then the refresh token

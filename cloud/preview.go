@@ -25,6 +25,8 @@ type Effect struct {
 	Name   string         `json:"name,omitempty"`
 	Before map[string]any `json:"before"` // members that change; null for a new one
 	After  map[string]any `json:"after"`  // null for one that is gone
+
+	version string // of the thing as it is, whether it is shown or not; "" for a new one
 }
 
 type previewKey struct{}
@@ -47,12 +49,25 @@ func (p *Preview) Effects() []Effect {
 	return append([]Effect{}, p.effects...)
 }
 
-// Take takes down what c would change of what v shows. Times, versions and what
-// follows of itself (events, messages, audit lines) are left out.
+// Take takes down what c would change of what v shows.
 func (p *Preview) Take(v View, c *Changes) error {
+	out, err := effectsOf(v, c)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, out...)
+	return nil
+}
+
+// effectsOf are the effects of c on what v shows. Times, versions and what
+// follows of itself (events, messages, audit lines) are left out.
+func effectsOf(v View, c *Changes) ([]Effect, error) {
 	var out []Effect
-	add := func(kind string, id any, name string, before, after map[string]any) {
-		if e := (Effect{Type: kind, ID: id, Name: name}); before == nil || after == nil {
+	add := func(kind string, id any, name string, old any, before, after map[string]any) {
+		e := Effect{Type: kind, ID: id, Name: name, version: versionOf(old)}
+		if before == nil || after == nil {
 			e.Before, e.After = said(before), said(after)
 			out = append(out, e)
 		} else if e.Before, e.After = differ(before, after); len(e.After) > 0 {
@@ -63,27 +78,27 @@ func (p *Preview) Take(v View, c *Changes) error {
 		old, err := v.Order(o.BusinessID, o.ID)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			add("order", nil, "", nil, o.members())
+			add("order", nil, "", nil, nil, o.members())
 		case err != nil:
-			return err
+			return nil, err
 		default:
-			add("order", o.ID, o.Number, old.members(), o.members())
+			add("order", o.ID, o.Number, old, old.members(), o.members())
 		}
 	}
 	for _, k := range c.DroppedOrders {
 		old, err := v.Order(k.BusinessID, k.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		add("order", k.ID, old.Number, old.members(), nil)
+		add("order", k.ID, old.Number, old, old.members(), nil)
 	}
 	for _, j := range c.OrderJobs {
-		add("order_batch", nil, "", nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
+		add("order_batch", nil, "", nil, nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
 	}
 	for _, s := range c.WebhookSettings {
 		old, err := v.WebhookSettings(s.BusinessID, s.CustomerID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			return nil, err
 		}
 		before, after := old.members(), s.members()
 		for name, changed := range map[string]bool{"webhook_sign_secret": !bytes.Equal(old.Secret, s.Secret), "webhook_sign_secret_next": !bytes.Equal(old.SecretNext, s.SecretNext)} {
@@ -91,34 +106,32 @@ func (p *Preview) Take(v View, c *Changes) error {
 				after[name] = "another one"
 			}
 		}
-		add("webhook_settings", s.BusinessID, "", before, after)
+		add("webhook_settings", s.BusinessID, "", old, before, after)
 	}
 	for _, a := range c.Approvals {
 		old, err := v.Approval(a.BusinessID, a.ID)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			add("approval", nil, "", nil, a.members())
+			add("approval", nil, "", nil, nil, a.members())
 		case err != nil:
-			return err
+			return nil, err
 		default:
-			add("approval", a.ID, string(a.ID), old.members(), a.members())
+			add("approval", a.ID, string(a.ID), old, old.members(), a.members())
 		}
 	}
 	for _, m := range c.ChatMessages {
 		old, err := v.ChatMessage(m.BusinessID, m.ID)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			add("chat_message", nil, "", nil, m.members())
+			add("chat_message", nil, "", nil, nil, m.members())
 		case err != nil:
-			return err
+			return nil, err
 		default:
-			add("chat_message", m.ID, "", old.members(), m.members())
+			add("chat_message", m.ID, "", old, old.members(), m.members())
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.effects = append(p.effects, out...)
-	return nil
+	others, err := otherEffects(v, c)
+	return append(out, others...), err
 }
 
 // Sent takes down a webhook that would be sent again.

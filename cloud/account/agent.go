@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,13 +19,14 @@ type Agent struct {
 	Profile    *string            `json:"profile" doc:"null: just what it asked for"`
 	Scopes     []string           `json:"scopes" doc:"What it may, of what the account may"`
 	Resource   string             `json:"resource" doc:"The address at which it may"`
+	Approval   string             `json:"require_approval" doc:"never, high or all: which of its writes wait for a person"`
 	CreatedAt  *string            `json:"created_at"`
 	LastUsedAt *string            `json:"last_used_at" doc:"When it last got a token"`
 	ExpiresAt  *string            `json:"expires_at" doc:"Unless it gets another token by then"`
 }
 
 func showAgent(g cloud.OAuthGrant, l *time.Location) Agent {
-	return Agent{ID: g.ID, Name: g.ClientName, ClientID: g.ClientID, Host: g.Host, Profile: cloud.OrNull(g.Profile), Scopes: orEmpty(g.Scopes), Resource: g.Audience,
+	return Agent{ID: g.ID, Name: g.ClientName, ClientID: g.ClientID, Host: g.Host, Profile: cloud.OrNull(g.Profile), Scopes: orEmpty(g.Scopes), Resource: g.Audience, Approval: cmp.Or(g.Policy.Approval, cloud.AskNever),
 		CreatedAt: cloud.Stamp(g.CreatedAt, l), LastUsedAt: cloud.Stamp(g.UsedAt, l), ExpiresAt: cloud.Stamp(g.ExpiresAt, l)}
 }
 

@@ -25,13 +25,24 @@ type Key struct {
 	Profile     *string       `json:"profile"`
 	Scopes      []string      `json:"scopes" doc:"Empty: those of the profile"`
 	IPAllowlist []string      `json:"ip_allowlist" doc:"Empty: any address"`
+	Approval    string        `json:"require_approval" doc:"never, high or all: which writes wait for a person"`
+	DryRunOnly  bool          `json:"dry_run_only" doc:"Writes are only tried"`
+	Surfaces    []string      `json:"surfaces" doc:"Where it is good: api, graphql, mcp, live. Empty: everywhere"`
+	Limits      KeyLimits     `json:"limits"`
 	CreatedAt   *string       `json:"created_at"`
 	ExpiresAt   *string       `json:"expires_at"`
 }
 
+// KeyLimits bound what a key does without a person in a day of UTC; 0: no bound.
+type KeyLimits struct {
+	Writes int         `json:"writes_per_day" min:"0" max:"1000000" doc:"Writes; each order of a batch is one. 0: no bound"`
+	Money  cloud.Money `json:"money_per_day" doc:"What the prices of its orders add up to. 0: no bound"`
+}
+
 func showKey(t cloud.Token, l *time.Location) Key {
 	return Key{ID: t.ID, Name: t.Name, Profile: cloud.OrNull(t.Profile), Scopes: orEmpty(t.Scopes), IPAllowlist: orEmpty(t.IPAllowlist),
-		CreatedAt: cloud.Stamp(t.CreatedAt, l), ExpiresAt: cloud.Stamp(t.ExpiresAt, l)}
+		CreatedAt: cloud.Stamp(t.CreatedAt, l), ExpiresAt: cloud.Stamp(t.ExpiresAt, l), Approval: cmp.Or(t.Policy.Approval, cloud.AskNever),
+		DryRunOnly: t.Policy.DryRunOnly, Surfaces: orEmpty(t.Policy.Surfaces), Limits: KeyLimits{t.Policy.WritesPerDay, t.Policy.MoneyPerDay}}
 }
 
 // KeysInput asks for a part of the caller's keys.
@@ -93,11 +104,30 @@ func (s *Service) FindKey(ctx context.Context, c cloud.Caller, in ByKey) (out Ke
 
 // KeyInput asks for a key.
 type KeyInput struct {
-	Name        string   `json:"name" required:"true" max:"64"`
-	Profile     string   `json:"profile" doc:"What the key may when scopes are empty; ops-readonly when absent"`
-	Scopes      []string `json:"scopes" doc:"What the key may, of what its owner may"`
-	ExpiresAt   string   `json:"expires_at" doc:"A year from now when absent, five years at most"`
-	IPAllowlist []string `json:"ip_allowlist" doc:"Addresses and prefixes that it may come from; empty: any"`
+	Name        string    `json:"name" required:"true" max:"64"`
+	Profile     string    `json:"profile" doc:"What the key may when scopes are empty; ops-readonly when absent"`
+	Scopes      []string  `json:"scopes" doc:"What the key may, of what its owner may"`
+	ExpiresAt   string    `json:"expires_at" doc:"A year from now when absent, five years at most"`
+	IPAllowlist []string  `json:"ip_allowlist" doc:"Addresses and prefixes that it may come from; empty: any"`
+	Approval    string    `json:"require_approval" enum:"never,high,all" doc:"Which of its writes wait for a person: none, those of high risk, or all; never when absent"`
+	DryRunOnly  bool      `json:"dry_run_only" doc:"Its writes are only tried: nothing changes"`
+	Surfaces    []string  `json:"surfaces" doc:"Where it is good: api, graphql, mcp, live; empty: everywhere"`
+	Limits      KeyLimits `json:"limits" doc:"What it may do without a person in a day of UTC"`
+}
+
+// policy is what may be done without a person.
+func (in KeyInput) policy(f fields) cloud.KeyPolicy {
+	if in.Approval != "" && !slices.Contains(cloud.AskLevels(), in.Approval) {
+		f.Add("require_approval", "The value is not one of those allowed.")
+	}
+	f.known("surfaces", in.Surfaces, func(s string) bool { return slices.Contains(cloud.KeySurfaces(), s) })
+	if in.Limits.Writes < 0 || in.Limits.Writes > 1_000_000 {
+		f.Add("limits.writes_per_day", "The value is out of range.")
+	}
+	if in.Limits.Money < 0 {
+		f.Add("limits.money_per_day", "The value is out of range.")
+	}
+	return cloud.KeyPolicy{Approval: in.Approval, DryRunOnly: in.DryRunOnly, Surfaces: distinct(in.Surfaces), WritesPerDay: in.Limits.Writes, MoneyPerDay: in.Limits.Money}
 }
 
 // MakeKey makes a key of the caller and shows it, once. Errors:
@@ -110,7 +140,7 @@ func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out
 	if !s.cfg.KnownProfile(profile) {
 		f.Add("profile", "The value is not one of those allowed.")
 	}
-	allowed := f.addresses("ip_allowlist", in.IPAllowlist)
+	allowed, policy := f.addresses("ip_allowlist", in.IPAllowlist), in.policy(f)
 	now, token := time.Now().UTC(), auth.NewToken()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := businessOf(v, c)
@@ -118,7 +148,7 @@ func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out
 			return nil, err
 		}
 		g := fields{maps.Clone(f.Fields)} // a decision may run again
-		t := cloud.Token{Hash: auth.Hash(token), AccountID: c.Account.ID, Name: in.Name, Profile: profile, Scopes: distinct(in.Scopes), IPAllowlist: allowed,
+		t := cloud.Token{Hash: auth.Hash(token), AccountID: c.Account.ID, Name: in.Name, Profile: profile, Scopes: distinct(in.Scopes), IPAllowlist: allowed, Policy: policy,
 			CreatedAt: now, ExpiresAt: g.keyEnd(in.ExpiresAt, b.Location(), now)}
 		if err := g.Err(); err != nil {
 			return nil, err

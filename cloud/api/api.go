@@ -58,9 +58,19 @@ func New(c Config) *catalog.Catalog {
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
-	table := catalog.New(answered(slices.Concat(rows...)))
+	table := catalog.New(harmless(answered(slices.Concat(rows...))))
 	table.AddTools(agentTools()...)
 	return table
+}
+
+// harmless marks calls that change nothing that anybody relies on, although
+// their method is not GET: keys that ask a person first do not ask about them.
+func harmless(list []catalog.Operation) []catalog.Operation {
+	for i := range list {
+		list[i].Harmless = slices.Contains([]string{"user.login", "user.logout", "otep.batch", "otep.validate", "orders.rate", "orders.operations",
+			"order_chat.read", "order_chat.typing", "order_chat.token", "driver.location", "user.live_token"}, list[i].Name)
+	}
+	return list
 }
 
 // PricesHidden says whether a caller sees no prices in an operation's answers.

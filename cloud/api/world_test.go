@@ -109,7 +109,7 @@ func newWorld(t *testing.T) *world {
 	chats.LetListen(listening{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address)
 	parcels.InviteToChat(chats.Invite)
-	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
+	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
@@ -396,11 +396,12 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"otep.ingest_epcis": func() call { return plain(provider, epcis(x.n)) },
 		"otep.epcis_events": func() call { return plain(provider, "") },
 
-		"platformAppBootstrap": func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
-		"approvals.list":       func() call { x.approval(); return plain(admin, "") },
-		"approvals.find":       func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
-		"approvals.approve":    func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
-		"approvals.reject":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
+		"platformAppBootstrap":  func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
+		"approvals.list":        func() call { x.approval(); return plain(admin, "") },
+		"approvals.find":        func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
+		"approvals.approve":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
+		"approvals.reject_many": func() call { return plain(admin, `{"approval_ids":["`+x.approval()+`"],"reason":"not now"}`) },
+		"approvals.reject":      func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
 
 		"apps.list":            func() call { return plain(admin, "") },
 		"apps.find":            func() call { return call{admin, to("{app_code}", "driver-app"), ""} },
@@ -557,8 +558,13 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 	return make(), true
 }
 
+// waits is a call that a person is asked about.
+func waits(context.Context, *catalog.Operation, cloud.Caller, map[string]any, bool) (*catalog.Held, error) {
+	return &catalog.Held{Outcome: catalog.OutcomePending, Body: map[string]any{"result": true, "outcome": catalog.OutcomePending}}, nil
+}
+
 // held runs an approved call: the order that it names is held.
-func held(_ context.Context, _ cloud.Caller, a cloud.Approval, _ bool) (json.RawMessage, error) {
+func held(_ context.Context, _ cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 	return json.RawMessage(`{"result":true,"order":` + string(a.Arguments) + `}`), nil
 }
 

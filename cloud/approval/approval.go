@@ -18,6 +18,10 @@
 // most once, gives what came of it the first time. Until then nobody can say
 // that it was not done, so a claimed approval neither expires nor is rejected.
 //
+// An approval is held to what was shown: Approve compares the digest of what the
+// reviewer saw with what a dry run says now, and the transactions of the call
+// write nothing else.
+//
 // Nothing marks approvals as expired: whoever reads one that nobody decided
 // about in time says so. Everything is bound to the caller's business. Safe for
 // concurrent use.
@@ -48,17 +52,28 @@ type Store interface {
 // Config is what New needs.
 type Config struct {
 	Store Store
-	// Run does an approved call now, or with dry says what it would do, as its
-	// requester (Approval.RequestedBy) with the reviewer in the audit. It does a
-	// call at most once for one approval: it may be asked again for one whose
-	// first run was cut off, and then gives the first answer again. What the tool
-	// refuses is a *cloud.Error; with any other error, and those that ask to come
-	// again, nothing was done, unless the context is over. nil: nothing can run.
-	Run func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error)
+	// Run does an approved call now, as its requester (Approval.RequestedBy) with
+	// the reviewer in the audit, and nothing but what Approval.Marks stand for:
+	// anything else is the error APPROVAL_CHANGED. It does a call at most once for
+	// one approval: it may be asked again for one whose first run was cut off, and
+	// then gives the first answer again. What the tool refuses is a *cloud.Error;
+	// with any other error, and those that ask to come again, nothing was done,
+	// unless the context is over. nil: nothing can run.
+	Run func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error)
+	// Foresee says what Run would do now. A *cloud.Error says why that is nothing.
+	// nil: nothing can run.
+	Foresee func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (Foresight, error)
 	// Holds reports whether a caller has all of some scopes.
 	Holds func(c cloud.Caller, scopes []string) bool
 	// Message says a public code in words.
 	Message func(lang, code string, args ...any) string
+}
+
+// Foresight is what a dry run says.
+type Foresight struct {
+	Preview json.RawMessage // as people are shown it
+	Marks   cloud.Marks     // of its effects
+	Refused bool            // the call would be refused, as Preview says
 }
 
 // Service is the feature.
@@ -79,6 +94,8 @@ const (
 	codeUnknown     = "APPROVAL_NOT_FOUND"
 	codeDecided     = "APPROVAL_ALREADY_DECIDED"
 	codeExpired     = "APPROVAL_EXPIRED"
+	codeChanged     = "APPROVAL_CHANGED"
+	codeTooMany     = "TOO_MANY_APPROVALS"
 	codeSelf        = "SELF_APPROVAL_NOT_ALLOWED"
 	codeRequester   = "REQUESTER_NOT_ALLOWED"
 	codeForbidden   = "FORBIDDEN"
@@ -166,13 +183,18 @@ func open(a cloud.Approval, approving bool, now time.Time) error {
 	return nil
 }
 
+// pageSurface is that of people at a page: there is a login behind it, never a
+// key or a program.
+const pageSurface = "web"
+
 // approver refuses who may not approve this: without the scopes of the tool, or
-// about a request of the caller's own where the business does not allow it.
+// about a request of the caller's own where the business does not allow it. A
+// key that asks first asks its own user, too, who could do the same without it.
 func (s *Service) approver(v cloud.View, c cloud.Caller, a cloud.Approval) error {
 	if err := s.holds(c, a.Scopes...); err != nil {
 		return err
 	}
-	if c.Account.ID != a.RequestedBy {
+	if c.Account.ID != a.RequestedBy || a.OwnerDecides && c.Surface == pageSurface {
 		return nil
 	}
 	b, err := v.Business(a.BusinessID)

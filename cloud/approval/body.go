@@ -3,7 +3,6 @@ package approval
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -14,9 +13,10 @@ type Body struct {
 	ApprovalID  cloud.ApprovalID `json:"approval_id"`
 	Tool        string           `json:"tool"`
 	Server      string           `json:"server" doc:"operations or developer"`
-	Arguments   json.RawMessage  `json:"arguments" doc:"An object, secrets masked"`
+	Arguments   json.RawMessage  `json:"arguments" doc:"An object, secrets masked; null for those who may not see it"`
 	Summary     string           `json:"summary"`
 	Preview     json.RawMessage  `json:"preview" doc:"What a dry run said when it was asked for; null: nothing"`
+	Digest      string           `json:"digest" doc:"Of what the preview says is changed: ids, versions, before and after. Who approves sends the one that was shown"`
 	Reason      *string          `json:"reason"`
 	Risk        string           `json:"risk" doc:"medium or high"`
 	Scopes      []string         `json:"required_scopes" doc:"That who approves needs"`
@@ -54,8 +54,9 @@ type Failure struct {
 
 // Output shows an approval.
 type Output struct {
-	Result   bool `json:"result"`
-	Approval Body `json:"approval"`
+	Result   bool   `json:"result"`
+	Outcome  string `json:"outcome,omitempty" enum:"executed,failed" doc:"Of approving: what came of the call"`
+	Approval Body   `json:"approval"`
 }
 
 // failure is an error as it is stored; its message is made for each reader.
@@ -74,8 +75,22 @@ func (s *Service) shown(v cloud.View, c cloud.Caller, a cloud.Approval, now time
 	return Output{Result: true, Approval: s.show(c, a, b.Location(), now)}, nil
 }
 
+// sees reports whether a caller is shown what an approval is about: who may decide
+// about it, and its requester, who asked with as little as approvals:read, where
+// the caller's own scopes read what the tool changes.
+func (s *Service) sees(c cloud.Caller, a cloud.Approval) bool {
+	if s.may(c, WriteScope) == nil && s.holds(c, a.Scopes...) == nil {
+		return true
+	}
+	return c.Account.ID == a.RequestedBy && s.cfg.Holds(c, cloud.ReadScopes(a.Scopes))
+}
+
 func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, now time.Time) Body {
-	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: Mask(a.Arguments), Summary: a.Summary, Preview: Mask(a.Preview), Reason: cloud.OrNull(a.Reason),
+	if !s.sees(c, a) {
+		a.Summary, a.Reason, a.Arguments, a.Preview, a.Marks, a.Result, a.Note = a.Tool, "", nil, nil, nil, nil, ""
+		a.Error = withoutDetails(a.Error)
+	}
+	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: maskArguments(a), Summary: a.Summary, Preview: Mask(a.Preview), Digest: a.Marks.Digest(), Reason: cloud.OrNull(a.Reason),
 		Risk: a.Risk, Scopes: append([]string{}, a.Scopes...), Status: a.StatusAt(now), RequestedBy: Requester{a.RequestedBy, a.RequesterName, cloud.OrNull(a.TokenName)},
 		RequestedAt: cloud.Stamp(a.RequestedAt, zone), ExpiresAt: cloud.Stamp(a.ExpiresAt, zone), ReviewedAt: cloud.Stamp(a.ReviewedAt, zone),
 		ReviewNote: cloud.OrNull(a.Note), Result: Mask(a.Result), Error: s.failed(c.Language, a.Error)}
@@ -96,24 +111,25 @@ func (s *Service) failed(lang string, raw json.RawMessage) *Failure {
 	return &Failure{Code: f.Code, Message: s.cfg.Message(lang, f.Code, f.Args...), Details: f.Details, Fields: f.Fields}
 }
 
-// masked stands for a secret.
-const masked = "***"
-
-// secret reports whether a member's name says that its value is a secret. Names
-// that only end like one, such as token_name, do not.
-func secret(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
-	for _, end := range []string{"secret", "secretnext", "secretstandard", "secretnextstandard", "token", "tokens", "password", "passphrase", "passcode", "apikey", "privatekey", "credential", "credentials", "authorization",
-		"pickupcode", "deliverycode", "cardnumber", "cvc", "cvv", "pin"} {
-		if strings.HasSuffix(name, end) {
-			return end != "pin" || name == end
-		}
+// withoutDetails is a stored error with its code alone.
+func withoutDetails(raw json.RawMessage) json.RawMessage {
+	var f failure
+	if json.Unmarshal(raw, &f) != nil {
+		return nil
 	}
-	return false
+	out, _ := json.Marshal(failure{Code: f.Code}) // a text
+	return out
 }
 
 // Mask gives JSON with secrets replaced by their stand-in, null for none.
-func Mask(raw json.RawMessage) json.RawMessage {
+func Mask(raw json.RawMessage) json.RawMessage { return masked(raw, cloud.MaskSecrets) }
+
+// maskArguments is Mask of the arguments of a tool.
+func maskArguments(a cloud.Approval) json.RawMessage {
+	return masked(a.Arguments, func(v any) any { return cloud.MaskToolArguments(a.Tool, v) })
+}
+
+func masked(raw json.RawMessage, mask func(any) any) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -123,26 +139,8 @@ func Mask(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(cover(v)) != nil { // it was read a moment ago
+	if e.Encode(mask(v)) != nil { // it was read a moment ago
 		return nil
 	}
 	return bytes.TrimSpace(b.Bytes())
-}
-
-func cover(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, m := range v {
-			if m != nil && secret(k) {
-				v[k] = masked
-			} else {
-				v[k] = cover(m)
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = cover(v[i])
-		}
-	}
-	return v
 }

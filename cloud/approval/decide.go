@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,13 @@ type RejectInput struct {
 	Reason string           `json:"reason" max:"500"`
 }
 
-// ApproveInput says yes.
+// ApproveInput says yes to what was shown.
 type ApproveInput struct {
 	ID   cloud.ApprovalID `path:"approval_id" json:"-"`
 	Note string           `json:"note" max:"500"`
+	// Digest is that of the preview that the caller saw; empty: of the one that the
+	// approval was made with.
+	Digest string `json:"digest" max:"64" doc:"digest of the preview that was shown; that of the approval when absent"`
 }
 
 // Reject ends an approval; the call is never run. Those who proposed it may. It
@@ -62,20 +66,36 @@ func reviewed(a *cloud.Approval, c cloud.Caller, note string, now time.Time) {
 }
 
 // Approve runs the call and shows what came of it: the approval is executed, or
-// failed when the tool refused or the requester may not any more. An error of
-// the tool that asks to come again, or one of ours, is given back and the
-// approval waits as before. A run that is not over after a minute is neither:
-// see the package. Errors: APPROVAL_NOT_FOUND, APPROVAL_ALREADY_DECIDED,
-// APPROVAL_EXPIRED, SELF_APPROVAL_NOT_ALLOWED, FORBIDDEN, MODULE_UNAVAILABLE,
+// failed when the tool refused or the requester may not any more. When the call
+// would do anything else than what the caller saw, nothing is done and the error
+// APPROVAL_CHANGED has the new preview and its digest. An error of the tool that
+// asks to come again, or one of ours, is given back and the approval waits as
+// before. A run that is not over after a minute is neither: see the package.
+// Errors: APPROVAL_NOT_FOUND, APPROVAL_ALREADY_DECIDED, APPROVAL_EXPIRED,
+// APPROVAL_CHANGED, SELF_APPROVAL_NOT_ALLOWED, FORBIDDEN, MODULE_UNAVAILABLE,
 // VALIDATION_FAILED.
 func (s *Service) Approve(ctx context.Context, c cloud.Caller, in ApproveInput) (Output, error) {
+	out, err := s.approve(ctx, c, in)
+	if out.Outcome = cloud.ApprovalExecuted; err != nil {
+		return Output{}, err
+	} else if out.Approval.Status == cloud.ApprovalFailed {
+		out.Outcome = cloud.ApprovalFailed
+	}
+	return out, nil
+}
+
+func (s *Service) approve(ctx context.Context, c cloud.Caller, in ApproveInput) (Output, error) {
 	if err := s.decides(c, "note", in.Note); err != nil {
 		return Output{}, err
 	}
 	if s.cfg.Run == nil {
 		return Output{}, cloud.E(cloud.Unavailable, codeUnavailable)
 	}
-	before, a, out, err := s.claim(ctx, c, in)
+	seen, err := s.same(ctx, c, in)
+	if err != nil {
+		return Output{}, err
+	}
+	before, a, out, err := s.claim(ctx, c, in, seen)
 	if err != nil || !a.Claimed() {
 		return out, err
 	}
@@ -83,11 +103,15 @@ func (s *Service) Approve(ctx context.Context, c cloud.Caller, in ApproveInput) 
 	ctx = context.WithoutCancel(ctx)
 	run, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	result, err := s.cfg.Run(run, c, a, false)
+	result, err := s.cfg.Run(run, c, a)
 	end, stop := context.WithTimeout(ctx, keeping)
 	defer stop()
 	refused := refusal(err)
 	switch {
+	case codeOf(err) == codeChanged: // between the dry run and the call
+		_, kept := s.finish(end, c, a, before, "put_back", codeChanged)
+		f, _ := s.foresee(end, c, before)
+		return Output{}, errors.Join(changed(f), kept)
 	case err == nil:
 		if a.Status = cloud.ApprovalExecuted; json.Valid(result) {
 			a.Result = result
@@ -105,11 +129,52 @@ func (s *Service) Approve(ctx context.Context, c cloud.Caller, in ApproveInput) 
 	return Output{}, err
 }
 
+// same refuses an approval of which a dry run now says anything else than what
+// the caller saw, and gives what it says. It is nil where that is not known: a
+// call that may have run is not tried, and one that would be refused, or whose
+// requester may not any more, does nothing.
+func (s *Service) same(ctx context.Context, c cloud.Caller, in ApproveInput) (*Foresight, error) {
+	var a cloud.Approval
+	skip := false
+	err := s.store.Look(ctx, func(v cloud.View) (err error) {
+		if a, err = find(v, c, in.ID); err == nil {
+			err = s.approver(v, c, a)
+		}
+		if err == nil {
+			err = open(a, true, s.time())
+		}
+		skip = err == nil && (a.Claimed() || requester(v, a) != nil)
+		return err
+	})
+	if err != nil || skip || s.cfg.Foresee == nil {
+		return nil, err
+	}
+	f, err := s.foresee(ctx, c, a)
+	switch {
+	case refusal(err) != nil, err == nil && f.Refused:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case f.Marks.Digest() != cmp.Or(in.Digest, a.Marks.Digest()):
+		return nil, changed(f)
+	}
+	return &f, nil
+}
+
+// changed is the error of a call that would do something else than was shown.
+func changed(f Foresight) error {
+	e := &cloud.Error{Kind: cloud.Conflict, Code: codeChanged}
+	if f.Preview != nil {
+		e.Details = map[string]any{"digest": f.Marks.Digest(), "preview": f.Preview}
+	}
+	return e
+}
+
 // claim takes an approval for the caller, in one transaction, and gives it as it
-// was and as it is. One whose requester is gone is failed at once; one that was
+// was and as it is: held to what was seen. One whose requester is gone is failed at once; one that was
 // claimed before may have run as its requester while that was right, which only
 // Run can tell.
-func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput) (before, a cloud.Approval, out Output, err error) {
+func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput, seen *Foresight) (before, a cloud.Approval, out Output, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		if before, err = find(v, c, in.ID); err != nil {
 			return nil, err
@@ -129,6 +194,9 @@ func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput) (b
 			}
 		}
 		reviewed(&a, c, in.Note, now)
+		if seen != nil && seen.Marks.Digest() != a.Marks.Digest() {
+			a.Preview, a.Marks = seen.Preview, seen.Marks
+		}
 		lines := audit(c, a, now, "approved", "")
 		if refused != nil {
 			fail(&a, refused)

@@ -34,6 +34,7 @@ const (
 	endsBefore  = "ends before"  // the process, nothing done
 	endsAfter   = "ends after"   // the process, done but not told
 	again       = "again, later" // what asks to come again
+	changes     = "changes"      // between the dry run and the call
 )
 
 var errBroken, errEnded = errors.New("broken"), errors.New("the process has ended")
@@ -47,6 +48,7 @@ type tool struct {
 	answer map[cloud.ApprovalID]json.RawMessage
 	last   cloud.Approval
 	by     cloud.AccountID
+	marks  cloud.Marks // of what it would do now
 }
 
 // node is one process: it writes nothing once it has ended.
@@ -62,11 +64,12 @@ func (n *node) Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View)
 	return n.DB.Decide(ctx, d, fn)
 }
 
-func (x *tool) run(n *node) func(context.Context, cloud.Caller, cloud.Approval, bool) (json.RawMessage, error) {
-	return func(ctx context.Context, c cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
-		if dry {
-			return json.RawMessage(fmt.Sprintf(`{"ran":%d,"api_token":"t0p"}`, x.runs[a.ID])), nil
-		}
+func (x *tool) foresee(_ context.Context, _ cloud.Caller, a cloud.Approval) (Foresight, error) {
+	return Foresight{Preview: json.RawMessage(fmt.Sprintf(`{"ran":%d,"api_token":"t0p"}`, x.runs[a.ID])), Marks: x.marks}, nil
+}
+
+func (x *tool) run(n *node) func(context.Context, cloud.Caller, cloud.Approval) (json.RawMessage, error) {
+	return func(ctx context.Context, c cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 		require.True(x.t, a.Claimed())
 		x.last, x.by = a, c.Account.ID
 		do := func() json.RawMessage {
@@ -83,6 +86,8 @@ func (x *tool) run(n *node) func(context.Context, cloud.Caller, cloud.Approval, 
 			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "IDEMPOTENCY_IN_PROGRESS", RetryAfter: 1}
 		case broken:
 			return nil, errBroken
+		case changes:
+			return nil, cloud.E(cloud.Conflict, "APPROVAL_CHANGED")
 		case slow:
 			do()
 			<-ctx.Done()
@@ -132,7 +137,7 @@ func newWorld(t require.TestingT, db *store.DB) *world {
 	w := &world{db: db, now: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), tool: &tool{t: t, how: good, runs: map[cloud.ApprovalID]int{}, answer: map[cloud.ApprovalID]json.RawMessage{}}}
 	for range 2 {
 		n := &node{DB: db}
-		s := New(Config{Store: n, Run: w.tool.run(n), Holds: holds, Message: func(lang, code string, _ ...any) string { return lang + " " + code }})
+		s := New(Config{Store: n, Run: w.tool.run(n), Foresee: w.tool.foresee, Holds: holds, Message: func(lang, code string, _ ...any) string { return lang + " " + code }})
 		s.now, s.patience = func() time.Time { return w.now }, 5*time.Millisecond
 		w.nodes, w.s = append(w.nodes, n), append(w.s, s)
 	}
@@ -241,6 +246,7 @@ func TestApprovalsAgainstAModel(t *testing.T) {
 				}
 				c, in := pick("who", 1, 2, 5, 6), cancelOrder
 				in.Hours = rapid.SampledFrom([]int{0, 1, 168, 169, -1}).Draw(rt, "hours")
+				in.Reason = fmt.Sprint("call ", len(all)) // the same call would be the same approval
 				out, err := w.s[service()].Propose(rt.Context(), c, in)
 				if in.Hours < 0 || in.Hours > 168 {
 					require.Equal(rt, "VALIDATION_FAILED", code(err))

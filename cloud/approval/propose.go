@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -14,8 +15,9 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// Bounds of texts, in characters.
+// Bounds, of texts in characters.
 const (
+	maxOpen    = 20 // approvals of one requester that wait
 	maxSummary = 300
 	maxText    = 500 // of reasons and notes
 )
@@ -27,16 +29,19 @@ type ProposeInput struct {
 	Arguments    json.RawMessage // an object
 	Summary      string          // one line for people; longer ones are cut
 	Preview      json.RawMessage // what a dry run says now; nil: nothing
+	Marks        cloud.Marks     // of the effects in Preview
 	Reason       string          // the agent's words, at most 500 characters
 	Risk         string          // medium, high
 	Scopes       []string        // of the tool
 	TokenName    string
-	Hours        int // until it expires, 1 to 168; 0: 72
+	OwnerDecides bool // as cloud.Approval
+	Hours        int  // until it expires, 1 to 168; 0: 72
 }
 
 // Propose keeps a call until a person decides about it. Who proposes needs the
-// scope approvals:read, which the caller of this function has checked. Error:
-// VALIDATION_FAILED.
+// scope approvals:read, which the caller of this function has checked. The same
+// call of the same key that waits already is shown instead. Errors:
+// VALIDATION_FAILED, TOO_MANY_APPROVALS.
 func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) (out Output, err error) {
 	if c.Anonymous() {
 		return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
@@ -46,16 +51,34 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	}
 	now := s.time()
 	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
-		Preview: bytes.Clone(in.Preview), Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
-		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName,
+		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
+		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOpen}})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range waiting {
+			if same(a, w) {
+				out, err = s.shown(v, c, w, now)
+				return nil, err
+			}
+		}
+		if total >= maxOpen {
+			return nil, cloud.E(cloud.Limited, codeTooMany, maxOpen)
+		}
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "proposed", ""), Answer: out}, nil
 	})
 	return out, err
+}
+
+// same reports whether two approvals are of the same call of the same key.
+func same(a, b cloud.Approval) bool {
+	return a.Server == b.Server && a.Tool == b.Tool && a.TokenName == b.TokenName && a.Reason == b.Reason && !b.Claimed() && bytes.Equal(a.Arguments, b.Arguments) && slices.Equal(a.Marks, b.Marks)
 }
 
 func (in *ProposeInput) check() error {

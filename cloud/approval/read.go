@@ -139,6 +139,8 @@ type Review struct {
 	// one, where FreshError says why.
 	Fresh      json.RawMessage
 	FreshError error
+	// Digest is that of what is shown: of Fresh, else of the approval.
+	Digest string
 }
 
 // Review shows an approval with what the caller can do about it and what it
@@ -158,7 +160,7 @@ func (s *Service) Review(ctx context.Context, c cloud.Caller, in ByApproval) (r 
 		if err != nil {
 			return err
 		}
-		r.Approval = out.Approval
+		r.Approval, r.Digest = out.Approval, out.Approval.Digest
 		if r.NotApprove, r.NotReject = s.may(c, WriteScope), s.may(c, WriteScope); r.NotApprove != nil {
 			return nil
 		}
@@ -175,21 +177,22 @@ func (s *Service) Review(ctx context.Context, c cloud.Caller, in ByApproval) (r 
 		return r, err
 	}
 	if r.FreshError = gone; gone == nil {
-		r.Fresh, r.FreshError = s.dry(ctx, c, a)
+		var f Foresight
+		if f, r.FreshError = s.foresee(ctx, c, a); r.FreshError == nil {
+			r.Fresh, r.Digest = f.Preview, f.Marks.Digest()
+		}
 	}
 	return r, nil
 }
 
-// dry is what a dry run says, masked.
-func (s *Service) dry(ctx context.Context, c cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
-	if s.cfg.Run == nil {
-		return nil, cloud.E(cloud.Unavailable, codeUnavailable)
+// foresee is what a dry run says, masked.
+func (s *Service) foresee(ctx context.Context, c cloud.Caller, a cloud.Approval) (Foresight, error) {
+	if s.cfg.Foresee == nil {
+		return Foresight{}, cloud.E(cloud.Unavailable, codeUnavailable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dryTime)
 	defer cancel()
-	raw, err := s.cfg.Run(ctx, c, a, true)
-	if err != nil {
-		return nil, err
-	}
-	return Mask(raw), nil
+	f, err := s.cfg.Foresee(ctx, c, a)
+	f.Preview = Mask(f.Preview)
+	return f, err
 }

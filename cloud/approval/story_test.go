@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func TestAnApprovalIsShownAsTheInterfaceSays(t *testing.T) {
 		"reviewed_by": nil, "reviewed_at": nil, "review_note": nil, "result": nil, "error": nil, "preview": map[string]any{"outcome": "preview"}} {
 		require.Equal(t, want, m[k], k)
 	}
-	require.Len(t, m, 18)
+	require.Len(t, m, 19)
 
 	w.tool.how = refuses
 	c := people[2]
@@ -66,7 +67,8 @@ func TestAnApprovalIsShownAsTheInterfaceSays(t *testing.T) {
 	require.Equal(t, []string{"account:5 approval.proposed", "account:2 approval.approved", "account:2 approval.failed"}, w.actions(t))
 	again, err := w.s[1].Find(t.Context(), c, ByApproval{a.ApprovalID})
 	require.NoError(t, err)
-	require.Equal(t, out, again)
+	require.Equal(t, "failed", out.Outcome)
+	require.Equal(t, out.Approval, again.Approval)
 }
 
 // What is another business's, what there is not and what is no id at all look
@@ -156,6 +158,43 @@ func TestAReviewSaysWhatCanBeDoneAndWhatItWouldDoNow(t *testing.T) {
 	require.Equal(t, "MODULE_UNAVAILABLE", code(err), "nothing is claimed for nothing")
 }
 
+// What a dry run says now must be what the reviewer saw; what changes between
+// the dry run and the call puts the approval back.
+func TestAChangedCallIsNotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	in := cancelOrder
+	in.Marks = cloud.Marks{"one"}
+	out, err := w.s[0].Propose(t.Context(), people[5], in)
+	require.NoError(t, err)
+	id, shown := out.Approval.ApprovalID, out.Approval.Digest
+	require.Equal(t, cloud.Marks{"one"}.Digest(), shown)
+	approve := func(digest string) (Output, *cloud.Error) {
+		out, err := w.s[0].Approve(t.Context(), people[2], ApproveInput{ID: id, Digest: digest})
+		var refused *cloud.Error
+		require.True(t, err == nil || errors.As(err, &refused), "%v", err)
+		return out, refused
+	}
+	w.tool.marks = cloud.Marks{"two"}
+	for _, digest := range []string{"", shown, "other"} {
+		_, refused := approve(digest)
+		require.Equal(t, "APPROVAL_CHANGED", refused.Code)
+		require.Equal(t, w.tool.marks.Digest(), refused.Details["digest"])
+		require.JSONEq(t, `{"ran":0,"api_token":"***"}`, string(refused.Details["preview"].(json.RawMessage)))
+	}
+	w.tool.how = changes
+	_, refused := approve(w.tool.marks.Digest())
+	require.Equal(t, "APPROVAL_CHANGED", refused.Code)
+	found, err := w.s[1].Find(t.Context(), people[1], ByApproval{id})
+	require.NoError(t, err)
+	require.Equal(t, []any{cloud.ApprovalPending, shown, (*Person)(nil)}, []any{found.Approval.Status, found.Approval.Digest, found.Approval.ReviewedBy})
+	w.tool.how = good
+	out, refused = approve(w.tool.marks.Digest())
+	require.Nil(t, refused)
+	require.Equal(t, []any{cloud.ApprovalExecuted, w.tool.marks.Digest()}, []any{out.Approval.Status, out.Approval.Digest})
+	require.Equal(t, w.tool.marks, w.tool.last.Marks, "the call is held to what was seen")
+}
+
 // After a process ended in the middle nobody says that the call was not done,
 // whatever is tried: it is approved again until its first answer is told, as
 // its requester was when it ran.
@@ -210,10 +249,10 @@ func TestACallGoesOnWithoutItsReviewer(t *testing.T) {
 	require.NoError(t, err)
 	ctx, leave := context.WithCancel(t.Context())
 	run := w.s[0].cfg.Run
-	w.s[0].cfg.Run = func(ctx context.Context, c cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+	w.s[0].cfg.Run = func(ctx context.Context, c cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 		leave()
 		require.NoError(t, ctx.Err())
-		return run(ctx, c, a, dry)
+		return run(ctx, c, a)
 	}
 	out, err = w.s[0].Approve(ctx, people[2], ApproveInput{ID: out.Approval.ApprovalID})
 	require.NoError(t, err)
@@ -241,7 +280,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 			var runs sync.Map
 			var s [2]*Service
 			for i, db := range dbs {
-				s[i] = New(Config{Store: db, Holds: holds, Message: w.s[0].cfg.Message, Run: func(_ context.Context, _ cloud.Caller, a cloud.Approval, _ bool) (json.RawMessage, error) {
+				s[i] = New(Config{Store: db, Holds: holds, Message: w.s[0].cfg.Message, Run: func(_ context.Context, _ cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 					n, _ := runs.LoadOrStore(a.ID, new(atomic.Int64))
 					n.(*atomic.Int64).Add(1)
 					return json.RawMessage(`{"result":true}`), nil

@@ -57,6 +57,18 @@ func (k Key) id(c cloud.Caller) cloud.CallID {
 	return sha256.Sum256([]byte(strconv.FormatInt(int64(c.Account.ID), 10) + "\n" + k.Address + "\n" + k.Value))
 }
 
+// Used reports whether a caller's call with a key took it before.
+func (p *Pipeline) Used(ctx context.Context, c cloud.Caller, k Key) (bool, error) {
+	if p.cfg.Calls == nil {
+		return false, nil
+	}
+	_, err := p.cfg.Calls.FindCall(ctx, k.id(c), time.Now().UTC())
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // once runs a call that has a key, unless it ran before. What its first
 // transaction wrote cannot be written again, and has an answer from that moment
 // on, so that it does not matter where a process ends. A call that fails before

@@ -74,6 +74,12 @@ func errorSchema() object {
 		"request_id": text}}
 }
 
+// heldSchema is the answer to a call that waits for a person.
+func heldSchema() object {
+	return object{"type": "object", "required": []string{"result", "outcome", "approval_id"}, "properties": object{"result": object{"type": "boolean"},
+		"outcome": object{"type": "string", "enum": []string{OutcomePending}}, "approval_id": object{"type": "string"}, "approval": object{"type": "object", "additionalProperties": true}}}
+}
+
 // operation describes one row.
 func (s *schemas) operation(o *Operation) object {
 	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-ai-risk": o.Risk}
@@ -102,6 +108,9 @@ func (s *schemas) operation(o *Operation) object {
 	}
 	for _, n := range append([]int{status}, o.Also...) {
 		responses[strconv.Itoa(n)] = good
+	}
+	if o.Held() && !o.NoToken && responses["202"] == nil {
+		responses["202"] = object{"description": "The key asks a person first (require_approval): the call is done once it is approved", "content": object{"application/json": object{"schema": heldSchema()}}}
 	}
 	out["responses"] = responses
 	if codes := o.Errors; len(codes) > 0 || o.Idempotent {

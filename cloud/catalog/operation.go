@@ -48,18 +48,21 @@ type Operation struct {
 	Status       int   // of a good answer when the operation says nothing else; 0 is 200
 	Also         []int // further statuses of good answers
 	Group        Group
-	NoToken      bool     // a token is not looked at
-	NoTokenCode  string   // error of a token that is not good; "" is TOKEN_INVALID
-	Idempotent   bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
-	Secret       bool     // the answer holds a secret: never compressed, cached or logged
-	Tagged       bool     // good answers have an ETag; with 304
-	Kept         bool     // what nobody in particular is answered is kept for a moment
-	Media        []string // types of a body beside application/json; of answers that are a Stream
-	Gives        []string // types of documents of others that good answers may be instead of Out
-	Errors       []string // codes beside those that every operation may answer
-	GraphQL      *GraphQL // nil: not a field there
-	Example      any      // a worked input, of the input type; nil when it takes none
-	Answered     []byte   // a good answer that was really given, in JSON; nil: none is shown
+	// Harmless says that a call by another method than GET changes nothing that
+	// anybody relies on: keys that ask a person first do not ask about it.
+	Harmless    bool
+	NoToken     bool     // a token is not looked at
+	NoTokenCode string   // error of a token that is not good; "" is TOKEN_INVALID
+	Idempotent  bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
+	Secret      bool     // the answer holds a secret: never compressed, cached or logged
+	Tagged      bool     // good answers have an ETag; with 304
+	Kept        bool     // what nobody in particular is answered is kept for a moment
+	Media       []string // types of a body beside application/json; of answers that are a Stream
+	Gives       []string // types of documents of others that good answers may be instead of Out
+	Errors      []string // codes beside those that every operation may answer
+	GraphQL     *GraphQL // nil: not a field there
+	Example     any      // a worked input, of the input type; nil when it takes none
+	Answered    []byte   // a good answer that was really given, in JSON; nil: none is shown
 
 	in, out reflect.Type
 	raw     []int    // member of the input that takes the body as it came, nil when none does
@@ -181,6 +184,9 @@ func (o *Operation) NeedsToken() bool {
 
 // Writes reports whether the operation may change anything.
 func (o *Operation) Writes() bool { return o.Method != "GET" }
+
+// Held reports whether a key that asks a person first asks about the operation.
+func (o *Operation) Held() bool { return o.Writes() && !o.Harmless }
 
 func bodyMember(t reflect.Type, kind string) []int {
 	for _, f := range reflect.VisibleFields(t) {

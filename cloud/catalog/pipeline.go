@@ -32,7 +32,10 @@ type Config struct {
 	Hidden func(ctx context.Context, c cloud.Caller, o *Operation) (bool, error)
 	// Calls keeps what calls were answered; nil: keys of repeats are not looked
 	// at, and refused attempts leave no audit line.
-	Calls  Calls
+	Calls Calls
+	// Hold tries, or with queue asks a person to decide about, a call that its key
+	// may not make by itself. nil: there is no such way, and it is refused.
+	Hold   func(ctx context.Context, o *Operation, c cloud.Caller, given map[string]any, queue bool) (*Held, error)
 	Limits Limits
 	Log    *slog.Logger // nil: nothing is logged
 }
@@ -136,7 +139,11 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 			return ctx, c, limit.State{}, err
 		}
 	}
-	ctx = cloud.WithCall(ctx, callOf(o, c, w))
+	call := callOf(o, c, w)
+	if t, ok := TokenOf(ctx); ok && !decided(call) {
+		call.Budget = cloud.BudgetOf(t, bucketOf(t), time.Now())
+	}
+	ctx = cloud.WithCall(ctx, call)
 	state := limit.State{OK: true}
 	if t, ok := TokenOf(ctx); !admitted {
 		state = p.take(o, w, login, c.Recipient)
@@ -154,8 +161,11 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 
 // Enter finds who calls, for a face whose calls may be of several operations,
 // which then run in a context of Admitted. One call is taken from the caller's
-// limit.
+// limit, unless a face let the caller in already.
 func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Caller, limit.State, error) {
+	if c, ok := ctx.Value(admittedKey{}).(cloud.Caller); ok {
+		return ctx, c, limit.State{OK: true}, nil
+	}
 	o := &Operation{}
 	ctx, c, login, err := p.enter(ctx, o, w)
 	if err != nil {
@@ -252,6 +262,8 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		return nil, fmt.Errorf("find token: %w", err)
 	case !l.Account.Enabled:
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	case !l.Token.Policy.On(w.Surface):
+		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "SURFACE_NOT_ALLOWED", Args: []any{w.Surface, strings.Join(l.Token.Policy.Surfaces, ", ")}, Details: map[string]any{"surface": w.Surface, "surfaces": l.Token.Policy.Surfaces}}
 	case !fromAllowed(l.Token, w.IP):
 		return nil, cloud.E(cloud.Forbidden, "IP_NOT_ALLOWED")
 	}
@@ -270,15 +282,21 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session, recipient cloud.Or
 	case o.Group == Ingest:
 		return p.Take("ingest/"+strconv.FormatInt(int64(l.Provider.ID), 10), lim.Ingest)
 	}
-	key := hex.EncodeToString(l.Token.Hash[:16])
-	if l.Token.Grant != 0 { // a fresh token is no fresh limit
-		key = "grant/" + strconv.FormatInt(int64(l.Token.Grant), 10)
-	}
+	key := bucketOf(l.Token)
 	state := p.Take("token/"+key, lim.Authenticated)
 	if !state.OK || o.Group == General {
 		return state
 	}
 	return p.group(o, key)
+}
+
+// bucketOf is whose limits a token's calls are taken from: a fresh token of a
+// grant has no fresh limit.
+func bucketOf(t cloud.Token) string {
+	if t.Grant != 0 {
+		return "grant/" + strconv.FormatInt(int64(t.Grant), 10)
+	}
+	return hex.EncodeToString(t.Hash[:16])
 }
 
 // group takes a call from the limit that operations share besides.
@@ -345,6 +363,9 @@ func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key,
 	r := running{p: p, o: o, c: c, in: in, hide: hide, call: cloud.CallOf(ctx)}
 	if r.call != nil {
 		r.call.Target = o.about(in)
+	}
+	if err := p.hold(ctx, o, c, in); err != nil {
+		return Answer{}, err
 	}
 	if !o.Idempotent && !k.Always || k.Value == "" || p.cfg.Calls == nil {
 		return r.run(ctx)

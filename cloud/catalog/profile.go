@@ -43,9 +43,33 @@ func size(profile string) int {
 // no such profile.
 func ProfileScopes(name string) []string { return slices.Clone(profiles[name]) }
 
+// SameResource reports whether two addresses are the same tool server, which has
+// two of them, or the same.
+func SameResource(a, b string) bool {
+	baseA, serverA := serverAt(a)
+	baseB, serverB := serverAt(b)
+	return baseA == baseB && serverA == serverB
+}
+
+// serverAt is the deployment and the tool server that an address is of; an
+// address of none is its own deployment.
+func serverAt(address string) (base, server string) {
+	long := 0
+	base = address
+	for _, x := range ToolServers() {
+		for _, path := range []string{x.Path, strings.TrimPrefix(x.Path, "/api")} {
+			if rest, ok := strings.CutSuffix(address, path); ok && len(path) > long {
+				long, base, server = len(path), rest, x.ID
+			}
+		}
+	}
+	return base, server
+}
+
 // goodAt reports whether a token lets in at an address. One of the
-// authorization server is good at its audience and below, and its refresh
-// tokens nowhere (RFC 8707).
+// authorization server is good at the server that is its audience, or at all of
+// them where that is the whole deployment, and its refresh tokens nowhere
+// (RFC 8707).
 func goodAt(t cloud.Token, resource string) bool {
 	if t.Grant == 0 && t.Kind == "" && t.Audience == "" {
 		return true
@@ -53,8 +77,8 @@ func goodAt(t cloud.Token, resource string) bool {
 	if t.Kind != cloud.AccessToken || t.Audience == "" {
 		return false
 	}
-	rest, ok := strings.CutPrefix(resource, t.Audience)
-	return ok && (rest == "" || rest[0] == '/')
+	base, server := serverAt(resource)
+	return server != "" && t.Audience == base || SameResource(resource, t.Audience)
 }
 
 // SessionHolds reports whether a session has all of some scopes.

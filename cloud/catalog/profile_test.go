@@ -72,8 +72,9 @@ func TestKeysFromForeignAddresses(t *testing.T) {
 	}
 }
 
-// A token of the authorization server is good at its audience and below on a
-// path border, and at no face that has none; a refresh token nowhere.
+// A token of the authorization server is good at the server that is its
+// audience, at both addresses of it, and at no face that has none; a refresh
+// token nowhere.
 func TestTokensAreGoodAtTheirAudience(t *testing.T) {
 	t.Parallel()
 	const at = "https://x.example/mcp"
@@ -87,9 +88,9 @@ func TestTokensAreGoodAtTheirAudience(t *testing.T) {
 		resource string
 		good     bool
 	}{
-		{token, at, true}, {token, at + "/developer", true}, {token, at + "x", false}, {token, at + "%2Fdeveloper", false}, {token, "https://x.example", false},
-		{token, "https://x.example/api/mcp", false}, {token, "http://x.example/mcp", false}, {token, "https://x.example.evil/mcp", false}, {token, "", false},
-		{root, at, true}, {root, "https://x.example.evil/mcp", false}, {root, "https://x.example:8443/mcp", false}, {root, "", false},
+		{token, at, true}, {token, at + "/developer", false}, {token, at + "/other", false}, {token, at + "x", false}, {token, at + "%2Fdeveloper", false}, {token, "https://x.example", false},
+		{token, "https://x.example/api/mcp", true}, {token, "https://x.example/api/mcp/developer", false}, {token, "https://x.example/evil/mcp", false}, {token, "http://x.example/mcp", false}, {token, "https://x.example.evil/mcp", false}, {token, "", false},
+		{root, at, true}, {root, at + "/developer", true}, {root, "https://x.example/api/v1/orders", false}, {root, "https://x.example.evil/mcp", false}, {root, "https://x.example:8443/mcp", false}, {root, "", false},
 		{refresh, at, false}, {refresh, "", false}, {nowhere, at, false}, {nowhere, "", false}, {unbound, at, false}, {unbound, "", false},
 		{cloud.Token{}, "", true}, {cloud.Token{}, at, true}, {cloud.Token{ID: 5}, at, true},
 	} {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -210,6 +211,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 			if o == nil || !slices.Contains(o.Tools, t.Name) {
 				panic("catalog: " + t.Operation + " does not name the tool " + t.Name)
 			}
+			if o.Secret {
+				panic("catalog: the tool " + t.Name + " gives a credential")
+			}
 			t.Scopes, t.Risk, t.Confirm, t.Types, t.Gate = o.Scopes, o.Risk, o.Confirm, o.Types, o.Gate
 		} else if t.Run == nil {
 			panic("catalog: the tool " + t.Name + " does nothing")
@@ -226,6 +230,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)
 		if t.Writes() || t.Effect != Usual {
 			t.output = json.RawMessage(written)
+		}
+		if t.Operation == approving { // what was approved may have failed
+			t.output = json.RawMessage(strings.Replace(written, `"executed"`, `"executed","failed"`, 1))
 		}
 		for _, s := range t.Servers {
 			if c.Tool(s, t.Name) != nil {

@@ -21,6 +21,9 @@ type execution struct {
 	doc    *ast.QueryDocument
 	vars   map[string]any
 	errors []failed
+	nodes  int // of introspection that were visited, and their texts
+	// unbounded visits as many as there are: for documents of ours.
+	unbounded bool
 
 	replayed bool
 }
@@ -91,6 +94,10 @@ func (e *execution) run(ctx context.Context, op *ast.OperationDefinition) any {
 // call runs the operation behind a root field and projects its answer.
 func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) any {
 	at := e.s.fields[f.Name]
+	if e.q.Tool && at.op.Secret {
+		e.fail(f, cloud.E(cloud.Forbidden, "NOT_FOR_TOOLS"))
+		return nil
+	}
 	ctx, caller, _, err := e.s.cfg.Pipeline.Admit(ctx, at.op, e.q.Who)
 	if err == nil {
 		var a catalog.Answer
@@ -155,6 +162,11 @@ func plain(body any, pick string) (any, error) {
 
 // fail notes what went wrong with a field, as REST would show it.
 func (e *execution) fail(f *ast.Field, err error) {
+	var held *catalog.Held
+	if errors.As(err, &held) {
+		e.errors = append(e.errors, e.held(f, held))
+		return
+	}
 	var shown *cloud.Error
 	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
 		e.s.cfg.Log.Error("graphql field failed", "request_id", e.q.RequestID, "field", f.Name, "err", err)
@@ -175,6 +187,19 @@ func (e *execution) fail(f *ast.Field, err error) {
 		out.Locations = []location{{f.Position.Line, f.Position.Column}}
 	}
 	e.errors = append(e.errors, out)
+}
+
+// held says of a field that it was not done: it was tried, or waits for a person.
+func (e *execution) held(f *ast.Field, h *catalog.Held) failed {
+	code := "DRY_RUN"
+	if h.Outcome == catalog.OutcomePending {
+		code = "PENDING_APPROVAL"
+	}
+	x := map[string]any{"code": code, "error_code": code, "http_status": h.Status(), "request_id": e.q.RequestID, "outcome": h.Outcome, "held": h.Body}
+	if h.Approval != "" {
+		x["approval_id"] = h.Approval
+	}
+	return failed{Message: locale.Error(e.q.Language, code), Path: []any{f.Alias}, Extensions: x}
 }
 
 // project is v as the selections of a group of fields ask for it.

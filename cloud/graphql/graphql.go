@@ -4,7 +4,9 @@
 // pipeline as a REST call, limits and scopes included.
 //
 // Requests are bounded before anything runs: by characters, tokens, depth,
-// fields and root fields. Introspection is not held to depth and fields.
+// fields and root fields. Introspection is not held to depth and fields but to
+// the nodes of the schema that it visits; it is one call of its caller's limit,
+// and what tools of others ask for is answered from bytes.
 package graphql
 
 import (
@@ -34,6 +36,8 @@ const (
 	MaxDepth      = 10
 	MaxFields     = 200
 	MaxRoots      = 10
+	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
+	MaxNodes      = 20_000 // of the schema that an introspection visits
 )
 
 // Config is what New needs.
@@ -41,6 +45,8 @@ type Config struct {
 	Catalog  *catalog.Catalog
 	Pipeline *catalog.Pipeline
 	Log      *slog.Logger
+	// HideSchema leaves introspection to callers with a token.
+	HideSchema bool
 	// Timeout bounds one request; 0 is 30 s.
 	Timeout time.Duration
 }
@@ -51,6 +57,7 @@ type Server struct {
 	schema *ast.Schema
 	text   string
 	fields map[string]field
+	known  standard
 }
 
 // New builds the schema of a table.
@@ -64,6 +71,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	var err error
 	s.schema, s.fields, s.text, err = build(cfg.Catalog)
+	s.known = s.standards()
 	return s, err
 }
 
@@ -76,6 +84,7 @@ type Request struct {
 	Accept string
 	Key    string // Idempotency-Key, for a request with one mutation field
 	Always bool   // every mutation field is held to the key, with its own name
+	Tool   bool   // a tool asks: operations that take or give credentials are refused
 	catalog.Who
 }
 
@@ -173,9 +182,19 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 	if utf8.RuneCountInString(*p.Query) > MaxCharacters {
 		return refuse("PAYLOAD_TOO_LARGE", locale.Error(q.Language, "PAYLOAD_TOO_LARGE"))
 	}
+	if answer := s.known.find(*p.Query, p.OperationName); answer != nil {
+		if err := s.mayIntrospect(ctx, q); err != nil {
+			return s.turnedAway(q, err), true
+		}
+		var data any = answer()
+		return result{Data: &data}, true
+	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: "request", Input: *p.Query}, MaxTokens)
 	if err != nil {
 		return result{Errors: s.problems(q, asList(err))}, true
+	}
+	if written(doc) > MaxSelections { // what is checked next costs their square
+		return refuse("BAD_REQUEST", tooMuch)
 	}
 	if list := validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules()); len(list) > 0 {
 		return result{Errors: s.problems(q, list)}, true
@@ -195,11 +214,19 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 	if err != nil {
 		return result{Errors: s.problems(q, asList(err))}, true
 	}
+	if introspects(doc, op.SelectionSet, map[string]bool{}) {
+		if err := s.mayIntrospect(ctx, q); err != nil {
+			return s.turnedAway(q, err), true
+		}
+	}
 	e := &execution{s: s, q: q, doc: doc, vars: vars}
 	if q.Key != "" && !q.Always && op.Operation == ast.Mutation && len(e.collect(op.SelectionSet, "Mutation")) > 1 {
 		return refuse("BAD_REQUEST", "An Idempotency-Key goes with one mutation field: send the others in requests of their own.")
 	}
 	data := e.run(ctx, op)
+	if e.nodes > MaxNodes {
+		return refuse("BAD_REQUEST", tooMuch)
+	}
 	return result{Data: &data, Errors: e.errors, replayed: e.replayed}, true
 }
 
@@ -207,7 +234,7 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 // one that only reads or cannot be run.
 func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: "request", Input: query}, MaxTokens)
-	if err != nil || len(validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())) > 0 {
+	if err != nil || written(doc) > MaxSelections || len(validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())) > 0 {
 		return nil
 	}
 	op := doc.Operations.ForName(name)
@@ -273,6 +300,42 @@ func (s *Server) extensions(q Request, e *cloud.Error) map[string]any {
 	return x
 }
 
+// written counts the selections of a document as it is written.
+func written(doc *ast.QueryDocument) int {
+	n := 0
+	var count func(ast.SelectionSet)
+	count = func(set ast.SelectionSet) {
+		for _, sel := range set {
+			n++
+			switch sel := sel.(type) {
+			case *ast.Field:
+				count(sel.SelectionSet)
+			case *ast.InlineFragment:
+				count(sel.SelectionSet)
+			}
+		}
+	}
+	for _, op := range doc.Operations {
+		count(op.SelectionSet)
+	}
+	for _, f := range doc.Fragments {
+		count(f.SelectionSet)
+	}
+	return n
+}
+
+const tooMuch = "The query asks for too much at once: at most 200 fields, 10 operations and 20,000 nodes of the schema."
+
+// turnedAway is the answer to a request of which nothing was run.
+func (s *Server) turnedAway(q Request, err error) result {
+	var shown *cloud.Error
+	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+		s.cfg.Log.Error("introspection failed", "request_id", q.RequestID, "err", err)
+		shown = cloud.E(cloud.Internal, "INTERNAL_ERROR")
+	}
+	return result{Errors: []failed{{Message: locale.Error(q.Language, shown.Code, shown.Args...), Extensions: s.extensions(q, shown)}}}
+}
+
 // bounded holds an operation to depth and count of fields: what to say of one
 // that has more, "" of others.
 func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) string {
@@ -289,8 +352,11 @@ func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) string {
 				if depth == 1 {
 					roots++
 				}
+				if roots > MaxRoots {
+					return tooMuch
+				}
 				if strings.HasPrefix(sel.Name, "__") {
-					continue // introspection
+					continue // introspection, which is held to its nodes
 				}
 				fields++
 				over = walk(sel.SelectionSet, depth+1, open)
@@ -307,7 +373,7 @@ func bounded(doc *ast.QueryDocument, op *ast.OperationDefinition) string {
 				return over
 			}
 			if fields > MaxFields || roots > MaxRoots {
-				return "The query asks for too much at once: at most 200 fields and 10 operations."
+				return tooMuch
 			}
 		}
 		return ""

@@ -24,6 +24,9 @@ func (e *execution) describe(n node, group []*ast.Field) any {
 	}
 	out := &ordered{values: map[string]any{}}
 	for _, g := range e.collect(selections(group), n.typename()) {
+		if e.nodes++; e.over() {
+			return nil
+		}
 		f := g[0]
 		if f.Name == "__typename" {
 			out.set(f.Alias, n.typename())
@@ -33,17 +36,30 @@ func (e *execution) describe(n node, group []*ast.Field) any {
 		case node:
 			out.set(f.Alias, e.describe(v, g))
 		case []node:
-			list := make([]any, len(v))
-			for i, x := range v {
-				list[i] = e.describe(x, g)
+			list := make([]any, 0, len(v))
+			for _, x := range v {
+				if e.over() {
+					return nil
+				}
+				list = append(list, e.describe(x, g))
 			}
 			out.set(f.Alias, list)
+		case string:
+			e.nodes += len(v) / nodeText
+			out.set(f.Alias, v)
 		default:
 			out.set(f.Alias, v)
 		}
 	}
 	return out
 }
+
+// nodeText is how many bytes of text cost as much as a node.
+const nodeText = 64
+
+// over reports whether the operation has visited more of the schema than it may:
+// the rest is left out, and the answer is an error.
+func (e *execution) over() bool { return !e.unbounded && e.nodes > MaxNodes }
 
 type schemaNode struct{ s *ast.Schema }
 

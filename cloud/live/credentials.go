@@ -115,7 +115,7 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 			return nil, errRefused
 		case err != nil:
 			return nil, err
-		case !auth.Valid(session.Token, time.Now()) || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
+		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
 			return nil, errRefused
 		}
 		switch session.Account.Type {

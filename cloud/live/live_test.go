@@ -346,6 +346,21 @@ func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	require.NoError(t, err, "the same order many times is one")
 }
 
+// A key that is not good on the live channel hears nothing there.
+func TestAKeyOfOtherSurfacesHasNoTopics(t *testing.T) {
+	t.Parallel()
+	db := storetest.OpenSQLite(t)
+	people(t, db)
+	n := start(t, db)
+	elsewhere, here := token(9), token(10)
+	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: elsewhere, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"api", "mcp"}}, CreatedAt: time.Now()},
+		{Hash: here, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"live"}}, CreatedAt: time.Now()}}})
+	_, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: elsewhere})
+	require.Error(t, err)
+	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: here})
+	require.NoError(t, err)
+}
+
 // Nor does a driver's app hear pushes that may not read what the driver is pushed.
 func TestAKeyWithoutRoutesHasNoPushes(t *testing.T) {
 	t.Parallel()

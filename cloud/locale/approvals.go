@@ -46,6 +46,7 @@ var approvals = map[string]texts{
 	"approvals.note":      {"Note (optional, kept with the decision)", "备注（可选，随决定保存）", "備註（選填，隨決定保存）", "Note (facultative, gardée avec la décision)", "Notiz (freiwillig, wird mit der Entscheidung bewahrt)", "Nota (opcional, se guarda con la decisión)"},
 	"approvals.approve":   {"Approve and run now", "批准并立即执行", "核准並立即執行", "Approuver et exécuter", "Freigeben und ausführen", "Aprobar y ejecutar"},
 	"approvals.reject":    {"Reject", "拒绝", "拒絕", "Refuser", "Ablehnen", "Rechazar"},
+	"approvals.together":  {"Reject all of these", "全部拒绝", "全部拒絕", "Tout refuser", "Alle diese ablehnen", "Rechazar todas estas"},
 	"approvals.choose":    {"Choose to approve or to reject.", "请选择批准或拒绝。", "請選擇核准或拒絕。", "Choisissez d’approuver ou de refuser.", "Bitte freigeben oder ablehnen wählen.", "Elija aprobar o rechazar."},
 	"approvals.cannot":    {"You cannot approve this.", "您不能批准此项。", "您不能核准此項目。", "Vous ne pouvez pas l’approuver.", "Sie können das nicht freigeben.", "Usted no puede aprobarlo."},
 	"approvals.executed":  {"Approved, and done.", "已批准并执行。", "已核准並執行。", "Approuvé et fait.", "Freigegeben und getan.", "Aprobado y hecho."},

@@ -210,7 +210,7 @@ func TestAllowGivesOnlyWhatIsOffered(t *testing.T) {
 		id      cloud.AccountID
 		profile string
 	}{{admin, "nosuch"}, {admin, ""}, {admin, Asked}, {employee, "ops-write"}, {nobody, "ops-readonly"}, {nobody, "full"}, {disabled, "ops-readonly"}} {
-		_, err := r.s.Allow(t.Context(), q, x.id, x.profile, "")
+		_, err := r.s.Allow(t.Context(), q, x.id, Choice{Profile: x.profile}, "")
 		require.ErrorIs(t, err, ErrNoOffer, "%+v", x)
 	}
 	to, err := r.s.Refuse(t.Context(), q, cloud.Account{ID: admin, BusinessID: 42}, "")

@@ -88,10 +88,18 @@ func holdsAll(have, want []string) bool {
 // ErrNoOffer is the error of a choice that is not offered.
 var ErrNoOffer = fail(InvalidRequest, "This is not offered.")
 
+// Choice is what a user lets a client do: a profile of the Offers, and which of
+// its writes wait for a person, one of cloud.AskLevels; empty is all of them.
+type Choice struct{ Profile, Ask string }
+
 // Allow gives a client what a user chose and returns where to send the user
 // with the code. ErrNoOffer when the choice is none of the Offers that the
 // account has by now.
-func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, profile, ip string) (string, error) {
+func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, choice Choice, ip string) (string, error) {
+	profile, ask := choice.Profile, cmp.Or(choice.Ask, cloud.AskAll)
+	if !slices.Contains(cloud.AskLevels(), ask) {
+		return "", ErrNoOffer
+	}
 	now, code := time.Now().UTC(), auth.NewToken()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := v.Account(id)
@@ -108,13 +116,13 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, pro
 			return nil, err
 		}
 		g := cloud.OAuthGrant{ID: cloud.OAuthGrantID(n), AccountID: id, ClientID: r.Client.ID, ClientName: cmp.Or(r.Client.Name, r.Host()), Host: r.Host(),
-			Scopes: offers[i].Scopes, Audience: r.Resource, CreatedAt: now, ExpiresAt: now.Add(CodeLife),
+			Scopes: offers[i].Scopes, Audience: r.Resource, Policy: cloud.KeyPolicy{Approval: ask}, CreatedAt: now, ExpiresAt: now.Add(CodeLife),
 			Code: cloud.OAuthCode{Hash: auth.Hash(code), RedirectURI: r.given, Challenge: r.challenge, ExpiresAt: now.Add(CodeLife)}}
 		if profile != Asked {
 			g.Profile = profile
 		}
 		ch := &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{g}, Audits: []cloud.Audit{line(a.BusinessID, id, "agent_allowed", target(g), now,
-			map[string]any{"client_id": g.ClientID, "name": g.ClientName, "host": g.Host, "profile": profile, "scopes": g.Scopes, "resource": g.Audience, "ip": ip})}}
+			map[string]any{"client_id": g.ClientID, "name": g.ClientName, "host": g.Host, "profile": profile, "scopes": g.Scopes, "require_approval": ask, "resource": g.Audience, "ip": ip})}}
 		return ch, s.room(v, ch, r.Client, a, now)
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 )
 
 // tokens is the answer of the token endpoint (RFC 6749 5.1).
@@ -131,7 +132,8 @@ var (
 // bound reports whether a request is for what a grant is bound to.
 func bound(g cloud.OAuthGrant, f form, base string) bool {
 	given := f.get("resource")
-	return given == g.Audience || resourceOf(base, given) == g.Audience
+	is := resourceOf(base, given)
+	return given == g.Audience || is != "" && catalog.SameResource(is, g.Audience)
 }
 
 // proves reports whether a verifier is the one of a challenge (RFC 7636 4.6).
@@ -171,7 +173,7 @@ func (s *Service) give(ctx context.Context, c caller, find func(cloud.View, time
 		}
 		g.UsedAt, g.ExpiresAt = now, now.Add(RefreshLife)
 		ch.OAuthGrants = []cloud.OAuthGrant{g}
-		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience}
+		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience, Policy: g.Policy}
 		a, r := of, of
 		a.Hash, a.Kind, a.ExpiresAt, a.Scopes = auth.Hash(access), cloud.AccessToken, now.Add(AccessLife), g.Scopes
 		if scopes != nil {

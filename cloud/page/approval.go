@@ -52,7 +52,15 @@ type approvalsPage struct {
 	frame
 	CSRF, User, Business string
 	Total                int
-	Waiting, Decided     []approvalRow
+	Groups               []approvalGroup // of those that wait
+	Shown                int             // in Groups
+	Decided              []approvalRow
+}
+
+// approvalGroup is what one requester asked for by one key with one tool.
+type approvalGroup struct {
+	IDs  string // with spaces between them
+	Rows []approvalRow
 }
 
 type approvalPage struct {
@@ -63,6 +71,7 @@ type approvalPage struct {
 	Problem               string // why what was just tried did not work
 	MayApprove, MayReject bool
 	Obstacle              string // why the caller cannot approve
+	Digest                string // of what is shown
 	Foresight             string // how current Preview is
 	Changed               bool
 	Preview               preview
@@ -207,7 +216,43 @@ func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business,
-		Total: waiting.Total, Waiting: rows(v.frame, waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+}
+
+func groups(f frame, list []approval.Body) (out []approvalGroup) {
+	for _, g := range approval.Groups(list) {
+		var ids []string
+		for _, a := range g.Approvals {
+			ids = append(ids, string(a.ApprovalID))
+		}
+		out = append(out, approvalGroup{strings.Join(ids, " "), rows(f, g.Approvals)})
+	}
+	return out
+}
+
+// rejectTogether takes the form that rejects a group: of what the page showed.
+func (p *Pages) rejectTogether(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.writer(c, ctx)
+	if !ok {
+		return
+	}
+	in := approval.RejectManyInput{}
+	for _, id := range strings.Fields(string(ctx.PostArgs().Peek("group"))) {
+		in.IDs = append(in.IDs, cloud.ApprovalID(id))
+	}
+	if _, err := p.cfg.Approvals.RejectMany(p.calling(c, ctx, v, "approvals.reject_many", fmt.Sprintf("approval_ids=%d", len(in.IDs))), v.c, in); err != nil {
+		p.refused(ctx, v.frame, err)
+		return
+	}
+	seeOther(ctx, approvalsPath)
+}
+
+// calling is the context of an operation that a visitor calls by a form.
+func (p *Pages) calling(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation, target string) context.Context {
+	return cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
+		Target: target, Surface: v.c.Surface, IP: ctx.RemoteIP().String()})
 }
 
 func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
@@ -234,7 +279,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "approve":
 		operation, try = "approvals.approve", func(c context.Context) error {
-			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note})
+			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note, Digest: string(ctx.PostArgs().Peek("digest"))})
 			return err
 		}
 	case "reject":
@@ -242,8 +287,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "approvals.choose")
 		return
 	}
-	err := try(cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
-		Target: "approval_id=" + outside(string(id), 40), Surface: v.c.Surface, IP: ctx.RemoteIP().String()}))
+	err := try(p.calling(c, ctx, v, operation, "approval_id="+outside(string(id), 40)))
 	if err == nil {
 		seeOther(ctx, approvalsPath+"/"+string(id))
 		return
@@ -272,7 +316,7 @@ func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	}
 	a := r.Approval
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
-		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
+		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
 		page.Whole = pretty(a.Arguments)
@@ -330,7 +374,7 @@ func (p *Pages) foresee(page *approvalPage, r approval.Review) {
 	case r.Fresh != nil:
 		now := readPreview(r.Fresh)
 		page.Preview, page.Foresight = now, page.T("approvals.fresh")
-		if page.Changed = !now.same(asked); page.Changed {
+		if page.Changed = !now.same(asked) || r.Digest != r.Approval.Digest; page.Changed {
 			page.Foresight = page.T("approvals.changed")
 		}
 	}

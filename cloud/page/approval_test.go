@@ -36,19 +36,21 @@ func (x *runner) set(said string, err error) {
 }
 
 func approvals(w *webtest.World, f *feed) *approval.Service {
-	return approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: func(_ context.Context, _ cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+	return approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: func(context.Context, cloud.Caller, cloud.Approval) (json.RawMessage, error) {
 		f.tool.mu.Lock()
 		defer f.tool.mu.Unlock()
-		switch {
-		case f.tool.err != nil:
+		if f.tool.err != nil {
 			return nil, f.tool.err
-		case !dry:
-			f.tool.runs++
-			return json.RawMessage(`{"result":true,"outcome":"executed","order_status_id":50,"api_token":"` + webtest.Secret + `"}`), nil
-		case f.tool.said != nil:
-			return f.tool.said, nil
 		}
-		return a.Preview, nil
+		f.tool.runs++
+		return json.RawMessage(`{"result":true,"outcome":"executed","order_status_id":50,"api_token":"` + webtest.Secret + `"}`), nil
+	}, Foresee: func(_ context.Context, _ cloud.Caller, a cloud.Approval) (approval.Foresight, error) {
+		f.tool.mu.Lock()
+		defer f.tool.mu.Unlock()
+		if f.tool.said != nil {
+			return approval.Foresight{Preview: f.tool.said, Marks: a.Marks}, f.tool.err
+		}
+		return approval.Foresight{Preview: a.Preview, Marks: a.Marks}, f.tool.err
 	}})
 }
 
@@ -71,6 +73,8 @@ func (r *rig) ask(token string, change func(*approval.ProposeInput)) cloud.Appro
 	if change != nil {
 		change(&in)
 	}
+	r.asked++
+	in.Marks = cloud.Marks{fmt.Sprint("call ", r.asked)} // the same call would be the same approval
 	out, err := approvals(r.w, r.f).Propose(context.Background(), cloud.Caller{Account: s.Account, Surface: "mcp"}, in)
 	require.NoError(r.t, err)
 	return out.Approval.ApprovalID

@@ -171,6 +171,7 @@ type consentPage struct {
 	Business                string // empty for the platform's own people
 	Reach                   string // of resources: all, operations, developer
 	Offers                  []oauth.Offer
+	Asks                    []string // levels of asking, the first is chosen
 }
 
 // ask shows who wants what.
@@ -183,8 +184,16 @@ func (p *Pages) ask(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Reques
 	}
 	page := consentPage{frame: p.agentFrame(ctx, "agent.title", r), Form: sealedForm(ctx, r.Query, time.Now()), Error: problem, Name: r.Client.Name, Host: r.Host(), Site: r.Site(), Local: r.Local(),
 		Account: s.Account.Name, Email: s.Account.Email, Business: b.Name, Reach: reach(r.Resource), Offers: oauth.Offers(s.Account, r.Scopes)}
+	if slices.ContainsFunc(page.Offers, writes) {
+		page.Asks = []string{cloud.AskAll, cloud.AskHigh, cloud.AskNever}
+	}
 	p.show(ctx, status, "consent.html", page)
 	ctx.Response.Header.Set("Content-Security-Policy", consentPolicy)
+}
+
+// writes reports whether an offer lets a client change anything.
+func writes(o oauth.Offer) bool {
+	return slices.ContainsFunc(o.Scopes, func(s string) bool { return s == "*" || strings.HasSuffix(s, ":write") })
 }
 
 // reach is what a resource stands for.
@@ -221,7 +230,7 @@ func (p *Pages) consent(ctx *fasthttp.RequestCtx) {
 	to, ip := "", ctx.RemoteIP().String()
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "allow":
-		to, err = p.cfg.Agents.Allow(c, r, s.Account.ID, string(ctx.PostArgs().Peek("profile")), ip)
+		to, err = p.cfg.Agents.Allow(c, r, s.Account.ID, oauth.Choice{Profile: string(ctx.PostArgs().Peek("profile")), Ask: string(ctx.PostArgs().Peek("ask"))}, ip)
 	case "switch":
 		to = oauth.AuthorizePath + "?" + r.Query
 	default:

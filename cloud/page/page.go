@@ -205,6 +205,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.GET("/console/events", p.events)
 	if p.cfg.Approvals != nil {
 		get(approvalsPath, p.approvals)
+		r.POST(approvalsPath, p.rejectTogether)
 		get(approvalsPath+"/{id}", p.approval)
 		r.POST(approvalsPath+"/{id}", p.decide)
 	}

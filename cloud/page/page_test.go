@@ -126,6 +126,7 @@ type rig struct {
 	ln      *fasthttputil.InmemoryListener
 	c       *fasthttp.Client
 	cookies map[string]string
+	asked   int
 }
 
 func newRig(t testing.TB, change func(*page.Config)) *rig {

@@ -17,6 +17,7 @@ type GraphQLRequest struct {
 	Accept string
 	Key    string // Idempotency-Key
 	Always bool   // as there
+	Tool   bool   // as there
 	catalog.Who
 }
 

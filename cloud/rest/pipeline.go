@@ -180,6 +180,12 @@ type reply struct {
 // answer calls an operation. Its panics are caught where routes are guarded.
 func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k catalog.Key, q *query) reply {
 	a, err := s.cfg.Pipeline.Run(c, op.Operation, caller, k, op.bind(q))
+	var held *catalog.Held
+	if errors.As(err, &held) {
+		if body, err := encode(held.Body); err == nil {
+			return reply{status: held.Status(), body: body}
+		}
+	}
 	if err != nil {
 		if ctxErr := context.Cause(c); ctxErr != nil && !isShown(err) {
 			err = ended(ctxErr)

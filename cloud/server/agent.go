@@ -28,7 +28,7 @@ const agentBody = 4 << 20
 // toolServers are the two tool servers, each at both of its addresses.
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.cfg.ToolsPerMinute, Log: s.log})
-	s.runTool = tools.Approved
+	s.tools = tools
 	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ type waiting struct {
 }
 
 func (w waiting) Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.ApprovalID, any, error) {
-	out, err := w.Service.Propose(ctx, c, approval.ProposeInput{Server: a.Server, Tool: a.Tool, Arguments: a.Arguments, Summary: a.Summary, Preview: a.Preview, Reason: a.Reason,
-		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, Hours: hours})
+	out, err := w.Service.Propose(ctx, c, approval.ProposeInput{Server: a.Server, Tool: a.Tool, Arguments: a.Arguments, Summary: a.Summary, Preview: a.Preview, Marks: a.Marks, Reason: a.Reason,
+		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, OwnerDecides: a.OwnerDecides, Hours: hours})
 	return out.Approval.ApprovalID, out.Approval, err
 }
 
@@ -104,6 +104,6 @@ func (w waiting) Find(ctx context.Context, c cloud.Caller, id cloud.ApprovalID) 
 type documents struct{ *graphql.Server }
 
 func (d documents) Run(ctx context.Context, body []byte, key string, w catalog.Who) ([]byte, bool) {
-	out := d.Serve(ctx, graphql.Request{Body: body, Key: key, Always: key != "", Who: w})
+	out := d.Serve(ctx, graphql.Request{Body: body, Key: key, Always: key != "", Tool: true, Who: w})
 	return out.Body, out.Replayed
 }

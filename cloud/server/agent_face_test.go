@@ -44,8 +44,8 @@ func TestGrantedTokensLackingARightAreChallenged(t *testing.T) {
 	require.False(t, w.call("get_orders", `{}`, "Authorization", token).failed)
 	narrow := w.call("get_orders", `{}`, "Authorization", token, "X-MCP-Profile", "datasets-readonly")
 	require.Equal(t, []any{200, "SCOPE_REQUIRED"}, []any{narrow.status, narrow.body["code"]}, "what the connection's own header leaves out is no matter of the token")
-	require.Equal(t, 401, w.post("/api/mcp", list, "Authorization", token).status)
-	require.Equal(t, 200, w.post("/mcp/developer", list, "Authorization", token).status)
+	require.Equal(t, 200, w.post("/api/mcp", list, "Authorization", token).status)
+	require.Equal(t, 401, w.post("/mcp/developer", list, "Authorization", token).status)
 }
 
 // Whatever face is asked, the answer is the same.
@@ -177,7 +177,7 @@ func worthOne(t *testing.T, database string) {
 	require.NoError(t, err)
 	reviewer, err := w.s.findToken(t.Context(), auth.Hash(admin))
 	require.NoError(t, err)
-	again, err := w.s.runTool(t.Context(), cloud.Caller{Account: reviewer.Account, Language: "en", BaseURL: w.base}, a, false)
+	again, err := w.s.tools.Approved(t.Context(), cloud.Caller{Account: reviewer.Account, Language: "en", BaseURL: w.base}, a)
 	require.NoError(t, err)
 	var first, second map[string]any
 	require.NoError(t, json.Unmarshal(a.Result, &first))

@@ -52,8 +52,8 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Limits: s.cfg.Limits, Log: s.log})
-	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Holds: catalog.Holds, Message: locale.Error})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.cfg.Limits, Log: s.log})
+	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
@@ -71,7 +71,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
-	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, Log: s.log})
+	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, HideSchema: s.cfg.HideSchema, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)
 	}
@@ -95,12 +95,29 @@ func (s *Server) faces() error {
 	return nil
 }
 
-// runApproved runs an approved call, or says what it would do.
-func (s *Server) runApproved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
-	if s.runTool == nil {
+// runApproved does an approved call as approval.Config.Run says.
+func (s *Server) runApproved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
+	if s.tools == nil {
 		return nil, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
 	}
-	return s.runTool(ctx, reviewer, a, dry)
+	return s.tools.Approved(ctx, reviewer, a)
+}
+
+// holdCall keeps a call that its key may not make by itself.
+func (s *Server) holdCall(ctx context.Context, o *catalog.Operation, c cloud.Caller, given map[string]any, queue bool) (*catalog.Held, error) {
+	if s.tools == nil {
+		return nil, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
+	}
+	return s.tools.Hold(ctx, o, c, given, queue)
+}
+
+// foreseeApproved says what an approved call would do now.
+func (s *Server) foreseeApproved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (approval.Foresight, error) {
+	if s.tools == nil {
+		return approval.Foresight{}, cloud.E(cloud.Unavailable, "MODULE_UNAVAILABLE")
+	}
+	f, err := s.tools.Foresee(ctx, reviewer, a)
+	return approval.Foresight(f), err
 }
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {

@@ -106,8 +106,8 @@ func TestSomebodyElsesClientConnects(t *testing.T) {
 		return err
 	}
 	require.NoError(t, admit(token.AccessToken, base+"/mcp"))
-	require.NoError(t, admit(token.AccessToken, base+"/mcp/developer"))
-	for _, at := range []string{"", base, base + "/api/mcp", base + "/mcpx"} {
+	require.NoError(t, admit(token.AccessToken, base+"/api/mcp"))
+	for _, at := range []string{"", base, base + "/mcp/developer", base + "/mcpx"} {
 		require.ErrorContains(t, admit(token.AccessToken, at), "TOKEN_INVALID", at)
 	}
 	require.ErrorContains(t, admit(token.RefreshToken, base+"/mcp"), "TOKEN_INVALID")

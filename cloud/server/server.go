@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +40,7 @@ import (
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/trace"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/signed"
@@ -92,6 +92,9 @@ type Config struct {
 	// yet: contractor_assignment.
 	Unavailable []string
 
+	// HideSchema leaves introspection of GraphQL to callers with a token.
+	HideSchema bool
+
 	// Origins are pages of others that may call the tool servers: https://host.
 	Origins []string
 	Limits  catalog.Limits // calls a minute
@@ -139,9 +142,7 @@ type Server struct {
 	agents    *oauth.Service
 	traces    *trace.Pusher // nil: none
 	pushes    *push.Sender
-	// runTool does an approved call as approval.Config.Run says; nil: there are
-	// no tools.
-	runTool func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error)
+	tools     *tool.Service // nil until there are any
 
 	engines []*mcp.Server
 

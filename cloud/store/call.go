@@ -64,9 +64,10 @@ func (db *DB) DropCall(ctx context.Context, o *cloud.Once) error {
 	return db.exec(ctx, sqlDropCall, o.ID[:], ms(o.At))
 }
 
-// DropCalls forgets calls that are too old at now for repeats.
+// DropCalls forgets calls that are too old at now for repeats, and what keys did
+// before yesterday.
 func (db *DB) DropCalls(ctx context.Context, now time.Time) error {
-	return db.exec(ctx, sqlDropCalls, ms(now.Add(-CallsKept)))
+	return errors.Join(db.exec(ctx, sqlDropCalls, ms(now.Add(-CallsKept))), db.exec(ctx, sqlDropBudgets, now.UTC().AddDate(0, 0, -1).Format(time.DateOnly)))
 }
 
 func (db *DB) exec(ctx context.Context, sql string, args ...any) error {

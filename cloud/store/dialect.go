@@ -107,6 +107,7 @@ const (
 	mustExist        // a row, or cloud.ErrNotFound
 	probe            // a query: a row, or cloud.ErrStale
 	mustBeFirst      // a row, or cloud.ErrRepeated
+	mustFit          // a row, or errOverBudget
 )
 
 // check turns a row count into the error it means.
@@ -121,6 +122,8 @@ func (n need) check(rows int64) error {
 		return cloud.ErrNotFound
 	case mustBeFirst:
 		return cloud.ErrRepeated
+	case mustFit:
+		return errOverBudget
 	}
 	return nil
 }

@@ -140,7 +140,8 @@ func (db *DB) Close() error { return db.engine.close() }
 // written. Other errors: cloud.ErrStale when a condition does not hold,
 // cloud.ErrExists when a natural key is taken, cloud.ErrNotFound when Changes
 // speak of the present of a device or compartment that is not stored,
-// cloud.ErrRepeated when ctx is of a call that another call is the first of.
+// cloud.ErrRepeated when ctx is of a call that another call is the first of. A
+// decision whose context expects other changes (cloud.WithExpected) is refused.
 //
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
@@ -148,10 +149,17 @@ func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View
 	if p := cloud.PreviewOf(ctx); p != nil {
 		fn = previewed(p, fn)
 	}
+	written := func() {}
+	if e := cloud.ExpectedOf(ctx); e != nil {
+		fn = expected(e, fn, &written)
+	}
 	ids := &givenIDs{blocks: &db.ids}
 	for {
 		err := db.decide(ctx, dev, ids, fn)
 		var dry dryError
+		if err == nil {
+			written()
+		}
 		if !errors.As(err, &dry) {
 			return err
 		}
@@ -169,6 +177,18 @@ func previewed(p *cloud.Preview, fn func(cloud.View) (*cloud.Changes, error)) fu
 			err = p.Take(v, c)
 		}
 		return nil, err
+	}
+}
+
+// expected is a decision that may write no more than e expects.
+func expected(e *cloud.Expected, fn func(cloud.View) (*cloud.Changes, error), written *func()) func(cloud.View) (*cloud.Changes, error) {
+	return func(v cloud.View) (*cloud.Changes, error) {
+		c, err := fn(v)
+		if err != nil || c == nil {
+			return c, err
+		}
+		*written, err = e.Check(v, c)
+		return c, err
 	}
 }
 
@@ -190,12 +210,16 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		if err := isFirst(ctx, s, call); err != nil {
 			return nil, err
 		}
-		changes, err := db.decideOnce(&view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}, fn)
+		v := &view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}
+		changes, err := db.decideOnce(v, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}
 		w := db.writer(dev)
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
+			return nil, err
+		}
+		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
 		if err = w.changes(changes); err != nil {
@@ -206,6 +230,12 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 	})
 	if err == nil && kept != nil {
 		call.Once.Take(*kept)
+	}
+	if err == nil && call != nil && call.Budget != nil {
+		call.Count()
+	}
+	if errors.Is(err, errOverBudget) {
+		return call.Budget.Over()
 	}
 	if err == nil && audited && call != nil {
 		call.Committed()

@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,30 +17,70 @@ import (
 
 // propose queues a call of a tool for a person to decide about. What would be
 // refused now is refused now.
-func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (any, error) {
-	f, err := u.as(t).foresee(ctx, t, given)
+func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (pendingBody, error) {
+	scopes, risk := u.needs(t, given)
+	f, err := u.as(scopes).foresee(ctx, t, given)
 	if err != nil {
-		return nil, err
+		return pendingBody{}, err
 	}
-	if f.refused != nil {
-		return nil, f.refused
+	if f.refused != nil && u.reads(scopes) { // others do not learn it
+		return pendingBody{}, f.refused
 	}
 	summary := t.Title
 	if s := f.subject(); s != "" {
 		summary += ": " + s
 	}
-	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(given), Summary: summary, Preview: compact(f.body(u.caller.Language)),
-		Reason: reason, Risk: string(t.Risk), Scopes: t.Scopes, TokenName: u.token.Name}, hours)
+	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.body(u.caller.Language)), Marks: f.marks,
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, OwnerDecides: u.token.Policy.Asks()}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
 
-// as is the session with the scopes of a tool: proposing does not need them.
-func (u *session) as(t *catalog.Tool) *session {
+// needs are the scopes and the risk of a call: those of its tool, and for a
+// GraphQL document also those of what it changes.
+func (s *Service) needs(t *catalog.Tool, given catalog.Given) ([]string, catalog.Risk) {
+	scopes, risk := slices.Clone(t.Scopes), t.Risk
+	if t.Name == graphQLTool {
+		for _, o := range s.cfg.GraphQL.Mutated(given.Text("query"), given.Text("operation_name")) {
+			scopes = append(scopes, o.Scopes...)
+			if o.Risk == catalog.RiskHigh {
+				risk = o.Risk
+			}
+		}
+		slices.Sort(scopes)
+	}
+	return slices.Compact(scopes), risk
+}
+
+// reads reports whether the caller's own scopes read what some scopes change.
+func (u *session) reads(scopes []string) bool {
+	return catalog.Holds(u.caller, cloud.ReadScopes(scopes))
+}
+
+// as is the session with the scopes of a call: proposing does not need them.
+func (u *session) as(scopes []string) *session {
 	other := *u
 	if other.caller.Scopes != nil {
-		other.caller.Scopes = slices.Clone(t.Scopes)
+		other.caller.Scopes = append([]string{}, scopes...)
 	}
 	return &other
+}
+
+// Hold is Config.Hold of the pipeline: it tries a call that came by REST or
+// GraphQL, or with queue asks a person to decide about it. The same call that
+// waits already is not asked about twice.
+func (s *Service) Hold(ctx context.Context, o *catalog.Operation, c cloud.Caller, given map[string]any, queue bool) (*catalog.Held, error) {
+	u := &session{Service: s, server: catalog.APIServer, caller: c, entered: ctx, who: catalog.Who{Language: c.Language, BaseURL: c.BaseURL, Surface: c.Surface, IP: catalog.AddressOf(ctx)}}
+	u.token, _ = catalog.TokenOf(ctx)
+	if call := cloud.CallOf(ctx); call != nil {
+		u.who.RequestID = call.RequestID
+	}
+	ctx = catalog.Admitted(ctx, c)
+	if !queue {
+		f, err := u.foresee(ctx, o.Call(), given)
+		return &catalog.Held{Outcome: preview, Body: f.body(c.Language)}, err
+	}
+	body, err := u.propose(ctx, o.Call(), given, "", 0)
+	return &catalog.Held{Outcome: pending, Approval: body.ID, Body: body}, err
 }
 
 // pendingBody is the answer to a call that waits.
@@ -73,22 +115,36 @@ func (u *session) proposed(ctx context.Context, given catalog.Given) (*catalog.T
 	return t, catalog.Given(arguments).Without("confirm"), nil
 }
 
-// Approved does, or with dry only foresees, an approved call, now, as its
-// requester, with the reviewer in the audit. For one approval it is done at most
-// once: called again, it gives the first answer. The error is a *cloud.Error
-// when the tool refuses.
-func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval, dry bool) (json.RawMessage, error) {
+// Foreseen is what an approved call would do now.
+type Foreseen struct {
+	Preview json.RawMessage
+	Marks   cloud.Marks // of its effects
+	Refused bool        // it would be refused, as Preview says
+}
+
+// Foresee says what an approved call would do now. The error is a *cloud.Error
+// when its requester may not call the tool any more.
+func (s *Service) Foresee(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (Foreseen, error) {
+	f, err := s.approving(ctx, reviewer, a)
+	if err != nil {
+		return Foreseen{}, err
+	}
+	return Foreseen{compact(f.body(reviewer.Language)), f.marks, f.refused != nil}, nil
+}
+
+// Approved does an approved call, now, as its requester, with the reviewer in
+// the audit, and nothing else than what Approval.Marks stand for. For one
+// approval it is done at most once: called again, it gives the first answer. The
+// error is a *cloud.Error when the tool refuses, APPROVAL_CHANGED when it would
+// do something else.
+func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 	u, t, given, err := s.requester(ctx, reviewer, a)
 	if err != nil {
 		return nil, err
 	}
-	if dry {
-		f, err := u.foresee(ctx, t, given)
-		return compact(f.body(reviewer.Language)), err
-	}
 	r := &running{session: u, tool: t, once: "approval/" + string(a.ID),
 		via: cloud.Via{Server: a.Server, Tool: a.Tool, Token: a.TokenName, Consent: "approval", Approval: a.ID, Reviewer: reviewer.Account.ID}}
-	out, err := r.do(ctx, given)
+	out, err := r.do(cloud.WithExpected(ctx, a.Marks.Expect()), given)
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +161,20 @@ func (s *Service) approving(ctx context.Context, reviewer cloud.Caller, a cloud.
 }
 
 // requester is the session of who asked for a call that somebody else decides
-// about, with the call itself. It has the scopes of that tool, which the
+// about, with the call itself. It has the scopes of the approval, which the
 // reviewer holds.
 func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (*session, *catalog.Tool, catalog.Given, error) {
-	t := s.cfg.Catalog.Tool(a.Server, a.Tool)
+	t := s.tool(a)
 	if t == nil {
 		return nil, nil, nil, cloud.E(cloud.Conflict, "TOOL_NOT_FOUND", a.Tool)
 	}
+	surface := "mcp"
+	if a.Server == catalog.APIServer {
+		surface = "api"
+	}
 	u := &session{Service: s, server: a.Server, token: cloud.Token{Name: a.TokenName}, entered: ctx,
-		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", Scopes: slices.Clone(t.Scopes)}}
-	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: "mcp", IP: catalog.AddressOf(ctx)}
+		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, Scopes: append([]string{}, a.Scopes...)}}
+	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, IP: catalog.AddressOf(ctx)}
 	if call := cloud.CallOf(ctx); call != nil {
 		u.who.RequestID = call.RequestID
 	}
@@ -136,6 +196,10 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	case t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type):
 		return nil, nil, nil, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
+	if a.Server == catalog.APIServer { // the operation checks its input
+		given, err := readObject(a.Arguments)
+		return u, t, given, err
+	}
 	given, problems := t.Check(a.Arguments, "")
 	if len(problems) > 0 {
 		return nil, nil, nil, u.wrong(ctx, problems)
@@ -143,45 +207,92 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	return u, t, catalog.Given(given).Without("confirm"), nil
 }
 
-// ask puts a call to a person, where the client can, or refuses it with what it
-// would do. Both results are nil when the person agreed.
-func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, error) {
-	if k.call.CanAsk && k.call.Answers != nil {
-		if k.call.State == nil {
-			return nil, k.stale()
-		}
-		var answer struct {
-			Action  string `json:"action"`
-			Content struct {
-				Confirm *bool `json:"confirm"`
-			} `json:"content"`
-		}
-		if json.Unmarshal(k.call.Answers["confirm"], &answer) == nil {
-			switch yes := answer.Content.Confirm; {
-			case answer.Action == "accept" && yes != nil && *yes:
-				return nil, nil
-			case answer.Action == "accept" && yes != nil, answer.Action == "decline", answer.Action == "cancel":
-				return nil, cloud.E(cloud.Conflict, "CONFIRMATION_DECLINED", k.tool.Name)
-			}
-		}
+// tool is what an approval calls, nil when it is not there any more.
+func (s *Service) tool(a cloud.Approval) *catalog.Tool {
+	if a.Server != catalog.APIServer {
+		return s.cfg.Catalog.Tool(a.Server, a.Tool)
 	}
+	if o := s.cfg.Catalog.Find(a.Tool); o != nil {
+		return o.Call()
+	}
+	return nil
+}
+
+// readObject reads an object with its numbers as they are written.
+func readObject(raw json.RawMessage) (out catalog.Given, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&out)
+	return out, err
+}
+
+// ask puts a call to a person, where the client can, or refuses it with what it
+// would do. Without a result and an error the person agreed, to what the marks
+// stand for.
+func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, cloud.Marks, error) {
 	f, err := k.preview(ctx, given)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if k.call.CanAsk && k.call.Answers != nil {
+		agreed, err := k.agreed()
+		if err != nil {
+			return nil, nil, err
+		}
+		if agreed {
+			marks, err := k.unchanged(ctx, f)
+			return nil, marks, err
+		}
 	}
 	if f.refused != nil {
-		return nil, f.refused
+		return nil, nil, f.refused
 	}
 	lang := k.caller.Language
 	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
 	if !k.call.CanAsk {
-		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects},
+		return nil, nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects, "digest": f.marks.Digest()},
 			Members: map[string]any{"message": locale.Error(lang, "CONFIRMATION_REQUIRED", k.tool.Name, what)}}
 	}
 	k.outcome = "input_required"
 	form := map[string]any{"type": "object", "properties": map[string]any{"confirm": map[string]any{"type": "boolean", "title": k.tool.Title}}, "required": []string{"confirm"}}
-	return &mcp.Result{State: []byte("confirm"), Ask: map[string]mcp.Question{
-		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil
+	return &mcp.Result{State: []byte(f.marks.Digest()), Ask: map[string]mcp.Question{
+		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil, nil
+}
+
+// agreed reads the client's answer to the question: false when there is none
+// that can be read. A refusal is an error.
+func (k *call) agreed() (bool, error) {
+	if k.call.State == nil {
+		return false, k.stale()
+	}
+	var answer struct {
+		Action  string `json:"action"`
+		Content struct {
+			Confirm *bool `json:"confirm"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(k.call.Answers["confirm"], &answer) != nil {
+		return false, nil
+	}
+	switch yes := answer.Content.Confirm; {
+	case answer.Action == "accept" && yes != nil && *yes:
+		return true, nil
+	case answer.Action == "accept" && yes != nil, answer.Action == "decline", answer.Action == "cancel":
+		return false, cloud.E(cloud.Conflict, "CONFIRMATION_DECLINED", k.tool.Name)
+	}
+	return false, nil
+}
+
+// unchanged is the marks of a call that would do what the question said. One
+// that would do something else is refused with what that is.
+func (k *call) unchanged(ctx context.Context, f foreseen) (cloud.Marks, error) {
+	if f.refused == nil && f.marks.Digest() == string(k.call.State) {
+		return f.marks, nil
+	}
+	if used, err := k.cfg.Pipeline.Used(ctx, k.caller, onceKey(questionOnce(k.call.Nonce), 1, nil)); used || err != nil {
+		return nil, cmp.Or(err, k.stale())
+	}
+	return nil, &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": f.marks.Digest(), "preview": f.body(k.caller.Language)}}
 }
 
 func (u *session) stale() error {

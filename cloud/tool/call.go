@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ type call struct {
 // Outcomes of tools that write.
 const (
 	executed = "executed"
-	preview  = "preview"
-	pending  = "pending_approval"
+	preview  = catalog.OutcomePreview
+	pending  = catalog.OutcomePending
 )
 
 // answer takes the steps in their order.
@@ -52,7 +53,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 			return nil, err
 		}
 		return k.result(p.body(k.caller.Language))
-	case k.approval && changes && t.Writes() && !slices.Contains(deciding, t.Name):
+	case k.waits() && changes && t.Writes() && !slices.Contains(deciding, t.Name):
 		k.outcome = pending
 		body, err := k.propose(ctx, t, given, "", 0)
 		if err != nil {
@@ -63,16 +64,24 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	via := k.via()
 	var once string
 	if t.Confirm && !confirmed {
-		asked, err := k.ask(ctx, given)
+		asked, marks, err := k.ask(ctx, given)
 		if asked != nil || err != nil {
 			return asked, err
 		}
-		via.Consent, once = "question", "question/"+k.call.Nonce
+		via.Consent, once = "question", questionOnce(k.call.Nonce)
+		if !slices.Contains(deciding, t.Name) { // a decision is written besides, and holds the call to its own marks
+			ctx = cloud.WithExpected(ctx, marks.Expect())
+		}
 	} else if t.Confirm {
 		via.Consent = "argument"
 	}
 	r := &running{session: k.session, tool: t, via: via, once: once}
 	out, err := r.do(ctx, given)
+	var held *catalog.Held
+	if errors.As(err, &held) {
+		k.outcome = held.Outcome
+		return k.result(held.Body)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +89,16 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 		return nil, k.stale()
 	}
 	return k.result(out)
+}
+
+// questionOnce makes the writes that a person agreed to happen at most once.
+func questionOnce(nonce string) string { return "question/" + nonce }
+
+// waits reports whether the call waits for a person: by the connection's header,
+// or by the policy of its key.
+func (k *call) waits() bool {
+	_, risk := k.needs(k.tool, k.given)
+	return k.approval || k.token.Policy.Waits(k.tool.Confirm || risk == catalog.RiskHigh)
 }
 
 // deciding are the tools that decide about what waits: they never wait.
@@ -152,8 +171,8 @@ func (k *call) check(ctx context.Context) error {
 func (u *session) wrong(ctx context.Context, problems []catalog.Problem) error {
 	var lines []string
 	for _, p := range problems {
-		if secret(p.Argument) && p.Got != "" {
-			p.Got = "***"
+		if cloud.IsSecretName(p.Argument) && p.Got != "" {
+			p.Got = cloud.Masked
 		}
 		text := locale.Word(u.caller.Language, "tool.wrong."+p.Rule, p.Argument, p.Got, p.Want)
 		switch p.Rule {
@@ -194,7 +213,7 @@ func masked(g catalog.Given) map[string]any {
 	out := map[string]any{}
 	for name, v := range g {
 		switch {
-		case secret(name):
+		case cloud.IsSecretName(name):
 			out[name] = "…"
 		case scalar(v):
 			out[name] = v

@@ -11,15 +11,20 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 )
 
-const graphQLTool = "run_graphql_query"
+const graphQLTool = cloud.GraphQLQueryTool
 
 // changes reports whether a call may change anything: a GraphQL document that
 // only reads is a read, whatever its tool may do otherwise.
 func (k *call) changes() bool {
 	if k.tool.Name == graphQLTool {
-		return len(k.cfg.GraphQL.Mutated(k.given.Text("query"), k.given.Text("operation_name"))) > 0
+		return len(k.mutated()) > 0
 	}
 	return k.tool.Writes() || k.tool.Effect != catalog.Usual
+}
+
+// mutated are the operations by which the document may change something.
+func (k *call) mutated() []*catalog.Operation {
+	return k.cfg.GraphQL.Mutated(k.given.Text("query"), k.given.Text("operation_name"))
 }
 
 // mutation checks a document that changes something: it must be meant, and what
@@ -31,10 +36,10 @@ func (k *call) mutation() error {
 	if !k.given.Bool("allow_mutation", false) {
 		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Members: map[string]any{"message": locale.Word(k.caller.Language, "tool.mutation")}}
 	}
-	if k.dry || k.approval {
+	if k.dry || k.waits() {
 		return nil
 	}
-	for _, o := range k.cfg.GraphQL.Mutated(k.given.Text("query"), k.given.Text("operation_name")) {
+	for _, o := range k.mutated() {
 		variables, _ := k.given["variables"].(map[string]any)
 		if o.Confirm && variables["confirm"] != true {
 			what := locale.Word(k.caller.Language, "tool.ask."+graphQLTool, o.Summary)
@@ -74,6 +79,9 @@ func (s *Service) runGraphQL(ctx context.Context, a catalog.Agent, given catalog
 	if err := json.Unmarshal(raw, &out); err != nil {
 		return nil, err
 	}
+	if held := graphQLHeld(out["errors"]); held != nil {
+		return nil, held
+	}
 	if errs, _ := out["errors"].([]any); len(errs) > 0 && (len(r.writes) > 0 || out["data"] == nil) {
 		if refused := graphQLRefusal(errs[0]); refused != nil {
 			return nil, refused
@@ -81,6 +89,23 @@ func (s *Service) runGraphQL(ctx context.Context, a catalog.Agent, given catalog
 	}
 	out["result"] = true
 	return out, nil
+}
+
+// graphQLHeld is the first mutation that its key may not make by itself, nil
+// when there is none.
+func graphQLHeld(errs any) *catalog.Held {
+	list, _ := errs.([]any)
+	for _, e := range list {
+		outcome, _ := catalog.Pick(e, "extensions", "outcome")
+		id, _ := catalog.Pick(e, "extensions", "approval_id")
+		text, _ := outcome.(string)
+		name, _ := id.(string)
+		if text != "" {
+			body, _ := catalog.Pick(e, "extensions", "held")
+			return &catalog.Held{Outcome: text, Approval: cloud.ApprovalID(name), Body: body}
+		}
+	}
+	return nil
 }
 
 // graphQLRefusal is the error of a mutation that was not done.

@@ -101,7 +101,7 @@ func (s *Service) capabilities(ctx context.Context, a catalog.Agent, given catal
 	}
 	c := u.caller
 	out := capabilitiesBody{Result: true, Server: u.server, Versions: Versions, Identity: identity{Authenticated: !c.Anonymous()}, Profile: cloud.OrNull(u.profile),
-		Scopes: c.Scopes, Modes: map[string]bool{"dry_run": u.dry, "require_approval": u.approval},
+		Scopes: c.Scopes, Modes: map[string]bool{"dry_run": u.dry, "require_approval": u.approval || u.token.Policy.Asks()},
 		Limits: map[string]int{"calls_per_minute": s.cfg.PerMinute, "bulk_create_orders": 100, "bulk_create_orders_async": 2000}, Tools: []ability{}}
 	if !c.Anonymous() {
 		out.Identity = identity{true, &c.Account.Type, &c.Account.BusinessID, cloud.OrNull(c.Account.Name), cloud.OrNull(u.token.Name)}

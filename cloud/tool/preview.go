@@ -15,7 +15,9 @@ import (
 type foreseen struct {
 	tool     *catalog.Tool
 	writes   []write
+	given    catalog.Given // the arguments as they are done: orders by their ids
 	effects  []cloud.Effect
+	marks    cloud.Marks  // of effects
 	refused  *cloud.Error // why it would not be done, nil when it would
 	warnings []string
 }
@@ -30,6 +32,7 @@ type previewBody struct {
 	WouldChange change   `json:"would_change"`
 	Checks      []check  `json:"checks"`
 	Warnings    []string `json:"warnings"`
+	Digest      string   `json:"digest"` // of what would change: ids, versions, before and after
 }
 
 type change struct {
@@ -50,8 +53,12 @@ type check struct {
 func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Given) (foreseen, error) {
 	p := &cloud.Preview{}
 	r := &running{session: u, tool: t, via: cloud.Via{Server: u.server, Tool: t.Name, Token: u.token.Name}}
-	_, err := r.do(cloud.WithPreview(ctx, p), given)
-	f := foreseen{tool: t, writes: r.writes, effects: p.Effects(), warnings: r.warnings}
+	ctx = cloud.WithPreview(ctx, p)
+	given, err := r.named(ctx, given)
+	if err == nil {
+		_, err = r.do(ctx, given)
+	}
+	f := foreseen{tool: t, given: given, writes: r.writes, effects: p.Effects(), marks: p.Marks(), warnings: r.warnings}
 	if err != nil && (!errors.As(err, &f.refused) || f.refused.Kind == cloud.Internal) {
 		return f, err
 	}
@@ -65,7 +72,11 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 		if err != nil {
 			return foreseen{}, err
 		}
-		f, err := k.as(t).foresee(ctx, t, arguments)
+		scopes, _ := k.needs(t, arguments)
+		f, err := k.as(scopes).foresee(ctx, t, arguments)
+		if !k.reads(scopes) {
+			f = foreseen{}
+		}
 		f.tool = k.tool
 		return f, err
 	case "approve_pending_write":
@@ -83,7 +94,7 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 // body is the preview in a language. Checks are named after the step that they
 // stand for; one that fails has the code of the refusal.
 func (f foreseen) body(lang string) previewBody {
-	out := previewBody{Result: true, Outcome: preview, Tool: f.tool.Name, Risk: string(f.tool.Risk), Confirm: f.tool.Confirm, Warnings: append([]string{}, f.warnings...),
+	out := previewBody{Result: true, Outcome: preview, Tool: f.tool.Name, Risk: string(f.tool.Risk), Confirm: f.tool.Confirm, Warnings: append([]string{}, f.warnings...), Digest: f.marks.Digest(),
 		WouldChange: change{Affected: append([]cloud.Effect{}, f.effects...)}}
 	if n := len(f.writes); n > 0 {
 		w := f.writes[n-1]
@@ -117,32 +128,7 @@ func (w write) body() any {
 			out[m.Name] = v
 		}
 	}
-	return hideSecrets(out)
-}
-
-// hideSecrets is v with stars for what is called a secret.
-func hideSecrets(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for k, x := range v {
-			if out[k] = hideSecrets(x); secret(k) && x != nil {
-				out[k] = "***"
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = hideSecrets(x)
-		}
-		return out
-	}
-	return v
-}
-
-func secret(name string) bool {
-	return slices.ContainsFunc([]string{"secret", "token", "password"}, func(s string) bool { return strings.Contains(name, s) })
+	return cloud.MaskSecrets(out)
 }
 
 // subject is what a call is about, as people call it: what others wrote is in

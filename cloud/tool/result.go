@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/mcp"
 )
@@ -15,7 +16,8 @@ func (k *call) result(out any) (*mcp.Result, error) {
 	if out == nil { // done, by a call whose answer is not known any more
 		raw = json.RawMessage(`{"result":true}`)
 	}
-	if _, waits := out.(pendingBody); k.tool.Writes() && k.outcome == "" && !waits {
+	_, waits := out.(pendingBody)
+	if _, said := catalog.Pick(raw, "outcome"); k.tool.Writes() && k.outcome == "" && !waits && !said {
 		raw = with(raw, `"outcome":"`+executed+`"`)
 	}
 	if k.argument {

@@ -60,16 +60,26 @@ func (r *running) do(ctx context.Context, given catalog.Given) (any, error) {
 	if r.tool.Run != nil {
 		return r.tool.Run(ctx, r, given)
 	}
-	values := map[string]any(given.Without("idempotency_key"))
-	if r.tool.Named {
-		id, err := Named(ctx, r, given)
-		if err != nil {
-			return nil, err
-		}
-		values = given.Without("idempotency_key", "order_ref", "tracking_number")
-		values["order_id"] = id
+	given, err := r.named(ctx, given)
+	if err != nil {
+		return nil, err
 	}
-	return r.Do(ctx, r.tool.Operation, values, given.Text("idempotency_key"))
+	return r.Do(ctx, r.tool.Operation, given.Without("idempotency_key"), given.Text("idempotency_key"))
+}
+
+// named is the arguments of a tool that is about one order, with its id in place
+// of other names; those of other tools as they are.
+func (r *running) named(ctx context.Context, given catalog.Given) (catalog.Given, error) {
+	if !r.tool.Named {
+		return given, nil
+	}
+	id, err := Named(ctx, r, given)
+	if err != nil {
+		return given, err
+	}
+	given = given.Without("order_ref", "tracking_number")
+	given["order_id"] = id
+	return given, nil
 }
 
 // Do passes one operation through the pipeline.
@@ -89,7 +99,7 @@ func (r *running) Do(ctx context.Context, operation string, values map[string]an
 		r.mu.Lock()
 		r.writes = append(r.writes, write{o, values})
 		if r.once != "" {
-			k = catalog.Key{Value: fmt.Sprintf("%s/%d", r.once, len(r.writes)), Address: "agent", Request: k.Request, Always: true}
+			k = onceKey(r.once, len(r.writes), k.Request)
 		}
 		r.mu.Unlock()
 	}
@@ -103,6 +113,12 @@ func (r *running) Do(ctx context.Context, operation string, values map[string]an
 		r.mu.Unlock()
 	}
 	return a.Body, err
+}
+
+// onceKey is the key of the n-th write, from 1, of a call that is done at most
+// once.
+func onceKey(once string, n int, request []byte) catalog.Key {
+	return catalog.Key{Value: fmt.Sprintf("%s/%d", once, n), Address: "agent", Request: request, Always: true}
 }
 
 // addressed is an operation's address with what the values name.

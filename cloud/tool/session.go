@@ -92,6 +92,7 @@ func (s *Service) admit(ctx context.Context, server string, r *mcp.Request) (mcp
 		return mcp.Caller{}, u.turnedAway(err, state)
 	}
 	u.token, _ = catalog.TokenOf(u.entered)
+	u.dry = u.dry || u.token.Policy.DryRunOnly
 	u.ceiling = u.caller.Scopes
 	if err := u.narrow(r); err != nil {
 		return mcp.Caller{}, err

@@ -43,7 +43,8 @@ type Approvals interface {
 type GraphQL interface {
 	// Mutated are the operations that a document may change something by.
 	Mutated(query, name string) []*catalog.Operation
-	// Run runs a request body as the caller that ctx admits. A key makes repeats
+	// Run runs a request body as the caller that ctx admits. Operations that take
+	// or give credentials are refused with NOT_FOR_TOOLS. A key makes repeats
 	// of its mutations give their first answers; replayed says that one did.
 	Run(ctx context.Context, body []byte, key string, w catalog.Who) (answer []byte, replayed bool)
 }

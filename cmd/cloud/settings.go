@@ -62,6 +62,7 @@ type settings struct {
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
+	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 
 	networks   []netip.Prefix
 	overlap    time.Duration
@@ -349,7 +350,7 @@ func loopback(addr string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(),
 		PushURL: s.Push.URL, PushSecret: s.pushSecret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, Log: log}
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.

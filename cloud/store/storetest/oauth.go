@@ -12,7 +12,7 @@ import (
 
 func grant(id cloud.OAuthGrantID, a cloud.AccountID, client string) cloud.OAuthGrant {
 	return cloud.OAuthGrant{ID: id, AccountID: a, ClientID: client, ClientName: "Desk", Host: "127.0.0.1", Profile: "ops-readonly", Scopes: []string{"orders:read"},
-		Audience: "https://x.example/mcp", CreatedAt: now, ExpiresAt: now.Add(time.Minute),
+		Audience: "https://x.example/mcp", Policy: cloud.KeyPolicy{Approval: cloud.AskAll}, CreatedAt: now, ExpiresAt: now.Add(time.Minute),
 		Code: cloud.OAuthCode{Hash: [32]byte{byte(id)}, RedirectURI: "http://127.0.0.1:1/cb", Challenge: "c", ExpiresAt: now.Add(time.Minute)}}
 }
 

@@ -214,6 +214,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"PanicIsAnError":           panicIsAnError,
 		"Traces":                   traces,
 		"CallsOnce":                callsOnce,
+		"ExpectedChanges":          expectedChanges,
+		"Budgets":                  budgets,
 		"CallsAtOnce":              callsAtOnce,
 		"CallsAreAudited":          callsAreAudited,
 	} {
@@ -709,7 +711,8 @@ func timeline(t *testing.T, db *store.DB) {
 func accounts(t *testing.T, db *store.DB) {
 	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Scope: cloud.ScopeAll, CreatedAt: now}
 	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now, PriceHidden: []string{"label"}}
-	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"}}
+	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"},
+		Policy: cloud.KeyPolicy{Approval: cloud.AskHigh, DryRunOnly: true, Surfaces: []string{"mcp"}, WritesPerDay: 5, MoneyPerDay: 1250}}
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now, Format: cloud.FormatStructured, Signature: cloud.SignatureAsymmetric, SigningKey: []byte("a seed")}
 	third := cloud.Endpoint{ID: 4, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, Events: []string{"*"}, Categories: []string{"handover", "outcome"}, Secret: []byte("another one, of its own"), CreatedAt: now}

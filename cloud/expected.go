@@ -1,0 +1,125 @@
+package cloud
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Marks stand for the effects of a call as a person was shown them: one for each
+// thing, over its kind, id, version, and members before and after. 32 hex digits
+// each, sorted.
+type Marks []string
+
+// Digest is one text for all of the marks, 64 hex digits: what answers, forms
+// and questions carry. The digest of no marks is one too.
+func (m Marks) Digest() string {
+	sum := sha256.Sum256([]byte(strings.Join(m, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Marks are those of what decisions would change so far.
+func (p *Preview) Marks() Marks { return marksOf(p.Effects()) }
+
+func marksOf(effects []Effect) Marks {
+	out := Marks{}
+	for _, e := range effects {
+		out = append(out, e.mark())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (e Effect) mark() string {
+	raw, err := json.Marshal([]any{e, e.version})
+	if err != nil {
+		panic(fmt.Sprintf("cloud: encode effect: %v", err)) // of plain values
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}
+
+// versionOf tells two states of a thing apart, by everything that is stored of
+// it; nil is one that is not there.
+func versionOf(old any) string {
+	if old == nil {
+		return ""
+	}
+	raw, err := json.Marshal(old)
+	if err != nil {
+		panic(fmt.Sprintf("cloud: encode %T: %v", old, err)) // of plain values
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Expected holds decisions to the effects that were shown: one with any other is
+// refused as a whole, in the transaction that would write it, with the error
+// APPROVAL_CHANGED. What a decision of the same context changed before may be
+// changed again. Safe for concurrent use.
+type Expected struct {
+	mu    sync.Mutex
+	left  map[string]int  // marks that no decision has used up
+	known map[string]bool // things that decisions have changed, by kind and id
+}
+
+// Expect is an Expected of what was shown.
+func (m Marks) Expect() *Expected {
+	e := &Expected{left: map[string]int{}, known: map[string]bool{}}
+	for _, mark := range m {
+		e.left[mark]++
+	}
+	return e
+}
+
+type expectedKey struct{}
+
+// WithExpected is a context whose decisions are held to what was shown.
+func WithExpected(ctx context.Context, e *Expected) context.Context {
+	return context.WithValue(ctx, expectedKey{}, e)
+}
+
+// ExpectedOf is what the decisions of a context are held to, nil for nothing.
+func ExpectedOf(ctx context.Context) *Expected {
+	e, _ := ctx.Value(expectedKey{}).(*Expected)
+	return e
+}
+
+// Check refuses changes that were not shown. It may be asked again for a
+// decision that runs again; written takes down that the changes are stored.
+func (e *Expected) Check(v View, c *Changes) (written func(), err error) {
+	effects, err := effectsOf(v, c)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	used := map[string]int{}
+	var changed []string
+	for _, x := range effects {
+		thing := fmt.Sprint(x.Type, "/", x.ID)
+		if x.ID != nil && e.known[thing] {
+			continue
+		}
+		mark := x.mark()
+		if used[mark]++; used[mark] > e.left[mark] {
+			return nil, E(Conflict, "APPROVAL_CHANGED")
+		}
+		changed = append(changed, thing)
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for mark, n := range used {
+			e.left[mark] -= n
+		}
+		for _, thing := range changed {
+			e.known[thing] = true
+		}
+	}, nil
+}

@@ -1,0 +1,87 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// otherEffects are the effects of c on things of which a preview shows no
+// members: that there is a new one, or that one changes. Things that follow of
+// themselves have none.
+func otherEffects(v View, c *Changes) ([]Effect, error) {
+	var out []Effect
+	var failed error
+	add := func(kind string, id any, name string, old any, err error) {
+		e := Effect{Type: kind, ID: id, Name: name}
+		switch {
+		case errors.Is(err, ErrNotFound):
+			e.ID, e.After = nil, map[string]any{"new": true}
+		case err != nil:
+			failed = err
+		default:
+			e.version, e.Before, e.After = versionOf(old), map[string]any{}, map[string]any{"changed": true}
+		}
+		out = append(out, e)
+	}
+	for _, x := range c.Businesses {
+		old, err := v.Business(x.ID)
+		add("business", x.ID, x.Name, old, err)
+	}
+	for _, x := range c.Providers {
+		old, err := v.Provider(x.ID)
+		add("provider", x.ID, x.Name, old, err)
+	}
+	for _, x := range c.Accounts {
+		old, err := v.Account(x.ID)
+		add("account", x.ID, x.Name, old, err)
+	}
+	for _, x := range c.Tokens {
+		old, err := v.Token(x.Hash)
+		add("token", x.ID, x.Name, old, err)
+	}
+	for _, x := range c.Devices {
+		old, err := v.Device(x.ID)
+		add("device", x.ID, x.Code, old.withoutReports(), err)
+	}
+	for _, x := range c.Compartments {
+		old, err := v.Compartment(x.DeviceID, x.Door)
+		add("compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), "", old, err)
+	}
+	for _, x := range c.Deliveries {
+		old, err := v.Delivery(x.ID)
+		add("delivery", x.ID, "", old, err)
+	}
+	for _, x := range c.Commands {
+		old, err := v.Command(x.ID)
+		add("command", x.ID, "", old, err)
+	}
+	for _, x := range c.Interceptions {
+		old, err := v.Interception(x.BusinessID, x.ID)
+		add("interception", x.ID, "", old, err)
+	}
+	for _, x := range c.Assignments {
+		old, err := v.Assignment(x.BusinessID, x.ID)
+		add("assignment", x.ID, "", old, err)
+	}
+	for _, x := range c.ThirdParties {
+		old, err := v.ThirdParty(x.BusinessID, x.ID)
+		add("third_party", x.ID, "", old, err)
+	}
+	for _, x := range c.Routes {
+		old, err := v.Route(x.BusinessID, x.ID)
+		add("route", x.ID, "", old, err)
+	}
+	return out, failed
+}
+
+// withoutReports is a device without what it last said: it speaks all the time,
+// and that is no other version of what people decide about.
+func (d Device) withoutReports() Device {
+	d.Applied, d.CodesHeld, d.HeldGeneration, d.Firmware = 0, 0, 0, ""
+	d.LastSeenAt, d.LastPlaced, d.StatusAt, d.TypedLocked = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
+	return d
+}
