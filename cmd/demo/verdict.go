@@ -62,7 +62,7 @@ func (c *cabinet) part() (truth.Cabinet, error) {
 		b.Boots = append(b.Boots, truth.Boot{N: uint64(i + 1), Start: run.At, End: run.Until})
 	}
 	var err error
-	if b.Contents, b.Running, err = truth.ReadStore(filepath.Join(c.s.dir, c.code, "edge.db")); err != nil {
+	if err = b.ReadStore(filepath.Join(c.s.dir, c.code, "edge.db")); err != nil {
 		return b, err
 	}
 	raw, err := os.ReadFile(c.pulses())

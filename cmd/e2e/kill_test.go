@@ -424,17 +424,22 @@ func (s *slaughter) judge() {
 	srv := s.open()
 	defer func() { require.NoError(s.t, errors.Join(srv.Broker.Close(), srv.Store.Close())) }()
 	kept := s.kept()
-	contents, running, err := truth.ReadStore(filepath.Join(s.dir, "edge", "edge.db"))
-	require.NoError(s.t, err)
-	b := truth.Cabinet{Code: "CAB-1", WallClock: true, Boots: s.boots, Trouble: s.trouble, Contents: contents, Running: running}
+	b := truth.Cabinet{Code: "CAB-1", WallClock: true, Boots: s.boots, Trouble: s.trouble}
+	require.NoError(s.t, b.ReadStore(filepath.Join(s.dir, "edge", "edge.db")))
 	b.Facts = readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl"))
 	b.Pulses = readLines[truth.Pulse](s.t, filepath.Join(s.dir, "pulses.jsonl"))
 	c := truth.Case{Cabinets: []truth.Cabinet{b}, Acts: s.acts, Outages: s.outages, Received: s.hooks.all(), Recorded: uint64(kept), Final: true}
+	var err error
 	c.Cloud, err = truth.Read(s.t.Context(), srv, s.provider, c.Cabinets)
 	require.NoError(s.t, err)
 	require.Equal(s.t, kept, c.Cloud.Audit.Stored+c.Cloud.Audit.Gaps, "recorded = stored + gaps")
 	require.Zero(s.t, c.Cloud.Audit.Gaps, "nothing was evicted, so nothing may be missing")
 	v := truth.Judge(c)
+	for _, f := range b.Facts {
+		if slices.ContainsFunc(v.Findings, func(x truth.Finding) bool { return x.Door == f.Door }) {
+			s.t.Log(f)
+		}
+	}
 	require.True(s.t, v.OK(), v.String())
 	require.NotZero(s.t, v.Settled, "hardly anything happened")
 	s.t.Logf("%d starts of the agent: %s", len(s.boots), v)

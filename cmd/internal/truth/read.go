@@ -204,11 +204,11 @@ func readEvents(ctx context.Context, s *server.Server, provider cloud.ProviderID
 }
 
 // ReadStore reads what an agent's store that nothing has open believes: door to
-// delivery number, and the openings without an end.
-func ReadStore(path string) (contents map[uint]string, running []string, err error) {
+// delivery number, which of them are only kept, and the openings without an end.
+func (b *Cabinet) ReadStore(path string) error {
 	store, err := buffer.Open(buffer.Config{Path: path, Stamp: func() wire.Record { return wire.Record{Mono: 1} }})
 	if err != nil {
-		return nil, nil, fmt.Errorf("open store %s: %w", path, err)
+		return fmt.Errorf("open store %s: %w", path, err)
 	}
 	defer store.Close()
 	state := locker.New(wire.Config{})
@@ -219,13 +219,14 @@ func ReadStore(path string) (contents map[uint]string, running []string, err err
 		return state.Load(key, value)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read store %s: %w", path, err)
+		return fmt.Errorf("read store %s: %w", path, err)
 	}
-	contents = map[uint]string{}
+	b.Contents, b.Kept = map[uint]string{}, map[uint]bool{}
 	for n, d := range state.Doors {
 		if d.Delivery != "" {
-			contents[uint(n)] = d.Delivery
+			b.Contents[uint(n)], b.Kept[uint(n)] = d.Delivery, state.IsUnconfirmed(n)
 		}
 	}
-	return contents, slices.Sorted(maps.Keys(state.Openings)), nil
+	b.Running = slices.Sorted(maps.Keys(state.Openings))
+	return nil
 }
