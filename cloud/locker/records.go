@@ -309,7 +309,9 @@ func (r Occurrence) at(clock int64) Occurrence {
 
 // announced is the first moment after a delivery was announced, in the resolution
 // of the store: nothing happened to it at a cabinet before.
-func announced(d *cloud.Delivery) time.Time { return d.CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond) }
+func announced(d *cloud.Delivery) time.Time {
+	return d.CreatedAt.Truncate(time.Millisecond).Add(time.Millisecond)
+}
 
 // notBefore is the occurrence, or one at t when that is later.
 func (r Occurrence) notBefore(t time.Time) Occurrence {
