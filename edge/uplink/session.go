@@ -26,6 +26,7 @@ const (
 	statusEvery    = 10 * time.Minute       // with a nonce
 	statusGap      = 200 * time.Millisecond // between statuses
 	nonceGap       = 5 * time.Second        // between nonces that ask for a whole code list
+	untimedGap     = time.Minute            // between nonces as long as the time was not answered
 	lostGap        = time.Minute            // between nonces of statuses that say that the memory is lost
 	epochGap       = 30 * time.Second       // between new epochs, so that a cloud that always refuses does not wear out the store
 	readAgain      = 5 * time.Second        // after the store could not be read
@@ -442,11 +443,14 @@ func (s *session) nonceEvery() time.Duration {
 	if s.nonceDue {
 		return nonceGap
 	}
+	if !s.timeKnown {
+		return untimedGap // without the time every command is refused
+	}
 	return statusEvery
 }
 
-// sendStatus sends the present, with a nonce on connect, every 10 min, and while
-// a whole code list is needed.
+// sendStatus sends the present, with a nonce on connect, every 10 min, every minute
+// until the time is answered, and while a whole code list is needed.
 func (s *session) sendStatus(now time.Time) {
 	first := s.nonceAt.IsZero()
 	// The lanes' ends are read before the snapshot: it may show more than the

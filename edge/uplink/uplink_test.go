@@ -380,6 +380,23 @@ func TestStatusWithAFreshNonceEveryTenMinutes(t *testing.T) {
 	})
 }
 
+// A time answer that was lost left a cabinet without the time, and every command
+// refused, for ten minutes.
+func TestAnAnswerOfTheTimeThatWasLostIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		answered := 0
+		r.c.onAck = func(wire.Status) bool { answered++; return answered > 3 }
+		r.run()
+		time.Sleep(4 * time.Minute)
+		require.Len(t, r.c.seen("status"), 4)
+		r.mu.Lock()
+		require.Len(t, r.time, 1)
+		r.mu.Unlock()
+		time.Sleep(9 * time.Minute)
+		require.Len(t, r.c.seen("status"), 4, "once answered, every ten minutes")
+	})
+}
+
 func TestDownMessagesReachTheHandlerAndGarbageIsCounted(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.run()
