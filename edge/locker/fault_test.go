@@ -237,7 +237,7 @@ var faults = []fault{
 		w.openDoors("op_2", 2)
 		require.Len(t, w.takePulses(), 1, "other boards work on")
 		w.step(Reading{Door: 1, Mono: w.now.Mono})
-		w.openDoors("op_3", 1)
+		w.order("op_3", wire.OpenStaff, 1)
 		require.Len(t, w.takePulses(), 1)
 	}},
 	{"power lost", func(t *testing.T, w *world) {
