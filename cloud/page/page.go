@@ -46,7 +46,9 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -87,7 +89,7 @@ type Config struct {
 	// LiveURL is where these pages listen over WebSocket, as ws or wss; "": they ask
 	// again and again.
 	LiveURL string
-	// Secure sets cookies for https only.
+	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
 	// 60, negative unbounded.
@@ -101,7 +103,9 @@ type Config struct {
 	// Agents is the authorization server whose questions people answer here; nil:
 	// there are no such pages.
 	Agents *oauth.Service
-	Log    *slog.Logger
+	// Setup finishes the first start; nil: there are no such pages.
+	Setup *setup.Service
+	Log   *slog.Logger
 }
 
 //go:embed templates/*.html
@@ -146,7 +150,7 @@ func New(cfg Config) (*Pages, error) {
 	}
 	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
 	var err error
-	if p.tmpl, err = template.ParseFS(templateFiles, "templates/*.html"); err != nil {
+	if p.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("read page templates: %w", err)
 	}
 	if err := p.loadAssets(); err != nil {
@@ -236,6 +240,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if p.cfg.Agents != nil {
 		p.agentRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
+	}
+	if p.cfg.Setup != nil {
+		p.setupRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
 	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
@@ -351,7 +358,7 @@ func (p *Pages) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, li
 	c.SetPath(path)
 	c.SetHTTPOnly(true)
 	c.SetSameSite(site)
-	c.SetSecure(p.cfg.Secure)
+	c.SetSecure(p.cfg.Secure || peer.Secure(ctx))
 	if life > 0 {
 		c.SetMaxAge(int(life / time.Second))
 	} else {

@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // idKey is where a request's id waits for its answer.
@@ -98,7 +99,7 @@ func (s *Server) base(ctx *fasthttp.RequestCtx) string {
 		return strings.TrimRight(s.cfg.BaseURL, "/")
 	}
 	scheme := "http://"
-	if ctx.IsTLS() {
+	if peer.Secure(ctx) {
 		scheme = "https://"
 	}
 	return scheme + string(ctx.Host())
