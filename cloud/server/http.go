@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
@@ -90,7 +92,11 @@ func (s *Server) faces() error {
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: true, Handle: pages.Handler})
 	}
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Proxies: s.cfg.Proxies, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
+	var challenge func(*fasthttp.RequestCtx) bool
+	if s.authority != nil {
+		challenge = s.authority.challenge
+	}
+	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Proxies: s.cfg.Proxies, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }

@@ -159,6 +159,8 @@ type Server struct {
 	engines []*mcp.Server
 	tls     *tls.Config // nil: there are no certificates
 	rates   rates
+	// authority fetches certificates; nil: they are files, or there are none.
+	authority *authority
 
 	feed *feed
 	rest *rest.Server
@@ -357,6 +359,9 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	if s.traces != nil {
 		run("traces", s.traces.Run)
 	}
+	if s.authority != nil {
+		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
+	}
 	err := s.listen(ln)
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
@@ -407,11 +412,16 @@ func (s *Server) listen(ln Listeners) error {
 	if ln.TLS == nil && (ln.HTTPS != nil || ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
 		return errors.New("listen with TLS: there is no certificate")
 	}
+	mqtt := ln.TLS
+	if mqtt != nil { // clients of MQTT offer protocols of their own, or none
+		mqtt = mqtt.Clone()
+		mqtt.NextProtos = nil
+	}
 	for _, x := range []struct {
 		ln    net.Listener
 		serve func(net.Listener, *tls.Config) error
 		conf  *tls.Config
-	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, ln.TLS}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
+	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, mqtt}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
 		if x.ln == nil {
 			continue
 		}

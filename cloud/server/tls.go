@@ -76,7 +76,15 @@ func (f *certificateFiles) find(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // certificates makes the TLS configuration of all listeners; nil: there is none.
 func (s *Server) certificates() (*tls.Config, error) {
 	t := s.cfg.TLS
-	if t.Cert == "" {
+	switch {
+	case len(t.Names) > 0:
+		a, err := newAuthority(t, newCertificateStore(s.Store), s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.authority = a
+		return a.config(), nil
+	case t.Cert == "":
 		return nil, nil
 	}
 	files, err := loadCertificate(t.Cert, t.Key, s.log)
