@@ -234,16 +234,22 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))
 	})
+	methods := map[string][]string{} // by path
 	for i := range s.routes {
 		op := &s.routes[i]
-		h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) })
+		h := s.guarded(s.shared(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) }))
 		r.Handle(op.Method, op.Path, h)
+		methods[op.Path] = append(methods[op.Path], op.Method)
 		if op.Method == fasthttp.MethodGet {
 			r.HEAD(op.Path, h)
 		}
 	}
 	if s.cfg.GraphQL != nil {
-		r.POST("/api/graphql", s.guarded(s.graphQL))
+		r.POST("/api/graphql", s.guarded(s.shared(s.graphQL)))
+		methods["/api/graphql"] = []string{fasthttp.MethodPost}
+	}
+	for path, list := range methods {
+		r.OPTIONS(path, s.asked(list))
 	}
 	for _, m := range s.cfg.Mounts {
 		if m.Document != nil {
