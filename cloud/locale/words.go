@@ -15,6 +15,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, pushes)
 	maps.Copy(all, chats)
 	maps.Copy(all, setups)
+	maps.Copy(all, limitWords)
 	return all
 }()
 

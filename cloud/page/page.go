@@ -29,8 +29,10 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,10 +93,16 @@ type Config struct {
 	LiveURL string
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
-	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
-	// 60, negative unbounded.
+	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
+	// negative unbounded. Lookups bound tracking pages; the zero value: 60 of one
+	// parcel, 1,200 of all and 60 of none a minute and address, or none at all where
+	// PerMinute is negative.
 	PerMinute int
-	BaseURL   string // own public address, for examples; "": one of an example
+	Lookups   limit.LookupLimits
+	// Limits are shown with the interface: calls a minute by name, negative ones are
+	// none.
+	Limits  map[string]int
+	BaseURL string // own public address, for examples; "": one of an example
 	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
 	// there is no page about it.
 	Interface []byte
@@ -147,6 +155,9 @@ func New(cfg Config) (*Pages, error) {
 	}
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
+	}
+	if cfg.Lookups == (limit.LookupLimits{}) && cfg.PerMinute > 0 {
+		cfg.Lookups = limit.LookupLimits{Parcel: 60, Address: 1200, Misses: 60}
 	}
 	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
 	var err error
@@ -254,6 +265,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		d, err := readInterface(p.cfg.Interface)
 		if err != nil {
 			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.cfg.Limits)) {
+			d.Limits = append(d.Limits, docsLimit{name, p.cfg.Limits[name]})
 		}
 		get(docsPath, p.docs(d))
 	}
@@ -385,7 +399,11 @@ func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any
 
 // limited takes one of the caller's calls and answers when there is none left.
 func (p *Pages) limited(ctx *fasthttp.RequestCtx) (ok bool) {
-	st := p.limits.Take("ip/"+ctx.RemoteIP().String(), max(p.cfg.PerMinute, 0), time.Now())
+	return p.within(ctx, p.limits.Take("ip/"+limit.Address(ctx.RemoteIP().String()), max(p.cfg.PerMinute, 0), time.Now()))
+}
+
+// within answers a caller who came too often.
+func (p *Pages) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
 	if !st.OK {
 		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/order"
@@ -445,7 +446,7 @@ func TestStreamsEndAtShutdown(t *testing.T) {
 
 func TestTrackingPagesAreLimited(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *page.Config) { c.PerMinute = 2 })
+	r := newRig(t, func(c *page.Config) { c.Lookups = limit.LookupLimits{Parcel: 2} })
 	for range 2 {
 		require.Equal(t, 200, r.do("GET", "/track/"+webtest.Waiting, nil).status)
 	}

@@ -22,13 +22,30 @@ func RateNames() []string { return slices.Sorted(maps.Keys(new(rates).byName()))
 
 func (r *rates) byName() map[string]*int {
 	return map[string]*int{
-		"authenticated": &r.calls.Authenticated, "anonymous": &r.calls.Anonymous, "replay": &r.calls.Replay, "batch": &r.calls.Batch, "quotes": &r.calls.Quotes,
+		"authenticated": &r.calls.Authenticated, "anonymous": &r.calls.Anonymous, "parcel": &r.calls.Parcel, "parcels": &r.calls.Parcels, "replay": &r.calls.Replay, "batch": &r.calls.Batch, "quotes": &r.calls.Quotes,
 		"doors": &r.calls.Doors, "ingest": &r.calls.Ingest,
 		"login_address": &r.gate.PerIP, "login_account": &r.gate.PerEmail, "pages": &r.pages, "tools": &r.tools,
 	}
 }
 
-// rates are the configured limits: 0 in Config.Rates is none.
+// figures are the limits in force, by name; a negative one is none.
+func (r rates) figures() map[string]int {
+	out := map[string]int{}
+	for name, n := range r.byName() {
+		out[name] = *n
+	}
+	return out
+}
+
+// The usual figures of what is not the pipeline's.
+const (
+	usualLoginAddress = 10
+	usualLoginAccount = 5
+	usualPages        = 60
+	usualTools        = 120
+)
+
+// rates are the limits in force: 0 in Config.Rates is none.
 func (c Config) rates() rates {
 	r := rates{calls: c.Limits, tools: c.ToolsPerMinute}
 	for name, to := range r.byName() {
@@ -37,6 +54,12 @@ func (c Config) rates() rates {
 			if n == 0 {
 				*to = -1
 			}
+		}
+	}
+	r.calls = r.calls.WithDefaults()
+	for to, usual := range map[*int]int{&r.gate.PerIP: usualLoginAddress, &r.gate.PerEmail: usualLoginAccount, &r.pages: usualPages, &r.tools: usualTools} {
+		if *to == 0 {
+			*to = usual
 		}
 	}
 	return r

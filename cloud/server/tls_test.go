@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -56,9 +57,18 @@ func local(t *testing.T) net.Listener {
 // serveNode runs a node on all of its listeners until the test ends.
 func serveNode(t *testing.T, cfg Config) (*Server, Listeners) {
 	t.Helper()
+	return serveNodeOn(t, cfg, func(*Listeners) {})
+}
+
+func serveNodeOn(t *testing.T, cfg Config, change func(*Listeners)) (*Server, Listeners) {
+	t.Helper()
 	s, err := New(t.Context(), cfg)
 	require.NoError(t, err)
 	ln := Listeners{HTTP: local(t), HTTPS: local(t), MQTTTLS: local(t), WebSocketTLS: local(t)}
+	opened := ln
+	if change(&ln); ln != opened {
+		require.NoError(t, errors.Join(opened.HTTPS.Close(), opened.MQTTTLS.Close(), opened.WebSocketTLS.Close()))
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, ln) }()
