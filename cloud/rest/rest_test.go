@@ -366,7 +366,9 @@ func TestMessagesFollowTheLanguage(t *testing.T) {
 
 func TestLimitsAndTheirHeaders(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *options) { c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 1, Parcel: 2, Replay: 1, Doors: 1} })
+	r := newRig(t, func(c *options) {
+		c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 1, Parcel: 2, Replay: 1, Doors: 1}
+	})
 	for i := range 2 {
 		g := r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "")
 		require.Equal(t, 200, g.status)
