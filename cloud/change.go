@@ -16,6 +16,13 @@ type View interface {
 	// wrote nothing are lost.
 	NewID(IDKind) (int64, error)
 
+	// Setup is the deployment's one row. In a decision on PostgreSQL it waits for
+	// others that decide about it; a decision that makes the first administrator
+	// writes it.
+	Setup() (Setup, error)
+	// HasAdministrator reports whether any business has an administrator.
+	HasAdministrator() (bool, error)
+
 	Business(BusinessID) (Business, error)
 	BusinessByCode(string) (Business, error)
 	Account(AccountID) (Account, error)
@@ -163,6 +170,8 @@ type Changes struct {
 	Generation int64
 	// Lanes moves lanes: the stored Next must equal From (0: no row yet).
 	Lanes []LaneMove
+
+	Setup *Setup // nil: as it is
 
 	Businesses []Business
 	Providers  []Provider
@@ -325,7 +334,7 @@ func (c *Changes) Join(other *Changes) {
 
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {
-	return len(c.Lanes) == 0 && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
+	return len(c.Lanes) == 0 && c.Setup == nil && len(c.Businesses) == 0 && len(c.Providers) == 0 && len(c.Accounts) == 0 &&
 		len(c.Tokens) == 0 && len(c.Endpoints) == 0 &&
 		len(c.OAuthClients) == 0 && len(c.OAuthGrants) == 0 && len(c.OAuthEnds) == 0 && c.DropOAuth == (OAuthDrop{}) && len(c.WebhookSettings) == 0 && len(c.Devices) == 0 && len(c.Seen) == 0 &&
 		len(c.Sessions) == 0 && len(c.Epochs) == 0 && len(c.Batches) == 0 && len(c.Gaps) == 0 &&

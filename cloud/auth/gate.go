@@ -14,7 +14,7 @@ import (
 
 // GateConfig is how often people may try. Zero fields are the usual figures.
 type GateConfig struct {
-	PerIP    int           // tries a minute from one address; 0 is 10
+	PerIP    int           // failed tries a minute from one address, and those under way; 0 is 10
 	PerEmail int           // tries a minute for one email; 0 is 5
 	Failures int           // failed tries within Window that lock the email; 0 is 10
 	Window   time.Duration // 0 is 15 minutes
@@ -77,7 +77,8 @@ type Try struct {
 func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
 	now := time.Now()
 	email := strings.ToLower(strings.TrimSpace(try.Email))
-	state := g.tries.Take("ip/"+try.IP, g.cfg.PerIP, now)
+	address := "ip/" + limit.Address(try.IP)
+	state := g.tries.Take(address, g.cfg.PerIP, now)
 	if !state.OK {
 		return Login{}, state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
 	}
@@ -90,7 +91,8 @@ func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
 	l, err := g.service.login(ctx, try)
 	var shown *cloud.Error
 	switch {
-	case err == nil:
+	case err == nil: // many people may have one address: who knows the password is no bother
+		g.tries.Give(address, time.Now())
 		g.succeeded(email)
 	case errors.As(err, &shown) && shown.Kind == cloud.Unauthenticated:
 		g.failed(email, time.Now())

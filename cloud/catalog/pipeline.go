@@ -43,7 +43,9 @@ type Config struct {
 // Limits are calls a minute. 0 is the usual figure, a negative one no limit.
 type Limits struct {
 	Authenticated int // per token; 300
-	Anonymous     int // per address; 60
+	Anonymous     int // per address, and of lookups those that find nothing; 60
+	Parcel        int // anonymous lookups of one parcel per address; 60
+	Parcels       int // anonymous lookups of all parcels per address; 1,200
 	Replay        int // redeliveries and test sends per token; 30
 	Batch         int // batches per token; 20
 	Quotes        int // quotes per token; 120
@@ -51,16 +53,26 @@ type Limits struct {
 	Ingest        int // tracking uploads per provider; 6,000
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults has the usual figure for every 0; lookups are unbounded where all
+// anonymous calls are.
+func (l Limits) WithDefaults() Limits {
+	if l.Anonymous < 0 {
+		l.Parcel, l.Parcels = cmp.Or(l.Parcel, -1), cmp.Or(l.Parcels, -1)
+	}
 	for _, x := range []struct {
 		v     *int
 		usual int
-	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Quotes, 120}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
+	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Parcel, 60}, {&l.Parcels, 1200}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Quotes, 120}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
 		if *x.v == 0 {
 			*x.v = x.usual
 		}
 	}
 	return l
+}
+
+// Lookups are those of people without an account who ask about parcels.
+func (l Limits) Lookups() limit.LookupLimits {
+	return limit.LookupLimits{Parcel: l.Parcel, Address: l.Parcels, Misses: l.Anonymous}
 }
 
 // Pipeline takes every call.
@@ -71,7 +83,7 @@ type Pipeline struct {
 
 // NewPipeline builds a pipeline.
 func NewPipeline(cfg Config) *Pipeline {
-	cfg.Limits = cfg.Limits.withDefaults()
+	cfg.Limits = cfg.Limits.WithDefaults()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -85,6 +97,7 @@ func (p *Pipeline) Limits() Limits { return p.cfg.Limits }
 type Who struct {
 	Authorization string // header, "" when there is none
 	IP            string
+	Parcel        string // number that the call asks about, "" when it is about none
 	Language      string // of ours
 	BaseURL       string
 	Surface       string // as cloud.Caller.Surface
@@ -254,7 +267,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 	switch {
 	case errors.Is(err, cloud.ErrNotFound) || err == nil && !(auth.Valid(l.Token, time.Now()) && goodAt(l.Token, w.Resource)):
 		// Guessing is bounded like any other call without a name.
-		if st := p.Take("ip/"+w.IP, p.cfg.Limits.Anonymous); !st.OK {
+		if st := p.Take("ip/"+limit.Address(w.IP), p.cfg.Limits.Anonymous); !st.OK {
 			return nil, &Limited{st}
 		}
 		return nil, cloud.E(cloud.Unauthenticated, cmp.Or(o.NoTokenCode, "TOKEN_INVALID"))
@@ -277,8 +290,10 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session, recipient cloud.Or
 		return limit.State{OK: true}
 	case recipient != 0:
 		return p.Take("recipient/"+strconv.FormatInt(int64(recipient), 10), lim.Authenticated)
+	case l == nil && w.Parcel != "":
+		return limit.NewLookups(p.limits).Take(w.IP, w.Parcel, lim.Lookups(), time.Now())
 	case l == nil:
-		return p.Take("ip/"+w.IP, lim.Anonymous)
+		return p.Take("ip/"+limit.Address(w.IP), lim.Anonymous)
 	case o.Group == Ingest:
 		return p.Take("ingest/"+strconv.FormatInt(int64(l.Provider.ID), 10), lim.Ingest)
 	}
@@ -312,9 +327,19 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 	return limit.State{OK: true}
 }
 
-// TakeAnonymous takes a call of nobody in particular from its limit.
-func (p *Pipeline) TakeAnonymous(o *Operation, ip string) limit.State {
-	return p.take(o, Who{IP: ip}, nil, 0)
+// TakeAnonymous takes a call without a token from its limit.
+func (p *Pipeline) TakeAnonymous(o *Operation, w Who) limit.State { return p.take(o, w, nil, 0) }
+
+// Looked notes what a lookup without a token came to.
+func (p *Pipeline) Looked(w Who, err error) {
+	var shown *cloud.Error
+	l := limit.NewLookups(p.limits)
+	switch {
+	case err == nil:
+		l.Found(w.IP, w.Parcel, time.Now())
+	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
+		l.Missed(w.IP, p.cfg.Limits.Lookups(), time.Now())
+	}
 }
 
 // May says why a caller may not call an operation; nil when it may. It takes

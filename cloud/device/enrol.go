@@ -6,9 +6,12 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -46,12 +49,36 @@ func NewSecrets() Secrets {
 	return Secrets{Secret: base64.RawURLEncoding.EncodeToString(b[:32]), Salt: b[32 : 32+passcode.SaltSize], Key: b[32+passcode.SaltSize:]}
 }
 
-// NewToken makes an enrolment token and the row that admits it.
+// tokenLetters are those of Crockford's base32, in which no two look alike.
+var tokenLetters = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+
+const tokenGroup = 5 // characters between dashes
+
+// NewToken makes an enrolment token and the row that admits it: 128 bits as 26
+// letters and digits in groups, for people who type it.
 func NewToken(d cloud.DeviceID, now time.Time) (string, cloud.EnrolmentToken) {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
-	token := base64.RawURLEncoding.EncodeToString(b[:])
-	return token, cloud.EnrolmentToken{Hash: sha256.Sum256([]byte(token)), DeviceID: d, ExpiresAt: now.Add(TokenLife)}
+	plain := tokenLetters.EncodeToString(b[:])
+	var groups []string
+	for g := range slices.Chunk([]byte(plain), tokenGroup) {
+		groups = append(groups, string(g))
+	}
+	return strings.Join(groups, "-"), cloud.EnrolmentToken{Hash: sha256.Sum256([]byte(plain)), DeviceID: d, ExpiresAt: now.Add(TokenLife)}
+}
+
+// typed is a token as it is kept, however it was typed: case, dashes and spaces
+// say nothing, and a letter that looks like a digit is that digit.
+var typed = strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1")
+
+// findToken finds the row of a token. Those of former versions, which had small
+// letters too, are found as they are.
+func findToken(ctx context.Context, tokens Enrolments, token string) (cloud.EnrolmentToken, error) {
+	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(typed.Replace(strings.ToUpper(token)))))
+	if errors.Is(err, cloud.ErrNotFound) {
+		row, err = tokens.FindEnrolment(ctx, sha256.Sum256([]byte(token)))
+	}
+	return row, err
 }
 
 // Enrolments finds tokens.
@@ -81,7 +108,7 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, kee
 			Fields: map[string][]string{"public_key": {fmt.Sprintf("The key has %d bytes; an Ed25519 public key has 32.", n)}}}
 	}
 	invalid := cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
-	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(token)))
+	row, err := findToken(ctx, tokens, token)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return Secrets{}, invalid
 	}
@@ -91,6 +118,11 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, kee
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
 	now := time.Now().UTC()
 	if err != nil || d.ID != row.DeviceID || !row.UsedAt.IsZero() || !now.Before(row.ExpiresAt) {
+		return Secrets{}, invalid
+	}
+	// A token that was made before the device last enrolled was lost and replaced:
+	// its finder must not enrol in the device's place.
+	if row.ExpiresAt.Add(-TokenLife).Before(d.EnrolledAt) {
 		return Secrets{}, invalid
 	}
 	made := NewSecrets()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -675,6 +676,14 @@ func TestEnrolmentWorksOnce(t *testing.T) {
 		require.NoError(t, err)
 		_, err = enrol("CAB-1", token)
 		require.ErrorContains(t, err, "TOKEN_INVALID", "once")
+		lost := issue(time.Now().UTC())
+		time.Sleep(time.Second)
+		found := issue(time.Now().UTC())
+		time.Sleep(time.Second)
+		_, err = enrol("CAB-1", strings.ToLower(strings.NewReplacer("-", " ", "0", "o", "1", "L").Replace(found)))
+		require.NoError(t, err, "as people type it")
+		_, err = enrol("CAB-1", lost)
+		require.ErrorContains(t, err, "TOKEN_INVALID", "a lost token gives nobody the place of a device that has enrolled")
 		late := issue(time.Now().UTC().Add(-device.TokenLife))
 		_, err = enrol("CAB-1", late)
 		require.ErrorContains(t, err, "TOKEN_INVALID", "24 h")

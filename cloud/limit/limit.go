@@ -61,15 +61,50 @@ func (b *Buckets) Take(key string, perMinute int, now time.Time) State {
 	}
 	x.limit = perMinute
 	x = x.filled(now)
-	s := State{OK: x.tokens >= 1, Limit: perMinute}
-	if s.OK {
+	ok := x.tokens >= 1
+	retry := x.state(now).RetryAfter
+	if ok {
 		x.tokens--
-	} else {
-		s.RetryAfter = int(math.Ceil((1 - x.tokens) * 60 / float64(perMinute)))
 	}
-	s.Remaining = int(x.tokens)
-	s.Reset = now.Add(time.Duration((float64(perMinute) - x.tokens) * float64(time.Minute) / float64(perMinute)))
+	s := x.state(now)
+	s.OK, s.RetryAfter = ok, retry
 	b.list[key] = x
+	return s
+}
+
+// Peek is what Take would answer, but takes nothing.
+func (b *Buckets) Peek(key string, perMinute int, now time.Time) State {
+	if perMinute <= 0 {
+		return State{OK: true}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x, known := b.list[key]
+	if !known {
+		return State{OK: true, Limit: perMinute, Remaining: perMinute, Reset: now}
+	}
+	x.limit = perMinute
+	return x.filled(now).state(now)
+}
+
+// Give gives back a token that Take took: the call does not count after all.
+func (b *Buckets) Give(key string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x, known := b.list[key]; known {
+		x = x.filled(now)
+		x.tokens = min(x.tokens+1, float64(x.limit))
+		b.list[key] = x
+	}
+}
+
+// state is where a bucket that is filled up to now stands, before a call.
+func (x bucket) state(now time.Time) State {
+	per := float64(x.limit)
+	s := State{OK: x.tokens >= 1, Limit: x.limit, Remaining: int(x.tokens), Reset: now.Add(time.Duration((per - x.tokens) * float64(time.Minute) / per))}
+	if !s.OK {
+		s.RetryAfter = int(math.Ceil((1 - x.tokens) * 60 / per))
+	}
 	return s
 }
 

@@ -907,6 +907,14 @@ var errors = map[string]texts{
 		"Die Antwort ist für ein Werkzeug zu lang. Bitte mehr filtern oder eine kleinere Seite verlangen.",
 		"La respuesta es demasiado larga para una herramienta. Filtre más, o pida una página menor.",
 	},
+	"HTTPS_REQUIRED": {
+		"This address takes requests over HTTPS only. What was sent in plain text may have been read on its way: replace tokens and passwords in it, and use https.",
+		"此地址仅接受 HTTPS 请求。明文发送的内容可能已在途中被读取：请更换其中的令牌和密码，并改用 https。",
+		"此位址僅接受 HTTPS 請求。以明文傳送的內容可能已在途中被讀取：請更換其中的權杖與密碼，並改用 https。",
+		"Cette adresse n’accepte que HTTPS. Ce qui a été envoyé en clair a pu être lu en chemin : remplacez les jetons et mots de passe, et utilisez https.",
+		"Diese Adresse nimmt Anfragen nur über HTTPS an. Unverschlüsselt Gesendetes kann unterwegs gelesen worden sein: bitte enthaltene Token und Passwörter ersetzen und https verwenden.",
+		"Esta dirección solo acepta HTTPS. Lo enviado sin cifrar pudo leerse en el camino: sustituya los tokens y contraseñas que contenía y use https.",
+	},
 	"UNKNOWN": {
 		"The request was refused. The code says why; the API documentation says what to do.",
 		"请求被拒绝。原因见错误代码，处理方法见 API 文档。",
@@ -1251,6 +1259,11 @@ var errors = map[string]texts{
 
 // fields are messages about input fields, by their English text.
 var fields = map[string]texts{
+	"Use 1 to 32 of a-z, 0-9 and -, such as harbour-lockers.": {"Use 1 to 32 of a-z, 0-9 and -, such as harbour-lockers.", "请使用 1 至 32 个 a-z、0-9 和 - 字符，例如 harbour-lockers。", "請使用 1 至 32 個 a-z、0-9 和 - 字元，例如 harbour-lockers。", "Utilisez de 1 à 32 caractères parmi a-z, 0-9 et -, par exemple harbour-lockers.", "Bitte 1 bis 32 Zeichen aus a-z, 0-9 und - verwenden, etwa harbour-lockers.", "Use de 1 a 32 caracteres de a-z, 0-9 y -, como harbour-lockers."},
+	"A business with this code exists.":                       {"A business with this code exists.", "已存在使用此代码的企业。", "已有使用此代碼的企業。", "Une entreprise avec ce code existe déjà.", "Ein Unternehmen mit diesem Code gibt es schon.", "Ya existe una empresa con ese código."},
+	"Use 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7.":  {"Use 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7.", "请使用 1 至 32 个 A-Z、a-z、0-9、_ 和 - 字符，例如 PIER-7。", "請使用 1 至 32 個 A-Z、a-z、0-9、_ 和 - 字元，例如 PIER-7。", "Utilisez de 1 à 32 caractères parmi A-Z, a-z, 0-9, _ et -, par exemple PIER-7.", "Bitte 1 bis 32 Zeichen aus A-Z, a-z, 0-9, _ und - verwenden, etwa PIER-7.", "Use de 1 a 32 caracteres de A-Z, a-z, 0-9, _ y -, como PIER-7."},
+	"A cabinet with this code exists.":                        {"A cabinet with this code exists.", "已存在使用此代码的柜机。", "已有使用此代碼的櫃機。", "Une consigne avec ce code existe déjà.", "Einen Schrank mit diesem Code gibt es schon.", "Ya existe una taquilla con ese código."},
+	"Choose small, medium or large.":                          {"Choose small, medium or large.", "请选择 small、medium 或 large。", "請選擇 small、medium 或 large。", "Choisissez small, medium ou large.", "Bitte small, medium oder large wählen.", "Elija small, medium o large."},
 	"The key must be whsk_ and the base64 of an Ed25519 seed of 32 bytes, or of the seed and its public key.": {"The key must be whsk_ and the base64 of an Ed25519 seed of 32 bytes, or of the seed and its public key.", "密钥必须是 whsk_ 加上 32 字节 Ed25519 种子（或种子与公钥）的 base64。", "密鑰必須是 whsk_ 加上 32 位元組 Ed25519 種子（或種子與公鑰）的 base64。", "La clé doit être whsk_ suivi du base64 d’une graine Ed25519 de 32 octets, ou de la graine et de sa clé publique.", "Der Schlüssel muss whsk_ und das Base64 eines Ed25519-Seeds von 32 Bytes sein, oder das des Seeds mit seinem öffentlichen Schlüssel.", "La clave debe ser whsk_ y el base64 de una semilla Ed25519 de 32 bytes, o de la semilla y su clave pública."},
 	"The events must be names of events of device orders.":                                                    {"The events must be names of events of device orders.", "事件必须是设备订单事件的名称。", "事件必須是設備訂單事件的名稱。", "Les événements doivent être des noms d’événements de dépôts en appareil.", "Die Ereignisse müssen Namen von Ereignissen zu Geräteaufträgen sein.", "Los eventos deben ser nombres de eventos de pedidos en dispositivo."},
 	"The address must be one that a setting of this level names, each once.":                                  {"The address must be one that a setting of this level names, each once.", "地址必须是此级别某项设置中的地址，且各出现一次。", "位址必須是此層級某項設定中的位址，且各出現一次。", "L’adresse doit figurer dans un réglage de ce niveau, chacune une fois.", "Die Adresse muss in einer Einstellung dieser Ebene stehen, jede einmal.", "La dirección debe figurar en un ajuste de este nivel, cada una una vez."},

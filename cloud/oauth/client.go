@@ -34,13 +34,16 @@ type metadata struct {
 	Secret        json.RawMessage `json:"client_secret"`
 }
 
-// check says what of a client's own description cannot be.
-func (m metadata) check() *Error {
+// check says what of a client's own description cannot be. Addresses that no
+// answer may go to are left out; one good address is enough.
+func (m *metadata) check() *Error {
+	given := len(m.RedirectURIs)
+	m.RedirectURIs = slices.DeleteFunc(slices.Clone(m.RedirectURIs), func(u string) bool { return !goodRedirect(u) })
 	switch {
-	case len(m.RedirectURIs) == 0 || len(m.RedirectURIs) > maxRedirects:
+	case given == 0 || given > maxRedirects:
 		return fail(InvalidRedirect, "redirect_uris must hold 1 to 10 addresses.")
-	case slices.ContainsFunc(m.RedirectURIs, func(u string) bool { return !goodRedirect(u) }):
-		return fail(InvalidRedirect, "A redirect address must be an https address, or an http address of 127.0.0.1, [::1] or localhost, without a fragment.")
+	case len(m.RedirectURIs) == 0:
+		return fail(InvalidRedirect, "A redirect address must be an https address, an http address of 127.0.0.1, [::1] or localhost, or one of a private-use scheme such as com.example.app:/callback, without a fragment.")
 	case m.GrantTypes != nil && !slices.Contains(m.GrantTypes, "authorization_code"):
 		return fail(InvalidMetadata, "grant_types must hold authorization_code.")
 	case m.ResponseTypes != nil && !slices.Contains(m.ResponseTypes, "code"):

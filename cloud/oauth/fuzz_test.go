@@ -12,7 +12,7 @@ import (
 // What passes as a redirect address leads where it says, whatever reads it, and
 // is the same as another only in all but a loopback's port.
 func FuzzRedirect(f *testing.F) {
-	for _, s := range []string{"https://a.example/cb", "http://127.0.0.1:8/cb", "http://[::1]/cb?x", "http://localhost:1@evil.example/", "http://127.0.0.1.evil.example/", "https://a.example\\@b.example/", "http://localhost:80:90/"} {
+	for _, s := range []string{"https://a.example/cb", "http://127.0.0.1:8/cb", "http://[::1]/cb?x", "http://localhost:1@evil.example/", "http://127.0.0.1.evil.example/", "https://a.example\\@b.example/", "http://localhost:80:90/", "com.example.desk:/cb", "cursor://x/cb"} {
 		f.Add(s, "http://127.0.0.1:9/cb")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
@@ -22,11 +22,12 @@ func FuzzRedirect(f *testing.F) {
 			require.Nil(t, u.User)
 			require.Empty(t, u.Fragment)
 			local := u.Hostname() == "127.0.0.1" || u.Hostname() == "::1" || u.Hostname() == "localhost"
-			require.True(t, u.Scheme == "https" || u.Scheme == "http" && local, a)
+			require.True(t, u.Scheme == "https" || u.Scheme == "http" && local || isPrivate(a), a)
+			require.NotContains(t, []string{"javascript", "data", "file", "vbscript", "blob", "about"}, u.Scheme)
 			to := answerTo(a, url.Values{"code": {"c d"}})
 			v, err := url.Parse(to)
 			require.NoError(t, err)
-			require.Equal(t, u.Host+u.Path, v.Host+v.Path)
+			require.Equal(t, u.Scheme+u.Host+u.Path, v.Scheme+v.Host+v.Path)
 			require.True(t, strings.HasSuffix(v.RawQuery, "code=c+d"))
 			require.NotContains(t, to, "\n")
 		}

@@ -70,7 +70,7 @@ func (s *Service) about(what func(base string) any) fasthttp.RequestHandler {
 // asked answers a program that asks for something, so often a minute.
 func (s *Service) asked(bucket string, perMinute int, h func(context.Context, *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		if state := s.limits.Take(bucket+"/"+ctx.RemoteIP().String(), perMinute, time.Now()); !state.OK {
+		if state := s.limits.Take(bucket+"/"+limit.Address(ctx.RemoteIP().String()), perMinute, time.Now()); !state.OK {
 			tooOften(ctx, state)
 			return
 		}

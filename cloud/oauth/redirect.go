@@ -2,21 +2,29 @@ package oauth
 
 import (
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 const maxRedirect = 1024 // characters
 
-// goodRedirect reports whether answers may go to an address: https, or http to
-// this machine itself, complete and without a fragment (RFC 6749 3.1.2). Other
-// schemes belong to whatever program claimed them last.
+// goodRedirect reports whether answers may go to an address: https, http to this
+// machine itself, or a scheme of a program's own, complete and without a fragment
+// (RFC 6749 3.1.2, RFC 8252 7).
 func goodRedirect(raw string) bool {
 	if len(raw) > maxRedirect || !plain(raw) || strings.ContainsAny(raw, "#\\\"<>") {
 		return false
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.User != nil || u.Opaque != "" || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
+	if err != nil || u.User != nil || u.Opaque != "" {
+		return false
+	}
+	if isPrivate(raw) {
+		return true
+	}
+	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
 		return false
 	}
 	if p := u.Port(); p != "" {
@@ -29,6 +37,21 @@ func goodRedirect(raw string) bool {
 	}
 	_, ok := withoutPort(raw)
 	return ok
+}
+
+// desktopSchemes are the schemes without a domain name of desktop programs that
+// many people have. Any program on a machine can claim one; what it gets then is a
+// code that only the program which began can use (PKCE).
+var desktopSchemes = []string{"claude", "cursor", "vscode", "vscode-insiders", "windsurf", "zed"}
+
+// privateScheme is a domain name in reverse (RFC 8252 7.1), of at most 64 signs.
+var privateScheme = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$`)
+
+// isPrivate reports whether an address begins with a scheme of a program's own and
+// goes on with a path, as in com.example.desk:/cb.
+func isPrivate(raw string) bool {
+	scheme, rest, ok := strings.Cut(raw, ":")
+	return ok && len(scheme) <= 64 && strings.HasPrefix(rest, "/") && (privateScheme.MatchString(scheme) || slices.Contains(desktopSchemes, scheme))
 }
 
 // sameRedirect reports whether an address is the registered one: character by
@@ -88,8 +111,13 @@ func answerTo(redirect string, params url.Values) string {
 	return redirect + sep + params.Encode()
 }
 
-// hostOf is the host of an address that goodRedirect let pass.
+// hostOf is the host of an address that goodRedirect let pass; of a scheme of a
+// program's own it is the scheme with its colon.
 func hostOf(raw string) string {
+	if isPrivate(raw) {
+		scheme, _, _ := strings.Cut(raw, ":")
+		return scheme + ":"
+	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""

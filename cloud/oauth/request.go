@@ -33,7 +33,11 @@ type Request struct {
 func (r *Request) Host() string { return hostOf(r.RedirectURI) }
 
 // Local reports whether the answer goes to a program on the user's own machine.
-func (r *Request) Local() bool { _, ok := withoutPort(r.RedirectURI); return ok }
+func (r *Request) Local() bool { return r.loopback() || isPrivate(r.RedirectURI) }
+
+// loopback reports whether the answer goes to an address of the user's own
+// machine.
+func (r *Request) loopback() bool { _, ok := withoutPort(r.RedirectURI); return ok }
 
 // Site is the host whose document describes the client; "" when it registered
 // itself.
@@ -47,8 +51,8 @@ func (r *Request) Site() string {
 // Refusal is the error of an authorization request. Redirect is where the
 // client hears of it; it is empty until client and redirect address are proven,
 // and then only the user is told (RFC 6749 4.1.2.1). Anybody can register an
-// address, so that nobody is sent to one unasked but to the user's own machine,
-// which is when Local is set (RFC 9700 4.11.2).
+// address, so that no browser is sent to one unasked but to a loopback address of
+// the user's own machine, which is when Local is set (RFC 9700 4.11.2).
 type Refusal struct {
 	Err      *Error
 	Redirect string
@@ -116,7 +120,7 @@ func (s *Service) Check(ctx context.Context, base, query, ip string) (*Request, 
 		r.state = f.get("state")
 	}
 	if e := r.rest(f); e != nil {
-		return nil, &Refusal{e, r.answer(url.Values{"error": {e.Code}, "error_description": {e.Text}}), r.Host(), r.Local()}
+		return nil, &Refusal{e, r.answer(url.Values{"error": {e.Code}, "error_description": {e.Text}}), r.Host(), r.loopback()}
 	}
 	return r, nil
 }
@@ -154,11 +158,14 @@ func (r *Request) rest(f form) *Error {
 		return fail(InvalidRequest, "A code_challenge with code_challenge_method S256 must be there.")
 	}
 	r.challenge = f.get("code_challenge")
-	if len(f["resource"]) == 1 {
+	switch len(f["resource"]) {
+	case 0: // a client from before RFC 8707 asks for all that agents reach
+		r.Resource = r.base
+	case 1:
 		r.Resource = resourceOf(r.base, f.get("resource"))
 	}
 	if r.Resource == "" {
-		return fail(InvalidTarget, "resource must be there once, as the metadata of the resource names it.")
+		return fail(InvalidTarget, "resource must be there once at most, as the metadata of the resource names it.")
 	}
 	var e *Error
 	r.Scopes, e = readScopes(f.get("scope"))

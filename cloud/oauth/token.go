@@ -41,8 +41,8 @@ func (s *Service) token(ctx context.Context, f form, base, ip string) (tokens, e
 		return tokens{}, fail(UnsupportedGrant, "grant_type must be authorization_code or refresh_token.")
 	case f.get("client_id") == "":
 		return tokens{}, fail(InvalidRequest, "client_id must be there.")
-	case len(f["resource"]) != 1:
-		return tokens{}, fail(InvalidTarget, "resource must be there once.")
+	case len(f["resource"]) > 1:
+		return tokens{}, fail(InvalidTarget, "resource must be there once at most.")
 	}
 	c := caller{f.get("client_id"), ip}
 	if f.get("grant_type") == "refresh_token" {
@@ -129,11 +129,12 @@ var (
 	errTarget = fail(InvalidTarget, "resource must be what the user agreed to.")
 )
 
-// bound reports whether a request is for what a grant is bound to.
+// bound reports whether a request is for what a grant is bound to. One that names
+// no resource is: it gets no more than the user agreed to.
 func bound(g cloud.OAuthGrant, f form, base string) bool {
 	given := f.get("resource")
 	is := resourceOf(base, given)
-	return given == g.Audience || is != "" && catalog.SameResource(is, g.Audience)
+	return given == "" || given == g.Audience || is != "" && catalog.SameResource(is, g.Audience)
 }
 
 // proves reports whether a verifier is the one of a challenge (RFC 7636 4.6).

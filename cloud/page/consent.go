@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/url"
 	"slices"
 	"strconv"
@@ -71,7 +72,7 @@ func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query strin
 		seeOther(ctx, refusal.Redirect)
 	default:
 		f := p.frame(ctx, "agent.oops.title")
-		p.show(ctx, fasthttp.StatusBadRequest, "refusal.html", refusalPage{f, refusal.Err.Code, refusal.Err.Text, refusal.Redirect, refusal.Host})
+		p.show(ctx, fasthttp.StatusBadRequest, "refusal.html", refusalPage{f, refusal.Err.Code, refusal.Err.Text, template.URL(refusal.Redirect), refusal.Host})
 	}
 	return nil, false
 }
@@ -79,7 +80,10 @@ func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query strin
 type refusalPage struct {
 	frame
 	Code, Detail string // for the program's maker, in English
-	Back, Host   string // where the program hears of it when the user wants that; empty: nowhere
+	// Back is where the program gets the error when the user wants that, an address
+	// that was checked, of whatever scheme; empty: nowhere.
+	Back template.URL
+	Host string
 }
 
 // withoutLanguage is a request without our own parameter.

@@ -203,6 +203,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
+	b.Adds = p.cfg.Setup != nil && s.Account.Type == cloud.ClientAdmin
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
@@ -221,6 +222,7 @@ type board struct {
 	Waiting    int
 	Chats      bool
 	Hooks      bool   // there are pages about webhooks
+	Adds       bool   // the visitor may add cabinets
 	Failing    string // webhook deliveries that did not arrive
 }
 

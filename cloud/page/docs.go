@@ -25,6 +25,13 @@ type docsPage struct {
 	Release string
 	Areas   []area
 	Count   int
+	Limits  []docsLimit
+}
+
+// docsLimit is one limit with its name in the settings.
+type docsLimit struct {
+	Name string
+	N    int // calls a minute; negative: no limit
 }
 
 // area is the operations of one interface area.

@@ -29,8 +29,10 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +48,9 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -87,12 +91,18 @@ type Config struct {
 	// LiveURL is where these pages listen over WebSocket, as ws or wss; "": they ask
 	// again and again.
 	LiveURL string
-	// Secure sets cookies for https only.
+	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
-	// PerMinute bounds tracking pages and checks of timelines by address; 0 is
-	// 60, negative unbounded.
+	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
+	// negative unbounded. Lookups bound tracking pages; the zero value: 60 of one
+	// parcel, 1,200 of all and 60 of none a minute and address, or none at all where
+	// PerMinute is negative.
 	PerMinute int
-	BaseURL   string // own public address, for examples; "": one of an example
+	Lookups   limit.LookupLimits
+	// Limits are shown with the interface: calls a minute by name, negative ones are
+	// none.
+	Limits  map[string]int
+	BaseURL string // own public address, for examples; "": one of an example
 	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
 	// there is no page about it.
 	Interface []byte
@@ -101,7 +111,9 @@ type Config struct {
 	// Agents is the authorization server whose questions people answer here; nil:
 	// there are no such pages.
 	Agents *oauth.Service
-	Log    *slog.Logger
+	// Setup finishes the first start; nil: there are no such pages.
+	Setup *setup.Service
+	Log   *slog.Logger
 }
 
 //go:embed templates/*.html
@@ -144,9 +156,12 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
 	}
+	if cfg.Lookups == (limit.LookupLimits{}) && cfg.PerMinute > 0 {
+		cfg.Lookups = limit.LookupLimits{Parcel: 60, Address: 1200, Misses: 60}
+	}
 	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
 	var err error
-	if p.tmpl, err = template.ParseFS(templateFiles, "templates/*.html"); err != nil {
+	if p.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("read page templates: %w", err)
 	}
 	if err := p.loadAssets(); err != nil {
@@ -238,6 +253,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	if p.cfg.Agents != nil {
 		p.agentRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
 	}
+	if p.cfg.Setup != nil {
+		p.setupRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
+	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
 	}
@@ -248,6 +266,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		d, err := readInterface(p.cfg.Interface)
 		if err != nil {
 			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.cfg.Limits)) {
+			d.Limits = append(d.Limits, docsLimit{name, p.cfg.Limits[name]})
 		}
 		get(docsPath, p.docs(d))
 	}
@@ -352,7 +373,7 @@ func (p *Pages) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, li
 	c.SetPath(path)
 	c.SetHTTPOnly(true)
 	c.SetSameSite(site)
-	c.SetSecure(p.cfg.Secure)
+	c.SetSecure(p.cfg.Secure || peer.Secure(ctx))
 	if life > 0 {
 		c.SetMaxAge(int(life / time.Second))
 	} else {
@@ -379,7 +400,11 @@ func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any
 
 // limited takes one of the caller's calls and answers when there is none left.
 func (p *Pages) limited(ctx *fasthttp.RequestCtx) (ok bool) {
-	st := p.limits.Take("ip/"+ctx.RemoteIP().String(), max(p.cfg.PerMinute, 0), time.Now())
+	return p.within(ctx, p.limits.Take("ip/"+limit.Address(ctx.RemoteIP().String()), max(p.cfg.PerMinute, 0), time.Now()))
+}
+
+// within answers a caller who came too often.
+func (p *Pages) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
 	if !st.OK {
 		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
 	}

@@ -23,10 +23,12 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	platform "github.com/postern-io/postern/cloud/server"
@@ -78,6 +80,10 @@ func (f *feed) count() int {
 
 // server is the whole HTTP face over a filled store.
 func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
+	return serverBehind(t, peer.Proxies{}, change)
+}
+
+func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
 	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
 	w.DB.OnCommit(f.committed)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
@@ -113,7 +119,7 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 			return rest.Document(f), err
 		}})
 	}
-	return w, rest.New(rest.Config{Catalog: table, Pipeline: line, Mounts: mounts, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+	return w, rest.New(rest.Config{Proxies: proxies, Catalog: table, Pipeline: line, Mounts: mounts, Pages: pages.Handler, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}}), f
 }
@@ -441,7 +447,7 @@ func TestStreamsEndAtShutdown(t *testing.T) {
 
 func TestTrackingPagesAreLimited(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *page.Config) { c.PerMinute = 2 })
+	r := newRig(t, func(c *page.Config) { c.Lookups = limit.LookupLimits{Parcel: 2} })
 	for range 2 {
 		require.Equal(t, 200, r.do("GET", "/track/"+webtest.Waiting, nil).status)
 	}

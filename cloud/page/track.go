@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/protocol/otep"
@@ -59,7 +61,8 @@ func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx) (f frame, ou
 		p.missing(ctx)
 		return f, out, false
 	}
-	if !p.limited(ctx) {
+	lookups, address, parcel := limit.NewLookups(p.limits), ctx.RemoteIP().String(), strings.ToUpper(number)
+	if !p.within(ctx, lookups.Take(address, parcel, p.cfg.Lookups, time.Now())) {
 		return f, out, false
 	}
 	f = p.frame(ctx, "track.title")
@@ -67,12 +70,14 @@ func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx) (f frame, ou
 	var shown *cloud.Error
 	switch {
 	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
+		lookups.Missed(address, p.cfg.Lookups, time.Now())
 		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: f.T("track.check")})
 		return f, out, false
 	case err != nil:
 		p.trouble(ctx, err)
 		return f, out, false
 	}
+	lookups.Found(address, parcel, time.Now())
 	return f, out, true
 }
 

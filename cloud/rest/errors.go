@@ -104,9 +104,7 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-		s.mu.Lock()
-		s.slow.linger(ctx.RemoteAddr())
-		s.mu.Unlock()
+		s.slow.mark(ctx.Conn().RemoteAddr())
 		for _, m := range s.cfg.Mounts {
 			if m.TooLarge != nil && sameShape(m.Path, string(ctx.Path())) {
 				m.TooLarge(ctx)

@@ -1,55 +1,73 @@
 package rest
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"sync"
 	"time"
 )
 
-// lingering is a listener whose connections can be closed slowly. Whoever is
-// refused in the midst of a long body goes on sending; if the connection were
+// slow holds the remote addresses of connections that are to be closed slowly. Who
+// is refused in the midst of a long body goes on sending; if the connection were
 // gone by then, its system would take the refusal away unread.
-type lingering struct {
-	net.Listener
-	slow sync.Map // remote addresses, as the HTTP library wraps connections
-}
+type slow struct{ addresses sync.Map }
+
+// mark has the connection from an address closed slowly.
+func (s *slow) mark(from net.Addr) { s.addresses.Store(from.String(), true) }
 
 const (
 	lingerTime = 5 * time.Second
 	lingerMost = 64 << 20 // bytes that are read for nothing
 )
 
-func (l *lingering) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok && err == nil {
-		return &lingerer{TCPConn: tcp, of: l}, nil
-	}
-	return c, err
+// lingering is a listener whose connections can be closed slowly.
+type lingering struct {
+	net.Listener
+	slow *slow
 }
 
-// linger has the connection from an address closed slowly.
-func (l *lingering) linger(from net.Addr) {
-	if _, tcp := from.(*net.TCPAddr); tcp {
-		l.slow.Store(from.String(), true)
+func (l *lingering) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	half, ok := c.(halfCloser)
+	if err != nil || !ok {
+		return c, err
 	}
+	x := &lingerer{halfCloser: half, slow: l.slow}
+	if t, ok := c.(*tls.Conn); ok { // the HTTP library must see that there is TLS
+		return &tlsLingerer{x, t}, nil
+	}
+	return x, nil
+}
+
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
 }
 
 type lingerer struct {
-	*net.TCPConn
-	of   *lingering
+	halfCloser
+	slow *slow
 	once sync.Once
 	err  error
 }
+
+type tlsLingerer struct {
+	*lingerer
+	tls *tls.Conn
+}
+
+func (c *tlsLingerer) Handshake() error                     { return c.tls.Handshake() }
+func (c *tlsLingerer) ConnectionState() tls.ConnectionState { return c.tls.ConnectionState() }
 
 // Close closes the connection, after what is still being sent has come when it
 // was to be closed slowly.
 func (c *lingerer) Close() error {
 	c.once.Do(func() {
-		if _, slow := c.of.slow.LoadAndDelete(c.RemoteAddr().String()); slow && c.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			_, _ = io.CopyN(io.Discard, c.TCPConn, lingerMost)
+		if _, slow := c.slow.addresses.LoadAndDelete(c.RemoteAddr().String()); slow && c.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+			_, _ = io.CopyN(io.Discard, c.halfCloser, lingerMost)
 		}
-		c.err = c.TCPConn.Close()
+		c.err = c.halfCloser.Close()
 	})
 	return c.err
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // idKey is where a request's id waits for its answer.
@@ -58,11 +59,15 @@ func stack() string { return string(debug.Stack()) }
 // needs neither a context nor a token.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	who := s.who(ctx)
+	if op.Types == nil { // what everybody may ask
+		number, _ := ctx.UserValue("tracking_number").(string)
+		who.Parcel = strings.ToUpper(strings.TrimSpace(number))
+	}
 	var key []byte
 	if op.Kept && who.Authorization == "" {
 		key = answerKey(ctx, who)
 		if r, ok := s.answers.find(key, time.Now()); ok {
-			state := s.cfg.Pipeline.TakeAnonymous(op.Operation, who.IP)
+			state := s.cfg.Pipeline.TakeAnonymous(op.Operation, who)
 			if limitHeaders(ctx, state); !state.OK {
 				r.err = &catalog.Limited{State: state}
 			}
@@ -84,6 +89,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 		return
 	}
 	r := s.answer(c, op, caller, catalog.Key{Value: string(ctx.Request.Header.Peek("Idempotency-Key")), Address: op.Method + " " + string(ctx.Path()), Request: q.body}, q)
+	if who.Parcel != "" && caller.Anonymous() {
+		s.cfg.Pipeline.Looked(who, r.err)
+	}
 	if key != nil && r.about != 0 {
 		r.tag = tagOf(r.body)
 		s.answers.keep(string(key), r, r.about, time.Now())
@@ -98,7 +106,7 @@ func (s *Server) base(ctx *fasthttp.RequestCtx) string {
 		return strings.TrimRight(s.cfg.BaseURL, "/")
 	}
 	scheme := "http://"
-	if ctx.IsTLS() {
+	if peer.Secure(ctx) {
 		scheme = "https://"
 	}
 	return scheme + string(ctx.Host())

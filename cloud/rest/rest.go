@@ -29,6 +29,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // Config is what New needs.
@@ -49,6 +50,17 @@ type Config struct {
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
 	Log     *slog.Logger
+	// Proxies are those whose word about their callers counts.
+	Proxies peer.Proxies
+	// RedirectTLS is the public address, https://host, that requests without TLS are
+	// sent to; "": they are served. Secure is what every answer over TLS says of
+	// later visits, a Strict-Transport-Security header; "": nothing.
+	RedirectTLS, Secure string
+	// Challenge answers what a certificate authority asks over plain HTTP and says
+	// whether it did; nil: nothing is asked.
+	Challenge func(ctx *fasthttp.RequestCtx) bool
+	// Origins are pages of others that may call with a token: https://host.
+	Origins []string
 	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
 	// unbounded (behind a balancer that hides addresses).
 	MaxConnsPerIP int
@@ -102,10 +114,10 @@ type Server struct {
 	// transfers are the rows whose bodies are files.
 	transfers []*catalog.Operation
 
-	mu      sync.Mutex // of what follows
-	ln      net.Listener
-	slow    *lingering
-	stopped bool
+	slow      slow
+	mu        sync.Mutex // of what follows
+	listeners []net.Listener
+	stopped   bool
 }
 
 // New builds the server; Serve starts it.
@@ -143,12 +155,12 @@ func (q quiet) Printf(format string, args ...any) {
 	q.log.Debug("http connection", "detail", fmt.Sprintf(format, args...))
 }
 
-// Serve takes connections until Shutdown. Only one listener is served.
+// Serve takes connections until Shutdown. Several listeners can be served at once,
+// those with TLS too.
 func (s *Server) Serve(ln net.Listener) error {
-	slow := &lingering{Listener: ln}
-	ln = &closedOnce{Listener: slow}
+	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow}}
 	s.mu.Lock()
-	s.ln, s.slow = ln, slow
+	s.listeners = append(s.listeners, ln)
 	stopped := s.stopped
 	s.mu.Unlock()
 	if stopped {
@@ -166,8 +178,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.stop()
 	s.mu.Lock()
 	s.stopped = true
-	if s.ln != nil { // the library only knows of it once it serves
-		_ = s.ln.Close()
+	for _, ln := range s.listeners { // the library only knows of one once it serves
+		_ = ln.Close()
 	}
 	s.mu.Unlock()
 	if err := s.http.ShutdownWithContext(ctx); err != nil {
@@ -222,16 +234,22 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))
 	})
+	methods := map[string][]string{} // by path
 	for i := range s.routes {
 		op := &s.routes[i]
-		h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) })
+		h := s.guarded(s.shared(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) }))
 		r.Handle(op.Method, op.Path, h)
+		methods[op.Path] = append(methods[op.Path], op.Method)
 		if op.Method == fasthttp.MethodGet {
 			r.HEAD(op.Path, h)
 		}
 	}
 	if s.cfg.GraphQL != nil {
-		r.POST("/api/graphql", s.guarded(s.graphQL))
+		r.POST("/api/graphql", s.guarded(s.shared(s.graphQL)))
+		methods["/api/graphql"] = []string{fasthttp.MethodPost}
+	}
+	for path, list := range methods {
+		r.OPTIONS(path, s.asked(list))
 	}
 	for _, m := range s.cfg.Mounts {
 		if m.Document != nil {
@@ -249,7 +267,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	if s.cfg.Gatherer != nil {
 		r.GET("/metrics", s.guarded(s.metrics))
 	}
-	return r.Handler
+	return s.entered(r.Handler)
 }
 
 // isPage reports whether an address is for people: all but the interface, and

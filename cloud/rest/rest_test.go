@@ -366,7 +366,9 @@ func TestMessagesFollowTheLanguage(t *testing.T) {
 
 func TestLimitsAndTheirHeaders(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *options) { c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 2, Replay: 1, Doors: 1} })
+	r := newRig(t, func(c *options) {
+		c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 1, Parcel: 2, Replay: 1, Doors: 1}
+	})
 	for i := range 2 {
 		g := r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "")
 		require.Equal(t, 200, g.status)
@@ -378,6 +380,7 @@ func TestLimitsAndTheirHeaders(t *testing.T) {
 	r.refused(g, 429, "RATE_LIMITED")
 	require.NotEmpty(t, g.header("Retry-After"))
 	require.Equal(t, "0", g.header("X-RateLimit-Remaining"))
+	require.Equal(t, 401, r.do("GET", base+"/me", "guessed", "").status)
 	r.refused(r.do("GET", base+"/me", "guessed", ""), 429, "RATE_LIMITED")
 	replay := fmt.Sprintf("%s/webhook-deliveries/%d/redeliver", base, r.w.Outbox)
 	require.Equal(t, 200, r.do("POST", replay, r.provider(), "").status, "a token has a bucket of its own")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/api"
@@ -40,7 +42,7 @@ var notBuilt = []string{"ops_agent", "sms_marketing"}
 // faces builds what is served over HTTP.
 func (s *Server) faces() error {
 	service := auth.New(s.Store)
-	gate := auth.NewGate(service, auth.GateConfig{})
+	gate := auth.NewGate(service, s.rates.gate)
 	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
@@ -52,7 +54,7 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.cfg.Limits, Log: s.log})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
@@ -66,8 +68,8 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
-	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Receivers: s.receivers, Catalog: s.Catalog, Pipeline: s.line,
-		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), Log: s.log})
+	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Receivers: s.receivers, Catalog: s.Catalog, Pipeline: s.line,
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Lookups: s.rates.calls.Lookups(), Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
@@ -90,7 +92,11 @@ func (s *Server) faces() error {
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: true, Handle: pages.Handler})
 	}
-	s.rest = rest.New(rest.Config{Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
+	var challenge func(*fasthttp.RequestCtx) bool
+	if s.authority != nil {
+		challenge = s.authority.challenge
+	}
+	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Proxies: s.cfg.Proxies, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
 		MaxConnsPerIP: -1}) // see docs/choices.md
 	return nil
 }
@@ -175,17 +181,25 @@ func (g guard) CheckURL(ctx context.Context, url string) error {
 const httpStop = 15 * time.Second
 
 // serveHTTP serves until ctx ends.
-func (s *Server) serveHTTP(ctx context.Context, ln net.Listener) error {
-	done := make(chan error, 1)
-	go func() { done <- s.rest.Serve(ln) }()
+func (s *Server) serveHTTP(ctx context.Context, listeners []net.Listener) error {
+	done := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		go func() { done <- s.rest.Serve(ln) }()
+	}
+	var errs []error
 	select {
 	case err := <-done:
-		return err
+		errs = append(errs, err)
+		listeners = listeners[1:]
 	case <-ctx.Done():
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpStop)
 	defer cancel()
-	return errors.Join(s.rest.Shutdown(stop), <-done)
+	errs = append(errs, s.rest.Shutdown(stop))
+	for range listeners {
+		errs = append(errs, <-done)
+	}
+	return errors.Join(errs...)
 }
 
 // graphFace is GraphQL as REST's server mounts it: faces do not know each other.

@@ -73,6 +73,10 @@ func makeKeys(path string) (Keys, error) {
 func (k Keys) files() []byte { return k.derived("addresses of files") }
 func (k Keys) chats() []byte { return k.derived("tokens of recipients") }
 
+// setup derives one-time addresses; digest names this file without giving it away.
+func (k Keys) setup() []byte  { return k.derived("set-up addresses") }
+func (k Keys) digest() []byte { return k.derived("name of the keys file") }
+
 func (k Keys) derived(purpose string) []byte {
 	m := hmac.New(sha256.New, k.Server)
 	m.Write([]byte(purpose))

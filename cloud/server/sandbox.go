@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
@@ -183,27 +184,11 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cf
 	if !d.Unsigned {
 		seed, upKey = signed.NewSeed()
 	}
-	id := cloud.DeviceID(ids.next(cloud.DeviceIDs))
-	conf := wire.Config{Version: 1, DeviceCode: d.Code, Layout: d.Layout, Times: cfg.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: cfg.Codes}
-	for _, k := range s.Keys.pinned() {
-		conf.Keys = append(conf.Keys, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
-	}
-	ch.Devices = append(ch.Devices, cloud.Device{ID: id, BusinessID: biz.ID, Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude,
-		Longitude: d.Longitude, Timezone: biz.Timezone, Protocol: "mqtt", Livemode: !d.Test, CreatedAt: now, EnrolledAt: now,
-		UpKey: upKey, CodeGeneration: 1,
-		SecretMAC:  device.SecretMAC(s.Keys.Server, d.Code, made.Secret),
-		SealedCode: locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes}),
-		Config:     wire.MustEncode(conf), ConfigVersion: conf.Version})
-	if ch.Shelves == nil {
-		ch.Shelves = map[cloud.DeviceID][]cloud.Shelf{}
-	}
-	ch.Shelves[id] = []cloud.Shelf{{Code: "A", Position: 1}}
-	for i, l := range d.Layout {
-		ch.Compartments = append(ch.Compartments, cloud.Compartment{GridID: cloud.GridID(ids.next(cloud.GridIDs)), DeviceID: id, GridCode: fmt.Sprintf("A%02d", i+1),
-			ShelfCode: "A", Door: l.Door, PickupNumber: i + 1, Label: fmt.Sprintf("A-%d", i+1), Column: 1 + i/6, Row: 1 + i%6, Size: l.Size, PickupEnabled: true,
-			DoorStatus: "unknown", State: cloud.GridFree})
-	}
+	row := setup.Cabinet{Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude, Longitude: d.Longitude, Layout: d.Layout, Times: cfg.Times,
+		Codes: cfg.Codes, Test: d.Test}.Rows(ch, ids.next, biz, s.pinnedKeys(), now)
+	row.EnrolledAt, row.UpKey, row.SecretMAC = now, upKey, device.SecretMAC(s.Keys.Server, d.Code, made.Secret)
+	row.SealedCode = locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes})
 	enrolled := s.Enrolled(d.Code, made)
 	enrolled.DeviceKey = seed
-	out.Devices = append(out.Devices, SandboxSecrets{DeviceID: id, DeviceCode: d.Code, Secret: made.Secret, Enrolled: enrolled})
+	out.Devices = append(out.Devices, SandboxSecrets{DeviceID: row.ID, DeviceCode: d.Code, Secret: made.Secret, Enrolled: enrolled})
 }

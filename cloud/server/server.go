@@ -34,11 +34,13 @@ import (
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/trace"
@@ -55,7 +57,13 @@ type Config struct {
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node; empty: the host's
 	BaseURL  string // public address, for links; empty: from the request
-	Prefix   string // of MQTT topics
+	// Proxies are those whose word about their callers counts.
+	Proxies peer.Proxies
+	// TLS are the certificates of all listeners with TLS. RedirectTLS is the address
+	// that plain HTTP leads to; empty: it is served.
+	TLS         TLSConfig
+	RedirectTLS string
+	Prefix      string // of MQTT topics
 	// MQTTPlain lets listeners without TLS take devices from beyond the loopback.
 	MQTTPlain bool
 	// Brokers are the addresses that enrolling devices are told.
@@ -95,9 +103,13 @@ type Config struct {
 	// HideSchema leaves introspection of GraphQL to callers with a token.
 	HideSchema bool
 
-	// Origins are pages of others that may call the tool servers: https://host.
+	// Origins are pages of others that may call the interface and the tool servers:
+	// https://host.
 	Origins []string
 	Limits  catalog.Limits // calls a minute
+	// Rates are limits by name, calls a minute, over Limits and the usual figures; 0
+	// is no limit. See RateNames.
+	Rates map[string]int
 	// ToolsPerMinute is how often one caller may call one tool; 0 is 120,
 	// negative unbounded.
 	ToolsPerMinute int
@@ -133,6 +145,7 @@ type Server struct {
 	Metrics  *prometheus.Registry
 
 	Catalog *catalog.Catalog
+	Setup   *setup.Service
 
 	line      *catalog.Pipeline
 	orders    *order.Service
@@ -145,6 +158,10 @@ type Server struct {
 	tools     *tool.Service // nil until there are any
 
 	engines []*mcp.Server
+	tls     *tls.Config // nil: there are no certificates
+	rates   rates
+	// authority fetches certificates; nil: they are files, or there are none.
+	authority *authority
 
 	feed *feed
 	rest *rest.Server
@@ -171,6 +188,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed()}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.rates = cfg.rates()
 	var err error
 	if cfg.WebhookProxy != "" {
 		if s.Proxy, err = webhook.NewProxy(webhook.ProxyConfig{URL: cfg.WebhookProxy, Login: cfg.WebhookProxyLogin, Metrics: s.Metrics, Logger: cfg.Log}); err != nil {
@@ -191,6 +209,16 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
+	}
+	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
+	if err = s.Setup.Claim(ctx); err != nil {
+		if errors.Is(err, setup.ErrKeys) {
+			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, filepath.Join(cfg.Dir, keysFile), keysFile)
+		}
+		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
+	}
+	if s.tls, err = s.certificates(); err != nil {
+		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
@@ -294,11 +322,12 @@ func (s *Server) foreign(client, name string, write bool) {
 // without TLS are for the loopback unless Config.MQTTPlain is set.
 type Listeners struct {
 	HTTP         net.Listener
+	HTTPS        net.Listener // with TLS
 	MQTT         net.Listener
 	MQTTTLS      net.Listener // with TLS
 	WebSocket    net.Listener
 	WebSocketTLS net.Listener // with TLS
-	TLS          *tls.Config  // required for those that have it
+	TLS          *tls.Config  // of those that have it; nil: that of Config.TLS
 }
 
 // Run runs the loops and takes connections until ctx ends. It returns nil
@@ -331,13 +360,16 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	if s.traces != nil {
 		run("traces", s.traces.Run)
 	}
+	if s.authority != nil {
+		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
+	}
 	err := s.listen(ln)
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
 	defer closeFaces()
-	if ln.HTTP != nil && err == nil {
+	if web := ln.web(s.tls); len(web) > 0 && err == nil {
 		face.Go(func() {
-			if err := s.serveHTTP(faces, ln.HTTP); err != nil {
+			if err := s.serveHTTP(faces, web); err != nil {
 				fail <- fmt.Errorf("serve HTTP: %w", err)
 			}
 		})
@@ -360,15 +392,37 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	return errors.Join(err, s.Store.Close(), s.Files.Close())
 }
 
+// web are the listeners that HTTP is served on.
+func (ln Listeners) web(conf *tls.Config) (out []net.Listener) {
+	if ln.TLS != nil {
+		conf = ln.TLS
+	}
+	if ln.HTTP != nil {
+		out = append(out, ln.HTTP)
+	}
+	if ln.HTTPS != nil {
+		out = append(out, tls.NewListener(ln.HTTPS, conf))
+	}
+	return out
+}
+
 func (s *Server) listen(ln Listeners) error {
-	if ln.TLS == nil && (ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
+	if ln.TLS == nil {
+		ln.TLS = s.tls
+	}
+	if ln.TLS == nil && (ln.HTTPS != nil || ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
 		return errors.New("listen with TLS: there is no certificate")
+	}
+	mqtt := ln.TLS
+	if mqtt != nil { // clients of MQTT offer protocols of their own, or none
+		mqtt = mqtt.Clone()
+		mqtt.NextProtos = nil
 	}
 	for _, x := range []struct {
 		ln    net.Listener
 		serve func(net.Listener, *tls.Config) error
 		conf  *tls.Config
-	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, ln.TLS}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
+	}{{ln.MQTT, s.Broker.Serve, nil}, {ln.MQTTTLS, s.Broker.Serve, mqtt}, {ln.WebSocket, s.Broker.ServeWebSocket, nil}, {ln.WebSocketTLS, s.Broker.ServeWebSocket, ln.TLS}} {
 		if x.ln == nil {
 			continue
 		}
@@ -382,8 +436,14 @@ func (s *Server) listen(ln Listeners) error {
 // Enrolled are the values for a device's secrets file.
 func (s *Server) Enrolled(code string, made device.Secrets) device.Enrolled {
 	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix}
-	for _, k := range s.Keys.pinned() {
-		e.Keys = append(e.Keys, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
-	}
+	e.Keys = s.pinnedKeys()
 	return e
+}
+
+// pinnedKeys are the public keys that devices trust.
+func (s *Server) pinnedKeys() (out []wire.PinnedKey) {
+	for _, k := range s.Keys.pinned() {
+		out = append(out, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
+	}
+	return out
 }

@@ -38,6 +38,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 		}
 		w.add(probe, sqlHasGeneration, int64(w.dev), c.Generation)
 	}
+	w.setup(c)
 	w.lanes(c)
 	w.accounts(c)
 	w.oauth(c)

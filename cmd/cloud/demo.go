@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
@@ -16,7 +14,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// demoData fills a data folder.
+// demoData adds a sandbox to the database, whatever that holds.
 type demoData struct {
 	WebhookURL string `name:"webhook-url" help:"Where the sandbox's partner takes events; empty: nowhere." placeholder:"URL"`
 }
@@ -48,34 +46,20 @@ var demoDeliveries = []struct {
 }
 
 func (d demoData) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
-	if s.Database != "" {
-		return errors.New("demo-data fills a data folder of its own: leave database unset")
-	}
-	if name, full := holdsData(s.Data); full {
-		return fmt.Errorf("demo-data: %s is there already; name an empty folder with --data, or move this one away", name)
-	}
 	srv, err := server.New(ctx, s.server(log))
 	if err != nil {
 		return err
 	}
 	box, err := d.fill(ctx, srv, s.baseURL())
-	if err = errors.Join(err, srv.Broker.Close(), srv.Store.Close()); err != nil {
-		return fmt.Errorf("demo-data: %w; remove %s before another try", err, s.Data)
+	if errors.Is(err, cloud.ErrExists) {
+		err = errors.New("the sandbox is there already: a business, person or cabinet of it exists. Its secrets were printed when it was made; cloud setup --email admin@acme.example gives its administrator a new password")
+	}
+	if err = errors.Join(err, closeAll(srv)); err != nil {
+		return fmt.Errorf("demo-data: %w", err)
 	}
 	enc := json.NewEncoder(stdout)
 	enc.SetIndent("", "  ")
 	return enc.Encode(box)
-}
-
-// holdsData names what a data folder holds already.
-func holdsData(dir string) (name string, full bool) {
-	for _, name := range []string{"postern.db", "keys.json", "devices"} {
-		path := filepath.Join(dir, name)
-		if _, err := os.Lstat(path); err == nil || !errors.Is(err, os.ErrNotExist) {
-			return path, true
-		}
-	}
-	return "", false
 }
 
 // baseURL is where people find this node.

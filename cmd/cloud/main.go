@@ -1,7 +1,8 @@
 // Program cloud is the core: device broker, locker rules, webhooks and HTTP.
 //
-//	cloud demo-data                     fills an empty data folder and prints what is in it, once
-//	cloud                               serves; SQLite in the data folder
+//	cloud                               serves; SQLite in the data folder. The first start prints the address of the set-up page
+//	cloud setup --email a@b.example     makes a business and its administrator without that page
+//	cloud demo-data                     adds a sandbox and prints what is in it, once
 //	cloud --config cloud.yaml --check   checks settings and stops
 //	cloud backup copy.db                a consistent copy while it serves
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
@@ -27,34 +28,41 @@ import (
 )
 
 type options struct {
-	Config         string   `help:"Settings, YAML. Unknown keys are refused." placeholder:"FILE"`
-	Listen         *string  `help:"HTTP address; empty: none." placeholder:"HOST:PORT"`
-	MQTTListen     *string  `name:"mqtt-listen" help:"Plain MQTT address, on the loopback; empty: none." placeholder:"HOST:PORT"`
-	MQTTPlain      bool     `name:"mqtt-plain" help:"Let plain MQTT listen beyond the loopback. Device passwords then cross the network in the clear."`
-	MQTTTLSListen  *string  `name:"mqtt-tls-listen" help:"MQTT address with TLS." placeholder:"HOST:PORT"`
-	MQTTWSListen   *string  `name:"mqtt-ws-listen" help:"MQTT over WebSocket, on the loopback, behind a proxy that has TLS." placeholder:"HOST:PORT"`
-	MQTTWSSListen  *string  `name:"mqtt-wss-listen" help:"MQTT over WebSocket with TLS." placeholder:"HOST:PORT"`
-	Broker         []string `help:"Address that enrolling devices are told; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
-	TLSCert        *string  `help:"Certificate chain, PEM." placeholder:"FILE"`
-	TLSKey         *string  `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
-	Data           *string  `help:"Folder of keys and, with SQLite, the database." placeholder:"DIR"`
-	Objects        *string  `env:"POSTERN_OBJECTS" help:"Folder of uploaded files; with several nodes one that all of them share. Default: files in the data folder." placeholder:"DIR"`
-	Database       *string  `env:"POSTERN_DATABASE" help:"postgres://… or a file; empty: SQLite in the data folder. It may hold a password: better use the environment or --database-file." placeholder:"URL"`
-	DatabaseFile   *string  `help:"File that holds the database's address." placeholder:"FILE"`
-	BaseURL        *string  `help:"Public address, for links." placeholder:"URL"`
-	Prefix         *string  `help:"First levels of all MQTT topics." placeholder:"PREFIX"`
-	Node           *string  `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
-	WebhookNetwork []string `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
-	WebhookPort    []uint16 `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
-	WebhookHTTP    bool     `name:"webhook-http" help:"Let webhook receivers use plain http."`
-	WebhookProxy   *string  `name:"webhook-proxy" help:"HTTP proxy (CONNECT) by which webhook receivers are reached; empty: directly. Its login is in the file that webhook.proxy_secret_file of the settings names." placeholder:"URL"`
-	OTLPEndpoint   *string  `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" help:"Trace collector that is told of every parcel's journey, OTLP over HTTP; empty: none." placeholder:"URL"`
-	LogLevel       *string  `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
-	Check          bool     `help:"Check settings and stop."`
-	Version        bool     `help:"Print the version and stop."`
+	Config         string         `help:"Settings, YAML. Unknown keys are refused." placeholder:"FILE"`
+	Listen         *string        `help:"HTTP address; empty: none." placeholder:"HOST:PORT"`
+	MQTTListen     *string        `name:"mqtt-listen" help:"Plain MQTT address, on the loopback; empty: none." placeholder:"HOST:PORT"`
+	MQTTPlain      bool           `name:"mqtt-plain" help:"Let plain MQTT listen beyond the loopback. Device passwords then cross the network in the clear."`
+	MQTTTLSListen  *string        `name:"mqtt-tls-listen" help:"MQTT address with TLS." placeholder:"HOST:PORT"`
+	MQTTWSListen   *string        `name:"mqtt-ws-listen" help:"MQTT over WebSocket, on the loopback, behind a proxy that has TLS." placeholder:"HOST:PORT"`
+	MQTTWSSListen  *string        `name:"mqtt-wss-listen" help:"MQTT over WebSocket with TLS." placeholder:"HOST:PORT"`
+	Broker         []string       `help:"Address that enrolling devices are told; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
+	TLSCert        *string        `help:"Certificate chain, PEM." placeholder:"FILE"`
+	TLSKey         *string        `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
+	TLSListen      *string        `name:"tls-listen" help:"HTTPS address; empty: none. Plain HTTP then only leads there." placeholder:"HOST:PORT"`
+	TLSName        []string       `name:"tls-name" help:"Public name for which certificates are fetched and renewed; repeat for more." placeholder:"NAME"`
+	TLSEmail       *string        `name:"tls-email" help:"Address at which the certificate authority warns." placeholder:"EMAIL"`
+	TrustedProxy   []string       `name:"trusted-proxy" help:"Network of a proxy whose word about callers counts; repeat for more." placeholder:"CIDR"`
+	Origin         []string       `help:"Origin of pages of others that may call the interface; repeat for more." placeholder:"URL"`
+	Limit          map[string]int `help:"Calls a minute by name, 0 for no limit; repeat for more. The names are at /docs." placeholder:"NAME=N"`
+	Data           *string        `help:"Folder of keys and, with SQLite, the database." placeholder:"DIR"`
+	Objects        *string        `env:"POSTERN_OBJECTS" help:"Folder of uploaded files; with several nodes one that all of them share. Default: files in the data folder." placeholder:"DIR"`
+	Database       *string        `env:"POSTERN_DATABASE" help:"postgres://… or a file; empty: SQLite in the data folder. It may hold a password: better use the environment or --database-file." placeholder:"URL"`
+	DatabaseFile   *string        `help:"File that holds the database's address." placeholder:"FILE"`
+	BaseURL        *string        `help:"Public address, for links." placeholder:"URL"`
+	Prefix         *string        `help:"First levels of all MQTT topics." placeholder:"PREFIX"`
+	Node           *string        `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
+	WebhookNetwork []string       `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
+	WebhookPort    []uint16       `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
+	WebhookHTTP    bool           `name:"webhook-http" help:"Let webhook receivers use plain http."`
+	WebhookProxy   *string        `name:"webhook-proxy" help:"HTTP proxy (CONNECT) by which webhook receivers are reached; empty: directly. Its login is in the file that webhook.proxy_secret_file of the settings names." placeholder:"URL"`
+	OTLPEndpoint   *string        `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" help:"Trace collector that is told of every parcel's journey, OTLP over HTTP; empty: none." placeholder:"URL"`
+	LogLevel       *string        `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
+	Check          bool           `help:"Check settings and stop."`
+	Version        bool           `help:"Print the version and stop."`
 
-	Serve    struct{} `cmd:"" default:"1" help:"Serve."`
-	DemoData demoData `cmd:"" help:"Fill an empty data folder with a sandbox and print what is in it as one JSON object. Its secrets are shown this once."`
+	Serve    struct{}     `cmd:"" default:"1" help:"Serve."`
+	DemoData demoData     `cmd:"" help:"Add a sandbox to the database and print what is in it as one JSON object. Its secrets are shown this once."`
+	Setup    setupCommand `cmd:"" help:"Make a business with its administrator, or an operator of the platform, or give one of them a new password."`
 	Backup   struct {
 		File string `arg:"" help:"Where to write the copy; it must not exist."`
 	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
@@ -69,14 +77,14 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "cloud:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var opt options
 	command, err := cli.Parse(&opt, "cloud", "The core of the tracking and locker gateway.", args, stdout, stderr)
 	if errors.Is(err, cli.ErrHelp) {
@@ -103,6 +111,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch command.Command() {
 	case "demo-data":
 		return opt.DemoData.run(ctx, s, log, stdout)
+	case "setup":
+		return opt.Setup.run(ctx, s, log, stdin, stdout)
 	case "backup <file>":
 		return backup(ctx, s, opt.Backup.File, log, stdout)
 	case "rebuild":
@@ -110,11 +120,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}
-	return serve(ctx, s, log)
+	return serve(ctx, s, log, stdout)
 }
 
 // serve runs until ctx ends.
-func serve(ctx context.Context, s settings, log *slog.Logger) error {
+func serve(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
 	ln, err := listen(s)
 	if err != nil {
 		return err
@@ -123,6 +133,9 @@ func serve(ctx context.Context, s settings, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, closeListeners(ln))
 	}
-	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS))
+	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
+		return errors.Join(err, closeListeners(ln), closeAll(srv))
+	}
+	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "https", address(ln.HTTPS), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS))
 	return srv.Run(ctx, ln)
 }

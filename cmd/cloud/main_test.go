@@ -34,7 +34,7 @@ func file(t *testing.T, text string) string {
 func program(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(t.Context(), args, &out, io.Discard)
+	err := run(t.Context(), args, strings.NewReader(""), &out, io.Discard)
 	return out.String(), err
 }
 
@@ -45,7 +45,7 @@ func TestTheFileInConfigsIsInOrder(t *testing.T) {
 	require.Contains(t, out, "devices are told tcp://127.0.0.1:1883")
 	out, err = program(t, "-check")
 	require.NoError(t, err)
-	require.Contains(t, out, `HTTP at ":8080"; MQTT at "127.0.0.1:1883"`, "defaults")
+	require.Contains(t, out, `HTTP at ":8080", TLS ""; MQTT at "127.0.0.1:1883"`, "defaults")
 }
 
 func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
@@ -243,8 +243,6 @@ func madeOnce(t *testing.T) (string, server.Sandbox) {
 
 	_, err = program(t, "-data", dir, "demo-data")
 	require.ErrorContains(t, err, "is there already")
-	_, err = program(t, "-data", t.TempDir(), "-database", "postgres://127.0.0.1:1/x", "demo-data")
-	require.ErrorContains(t, err, "leave database unset")
 	return dir, box
 }
 
@@ -305,7 +303,7 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 	var log watched
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0"}, io.Discard, &log)
+		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, &log)
 	}()
 	var addr string
 	ring.Await(t, func() bool { addr = log.find("serving", "http"); return addr != "" })

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -36,16 +37,17 @@ type settings struct {
 		AppWSURL  string   `yaml:"app_websocket_url" json:"app_websocket_url"`
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
-	TLS struct {
-		Cert string `yaml:"cert" json:"cert"`
-		Key  string `yaml:"key" json:"key"`
-	} `yaml:"tls" json:"tls"`
-	Data         string `yaml:"data" json:"data"`
-	Objects      string `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
-	Database     string `yaml:"database" json:"-"`      // may hold a password
-	DatabaseFile string `yaml:"database_file" json:"database_file"`
-	BaseURL      string `yaml:"base_url" json:"base_url"`
-	Node         string `yaml:"node" json:"node"`
+	TLS          tlsSettings    `yaml:"tls" json:"tls"`
+	Proxies      proxySettings  `yaml:"proxies" json:"proxies"`
+	Origins      []string       `yaml:"origins" json:"origins"` // pages of others that may call
+	Limits       map[string]int `yaml:"limits" json:"limits"`   // by the names of cloud/server
+	Setup        setupSettings  `yaml:"setup" json:"setup"`
+	Data         string         `yaml:"data" json:"data"`
+	Objects      string         `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
+	Database     string         `yaml:"database" json:"-"`      // may hold a password
+	DatabaseFile string         `yaml:"database_file" json:"database_file"`
+	BaseURL      string         `yaml:"base_url" json:"base_url"`
+	Node         string         `yaml:"node" json:"node"`
 	Webhook      struct {
 		AllowNetworks []string `yaml:"allow_networks" json:"allow_networks"`
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
@@ -65,6 +67,8 @@ type settings struct {
 	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 
 	networks   []netip.Prefix
+	proxies    peer.Proxies
+	password   string // of the first administrator
 	overlap    time.Duration
 	pushSecret string
 	proxyLogin string
@@ -78,6 +82,8 @@ func defaults() settings {
 	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
 	s.Webhook.SecretOverlap = receiver.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
+	s.Proxies.Header = peer.XForwardedFor
+	s.TLS.HSTS = "4320h"
 	return s
 }
 
@@ -91,7 +97,7 @@ func load(opt options) (settings, error) {
 	}
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
-		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
+		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.TLSListen, &s.TLS.Listen}, {opt.TLSEmail, &s.TLS.Email}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
 		{opt.Prefix, &s.MQTT.Prefix}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
@@ -102,6 +108,15 @@ func load(opt options) (settings, error) {
 	s.MQTT.Brokers = append(s.MQTT.Brokers, opt.Broker...)
 	s.Webhook.AllowNetworks = append(s.Webhook.AllowNetworks, opt.WebhookNetwork...)
 	s.Webhook.AllowPorts = append(s.Webhook.AllowPorts, opt.WebhookPort...)
+	s.TLS.Names = append(s.TLS.Names, opt.TLSName...)
+	s.Proxies.Trusted = append(s.Proxies.Trusted, opt.TrustedProxy...)
+	s.Origins = append(s.Origins, opt.Origin...)
+	for name, n := range opt.Limit {
+		if s.Limits == nil {
+			s.Limits = map[string]int{}
+		}
+		s.Limits[name] = n
+	}
 	if err := s.readDatabase(); err != nil {
 		return s, err
 	}
@@ -144,17 +159,11 @@ func (s *settings) check() error {
 		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
 	}
 	s.checkListeners(bad)
-	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
-		bad("tls: set both cert and key, or neither")
-	}
-	if s.TLS.Key != "" {
-		if err := cli.CheckSecret(s.TLS.Key); err != nil {
-			bad("tls.key: %w", err)
-		}
-		if _, err := os.Stat(s.TLS.Cert); err != nil {
-			bad("tls.cert: %w", err)
-		}
-	}
+	s.checkTLS(bad)
+	s.checkProxies(bad)
+	s.checkOrigins(bad)
+	s.checkLimits(bad)
+	s.checkSetup(bad)
 	if !topic.ValidPrefix(s.MQTT.Prefix) {
 		bad("mqtt.prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes, at most 64 characters", s.MQTT.Prefix)
 	}
@@ -200,7 +209,7 @@ func (s *settings) check() error {
 
 func (s *settings) checkListeners(bad func(string, ...any)) {
 	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen,
-		"mqtt.wss_listen": s.MQTT.WSSListen} {
+		"mqtt.wss_listen": s.MQTT.WSSListen, "tls.listen": s.TLS.Listen} {
 		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
 			bad("%s %q: use host:port, or :port for all interfaces", name, addr)
 		}
@@ -211,11 +220,10 @@ func (s *settings) checkListeners(bad func(string, ...any)) {
 	if s.MQTT.WSListen != "" && !s.MQTT.Plain && !loopback(s.MQTT.WSListen) {
 		bad("mqtt.ws_listen %q: plain WebSocket shows device passwords to the network; use mqtt.wss_listen with a certificate, let a proxy with TLS stand before a loopback address, or set mqtt.plain", s.MQTT.WSListen)
 	}
-	if s.MQTT.TLSListen != "" && s.TLS.Cert == "" {
-		bad("mqtt.tls_listen: set tls.cert and tls.key")
-	}
-	if s.MQTT.WSSListen != "" && s.TLS.Cert == "" {
-		bad("mqtt.wss_listen: set tls.cert and tls.key")
+	for name, addr := range map[string]string{"tls.listen": s.TLS.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.wss_listen": s.MQTT.WSSListen} {
+		if addr != "" && !s.TLS.hasCertificate() {
+			bad("%s: set tls.cert and tls.key, or tls.names for certificates that are fetched", name)
+		}
 	}
 }
 
@@ -350,7 +358,8 @@ func loopback(addr string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(),
 		PushURL: s.Push.URL, PushSecret: s.pushSecret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema, Log: log}
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
+		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.
@@ -366,6 +375,6 @@ func (s settings) String() string {
 			proxy += ", login set"
 		}
 	}
-	return fmt.Sprintf("HTTP at %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s%s",
-		s.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database, proxy)
+	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; devices are told %s; data in %s; files in %s; database: %s%s",
+		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database, proxy)
 }

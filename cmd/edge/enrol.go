@@ -27,9 +27,9 @@ import (
 // key of its own for it, whose public half goes with the one-time token: what the
 // cabinet says later is signed by it.
 type enrol struct {
-	URL     string `arg:"" help:"Address of the cloud, https://…"`
-	Device  string `required:"" help:"This cabinet's device code." placeholder:"CODE"`
-	Token   string `env:"POSTERN_ENROL_TOKEN" help:"One-time token. Without it: one line on standard input." placeholder:"TOKEN"`
+	URL     string `arg:"" optional:"" help:"Address of the cloud, https://…"`
+	Device  string `help:"This cabinet's device code." placeholder:"CODE"`
+	Token   string `env:"POSTERN_ENROL_TOKEN" help:"One-time token. Without it: one line on standard input, which may hold address and device code before it, as the QR code does." placeholder:"TOKEN"`
 	Replace bool   `help:"Overwrite secrets that are there."`
 }
 
@@ -41,27 +41,29 @@ const (
 )
 
 func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.Reader, stdout io.Writer) error {
-	address, err := e.address()
-	if err != nil {
-		return err
-	}
 	// The token works once: everything that can fail here fails before it is
 	// used.
 	if _, err := os.Lstat(s.Secrets); err == nil && !e.Replace {
 		return fmt.Errorf("enrol: %s is there already; --replace overwrites it", s.Secrets)
 	}
+	if e.URL != "" || e.Device != "" { // a mistake is told before anything is typed
+		if _, err := e.address(); err != nil {
+			return err
+		}
+	}
 	if err := writable(s.Secrets); err != nil {
 		return fmt.Errorf("enrol: %w", err)
 	}
 	token := e.Token
-	if token == "" {
-		line, err := bufio.NewReader(io.LimitReader(stdin, 1024)).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("enrol: read token from standard input: %w", err)
+	if token == "" || e.URL == "" {
+		var err error
+		if token, err = e.scan(stdin, stdout); err != nil {
+			return err
 		}
-		if token = strings.TrimSpace(line); token == "" {
-			return errors.New("enrol: no token; give it on standard input, in POSTERN_ENROL_TOKEN or with --token")
-		}
+	}
+	address, err := e.address()
+	if err != nil {
+		return err
 	}
 	seed, public := signed.NewSeed()
 	secrets, err := e.call(ctx, address, token, public, roots)
@@ -78,6 +80,40 @@ func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.
 	}
 	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n", secrets.DeviceCode, s.Secrets)
 	return err
+}
+
+// scan reads what is typed or scanned: the token alone when address and device
+// code are given, else all three, separated by spaces.
+func (e *enrol) scan(stdin io.Reader, stdout io.Writer) (token string, err error) {
+	if e.URL == "" && isTerminal(stdin) {
+		_, _ = fmt.Fprintln(stdout, "Scan the QR code of the cabinet's page, or type address, device code and token, separated by spaces:")
+	}
+	line, err := bufio.NewReader(io.LimitReader(stdin, 1024)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("enrol: read standard input: %w", err)
+	}
+	switch words := strings.Fields(line); {
+	case len(words) == 3 && (e.URL == "" || e.URL == words[0]) && (e.Device == "" || e.Device == words[1]):
+		e.URL, e.Device = words[0], words[1]
+		return words[2], nil
+	case len(words) == 3:
+		return "", fmt.Errorf("enrol: the code is for %s at %s, not for %s at %s", short(words[1]), short(words[0]), e.Device, e.URL)
+	case len(words) == 0:
+		return "", errors.New("enrol: no token; give it on standard input, in POSTERN_ENROL_TOKEN or with --token")
+	case e.URL == "" || e.Device == "":
+		return "", errors.New("enrol: give address, device code and token on one line of standard input, separated by spaces, as the QR code of the cabinet's page has them; or the address as an argument and --device")
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// isTerminal reports whether a person may be typing.
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // address is where to enrol. Secrets come back, so it is https, or this machine.

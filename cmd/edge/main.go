@@ -1,7 +1,8 @@
 // Program edge is the agent of one locker cabinet: boards, doors, codes, the
 // local page, the store, and the way to the cloud.
 //
-//	edge enrol https://tms.example --device CAB-1001    once, with the token on standard input
+//	edge enrol                                          once, with the line of the cabinet's page, typed or scanned
+//	edge enrol https://tms.example --device CAB-1001    the same with the token alone on standard input
 //	edge --config edge.yaml                             runs the cabinet
 //	edge --config edge.yaml --check                     checks settings and stops
 //	edge --config edge.yaml support-bundle out.tar.gz
@@ -24,6 +25,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -85,7 +87,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case opt.Check:
 		return check(s, stdout)
-	case command.Command() == "enrol <url>":
+	case strings.HasPrefix(command.Command(), "enrol"):
 		return opt.Enrol.run(ctx, s, roots, stdin, stdout)
 	case command.Command() == "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, stdout)

@@ -216,6 +216,48 @@ func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {
 	require.Zero(t, *calls)
 }
 
+// The line of the QR code is all that is needed: a scanner types it, or a person.
+func TestEnrolmentByTheScannedLine(t *testing.T) {
+	t.Parallel()
+	var asked []map[string]string
+	url, roots, calls := office(t, func(body map[string]string) (int, any) {
+		asked = append(asked, body)
+		return 200, enrolled(true)
+	})
+	for _, c := range []struct {
+		stdin string
+		args  []string
+	}{
+		{url + " CAB-1 TOKEN-1\r\n", nil},
+		{"  " + url + "  CAB-1  TOKEN-1", nil},
+		{url + " CAB-1 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
+	} {
+		name := filepath.Join(t.TempDir(), "secrets.json")
+		out, err := runEdge(t, c.stdin, append([]string{"-secrets", name, "-tls-roots", roots, "enrol"}, c.args...)...)
+		require.NoError(t, err)
+		require.Contains(t, out, "enrolled as CAB-1")
+		require.FileExists(t, name)
+		last := asked[len(asked)-1]
+		require.Equal(t, []string{"CAB-1", "TOKEN-1"}, []string{last["device_code"], last["token"]})
+	}
+	before := *calls
+	for want, c := range map[string]struct {
+		stdin string
+		args  []string
+	}{
+		"separated by spaces":   {"TOKEN-1\n", nil},
+		"no token":              {"\n", nil},
+		"not https":             {"http://tms.example CAB-1 TOKEN-1\n", nil},
+		"device code":           {url + " ../x TOKEN-1\n", nil},
+		"the code is for CAB-2": {url + " CAB-2 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
+	} {
+		_, err := runEdge(t, c.stdin, append([]string{"-data", t.TempDir(), "-tls-roots", roots, "enrol"}, c.args...)...)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "TOKEN-1")
+	}
+	require.Equal(t, before, *calls)
+}
+
 // lines is a log that tests can read while it is written.
 type lines struct {
 	mu  sync.Mutex

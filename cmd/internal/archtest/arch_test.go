@@ -77,8 +77,10 @@ var allowed = map[string][]string{
 	"cloud/chat":       {"cloud", "cloud/check", "cloud/limit", "cloud/picture"},
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
-	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/receiver", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/peer":       {},
+	"cloud/setup":      {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire"},
+	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
+	"cloud/page":       {"cloud", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/receiver", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/asyncapi":                  {"cloud", "cloud/catalog", "protocol/signature"},

@@ -1,0 +1,269 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/cloud/setup"
+)
+
+// SetupPath is where the first start is finished: the one-time address is this
+// with the parameter key. The cabinet's page is for administrators who have
+// logged in.
+const (
+	SetupPath   = "/setup"
+	cabinetPath = SetupPath + "/cabinet"
+)
+
+// forSetup keeps the one-time value in the browser. Links lead here from
+// anywhere, a terminal or a message.
+var forSetup = entrance{SetupPath, "postern_setup", "postern_setup_form", fasthttp.CookieSameSiteLaxMode, nil}
+
+func (p *Pages) setupRoutes(get, post func(string, fasthttp.RequestHandler)) {
+	private := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return func(ctx *fasthttp.RequestCtx) {
+			switch {
+			case !peer.Secure(ctx) && !peer.Local(ctx):
+				p.message(ctx, fasthttp.StatusForbidden, "setup.insecure.title", "setup.insecure.body")
+			case p.limited(ctx):
+				h(ctx)
+			}
+		}
+	}
+	get(SetupPath, private(p.setupForm))
+	post(SetupPath, private(p.setUp))
+	get(cabinetPath, private(p.cabinetForm))
+	post(cabinetPath, private(p.addCabinet))
+}
+
+type setupPage struct {
+	frame
+	CSRF   string
+	Input  setup.Input // what was typed, without the password
+	Errors []fieldError
+}
+
+// fieldError is what is wrong with one field of a form.
+type fieldError struct{ Field, Text string }
+
+// fieldErrors are the messages of an error in the page's language, in the order
+// of the form's fields.
+func fieldErrors(lang string, err error, fields ...string) (out []fieldError) {
+	var shown *cloud.Error
+	if !errors.As(err, &shown) {
+		return nil
+	}
+	for _, name := range fields {
+		for _, m := range shown.Fields[name] {
+			out = append(out, fieldError{name, locale.Field(lang, m)})
+		}
+	}
+	return out
+}
+
+// problem is what is wrong with a field, "" when nothing is.
+func problem(list []fieldError, field string) string {
+	i := slices.IndexFunc(list, func(e fieldError) bool { return e.Field == field })
+	if i < 0 {
+		return ""
+	}
+	return list[i].Text
+}
+
+// Problem is what is wrong with a field, "" when nothing is.
+func (s setupPage) Problem(field string) string { return problem(s.Errors, field) }
+
+// admitted finds whether a one-time value is good, and answers when it is not.
+func (p *Pages) admitted(c context.Context, ctx *fasthttp.RequestCtx, token string) bool {
+	err := p.cfg.Setup.CheckToken(c, token)
+	if err != nil {
+		p.setupRefused(ctx, err)
+	}
+	return err == nil
+}
+
+func (p *Pages) setupRefused(ctx *fasthttp.RequestCtx, err error) {
+	switch {
+	case errors.Is(err, setup.ErrDone):
+		p.message(ctx, fasthttp.StatusGone, "setup.done.title", "setup.done.body")
+	case errors.Is(err, setup.ErrToken):
+		p.message(ctx, fasthttp.StatusForbidden, "setup.expired.title", "setup.expired.body")
+	default:
+		p.trouble(ctx, err)
+	}
+}
+
+// setupForm asks for the first business. The one-time value moves from the
+// address into a cookie, so that it stays in no history.
+func (p *Pages) setupForm(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if key := string(ctx.QueryArgs().Peek("key")); key != "" {
+		if len(key) <= maxField && p.admitted(c, ctx, key) {
+			p.setCookie(ctx, forSetup.session, key, SetupPath, setup.AddressLife, forSetup.site)
+			seeOther(ctx, SetupPath)
+		} else if len(key) > maxField {
+			p.setupRefused(ctx, setup.ErrToken)
+		}
+		return
+	}
+	if p.admitted(c, ctx, string(ctx.Request.Header.Cookie(forSetup.session))) {
+		f := p.frame(ctx, "setup.title")
+		p.show(ctx, fasthttp.StatusOK, "setup.html", setupPage{frame: f, CSRF: p.formToken(ctx, &forSetup), Input: setup.Input{Timezone: "UTC"}})
+	}
+}
+
+// setUp makes the first business and logs its administrator in.
+func (p *Pages) setUp(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	f := p.frame(ctx, "setup.title")
+	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
+	in := setup.Input{Business: field("business"), Timezone: strings.TrimSpace(field("timezone")), Country: strings.ToUpper(strings.TrimSpace(field("country"))), Locale: f.Lang,
+		Name: field("name"), Email: field("email"), Password: field("password")}
+	again := func(status int, errs []fieldError) {
+		in.Password = ""
+		p.show(ctx, status, "setup.html", setupPage{frame: f, CSRF: p.formToken(ctx, &forSetup), Input: in, Errors: errs})
+	}
+	if !ownForm(ctx, &forSetup) {
+		again(fasthttp.StatusForbidden, []fieldError{{"form", f.T("console.expired")}})
+		return
+	}
+	made, err := p.cfg.Setup.Begin(c, string(ctx.Request.Header.Cookie(forSetup.session)), in, auth.TokenLife)
+	if errs := fieldErrors(f.Lang, err, "business", "business_code", "timezone", "country", "name", "email", "password"); len(errs) > 0 {
+		again(fasthttp.StatusUnprocessableEntity, errs)
+		return
+	}
+	if err != nil {
+		p.setupRefused(ctx, err)
+		return
+	}
+	p.setCookie(ctx, forSetup.session, "", SetupPath, 0, forSetup.site)
+	p.setCookie(ctx, forSetup.form, "", SetupPath, 0, forSetup.site)
+	p.setCookie(ctx, forStaff.session, made.Token, cookiePath, auth.TokenLife, fasthttp.CookieSameSiteLaxMode)
+	seeOther(ctx, cabinetPath)
+}
+
+type cabinetPage struct {
+	frame
+	CSRF    string
+	Input   setup.CabinetInput
+	Layouts []setup.Template
+	Waiting []cloud.Device // that never enrolled
+	Errors  []fieldError
+
+	// Of a cabinet that was made right now.
+	Device cloud.Device
+	Line   string // that edge enrol is given
+	Code   template.HTML
+	Until  *moment
+}
+
+// Problem is what is wrong with a field, "" when nothing is.
+func (s cabinetPage) Problem(field string) string { return problem(s.Errors, field) }
+
+// administrator finds the administrator who is logged in, and sends others to log
+// in.
+func (p *Pages) administrator(c context.Context, ctx *fasthttp.RequestCtx) (cloud.Account, bool) {
+	s, ok, err := p.session(c, ctx, &forStaff)
+	switch {
+	case err != nil:
+		p.trouble(ctx, err)
+	case !ok:
+		seeOther(ctx, consolePath+"/login?next="+cabinetPath)
+	case s.Account.Type != cloud.ClientAdmin:
+		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "setup.administrator")
+	default:
+		return s.Account, true
+	}
+	return cloud.Account{}, false
+}
+
+func (p *Pages) cabinetForm(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	if a, ok := p.administrator(c, ctx); ok {
+		p.showCabinet(c, ctx, a, fasthttp.StatusOK, cabinetPage{frame: p.frame(ctx, "cabinet.title")})
+	}
+}
+
+func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, a cloud.Account, status int, page cabinetPage) {
+	var err error
+	if page.Waiting, _, err = p.cfg.Setup.Waiting(c, a.BusinessID); err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), setup.Templates()
+	page.Input.Layout = cmp.Or(page.Input.Layout, page.Layouts[0].Name)
+	p.show(ctx, status, "cabinet.html", page)
+}
+
+// addCabinet makes a cabinet, or another token for one that never enrolled, and
+// shows the token, once.
+func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	a, ok := p.administrator(c, ctx)
+	if !ok {
+		return
+	}
+	page := cabinetPage{frame: p.frame(ctx, "cabinet.title")}
+	if !ownForm(ctx, &forStaff) {
+		page.Errors = []fieldError{{"form", page.T("console.expired")}}
+		p.showCabinet(c, ctx, a, fasthttp.StatusForbidden, page)
+		return
+	}
+	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
+	var made setup.Enrolment
+	var err error
+	if code := field("renew"); code != "" {
+		made, err = p.cfg.Setup.RenewToken(c, a, code)
+	} else {
+		page.Input = setup.CabinetInput{Name: field("name"), Code: field("code"), Address: field("address"), Layout: field("layout")}
+		made, err = p.cfg.Setup.AddCabinet(c, a, page.Input)
+	}
+	var shown *cloud.Error
+	if page.Errors = fieldErrors(page.Lang, err, "name", "code", "address", "layout"); len(page.Errors) > 0 {
+		p.showCabinet(c, ctx, a, fasthttp.StatusUnprocessableEntity, page)
+		return
+	}
+	if errors.As(err, &shown) && shown.Kind == cloud.NotFound {
+		page.Errors = []fieldError{{"form", locale.Error(page.Lang, shown.Code)}}
+		p.showCabinet(c, ctx, a, fasthttp.StatusNotFound, page)
+		return
+	}
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	page.Device, page.Line, page.Until = made.Device, p.enrolmentLine(ctx, made), page.Time(made.Until)
+	if page.Code, err = drawQR(page.Line); err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "enrolment.html", page)
+}
+
+// enrolmentLine is all that a cabinet needs to enrol, as one line that can be
+// typed or scanned: address, device code and token.
+func (p *Pages) enrolmentLine(ctx *fasthttp.RequestCtx, e setup.Enrolment) string {
+	base := strings.TrimRight(p.cfg.BaseURL, "/")
+	if base == "" {
+		scheme := "http://"
+		if peer.Secure(ctx) {
+			scheme = "https://"
+		}
+		base = scheme + string(ctx.Host())
+	}
+	return base + " " + e.Device.Code + " " + e.Token
+}

@@ -1,0 +1,224 @@
+// Package peer finds out who is at the other end of a connection: the address
+// that limits, allow-lists and audit lines speak of, and whether the caller's own
+// connection is encrypted.
+//
+// What a request says about that in headers counts only when the connection came
+// from a trusted proxy, and only what trusted proxies added: the list of addresses
+// is read from its end, and the first address that is no trusted proxy is the
+// caller. One header is read and the other is not, because a proxy that sets one
+// passes the other on as the caller wrote it. All methods are safe for concurrent
+// use.
+package peer
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Headers that proxies can be set to use.
+const (
+	XForwardedFor = "x-forwarded-for" // with X-Forwarded-Proto
+	Forwarded     = "forwarded"       // RFC 7239
+)
+
+const maxHops = 32 // addresses that are read of a header
+
+// Proxies are those whose word about their callers counts. The zero value trusts
+// none.
+type Proxies struct {
+	networks  []netip.Prefix
+	forwarded bool // the header is Forwarded
+}
+
+// New makes the set of proxies of some networks that say who calls by a header;
+// "" is XForwardedFor.
+func New(networks []netip.Prefix, header string) (Proxies, error) {
+	p := Proxies{networks: slices.Clone(networks)}
+	switch strings.ToLower(header) {
+	case "", XForwardedFor:
+	case Forwarded:
+		p.forwarded = true
+	default:
+		return p, fmt.Errorf("header %q: use %s or %s", header, XForwardedFor, Forwarded)
+	}
+	return p, nil
+}
+
+// Trusts reports whether an address is that of a trusted proxy.
+func (p Proxies) Trusts(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// hop is one step on a request's way: who asked, and by which scheme.
+type hop struct {
+	from  netip.Addr
+	https bool
+}
+
+// caller finds who calls behind a connection from conn. proxied is false when
+// the connection is the caller's own.
+func (p Proxies) caller(conn netip.Addr, header func(string) []string) (h hop, proxied bool) {
+	h.from = conn
+	if !p.Trusts(conn) {
+		return h, false
+	}
+	hops, found := p.hops(header)
+	for i := len(hops) - 1; i >= 0 && i >= len(hops)-maxHops; i-- {
+		if !hops[i].from.IsValid() {
+			return h, found // what stands further left is not known to come from a proxy
+		}
+		if h = hops[i]; !p.Trusts(h.from) {
+			break
+		}
+	}
+	return h, found
+}
+
+// hops lists what the header says, oldest first. One that cannot be read has no
+// address.
+func (p Proxies) hops(header func(string) []string) (out []hop, found bool) {
+	if p.forwarded {
+		return forwardedHops(strings.Join(header("Forwarded"), ","))
+	}
+	protos := strings.Split(strings.Join(header("X-Forwarded-Proto"), ","), ",")
+	https := strings.EqualFold(strings.TrimSpace(protos[len(protos)-1]), "https")
+	lines := header("X-Forwarded-For")
+	for _, item := range strings.Split(strings.Join(lines, ","), ",") {
+		out = append(out, hop{parseNode(strings.TrimSpace(item)), https})
+	}
+	return out, len(lines) > 0 || len(header("X-Forwarded-Proto")) > 0
+}
+
+// forwardedHops reads a Forwarded header.
+func forwardedHops(line string) (out []hop, found bool) {
+	for _, element := range splitQuoted(line, ',') {
+		var h hop
+		for _, pair := range splitQuoted(element, ';') {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			value = strings.Trim(strings.TrimSpace(value), `"`)
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "for":
+				h.from = parseNode(value)
+			case "proto":
+				h.https = strings.EqualFold(value, "https")
+			}
+		}
+		out = append(out, h)
+	}
+	return out, line != ""
+}
+
+// splitQuoted splits at a separator outside of double quotes.
+func splitQuoted(s string, sep byte) []string {
+	var out []string
+	quoted, from := false, 0
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == sep && !quoted:
+			out = append(out, s[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, s[from:])
+}
+
+// parseNode reads an address that may have a port and brackets.
+func parseNode(s string) netip.Addr {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return a.Unmap().WithZone("")
+	}
+	if a, err := netip.ParseAddrPort(s); err == nil {
+		return a.Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// wayKey is where a request keeps how it came.
+type wayKey struct{}
+
+// way is how a request came.
+type way struct{ https, local bool }
+
+// Resolve gives a request the address of its caller, as RemoteAddr and RemoteIP
+// of ctx from then on, and remembers what Secure and Local say. It is called once,
+// before anything looks at the request.
+func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
+	ctx.SetRemoteAddr(nil) // a connection's requests may have several callers
+	conn := addrOf(ctx.RemoteAddr())
+	h, proxied := p.caller(conn, func(name string) []string {
+		var out []string
+		for _, v := range ctx.Request.Header.PeekAll(name) {
+			out = append(out, string(v))
+		}
+		return out
+	})
+	w := way{https: ctx.IsTLS()}
+	if proxied {
+		w.https = h.https
+	}
+	if h.from != conn {
+		ctx.SetRemoteAddr(&net.TCPAddr{IP: h.from.AsSlice()})
+	}
+	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && isLoopbackHost(string(ctx.Host()))
+	ctx.SetUserValue(wayKey{}, w)
+}
+
+// claimsForwarding reports whether a request says that a proxy passed it on: then
+// it is not known where it comes from unless that proxy is trusted.
+func claimsForwarding(ctx *fasthttp.RequestCtx) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if len(ctx.Request.Header.Peek(name)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isLoopbackHost reports whether a Host header names this machine itself: another
+// name could be a site's own that resolves to it.
+func isLoopbackHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && a.IsLoopback()
+}
+
+// Secure reports whether the caller's own connection is encrypted: ours, or the
+// one to a trusted proxy.
+func Secure(ctx *fasthttp.RequestCtx) bool {
+	w, ok := ctx.UserValue(wayKey{}).(way)
+	return ok && w.https || !ok && ctx.IsTLS()
+}
+
+// Local reports whether a request was made on this machine: over the loopback, to
+// a name of the loopback, through no proxy that shows itself.
+func Local(ctx *fasthttp.RequestCtx) bool {
+	w, _ := ctx.UserValue(wayKey{}).(way)
+	return w.local
+}
+
+// addrOf is the IP address of a network address, invalid when it has none.
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		ip, _ := netip.AddrFromSlice(tcp.IP)
+		return ip.Unmap()
+	}
+	if a != nil {
+		if ap, err := netip.ParseAddrPort(a.String()); err == nil {
+			return ap.Addr().Unmap()
+		}
+	}
+	return netip.Addr{}
+}

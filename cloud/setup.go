@@ -1,0 +1,15 @@
+package cloud
+
+import "time"
+
+// Setup is what is kept about the first start of a deployment: one row for all
+// of its nodes.
+type Setup struct {
+	// Nonce is 32 random bytes that the one-time address is derived from, with the
+	// deployment's keys; nil: no address was shown.
+	Nonce     []byte
+	ExpiresAt time.Time // of the address
+	// KeysDigest names the keys file that the database belongs to, 32 bytes; nil:
+	// none was claimed.
+	KeysDigest []byte
+}

@@ -1,0 +1,26 @@
+package store
+
+import "github.com/postern-io/postern/cloud"
+
+const (
+	sqlSetup     = `SELECT nonce, expires_at, keys_digest FROM setup WHERE id = 1`
+	sqlSaveSetup = `UPDATE setup SET nonce = $1, expires_at = $2, keys_digest = $3 WHERE id = 1`
+	sqlHasAdmin  = `SELECT count(*) FROM (SELECT 1 FROM account WHERE type = 'client_admin' LIMIT 1) a`
+)
+
+func (v *view) Setup() (cloud.Setup, error) {
+	return one(v.ctx, v.q, v.locked(sqlSetup), func(r rows, s *cloud.Setup) error {
+		return r.Scan(&s.Nonce, when(&s.ExpiresAt), &s.KeysDigest)
+	})
+}
+
+func (v *view) HasAdministrator() (bool, error) {
+	n, err := one(v.ctx, v.q, sqlHasAdmin, scanInt)
+	return n > 0, err
+}
+
+func (w *writer) setup(c *cloud.Changes) {
+	if s := c.Setup; s != nil {
+		w.add(mustExist, sqlSaveSetup, blob(s.Nonce), ms(s.ExpiresAt), blob(s.KeysDigest))
+	}
+}
