@@ -25,6 +25,7 @@ const (
 	cookiePath  = "/" // of cookies; the interface does not look at them
 	maxCabinets = 60
 	maxRows     = 15
+	guessedFor  = 7 * 24 * time.Hour // that a guessed parcel is shown
 )
 
 // staff may use the console.
@@ -308,6 +309,13 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 
 // lists reads the tables below the cabinets.
 func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
+	guessed, err := p.cfg.Store.ListLockedParcels(c, id, b.Made.Add(-guessedFor), maxRows)
+	if err != nil {
+		return fmt.Errorf("list locked parcels: %w", err)
+	}
+	for _, g := range guessed {
+		b.Exceptions = append(b.Exceptions, exceptionRow{g.Number, "proof_locked", wire.SeverityHigh, "", b.Time(g.LockedAt)})
+	}
 	exceptions, err := p.cfg.Store.ListExceptions(c, id, "open", 0, maxRows)
 	if err != nil {
 		return fmt.Errorf("list exceptions: %w", err)
