@@ -136,6 +136,7 @@ var pages = map[string]texts{
 	"console.nocabinet":  {"No cabinet is set up yet. Enrol one and it appears here.", "尚未设置柜机。注册后将显示在此。", "尚未設定櫃機。註冊後將顯示於此。", "Aucune consigne n’est installée. Enrôlez-en une et elle apparaîtra ici.", "Noch ist kein Schrank eingerichtet. Nach der Anmeldung erscheint er hier.", "Aún no hay taquillas. Registre una y aparecerá aquí."},
 	"console.more":       {"Only the first cabinets are shown.", "仅显示前若干柜机。", "僅顯示前幾台櫃機。", "Seules les premières consignes sont affichées.", "Nur die ersten Schränke werden gezeigt.", "Solo se muestran las primeras taquillas."},
 	"console.key":        {"Signs", "图例", "圖例", "Légende", "Zeichen", "Leyenda"},
+	"console.norights":   {"Your account may not see anything here yet. Ask an administrator of your business for rights.", "您的帐户目前没有可查看的内容，请向管理员申请权限。", "您的帳戶目前沒有可檢視的內容，請向管理員申請權限。", "Votre compte ne peut encore rien voir ici. Demandez des droits à un administrateur de votre entreprise.", "Ihr Konto darf hier noch nichts sehen. Bitten Sie einen Administrator Ihres Unternehmens um Rechte.", "Su cuenta aún no puede ver nada aquí. Pida permisos a un administrador de su empresa."},
 	"console.doors":      {"Doors of %s", "%s 的柜门", "%s 的櫃門", "Portes de %s", "Türen von %s", "Puertas de %s"},
 	"col.number":         {"Number", "编号", "編號", "Numéro", "Nummer", "Número"},
 	"col.status":         {"Status", "状态", "狀態", "État", "Stand", "Estado"},
