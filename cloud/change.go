@@ -82,6 +82,9 @@ type View interface {
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+	// ProofGuesses are those of a shipment. Who writes them reads the shipment by
+	// its number first, which waits for others in a decision.
+	ProofGuesses(ShipmentID) (ProofGuesses, error)
 
 	// Order, in a decision on PostgreSQL, waits for others that decide about
 	// the same order.
@@ -210,6 +213,7 @@ type Changes struct {
 	// Withdrawn events leave their timelines; their rows stay.
 	Withdrawn    []EventRef
 	Observations []Observation
+	ProofGuesses []ProofGuesses
 
 	Orders          []Order // with packages
 	OrderTerms      []OrderTerms
@@ -341,7 +345,7 @@ func (c *Changes) Empty() bool {
 		len(c.DeviceFaults) == 0 && len(c.Enrolments) == 0 && len(c.Shelves) == 0 && len(c.Compartments) == 0 &&
 		len(c.Doors) == 0 && len(c.Deliveries) == 0 && len(c.Openings) == 0 && len(c.Commands) == 0 &&
 		len(c.Codes) == 0 && len(c.DeviceOrders) == 0 && len(c.Exceptions) == 0 && len(c.Shipments) == 0 &&
-		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 &&
+		len(c.Events) == 0 && len(c.Withdrawn) == 0 && len(c.Observations) == 0 && len(c.ProofGuesses) == 0 &&
 		len(c.Orders) == 0 && len(c.OrderTerms) == 0 && len(c.OrderOperations) == 0 && len(c.Interceptions) == 0 && len(c.Assignments) == 0 && len(c.ThirdParties) == 0 &&
 		len(c.Routes) == 0 && len(c.Drivers) == 0 && len(c.DriverPlaces) == 0 &&
 		len(c.OrderJobs) == 0 && len(c.OrderJobRows) == 0 && len(c.Approvals) == 0 &&

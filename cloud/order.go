@@ -102,6 +102,9 @@ type Order struct {
 	PaymentStatus  string
 	Source         string // web, api, graphql, mcp, import, …
 	Metadata       map[string]string
+	// LinkGeneration counts the times that the secret of its tracking link was
+	// changed.
+	LinkGeneration int `json:",omitempty"`
 	// Reroutes counts the orders that took this one's place under its reference.
 	Reroutes int
 

@@ -20,7 +20,7 @@ const chats = "/api/v1/order-chat"
 func (x *world) invited() (order, token string) {
 	order, _ = x.said()
 	number, _ := at(x.made("GET", "/api/v1/orders/"+order, x.token(admin), ""), "order", "tracking_number").(string)
-	shown := x.made("GET", "/api/v1/tracking/"+number, "", "")
+	shown := x.made("GET", "/api/v1/tracking/"+number, x.token(admin), "")
 	require.Equal(x.t, true, at(shown, "chat", "enabled"))
 	token, _ = at(shown, "chat", "token").(string)
 	require.NotZero(x.t, at(shown, "chat", "order_id"), "whose chat it is")
@@ -125,7 +125,7 @@ func TestTheTrackingAnswerInvitesToTheChat(t *testing.T) {
 	order, _ := x.order(cloud.OrderNew)
 	number, _ := at(x.made("GET", "/api/v1/orders/"+order, x.token(admin), ""), "order", "tracking_number").(string)
 	invited := func() bool {
-		shown := x.made("GET", "/api/v1/tracking/"+number+"?verify="+x.next(""), "", "") // nothing that was kept
+		shown := x.made("GET", "/api/v1/tracking/"+number, x.token(admin), "")
 		require.Equal(t, at(shown, "chat", "enabled"), at(shown, "chat", "token") != nil)
 		return at(shown, "chat", "enabled") == true
 	}

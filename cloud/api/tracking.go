@@ -59,7 +59,7 @@ func readHeaders(private bool) [][2]string {
 	if private {
 		cache = "private, max-age=30"
 	}
-	return [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization"}}
+	return [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization, X-Tracking-Key"}}
 }
 
 func pullAnswer(out tracking.PullOutput) catalog.Answer {

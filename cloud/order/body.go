@@ -74,6 +74,7 @@ type OrderBody struct {
 
 	PaymentStatus string            `json:"payment_status"`
 	TrackingURL   string            `json:"tracking_url"`
+	RecipientLink *string           `json:"recipient_link,omitempty"` // to give to the recipient; for callers who may change orders
 	Source        string            `json:"source"`
 	Metadata      map[string]string `json:"metadata"`
 	CreatedAt     *string           `json:"created_at" graphql:"DateTime!"`
@@ -147,13 +148,14 @@ type shower struct {
 	v     cloud.View
 	c     cloud.Caller
 	sign  func(string, time.Time) string
+	links cloud.LinkKey
 	now   time.Time
 	zones map[cloud.BusinessID]*time.Location
 	names map[cloud.AccountID]string
 }
 
 func (s *Service) shower(v cloud.View, c cloud.Caller) *shower {
-	return &shower{v: v, c: c, sign: s.sign, now: s.time(), zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
+	return &shower{v: v, c: c, sign: s.sign, links: s.links, now: s.time(), zones: map[cloud.BusinessID]*time.Location{}, names: map[cloud.AccountID]string{}}
 }
 
 func (s *shower) zone(id cloud.BusinessID) (*time.Location, error) {
@@ -199,7 +201,7 @@ func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
 		Note: cloud.OrNull(o.Note), Signature: o.SignatureRequired, Photo: o.PhotoRequired, AgeVerification: o.AgeVerification, COD: o.COD, Declared: o.Declared,
 		RouteID: cloud.OrNull(o.RouteID), StopSequence: cloud.OrNull(o.Stop), DriverID: cloud.OrNull(o.DriverID), DriverName: cloud.OrNull(o.DriverName),
 		ETA: cloud.Stamp(o.ETA, zone), Attempts: o.Attempts, ProofFiles: []string{}, ProofDetail: []FileBody{}, PaymentStatus: o.PaymentStatus,
-		TrackingURL: trackingURL(s.c, o.Number), Source: o.Source, Metadata: map[string]string{}, CreatedAt: cloud.Stamp(o.CreatedAt, zone),
+		TrackingURL: trackingURL(s.c, o.Number), RecipientLink: s.recipientLink(o), Source: o.Source, Metadata: map[string]string{}, CreatedAt: cloud.Stamp(o.CreatedAt, zone),
 		UpdatedAt: cloud.Stamp(o.UpdatedAt, zone), DeliveredAt: cloud.Stamp(o.DeliveredAt, zone), CancelledAt: cloud.Stamp(o.CancelledAt, zone),
 		CancelReason: cloud.OrNull(o.CancelReason)}
 	if s.c.Account.Type == cloud.Customer {
@@ -273,8 +275,6 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 	}
 	return err
 }
-
-func trackingURL(c cloud.Caller, number string) string { return c.BaseURL + "/track/" + number }
 
 func orEmpty[T any](list []T) []T {
 	if list == nil {

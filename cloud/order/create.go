@@ -299,9 +299,7 @@ func (w *work) number(o *cloud.Order) error {
 			return err
 		}
 		o.ID = cloud.OrderID(id)
-		if o.Number, err = trackingNumber(o.ID); err != nil {
-			return err
-		}
+		o.Number = w.s.number(o.ID)
 		if _, err = w.v.ShipmentByNumber(o.Number); errors.Is(err, cloud.ErrNotFound) {
 			return nil
 		}

@@ -30,7 +30,9 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	ended := make(chan error, workers)
 	for range workers {
 		go func() {
-			ended <- order.New(order.Config{Store: w.db, Sealer: storetest.Box(w.t), Hooks: w.hooks}).Run(ctx, slog.New(slog.DiscardHandler))
+			s := order.New(order.Config{Store: w.db, Sealer: storetest.Box(w.t), Hooks: w.hooks})
+			order.SetNumber(s, order.NumberOf(w.orders))
+			ended <- s.Run(ctx, slog.New(slog.DiscardHandler))
 		}()
 	}
 	var out order.JobOutput

@@ -49,6 +49,11 @@ type Config struct {
 	Sealer Sealer
 	Hooks  Hooks // nil: nobody is told of anything
 	Talk   Talk  // nil: nobody talks
+	// Links makes the secrets of tracking links; empty: answers hold none.
+	Links cloud.LinkKey
+	// Number makes the tracking number of a new order; nil is
+	// cloud.NewTrackingNumber.
+	Number func(cloud.OrderID) string
 }
 
 // Talk is what people say about orders, live.
@@ -66,6 +71,8 @@ type Service struct {
 	files   Files
 	hooks   Hooks
 	talk    Talk
+	links   cloud.LinkKey
+	number  func(cloud.OrderID) string
 	now     func() time.Time
 	wake    chan struct{}
 	dropped time.Time // old jobs; owned by Run
@@ -76,7 +83,10 @@ func New(cfg Config) *Service {
 	if cfg.Hooks == nil {
 		cfg.Hooks = deaf{}
 	}
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, talk: cfg.Talk, now: time.Now, wake: make(chan struct{}, 1)}
+	if cfg.Number == nil {
+		cfg.Number = func(cloud.OrderID) string { return cloud.NewTrackingNumber() }
+	}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

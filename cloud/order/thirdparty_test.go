@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -82,6 +83,7 @@ func became(number, outcome string) order.OutcomeInput {
 // What a company is told is what the description says it is.
 func TestThirdPartyEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
+		order.SetNumber(w.orders, storetest.OldNumber)
 		swift, _, _, _ := w.companies()
 		in := input(cloud.DeliveryOrder)
 		in.Ref, in.ExternalID, in.WindowStart, in.WindowEnd, in.Note = "PO-7781", "shop-99812", "13:00", "17:00", "for staff"

@@ -28,7 +28,7 @@ var beforePickup = statuses{cloud.OrderNew, cloud.OrderUnpaid, cloud.OrderHold, 
 	cloud.OrderDriverAccepted, cloud.OrderPickupFailed, cloud.OrderPickupRescheduled}
 
 // Update changes what may still change: of an order that has ended the note, of
-// one that was picked up not its address. A new date for a failed stop plans
+// one that was picked up not its address. The note is for staff only. A new date for a failed stop plans
 // it again. Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (OrderOutput, error) {
 	if err := owners(c); err != nil {
@@ -38,6 +38,11 @@ func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (O
 }
 
 func (w *work) update(in UpdateInput) error {
+	if in.Note != nil && w.c.Account.Type == cloud.Customer { // who cannot see what it would be written over
+		f := newFields()
+		f.Add("note", "Notes are kept by staff. Use delivery_instruction for what the driver has to know.")
+		return f.Err()
+	}
 	b, err := w.v.Business(w.o.BusinessID)
 	if err != nil {
 		return err

@@ -1,8 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -11,17 +14,60 @@ import (
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
-// trackSend takes the chat's form of a tracking page. Nobody is logged in there:
-// who has the number may write, and gets the token with the tracking answer.
-func (p *Pages) trackSend(ctx *fasthttp.RequestCtx) {
-	c, cancel := context.WithTimeout(context.Background(), readTime)
+// trackPost takes the forms of a tracking page: proof, and the chat's.
+func (p *Pages) trackPost(ctx *fasthttp.RequestCtx) {
+	c, cancel := visit(ctx)
 	defer cancel()
 	if !sameSite(ctx) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
-	f, out, ok := p.parcel(c, ctx)
+	if string(ctx.PostArgs().Peek("do")) == "verify" {
+		p.verify(c, ctx)
+		return
+	}
+	if p.cfg.Chats {
+		p.trackSend(c, ctx)
+		return
+	}
+	p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "oops.body")
+}
+
+// verify takes the last digits of the recipient's telephone number. Where they
+// are right the browser keeps a proof for a day.
+func (p *Pages) verify(c context.Context, ctx *fasthttp.RequestCtx) {
+	digits := strings.TrimSpace(string(ctx.PostArgs().Peek("digits")))
+	f, out, ok := p.parcel(c, ctx, cmp.Or(digits, "-"))
 	if !ok {
+		return
+	}
+	if out.DayProof != "" {
+		p.setCookie(ctx, keyCookie, out.DayProof, f.Path, tracking.ProofLife, fasthttp.CookieSameSiteLaxMode)
+	}
+	if out.Access.Level == tracking.LevelRecipient {
+		seeOther(ctx, f.Path)
+		return
+	}
+	view, status := trackView(f, out), fasthttp.StatusUnprocessableEntity
+	view.Problem = f.T("track.wrong")
+	if wait := out.Access.RetryAfter; wait != nil {
+		status, view.Problem = fasthttp.StatusTooManyRequests, f.T("track.locked", strconv.Itoa((*wait+59)/60))
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(*wait))
+	}
+	p.show(ctx, status, "track.html", view)
+}
+
+// trackSend takes the chat's form. Only the recipient has the token for it, which
+// comes with the tracking answer.
+func (p *Pages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
+	f, out, ok := p.parcel(c, ctx, "")
+	if !ok {
+		return
+	}
+	if out.Chat.Enabled && out.Chat.Token == nil {
+		view := trackView(f, out)
+		view.Problem = f.T("track.needproof")
+		p.show(ctx, fasthttp.StatusForbidden, "track.html", view)
 		return
 	}
 	if out.Chat.Token == nil {

@@ -25,6 +25,7 @@ const (
 	cookiePath  = "/" // of cookies; the interface does not look at them
 	maxCabinets = 60
 	maxRows     = 15
+	guessedFor  = 7 * 24 * time.Hour // that a guessed parcel is shown
 )
 
 // staff may use the console.
@@ -197,7 +198,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	f := p.frame(ctx, "console.title")
-	b, err := p.board(c, f, s.Account.BusinessID)
+	b, err := p.board(c, f, caller(s, f.Lang, p.cfg.BaseURL))
 	if err != nil {
 		p.trouble(ctx, err)
 		return
@@ -221,9 +222,26 @@ type board struct {
 	Asks       bool // there are approvals
 	Waiting    int
 	Chats      bool
+	Sees       rights
 	Hooks      bool   // there are pages about webhooks
 	Adds       bool   // the visitor may add cabinets
 	Failing    string // webhook deliveries that did not arrive
+}
+
+// rights are the parts of the console that its visitor may see: those whose
+// operations of the interface the visitor may call.
+type rights struct{ Lockers, Orders, Hooks, Asks, Chats bool }
+
+// Any reports whether there is anything to see.
+func (r rights) Any() bool { return r != rights{} }
+
+func (p *Pages) rights(c context.Context, who cloud.Caller) rights {
+	may := func(operation string) bool {
+		o := p.cfg.Catalog.Find(operation)
+		return o != nil && p.cfg.Pipeline.May(c, o, who) == nil
+	}
+	return rights{Lockers: may("smart_lockers.devices.find"), Orders: may("orders.list"), Hooks: may("webhook_logs.list"),
+		Asks: p.cfg.Approvals != nil && may("approvals.list"), Chats: p.cfg.Chats && may("order_chat.conversations")}
 }
 
 type cabinet struct {
@@ -268,12 +286,15 @@ type (
 	}
 )
 
-// board reads what stands for a business.
-func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, error) {
-	b := board{frame: f}
-	devices, err := p.cfg.Store.ListDevices(c, id, 0, maxCabinets+1)
-	if err != nil {
-		return b, fmt.Errorf("list cabinets: %w", err)
+// board reads what stands for a business, as far as who may see it.
+func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, error) {
+	b, id := board{frame: f, Sees: p.rights(c, who)}, who.Account.BusinessID
+	var devices []cloud.Device
+	var err error
+	if b.Sees.Lockers {
+		if devices, err = p.cfg.Store.ListDevices(c, id, 0, maxCabinets+1); err != nil {
+			return b, fmt.Errorf("list cabinets: %w", err)
+		}
 	}
 	if b.More = len(devices) > maxCabinets; b.More {
 		devices = devices[:maxCabinets]
@@ -286,9 +307,9 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 		}
 		b.Business = biz.Name
 		b.Zone = biz.Location()
-		b.Chats = p.cfg.Chats && biz.Settings.Has(chat.Feature)
+		b.Chats = b.Sees.Chats && biz.Settings.Has(chat.Feature)
 		b.Cabinets, b.Openings = nil, nil
-		if b.Asks = p.cfg.Approvals != nil; b.Asks {
+		if b.Asks = b.Sees.Asks; b.Asks {
 			q := cloud.ApprovalFilter{BusinessID: id, Status: cloud.ApprovalPending, Now: b.Made, Page: cloud.Page{Sort: "id"}}
 			if _, b.Waiting, err = v.Approvals(q); err != nil {
 				return err
@@ -310,6 +331,28 @@ func (p *Pages) board(c context.Context, f frame, id cloud.BusinessID) (board, e
 
 // lists reads the tables below the cabinets.
 func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
+	if b.Sees.Orders {
+		guessed, err := p.cfg.Store.ListLockedParcels(c, id, b.Made.Add(-guessedFor), maxRows)
+		if err != nil {
+			return fmt.Errorf("list locked parcels: %w", err)
+		}
+		for _, g := range guessed {
+			b.Exceptions = append(b.Exceptions, exceptionRow{g.Number, "proof_locked", wire.SeverityHigh, "", b.Time(g.LockedAt)})
+		}
+	}
+	if b.Sees.Lockers {
+		if err := p.lockerLists(c, b, id, names); err != nil {
+			return err
+		}
+	}
+	if !b.Sees.Hooks {
+		return nil
+	}
+	return p.webhooks(c, b, id)
+}
+
+// lockerLists reads the tables about cabinets.
+func (p *Pages) lockerLists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
 	exceptions, err := p.cfg.Store.ListExceptions(c, id, "open", 0, maxRows)
 	if err != nil {
 		return fmt.Errorf("list exceptions: %w", err)
@@ -331,7 +374,7 @@ func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names ma
 	for _, d := range deliveries {
 		b.Deliveries = append(b.Deliveries, deliveryRow{d.Number, d.Reference, string(d.Status), names[d.DeviceID], len(d.Packages), b.Time(d.CreatedAt)})
 	}
-	return p.webhooks(c, b, id)
+	return nil
 }
 
 // faultSeverity is how grave a device exception is: one that may be an attack or

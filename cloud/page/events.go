@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -46,7 +47,7 @@ func (p *Pages) events(ctx *fasthttp.RequestCtx) {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		return
 	}
-	st := &stream{p: p, frame: p.frame(ctx, "console.title"), hash: s.Token.Hash, business: s.Account.BusinessID, done: ctx.Done(), conn: ctx.Conn(), last: map[string][]byte{}}
+	st := &stream{p: p, frame: p.frame(ctx, "console.title"), hash: s.Token.Hash, done: ctx.Done(), conn: ctx.Conn(), last: map[string][]byte{}}
 	ctx.SetContentType("text/event-stream")
 	ctx.Response.Header.Set("X-Accel-Buffering", "no")
 	ctx.Response.ImmediateHeaderFlush = true
@@ -63,13 +64,12 @@ func (p *Pages) events(ctx *fasthttp.RequestCtx) {
 
 // stream is one browser that follows the console.
 type stream struct {
-	p        *Pages
-	frame    frame
-	hash     [32]byte
-	business cloud.BusinessID
-	done     <-chan struct{} // closed when the server stops
-	conn     net.Conn
-	last     map[string][]byte // section as it was sent
+	p     *Pages
+	frame frame
+	hash  [32]byte
+	done  <-chan struct{} // closed when the server stops
+	conn  net.Conn
+	last  map[string][]byte // section as it was sent
 }
 
 func (s *stream) run(w *bufio.Writer) {
@@ -118,14 +118,29 @@ func (s *stream) pause() bool {
 func (s *stream) alive() bool {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
+	_, err := s.session(c)
+	return err == nil
+}
+
+var errSessionOver = errors.New("the session is over")
+
+// session is the session that the stream belongs to, with the rights that its
+// account has now.
+func (s *stream) session(c context.Context) (auth.Session, error) {
 	x, err := s.p.cfg.FindToken(c, s.hash)
-	return err == nil && auth.Valid(x.Token, time.Now()) && x.Account.Enabled
+	if err == nil && !(auth.Valid(x.Token, time.Now()) && x.Account.Enabled) {
+		err = errSessionOver
+	}
+	return x, err
 }
 
 // update sends the sections that look different from what was sent. It
 // reports false when the browser is gone.
 func (s *stream) update(w *bufio.Writer) bool {
 	parts, err := s.read()
+	if errors.Is(err, errSessionOver) || errors.Is(err, cloud.ErrNotFound) {
+		return false
+	}
 	if err != nil {
 		s.p.log.Error("read console", "err", err)
 		return false // the browser comes back
@@ -166,7 +181,11 @@ func (s *stream) read() (map[string][]byte, error) {
 	defer cancel()
 	f := s.frame
 	f.Made = time.Now().UTC()
-	b, err := s.p.board(c, f, s.business)
+	x, err := s.session(c)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.p.board(c, f, caller(x, f.Lang, s.p.cfg.BaseURL))
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ type hooksPage struct {
 func (p *Pages) hooks(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.reader(c, ctx, "webhook_logs.list")
 	if !ok {
 		return
 	}

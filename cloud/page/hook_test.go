@@ -294,23 +294,16 @@ func TestWhoSeesWebhooks(t *testing.T) {
 	same("POST", "9004", "9999")
 
 	require.Equal(t, 303, r.signIn(r.w.Emails[cloud.ClientEmployee]).status)
-	list := r.do("GET", hooksPath, nil)
-	require.Equal(t, 200, list.status)
-	bounded(t, r, list)
-	require.Contains(t, list.body, "https://erp.example<")
-	require.NotContains(t, list.body, "erp.example/hook")
-	g := r.do("GET", one(hookDone), nil)
-	require.Equal(t, 200, g.status)
-	bounded(t, r, g)
-	for _, want := range []string{"It has arrived", "HTTP 200", "Only administrators can send it again", "shown to administrators only"} {
-		require.Contains(t, g.body, want)
+	// The catalogue gives the log to administrators: the pages do the same.
+	for _, path := range []string{hooksPath, one(hookDone), one(9004), one(9999)} {
+		g := r.do("GET", path, nil)
+		require.Equal(t, 403, g.status, path)
+		bounded(t, r, g)
+		require.NotContains(t, g.body, "erp.example")
 	}
-	for _, not := range []string{"abcdef0123", "echo:", "bold", "erp.example/hook", "Send again<"} {
-		require.NotContains(t, g.body, not)
-	}
-	g = r.sendAgain(hookDone)
-	require.Equal(t, 403, g.status)
-	same("GET", "9004", "9999")
+	form := strings.Repeat("x", 32)
+	r.cookies["postern_form"] = form
+	require.Equal(t, 403, r.do("POST", one(hookDone), url.Values{"do": {"again"}, "form": {form}}).status)
 
 	for _, token := range []string{r.w.Tokens[cloud.Broker], r.w.Tokens[cloud.Customer], r.w.Tokens[cloud.ProviderType], r.w.Expired, "nonsense", ""} {
 		r.cookies["postern_session"] = token

@@ -55,7 +55,7 @@ func receiverPath(id cloud.EndpointID) string { return fmt.Sprintf("%s/receivers
 func (p *Pages) receiver(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if v, ok := p.visitor(c, ctx); ok {
+	if v, ok := p.reader(c, ctx, "webhook_logs.list"); ok {
 		p.showReceiver(c, ctx, v, receiverNews{})
 	}
 }

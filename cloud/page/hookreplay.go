@@ -92,7 +92,7 @@ func (p *Pages) cancelReplay(ctx *fasthttp.RequestCtx) {
 func (p *Pages) showJob(ctx *fasthttp.RequestCtx, operation string) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.reader(c, ctx, "webhook_logs.list")
 	if !ok {
 		return
 	}

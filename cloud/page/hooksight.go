@@ -161,7 +161,7 @@ func hookInput(ctx *fasthttp.RequestCtx) receiver.EntryInput {
 func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.reader(c, ctx, "webhook_logs.list")
 	if !ok {
 		return
 	}

@@ -15,6 +15,19 @@ func (p *Pages) may(c context.Context, v visitor, operation string) bool {
 	return p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c) == nil
 }
 
+// reader is the visitor of a page that shows what an operation of the interface
+// answers. For those who may not call it the page says what is missing.
+func (p *Pages) reader(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
+	if v, ok = p.visitor(c, ctx); !ok {
+		return v, false
+	}
+	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c); err != nil {
+		p.refused(ctx, v.frame, err)
+		return v, false
+	}
+	return v, true
+}
+
 // run runs an operation of the interface for a visitor, as it runs for whoever
 // calls it by REST: with the token of the session, the limits of that token,
 // account type and scopes, and an audit line. in are its members by name.

@@ -59,6 +59,7 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	ListDevices(ctx context.Context, b cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error)
 	ListExceptions(ctx context.Context, b cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error)
+	ListLockedParcels(ctx context.Context, b cloud.BusinessID, since time.Time, limit int) ([]cloud.ProofGuesses, error)
 	ListOpenDeviceExceptions(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.DeviceException, error)
 	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
 	CountFailing(ctx context.Context, b cloud.BusinessID) (int, error)
@@ -235,8 +236,8 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		get(replaysPath+"/{job}", p.replayJob)
 		r.POST(replaysPath+"/{job}", p.cancelReplay)
 	}
+	r.POST("/track/{number}", p.trackPost)
 	if p.cfg.Chats {
-		r.POST("/track/{number}", p.trackSend)
 		get(chatsPath, p.chats)
 		get(chatsPath+"/{id}", p.chat)
 		r.POST(chatsPath+"/{id}", p.chatPost)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type trackPage struct {
 	LastSeen  *moment
 	Steps     []step
 	Chat      *chatPanel // nil: there is none
+	Asks      bool       // for proof: the visitor may be the recipient
+	Problem   string     // with the proof that was given
 }
 
 type trackEvent struct {
@@ -46,15 +49,49 @@ type step struct {
 }
 
 func (p *Pages) track(ctx *fasthttp.RequestCtx) {
-	c, cancel := context.WithTimeout(context.Background(), readTime)
+	if key := ctx.QueryArgs().Peek("k"); len(key) > 0 {
+		p.enter(ctx, string(key))
+		return
+	}
+	c, cancel := visit(ctx)
 	defer cancel()
-	if f, out, ok := p.parcel(c, ctx); ok {
+	if f, out, ok := p.parcel(c, ctx, ""); ok {
 		p.showParcel(c, ctx, f, out, nil, nil)
 	}
 }
 
-// parcel finds what a tracking page is about; otherwise it has answered.
-func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx) (f frame, out tracking.PublicOutput, ok bool) {
+// keyCookie holds the proof that its visitor is a parcel's recipient. It goes to
+// the page of that parcel only.
+const keyCookie = "postern_parcel"
+
+// keyLife is how long a browser keeps it.
+const keyLife = 30 * 24 * time.Hour
+
+// usableKey is the form of a link's secret and of what is as good.
+var usableKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// enter takes the secret of a link out of the address, where it would stay in
+// histories and be shared with the page. Whether it is good shows then.
+func (p *Pages) enter(ctx *fasthttp.RequestCtx, key string) {
+	path := string(ctx.URI().PathOriginal())
+	if usableKey.MatchString(key) {
+		p.setCookie(ctx, keyCookie, key, path, keyLife, fasthttp.CookieSameSiteLaxMode)
+	}
+	if lang := string(ctx.QueryArgs().Peek("lang")); locale.Known(lang) {
+		path += "?lang=" + lang
+	}
+	seeOther(ctx, path)
+}
+
+// visit is the context of a visitor without a login.
+func visit(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	c := cloud.WithCall(context.Background(), &cloud.Call{Operation: "tracking.public", Surface: "web", IP: ctx.RemoteIP().String()})
+	return context.WithTimeout(c, readTime)
+}
+
+// parcel finds what a tracking page is about; otherwise it has answered. digits
+// are what a visitor gave as proof.
+func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx, digits string) (f frame, out tracking.PublicOutput, ok bool) {
 	raw, _ := ctx.UserValue("number").(string)
 	number, err := url.PathUnescape(raw)
 	if err != nil {
@@ -66,7 +103,7 @@ func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx) (f frame, ou
 		return f, out, false
 	}
 	f = p.frame(ctx, "track.title")
-	out, err = p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number})
+	out, err = p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number, Verify: digits, Key: string(ctx.Request.Header.Cookie(keyCookie))})
 	var shown *cloud.Error
 	switch {
 	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
@@ -106,7 +143,7 @@ func (p *Pages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f frame,
 // trackView is what the page shows of an answer.
 func trackView(f frame, out tracking.PublicOutput) trackPage {
 	f.Zone = out.Zone
-	v := trackPage{frame: f, Parcel: out, Tone: "going", Events: []trackEvent{}}
+	v := trackPage{frame: f, Parcel: out, Tone: "going", Events: []trackEvent{}, Asks: out.Access.Level != tracking.LevelRecipient}
 	confirmed := out.LastAt
 	if s := out.OTEPStatus; s != nil {
 		v.Next, v.Tone = locale.Next(f.Lang, *s), tone(*s)

@@ -101,5 +101,6 @@ func answerKey(ctx *fasthttp.RequestCtx, c catalog.Who) []byte {
 	b := append(make([]byte, 0, 128), ctx.RequestURI()...)
 	b = append(append(b, 0), c.Language...)
 	b = append(append(b, 0), c.BaseURL...)
-	return append(append(b, 0), h.Peek("Accept")...)
+	b = append(append(b, 0), h.Peek("Accept")...)
+	return append(append(b, 0), h.Peek("X-Tracking-Key")...)
 }

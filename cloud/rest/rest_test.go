@@ -90,7 +90,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32)})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
 	receivers := receiver.New(w.DB, guard{})
-	parcels := tracking.New(w.DB).SignFiles(files.Address)
+	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
 	parcels.InviteToChat(chats.Invite)
 	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
@@ -638,7 +638,7 @@ func TestTimelineOverHTTP(t *testing.T) {
 	require.Equal(t, 200, g.status, "%s", g.body)
 	require.Equal(t, "otep", g.json["format"])
 	require.Equal(t, "public, max-age=30", g.header("Cache-Control"))
-	require.Equal(t, "Accept, Accept-Language, Authorization", g.header("Vary"))
+	require.Equal(t, "Accept, Accept-Language, Authorization, X-Tracking-Key", g.header("Vary"))
 	tag := g.header("ETag")
 	require.Regexp(t, `^"[0-9a-f]{24}"$`, tag)
 	for _, match := range []string{tag, "W/" + tag, `"x", ` + tag, "*", strings.TrimSuffix(tag, `"`) + `-gzip"`} {

@@ -63,7 +63,7 @@ func hostileText(t *testing.T, r *rig) {
 	g := r.do("POST", otepBase+"/ingest/epcis", r.provider(), epcis(own, `,"eventID":"e-1","readPoint":{"id":"otep:location:a%00b%ff"},
 		"sensorElementList":[{"sensorMetadata":{"deviceID":"otep:device:%00"},"sensorReport":[{"type":"Temperature","value":4,"uom":"CEL"}]}]`))
 	require.Equal(t, 200, g.status, "%s", g.body)
-	require.Equal(t, "a%00b%ff", dig(r.do("GET", otepBase+"/trackings/"+webtest.Announced, "", "").json, "data", "events", 0, "location", "name"), "left as it came")
+	require.Equal(t, "a%00b%ff", dig(r.do("GET", otepBase+"/trackings/"+webtest.Announced, r.provider(), "").json, "data", "events", 0, "location", "name"), "left as it came")
 
 	// Ids that are none are replaced, and the sender is told.
 	for i, id := range []string{strings.Repeat("x", 65), strings.Repeat("é", 65), `a\u0001`, `a\nb`, `\u0085`} {

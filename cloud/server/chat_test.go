@@ -64,7 +64,7 @@ func TestARecipientChats(t *testing.T) {
 	order := w.order("CHAT-1")
 	number := w.rest("GET", fmt.Sprintf("/api/v1/orders/%d", order), admin, "").json["order"].(map[string]any)["tracking_number"].(string)
 	invited := func() (string, bool) {
-		chat := w.rest("GET", "/api/v1/tracking/"+number, "", "").json["chat"].(map[string]any)
+		chat := w.rest("GET", "/api/v1/tracking/"+number, admin, "").json["chat"].(map[string]any)
 		token, _ := chat["token"].(string)
 		return token, chat["enabled"].(bool)
 	}

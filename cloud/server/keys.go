@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // Keys are the deployment's own secrets. They lie in one file of the data
@@ -69,13 +71,16 @@ func makeKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// files signs addresses of files, chats the tokens of orders' recipients.
+// files signs addresses of files, chats the tokens of orders' recipients, links
+// the tracking links.
 func (k Keys) files() []byte { return k.derived("addresses of files") }
 func (k Keys) chats() []byte { return k.derived("tokens of recipients") }
 
 // setup derives one-time addresses; digest names this file without giving it away.
 func (k Keys) setup() []byte  { return k.derived("set-up addresses") }
 func (k Keys) digest() []byte { return k.derived("name of the keys file") }
+
+func (k Keys) links() cloud.LinkKey { return k.derived("tracking links") }
 
 func (k Keys) derived(purpose string) []byte {
 	m := hmac.New(sha256.New, k.Server)

@@ -110,6 +110,10 @@ type Config struct {
 	// Rates are limits by name, calls a minute, over Limits and the usual figures; 0
 	// is no limit. See RateNames.
 	Rates map[string]int
+	// LegacyNumbers is what the tracking numbers that anybody can compute (SR and
+	// nine digits) show without proof: reduced (number, status and its time), open
+	// (as other numbers) or closed (nothing). Empty is reduced.
+	LegacyNumbers string
 	// ToolsPerMinute is how often one caller may call one tool; 0 is 120,
 	// negative unbounded.
 	ToolsPerMinute int
@@ -227,7 +231,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.receivers.Overlapping(*cfg.WebhookOverlap)
 	}
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Talk: s.chats, Files: s.Files, SignFile: s.Files.Address})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Talk: s.chats, Files: s.Files, SignFile: s.Files.Address, Links: s.Keys.links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Hooks: s.receivers})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Hooks: s.receivers, Session: cfg.Session, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}

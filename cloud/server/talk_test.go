@@ -123,7 +123,7 @@ func (w *talkWorld) people() {
 	w.order, w.number = w.newOrder()
 	w.good("PUT", "/api/v1/order-chat/settings", b.Admin.Token, map[string]any{"allow_recipient": true})
 	ring.Await(w.t, func() bool {
-		chat := w.good("GET", "/api/v1/tracking/"+w.number, "", nil)["chat"].(map[string]any)
+		chat := w.good("GET", "/api/v1/tracking/"+w.number, b.Admin.Token, nil)["chat"].(map[string]any)
 		w.tokens["recipient"], _ = chat["token"].(string)
 		return chat["enabled"] == true
 	})

@@ -47,6 +47,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 		return err
 	}
 	w.lockers(c)
+	w.guesses(c)
 	if err := w.timelines(c); err != nil {
 		return err
 	}

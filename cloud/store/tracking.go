@@ -127,7 +127,7 @@ func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
 }
 
 // numberKey is what makes two tracking numbers the same.
-func numberKey(number string) string { return strings.ToUpper(number) }
+func numberKey(number string) string { return cloud.NumberKey(number) }
 
 // ShipmentByNumber, in a decision on PostgreSQL, waits for others that decide
 // about the same shipment: its fold is made from all of its events.

@@ -15,7 +15,7 @@ import (
 const fileSigned = 7 * 24 * time.Hour
 
 // order fills in what the parcel's order tells.
-func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, out *PublicOutput) error {
+func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, out *PublicOutput) error {
 	o, err := v.Order(p.shipment.BusinessID, p.shipment.OrderID)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return nil
@@ -36,9 +36,8 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, verify string, o
 	if out.Carrier.Name == nil && o.SelfDelivery {
 		out.Carrier = Carrier{Name: cloud.OrNull(out.Business.Name), Phone: out.Business.SupportPhone}
 	}
-	whole := p.owner
+	whole := p.whole()
 	if a := o.Recipient; a != nil {
-		whole = whole || verified(a.Phone, verify)
 		out.Recipient = consignee(*a, whole)
 	}
 	out.Proof = s.proof(c, o, p.timeline, whole)

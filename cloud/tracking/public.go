@@ -17,7 +17,8 @@ import (
 // four digits of the recipient's telephone number, or empty.
 type PublicInput struct {
 	Number string `path:"tracking_number" doc:"Order, package or carrier number"`
-	Verify string `query:"verify" doc:"Last four digits of the recipient's telephone number: shows the name"`
+	Verify string `query:"verify" doc:"Last four digits of the recipient's telephone number: shows what the recipient may see"`
+	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
 }
 
 // PublicOutput is the public tracking answer. Members of orders are null for a
@@ -33,6 +34,7 @@ type PublicOutput struct {
 	OrderStatus    *string     `json:"order_status"`
 	OTEPStatus     *otep.Code  `json:"otep_status"`
 	StatusLabel    *string     `json:"status_label"`
+	StatusAt       *string     `json:"status_at" graphql:"DateTime"`
 	ScheduledDate  *string     `json:"scheduled_date" graphql:"Date"`
 	TimeWindow     *TimeWindow `json:"time_window" graphql:"JSON"`
 	ETA            *string     `json:"eta" graphql:"DateTime"`
@@ -46,6 +48,7 @@ type PublicOutput struct {
 	Locker         *Locker     `json:"locker" graphql:"JSON"`
 	Chat           Chat        `json:"chat" graphql:"JSON"`
 	Business       BusinessRef `json:"business" graphql:"JSON"`
+	Access         Access      `json:"access" graphql:"JSON"`
 
 	// For pages, not part of the answer.
 
@@ -54,6 +57,7 @@ type PublicOutput struct {
 	Zone     *time.Location `json:"-"` // of the business
 	LastAt   time.Time      `json:"-"` // occurred_at of the latest event
 	Terminal bool           `json:"-"`
+	DayProof string         `json:"-"` // as good as the link for a day; where digits were right
 }
 
 // DeviceNow is how a locker stands towards the platform.
@@ -178,15 +182,19 @@ func statusID(e otep.Event) int {
 
 // Public gives what is known of a tracking number. Error: TRACKING_NOT_FOUND.
 func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (PublicOutput, error) {
-	p, err := s.find(ctx, c, in.Number, codeNotFound, time.Now())
+	p, err := s.find(ctx, c, in.Number, codeNotFound, proof{in.Verify, in.Key}, time.Now())
 	if err != nil {
 		return PublicOutput{}, err
 	}
 	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: cloud.OrNull(p.shipment.External), Family: "device",
-		OTEPStatus: p.timeline.Current, Terminal: p.timeline.Terminal, Packages: []Package{}, Proof: Proof{Files: []string{}}, Zone: time.UTC}
+		OTEPStatus: p.timeline.Current, Terminal: p.timeline.Terminal, Packages: []Package{}, Events: []Event{}, Proof: Proof{Files: []string{}}, Zone: time.UTC, Access: p.access, DayProof: p.proof}
 	if cur := p.timeline.Current; cur != nil {
 		label := locale.Status(c.Language, *cur)
 		out.StatusLabel, out.LastAt = &label, p.timeline.LastEventAt.Time
+	}
+	if p.access.Level == LevelReduced {
+		out.External, out.StatusAt = nil, cloud.Stamp(out.LastAt, time.UTC)
+		return out, nil
 	}
 	pack := Package{TrackingNumber: p.shipment.Number, Status: (*string)(p.timeline.Current), WeightUnit: "kg"}
 	err = s.store.Look(ctx, func(v cloud.View) error {
@@ -194,9 +202,9 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 			return err
 		}
 		if p.shipment.OrderID != 0 {
-			return s.order(v, c, p, in.Verify, &out)
+			return s.order(v, c, p, &out)
 		}
-		return delivery(v, p, in.Verify, &out, &pack)
+		return delivery(v, p, &out, &pack)
 	})
 	if err != nil {
 		return PublicOutput{}, err
@@ -204,8 +212,26 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 	if p.shipment.OrderID == 0 {
 		out.Packages = append(out.Packages, pack)
 	}
+	if out.StatusAt = cloud.Stamp(out.LastAt, out.Zone); !p.whole() {
+		out.hide()
+	}
 	out.Events = history(p.timeline, c.Language, out.Zone)
 	return out, nil
+}
+
+// hide takes out what is for the recipient.
+func (out *PublicOutput) hide() {
+	out.OrderRef, out.Recipient.PostalCode, out.Proof.RecipientName, out.Proof.Files = nil, nil, nil, []string{}
+	out.Chat = Chat{Enabled: out.Chat.Enabled}
+	if out.Driver != nil {
+		out.Driver = &Driver{FirstName: out.Driver.FirstName}
+	}
+	for i := range out.Packages {
+		out.Packages[i].Weight = nil
+	}
+	if out.Locker != nil {
+		out.Locker.Label = nil
+	}
 }
 
 // business fills in who runs the service and who brings the parcel.
@@ -228,7 +254,7 @@ func business(v cloud.View, p parcel, out *PublicOutput) error {
 }
 
 // delivery fills in what the parcel's locker delivery tells.
-func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Package) error {
+func delivery(v cloud.View, p parcel, out *PublicOutput, pack *Package) error {
 	if p.shipment.DeliveryID == 0 {
 		return nil
 	}
@@ -240,7 +266,7 @@ func delivery(v cloud.View, p parcel, verify string, out *PublicOutput, pack *Pa
 		return err
 	}
 	name := d.Recipient.Name
-	if !p.owner && !verified(d.Recipient.Phone, verify) {
+	if !p.whole() {
 		name = maskName(name)
 	}
 	out.Recipient.Name = cloud.OrNull(name)

@@ -21,17 +21,20 @@ type TimelineInput struct {
 	Format   string `query:"format"`
 	Accept   string `header:"Accept"`
 	Envelope string `query:"envelope"`
+	Verify   string `query:"verify" doc:"Last four digits of the recipient's telephone number: shows what the recipient may see"`
+	Key      string `header:"X-Tracking-Key"` // secret of the parcel's link
 }
 
 // TimelineOutput is the read envelope. MediaType is that of the bare document
 // and empty for an enveloped one; Private says that the answer is the caller's
 // own.
 type TimelineOutput struct {
-	Result    bool   `json:"result"`
-	Format    string `json:"format"`
-	Data      any    `json:"data"`
-	MediaType string `json:"-"`
-	Private   bool   `json:"-"`
+	Result    bool    `json:"result"`
+	Format    string  `json:"format"`
+	Data      any     `json:"data"`
+	Access    *Access `json:"access,omitempty"` // of callers that gave proof
+	MediaType string  `json:"-"`
+	Private   bool    `json:"-"`
 
 	About cloud.ShipmentID `json:"-"`
 }
@@ -41,7 +44,7 @@ type TimelineOutput struct {
 // the native one.
 func (o TimelineOutput) AppendJSON(b []byte) ([]byte, error) {
 	t, ok := o.Data.(otep.Timeline)
-	if !ok || !o.Result {
+	if !ok || !o.Result || o.Access != nil {
 		return b, errors.ErrUnsupported
 	}
 	b = append(b, `{"result":true,"format":"`+o.Format+`","data":`...) // names of formats need no escapes
@@ -71,11 +74,15 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	p, err := s.shown(ctx, c, in.Number)
+	given := proof{in.Verify, in.Key}
+	p, err := s.shown(ctx, c, in.Number, given)
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous(), About: p.shipment.ID}
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given)}
+	if !given.given() {
+		out.About = p.shipment.ID
+	}
 	if in.Envelope == "0" {
 		out.MediaType = f.MediaType
 	}
@@ -95,20 +102,53 @@ func documentTime(t otep.Timeline) time.Time {
 	return at
 }
 
+// judged is what answers say of the caller's access: nothing where no proof was
+// given.
+func (p parcel) judged(given proof) *Access {
+	if !given.given() {
+		return nil
+	}
+	return &p.access
+}
+
 // shown is a parcel as the caller may see it, with labels.
-func (s *Service) shown(ctx context.Context, c cloud.Caller, number string) (parcel, error) {
-	p, err := s.find(ctx, c, number, codeOTEPNotFound, time.Now())
+func (s *Service) shown(ctx context.Context, c cloud.Caller, number string, given proof) (parcel, error) {
+	p, err := s.find(ctx, c, number, codeOTEPNotFound, given, time.Now())
 	if err != nil {
 		return p, err
 	}
+	s.reduce(&p)
 	for i := range p.timeline.Events {
 		e := &p.timeline.Events[i]
 		e.StatusLabel = locale.Status(c.Language, e.StatusCode)
-		if !p.owner {
-			e.Location, e.PoD = e.Location.Public(), e.PoD.Public()
-		}
 	}
 	return p, nil
+}
+
+// reduce leaves of a timeline what the caller may see. Documents in every format
+// are made of what is left.
+func (s *Service) reduce(p *parcel) {
+	t := &p.timeline
+	switch {
+	case p.owner:
+		return
+	case p.access.Level == LevelReduced:
+		t.Subject, t.EstimatedDeliveryAt, t.Events = otep.Subject{TrackingNumber: t.Subject.TrackingNumber}, nil, []otep.Event{}
+		return
+	}
+	t.Subject.OrderID, t.Subject.PackageID = 0, 0
+	for i := range t.Events {
+		e := t.Events[i].Public()
+		if p.whole() {
+			e.PoD = t.Events[i].PoD.Recipients()
+		}
+		for j, r := range e.Telemetry {
+			if r.DeviceID != "" {
+				e.Telemetry[j].DeviceID = s.links.Pseudonym(r.DeviceID)
+			}
+		}
+		t.Events[i] = e
+	}
 }
 
 // EventsInput asks for a timeline's events: those recorded after Since (RFC
@@ -119,16 +159,19 @@ type EventsInput struct {
 	Accept string `header:"Accept"`
 	Since  string `query:"since"`
 	Order  string `query:"order"`
+	Verify string `query:"verify" doc:"As for the timeline"`
+	Key    string `header:"X-Tracking-Key"`
 }
 
 // EventsOutput is a list of events in a format. Total counts Data.
 type EventsOutput struct {
-	Result  bool   `json:"result"`
-	Format  string `json:"format"`
-	Number  string `json:"tracking_number"`
-	Total   int    `json:"total"`
-	Data    any    `json:"data"`
-	Private bool   `json:"-"`
+	Result  bool    `json:"result"`
+	Format  string  `json:"format"`
+	Number  string  `json:"tracking_number"`
+	Total   int     `json:"total"`
+	Data    any     `json:"data"`
+	Access  *Access `json:"access,omitempty"` // of callers that gave proof
+	Private bool    `json:"-"`
 }
 
 // Events gives a timeline's events as a list. Errors: those of Timeline,
@@ -147,7 +190,8 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
 		return EventsOutput{}, invalid("order", "Use asc or desc.")
 	}
-	p, err := s.shown(ctx, c, in.Number)
+	given := proof{in.Verify, in.Key}
+	p, err := s.shown(ctx, c, in.Number, given)
 	if err != nil {
 		return EventsOutput{}, err
 	}
@@ -155,7 +199,7 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Since != "" {
 		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
 	}
-	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Private: !c.Anonymous()}
+	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Private: !c.Anonymous() || given.given()}
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
 		reverse(out.Data)
@@ -226,7 +270,7 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 			seen[key] = true
 		}
 		item := BatchItem{Number: n}
-		p, err := s.shown(ctx, c, n)
+		p, err := s.shown(ctx, c, n, proof{})
 		switch {
 		case err == nil:
 			item.Found, item.Data = true, projector(c).Document(f, p.timeline, documentTime(p.timeline))
@@ -234,6 +278,8 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 		case isCode(err, codeOTEPNotFound):
 			item.Code = codeOTEPNotFound
 			out.NotFound = append(out.NotFound, n)
+		case isCode(err, codeLimited) && len(out.Data) > 0: // it costs as much as its numbers would alone
+			item.Code = codeLimited
 		default:
 			return BatchOutput{}, err
 		}

@@ -3,10 +3,12 @@
 // EPCIS, and pulling by EPCIS clients.
 //
 // The timeline is the truth; the current status is folded from it on every
-// read. What everybody may see is masked: names to initials, addresses to
-// cities; codes are nowhere. Whoever owns the parcel (its provider, staff of
-// its business) or knows the last four digits of the recipient's telephone
-// number sees the recipient's name. A parcel that ended is public for 180 days.
+// read. A number alone shows status and timeline with names as initials and
+// addresses as cities. The secret of the parcel's link, or the last four digits
+// of the recipient's telephone number, shows what the recipient may see; a token
+// of an owner (its provider, staff of its business, its customer) shows all. Codes
+// are nowhere. Guesses at numbers and digits are bounded (see Guard). A parcel
+// that ended is public for 180 days.
 //
 // Adding is idempotent by event id, in one transaction per parcel, and keeps
 // what it can: a bad event does not keep the good ones out. Safe for concurrent
@@ -16,6 +18,7 @@ package tracking
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,11 +41,18 @@ type Service struct {
 	sign  func(path string, until time.Time) string // nil: files have no addresses
 	// invite is the chat token of an order's recipient, if there is to be one.
 	// nil: there is no chat.
-	invite func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
+	invite    func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
+	links     cloud.LinkKey
+	legacy    string
+	strangers *strangers
+	log       *slog.Logger
 }
 
-// New builds the service.
-func New(s Store) *Service { return &Service{store: s} }
+// New builds the service. Without Guard links are no proof and nothing limits
+// who reads.
+func New(s Store) *Service {
+	return &Service{store: s, legacy: LegacyReduced, strangers: &strangers{}, log: slog.New(slog.DiscardHandler)}
+}
 
 // SignFiles says how a stored file gets an address, without the host, that can
 // be used until then. Call it before the service is used. It returns s.
@@ -71,6 +81,7 @@ const (
 	codeForbidden     = "OTEP_PROVIDER_FORBIDDEN"
 	codeNotConformant = "OTEP_NOT_CONFORMANT"
 	codeTooLarge      = "OTEP_PAYLOAD_TOO_LARGE"
+	codeLimited       = "RATE_LIMITED"
 )
 
 // parcel is a shipment with everything an answer is made of.
@@ -78,15 +89,57 @@ type parcel struct {
 	shipment cloud.Shipment
 	timeline otep.Timeline
 	owner    bool
+	access   Access
+	proof    string // as good as the link for a while; of digits that were right
 }
 
-// find reads a shipment's timeline for a caller. code is that of the error when
-// there is none, or none that is still public.
-func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string, now time.Time) (parcel, error) {
+// whole reports whether the caller sees what the recipient may see.
+func (p parcel) whole() bool { return p.access.Level == LevelRecipient || p.owner }
+
+// find reads a shipment's timeline for a caller, and what that costs. code is
+// that of the error when there is none, or none that is still public. Error:
+// RATE_LIMITED.
+func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
+	by := readerOf(c, addressOf(ctx))
+	if wait := s.strangers.admit(by, now); wait > 0 {
+		return parcel{}, limited(wait)
+	}
+	p, cost, err := s.look(ctx, c, number, code, given, now)
+	s.strangers.charge(by, cost, now)
+	return p, err
+}
+
+func limited(wait time.Duration) error {
+	seconds := int((wait + time.Second - 1) / time.Second)
+	return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: seconds, Details: map[string]any{"retry_after": seconds}}
+}
+
+// look is find without its limit; cost is in units.
+func (s *Service) look(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (found parcel, cost float64, err error) {
 	number = strings.TrimSpace(number)
 	if number == "" || len(number) > 64 || !utf8.ValidString(number) || strings.ContainsRune(number, 0) {
-		return parcel{}, cloud.E(cloud.NotFound, code)
+		return parcel{}, costMistyped, cloud.E(cloud.NotFound, code)
 	}
+	switch cloud.FormOf(number) {
+	case cloud.MistypedNumber:
+		cost = costMistyped
+	case cloud.LegacyNumber:
+		cost = costOldMiss
+	default:
+		cost = costMiss
+	}
+	p, err := s.read(ctx, c, number, code, now)
+	if err == nil {
+		cost, err = costFound, s.admit(ctx, c, &p, number, code, given, now)
+	}
+	if err != nil {
+		return parcel{}, cost, err
+	}
+	return p, cost, nil
+}
+
+// read finds a parcel that the caller may know of.
+func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string, now time.Time) (parcel, error) {
 	sh, rows, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })
 	if errors.Is(err, cloud.ErrNotFound) {
 		return parcel{}, cloud.E(cloud.NotFound, code)

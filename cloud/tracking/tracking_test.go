@@ -39,10 +39,10 @@ func TestPublicAnswerHasItsShape(t *testing.T) {
 	s := tracking.New(w.DB)
 	m := shown(t, s, cloud.Caller{Language: "en"}, tracking.PublicInput{Number: strings.ToLower(webtest.Waiting)})
 	for _, key := range []string{"result", "tracking_number", "external_tracking_number", "order_ref", "family", "type", "order_status_id", "order_status", "otep_status",
-		"status_label", "scheduled_date", "time_window", "eta", "stops_before", "recipient", "carrier", "driver", "packages", "events", "proof", "locker", "chat", "business"} {
+		"status_label", "scheduled_date", "time_window", "eta", "stops_before", "recipient", "carrier", "driver", "packages", "events", "proof", "locker", "chat", "business", "status_at", "access"} {
 		require.Contains(t, m, key)
 	}
-	require.Len(t, m, 23, "and nothing else")
+	require.Len(t, m, 25, "and nothing else")
 	for _, null := range []string{"order_ref", "type", "order_status_id", "order_status", "scheduled_date", "time_window", "eta", "stops_before", "driver"} {
 		require.Nil(t, m[null], null)
 	}
@@ -52,7 +52,8 @@ func TestPublicAnswerHasItsShape(t *testing.T) {
 	require.Equal(t, "J*** S***", m["recipient"].(map[string]any)["name"])
 	require.Equal(t, "Swift Parcel", m["carrier"].(map[string]any)["name"])
 	l := m["locker"].(map[string]any)
-	require.Equal(t, "A-3", l["pickup_locker_code"])
+	require.Nil(t, l["pickup_locker_code"], "behind which door it lies is for its recipient")
+	require.Equal(t, "A-3", shown(t, s, owner(), tracking.PublicInput{Number: webtest.Waiting})["locker"].(map[string]any)["pickup_locker_code"])
 	require.Equal(t, "waiting", l["status"])
 	require.Len(t, l, 9)
 	events := m["events"].([]any)

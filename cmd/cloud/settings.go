@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/protocol/signature"
@@ -61,6 +62,9 @@ type settings struct {
 		URL        string `yaml:"url" json:"url"`
 		SecretFile string `yaml:"secret_file" json:"secret_file"`
 	} `yaml:"push" json:"push"`
+	Numbers struct {
+		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
+	} `yaml:"numbers" json:"numbers"`
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
@@ -80,6 +84,7 @@ const maxOverlap = 7 * 24 * time.Hour
 // defaults are the settings of a node that was told nothing.
 func defaults() settings {
 	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
+	s.Numbers.Legacy = tracking.LegacyReduced
 	s.Webhook.SecretOverlap = receiver.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
@@ -172,6 +177,9 @@ func (s *settings) check() error {
 	}
 	if s.OTLPEndpoint != "" && !isURL(s.OTLPEndpoint, "http", "https") {
 		bad("otlp_endpoint: use the collector's address, such as http://collector:4318; secrets go into OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	if !slices.Contains([]string{tracking.LegacyReduced, tracking.LegacyOpen, tracking.LegacyClosed}, s.Numbers.Legacy) {
+		bad("numbers.legacy %q: use reduced, open or closed", s.Numbers.Legacy)
 	}
 	for _, f := range s.Unavailable {
 		if f != "contractor_assignment" {
@@ -358,7 +366,7 @@ func loopback(addr string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(),
 		PushURL: s.Push.URL, PushSecret: s.pushSecret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }
 

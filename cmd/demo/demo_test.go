@@ -111,7 +111,7 @@ func TestOneDayAgrees(t *testing.T) {
 		require.Regexp(t, line, story.String())
 	}
 	require.Regexp(t, `Messages  http://127\.0\.0\.1:[0-9]+/console/chats`, story.String())
-	require.Regexp(t, `talk along at http://127\.0\.0\.1:[0-9]+/console/chats/[0-9]+ or, as the recipient, http://127\.0\.0\.1:[0-9]+/track/[A-Z0-9]+#chat`, story.String())
+	require.Regexp(t, `talk along at http://127\.0\.0\.1:[0-9]+/console/chats/[0-9]+ or, as the recipient, http://127\.0\.0\.1:[0-9]+/track/[A-Z0-9]+\?k=[A-Za-z0-9_-]+#chat`, story.String())
 	require.Regexp(t, `recipient  “Hello, when will you be here\?”`, story.String())
 	require.Regexp(t, `driver     “In about ten minutes`, story.String())
 	require.GreaterOrEqual(t, got.ChatStored, 10, "they go on while the day does")

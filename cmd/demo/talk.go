@@ -77,10 +77,18 @@ func (s *stage) onTheWay(ctx context.Context) error {
 			Token string `json:"token"`
 		} `json:"chat"`
 	}
-	if err := (&api{client: s.api.client}).call(ctx, http.MethodGet, s.api.base+"/api/v1/tracking/"+number, nil, &tracked); err != nil {
+	if err := admin.call(ctx, http.MethodGet, s.api.base+"/api/v1/tracking/"+number, nil, &tracked); err != nil {
 		return err
 	}
-	s.say("driver", "is on the way with %s; talk along at http://%s/console/chats/%d or, as the recipient, http://%s/track/%s#chat", number, s.http, x.order, s.http, number)
+	var shown struct {
+		Order struct {
+			Link string `json:"recipient_link"`
+		} `json:"order"`
+	}
+	if err := admin.call(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/orders/%d", admin.base, x.order), nil, &shown); err != nil {
+		return err
+	}
+	s.say("driver", "is on the way with %s; talk along at http://%s/console/chats/%d or, as the recipient, %s#chat", number, s.http, x.order, shown.Order.Link)
 	command, err := s.listenTo(ctx, admin, x.order)
 	if err != nil {
 		return err

@@ -242,9 +242,18 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	status, body, _ := call(k, "GET", "/api/state", "")
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
-		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","occupied":false,"blocked":false},{"door":8,"label":"8","size":"L","state":"open","occupied":true,"blocked":false}],
+		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","blocked":false},{"door":8,"label":"8","size":"L","state":"open","blocked":false}],
 		"openings":[{"opening_id":"op_1","kind":"deposit","who":"courier","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"ends_seconds":5}],
 		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
+	// Anyone at the cabinet may press "Staff": what lies where shows nowhere, in no
+	// door's state and by no exception.
+	f.set(func(s *locker.State) {
+		s.Doors[7] = locker.Door{Number: 7, Known: true, Delivery: "LD-000000043", Item: wire.ItemPresent}
+		s.Exceptions["y"] = locker.Exception{Exception: wire.Exception{Type: wire.ExItemMissing, Severity: wire.SeverityHigh, Door: 7}}
+		s.Exceptions["z"] = locker.Exception{Exception: wire.Exception{Type: wire.ExDepositUnverified, Severity: wire.SeverityHigh, Door: 7}}
+	})
+	_, full, _ := call(k, "GET", "/api/state", "")
+	require.Equal(t, body, full, "a parcel behind a door changes nothing that is shown")
 	for _, never := range []string{"LD-000000042", "PK-99", "0123456789abcdef"} {
 		require.NotContains(t, body, never)
 	}

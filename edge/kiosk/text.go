@@ -15,7 +15,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "There is no such door.", "no_opening": "This can no longer be opened without a code.", "not_a_code": "This is not a code of this cabinet.", "store": "The cabinet cannot take openings now. Please try again later.",
 		"busy_page": "One moment please, someone else is at it.", "uncertain": "No answer. Please look whether a door is open, then try again.", "choose_door": "Choose a door first, then type the staff code.",
 		"staff": "Staff", "staff_prompt": "Choose doors, then type the staff code", "leave_staff": "Leave staff view",
-		"state_unknown": "unknown", "state_locked": "locked", "state_opening": "opening", "state_open": "open", "state_closed_settling": "closed", "occupied_mark": "in use", "blocked_mark": "blocked",
+		"state_unknown": "unknown", "state_locked": "locked", "state_opening": "opening", "state_open": "open", "state_closed_settling": "closed", "blocked_mark": "blocked",
 		"door_left_open": "Door {door} was left open", "deposit_unverified": "Door {door}: deposit to be checked", "item_missing": "Door {door}: item missing", "exception": "Door {door}: needs attention",
 	},
 	"fr": {
@@ -30,7 +30,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "Cette porte n’existe pas.", "no_opening": "Impossible de rouvrir sans code.", "not_a_code": "Ce n’est pas un code de cette consigne.", "store": "La consigne n’accepte pas d’ouverture. Réessayez plus tard.",
 		"busy_page": "Un instant, une autre demande est en cours.", "uncertain": "Pas de réponse. Regardez si une porte est ouverte, puis réessayez.", "choose_door": "Choisissez d’abord une porte, puis saisissez le code.",
 		"staff": "Personnel", "staff_prompt": "Choisissez les portes, puis saisissez le code du personnel", "leave_staff": "Quitter la vue du personnel",
-		"state_unknown": "inconnue", "state_locked": "verrouillée", "state_opening": "s’ouvre", "state_open": "ouverte", "state_closed_settling": "fermée", "occupied_mark": "occupé", "blocked_mark": "bloqué",
+		"state_unknown": "inconnue", "state_locked": "verrouillée", "state_opening": "s’ouvre", "state_open": "ouverte", "state_closed_settling": "fermée", "blocked_mark": "bloqué",
 		"door_left_open": "La porte {door} est restée ouverte", "deposit_unverified": "Porte {door} : dépôt à vérifier", "item_missing": "Porte {door} : objet manquant", "exception": "Porte {door} : à contrôler",
 	},
 	"de": {
@@ -45,7 +45,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "Diese Tür gibt es nicht.", "no_opening": "Ohne Code geht das nicht mehr auf.", "not_a_code": "Das ist kein Code dieser Station.", "store": "Die Station nimmt gerade keine Öffnung an. Bitte später versuchen.",
 		"busy_page": "Einen Moment bitte, jemand anderes ist dran.", "uncertain": "Keine Antwort. Bitte nachsehen, ob eine Tür offen ist, dann noch einmal.", "choose_door": "Zuerst eine Tür wählen, dann den Personalcode eintippen.",
 		"staff": "Personal", "staff_prompt": "Türen wählen, dann den Personalcode eintippen", "leave_staff": "Personalansicht verlassen",
-		"state_unknown": "unbekannt", "state_locked": "verriegelt", "state_opening": "geht auf", "state_open": "offen", "state_closed_settling": "zu", "occupied_mark": "belegt", "blocked_mark": "gesperrt",
+		"state_unknown": "unbekannt", "state_locked": "verriegelt", "state_opening": "geht auf", "state_open": "offen", "state_closed_settling": "zu", "blocked_mark": "gesperrt",
 		"door_left_open": "Tür {door} blieb offen", "deposit_unverified": "Tür {door}: Einlage prüfen", "item_missing": "Tür {door}: Inhalt fehlt", "exception": "Tür {door}: bitte prüfen",
 	},
 	"es": {
@@ -60,7 +60,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "No existe esa puerta.", "no_opening": "Ya no se puede abrir sin código.", "not_a_code": "No es un código de esta taquilla.", "store": "La taquilla no acepta aperturas ahora. Inténtelo más tarde.",
 		"busy_page": "Un momento, hay otra petición en curso.", "uncertain": "Sin respuesta. Mire si hay una puerta abierta y vuelva a intentarlo.", "choose_door": "Elija primero una puerta y después escriba el código.",
 		"staff": "Personal", "staff_prompt": "Elija puertas y después escriba el código del personal", "leave_staff": "Salir de la vista del personal",
-		"state_unknown": "desconocida", "state_locked": "cerrada con llave", "state_opening": "abriéndose", "state_open": "abierta", "state_closed_settling": "cerrada", "occupied_mark": "ocupado", "blocked_mark": "bloqueado",
+		"state_unknown": "desconocida", "state_locked": "cerrada con llave", "state_opening": "abriéndose", "state_open": "abierta", "state_closed_settling": "cerrada", "blocked_mark": "bloqueado",
 		"door_left_open": "La puerta {door} quedó abierta", "deposit_unverified": "Puerta {door}: comprobar el depósito", "item_missing": "Puerta {door}: falta el contenido", "exception": "Puerta {door}: requiere atención",
 	},
 	"zh-Hans": {
@@ -75,7 +75,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "没有这个门。", "no_opening": "已不能免码再次打开。", "not_a_code": "这不是本柜的取件码。", "store": "柜子暂时不能开门,请稍后再试。",
 		"busy_page": "请稍候,正在处理其他请求。", "uncertain": "没有回应。请先查看是否有门打开,再重试。", "choose_door": "请先选择柜门,再输入员工码。",
 		"staff": "员工", "staff_prompt": "选择柜门,然后输入员工码", "leave_staff": "离开员工界面",
-		"state_unknown": "未知", "state_locked": "已锁", "state_opening": "正在打开", "state_open": "打开", "state_closed_settling": "已关", "occupied_mark": "占用", "blocked_mark": "停用",
+		"state_unknown": "未知", "state_locked": "已锁", "state_opening": "正在打开", "state_open": "打开", "state_closed_settling": "已关", "blocked_mark": "停用",
 		"door_left_open": "{door} 号门未关", "deposit_unverified": "{door} 号门:存件待核实", "item_missing": "{door} 号门:物品缺失", "exception": "{door} 号门:需要处理",
 	},
 	"zh-Hant": {
@@ -90,7 +90,7 @@ var texts = map[string]map[string]string{
 		"unknown_door": "沒有這個門。", "no_opening": "已不能免碼再次打開。", "not_a_code": "這不是本櫃的取件碼。", "store": "櫃子暫時不能開門,請稍後再試。",
 		"busy_page": "請稍候,正在處理其他請求。", "uncertain": "沒有回應。請先查看是否有門打開,再重試。", "choose_door": "請先選擇櫃門,再輸入員工碼。",
 		"staff": "員工", "staff_prompt": "選擇櫃門,然後輸入員工碼", "leave_staff": "離開員工畫面",
-		"state_unknown": "未知", "state_locked": "已鎖", "state_opening": "正在打開", "state_open": "打開", "state_closed_settling": "已關", "occupied_mark": "使用中", "blocked_mark": "停用",
+		"state_unknown": "未知", "state_locked": "已鎖", "state_opening": "正在打開", "state_open": "打開", "state_closed_settling": "已關", "blocked_mark": "停用",
 		"door_left_open": "{door} 號門未關", "deposit_unverified": "{door} 號門:存件待核實", "item_missing": "{door} 號門:物品缺失", "exception": "{door} 號門:需要處理",
 	},
 }

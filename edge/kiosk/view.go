@@ -8,10 +8,12 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
-// View is what the page shows: the cabinet as it stands. It holds no code and
-// nothing by which a person or parcel could be known.
+// View is what the page shows, which any passer-by may look at: the cabinet as it
+// stands. It holds no code, nothing by which a person or parcel could be known,
+// and nothing that says behind which door a parcel lies.
 type View struct {
 	DeviceCode string          `json:"device_code"`
 	Online     bool            `json:"online"` // a session with the cloud stands
@@ -39,10 +41,9 @@ type StoreView struct {
 // DoorView is one door.
 type DoorView struct {
 	DoorRef
-	Size     string `json:"size,omitempty"`
-	State    string `json:"state"` // wire's door states; unknown is never shown as locked
-	Occupied bool   `json:"occupied"`
-	Blocked  bool   `json:"blocked"`
+	Size    string `json:"size,omitempty"`
+	State   string `json:"state"` // wire's door states; unknown is never shown as locked
+	Blocked bool   `json:"blocked"`
 }
 
 // OpeningView is a running opening.
@@ -70,7 +71,8 @@ type ReopenView struct {
 	Seconds   int       `json:"seconds"`
 }
 
-// ExceptionView is something that staff has to look after.
+// ExceptionView is something that can be put right at the cabinet: a door that was
+// left open.
 type ExceptionView struct {
 	Type     string `json:"type"`
 	Severity string `json:"severity"`
@@ -105,6 +107,9 @@ func (k *Kiosk) view() View {
 	v.reopen(&s, now)
 	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
 		e := s.Exceptions[id]
+		if e.Type != wire.ExDoorLeftOpen { // the others tell of contents
+			continue
+		}
 		v.Exceptions = append(v.Exceptions, ExceptionView{Type: e.Type, Severity: e.Severity, Door: e.Door})
 	}
 	return v
@@ -114,8 +119,7 @@ func (v *View) doors(s *locker.State, now locker.Now) {
 	minOpen := int64(s.Config.Times.WithDefaults().MinOpenMS) * int64(time.Millisecond)
 	for _, l := range s.Config.Layout {
 		d := s.Doors[edge.DoorNumber(l.Door)]
-		v.Doors = append(v.Doors, DoorView{DoorRef: ref(s, edge.DoorNumber(l.Door)), Size: l.Size, State: d.State(s, minOpen, now.Mono),
-			Occupied: d.Delivery != "", Blocked: d.Blocked != ""})
+		v.Doors = append(v.Doors, DoorView{DoorRef: ref(s, edge.DoorNumber(l.Door)), Size: l.Size, State: d.State(s, minOpen, now.Mono), Blocked: d.Blocked != ""})
 	}
 }
 

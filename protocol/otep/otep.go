@@ -10,6 +10,7 @@ package otep
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -139,22 +140,48 @@ type Timeline struct {
 	Events              []Event `json:"events"`
 }
 
-// Public is a location as everybody may see it: of somebody's address only
-// city, region and country. It is nil for nil.
+// Public is an event as everybody may see it: without what its source wrote for
+// itself (message, reference, raw status, extensions), its place and proof
+// reduced. Devices keep their ids.
+func (e Event) Public() Event {
+	e.Message, e.Extensions, e.Location, e.PoD = "", nil, e.Location.Public(), e.PoD.Public()
+	if e.Source != nil {
+		e.Source = &Source{Type: e.Source.Type, Provider: e.Source.Provider, ProviderName: e.Source.ProviderName, Synthesized: e.Source.Synthesized}
+	}
+	e.Telemetry = slices.Clone(e.Telemetry)
+	return e
+}
+
+// publicPlaces are the types of places that are no secret.
+var publicPlaces = []string{"hub", "warehouse", PlaceLocker, "store", "port"}
+
+// Public is a location as everybody may see it: of one that may be a person's
+// address only city, region and country. It is nil for nil.
 func (l *Location) Public() *Location {
-	if l == nil || l.Type != PlaceAddress {
+	if l == nil || slices.Contains(publicPlaces, l.Type) {
 		return l
 	}
 	return &Location{City: l.City, Region: l.Region, Country: l.Country, Type: l.Type}
 }
 
 // Public is a proof as everybody may see it: the recipient as initial and
-// family name, no files and no addresses of files. It is nil for nil.
+// family name, no note, no files and no addresses of files. It is nil for nil.
 func (p *Proof) Public() *Proof {
 	if p == nil {
 		return nil
 	}
-	return &Proof{Recipient: initialed(p.Recipient), Signed: p.Signed, SignedAt: p.SignedAt, Note: p.Note}
+	return &Proof{Recipient: initialed(p.Recipient), Signed: p.Signed, SignedAt: p.SignedAt}
+}
+
+// Recipients is a proof as the recipient may see it: all but the note. It is nil
+// for nil.
+func (p *Proof) Recipients() *Proof {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.Note = ""
+	return &out
 }
 
 // initialed is a name as its first letter and its last word; of a name of one

@@ -155,13 +155,28 @@ func TestExtensionsComeOutAsTheyCameIn(t *testing.T) {
 func TestWhatEverybodyMaySee(t *testing.T) {
 	t.Parallel()
 	p := &Proof{Recipient: "Jane Q. van Smith", Signed: true, SignatureURL: "https://x", SignedAt: ptr(at(t, "2026-06-09T18:20:00Z")), Note: "desk", Files: []File{{ID: 1, URL: "https://y"}}}
-	require.Equal(t, &Proof{Recipient: "J. Smith", Signed: true, SignedAt: p.SignedAt, Note: "desk"}, p.Public())
+	require.Equal(t, &Proof{Recipient: "J. Smith", Signed: true, SignedAt: p.SignedAt}, p.Public())
+	require.Equal(t, "", p.Recipients().Note)
+	require.Equal(t, p.Files, p.Recipients().Files)
+	require.Nil(t, (*Proof)(nil).Recipients())
 	for name, want := range map[string]string{"": "", "  ": "", "Jane": "J.", "J. Smith": "J. Smith", "Élodie Roux": "É. Roux", "王 小明": "王. 小明"} {
 		require.Equal(t, want, (&Proof{Recipient: name}).Public().Recipient)
 	}
 	require.Nil(t, (*Proof)(nil).Public())
 	l := &Location{Name: "Jane's flat", Type: PlaceAddress, Address: "9 Secret Lane", PostalCode: "M5V 2T6", City: "Toronto", Region: "ON", Country: "CA", Latitude: ptr(1.0), Longitude: ptr(2.0)}
 	require.Equal(t, &Location{Type: PlaceAddress, City: "Toronto", Region: "ON", Country: "CA"}, l.Public())
+	for _, typ := range []string{"", "vehicle", "other"} {
+		l.Type = typ
+		require.Equal(t, &Location{Type: typ, City: "Toronto", Region: "ON", Country: "CA"}, l.Public(), "what is not known to be open to all may be an address")
+	}
+	e := Event{StatusCode: Delivered, Message: "dog", PoD: p, Location: l, Extensions: Extensions{"a": 1}, Source: &Source{Type: Locker, Provider: "x", ProviderName: "X", RawStatus: "raw", RawMessage: "raw", Reference: "raw", Synthesized: true}}
+	raw, err := json.Marshal(e.Public())
+	require.NoError(t, err)
+	for _, hidden := range []string{"dog", "desk", "flat", "raw", "extensions"} {
+		require.NotContains(t, string(raw), hidden)
+	}
+	require.Equal(t, &Source{Type: Locker, Provider: "x", ProviderName: "X", Synthesized: true}, e.Public().Source)
+	require.Equal(t, "dog", e.Message, "the event itself stays as it is")
 	hub := &Location{Type: "hub", Address: "1 Dock Rd"}
 	require.Equal(t, hub, hub.Public())
 	require.Nil(t, (*Location)(nil).Public())

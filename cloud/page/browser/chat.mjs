@@ -23,7 +23,7 @@ const admin = (method, path, body) => rest(method, "/api/v1" + path, box.admin.t
 
 async function newOrder() {
   const { order } = await admin("POST", "/client/orderCreate", { type: "D", packages: [{ weight: 2.5 }], recipient: { name: "Ada Moreau", phone: "+14165550123", address_line1: "100 Queen St W", city: "Toronto", province: "ON", postal_code: "M5H 2N2", country: "CA" } });
-  return { number: order.tracking_number, id: order.order_id };
+  return { number: order.tracking_number, id: order.order_id, link: order.recipient_link };
 }
 const say = (order, body) => admin("POST", `/order-chat/orders/${order.id}/messages`, typeof body === "string" ? { text: body } : body);
 
@@ -56,7 +56,7 @@ async function signIn(options) {
   return x;
 }
 const staffPath = (o) => `${base}/console/chats/${o.id}`;
-const trackPath = (o) => `${base}/track/${o.number}`;
+const trackPath = (o) => o.link; // leads to the clean address
 const live = (page, way = "live") => page.waitForSelector(`.chat[data-now=${way}]`);
 const hears = (page, text) => page.locator(".said li .words", { hasText: text }).first().waitFor();
 const text = async (place) => (await place.textContent()).replace(/\s+/g, " ").trim();

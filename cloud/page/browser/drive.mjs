@@ -97,6 +97,19 @@ for (const colorScheme of full ? ["light", "dark"] : ["light"]) {
   await context.close();
 }
 
+{ // a recipient shows who they are, with wrong digits and right ones
+  const { context, page } = await open({ viewport: { width: 390, height: 844 } });
+  await page.goto(base + "/track/SWP100200300");
+  for (const digits of ["9999", "0123"]) {
+    await page.fill("#digits", digits);
+    await page.click("form.proof button");
+    await page.waitForSelector(digits === "0123" ? ".place .label" : "#proof-problem");
+    await check(page, `/track digits ${digits}`);
+    await picture(page, `proof_${digits}`);
+  }
+  await context.close();
+}
+
 { // a decision by keyboard: from the note to both buttons, which are seen
   const { context, page } = await open({});
   await signIn(page);

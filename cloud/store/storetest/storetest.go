@@ -194,6 +194,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"LiveEvents":               live,
 		"Chats":                    chats,
 		"ChatUpkeep":               chatUpkeep,
+		"ProofGuesses":             proofGuesses,
 		"Approvals":                approvals,
 		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,

@@ -112,7 +112,6 @@ function drawDoors() {
     const b = make("button", d.label, { type: "button", onclick: () => { chosen.has(d.door) ? chosen.delete(d.door) : chosen.add(d.door); draw(); } });
     b.setAttribute("aria-pressed", String(chosen.has(d.door)));
     const marks = [t("state_" + d.state)];
-    if (d.occupied) marks.push(t("occupied_mark"));
     if (d.blocked) marks.push(t("blocked_mark"));
     b.append(make("small", marks.join(", ")));
     return b;

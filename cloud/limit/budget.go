@@ -1,0 +1,150 @@
+package limit
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Budget is a set of buckets from which calls take what they cost, which is known
+// only afterwards: a bucket may go below nothing and is closed until it has a
+// whole unit again. It is kept as Buckets are. Safe for concurrent use.
+type Budget struct {
+	perMinute, burst float64
+	max              int
+
+	mu   sync.Mutex
+	list map[string]spent
+}
+
+type spent struct {
+	left float64 // at the time of at
+	at   time.Time
+}
+
+// NewBudget makes buckets that hold burst units and get perMinute of them.
+func NewBudget(perMinute, burst float64) *Budget {
+	return &Budget{perMinute: perMinute, burst: burst, max: DefaultKeys, list: map[string]spent{}}
+}
+
+// Wait is how long it takes until key's bucket has a unit; 0: it has one.
+func (b *Budget) Wait(key string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := b.of(key, now).left
+	if left >= 1 {
+		return 0
+	}
+	return time.Duration(math.Ceil((1 - left) / b.perMinute * float64(time.Minute)))
+}
+
+// Spend takes units of key's bucket.
+func (b *Budget) Spend(key string, units float64, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := b.of(key, now)
+	if _, known := b.list[key]; !known && len(b.list) >= b.max {
+		b.forget(now)
+	}
+	x.left -= units
+	b.list[key] = x
+}
+
+// of is key's bucket as it stands at now. A clock that went back adds nothing.
+func (b *Budget) of(key string, now time.Time) spent {
+	x, known := b.list[key]
+	if !known {
+		return spent{b.burst, now}
+	}
+	if d := now.Sub(x.at); d > 0 {
+		x.left, x.at = min(b.burst, x.left+d.Minutes()*b.perMinute), now
+	}
+	return x
+}
+
+// forget drops buckets that are full again, or, when there are few of these, an
+// eighth of all.
+func (b *Budget) forget(now time.Time) {
+	for k := range b.list {
+		if b.of(k, now).left >= b.burst {
+			delete(b.list, k)
+		}
+	}
+	for k := range b.list {
+		if len(b.list) <= b.max-b.max/8-1 {
+			return
+		}
+		delete(b.list, k)
+	}
+}
+
+// Blocks shuts out keys that miss too often, longer each time. Nothing but time
+// clears a key: as long as its longest block after its last miss. It is kept as
+// Buckets are. Safe for concurrent use.
+type Blocks struct {
+	misses      int
+	first, last time.Duration
+	max         int
+
+	mu   sync.Mutex
+	list map[string]missed
+}
+
+type missed struct {
+	misses int // since the last block
+	blocks int
+	until  time.Time
+	at     time.Time // of the last miss
+}
+
+// NewBlocks blocks a key after so many misses: for first, then twice as long each
+// time, up to last.
+func NewBlocks(misses int, first, last time.Duration) *Blocks {
+	return &Blocks{misses: misses, first: first, last: last, max: DefaultKeys, list: map[string]missed{}}
+}
+
+// Wait is how long key is blocked, 0 when it is not.
+func (b *Blocks) Wait(key string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.list[key].until.Sub(now), 0)
+}
+
+// Miss counts a miss of key.
+func (b *Blocks) Miss(key string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x, known := b.list[key]
+	if !known && len(b.list) >= b.max {
+		b.forget(now)
+	}
+	if now.Sub(x.at) > b.last && now.After(x.until) {
+		x = missed{}
+	}
+	x.misses++
+	x.at = now
+	if x.misses >= b.misses {
+		wait := b.last
+		if x.blocks < 30 {
+			wait = min(b.first<<x.blocks, b.last)
+		}
+		x.misses, x.blocks, x.until = 0, x.blocks+1, now.Add(wait)
+	}
+	b.list[key] = x
+}
+
+// forget drops keys that would begin anew, or, when there are few of these, an
+// eighth of all.
+func (b *Blocks) forget(now time.Time) {
+	for k, x := range b.list {
+		if now.Sub(x.at) > b.last && now.After(x.until) {
+			delete(b.list, k)
+		}
+	}
+	for k := range b.list {
+		if len(b.list) <= b.max-b.max/8-1 {
+			return
+		}
+		delete(b.list, k)
+	}
+}
