@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"cloud/route":      {"cloud", "cloud/check", "cloud/locale", "cloud/notice", "cloud/order", "protocol/otep"},
 	"cloud/projection": {"protocol/otep"},
 	"cloud/guide":      {"cloud/locale", "cloud/projection", "protocol/otep"},
-	"cloud/tracking":   {"cloud", "cloud/locale", "cloud/projection", "protocol/otep"},
+	"cloud/tracking":   {"cloud", "cloud/limit", "cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/trace":      {"cloud", "cloud/projection", "protocol/otep"},
 	"cloud/webhook":    {"cloud", "protocol/cloudevent", "protocol/signature"},
 	"cloud/mqttbroker": {"protocol/topic"},
