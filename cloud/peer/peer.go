@@ -69,6 +69,9 @@ func (p Proxies) caller(conn netip.Addr, header func(string) []string) (h hop, p
 		return h, false
 	}
 	hops, found := p.hops(header)
+	if found { // the proxy may say how it was reached and not by whom
+		h.https = hops[len(hops)-1].https
+	}
 	for i := len(hops) - 1; i >= 0 && i >= len(hops)-maxHops; i-- {
 		if !hops[i].from.IsValid() {
 			return h, found // what stands further left is not known to come from a proxy

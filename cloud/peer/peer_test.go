@@ -139,3 +139,34 @@ func TestTheProxyProtocol(t *testing.T) {
 		})
 	}
 }
+
+// What is this machine's own request, and what is encrypted on its way.
+func TestLocalAndSecure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conn, host    string
+		head          [2]string
+		local, secure bool
+		ip            string
+	}{
+		"this machine":              {"127.0.0.1", "localhost:8080", [2]string{}, true, false, "127.0.0.1"},
+		"by its IPv6 loopback":      {"::1", "[::1]:8080", [2]string{}, true, false, "::1"},
+		"another host":              {"203.0.113.5", "localhost:8080", [2]string{}, false, false, "203.0.113.5"},
+		"a name that resolves here": {"127.0.0.1", "tms.example", [2]string{}, false, false, "127.0.0.1"},
+		"an unknown local proxy":    {"127.0.0.1", "localhost", [2]string{"X-Real-Ip", "203.0.113.5"}, false, false, "127.0.0.1"},
+		"a trusted proxy":           {"10.0.0.1", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, true, "10.0.0.1"},
+		"forged from outside":       {"203.0.113.5", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, false, "203.0.113.5"},
+		"a caller behind a proxy":   {"10.0.0.1", "localhost", [2]string{"X-Forwarded-For", "127.0.0.1"}, false, false, "127.0.0.1"},
+	} {
+		p := proxies(t, "", "10.0.0.0/8")
+		var req fasthttp.Request
+		req.Header.SetHost(c.host)
+		if c.head[0] != "" {
+			req.Header.Set(c.head[0], c.head[1])
+		}
+		var ctx fasthttp.RequestCtx
+		ctx.Init(&req, &net.TCPAddr{IP: net.ParseIP(c.conn), Port: 4711}, nil)
+		p.Resolve(&ctx)
+		require.Equal(t, []any{c.local, c.secure, c.ip}, []any{Local(&ctx), Secure(&ctx), ctx.RemoteIP().String()}, name)
+	}
+}

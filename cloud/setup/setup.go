@@ -6,9 +6,9 @@
 // The one-time address holds 128 bits that are derived from the deployment's
 // keys and a random value in the database, so that every node shows the same one
 // and neither the database nor the keys alone give it away. It is good for an
-// hour and ends with the first administrator, whoever makes that one: the
-// decision that does reads and writes the one row that all nodes share. The
-// command line needs no such address: its user holds the keys.
+// hour and ends with the first administrator, made here or elsewhere: the
+// decision that makes one here reads and writes the one row that all nodes share.
+// The command line needs no such address: its user holds the keys.
 //
 // Passwords and tokens are in no error, log or audit line. Safe for concurrent
 // use.

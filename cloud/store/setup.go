@@ -1,11 +1,15 @@
 package store
 
-import "github.com/postern-io/postern/cloud"
+import (
+	"errors"
+
+	"github.com/postern-io/postern/cloud"
+)
 
 const (
 	sqlSetup     = `SELECT nonce, expires_at, keys_digest FROM setup WHERE id = 1`
 	sqlSaveSetup = `UPDATE setup SET nonce = $1, expires_at = $2, keys_digest = $3 WHERE id = 1`
-	sqlHasAdmin  = `SELECT count(*) FROM (SELECT 1 FROM account WHERE type = 'client_admin' LIMIT 1) a`
+	sqlHasAdmin  = `SELECT 1 FROM account WHERE type = 'client_admin' LIMIT 1`
 )
 
 func (v *view) Setup() (cloud.Setup, error) {
@@ -15,8 +19,11 @@ func (v *view) Setup() (cloud.Setup, error) {
 }
 
 func (v *view) HasAdministrator() (bool, error) {
-	n, err := one(v.ctx, v.q, sqlHasAdmin, scanInt)
-	return n > 0, err
+	_, err := one(v.ctx, v.q, sqlHasAdmin, scanInt)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (w *writer) setup(c *cloud.Changes) {

@@ -9,4 +9,4 @@ CREATE TABLE setup (
   keys_digest @bytes
 ) @strict;
 INSERT INTO setup (id) VALUES (1);
-CREATE INDEX account_administrator ON account (id) WHERE type = 'client_admin';
+CREATE INDEX account_administrator ON account (type) WHERE type = 'client_admin';
