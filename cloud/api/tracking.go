@@ -15,7 +15,7 @@ func (c Config) tracking() []catalog.Operation {
 	reads := []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT"}
 	takes := func(o catalog.Operation) catalog.Operation {
 		o.Group, o.NoTokenCode, o.Risk = catalog.Ingest, "OTEP_CREDENTIALS_REQUIRED", catalog.RiskMedium
-		o.Errors = []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT"}
+		o.Errors = []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"}
 		return o
 	}
 	with := func(o catalog.Operation, errors []string, media ...string) catalog.Operation {

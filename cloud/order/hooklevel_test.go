@@ -134,6 +134,8 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_create_webhook_url": "https://a.example.com/"})
 		require.Equal(t, map[string]int{"order.created 0": 3}, batch(w.staff, ""))
 		require.Equal(t, map[string]int{"order.created 0": 3, "order.batch_processed 0": 1}, batch(w.staff, "https://p.example.com/"), "the setting's address hears nothing of the batch")
+		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: numbered(1), PostbackURL: "https://p.example.com/"})), "the business's secret is not the customer's")
+		w.set(w.customer.Account.ID, map[string]any{"webhook_sign_secret": hookSecret})
 		require.Equal(t, map[string]int{"order.created 0": 3, "order.batch_processed 3": 1}, batch(w.customer, "https://p.example.com/"))
 		w.set(0, map[string]any{"order_create_async_postback_url": "https://a.example.com/batch"})
 		require.Equal(t, map[string]int{"order.batch_processed 0": 1}, batch(w.staff, ""))
@@ -249,5 +251,32 @@ func TestSettingsStayForADecision(t *testing.T) {
 		require.Equal(t, []string{"order.status_change order_status_change_webhook_url 0"}, w.told(cloud.AccountLog{}))
 		w.move(o, cloud.OrderOutForDelivery, order.StartDelivery)
 		require.Len(t, w.told(cloud.AccountLog{}), 1)
+	})
+}
+
+// A customer's level that had addresses before levels had secrets of their own is
+// signed for by the business's until it is given one, which begins with an
+// overlap. It is not given one by any other change.
+func TestLevelsGetTheirOwnSecretByARotation(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		customer := w.customer.Account.ID
+		level := func() (s cloud.WebhookSettings) {
+			require.NoError(t, w.db.Look(t.Context(), func(v cloud.View) (err error) { s, err = v.WebhookSettings(42, customer); return err }))
+			return s
+		}
+		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_create_webhook_url": "https://a.example.com/"})
+		made := w.set(customer, map[string]any{"order_create_webhook_url": "https://c.example.com/"})
+		require.Equal(t, made.Generated, string(level().Secret))
+		old := level()
+		old.Secret = nil // as it was stored before
+		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{old}}, nil
+		}))
+		out := w.set(customer, map[string]any{"order_status_change_webhook_url": "https://c.example.com/"})
+		require.Empty(t, out.Generated)
+		require.Empty(t, level().Secret, "no change but a rotation gives it one")
+		w.set(customer, map[string]any{"webhook_sign_secret_next": "own-secret-0123456789abcdef"})
+		require.Equal(t, []string{hookSecret, "own-secret-0123456789abcdef"}, []string{string(level().Secret), string(level().SecretNext)})
+		require.WithinDuration(t, time.Now().Add(24*time.Hour), level().NextUntil, time.Minute)
 	})
 }

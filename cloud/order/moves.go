@@ -100,7 +100,7 @@ var moves = []move{
 		to: statuses{cloud.OrderDriverAssigned}, trigger: AssignDriver, code: silent},
 	{from: statuses{cloud.OrderDriverAssigned}, to: statuses{cloud.OrderDriverAccepted}, trigger: DriverAccepts, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderDriverAccepted}, to: statuses{cloud.OrderDriverAssigned}, trigger: DriverDeclines, code: silent},
-	{from: statuses{cloud.OrderDriverAccepted}, to: statuses{back}, trigger: DriverDeclines, source: otep.SelfDelivery, code: otep.RemovedFromRoute},
+	{from: statuses{cloud.OrderDriverAssigned, cloud.OrderDriverAccepted}, to: statuses{back}, trigger: DriverDeclines, source: otep.SelfDelivery, code: otep.RemovedFromRoute},
 	{from: resting, to: statuses{cloud.OrderHandedOver}, trigger: HandOver, source: otep.ThirdParty},
 	{from: statuses{cloud.OrderHandedOver}, to: statuses{back}, trigger: FallBack, source: otep.ThirdParty, code: otep.RouteCancelled},
 	{from: statuses{cloud.OrderHandedOver}, to: statuses{cloud.OrderInTransit, cloud.OrderOutForDelivery, cloud.OrderDelivered, cloud.OrderPartlyDelivered,

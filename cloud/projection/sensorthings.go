@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,18 +136,23 @@ func statusObservations(events []otep.Event) []observation {
 	return out
 }
 
-// measurements has one datastream per type of telemetry, in the order in which
-// they first appear.
+// stream is what one datastream measures: with one unit, by one sensor.
+type stream struct{ kind, unit, device string }
+
+// measurements has one datastream per type, unit and sensor, in the order in
+// which they first appear.
 func measurements(number string, events []otep.Event) []datastream {
 	var out []datastream
-	place := map[string]int{}
+	place := map[stream]int{}
 	for _, e := range events {
 		for j, r := range e.Telemetry {
-			i, ok := place[r.Type]
+			key := streamOf(r)
+			i, ok := place[key]
 			if !ok {
 				i = len(out)
-				place[r.Type] = i
-				out = append(out, measurement(number, r))
+				place[key] = i
+				first := !slices.ContainsFunc(out, func(d datastream) bool { return d.Name == r.Type })
+				out = append(out, measurement(key.id(number, first), r))
 			}
 			when := e.OccurredAt
 			if r.Time != nil {
@@ -159,9 +165,23 @@ func measurements(number string, events []otep.Event) []datastream {
 	return out
 }
 
-func measurement(number string, r otep.Reading) datastream {
+// streamOf is the stream of a reading; one without a unit has that of its type.
+func streamOf(r otep.Reading) stream {
 	kind, _ := otep.Telemetry(r.Type)
-	d := datastream{ID: number + ":" + r.Type, Name: r.Type, Description: "Telemetry of type " + r.Type, Type: observationTypes + "OM_Measurement",
+	return stream{r.Type, cmp.Or(r.Unit, kind.Unit), r.DeviceID}
+}
+
+// id is short for the first stream of a type, as it was when a type had one.
+func (s stream) id(number string, first bool) string {
+	if first {
+		return number + ":" + s.kind
+	}
+	return number + ":" + s.kind + ":" + s.unit + ":" + s.device
+}
+
+func measurement(id string, r otep.Reading) datastream {
+	kind, _ := otep.Telemetry(r.Type)
+	d := datastream{ID: id, Name: r.Type, Description: "Telemetry of type " + r.Type, Type: observationTypes + "OM_Measurement",
 		Property: described{r.Type, qudtQuantity + kind.EPCIS, strings.ReplaceAll(r.Type, "_", " ")},
 		Sensor:   sensor{"unknown", "A sensor without a name", typeJSON, "otep:device:unknown"}}
 	if u, ok := qudt[kind.QUDT]; ok && (r.Unit == "" || r.Unit == kind.Unit) {

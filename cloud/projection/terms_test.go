@@ -5,8 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // The terms that documents use are those that are told, format by format.
@@ -43,4 +46,23 @@ func TestTermsAreThoseOfTheDocuments(t *testing.T) {
 	}
 	require.Equal(t, used, told)
 	require.Equal(t, slices.Sorted(maps.Keys(lists)), OwnEventCodes())
+}
+
+// Two sensors, or one sensor in two units, were one stream whose numbers could
+// not be compared.
+func TestStreamsAreOfOneUnitAndOneSensor(t *testing.T) {
+	t.Parallel()
+	at := otep.Time{Time: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)}
+	reading := func(value float64, unit, device string) otep.Reading {
+		return otep.Reading{Type: "temperature", Value: value, Unit: unit, DeviceID: device}
+	}
+	list := measurements("SR1", []otep.Event{{EventID: "a", OccurredAt: at, RecordedAt: at,
+		Telemetry: []otep.Reading{reading(4, "CEL", "one"), reading(39.2, "FAH", "one"), reading(20, "", "two"), reading(5, "", "one")}}})
+	var ids []string
+	for _, d := range list {
+		ids = append(ids, d.ID)
+	}
+	require.Equal(t, []string{"SR1:temperature", "SR1:temperature:FAH:one", "SR1:temperature:CEL:two"}, ids, "without a unit it is the usual one")
+	require.Len(t, list[0].Observations, 2)
+	require.Equal(t, "Device two", list[2].Sensor.Description)
 }

@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ type URLOptions struct {
 	Rate       *float64 `json:"rate_per_second,omitempty" min:"0.01" max:"1000" doc:"Attempts a second at most; what is more waits. Empty: as many as the receiver takes"`
 	Burst      *int     `json:"burst,omitempty" min:"1" max:"1000" doc:"Attempts at once, with rate_per_second; empty: 1"`
 	Sequence   bool     `json:"sequence,omitzero" doc:"X-Webhook-Sequence counts what goes to the address from 1, so that a receiver sees what is missing"`
-	PrivateKey string   `json:"private_key,omitempty" doc:"Signs standard_webhooks_v1a: whsk_ and base64. Without one the key is kept, or made. It is never shown"`
+	PrivateKey string   `json:"private_key,omitempty" doc:"Signs standard_webhooks_v1a: whsk_ and base64. Without one an own key is kept, else the deployment signs, with the key of /.well-known/jwks.json that X-Webhook-Key-Id names. It is never shown"`
 }
 
 // GraphQLName is the name of the type in GraphQL.
@@ -82,9 +81,6 @@ func (o URLOptions) apply(e *cloud.Endpoint) {
 		e.SigningKey = nil
 	case err == nil:
 		e.SigningKey = key.Seed()
-	case len(e.SigningKey) == 0:
-		e.SigningKey = make([]byte, ed25519.SeedSize)
-		_, _ = rand.Read(e.SigningKey) // never fails
 	}
 }
 
@@ -100,7 +96,8 @@ func optionsOf(e cloud.Endpoint) URLOptionsBody {
 	return o
 }
 
-// publicKey is what verifies an endpoint's v1a signatures, nil when it has none.
+// publicKey is what verifies the v1a signatures of an endpoint with a key of its
+// own, nil for others: the deployment's keys are at /.well-known/jwks.json.
 func publicKey(e cloud.Endpoint) *string {
 	if len(e.SigningKey) != ed25519.SeedSize {
 		return nil

@@ -14,13 +14,15 @@ import (
 
 // keeper changes one level's settings inside a decision.
 type keeper struct {
-	v            cloud.View
-	now          time.Time
-	overlap      time.Duration
-	to, business cloud.WebhookSettings
-	all          []cloud.Endpoint // of the business
-	endpoints    []cloud.Endpoint // of the level, as they are now
-	dropped      bool             // the oldest of three secrets ended at once
+	v         cloud.View
+	now       time.Time
+	overlap   time.Duration
+	to, was   cloud.WebhookSettings // was: before the change
+	business  cloud.WebhookSettings
+	all       []cloud.Endpoint // of the business
+	endpoints []cloud.Endpoint // of the level, as they are now
+	dropped   bool             // the oldest of three secrets ended at once
+	made      string           // the level's first secret, if it was made here
 }
 
 // save applies the input. Error: VALIDATION_FAILED.
@@ -46,7 +48,12 @@ func (k *keeper) save(in *SettingsInput) error {
 		return err
 	}
 	if len(k.to.Secret) == 0 && k.unsigned() {
-		p.add(memberSecret, "A secret is needed while there are addresses.")
+		if k.to.CustomerID != 0 && len(k.was.Secret) == 0 { // its first address
+			k.made = NewSecret()
+			k.to.Secret = []byte(k.made)
+		} else {
+			p.add(memberSecret, "A secret is needed while there are addresses.")
+		}
 	}
 	return p.err()
 }
@@ -71,6 +78,9 @@ func (k *keeper) secrets(in *SettingsInput, p problems) {
 	s.SecretNext, s.NextUntil = nil, time.Time{}
 	switch {
 	case in.SecretNext == nil || *in.SecretNext == "":
+	case len(s.Secret) == 0 && k.borrows(): // the business's signs on for the overlap
+		business, _ := k.business.Secrets(k.now)
+		s.Secret, s.SecretNext, s.NextUntil = business, []byte(*in.SecretNext), k.now.Add(k.overlap)
 	case len(s.Secret) == 0:
 		p.add(memberNext, "There is no secret to take the place of: set webhook_sign_secret.")
 	default:
@@ -79,16 +89,31 @@ func (k *keeper) secrets(in *SettingsInput, p problems) {
 		}
 		s.SecretNext, s.NextUntil = []byte(*in.SecretNext), k.now.Add(k.overlap)
 	}
+	if len(s.SecretNext) > 0 && k.overlap == 0 {
+		s.Secret, s.SecretNext, s.NextUntil = s.SecretNext, nil, time.Time{}
+	}
+}
+
+// borrows reports whether the level is a customer's that has had addresses since
+// before levels had secrets of their own: the business's signs for it until it is
+// given one.
+func (k *keeper) borrows() bool {
+	return k.to.CustomerID != 0 && len(k.was.Secret) == 0 && len(k.business.Secret) > 0 && addressed(k.was)
+}
+
+// addressed reports whether a level has addresses.
+func addressed(s cloud.WebhookSettings) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.URLs)), func(list []cloud.HookURL) bool { return len(list) > 0 })
 }
 
 // unsigned reports whether there are addresses that would have no secret now
 // that the level has none.
 func (k *keeper) unsigned() bool {
-	if k.to.CustomerID != 0 && len(k.business.Secret) > 0 {
+	if k.borrows() {
 		return false
 	}
 	others := k.to.CustomerID == 0 && slices.ContainsFunc(k.all, func(e cloud.Endpoint) bool { return e.CustomerID != 0 && e.Enabled && e.Kind == cloud.AccountEndpoint })
-	return others || slices.ContainsFunc(slices.Collect(maps.Values(k.to.URLs)), func(list []cloud.HookURL) bool { return len(list) > 0 })
+	return others || addressed(k.to)
 }
 
 // addresses applies what is said about the settings' addresses, and makes the
@@ -230,7 +255,8 @@ func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.Acco
 	if err != nil {
 		return cloud.Endpoint{}, err
 	}
-	if len(own.Secret) == 0 && len(business.Secret) == 0 {
+	borrowed := len(business.Secret) > 0 && addressed(own) // since before levels had secrets of their own
+	if len(own.Secret) == 0 && !borrowed {
 		p := problems{}
 		p.add("postback_url", "A secret is needed while there are addresses.")
 		return cloud.Endpoint{}, p.err()

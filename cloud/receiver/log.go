@@ -334,7 +334,7 @@ func level(r cloud.OutboxRow) string {
 func heads(lines string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(lines) {
-		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && !strings.Contains(k, " ") { // the first line is none
 			out[k] = strings.TrimSpace(v)
 		}
 	}

@@ -313,6 +313,24 @@ func set[T any](to *T, from *T) {
 type SecretInput struct {
 	Kind   string `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
 	Secret string `json:"secret"`
+	// OverlapHours is how long the former secret signs on, 0 to 168; 0: not at all,
+	// nil: as the deployment has it.
+	OverlapHours *int `json:"overlap_hours" min:"0" max:"168" doc:"Hours in which the former secret signs on: 0 ends it at once; empty: 24"`
+}
+
+// maxOverlap is how many hours two secrets may be good at once.
+const maxOverlap = 168
+
+// overlapOf is how long the caller of a rotation wants the former secret to sign
+// on; usual where nothing is said.
+func overlapOf(p problems, hours *int, usual time.Duration) time.Duration {
+	if hours == nil {
+		return usual
+	}
+	if *hours < 0 || *hours > maxOverlap {
+		p.add("overlap_hours", "Use 0 to 168 hours.")
+	}
+	return time.Duration(*hours) * time.Hour
 }
 
 // SecretOutput shows a new secret, once. The former signs until
@@ -340,10 +358,13 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 	if secret == "" {
 		secret = NewSecret()
 	}
+	p := problems{}
 	if !goodSecret(secret) {
-		p := problems{}
 		p.add("secret", badSecret)
-		return out, p.err()
+	}
+	overlap := overlapOf(p, in.OverlapHours, s.overlap)
+	if err := p.err(); err != nil {
+		return out, err
 	}
 	now := time.Now().UTC()
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -364,7 +385,10 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 			out.DroppedOldest = now.Before(e.NextUntil)
 			e.Secret = e.SecretNext // over or not: of three the oldest goes
 		}
-		e.SecretNext, e.NextUntil = []byte(secret), now.Add(s.overlap)
+		e.SecretNext, e.NextUntil = []byte(secret), now.Add(overlap)
+		if overlap == 0 {
+			e.Secret, e.SecretNext, e.NextUntil = []byte(secret), nil, time.Time{}
+		}
 		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
 		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}, nil
 	})

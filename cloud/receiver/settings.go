@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,8 @@ type LevelInput struct {
 type SettingsInput struct {
 	LevelInput
 	Secret          *string         `json:"webhook_sign_secret" doc:"16 to 128 characters"`
-	SecretNext      *string         `json:"webhook_sign_secret_next" doc:"Signs beside the current one for 24 hours, then takes its place"`
+	SecretNext      *string         `json:"webhook_sign_secret_next" doc:"Signs beside the current one for the overlap, then takes its place"`
+	OverlapHours    *int            `json:"overlap_hours" min:"0" max:"168" doc:"With webhook_sign_secret_next: hours in which the former secret signs on, 0 ends it at once; empty: 24"`
 	OrderCreate     *string         `json:"order_create_webhook_url" doc:"Up to 5 https addresses with commas between them; of a customer also: none"`
 	StatusChange    *string         `json:"order_status_change_webhook_url"`
 	TrackingEvent   *string         `json:"tracking_event_webhook_url"`
@@ -110,6 +112,7 @@ const (
 	memberPlace  = "driver_location_min_interval_sec"
 	memberFormat = "webhook_url_options"
 	memberOn     = "enabled"
+	memberHours  = "overlap_hours"
 )
 
 // check looks at everything that can be wrong whatever is stored. Errors:
@@ -118,7 +121,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 	p := problems{}
 	urls := in.urls()
 	for name := range in.given {
-		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberPlace, memberFormat, memberOn}, name) {
+		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberPlace, memberFormat, memberOn, memberHours}, name) {
 			p.add(name, "There is no such setting.")
 		}
 	}
@@ -127,6 +130,7 @@ func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer
 			p.add(name, badSecret)
 		}
 	}
+	overlapOf(p, in.OverlapHours, 0)
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
 	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
 	if in.PlaceEvery != nil && (*in.PlaceEvery < minPlaceEvery || *in.PlaceEvery > maxPlaceEvery) {
@@ -230,7 +234,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var saved []cloud.Endpoint
-	dropped := false
+	dropped, made := false, ""
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, customer, err := levelOf(v, c, in.LevelInput)
 		if err != nil {
@@ -244,11 +248,11 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		if err != nil {
 			return nil, err
 		}
-		k := keeper{v: v, now: now, overlap: s.overlap, to: to, business: business, all: all}
+		k := keeper{v: v, now: now, overlap: overlapOf(problems{}, in.OverlapHours, s.overlap), to: to, was: to, business: business, all: all}
 		if err := k.save(&in); err != nil {
 			return nil, err
 		}
-		saved, dropped = k.endpoints, k.dropped
+		saved, dropped, made = k.endpoints, k.dropped, k.made
 		a := audit(c, b, now, "webhook_settings_saved", 0)
 		detail, err := json.Marshal(map[string]any{"members": slices.Sorted(maps.Keys(in.given))})
 		a.Target, a.Detail = fmt.Sprintf("webhook_settings:%d", customer), string(detail)
@@ -265,8 +269,8 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		}
 	}
 	out, err = s.FindSettings(ctx, c, in.LevelInput)
-	out.DroppedOldest = dropped
-	out.StandardSecret, out.StandardNext = standardForm(given(in.Secret)), standardForm(given(in.SecretNext))
+	out.DroppedOldest, out.Generated = dropped, made
+	out.StandardSecret, out.StandardNext = standardForm(cmp.Or(made, given(in.Secret))), standardForm(given(in.SecretNext))
 	return out, err
 }
 

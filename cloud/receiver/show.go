@@ -20,6 +20,9 @@ type SettingsOutput struct {
 	URLs          []URLBody         `json:"urls" graphql:"[JSON!]"`
 	DroppedOldest bool              `json:"dropped_oldest"` // a secret ended before its overlap did
 	Warnings      []string          `json:"warnings"`
+	// Generated is the secret of a customer's level that had none when it got its
+	// first address; shown once.
+	Generated string `json:"generated_secret,omitempty"`
 	// The forms of secrets that this call has set which libraries of Standard
 	// Webhooks want, where those are others; shown once.
 	StandardSecret string `json:"webhook_sign_secret_standard,omitempty"`

@@ -47,14 +47,10 @@ func (s *Service) Decline(ctx context.Context, c cloud.Caller, in DeclineInput) 
 		return OrderOutput{}, err
 	}
 	return s.drive(ctx, c, in.OrderID, func(_ *task, o cloud.Order) ([]order.MoveInput, error) {
-		by := order.DriverDeclines
-		if o.Status != cloud.OrderDriverAccepted {
-			by = order.TakeOffRoute // the driver is lost
-		}
 		if o.Before == 0 {
 			return nil, orderConflict(o)
 		}
-		return []order.MoveInput{step(o, o.Before, by, opDeclined, in.Reason, nil)}, nil
+		return []order.MoveInput{step(o, o.Before, order.DriverDeclines, opDeclined, in.Reason, nil)}, nil
 	})
 }
 

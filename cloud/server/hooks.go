@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/protocol/signature"
 )
 
 // HookEvents are all that receivers may be told of.
@@ -69,3 +71,13 @@ func HookGuide(base string) (*hookguide.Guide, error) {
 
 // exampleSecret signs the examples of the guide.
 const exampleSecret = "0123456789abcdef0123456789abcdef"
+
+// hookKeys publishes the keys that sign webhooks (v1a). It is the same for the
+// life of the deployment's keys.
+func (s *Server) hookKeys() rest.Mount {
+	body := signature.KeySet(s.Keys.hooks().Public().(ed25519.PublicKey))
+	sum := sha256.Sum256(body)
+	return rest.Mount{Path: "/.well-known/jwks.json", Document: func(rest.DocumentQuery) (rest.Document, error) {
+		return rest.Document{Body: body, Type: "application/jwk-set+json", Tag: hex.EncodeToString(sum[:12])}, nil
+	}}
+}

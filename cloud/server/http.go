@@ -86,7 +86,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("describe webhooks: %w", err)
 	}
-	mounts = append(mounts, described)
+	mounts = append(mounts, described, s.hookKeys())
 	for _, r := range s.agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}

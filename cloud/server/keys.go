@@ -88,6 +88,11 @@ func (k Keys) derived(purpose string) []byte {
 	return m.Sum(nil)
 }
 
+// hooks signs webhooks (v1a). Its public part is published.
+func (k Keys) hooks() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(k.derived("webhook signatures"))
+}
+
 func (k Keys) signing() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Signing) }
 
 // pinned are the public keys that devices trust.

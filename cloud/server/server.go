@@ -27,6 +27,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mcp"
@@ -169,8 +170,10 @@ type Server struct {
 
 	feed *feed
 	rest *rest.Server
-	ctx  context.Context // of the running server, for what commits wake
-	stop context.CancelFunc
+	// refusals bounds what is kept of topics that clients were refused.
+	refusals, allRefusals *limit.Budget
+	ctx                   context.Context // of the running server, for what commits wake
+	stop                  context.CancelFunc
 }
 
 // bulkOnPostgres leaves some of the pool's 16 connections to what is urgent.
@@ -190,7 +193,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed()}
+	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed(),
+		refusals: limit.NewBudget(foreignOfClient/60.0, foreignOfClient), allRefusals: limit.NewBudget(foreignOfAll/60.0, foreignOfAll)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.rates = cfg.rates()
 	var err error
@@ -225,7 +229,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
-	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.hooks(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample)
 	if cfg.WebhookOverlap != nil {
 		s.receivers.Overlapping(*cfg.WebhookOverlap)
@@ -308,9 +312,22 @@ func (s *Server) provider() push.Provider {
 // sample is any event as it may be told.
 func sample(event string) (cloud.HookSample, bool) { return cloud.SampleOf(HookEvents(), event) }
 
+// Audit entries of refused topics that one client leaves, and all clients
+// together, in an hour: a client that goes on would fill the database otherwise.
+const (
+	foreignOfClient = 10
+	foreignOfAll    = 1000
+)
+
 // foreign keeps an audit entry of a client that used a topic it has no right
-// to. The broker's goroutine does not wait for it.
+// to, as long as there are few. The broker's goroutine does not wait for it.
 func (s *Server) foreign(client, name string, write bool) {
+	now := time.Now()
+	if s.refusals.Wait(client, now) > 0 || s.allRefusals.Wait("", now) > 0 {
+		return
+	}
+	s.refusals.Spend(client, 1, now)
+	s.allRefusals.Spend("", 1, now)
 	go func() {
 		err := s.Store.Decide(s.ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 			return &cloud.Changes{Audits: []cloud.Audit{{At: time.Now().UTC(), Actor: "mqtt:" + client, Action: "foreign_topic", Target: name,

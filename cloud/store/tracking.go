@@ -16,11 +16,13 @@ const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
-	// A shipment with its events, one on a line, those taken back behind a dash.
+	// A shipment with its newest events, one on a line, those taken back behind a
+	// dash. A timeline takes no more than 2,050; older databases have longer ones.
 	sqlTimelineByNumber = `SELECT ` + shipmentColumns + `,
-  (SELECT @join(CASE WHEN t.withdrawn_at IS NULL THEN t.event ELSE '-' || t.event END, @newline) FROM timeline t WHERE t.shipment_id = shipment.id)
+  (SELECT @join(newest.line, @newline) FROM (SELECT CASE WHEN t.withdrawn_at IS NULL THEN t.event ELSE '-' || t.event END AS line
+     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2050) AS newest)
 FROM shipment WHERE number_key = $1`
-	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1`
+	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
 
 	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
 	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment

@@ -35,7 +35,9 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 			return nil, err
 		}
 		w.fold()
-		out = w.answer(c.Language)
+		if out = w.answer(c.Language); !out.taken() {
+			return nil, nil // what is refused leaves nothing behind
+		}
 		return &w.ch, nil
 	})
 	return out, err
@@ -71,6 +73,8 @@ type adding struct {
 	findings []otep.Entry
 	warnings []otep.Entry
 	code     string
+	full     bool // the timeline takes no more
+	estimate bool // nothing else came, and it is stored
 }
 
 // open finds the shipment. code says why it may not be added to.
@@ -143,9 +147,40 @@ func (w *adding) event(in incoming) IngestEvent {
 	if w.known(e.EventID) || w.known(derived) {
 		return out
 	}
+	if !w.mayAppend(e, in.index) {
+		out.Outcome = outcomeRejected
+		return out
+	}
 	w.append(e, in.index)
 	out.Outcome = outcomeAccepted
 	return out
+}
+
+// Bounds of a timeline. What ends it is taken beyond the first, so that a parcel
+// whose sensor talks too much can still be delivered.
+const (
+	maxTimeline = 2000
+	roomForEnds = 50
+	ahead       = 48 * time.Hour // that an event may wait for its time
+)
+
+// mayAppend reports whether an event can be stored, with a finding where it
+// cannot.
+func (w *adding) mayAppend(e otep.Event, index int) bool {
+	room := maxTimeline
+	if s, ok := otep.Lookup(e.StatusCode); ok && s.Terminal {
+		room += roomForEnds
+	}
+	switch {
+	case e.TimeType == "" && e.OccurredAt.Sub(w.now.Time) > ahead:
+		w.findings = append(w.findings, otep.Entry{Rule: "V13", Path: fmt.Sprintf("events[%d].occurred_at", index), Message: "occurred_at must not be more than 48 hours ahead", Event: index})
+	case len(w.stored) >= room:
+		w.full = true
+		w.findings = append(w.findings, otep.Entry{Rule: ruleFull, Path: fmt.Sprintf("events[%d]", index), Message: fmt.Sprintf("the timeline has %d events; only one that ends it is taken", maxTimeline), Event: index})
+	default:
+		return true
+	}
+	return false
 }
 
 func (w *adding) append(e otep.Event, index int) {
@@ -242,6 +277,11 @@ func (w *adding) observe() error {
 		e.EventID = otep.ID(w.subject, e)
 		out.EventID = e.EventID
 		if !w.known(e.EventID) {
+			if !w.mayAppend(e, 0) {
+				out.Outcome = outcomeRejected
+				w.outcomes = append(w.outcomes, out)
+				return nil
+			}
 			w.append(e, 0)
 			out.Outcome = outcomeAccepted
 		}
@@ -254,7 +294,7 @@ func (w *adding) observe() error {
 // fold brings the shipment's cached status up to date and judges the moves that
 // the new events make.
 func (w *adding) fold() {
-	t := otep.Fold(w.shipment.Profile, w.subject, w.stored)
+	t := otep.FoldAt(w.shipment.Profile, w.subject, w.stored, w.now.Time)
 	for _, m := range otep.BadMoves(t.Events) {
 		index, ok := w.fresh[t.Events[m.Index].EventID]
 		if ok {
@@ -268,6 +308,7 @@ func (w *adding) fold() {
 	}
 	if w.a.estimate != "" {
 		w.shipment.Estimated = w.a.estimate
+		w.estimate = len(w.a.events) == 0 && w.a.status == ""
 	}
 	if w.shipment.SSCC == "" {
 		w.shipment.SSCC = w.a.subject.SSCC
@@ -285,6 +326,12 @@ func (w *adding) answer(lang string) IngestTimeline {
 		Warnings: Findings(lang, w.a.prefix, w.warnings)}
 	if out.Events == nil {
 		out.Events = []IngestEvent{}
+	}
+	if w.estimate {
+		out.Estimate = "stored"
+	}
+	if w.full {
+		out.code = codeFull
 	}
 	if w.shipment.Current != "" {
 		out.Current = &w.shipment.Current
@@ -309,6 +356,7 @@ const (
 	ruleReplaced     = "I01"
 	ruleUnknownEvent = "I02"
 	ruleEPCIS        = "I03"
+	ruleFull         = "I04"
 )
 
 // ignoredID is the finding of an event id that is none.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,11 +40,17 @@ type IngestTimeline struct {
 	Rejected   int           `json:"rejected"`
 	Withdrawn  int           `json:"withdrawn,omitempty"`
 	Current    *otep.Code    `json:"current_status"`
+	Estimate   string        `json:"estimate,omitempty"` // stored: it came without events
 	Events     []IngestEvent `json:"events"`
 	Errors     []Finding     `json:"errors"`
 	Warnings   []Finding     `json:"warnings"`
 
 	code string // why nothing of it could be taken
+}
+
+// taken reports whether anything of the timeline was taken, or had been before.
+func (t IngestTimeline) taken() bool {
+	return t.Accepted+t.Duplicates+t.Withdrawn > 0 || t.Estimate != ""
 }
 
 // IngestEvent is what became of one event.
@@ -246,12 +253,14 @@ func (s *Service) take(ctx context.Context, c cloud.Caller, by cloud.Provider, l
 
 // verdict is the error of a request of which nothing could be stored.
 func verdict(out IngestOutput, isList bool) error {
-	if out.Accepted+out.Duplicates+out.Withdrawn > 0 {
+	if slices.ContainsFunc(out.Timelines, IngestTimeline.taken) {
 		return nil
 	}
 	var errs, warnings []Finding
 	single := len(out.Timelines) == 1 && !isList
+	full := len(out.Timelines) > 0
 	for _, t := range out.Timelines {
+		full = full && t.code == codeFull
 		errs, warnings = append(errs, t.Errors...), append(warnings, t.Warnings...)
 		if single && t.code == codeOTEPNotFound {
 			return cloud.E(cloud.NotFound, codeOTEPNotFound)
@@ -263,6 +272,9 @@ func verdict(out IngestOutput, isList bool) error {
 	m := map[string]any{"errors": orEmpty(errs), "warnings": orEmpty(warnings), "timelines": out.Timelines}
 	if len(out.Skipped) > 0 {
 		m["skipped"] = out.Skipped
+	}
+	if full {
+		return &cloud.Error{Kind: cloud.Conflict, Code: codeFull, Members: m}
 	}
 	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotConformant, Members: m}
 }

@@ -29,12 +29,14 @@ type TimelineInput struct {
 // and empty for an enveloped one; Private says that the answer is the caller's
 // own.
 type TimelineOutput struct {
-	Result    bool    `json:"result"`
-	Format    string  `json:"format"`
-	Data      any     `json:"data"`
-	Access    *Access `json:"access,omitempty"` // of callers that gave proof
-	MediaType string  `json:"-"`
-	Private   bool    `json:"-"`
+	Result bool    `json:"result"`
+	Format string  `json:"format"`
+	Data   any     `json:"data"`
+	Access *Access `json:"access,omitempty"` // of callers that gave proof
+	// Truncated says that there are older events than the 500 shown.
+	Truncated bool   `json:"truncated,omitempty"`
+	MediaType string `json:"-"`
+	Private   bool   `json:"-"`
 
 	About cloud.ShipmentID `json:"-"`
 }
@@ -44,7 +46,7 @@ type TimelineOutput struct {
 // the native one.
 func (o TimelineOutput) AppendJSON(b []byte) ([]byte, error) {
 	t, ok := o.Data.(otep.Timeline)
-	if !ok || !o.Result || o.Access != nil {
+	if !ok || !o.Result || o.Access != nil || o.Truncated {
 		return b, errors.ErrUnsupported
 	}
 	b = append(b, `{"result":true,"format":"`+o.Format+`","data":`...) // names of formats need no escapes
@@ -79,7 +81,7 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given)}
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Truncated: p.truncated}
 	if !given.given() {
 		out.About = p.shipment.ID
 	}
@@ -165,13 +167,14 @@ type EventsInput struct {
 
 // EventsOutput is a list of events in a format. Total counts Data.
 type EventsOutput struct {
-	Result  bool    `json:"result"`
-	Format  string  `json:"format"`
-	Number  string  `json:"tracking_number"`
-	Total   int     `json:"total"`
-	Data    any     `json:"data"`
-	Access  *Access `json:"access,omitempty"` // of callers that gave proof
-	Private bool    `json:"-"`
+	Result    bool    `json:"result"`
+	Format    string  `json:"format"`
+	Number    string  `json:"tracking_number"`
+	Total     int     `json:"total"`
+	Data      any     `json:"data"`
+	Access    *Access `json:"access,omitempty"`    // of callers that gave proof
+	Truncated bool    `json:"truncated,omitempty"` // there are older events than the 500 looked at
+	Private   bool    `json:"-"`
 }
 
 // Events gives a timeline's events as a list. Errors: those of Timeline,
@@ -199,7 +202,7 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Since != "" {
 		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
 	}
-	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Private: !c.Anonymous() || given.given()}
+	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Private: !c.Anonymous() || given.given()}
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
 		reverse(out.Data)

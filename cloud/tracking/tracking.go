@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,6 +68,9 @@ func (s *Service) InviteToChat(invite func(v cloud.View, o cloud.Order) (token s
 	s.invite = invite
 }
 
+// maxShown is how many events a read shows, the newest.
+const maxShown = 500
+
 // publicFor is how long a parcel stays public after its end.
 const publicFor = 180 * 24 * time.Hour
 
@@ -82,6 +86,7 @@ const (
 	codeNotConformant = "OTEP_NOT_CONFORMANT"
 	codeTooLarge      = "OTEP_PAYLOAD_TOO_LARGE"
 	codeLimited       = "RATE_LIMITED"
+	codeFull          = "OTEP_TIMELINE_FULL"
 )
 
 // parcel is a shipment with everything an answer is made of.
@@ -89,8 +94,10 @@ type parcel struct {
 	shipment cloud.Shipment
 	timeline otep.Timeline
 	owner    bool
-	access   Access
-	proof    string // as good as the link for a while; of digits that were right
+	// truncated says that the timeline has older events than those shown.
+	truncated bool
+	access    Access
+	proof     string // as good as the link for a while; of digits that were right
 }
 
 // whole reports whether the caller sees what the recipient may see.
@@ -152,7 +159,13 @@ func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string,
 		events[i] = r.Event
 	}
 	p := parcel{shipment: sh, owner: owns(c, sh)}
-	p.timeline = otep.Fold(sh.Profile, subject(sh), events)
+	p.timeline = otep.FoldAt(sh.Profile, subject(sh), events, now)
+	if !p.owner { // theirs when its time has come
+		p.timeline.Events = slices.DeleteFunc(p.timeline.Events, func(e otep.Event) bool { return e.TimeType == "" && e.IsAhead(now) })
+	}
+	if n := len(p.timeline.Events); n > maxShown {
+		p.timeline.Events, p.truncated = slices.Clone(p.timeline.Events[n-maxShown:]), true
+	}
 	if t, err := otep.ParseTime(sh.Estimated); err == nil {
 		p.timeline.EstimatedDeliveryAt = &t
 	}

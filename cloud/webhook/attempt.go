@@ -56,7 +56,7 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, url
 	a = answer{code: CodeBlocked, err: ErrBlocked.Error()}
 	if urlErr == nil {
 		var err error
-		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age)}).build(); err != nil {
+		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age), d.cfg.SigningKey}).build(); err != nil {
 			v = verdict{ended(w), time.Time{}, ReasonUnsentError}
 			r.OutboxResult = outcome(w, v)
 			return r, answer{}, v

@@ -40,6 +40,7 @@ type message struct {
 	uid      string // X-Webhook-Delivery-Id
 	attempt  int
 	now      time.Time
+	key      ed25519.PrivateKey // the deployment's, for v1a; nil: there is none
 }
 
 // build makes the request:
@@ -217,7 +218,10 @@ func (m message) signStandard(h *header, body []byte) error {
 	if scheme == cloud.SignatureAsymmetric {
 		key := signingKey(m.endpoint)
 		if key == nil {
-			return errors.New("the receiver has no signing key")
+			if key = m.key; key == nil {
+				return errors.New("the receiver has no signing key")
+			}
+			h.add(signature.HeaderKeyID, signature.KeyID(key.Public().(ed25519.PublicKey)))
 		}
 		value += " " + signature.StandardAsymmetric(key, id, m.now, body)
 	}

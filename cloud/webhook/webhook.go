@@ -29,6 +29,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -74,6 +75,9 @@ type Config struct {
 	Proxy *Proxy
 	// BaseURL is the deployment's address; the source of CloudEvents is below it.
 	BaseURL string
+	// SigningKey signs v1a for receivers without a key of their own; nil: these get
+	// nothing.
+	SigningKey ed25519.PrivateKey
 	// Slots are attempts in flight altogether; 256 when 0.
 	Slots int
 	// Waits are the waits after failed attempts; Waits() when nil.

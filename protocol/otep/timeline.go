@@ -84,6 +84,12 @@ func (e Event) Fill(profile string) Event {
 // that are not actual do not count for the current status; withdrawn ones are
 // left out. An empty profile is the default one.
 func Fold(profile string, s Subject, events []Event) Timeline {
+	return FoldAt(profile, s, events, time.Time{})
+}
+
+// FoldAt is Fold as it is at now: events whose time has not come do not count.
+// The zero time is the end of all times.
+func FoldAt(profile string, s Subject, events []Event, now time.Time) Timeline {
 	profile = cmp.Or(profile, DefaultProfile)
 	t := Timeline{Version: Version, Profile: profile, Subject: s, Events: make([]Event, 0, len(events))}
 	for _, e := range events {
@@ -92,7 +98,7 @@ func Fold(profile string, s Subject, events []Event) Timeline {
 		}
 	}
 	order(t.Events)
-	if e := latest(t.Events); e != nil {
+	if e := latest(t.Events, now); e != nil {
 		t.Current, t.CurrentPhase, t.LastEventAt = &e.StatusCode, &e.Phase, &e.OccurredAt
 		t.Delivered = e.StatusCode == Delivered
 		if s := byCode[e.StatusCode]; s != nil {
@@ -114,10 +120,14 @@ func order(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int { return compare(&a, &b) })
 }
 
-// latest is the last event that counts, nil when none does.
-func latest(events []Event) *Event {
+// IsAhead reports whether the time of e has not come at now. Clocks differ by up to
+// five minutes.
+func (e *Event) IsAhead(now time.Time) bool { return e.OccurredAt.Sub(now) > early }
+
+// latest is the last event that counts at now, nil when none does.
+func latest(events []Event, now time.Time) *Event {
 	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].counts() {
+		if events[i].counts() && (now.IsZero() || !events[i].IsAhead(now)) {
 			return &events[i]
 		}
 	}

@@ -3,6 +3,7 @@ package otep
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // level is 2 when a code of a single profile is used.
@@ -42,7 +43,7 @@ func (r *reader) whole(current, delivered value) {
 		return // nothing is known of the latest event
 	}
 	var code Code
-	if e := latest(sorted); e != nil {
+	if e := latest(sorted, time.Time{}); e != nil {
 		code = e.StatusCode
 	}
 	if current != nil && !isStatus(current, code) {

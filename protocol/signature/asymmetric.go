@@ -2,6 +2,7 @@ package signature
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -60,4 +61,25 @@ func PublicKeyText(k ed25519.PrivateKey) string {
 // used as the key of an HMAC: a public key is known to others.
 func KeyText(secret string) bool {
 	return strings.HasPrefix(secret, PrivatePrefix) || strings.HasPrefix(secret, PublicPrefix)
+}
+
+// HeaderKeyID names the key of a key set that a v1a signature was made with.
+const HeaderKeyID = "X-Webhook-Key-Id"
+
+// KeyID is the id of a public key in a key set: its thumbprint (RFC 7638).
+func KeyID(k ed25519.PublicKey) string {
+	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + base64.RawURLEncoding.EncodeToString(k) + `"}`))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// KeySet is a JSON Web Key Set of public keys that sign v1a (RFC 7517, 8037).
+func KeySet(keys ...ed25519.PublicKey) []byte {
+	b := []byte(`{"keys":[`)
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"kty":"OKP","crv":"Ed25519","use":"sig","alg":"EdDSA","kid":"`+KeyID(k)+`","x":"`+base64.RawURLEncoding.EncodeToString(k)+`"}`...)
+	}
+	return append(b, "]}\n"...)
 }
