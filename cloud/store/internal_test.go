@@ -194,6 +194,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlDropTerms":                  "a virtual table is said to be scanned whatever it does; this is a range of its row numbers",
 		"sqlShipmentsByPackageExternal": "sorts the orders of one carrier's number, which are few",
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
+		"sqlTimelineByNumber":           "walks the newest 2,050 events that its inner statement found by index",
 		"sqlOpenJobs":                   "walks the partial index of unfinished jobs",
 		"sqlReleaseHot":                 "walks the partial index of unfinished deliveries, once at start",
 		"sqlReleaseForgotten":           "walks the partial index of sends by hand without an outcome",
