@@ -42,7 +42,7 @@ var checkup = []struct {
 	{"valid", accepted, func(*cloud.Endpoint, *cloud.HookTweak) {}},
 	{"wrong_key", refused, func(e *cloud.Endpoint, _ *cloud.HookTweak) {
 		e.Secret, e.SecretNext = []byte(NewSecret()), nil
-		if len(e.SigningKey) > 0 {
+		if e.Signature == cloud.SignatureAsymmetric {
 			e.SigningKey = make([]byte, ed25519.SeedSize)
 			_, _ = rand.Read(e.SigningKey) // never fails
 		}
