@@ -120,8 +120,10 @@ func TestWebhookSettings(t *testing.T) {
 	// A customer's own, over the business's.
 	g = put(customer, "?customer_id=1", `{"order_lifecycle_webhook_url":"none","order_deleted_webhook_url":"https://c.example/"}`)
 	s = r.settings(g)
-	require.Equal(t, []any{"customer", 5.0, "none", nil}, []any{g.json["level"], g.json["customer_id"], s["order_lifecycle_webhook_url"], s["webhook_sign_secret"]})
-	require.Equal(t, map[string]any{"webhook_sign_secret": "business", "order_lifecycle_webhook_url": "customer", "order_deleted_webhook_url": "customer"}, g.json["effective"])
+	own, _ := g.json["generated_secret"].(string)
+	require.Len(t, own, 43, "with its first address, once")
+	require.Equal(t, []any{"customer", 5.0, "none", "***" + own[39:]}, []any{g.json["level"], g.json["customer_id"], s["order_lifecycle_webhook_url"], s["webhook_sign_secret"]})
+	require.Equal(t, map[string]any{"webhook_sign_secret": "customer", "order_lifecycle_webhook_url": "customer", "order_deleted_webhook_url": "customer"}, g.json["effective"])
 	require.NotContains(t, string(g.body), "a.example", "the business's addresses are its own")
 	require.Equal(t, "none", r.settings(r.do("GET", hooksPath+"?customer_id=5", admin, ""))["order_lifecycle_webhook_url"])
 	require.Equal(t, "***eeee", r.settings(put(admin, "?customer_id=5", `{"webhook_sign_secret":"eeeeeeeeeeeeeeee"}`))["webhook_sign_secret"])
@@ -317,11 +319,9 @@ func TestWebhookFormats(t *testing.T) {
 	g = put(`{"webhook_sign_secret":"0123456789abcdef01234567","webhook_url_options":[{"url":"https://a.example/2","signature":"standard_webhooks_v1a"}]}`)
 	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public}}, options(g))
 	require.Empty(t, g.json["warnings"])
-	// A key is made where there is none, and another one when the address comes back.
+	// Without a key of its own the deployment's signs.
 	g = put(`{"webhook_url_options":[{"url":"https://a.example/1","signature":"standard_webhooks_v1a"}]}`)
-	made := options(g)[0].(map[string]any)["public_key"]
-	require.Regexp(t, "^whpk_", made)
-	require.NotEqual(t, public, made)
+	require.Nil(t, options(g)[0].(map[string]any)["public_key"])
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/2"}`)))
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/1,https://a.example/2"}`)), "it came back as it was at first")
 	r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1"},{"url":"https://a.example/1","format":"ce_binary"}]}`), 422, "VALIDATION_FAILED")
