@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,7 +84,9 @@ func hostileText(t *testing.T, w *devicetest.World) {
 	d.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: "PK-1", StatusCode: "in_transit", Location: "dock\x00", Extensions: map[string]string{"scan\x00": x}})
 	_, events, err = w.Store.FindTimeline(t.Context(), "PK-1", nil)
 	require.NoError(t, err)
-	last := events[len(events)-1].Event
+	i := slices.IndexFunc(events, func(e cloud.TimelineEvent) bool { return e.Event.StatusCode == "in_transit" })
+	require.GreaterOrEqual(t, i, 0)
+	last := events[i].Event
 	require.Equal(t, "dock\uFFFD", last.Location.Name)
 	require.Contains(t, last.Extensions, "scan\uFFFD")
 	rows, err := w.Store.JournalAfter(t.Context(), 0, 1000)
