@@ -135,7 +135,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
 		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard, Dropped: n.dropped,
 		AllOK: !slices.ContainsFunc(n.checks, func(k receiver.Check) bool { return !k.OK })}
-	page.MayRotate = page.Manages && r.OwnSecret
+	page.MayRotate = page.Manages && (r.OwnSecret || r.Customer != "") // a rotation gives a customer's level its own
 	v.Title = v.T("hooklog.receiver") + " " + page.R.Name
 	if done := string(ctx.QueryArgs().Peek("done")); slices.Contains([]string{"pause", "send", "fail"}, done) {
 		page.Done, v.Query = v.V("hookdone", done), "done="+done
