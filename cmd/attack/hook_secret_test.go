@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,28 +31,44 @@ type post struct {
 	body   []byte
 }
 
-// receiver takes webhooks.
-func receiver(t *testing.T) (string, chan post) {
-	got := make(chan post, 100)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got <- post{r.Header, body}
-	}))
-	t.Cleanup(s.Close)
-	return s.URL, got
+// inbox keeps what a receiver of webhooks got; events come in any order.
+type inbox struct {
+	arrived chan post
+	kept    []post
 }
 
-// next is the next post about an event.
-func next(t *testing.T, got chan post, event string) post {
+// receiver takes webhooks.
+func receiver(t *testing.T) (string, *inbox) {
+	in := &inbox{arrived: make(chan post, 100)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		in.arrived <- post{r.Header, body}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, in
+}
+
+// next takes the first post about an event whose body contains a text; it waits
+// for one that did not arrive yet.
+func next(t *testing.T, in *inbox, event, text string) post {
 	t.Helper()
+	asked := func(p post) bool {
+		return p.header.Get("X-Webhook-Event") == event && bytes.Contains(p.body, []byte(text))
+	}
+	if i := slices.IndexFunc(in.kept, asked); i >= 0 {
+		p := in.kept[i]
+		in.kept = slices.Delete(in.kept, i, i+1)
+		return p
+	}
 	for {
 		select {
-		case p := <-got:
-			if p.header.Get("X-Webhook-Event") == event {
+		case p := <-in.arrived:
+			if asked(p) {
 				return p
 			}
+			in.kept = append(in.kept, p)
 		case <-time.After(4 * time.Second):
-			t.Fatalf("no %s arrived", event)
+			t.Fatalf("no %s with %q arrived", event, text)
 		}
 	}
 }
@@ -85,23 +103,23 @@ func TestAttackCustomersShareTheCompanysSecret(t *testing.T) {
 	require.GreaterOrEqual(t, len(own), 40, made.raw)
 	require.NotContains(t, g.must("GET", "/api/v1/webhook-settings", g.box.Customer.Token, "").raw, own, "it is shown once")
 	g.order(g.box.Customer.Token, "H-1")
-	p := next(t, got, "order.created")
+	p := next(t, got, "order.created", "H-1")
 	require.False(t, signedBy(companySecret, p))
 	require.True(t, signedBy(own, p))
 	require.Equal(t, 422, g.call("PUT", "/api/v1/webhook-settings", g.box.Customer.Token, `{"webhook_sign_secret":null}`).status, "an address is never without a secret of its own")
 	r := g.call("POST", "/api/v1/client/batchOrderCreateAsync", g.box.Customer.Token, fmt.Sprintf(`{"postback_url":"%s/batch","orders":[{"type":"D","recipient":{"name":"Ann Lee","phone":"+14165550123","address_line1":"1 A St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":1}]}]}`, at))
 	require.Less(t, r.status, 300, r.raw)
-	require.True(t, signedBy(own, next(t, got, "order.batch_processed")))
+	require.True(t, signedBy(own, next(t, got, "order.batch_processed", "")))
 
 	t.Run("the caller chooses the overlap", func(t *testing.T) {
 		set(g.box.Customer.Token, `{"webhook_sign_secret_next":"second-secret-0123456789abcdef","overlap_hours":0}`)
 		g.order(g.box.Customer.Token, "H-2")
-		p := next(t, got, "order.created")
+		p := next(t, got, "order.created", "H-2")
 		require.True(t, signedBy("second-secret-0123456789abcdef", p), "0 is at once")
 		require.Empty(t, p.header.Get("Signature-Next"))
 		set(g.box.Customer.Token, `{"webhook_sign_secret_next":"third-secret-0123456789abcdefgh","overlap_hours":2}`)
 		g.order(g.box.Customer.Token, "H-3")
-		p = next(t, got, "order.created")
+		p = next(t, got, "order.created", "H-3")
 		require.True(t, signedBy("second-secret-0123456789abcdef", p))
 		require.Equal(t, signature.Legacy([]byte("third-secret-0123456789abcdefgh"), p.body), p.header.Get("Signature-Next"))
 		for _, bad := range []string{"-1", "169", `"x"`} {
@@ -137,7 +155,7 @@ func TestAttackAKnownSecretSignsOn(t *testing.T) {
 	r := g.must("POST", base+"/webhook-endpoint/secret", g.box.Provider.Token, fmt.Sprintf(`{"secret":%q,"overlap_hours":0}`, own))
 	require.Nil(t, r.at("previous_secret_valid_until"), r.raw)
 	g.must("POST", base+"/webhook-endpoint/test", g.box.Provider.Token, `{"event":"locker_delivery.delivered"}`)
-	p := next(t, got, "locker_delivery.delivered")
+	p := next(t, got, "locker_delivery.delivered", "")
 	unix, err := strconv.ParseInt(p.header.Get("X-Webhook-Timestamp"), 10, 64)
 	require.NoError(t, err)
 	require.Equal(t, signature.Provider([]byte(own), time.Unix(unix, 0), p.header.Get("X-Webhook-Delivery-Id"), p.body), p.header.Get("X-Webhook-Signature"))
@@ -159,7 +177,7 @@ func TestAttackUnpublishedKeys(t *testing.T) {
 	require.NotEmpty(t, keys.Keys)
 	require.LessOrEqual(t, len(keys.Keys), 3)
 	g.order(g.box.Admin.Token, "J-1")
-	p := next(t, got, "order.created")
+	p := next(t, got, "order.created", "J-1")
 	k := keys.Keys[0]
 	require.Equal(t, []string{"OKP", "Ed25519", "sig", "EdDSA", k.Kid}, []string{k.Kty, k.Crv, k.Use, k.Alg, p.header.Get("X-Webhook-Key-Id")})
 	x, err := base64.RawURLEncoding.DecodeString(k.X)
@@ -179,7 +197,7 @@ func TestAttackADeclineIsToldAsRevoked(t *testing.T) {
 	me := g.must("GET", "/api/v1/user/me", g.box.Driver.Token, "")
 	g.must("POST", fmt.Sprintf("/api/v1/orders/%d/driver", p.id), g.box.Admin.Token, fmt.Sprintf(`{"driver_id":%v}`, me.at("user.id")))
 	g.must("POST", fmt.Sprintf("/api/v1/driver/orders/%d/decline", p.id), g.box.Driver.Token, `{"reason":"van is full"}`)
-	said := next(t, got, "order.driver_declined")
+	said := next(t, got, "order.driver_declined", "")
 	require.Contains(t, string(said.body), "van is full")
-	require.Contains(t, string(next(t, got, "order.driver_unassigned").body), `"reason":"declined"`)
+	require.Contains(t, string(next(t, got, "order.driver_unassigned", "").body), `"reason":"declined"`)
 }
