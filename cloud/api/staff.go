@@ -25,6 +25,8 @@ func (c Config) staff() []catalog.Operation {
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
 		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.command", Summary: "Send a command to a cabinet", Tag: "Smart Locker", Method: "POST", Path: devices + "/command",
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"}}, c.Lockers.SendDeviceCommand, nil),
+		catalog.Define(catalog.Operation{Name: "smart_lockers.deliveries.confirm", Summary: "Confirm a deposit that the cabinet could not verify", Tag: "Smart Locker", Method: "POST", Path: "/api/v1/smart-lockers/deliveries/{id}/confirm",
+			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "GRID_NOT_FOUND"}}, c.Lockers.Confirm, nil),
 	}
 }
 

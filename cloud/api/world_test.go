@@ -385,7 +385,8 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 		"smart_lockers.devices.command": func() call {
 			return call{admin, to("{id}", "88"), `{"type":"reset_tries","reason":"a child played with it"}`}
 		},
-		"smart_lockers.grids.unblock": func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
+		"smart_lockers.deliveries.confirm": func() call { return call{admin, to("{id}", x.delivery()), "{}"} },
+		"smart_lockers.grids.unblock":      func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
 
 		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
 		"otep.tracking":     func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },

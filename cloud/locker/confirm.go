@@ -9,9 +9,10 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// ConfirmInput is a partner's or a staff member's word that a deposit is made:
-// of the packages it names, or of all when it names none. A grid_id says that a
-// package lies in another compartment of the opening than planned.
+// ConfirmInput is a partner's or a staff member's statement that a deposit is
+// made: of the packages it names, or of all when it names none. A grid_id says
+// that a package lies in another compartment of the opening than planned. Staff
+// name the delivery by its id.
 type ConfirmInput struct {
 	Delivery DeliveryKey      `path:"id" json:"-"`
 	Packages []ConfirmPackage `json:"packages"`
@@ -27,21 +28,25 @@ type ConfirmPackage struct {
 // notDeposited is the failure of a package that a confirmation left out.
 const notDeposited = "NOT_DEPOSITED"
 
-// Confirm settles a deposit by the partner's word, at once in the cloud, and
-// tells the cabinet, which activates the code for what was confirmed. Packages
-// that the input leaves out have failed. Whichever came first is kept as
-// confirmed_by; a later one is evidence. Errors: DELIVERY_NOT_FOUND,
+// Confirm settles a deposit by the statement of the partner or of the business's
+// staff, at once in the cloud, and orders the cabinet to close the session, which
+// activates the code for what was confirmed. Packages that the input leaves out
+// have failed. Whichever came first is kept as confirmed_by (partner_api,
+// console); a later one is evidence. Staff see no codes in the answer. Errors: DELIVERY_NOT_FOUND,
 // PACKAGE_NOT_IN_DELIVERY, GRID_NOT_FOUND, DELIVERY_STATE_CONFLICT (also while a
 // door of the opening is known to be open).
 func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
-	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(d, in.Packages) })
+	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(c, d, in.Packages) })
 	if err != nil {
 		return out, err
 	}
-	return s.show(ctx, id)
+	if out, err = s.show(ctx, id); isStaff(c) {
+		out.Delivery.DeliveryCode, out.Delivery.PickupCode = nil, nil
+	}
+	return out, err
 }
 
-func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
+func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, named []ConfirmPackage) error {
 	for _, p := range named {
 		if findPackage(d, p.TrackingNumber) == nil {
 			return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
@@ -54,9 +59,11 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 	if o == nil || !o.Kind.IsDeposit() {
 		return conflict(*d)
 	}
+	by := settledBy(c)
+	audit := cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Target: o.ID, Detail: `{"confirmed_by":` + strconv.Quote(string(by)) + `}`}
 	if d.Status == cloud.DeliveryDelivered { // evidence
-		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "provider:" + strconv.FormatInt(int64(d.ProviderID), 10),
-			Action: "deposit_evidence", Target: o.ID, Detail: `{"confirmed_by":"partner_api"}`})
+		audit.Action = "deposit_evidence"
+		w.ch.Audits = append(w.ch.Audits, audit)
 		return nil
 	}
 	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && o.EndReason != wire.EndDepositUnverified {
@@ -71,7 +78,7 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 			return conflict(*d)
 		}
 	}
-	body, err := confirmation(d, o, named)
+	body, err := confirmation(d, o, named, by)
 	if err != nil {
 		return err
 	}
@@ -79,12 +86,16 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 	// stands in for the record's identity.
 	now := w.received
 	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
-	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, wire.ByPartnerAPI, now
+	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, now
 	w.touch(o)
+	if isStaff(c) {
+		audit.Action = "deposit_confirmed"
+		w.ch.Audits = append(w.ch.Audits, audit)
+	}
 	if err := w.deposit(r, o, d, body, r); err != nil {
 		return err
 	}
-	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: d.Number}
+	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: by, DeliveryRef: d.Number}
 	if len(named) > 0 {
 		order.Packages = map[uint][]string{}
 		for _, p := range body.Packages {
@@ -97,9 +108,9 @@ func (w *Work) confirm(d *cloud.Delivery, named []ConfirmPackage) error {
 	return err
 }
 
-// confirmation is the settlement that a partner's word amounts to.
-func confirmation(d *cloud.Delivery, o *cloud.Opening, named []ConfirmPackage) (body wire.OpeningSettled, err error) {
-	body = wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: wire.ByPartnerAPI}
+// confirmation is the settlement that a statement amounts to.
+func confirmation(d *cloud.Delivery, o *cloud.Opening, named []ConfirmPackage, by wire.ConfirmedBy) (body wire.OpeningSettled, err error) {
+	body = wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: by}
 	for _, p := range named {
 		if !holds(o, p.TrackingNumber) {
 			return body, conflict(*d)

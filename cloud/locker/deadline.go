@@ -3,7 +3,6 @@ package locker
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -235,7 +234,7 @@ func (w *Work) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) error
 			w.touch(row)
 		}
 	}
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "provider:" + strconv.FormatInt(int64(c.Provider.ID), 10),
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c),
 		Action: "delivery_extended", Target: d.Number, Detail: fmt.Sprintf(`{"hours":%d}`, int(by/time.Hour))})
 	return nil
 }

@@ -103,3 +103,24 @@ func (w *Work) send(opening string, kind wire.CommandKind, body any, doors []uin
 	w.ch.Commands = append(w.ch.Commands, c)
 	return c, nil
 }
+
+// isStaff reports whether an employee of the business calls, not a partner.
+func isStaff(c cloud.Caller) bool {
+	return c.Account.Type == cloud.ClientAdmin || c.Account.Type == cloud.ClientEmployee
+}
+
+// settledBy is the source of a settlement that the caller states.
+func settledBy(c cloud.Caller) wire.ConfirmedBy {
+	if isStaff(c) {
+		return wire.ByConsole
+	}
+	return wire.ByPartnerAPI
+}
+
+// actor names the caller in the audit trail.
+func actor(c cloud.Caller) string {
+	if isStaff(c) {
+		return "account:" + strconv.FormatInt(int64(c.Account.ID), 10)
+	}
+	return "provider:" + strconv.FormatInt(int64(c.Provider.ID), 10)
+}

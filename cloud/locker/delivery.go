@@ -440,7 +440,11 @@ func find(v cloud.View, c cloud.Caller, key DeliveryKey) (d cloud.Delivery, err 
 	} else {
 		err = cloud.ErrNotFound
 	}
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.ProviderID != c.Provider.ID {
+	own := d.ProviderID == c.Provider.ID
+	if isStaff(c) {
+		own = d.BusinessID == c.Account.BusinessID
+	}
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !own {
 		return d, cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
 	}
 	return d, err

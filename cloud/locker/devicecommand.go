@@ -3,7 +3,6 @@ package locker
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -72,7 +71,7 @@ func (s *Service) SendDeviceCommand(ctx context.Context, c cloud.Caller, in Devi
 		if err != nil {
 			return nil, err
 		}
-		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: device.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
+		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: device.BusinessID, At: now, Actor: actor(c),
 			Action: "device_command", Target: device.Code, Detail: string(detail)})
 		out = DeviceCommandOutput{Result: true, Command: DeviceCommandBody{CommandID: cmd.ID, Type: in.Type, State: cmd.State, ExpiresAt: cloud.Stamp(cmd.ExpiresAt, biz.Location())}}
 		ch := &cloud.Changes{}

@@ -187,7 +187,7 @@ func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) e
 		return nil
 	}
 	w.touch(cell)
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: c.Account.BusinessID, At: w.received, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10),
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: c.Account.BusinessID, At: w.received, Actor: actor(c),
 		Action: "grid_unblocked", Target: strconv.FormatInt(int64(cell.GridID), 10)})
 	if disputed {
 		if err := w.acceptViews(cell, reason); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -359,6 +360,31 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		var body wire.CloseSession
 		s.Command(&body)
 		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, DeliveryRef: s.find().DeliveryNumber}, body)
+	})
+	f("no door report came: staff confirm at the console, and see no codes", 1, func(s *story) {
+		a := s.open()
+		s.end(a, wire.EndDepositUnverified)
+		id := s.find().DeliveryID
+		confirm := func(c cloud.Caller) (locker.DeliveryOutput, error) {
+			return s.Lockers.Confirm(ctx, c, locker.ConfirmInput{Delivery: locker.DeliveryKey(strconv.FormatInt(int64(id), 10))})
+		}
+		other := s.Box.AdminCaller
+		other.Account.BusinessID += 900
+		_, err := confirm(other)
+		require.Equal(s.t, "DELIVERY_NOT_FOUND", code(err), "of another business")
+		out, err := confirm(s.Box.AdminCaller)
+		require.NoError(s.t, err)
+		require.Equal(s.t, wire.ByConsole, *out.Delivery.ConfirmedBy)
+		require.Nil(s.t, out.Delivery.PickupCode)
+		require.Nil(s.t, out.Delivery.DeliveryCode)
+		require.NotNil(s.t, s.find().PickupCode, "the partner sees it")
+		require.Equal(s.t, []string{"PK-1 stored"}, s.orders())
+		var body wire.CloseSession
+		s.Command(&body)
+		require.Equal(s.t, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseSettle, ConfirmedBy: wire.ByConsole, DeliveryRef: s.find().DeliveryNumber}, body)
+		require.NoError(s.t, s.confirm(), "the partner's is evidence")
+		require.Equal(s.t, wire.ByConsole, *s.find().ConfirmedBy, "whichever came first")
+		s.told("doors_opened", "delivered")
 	})
 	f("deposit settled, confirmed by the partner meanwhile: evidence only", 1, func(s *story) {
 		a := s.open()

@@ -62,6 +62,7 @@ type Sandbox struct {
 	TrackingNumbers []string         `json:"tracking_numbers"`
 
 	ProviderCaller cloud.Caller `json:"-"`
+	AdminCaller    cloud.Caller `json:"-"`
 }
 
 // SandboxSecrets are a device's.
@@ -143,7 +144,8 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 		ch.Tokens = append(ch.Tokens, tok)
 		return a, sa
 	}
-	_, out.Admin = account(cloud.ClientAdmin, "admin", "Mina Roy", 0)
+	admin, at := account(cloud.ClientAdmin, "admin", "Mina Roy", 0)
+	out.Admin, out.AdminCaller = at, cloud.Caller{Account: admin}
 	_, out.Staff = account(cloud.ClientEmployee, "staff", "Kim Park", 0)
 	_, out.Contractor = account(cloud.Broker, "contractor", "Ravi Das", 0)
 	_, out.Driver = account(cloud.DriverAccount, "driver", "Sam Lee", 0)

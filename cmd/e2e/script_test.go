@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -104,12 +105,17 @@ var actions = []action{
 			w.effect("fail", err)
 		})
 	}},
-	{"confirm", 2, func(w *world, s step, rnd *rand.Rand) {
-		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
+	{"confirm", 3, func(w *world, s step, rnd *rand.Rand) {
+		w.withTask(s, rnd, func(x *task, rnd *rand.Rand) {
 			for _, p := range x.packages {
 				if !w.placed(p) {
-					return // a partner who knows does not confirm what was never brought
+					return // who knows does not confirm what was never brought
 				}
+			}
+			if rnd.IntN(2) == 0 {
+				_, err := w.server().Lockers.Confirm(w.soon(), w.box.AdminCaller, locker.ConfirmInput{Delivery: locker.DeliveryKey(strconv.FormatInt(int64(x.id), 10))})
+				w.effect("confirm_staff", err)
+				return
 			}
 			_, err := w.server().Lockers.Confirm(w.soon(), w.box.ProviderCaller, locker.ConfirmInput{Delivery: x.key()})
 			w.effect("confirm", err)
