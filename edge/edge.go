@@ -25,8 +25,9 @@ type Place struct {
 type Event interface{ event() }
 
 // DoorReading is a debounced state of one door. It is sent when a state is
-// first known, when it was lost and is known again, and whenever hook or item
-// changes; never for bounce.
+// first known, when it was lost and is known again, whenever hook or item
+// changes, and once more when polls have proved a door open for ProvenOpen; never
+// for bounce.
 type DoorReading struct {
 	Door DoorNumber
 	Open bool      // hook not engaged
@@ -34,7 +35,22 @@ type DoorReading struct {
 	At   time.Time // the first of the equal polls, with monotonic reading
 	// Suspect is set while the sensor flaps: Open is then the last good state.
 	Suspect bool
+	// OpenFor is how long polls have read the door open, from the answer to the
+	// first to the request of the last; of a closed door, how long they did before
+	// it closed. Between polls a line may have stood still, so that the time that
+	// passed proves nothing. 0: the source watches without a gap.
+	OpenFor time.Duration
 }
+
+// ProvenOpen is how long polls have to read a door open for it to count as open
+// for the minimum time: less than that by the longest time between two polls, at
+// either end.
+func ProvenOpen(minOpen time.Duration) time.Duration {
+	return max(minOpen-2*PollGap, minOpen/2)
+}
+
+// PollGap is the longest time between two polls of a board that is watched.
+const PollGap = 50 * time.Millisecond
 
 // BoardLost says that a board fell silent: the states of its doors are unknown
 // until a new DoorReading comes for each.

@@ -425,3 +425,48 @@ func TestAResetOnAnIdleLineShowsZerosNoLongerThanTheBoardDoes(t *testing.T) {
 		require.NotZero(t, seen, "no reset was seen at all")
 	})
 }
+
+// A line that stands still while a board shows zeros cannot say how long it did: the
+// reading carries no more than what polls have seen. Here the receiver of events
+// blocks for seconds, as a slow disk makes it.
+func TestAStandstillProvesNoOpenDoor(t *testing.T) {
+	t.Parallel()
+	var r *rig
+	stand := time.Duration(0)
+	inBubble(t, single(lockbus.CU48), func(x *rig) {
+		r = x
+		r.after(2 * time.Second)
+		stand = 3 * time.Second
+		r.do(r.sim.ResetBoard("A"))
+		got := r.after(20 * time.Second)
+		stand = 0
+		seen := 0
+		for _, e := range got {
+			if d, ok := e.Event.(edge.DoorReading); ok && d.Open {
+				seen++
+			}
+			if d, ok := e.Event.(edge.DoorReading); ok {
+				require.NotZero(t, d.OpenFor, "polls never watch without a gap")
+				require.Less(t, d.OpenFor, edge.ProvenOpen(800*time.Millisecond))
+			}
+		}
+		require.NotZero(t, seen, "the zeros were read")
+		require.Empty(t, r.proofs)
+
+		r.do(r.sim.Force(1)) // a door that really opens is proven once, about when the minimum time is over
+		r.after(5 * time.Second)
+		require.Len(t, r.proofs, 1)
+		require.InDelta(t, 750*time.Millisecond, r.proofs[0].OpenFor, float64(60*time.Millisecond))
+		r.do(r.sim.CloseDoor(1))
+		closed := readings(r.after(5*time.Second), 1)
+		require.Len(t, closed, 1)
+		require.InDelta(t, 5*time.Second, closed[0].OpenFor, float64(time.Second))
+	}, func(c *board.Config) {
+		c.Times.PollIdleMS = 100
+		sink := c.Sink
+		c.Sink = func(e edge.Event) {
+			sink(e)
+			time.Sleep(stand)
+		}
+	})
+}

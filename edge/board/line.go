@@ -90,7 +90,10 @@ type channel struct {
 	number     uint
 	inverted   bool
 	hook, item debounce
-	lastOpen   time.Time // start of the last poll that read it open; zero when none
+	lastOpen   time.Time     // start of the last poll that read it open; zero when none
+	openFrom   time.Time     // answer to the first of the polls in a row that read it open
+	openFor    time.Duration // longest such row since the door was last told closed
+	proven     bool          // told that it was open for the minimum time
 	// owed is an item change that waits while the hook is between two states:
 	// told now, it would repeat a door state that may be over.
 	owed   bool
@@ -413,6 +416,7 @@ func (l *line) giveUp(u *unit) {
 		}
 		c.hook.forget()
 		c.item.forget()
+		c.openFrom, c.openFor, c.proven = time.Time{}, 0, false
 		c.owed = false
 		lost.Doors = append(lost.Doors, c.door)
 	}
@@ -431,9 +435,7 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			continue
 		}
 		open := (s.Closed&bit == 0) != c.inverted
-		if open {
-			c.lastOpen = start
-		}
+		c.sawOpen(open, start)
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {
@@ -450,6 +452,9 @@ func (l *line) take(u *unit, s State, start time.Time) {
 		if !changed && c.owed && c.hook.steady {
 			changed, at = true, c.owedAt
 		}
+		if !changed && !c.proven && c.hook.known && c.hook.value && c.hook.steady && c.openFor >= edge.ProvenOpen(time.Duration(l.cfg.Times.MinOpenMS)*time.Millisecond) {
+			changed, c.proven = true, true
+		}
 		if changed && c.hook.known {
 			c.owed = false
 			// A door counts as opened only after a minimum time: polls as far apart as
@@ -457,8 +462,24 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			if until := time.Now().Add(l.minOpen()); until.After(u.watchUntil) {
 				u.watchUntil = until
 			}
-			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen})
+			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen, OpenFor: max(c.openFor, 1)})
+			if !c.hook.value {
+				c.openFor, c.proven = 0, false
+			}
 		}
+	}
+}
+
+// sawOpen notes how long polls have read a door open. A closed poll, which may be a
+// bounce, ends the row.
+func (c *channel) sawOpen(open bool, start time.Time) {
+	switch {
+	case !open:
+		c.openFrom = time.Time{}
+	case c.openFrom.IsZero():
+		c.openFrom, c.lastOpen = time.Now(), start
+	default:
+		c.openFor, c.lastOpen = max(c.openFor, start.Sub(c.openFrom)), start
 	}
 }
 

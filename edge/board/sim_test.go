@@ -25,6 +25,8 @@ type rig struct {
 
 	mu     sync.Mutex
 	events []stamped
+	last   map[edge.DoorNumber]edge.DoorReading
+	proofs []edge.DoorReading
 }
 
 type stamped struct {
@@ -98,9 +100,21 @@ func inBubble(t *testing.T, cfg sim.Config, f func(r *rig), adapt ...func(*board
 	})
 }
 
+// take keeps proofs of a door's being open apart from its changes.
 func (r *rig) take(e edge.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if d, ok := e.(edge.DoorReading); ok {
+		if r.last == nil {
+			r.last = map[edge.DoorNumber]edge.DoorReading{}
+		}
+		same, before := r.last[d.Door], d
+		same.OpenFor, before.OpenFor = 0, 0
+		if r.last[d.Door] = d; same == before && d.Open {
+			r.proofs = append(r.proofs, d)
+			return
+		}
+	}
 	r.events = append(r.events, stamped{e, time.Now()})
 }
 

@@ -63,10 +63,17 @@ func (d *draft) reading(in Reading) {
 		return
 	}
 	if door.Known && door.Open && !door.Counted && !door.Suspect && !in.Open && in.Mono >= door.Since+ms(d.times().MinOpenMS) {
-		d.opened(door) // it was open long enough, though no step fell in between
-		door = d.Doors[in.Door]
+		last := door
+		last.OpenFor = in.OpenFor
+		// It was open long enough, though no step fell in between. A lock that was just
+		// pulsed needs no proof by polls.
+		if last.proven(d.times()) || door.expected() {
+			d.opened(door)
+			door = d.Doors[in.Door]
+		}
 	}
 	was := door
+	door.OpenFor = in.OpenFor
 	door.Found = in.Open && (was.Found || d.Fresh && !was.Met)
 	door.Known, door.Open, door.Item, door.Suspect, door.Read, door.Met = true, in.Open, in.Item, in.Suspect, true, true
 	if !was.Known || was.Open != in.Open {
@@ -129,7 +136,7 @@ func (d *draft) lost(in Lost) {
 func (d *draft) countOpen() {
 	for _, n := range sorted(d.Doors) {
 		door := d.Doors[n]
-		if !door.settling() || d.now.Mono < countsAt(door, d.times()) {
+		if !door.settling() || !door.proven(d.times()) || d.now.Mono < countsAt(door, d.times()) {
 			continue
 		}
 		if door.Counted {
@@ -147,13 +154,21 @@ func (d Door) settling() bool {
 	return d.Known && d.Open && !d.Suspect && (!d.Counted || d.MissedClosed)
 }
 
-// debouncePoll is the longest time between two polls of a board that is watched.
-const debouncePoll = int64(50 * time.Millisecond)
+// proven reports whether polls have read the door open for the minimum time: a
+// board that resets shows zeros for a moment, and a line that stands still does not
+// say when they ended.
+func (d Door) proven(t wire.Times) bool {
+	return d.OpenFor == 0 || d.OpenFor >= int64(edge.ProvenOpen(time.Duration(ms(t.MinOpenMS))))
+}
+
+// expected reports whether the door opened so soon after a pulse that it belongs to
+// it.
+func (d Door) expected() bool { return d.PulseAt != 0 && d.Since <= d.PulseAt+forcedGrace }
 
 // countsAt is when a door that is open counts as opened, as mono: a close before
 // the minimum time would have been reported by then.
 func countsAt(d Door, t wire.Times) int64 {
-	return d.Since + ms(t.MinOpenMS) + ms(t.DebounceMS) + debouncePoll
+	return d.Since + ms(t.MinOpenMS) + ms(t.DebounceMS) + int64(edge.PollGap)
 }
 
 // opened is the moment a door counts as open; it opened at door.Since.
@@ -175,7 +190,7 @@ func (d *draft) opened(door Door) {
 		d.do(Show{What: "open", Door: door.Number})
 		return
 	}
-	if door.Found || door.PulseAt != 0 && door.Since <= door.PulseAt+forcedGrace {
+	if door.Found || door.expected() {
 		return
 	}
 	d.forced(door)

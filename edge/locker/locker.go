@@ -118,6 +118,7 @@ type Door struct {
 	Open    bool
 	Item    wire.Item
 	Since   int64 // mono of the last change of Open
+	OpenFor int64 // ns for which polls have read it open; 0: it is watched without a gap
 	Suspect bool
 	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
@@ -346,6 +347,8 @@ type (
 		Item    wire.Item
 		Mono    int64
 		Suspect bool
+		// OpenFor is as edge.DoorReading has it, in ns.
+		OpenFor int64
 	}
 	// Lost says that the doors' states are unknown from now on.
 	Lost struct {

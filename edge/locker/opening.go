@@ -34,7 +34,7 @@ func (s State) Next(now Now) int64 {
 	}
 	t := s.Config.Times.WithDefaults()
 	for _, d := range s.Doors {
-		if d.settling() {
+		if d.settling() && d.proven(t) {
 			at(countsAt(d, t))
 		}
 		at(s.soundDue(d))

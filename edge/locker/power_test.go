@@ -68,6 +68,51 @@ func TestACloseWithinTheMinimumTimeThatIsReportedLateIsNoOpening(t *testing.T) {
 	require.Empty(t, bodies[wire.Tamper](w))
 }
 
+// A board that resets shows open doors for 300 ms. When the line stands still
+// afterwards (a slow disk, a busy machine), the time that passes proves nothing.
+func TestTimeAloneOpensNoDoor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono, OpenFor: 150 * milli})
+	from := w.now.Mono
+	w.wait(5 * time.Second)
+	require.Empty(t, bodies[wire.DoorOpened](w), "it was read open for 150 ms")
+	w.step(Reading{Door: 1, Mono: from + 5000*milli, OpenFor: 150 * milli})
+	w.wait(5 * time.Second)
+	require.Empty(t, bodies[wire.DoorOpened](w))
+	require.Empty(t, bodies[wire.Tamper](w))
+
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono, OpenFor: 150 * milli})
+	from = w.now.Mono
+	w.wait(2 * time.Second)
+	w.step(Reading{Door: 1, Open: true, Mono: from, OpenFor: 1900 * milli})
+	require.Len(t, bodies[wire.DoorOpened](w), 1, "later polls still read it open")
+	require.Equal(t, from, w.s.Doors[1].OpenedAt.Mono)
+	require.Len(t, bodies[wire.Tamper](w), 1)
+	w.step(Reading{Door: 1, Mono: w.now.Mono, OpenFor: 1900 * milli})
+
+	w.step(Reading{Door: 2, Open: true, Mono: w.now.Mono, OpenFor: 150 * milli})
+	from = w.now.Mono
+	w.wait(2 * time.Second)
+	w.step(Reading{Door: 2, Mono: from + 2000*milli, OpenFor: 1900 * milli})
+	require.Len(t, bodies[wire.DoorOpened](w), 2, "a close proves what was read before it")
+}
+
+// A door that was pulsed a moment ago is expected to open: a close long after the
+// first open reading counts although no poll fell in between.
+func TestAPulsedDoorOpensThoughTheLineStoodStill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.takePulses()
+	w.step(Pulsing{Door: 1, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono, OpenFor: 150 * milli})
+	from := w.now.Mono
+	w.wait(5 * time.Second)
+	w.step(Reading{Door: 1, Mono: from + 5000*milli, OpenFor: 150 * milli})
+	require.Len(t, bodies[wire.DoorOpened](w), 1)
+}
+
 // In the first boot of a store a door that stands open when it is read first is
 // found open; one that opens afterwards was forced.
 func TestADoorThatIsForcedInTheFirstBootIsTold(t *testing.T) {
