@@ -22,6 +22,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Operation is one row of the table.
@@ -150,6 +151,9 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 	o.bind = func(bind Bind) (any, error) {
 		var in In
 		err := bind(&in)
+		if err == nil {
+			err = check.Input(&in)
+		}
 		return in, err
 	}
 	o.run = func(ctx context.Context, c cloud.Caller, in any) (any, error) { return fn(ctx, c, in.(In)) }

@@ -102,10 +102,17 @@ func Error(lang, code string, args ...any) string {
 func HasError(code string) bool { _, ok := errors[code]; return ok }
 
 // Field is a message about one input field in another language. The English
-// sentence is its key; one that is not known stays English.
+// sentence is its key, with the member's name and what is allowed in their places;
+// one that is not known stays English.
 func Field(lang, english string) string {
 	if t, ok := fields[english]; ok {
 		return t[index(lang)]
+	}
+	if index(lang) == 0 {
+		return english
+	}
+	if text, ok := bound(lang, english); ok {
+		return text
 	}
 	return english
 }

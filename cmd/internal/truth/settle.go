@@ -45,7 +45,7 @@ func (j *judge) settlements(b *Cabinet) {
 			continue
 		}
 		first, again := ends[id]
-		if again && !b.lostBetween(first, b.at(r)) {
+		if again && !b.lostBetween(first, b.at(r)) && !b.repeated(r.Boot) {
 			j.find("twice", b, 0, b.at(r), "%s ended twice", id)
 		}
 		ends[id] = b.at(r)
@@ -59,6 +59,18 @@ func (b *Cabinet) lostBetween(from, to time.Time) bool {
 		from, to = to, from
 	}
 	return slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost && within(x.Start, from, to) })
+}
+
+// repeated reports whether a start's number was given again by an older copy of the
+// store: without a clock it cannot be said which of them wrote a record.
+func (b *Cabinet) repeated(n uint64) bool {
+	starts, lost := 0, false
+	for _, x := range b.Boots {
+		if x.N == n {
+			starts, lost = starts+1, lost || x.Lost
+		}
+	}
+	return starts > 1 && lost
 }
 
 // settlement: no door was open, and its times are what was seen.
