@@ -199,9 +199,11 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 		}
 		return nil
 	}
-	switch d.Status {
-	case cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryFailed:
-	default:
+	// Another try after a failure was reported. A courier whose cabinet did not know
+	// of it yet may bring any of the packages: they have no compartments any more.
+	again := d.Status == cloud.DeliveryFailed && !at.Before(d.FailedAt)
+	free := again && !slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return len(od.Packages) > 0 })
+	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened && !again {
 		return nil // decided otherwise meanwhile; a settlement would still stand
 	}
 	d.Status, d.PickupAssigned, d.FailureCode, d.FailedAt = cloud.DeliveryDoorsOpened, true, "", time.Time{}
@@ -209,7 +211,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 		d.DoorsOpenedAt = at
 	}
 	for i := range d.Packages {
-		if p := &d.Packages[i]; holds(o, p.TrackingNumber) {
+		if p := &d.Packages[i]; free || holds(o, p.TrackingNumber) {
 			p.Status, p.FailureCode = cloud.PackageAwaitingDeposit, ""
 			w.toOrder(cloud.LockerOpened, d, p, cloud.Moment{At: at})
 		}
