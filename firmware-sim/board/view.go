@@ -1,6 +1,9 @@
 package board
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // View is a cabinet as it physically stands now.
 type View struct {
@@ -26,4 +29,19 @@ func (c *Cabinet) View() View {
 		v.Doors = append(v.Doors, DoorView{Number: d.cfg.Number, Open: d.open, Jammed: d.jammed, Items: append([]string{}, d.items...)})
 	}
 	return v
+}
+
+// Newest returns the last facts of these kinds, at most n, in order of time.
+func (c *Cabinet) Newest(n int, kinds ...FactKind) []Fact {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(time.Now())
+	out := []Fact{}
+	for i := len(c.facts) - 1; i >= 0 && len(out) < n; i-- {
+		if slices.Contains(kinds, c.facts[i].Kind) {
+			out = append(out, c.facts[i])
+		}
+	}
+	slices.Reverse(out)
+	return out
 }

@@ -35,5 +35,9 @@ func TestTheViewShowsDoorsLocksAndBoxesAsTheyAre(t *testing.T) {
 		require.True(t, v.Powered)
 		require.Equal(t, DoorView{Number: 1, Items: []string{"PK-1"}}, v.Doors[0])
 		require.False(t, v.Doors[1].Jammed)
+		last := c.Newest(2, Opened, Closed, ItemIn)
+		require.Equal(t, []FactKind{ItemIn, Closed}, []FactKind{last[0].Kind, last[1].Kind})
+		require.Len(t, c.Newest(9, Opened), 1)
+		require.Empty(t, c.Newest(9, ItemOut))
 	})
 }
