@@ -138,29 +138,6 @@ func (a *api) open(ctx context.Context, id int64) (doors []uint, code string, er
 	return doors, code, err
 }
 
-// typed is the cabinet's answer to a code.
-type typed struct {
-	Outcome string
-	Doors   []uint
-}
-
-// typeCode types a code at a cabinet's screen.
-func (a *api) typeCode(ctx context.Context, c *cabinet, code string) (typed, error) {
-	var out struct {
-		Outcome string `json:"outcome"`
-		Doors   []struct {
-			Door uint `json:"door"`
-		} `json:"doors"`
-	}
-	kiosk := &api{client: a.client}
-	err := kiosk.call(ctx, http.MethodPost, "http://"+c.kiosk+"/api/code", map[string]any{"code": code}, &out)
-	t := typed{Outcome: out.Outcome}
-	for _, d := range out.Doors {
-		t.Doors = append(t.Doors, d.Door)
-	}
-	return t, err
-}
-
 // ready reports whether a cabinet is up, connected and has read its boards.
 func (c *cabinet) ready(ctx context.Context) bool {
 	var out struct {

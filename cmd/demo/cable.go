@@ -77,6 +77,8 @@ func (c *cable) set(cut bool) {
 	}
 }
 
+func (c *cable) isCut() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.cut }
+
 func (c *cable) close() {
 	_ = c.ln.Close()
 	c.set(true)

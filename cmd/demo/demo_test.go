@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(childEnv); role != "" {
 		os.Exit(child(role))
 	}
+	if os.Getenv(programEnv) != "" {
+		main()
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -102,10 +102,11 @@ func play(ctx context.Context, f flags, story, out io.Writer) error {
 	return nil
 }
 
-// live plays day after day until someone stops it, obeys what is typed, and
-// compares at the end.
+// live plays day after day until it is stopped, obeys what is typed, and compares
+// at the end.
 func (s *stage) live(ctx context.Context) error {
 	go s.obey(os.Stdin)
+	go s.guest.watch(ctx)
 	for n := 1; ctx.Err() == nil; n++ {
 		s.say("day", "day %d begins", n)
 		if err := s.day(ctx); err != nil && ctx.Err() == nil {
@@ -115,18 +116,13 @@ func (s *stage) live(ctx context.Context) error {
 			break
 		}
 		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Second):
-		}
+		_ = s.restock(ctx) // the next act tries again
+		sleep(ctx, 20*time.Second)
 	}
 	s.say("day", "stopping; what is on its way arrives first")
-	for _, c := range s.cabinets {
-		c.cable.set(false)
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Minute)
 	defer cancel()
-	if err := errors.Join(s.connected(last), s.rest(last)); err != nil {
+	if err := s.finish(last); err != nil {
 		return err
 	}
 	t, err := s.compare(last)
@@ -134,6 +130,9 @@ func (s *stage) live(ctx context.Context) error {
 		return err
 	}
 	t.print(s.out)
+	if !t.consistent() {
+		return errDisagree
+	}
 	return nil
 }
 
@@ -148,7 +147,7 @@ func (s *stage) obey(in io.Reader) {
 			}
 			found = true
 			c.cable.set(verb == "cut")
-			s.say("cable", "%s: %s by hand", code, verb)
+			s.guest.noteAct(code, map[string]string{"cut": "network_off", "mend": "network_on"}[verb], 0)
 		}
 		if !found && verb != "" {
 			s.say("demo", "type cut CODE or mend CODE, with a cabinet's code")

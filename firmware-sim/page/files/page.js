@@ -116,12 +116,12 @@ function drawBox() {
     const b = $("door-" + d.door);
     b.className = ["door", d.size, d.open && "open", d.jammed && "jammed", d.items.length && "full"].filter(Boolean).join(" ");
     b.setAttribute("aria-pressed", String(d.door === chosen));
-    b.setAttribute("aria-label", `${t("door", { door: d.door })}, ${t("size_" + d.size)}, ${words(d)}, ${d.items.length ? t("count", { n: d.items.length }) : t("empty")}`);
     replace(b.querySelector(".tag"), [d.open, d.jammed, d.items.length], () => {
-      const state = make("span", {}, words(d));
-      if (d.jammed) state.prepend(icon("jam"));
-      const out = [make("b", {}, String(d.door)), state];
+      const stands = make("span", {}, words(d));
+      if (d.jammed) stands.prepend(icon("jam"));
+      const out = [make("b", {}, t("door", { door: d.door })), make("span", { class: "away" }, t("size_" + d.size)), stands];
       if (d.items.length) out.push(make("span", { class: "items" }, icon("parcel"), t("count", { n: d.items.length })));
+      else out.push(make("span", { class: "away" }, t("empty")));
       return out;
     });
   }
