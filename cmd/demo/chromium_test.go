@@ -13,7 +13,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
@@ -52,11 +54,12 @@ func newChromium(t *testing.T) *chromium {
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--lang=en", "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
 	out, err := cmd.StderrPipe()
 	require.NoError(t, err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-		_ = os.RemoveAll(dir)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its own children
+		_ = cmd.Wait()                                      // killed
+		removeFolder(t, dir)
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if m := regexp.MustCompile(`listening on ws://([^/]+)/`).FindStringSubmatch(lines.Text()); m != nil {
@@ -66,6 +69,19 @@ func newChromium(t *testing.T) *chromium {
 	}
 	t.Fatal("the browser ended before it listened")
 	return nil
+}
+
+// removeFolder removes what processes that are just ending may still write to.
+func removeFolder(t *testing.T, dir string) {
+	t.Helper()
+	var err error
+	for range 100 {
+		if err = os.RemoveAll(dir); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	require.NoError(t, err)
 }
 
 // tab is one page of the browser.

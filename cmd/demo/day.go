@@ -44,9 +44,10 @@ func (s *stage) day(ctx context.Context) error {
 		{"The receiver is sick for a while; no event is lost", func(ctx context.Context) error { return s.sickReceiver(ctx, front) }},
 	} {
 		s.say("day", "%s", act.title)
-		if err := errors.Join(s.connected(ctx), s.restock(ctx)); err != nil {
+		if err := s.connected(ctx); err != nil {
 			return err
 		}
+		s.restock(ctx)
 		if err := s.excuse(ctx, act.title, act.play(ctx)); err != nil {
 			return err
 		}
@@ -77,12 +78,15 @@ func (s *stage) excuse(ctx context.Context, title string, err error) error {
 	return nil
 }
 
-// restock has a parcel wait for the guest, if there is one.
-func (s *stage) restock(ctx context.Context) error {
+// restock has a parcel wait for the guest, if there is one; the next act tries
+// again when that fails.
+func (s *stage) restock(ctx context.Context) {
 	if s.guest == nil {
-		return nil
+		return
 	}
-	return s.excuse(ctx, "restock", s.guest.restock(ctx))
+	if err := s.guest.restock(ctx); err != nil && ctx.Err() == nil {
+		s.say("guest", "%v", err)
+	}
 }
 
 // connected waits for cabinets that were cut off to come back: they take their

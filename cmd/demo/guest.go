@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -68,15 +69,36 @@ func (g *guest) restock(ctx context.Context) error {
 	if waits {
 		return nil
 	}
-	p, err := g.s.deposit(ctx, g.s.cabinets[0], "M")
+	p, err := g.bring(ctx)
 	if err != nil {
-		return fmt.Errorf("bring a parcel for the guest: %w", err)
+		return err
 	}
 	g.mu.Lock()
 	g.parcel = p
 	g.mu.Unlock()
 	g.s.say("guest", "delivery %s waits for a guest: %s", p.Number, g.invitation())
 	return nil
+}
+
+// bring has a courier bring a parcel. One that cannot be put in is taken back.
+func (g *guest) bring(ctx context.Context) (*parcel, error) {
+	s := g.s
+	p, err := s.post(ctx, s.cabinets[0], "M")
+	if err != nil {
+		return nil, err
+	}
+	err = s.open(ctx, p)
+	if err == nil {
+		err = s.putIn(p)
+	}
+	if err == nil {
+		err = s.becomes(ctx, p, "delivered", 20*time.Second)
+	}
+	if err == nil {
+		return p, nil
+	}
+	back := s.api.call(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/third-party-delivery/deliveries/%d/cancel", s.api.base, p.ID), map[string]any{"reason": "the door could not be used"}, nil)
+	return nil, errors.Join(fmt.Errorf("bring a parcel for the guest: %w", err), back)
 }
 
 // invitation says how to collect the parcel that waits; empty when none does.

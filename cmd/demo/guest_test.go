@@ -43,7 +43,9 @@ type program struct {
 
 func startProgram(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, dir: t.TempDir(), done: make(chan error, 1)}
+	dir, err := os.MkdirTemp("", "postern-guest-")
+	require.NoError(t, err)
+	p := &program{t: t, dir: dir, done: make(chan error, 1)}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p.cmd = exec.Command(self, append([]string{"--listen", "127.0.0.1:0", "--dir", p.dir}, args...)...)
@@ -61,7 +63,8 @@ func startProgram(t *testing.T, args ...string) *program {
 		p.done <- p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // its children end with it
+		_ = p.cmd.Process.Kill() // its children end by themselves
+		removeFolder(t, p.dir)
 		if t.Failed() {
 			t.Log(p.String())
 		}
@@ -135,6 +138,29 @@ func (h plainHands) awaitOpen(door string) {
 		}
 		return false
 	}, "door ", door, " open on the page")
+	awaitSeen(h.t, h.kiosk, door)
+}
+
+// awaitSeen waits until the agent counts a door as open, which a bounce is not. A
+// person takes longer to reach in.
+func awaitSeen(t *testing.T, kiosk, door string) {
+	t.Helper()
+	a := &api{client: http.DefaultClient}
+	ring.Await(t, func() bool {
+		var shown struct {
+			Doors []struct {
+				Door  uint
+				State string
+			}
+		}
+		require.NoError(t, a.call(t.Context(), http.MethodGet, kiosk+"/api/state", nil, &shown))
+		for _, d := range shown.Doors {
+			if fmt.Sprint(d.Door) == door {
+				return d.State == wire.DoorOpen
+			}
+		}
+		return false
+	}, "door ", door, " open for the agent")
 }
 
 func (h plainHands) state() (s page.State) {
@@ -151,10 +177,13 @@ func (h plainHands) takeOut(door string) { h.act("take", door) }
 func (h plainHands) shut(door string)    { h.act("close", door) }
 
 // browserHands click and type in a real browser.
-type browserHands struct{ kiosk, cabinet *tab }
+type browserHands struct {
+	kiosk, cabinet *tab
+	address        string // of the kiosk
+}
 
 func newBrowserHands(c *chromium, kiosk, cabinet string) browserHands {
-	return browserHands{kiosk: c.open(kiosk), cabinet: c.open(cabinet)}
+	return browserHands{kiosk: c.open(kiosk), cabinet: c.open(cabinet), address: kiosk}
 }
 
 func (h browserHands) typeCode(code string) {
@@ -167,6 +196,7 @@ func (h browserHands) typeCode(code string) {
 func (h browserHands) awaitOpen(door string) {
 	h.cabinet.call("Page.bringToFront", nil)
 	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s.open")`, door))
+	awaitSeen(h.kiosk.t, h.address, door)
 }
 
 func (h browserHands) takeOut(door string) {
@@ -201,8 +231,8 @@ func (p *program) delivery(number string) (found delivery) {
 }
 
 // A guest reads what is printed, opens the waiting parcel's door with its code,
-// takes it and shuts the door; then locks the keypad with wrong codes. What is
-// printed at the end still agrees, in the full ring after the script's whole day.
+// takes it and shuts the door. In the full ring the guest then locks the keypad with
+// wrong codes, and what is printed after the script's whole day still agrees.
 func TestAGuestUsesTheDemo(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -226,6 +256,9 @@ func TestAGuestUsesTheDemo(t *testing.T) {
 	hands.shut(door)
 	ring.Await(t, func() bool { return p.delivery(number).Status == "picked_up" }, number, " collected")
 	p.reads(`guest +has collected ` + number)
+	if !ring.Full() {
+		return
+	}
 
 	outcomes := map[string]int{}
 	for i := range 12 {
@@ -235,10 +268,8 @@ func TestAGuestUsesTheDemo(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{wire.CodeUnknown: 5, wire.CodeLockedOut: 7}, outcomes)
 	ring.Await(t, func() bool { return strings.Contains(p.String(), "shows the QR code at FRONT-01") }, "a recipient at the locked keypad")
-	if ring.Full() {
-		p.reads(`day 1 is over`)
-		require.NotContains(t, p.String(), "did not go by the script")
-	}
+	p.reads(`day 1 is over`)
+	require.NotContains(t, p.String(), "did not go by the script")
 	p.stop()
 	require.Regexp(t, `verdict +OK`, p.String())
 }

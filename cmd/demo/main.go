@@ -116,7 +116,7 @@ func (s *stage) live(ctx context.Context) error {
 			break
 		}
 		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
-		_ = s.restock(ctx) // the next act tries again
+		s.restock(ctx)
 		sleep(ctx, 20*time.Second)
 	}
 	s.say("day", "stopping; what is on its way arrives first")

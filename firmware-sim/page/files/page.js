@@ -6,7 +6,7 @@ const texts = await (await fetch("/texts.json")).json();
 
 let lang = chooseLanguage(navigator.languages || []);
 let state = null; // newest state of the cabinet
-let chosen = 0; // number of the door in hand; 0: none yet
+let chosen = 0; // number of the door in hand; 0: none chosen yet
 let parcel = null; // that waits for the guest: {id, code, doors}
 let said = null; // {key, fill, bad} of the line under the buttons
 let sending = false;
@@ -68,7 +68,8 @@ function draw() {
   $("live").lastElementChild.textContent = t(lost ? "lost" : "live");
   if (!state) return;
   document.title = `${state.name} · ${t("title")}`;
-  $("name").textContent = `${state.name} · ${state.code}`;
+  $("name").textContent = state.name;
+  $("device").textContent = state.code;
   $("doors-title").textContent = t("doors", { name: state.name });
   replace($("cabinets"), state.cabinets, () => state.cabinets.map((c) => {
     const a = make("a", { href: "/" + c.code }, c.name);
@@ -115,12 +116,11 @@ function drawBox() {
   for (const d of state.doors) {
     const b = $("door-" + d.door);
     b.className = ["door", d.size, d.open && "open", d.jammed && "jammed", d.items.length && "full"].filter(Boolean).join(" ");
-    b.setAttribute("aria-pressed", String(d.door === chosen));
+    b.setAttribute("aria-pressed", String(d.door === inHand().door));
     replace(b.querySelector(".tag"), [d.open, d.jammed, d.items.length], () => {
-      const stands = make("span", {}, words(d));
-      if (d.jammed) stands.prepend(icon("jam"));
-      const out = [make("b", {}, t("door", { door: d.door })), make("span", { class: "away" }, t("size_" + d.size)), stands];
-      if (d.items.length) out.push(make("span", { class: "items" }, icon("parcel"), t("count", { n: d.items.length })));
+      const out = [make("b", {}, t("door", { door: d.door })), make("span", { class: "away" }, t("size_" + d.size)), make("span", {}, t(d.open ? "is_open" : "is_closed"))];
+      if (d.jammed) out.push(make("span", {}, icon("jam"), make("span", { class: "word" }, t("is_jammed"))));
+      if (d.items.length) out.push(make("span", { class: "items" }, icon("parcel"), make("span", { class: "word" }, t("count", { n: d.items.length }))));
       else out.push(make("span", { class: "away" }, t("empty")));
       return out;
     });
@@ -150,7 +150,6 @@ async function findParcel() {
   const r = await fetch(here + "/parcel");
   if (!r.ok) return; // it has just been collected
   parcel = await r.json();
-  if (!chosen) chosen = parcel.doors[0];
   draw();
 }
 
@@ -167,9 +166,16 @@ function possible(d) {
   ];
 }
 
+// inHand is the door that the buttons are for: the chosen one, or else that of the
+// waiting parcel.
+function inHand() {
+  const wanted = chosen || (parcel?.id === state.parcel ? parcel?.doors[0] : 0);
+  return state.doors.find((x) => x.door === wanted) ?? state.doors[0];
+}
+
 function drawDoor() {
-  const d = state.doors.find((x) => x.door === chosen) ?? state.doors[0];
-  chosen = d.door;
+  const d = inHand();
+  $("hand").classList.toggle("held", chosen > 0); // stays in sight on a phone
   $("door-title").textContent = t("door", { door: d.door });
   $("door-state").textContent = `${t("size_" + d.size)} · ${words(d)} · ${d.items.length ? t("inside", { items: d.items.join(", ") }) : t("empty")}`;
   $("reach").hidden = d.open;
@@ -193,7 +199,7 @@ function drawSwitches() {
 function drawFacts() {
   const time = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   replace($("facts"), state.facts, () => {
-    if (!state.facts.length) return [make("li", {}, t("nothing"))];
+    if (!state.facts.length) return [make("li", { class: "soft" }, t("nothing"))];
     return [...state.facts].reverse().map((f) => make("li", {}, make("time", { datetime: f.at }, time.format(new Date(f.at))), make("span", {}, t("f_" + f.kind, { door: f.door }))));
   });
 }
