@@ -89,23 +89,37 @@ func (s *stage) restock(ctx context.Context) {
 	}
 }
 
+// startAgain is how long staff wait for a cabinet before they start it again. After
+// a connection that was lost soon, an agent stays away for minutes.
+const startAgain = 20 * time.Second
+
 // connected waits for cabinets that were cut off to come back: they take their
 // time, so that not all of a fleet come at once. Staff put right what a guest left
 // broken.
 func (s *stage) connected(ctx context.Context) error {
-	return s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
+	away, since := "", time.Now()
+	err := s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
 		if s.guest != nil {
 			if err := s.guest.putRight(); err != nil {
 				s.say("staff", "%v", err)
 			}
 		}
 		for _, c := range s.cabinets {
-			if !c.ready(ctx) {
-				return false
+			if away = c.missing(ctx); away == "" {
+				continue
 			}
+			if s.guest != nil && time.Since(since) >= startAgain {
+				s.guest.startAgain(c, away)
+				since = time.Now()
+			}
+			return false
 		}
 		return true
 	})
+	if err != nil && away != "" {
+		return fmt.Errorf("%w: %s", err, away)
+	}
+	return err
 }
 
 // tidy has waiting parcels collected and puts jammed compartments back into

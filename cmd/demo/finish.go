@@ -12,7 +12,7 @@ import (
 // network and locks are put right, the doors are shut until no session runs, and
 // what is on its way arrives.
 func (s *stage) finish(ctx context.Context) error {
-	s.guest.close()
+	s.guest.leave()
 	s.receiver.setSick(false)
 	errs := []error{s.cloud.start()}
 	for _, c := range s.cabinets {

@@ -61,6 +61,14 @@ func (s *stage) welcome(ctx context.Context) error {
 	return g.restock(ctx)
 }
 
+// leave ends the guest's pages; what the guest touched is in staff's hands.
+func (g *guest) leave() {
+	g.close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.touched)
+}
+
 // restock has a parcel wait for the guest, if none does.
 func (g *guest) restock(ctx context.Context) error {
 	g.mu.Lock()
@@ -183,6 +191,21 @@ func (g *guest) putRight() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// startAgain has staff start a cabinet again that stays away, unless a guest has just
+// touched it.
+func (g *guest) startAgain(c *cabinet, why string) {
+	g.mu.Lock()
+	_, touched := g.touched[c.code]
+	g.mu.Unlock()
+	if touched {
+		return
+	}
+	g.s.say("staff", "start %s again: %s", c.code, why)
+	if err := errors.Join(c.power.Set(false), c.power.Set(true)); err != nil {
+		g.s.say("staff", "%v", err)
+	}
 }
 
 // putRight restores power and network, frees the locks and shuts the doors.

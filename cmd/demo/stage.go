@@ -141,7 +141,7 @@ func (s *stage) build(ctx context.Context) error {
 	}
 	if err := s.awaits(ctx, "the cloud and all cabinets", 45*time.Second, func() bool {
 		for _, c := range s.cabinets {
-			if !c.ready(ctx) {
+			if c.missing(ctx) != "" {
 				return false
 			}
 		}
