@@ -33,7 +33,7 @@ RACE := ./cloud/device ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; prints its addresses
+run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; a parcel waits for you
 	$(GO) run ./cmd/demo
 
 test: ## run all tests of the quick ring, in under 4 minutes with a warm build cache

@@ -4,6 +4,10 @@
 // talk about an order, and a day that goes wrong in every way it can: cut cables, a door
 // left open, a jammed lock, a killed agent, a killed cloud.
 //
+// A guest can touch it: a parcel waits with its code printed, and pages show the
+// simulated cabinets and let the guest's hands at their doors, network and power
+// while the days go on.
+//
 // Cloud and agents are processes of their own, so that killing one is real. The
 // boards are simulated here, and so what physically happened is known: at the
 // end of the day the demo compares it with what the cloud stored and what the
