@@ -28,12 +28,12 @@ LINKED  := -ldflags '-s -w'
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
 # list whole.
 RACE := ./cloud/device ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/tracking ./cloud/webhook \
-        ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/uplink ./firmware-sim/board
+        ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/uplink ./firmware-sim/board ./firmware-sim/page
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; prints its addresses
+run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; a parcel waits for you
 	$(GO) run ./cmd/demo
 
 test: ## run all tests of the quick ring, in under 4 minutes with a warm build cache

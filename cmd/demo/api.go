@@ -138,47 +138,32 @@ func (a *api) open(ctx context.Context, id int64) (doors []uint, code string, er
 	return doors, code, err
 }
 
-// typed is the cabinet's answer to a code.
-type typed struct {
-	Outcome string
-	Doors   []uint
-}
-
-// typeCode types a code at a cabinet's screen.
-func (a *api) typeCode(ctx context.Context, c *cabinet, code string) (typed, error) {
-	var out struct {
-		Outcome string `json:"outcome"`
-		Doors   []struct {
-			Door uint `json:"door"`
-		} `json:"doors"`
-	}
-	kiosk := &api{client: a.client}
-	err := kiosk.call(ctx, http.MethodPost, "http://"+c.kiosk+"/api/code", map[string]any{"code": code}, &out)
-	t := typed{Outcome: out.Outcome}
-	for _, d := range out.Doors {
-		t.Doors = append(t.Doors, d.Door)
-	}
-	return t, err
-}
-
-// ready reports whether a cabinet is up, connected and has read its boards.
-func (c *cabinet) ready(ctx context.Context) bool {
+// missing says what a cabinet still lacks of being up, connected and having read
+// its boards; empty: nothing.
+func (c *cabinet) missing(ctx context.Context) string {
 	var out struct {
 		Online bool `json:"online"`
 		Doors  []struct {
+			Door  uint   `json:"door"`
 			State string `json:"state"`
 		} `json:"doors"`
 	}
 	a := &api{client: c.s.api.client}
-	if a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out) != nil || !out.Online || len(out.Doors) == 0 {
-		return false
+	err := a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s does not answer: %v", c.code, err)
+	case !out.Online:
+		return c.code + " is offline"
+	case len(out.Doors) == 0:
+		return c.code + " has no configuration"
 	}
 	for _, d := range out.Doors {
 		if d.State == "unknown" {
-			return false
+			return fmt.Sprintf("%s has not read door %d", c.code, d.Door)
 		}
 	}
-	return true
+	return ""
 }
 
 // unblock puts a cabinet's blocked compartments back into use, as staff do.

@@ -13,14 +13,18 @@ import (
 )
 
 // cable is the network between a cabinet and the cloud: a relay that can be
-// cut in the middle of anything.
+// cut in the middle of anything. A cut ends what is connected; a connection that is
+// tried then gets no answer until the cable is mended, as on a dead line.
 type cable struct {
 	ln net.Listener
 	to string
 
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	cut    bool
+	closed bool
+	held   int        // connections that wait for the mending
+	mended *sync.Cond // on mu
+	conns  map[net.Conn]bool
 }
 
 func newCable(to string) (*cable, error) {
@@ -29,6 +33,7 @@ func newCable(to string) (*cable, error) {
 		return nil, fmt.Errorf("lay cable: %w", err)
 	}
 	c := &cable{ln: ln, to: to, conns: map[net.Conn]bool{}}
+	c.mended = sync.NewCond(&c.mu)
 	go c.run()
 	return c, nil
 }
@@ -39,21 +44,27 @@ func (c *cable) run() {
 		if err != nil {
 			return // closed
 		}
-		there, err := net.Dial("tcp", c.to)
-		if err != nil {
-			_ = here.Close()
-			continue
-		}
-		c.mu.Lock()
-		if c.cut {
-			_, _ = here.Close(), there.Close()
-		} else {
-			c.conns[here], c.conns[there] = true, true
-			go c.pass(here, there)
-			go c.pass(there, here)
-		}
-		c.mu.Unlock()
+		go c.connect(here)
 	}
+}
+
+// connect relays one connection, once the cable is whole.
+func (c *cable) connect(here net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held++
+	for c.cut && !c.closed {
+		c.mended.Wait()
+	}
+	c.held--
+	there, err := net.Dial("tcp", c.to)
+	if err != nil || c.closed {
+		_ = here.Close()
+		return
+	}
+	c.conns[here], c.conns[there] = true, true
+	go c.pass(here, there)
+	go c.pass(there, here)
 }
 
 func (c *cable) pass(from, to net.Conn) {
@@ -70,6 +81,7 @@ func (c *cable) set(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = cut
+	c.mended.Broadcast()
 	if cut {
 		for x := range c.conns {
 			_ = x.Close()
@@ -77,8 +89,13 @@ func (c *cable) set(cut bool) {
 	}
 }
 
+func (c *cable) isCut() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.cut }
+
 func (c *cable) close() {
 	_ = c.ln.Close()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	c.set(true)
 }
 

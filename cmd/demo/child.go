@@ -194,10 +194,13 @@ type process struct {
 
 func newProcess(name string, cfg childConfig) *process { return &process{name: name, cfg: cfg} }
 
-// start starts the process.
+// start starts the process, unless it runs.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.cmd != nil {
+		return nil
+	}
 	b, err := json.Marshal(p.cfg)
 	if err != nil {
 		return fmt.Errorf("describe %s: %w", p.name, err)

@@ -47,8 +47,9 @@ func (s *stage) day(ctx context.Context) error {
 		if err := s.connected(ctx); err != nil {
 			return err
 		}
-		if err := act.play(ctx); err != nil {
-			return fmt.Errorf("%s: %w", act.title, err)
+		s.restock(ctx)
+		if err := s.excuse(ctx, act.title, act.play(ctx)); err != nil {
+			return err
 		}
 	}
 	if err := s.connected(ctx); err != nil {
@@ -64,17 +65,61 @@ func (s *stage) day(ctx context.Context) error {
 	return s.rest(ctx)
 }
 
+// excuse lets the day go on after an act that went wrong where guests may have had
+// a hand in it; a day without guests ends there.
+func (s *stage) excuse(ctx context.Context, title string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.guest == nil || ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", title, err)
+	}
+	s.say("day", "this did not go by the script: %v", err)
+	return nil
+}
+
+// restock has a parcel wait for the guest, if there is one; the next act tries
+// again when that fails.
+func (s *stage) restock(ctx context.Context) {
+	if s.guest == nil {
+		return
+	}
+	if err := s.guest.restock(ctx); err != nil && ctx.Err() == nil {
+		s.say("guest", "%v", err)
+	}
+}
+
+// startAgain is how long staff wait for a cabinet before they start it again. After
+// a connection that was lost soon, an agent stays away for minutes.
+const startAgain = 20 * time.Second
+
 // connected waits for cabinets that were cut off to come back: they take their
-// time, so that not all of a fleet come at once.
+// time, so that not all of a fleet come at once. Staff put right what a guest left
+// broken.
 func (s *stage) connected(ctx context.Context) error {
-	return s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
-		for _, c := range s.cabinets {
-			if !c.ready(ctx) {
-				return false
+	away, since := "", time.Now()
+	err := s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
+		if s.guest != nil {
+			if err := s.guest.putRight(); err != nil {
+				s.say("staff", "%v", err)
 			}
+		}
+		for _, c := range s.cabinets {
+			if away = c.missing(ctx); away == "" {
+				continue
+			}
+			if s.guest != nil && time.Since(since) >= startAgain {
+				s.guest.startAgain(c, away)
+				since = time.Now()
+			}
+			return false
 		}
 		return true
 	})
+	if err != nil && away != "" {
+		return fmt.Errorf("%w: %s", err, away)
+	}
+	return err
 }
 
 // tidy has waiting parcels collected and puts jammed compartments back into
@@ -82,10 +127,11 @@ func (s *stage) connected(ctx context.Context) error {
 func (s *stage) tidy(ctx context.Context) error {
 	s.say("day", "Evening: what is left is collected, and staff put the jammed compartments back into use")
 	for _, p := range s.left {
-		if err := s.collect(ctx, p); err != nil {
-			return err
+		err := s.collect(ctx, p)
+		if err == nil {
+			err = s.becomes(ctx, p, "picked_up", 30*time.Second)
 		}
-		if err := s.becomes(ctx, p, "picked_up", 30*time.Second); err != nil {
+		if err := s.excuse(ctx, p.Number, err); err != nil {
 			return err
 		}
 	}
@@ -93,6 +139,12 @@ func (s *stage) tidy(ctx context.Context) error {
 	staff := &api{base: s.api.base, token: s.box.Staff.Token, client: s.api.client}
 	for _, c := range s.cabinets {
 		if err := staff.unblock(ctx, c); err != nil {
+			return err
+		}
+		if locked, err := c.locked(ctx); err != nil || !locked {
+			continue // a cabinet that is away is no reason to end the day
+		}
+		if err := s.excuse(ctx, c.code, s.resetTries(ctx, c)); err != nil {
 			return err
 		}
 	}
@@ -185,14 +237,14 @@ func (s *stage) deposit(ctx context.Context, c *cabinet, size string) (*parcel, 
 
 // collect types the pickup code at the cabinet and takes the parcel.
 func (s *stage) collect(ctx context.Context, p *parcel) error {
-	a, err := s.typeCode(ctx, p, wire.CodePickup, p.code)
+	a, err := s.enterCode(ctx, p, wire.CodePickup, p.code)
 	if err != nil {
-		return fmt.Errorf("type pickup code: %w", err)
+		return fmt.Errorf("enter pickup code: %w", err)
 	}
 	if a.Outcome != wire.CodeOK {
 		return fmt.Errorf("the cabinet answers %q to a valid code", a.Outcome)
 	}
-	s.say("recipient", "types the code at %s; door %v opens", p.at.code, a.Doors)
+	s.say("recipient", "%s at %s; door %v opens", a.how(), p.at.code, a.Doors)
 	if err := s.awaits(ctx, "doors open", 10*time.Second, func() bool {
 		for _, n := range a.Doors {
 			if !p.at.sim.OpenAt(n, time.Now()) {
@@ -255,14 +307,14 @@ func (s *stage) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	time.Sleep(2 * time.Second) // the cabinet hears of the codes
 	c.cable.set(true)
 	s.say("cable", "%s is cut off", c.code)
-	a, err := s.typeCode(ctx, p, wire.CodeDelivery, *p.Code)
+	a, err := s.enterCode(ctx, p, wire.CodeDelivery, *p.Code)
 	if err != nil {
 		return err
 	}
 	if a.Outcome != wire.CodeOK {
 		return fmt.Errorf("the cabinet answers %q to the courier's code", a.Outcome)
 	}
-	s.say("courier", "types the delivery code at %s; door %v opens", c.code, a.Doors)
+	s.say("courier", "%s of the delivery at %s; door %v opens", a.how(), c.code, a.Doors)
 	p.doors = a.Doors
 	time.Sleep(3 * time.Second)
 	if err := s.putIn(p); err != nil {
@@ -375,12 +427,12 @@ func (s *stage) killAgent(ctx context.Context, c *cabinet) error {
 	if err := s.open(ctx, p); err != nil {
 		return err
 	}
-	c.proc.end(os.Kill)
+	c.power.kill()
 	s.say("power", "the agent of %s is killed", c.code)
 	if err := s.putIn(p); err != nil {
 		return err
 	}
-	if err := c.proc.start(); err != nil {
+	if err := c.power.revive(); err != nil {
 		return err
 	}
 	s.say("power", "the agent of %s starts again", c.code)

@@ -4,6 +4,10 @@
 // talk about an order, and a day that goes wrong in every way it can: cut cables, a door
 // left open, a jammed lock, a killed agent, a killed cloud.
 //
+// A guest can touch it: a parcel waits with its code printed, and pages show the
+// simulated cabinets and let the guest's hands at their doors, network and power
+// while the days go on.
+//
 // Cloud and agents are processes of their own, so that killing one is real. The
 // boards are simulated here, and so what physically happened is known: at the
 // end of the day the demo compares it with what the cloud stored and what the
@@ -102,10 +106,11 @@ func play(ctx context.Context, f flags, story, out io.Writer) error {
 	return nil
 }
 
-// live plays day after day until someone stops it, obeys what is typed, and
-// compares at the end.
+// live plays day after day until it is stopped, obeys what is typed, and compares
+// at the end.
 func (s *stage) live(ctx context.Context) error {
 	go s.obey(os.Stdin)
+	go s.guest.watch(ctx)
 	for n := 1; ctx.Err() == nil; n++ {
 		s.say("day", "day %d begins", n)
 		if err := s.day(ctx); err != nil && ctx.Err() == nil {
@@ -115,18 +120,13 @@ func (s *stage) live(ctx context.Context) error {
 			break
 		}
 		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Second):
-		}
+		s.restock(ctx)
+		sleep(ctx, 20*time.Second)
 	}
 	s.say("day", "stopping; what is on its way arrives first")
-	for _, c := range s.cabinets {
-		c.cable.set(false)
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Minute)
 	defer cancel()
-	if err := errors.Join(s.connected(last), s.rest(last)); err != nil {
+	if err := s.finish(last); err != nil {
 		return err
 	}
 	t, err := s.compare(last)
@@ -134,6 +134,9 @@ func (s *stage) live(ctx context.Context) error {
 		return err
 	}
 	t.print(s.out)
+	if !t.consistent() {
+		return errDisagree
+	}
 	return nil
 }
 
@@ -148,7 +151,7 @@ func (s *stage) obey(in io.Reader) {
 			}
 			found = true
 			c.cable.set(verb == "cut")
-			s.say("cable", "%s: %s by hand", code, verb)
+			s.guest.noteAct(code, map[string]string{"cut": "network_off", "mend": "network_on"}[verb], 0)
 		}
 		if !found && verb != "" {
 			s.say("demo", "type cut CODE or mend CODE, with a cabinet's code")

@@ -52,6 +52,7 @@ type stage struct {
 	cancel   context.CancelFunc
 	refs     int
 	talks    []*talk
+	guest    *guest      // nil with --once
 	left     []*parcel   // waiting to be collected
 	acts     []truth.Act // codes that people of the script typed; guarded by mu
 }
@@ -62,8 +63,10 @@ type cabinet struct {
 	code  string
 	name  string
 	doors []uint
+	sizes map[uint]string // S, M or L, by door
 	sim   *simboard.Cabinet
 	proc  *process
+	power *power
 	cable *cable
 	kiosk string
 	id    int64
@@ -138,7 +141,7 @@ func (s *stage) build(ctx context.Context) error {
 	}
 	if err := s.awaits(ctx, "the cloud and all cabinets", 45*time.Second, func() bool {
 		for _, c := range s.cabinets {
-			if !c.ready(ctx) {
+			if c.missing(ctx) != "" {
 				return false
 			}
 		}
@@ -152,7 +155,10 @@ func (s *stage) build(ctx context.Context) error {
 	if err := s.openCarrier(ctx); err != nil {
 		return err
 	}
-	return s.shop.open(ctx)
+	if err := s.shop.open(ctx); err != nil || s.flags.Once {
+		return err
+	}
+	return s.welcome(ctx)
 }
 
 func (s *stage) folder() (err error) {
@@ -181,8 +187,7 @@ func (s *stage) furnish(ctx context.Context) error {
 	for i, c := range cast {
 		d := server.SandboxDevice{Code: c.code, Name: c.name, Type: c.kind, Address: strconv.Itoa(120+i) + " Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3849 + float64(i)/100}
 		for n := uint(1); n <= c.doors; n++ {
-			size := []string{"M", "S", "M", "L"}[n%4]
-			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: size, Display: n})
+			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: sizeOf(n), Display: n})
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
@@ -200,16 +205,20 @@ func (s *stage) furnish(ctx context.Context) error {
 	return os.WriteFile(s.credentials(), append(b, '\n'), 0o600)
 }
 
+// sizeOf is the size of a compartment by its door.
+func sizeOf(door uint) string { return []string{"M", "S", "M", "L"}[door%4] }
+
 // credentials is the file with the sandbox's tokens.
 func (s *stage) credentials() string { return filepath.Join(s.dir, "sandbox.json") }
 
 // raise puts up one device: boards, cable, agent.
 func (s *stage) raise(ctx context.Context, i int, mqtt string) error {
 	r := cast[i]
-	c := &cabinet{s: s, code: r.code, name: r.name, id: int64(s.box.Devices[i].DeviceID)}
+	c := &cabinet{s: s, code: r.code, name: r.name, id: int64(s.box.Devices[i].DeviceID), sizes: map[uint]string{}}
+	c.power = &power{c: c}
 	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: r.family}}, Seed: s.flags.Seed + uint64(i), OnFact: c.fact}
 	for n := uint(1); n <= r.doors; n++ {
-		c.doors = append(c.doors, n)
+		c.doors, c.sizes[n] = append(c.doors, n), sizeOf(n)
 		cfg.Doors = append(cfg.Doors, simboard.Door{Number: n, Board: "A", Channel: n})
 	}
 	var err error
@@ -290,7 +299,9 @@ Postern is up.
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}
 	fmt.Fprintf(s.out, "  Parcels   http://%s/track/...  (numbers as they appear below)\n\n", s.http)
-	if !s.flags.Once {
+	if s.guest != nil {
+		fmt.Fprintf(s.out, "  Touch it  http://%s/%s    (doors, locks, boxes, network and power of each cabinet, as they physically are)\n", s.guest.addr, s.cabinets[0].code)
+		fmt.Fprintf(s.out, "  Try it    %s\n\n", s.guest.invitation())
 		fmt.Fprintf(s.out, "  Type \"cut %s\" to cut a cabinet off, \"mend %s\" to connect it again. Ctrl-C ends the demo and compares.\n\n", s.cabinets[0].code, s.cabinets[0].code)
 	}
 }
@@ -299,6 +310,9 @@ Postern is up.
 func (s *stage) close() {
 	if s.cancel == nil {
 		return
+	}
+	if s.guest != nil {
+		s.guest.close()
 	}
 	var wg sync.WaitGroup
 	for _, c := range s.cabinets {

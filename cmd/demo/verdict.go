@@ -11,28 +11,13 @@ import (
 
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/truth"
-	"github.com/postern-io/postern/edge"
-	"github.com/postern-io/postern/protocol/wire"
 )
-
-// typeCode lets a person type a parcel's code at its cabinet, and notes it.
-func (s *stage) typeCode(ctx context.Context, p *parcel, kind, code string) (typed, error) {
-	a := truth.Act{Cabinet: p.at.code, Kind: edge.ByCode, At: time.Now(), Delivery: p.Number, Code: kind}
-	out, err := s.api.typeCode(ctx, p.at, code)
-	if err == nil {
-		a.Until, a.OK, a.Doors = time.Now(), out.Outcome == wire.CodeOK, out.Doors
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.acts = append(s.acts, a)
-	return out, err
-}
 
 // pulses is the file of the agent's trace.
 func (c *cabinet) pulses() string { return filepath.Join(c.s.dir, c.code+".pulses.jsonl") }
 
 // verdict hands the day to the oracle: what the boards know against what
-// everybody says.
+// all others say.
 func (s *stage) verdict(ctx context.Context, cl *server.Server, recorded int) (truth.Verdict, error) {
 	c := truth.Case{Final: true, Recorded: uint64(recorded), Unscripted: !s.flags.Once}
 	for _, x := range s.cabinets {

@@ -5,6 +5,7 @@
 //	firmware-sim                                  12 doors, one line, a new pseudo-terminal
 //	firmware-sim --link /tmp/cabinet              the same under a stable name
 //	firmware-sim --tcp 127.0.0.1:7001             the first line on this port, others on the next ones
+//	firmware-sim --page 127.0.0.1:7080            with a page on which people touch the doors
 //	firmware-sim --config cabinet.yaml --script day.txt --seed 42 --fault flip_bit=0.01
 //
 // It prints one line per thing that really happens, and when it is stopped with
@@ -39,6 +40,7 @@ type options struct {
 	Script  string             `help:"What happens and when; one 'TIME ACTION ARGUMENTS' per line." placeholder:"FILE"`
 	TCP     string             `help:"Serve lines on TCP from this address on, the next line on the next port. Without it: pseudo-terminals." placeholder:"HOST:PORT"`
 	Link    string             `help:"Keep a symbolic link to the line's pseudo-terminal here, also when the adapter comes back under another name. With several lines, -NAME is added." placeholder:"PATH"`
+	Page    string             `help:"Serve a page here on which people see the doors and touch them: close, jam, free, force, put a parcel in, cut the power. The host is 127.0.0.1." placeholder:"HOST:PORT"`
 	Seed    uint64             `help:"Seed of all chance; 0 takes the configuration's." placeholder:"N"`
 	Fault   map[string]float64 `help:"Chance of a fault per request, for example flip_bit=0.01. Repeat, or separate with semicolons. --faults lists them." placeholder:"NAME=CHANCE"`
 	Person  bool               `help:"Someone stands in front, uses every door that opens and closes it."`
@@ -187,18 +189,26 @@ func play(ctx context.Context, opt options, cfg board.Config, script board.Scrip
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	names := lineNames(cfg)
-	for i, name := range names {
-		serve, err := prepare(opt, c, name, i, len(names), say)
+	begin := func(serve func(context.Context) error, err error) bool {
 		if err != nil {
 			cancel(err)
-			break
+			return false
 		}
 		wg.Go(func() {
 			if err := serve(ctx); err != nil {
 				cancel(err)
 			}
 		})
+		return true
+	}
+	if opt.Page != "" {
+		begin(preparePage(opt.Page, c, say))
+	}
+	names := lineNames(cfg)
+	for i, name := range names {
+		if !begin(prepare(opt, c, name, i, len(names), say)) {
+			break
+		}
 	}
 	wg.Go(func() {
 		if err := c.Play(ctx, script); err != nil {

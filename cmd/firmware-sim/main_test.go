@@ -68,6 +68,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{[]string{"--check", "--script", file(t, "1s close 99")}, "close 99"},
 		{[]string{"--check", "--script", file(t, "1s dance 1")}, "line 1"},
 		{[]string{"--tcp", "nowhere"}, "nowhere"},
+		{[]string{"--page", "0.0.0.0:7080"}, "--page 0.0.0.0:7080: the host must be an address of the loopback, such as 127.0.0.1:7080"},
+		{[]string{"--page", "7080"}, "--page 7080"},
 	} {
 		err := run(t.Context(), c.args, io.Discard, io.Discard)
 		require.ErrorContains(t, err, c.want, "%v", c.args)

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"edge/agent":  {"edge", "edge/...", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},
+	"firmware-sim/page":  {"firmware-sim/board"},
 
 	"cloud":            {"protocol/otep", "protocol/wire"},
 	"cloud/seal":       {},

@@ -107,12 +107,14 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 		fits := func(a Act) bool {
 			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-b.slack()), j.until(a).Add(b.slack())) && !taken(acts, j.Acts, a)
 		}
-		if i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose }); i < 0 {
-			i = slices.IndexFunc(j.Acts, fits) // judged below: another delivery's code
+		i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose })
+		if i < 0 { // judged below: another delivery's code
+			i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && (!j.Unscripted || a.namesDoor(uint(p.Door))) })
 		}
-		if i < 0 && j.Unscripted && p.Kind == edge.ByCode && j.entry(b, p.CodeNumber) != nil {
-			e := j.entry(b, p.CodeNumber).Entry
-			return j.refusesCode(b, p, Act{Cabinet: b.Code, Delivery: e.DeliveryRef, Code: e.Kind}, began)
+		if i < 0 {
+			if why, ok := j.refusesGuest(b, p, began); ok {
+				return why
+			}
 		}
 		if i < 0 {
 			return "no person of the script did that"

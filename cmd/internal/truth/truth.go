@@ -56,7 +56,8 @@ type Case struct {
 	Recorded uint64     // records that the agents kept
 	Cancels  []Cancel   // sessions that people of the script had cancelled
 	// Unscripted says that people outside of the script were at the doors too: their
-	// acts are judged by the codes alone, and not what they put in, took or forced.
+	// acts are judged by the codes alone, with the pickups that these opened once
+	// more, and not what they put in, took or forced.
 	Unscripted bool
 	// Final says that all trouble is over and everything has been said: views,
 	// places and events are judged.

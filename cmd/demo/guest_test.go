@@ -1,0 +1,403 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/firmware-sim/page"
+	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// programEnv makes this test's binary the demo itself.
+const programEnv = "POSTERN_DEMO_PROGRAM"
+
+// program is a demo that runs, as a guest sees it: lines on a terminal.
+type program struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	dir  string
+	done chan error
+
+	mu    sync.Mutex
+	story bytes.Buffer
+}
+
+func startProgram(t *testing.T, args ...string) *program {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "postern-guest-")
+	require.NoError(t, err)
+	p := &program{t: t, dir: dir, done: make(chan error, 1)}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p.cmd = exec.Command(self, append([]string{"--listen", "127.0.0.1:0", "--dir", p.dir}, args...)...)
+	p.cmd.Env = append(os.Environ(), programEnv+"=1")
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	p.cmd.Stderr = p.cmd.Stdout
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.mu.Lock()
+			p.story.WriteString(lines.Text() + "\n")
+			p.mu.Unlock()
+		}
+		p.done <- p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // its children end by themselves
+		removeFolder(t, p.dir)
+		if t.Failed() {
+			t.Log(p.String())
+		}
+	})
+	return p
+}
+
+func (p *program) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.story.String()
+}
+
+// reads waits for a line and gives what its groups hold.
+func (p *program) reads(pattern string) []string {
+	p.t.Helper()
+	var m []string
+	ring.Await(p.t, func() bool {
+		select {
+		case err := <-p.done:
+			p.t.Fatalf("the demo ended (%v) before it printed %s", err, pattern)
+		default:
+		}
+		m = regexp.MustCompile(pattern).FindStringSubmatch(p.String())
+		return m != nil
+	}, "the line ", pattern)
+	return m
+}
+
+// stop ends the demo as Ctrl-C does, and waits for its exit status 0.
+func (p *program) stop() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGINT))
+	require.NoError(p.t, <-p.done, "the exit status")
+}
+
+// post does what a button of a page does.
+func post(t *testing.T, url string, in any, out any) {
+	t.Helper()
+	a := &api{client: &http.Client{Timeout: time.Minute}}
+	require.NoError(t, a.call(t.Context(), http.MethodPost, url, in, out), url)
+}
+
+// guest is what a guest does at the two pages. The one with a browser clicks and
+// types; the one without sends what the buttons send.
+type guestHands interface {
+	typeCode(code string)
+	awaitOpen(door string)
+	takeOut(door string)
+	shut(door string)
+}
+
+// plainHands send what the pages' buttons send.
+type plainHands struct {
+	t              *testing.T
+	kiosk, cabinet string
+}
+
+func (h plainHands) typeCode(code string) {
+	var out struct{ Outcome string }
+	post(h.t, h.kiosk+"/api/code", map[string]any{"code": code}, &out)
+	require.Equal(h.t, wire.CodeOK, out.Outcome)
+}
+
+func (h plainHands) awaitOpen(door string) {
+	ring.Await(h.t, func() bool {
+		for _, d := range h.state().Doors {
+			if fmt.Sprint(d.Door) == door {
+				return d.Open
+			}
+		}
+		return false
+	}, "door ", door, " open on the page")
+	awaitSeen(h.t, h.kiosk, door)
+}
+
+// awaitSeen waits until the agent counts a door as open, which a bounce is not. A
+// person takes longer to reach in.
+func awaitSeen(t *testing.T, kiosk, door string) {
+	t.Helper()
+	a := &api{client: http.DefaultClient}
+	ring.Await(t, func() bool {
+		var shown struct {
+			Doors []struct {
+				Door  uint
+				State string
+			}
+		}
+		require.NoError(t, a.call(t.Context(), http.MethodGet, kiosk+"/api/state", nil, &shown))
+		for _, d := range shown.Doors {
+			if fmt.Sprint(d.Door) == door {
+				return d.State == wire.DoorOpen
+			}
+		}
+		return false
+	}, "door ", door, " open for the agent")
+}
+
+func (h plainHands) state() (s page.State) {
+	a := &api{client: http.DefaultClient}
+	require.NoError(h.t, a.call(h.t.Context(), http.MethodGet, h.cabinet+"/state", nil, &s))
+	return s
+}
+
+func (h plainHands) act(action, door string) {
+	post(h.t, h.cabinet+"/act", map[string]any{"action": action, "door": json.Number(door)}, nil)
+}
+
+func (h plainHands) takeOut(door string) { h.act("take", door) }
+func (h plainHands) shut(door string)    { h.act("close", door) }
+
+// browserHands click and type in a real browser.
+type browserHands struct {
+	kiosk, cabinet *tab
+	address        string // of the kiosk
+}
+
+func newBrowserHands(c *chromium, kiosk, cabinet string) browserHands {
+	return browserHands{kiosk: c.open(kiosk), cabinet: c.open(cabinet), address: kiosk}
+}
+
+func (h browserHands) typeCode(code string) {
+	h.kiosk.call("Page.bringToFront", nil)
+	h.kiosk.await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
+	h.kiosk.call("Input.insertText", map[string]any{"text": code})
+	h.kiosk.press("Enter")
+}
+
+func (h browserHands) awaitOpen(door string) {
+	h.cabinet.call("Page.bringToFront", nil)
+	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s.open")`, door))
+	awaitSeen(h.kiosk.t, h.address, door)
+}
+
+func (h browserHands) takeOut(door string) {
+	h.cabinet.click("#door-" + door)
+	h.cabinet.await(`document.querySelector("[data-action=take][aria-disabled=false]")`)
+	h.cabinet.click("[data-action=take]")
+	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s:not(.full)")`, door))
+}
+
+func (h browserHands) shut(door string) {
+	h.cabinet.eval(fmt.Sprintf(`document.querySelector("#door-%s").focus()`, door), nil)
+	h.cabinet.press("c")
+	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s:not(.open)")`, door))
+}
+
+// delivery finds a delivery of the demo by its number.
+func (p *program) delivery(number string) (found delivery) {
+	p.t.Helper()
+	var box server.Sandbox
+	b, err := os.ReadFile(filepath.Join(p.dir, "sandbox.json"))
+	require.NoError(p.t, err)
+	require.NoError(p.t, json.Unmarshal(b, &box))
+	base := p.reads(`API +(http://127\.0\.0\.1:[0-9]+)/api/v1`)[1]
+	a := &api{base: base, token: box.Provider.Token, client: &http.Client{Timeout: 20 * time.Second}}
+	for id := int64(1); id < 50; id++ {
+		if d, err := a.find(p.t.Context(), id); err == nil && d.Number == number {
+			return d
+		}
+	}
+	p.t.Fatalf("there is no delivery %s", number)
+	return found
+}
+
+// A guest reads what is printed, opens the waiting parcel's door with its code,
+// takes it and shuts the door. In the full ring the guest then locks the keypad with
+// wrong codes, and what is printed after the script's whole day still agrees.
+func TestAGuestUsesTheDemo(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	p := startProgram(t)
+	line := p.reads(`Try it +type ([0-9]{6}) at (http://127\.0\.0\.1:[0-9]+) and watch door ([0-9]+) at (http://127\.0\.0\.1:[0-9]+/FRONT-01)\n`)
+	code, kiosk, door, cabinet := line[1], line[2], line[3], line[4]
+	number := p.reads(`delivery (LD-[0-9A-Z-]+) waits for a guest`)[1]
+	plain := plainHands{t, kiosk, cabinet}
+	var hands guestHands = plain
+	if c := newChromium(t); c != nil {
+		hands = newBrowserHands(c, kiosk, cabinet)
+	} else {
+		t.Log("chromium is missing: the buttons' requests are sent instead")
+	}
+	hands.typeCode(code)
+	hands.awaitOpen(door)
+	took := time.Since(began)
+	t.Logf("from the start to a door opened by a person: %s", took.Round(100*time.Millisecond))
+	require.Less(t, took, time.Minute)
+	hands.takeOut(door)
+	hands.shut(door)
+	ring.Await(t, func() bool { return p.delivery(number).Status == "picked_up" }, number, " collected")
+	p.reads(`guest +has collected ` + number)
+	if !ring.Full() {
+		return
+	}
+
+	outcomes := map[string]int{}
+	for i := range 12 {
+		var out struct{ Outcome string }
+		post(t, kiosk+"/api/code", map[string]any{"code": fmt.Sprintf("%06d", i)}, &out)
+		outcomes[out.Outcome]++
+	}
+	require.Equal(t, map[string]int{wire.CodeUnknown: 5, wire.CodeLockedOut: 7}, outcomes)
+	ring.Await(t, func() bool { return strings.Contains(p.String(), "shows the QR code at FRONT-01") }, "a recipient at the locked keypad")
+	p.reads(`day 1 is over`)
+	require.NotContains(t, p.String(), "did not go by the script")
+	p.stop()
+	require.Regexp(t, `verdict +OK`, p.String())
+}
+
+// A guest does everything that a page lets a guest do, while the script goes on, and
+// leaves it so: staff put it right after a while, the script goes on, and the sides
+// agree. Then the guest does it again, and the demo is stopped at once.
+func TestAGuestWhoBreaksEverything(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "sessions run out in real time")
+	p := startProgram(t)
+	cabinet := p.reads(`watch door [0-9]+ at (http://127\.0\.0\.1:[0-9]+)/FRONT-01\n`)[1]
+	p.reads(`Morning: three deposits`)
+	breakEverything(t, cabinet)
+	for _, code := range []string{"FRONT-01", "YARD-02", "DESK-03"} {
+		p.reads(`staff +restore power and network of ` + code)
+	}
+	p.reads(`A delivery company carries an order`)
+	breakEverything(t, cabinet)
+	p.stop()
+	require.Regexp(t, `verdict +OK`, p.String())
+}
+
+func breakEverything(t *testing.T, cabinet string) {
+	t.Helper()
+	for _, code := range []string{"FRONT-01", "YARD-02", "DESK-03"} {
+		h := plainHands{t: t, cabinet: cabinet + "/" + code}
+		for n := 1; n <= 4; n++ {
+			h.act("force", fmt.Sprint(n))
+			h.act("put", fmt.Sprint(n))
+			h.act("jam", fmt.Sprint(n))
+		}
+		h.act("close", "1")
+		post(t, h.cabinet+"/act", map[string]any{"action": "network", "on": false}, nil)
+	}
+	post(t, cabinet+"/YARD-02/act", map[string]any{"action": "power", "on": false}, nil)
+	post(t, cabinet+"/YARD-02/act", map[string]any{"action": "power", "on": true}, nil)
+	post(t, cabinet+"/FRONT-01/act", map[string]any{"action": "power", "on": false}, nil)
+}
+
+// The page of the simulated cabinet, in wide and narrow windows, light and dark.
+func TestTheCabinetPageInARealBrowser(t *testing.T) {
+	t.Parallel()
+	c := newChromium(t)
+	if c == nil {
+		t.Skip("chromium is missing (Debian's chromium)")
+	}
+	sims, serve := newBenchPage(t)
+	x := c.open(serve + "/FRONT-01")
+	x.await(`document.querySelector("#door-3.open.full") && document.querySelector("#code").textContent === "482 915"`)
+	for _, w := range []struct {
+		name   string
+		wide   int
+		scheme string
+	}{{"wide-light", 1280, "light"}, {"wide-dark", 1280, "dark"}, {"narrow-light", 360, "light"}, {"narrow-dark", 360, "dark"}} {
+		x.window(w.wide, 900, w.scheme)
+		x.checkAccess(w.name)
+		x.picture("cabinet-" + w.name)
+	}
+	for _, lang := range []string{"fr", "de", "es", "zh-Hans", "zh-Hant"} {
+		x.eval(fmt.Sprintf(`document.querySelector("#languages [data-lang=%s]").click()`, lang), nil)
+		x.await(fmt.Sprintf(`document.documentElement.lang === %q`, lang))
+		x.checkAccess("narrow " + lang)
+	}
+	x.eval(`document.querySelector("#languages [data-lang=en]").click()`, nil)
+
+	// By keyboard alone: arrows choose, letters act, the picture follows.
+	x.window(1280, 900, "light")
+	x.eval(`document.querySelector("#door-3").focus()`, nil)
+	x.press("ArrowDown")
+	x.await(`document.activeElement.id === "door-4" && document.querySelector("#door-title").textContent === "Door 4"`)
+	x.press("f")
+	x.await(`document.querySelector("#door-4.open")`)
+	x.press("p")
+	x.await(`document.querySelector("#door-4.full") && document.querySelector("#said").textContent === "A parcel lies behind door 4."`)
+	x.press("j")
+	x.await(`document.querySelector("#door-4.jammed")`)
+	x.press("j")
+	x.await(`!document.querySelector("#door-4.jammed")`)
+	x.press("t")
+	x.await(`!document.querySelector("#door-4.full")`)
+	x.press("c")
+	x.await(`!document.querySelector("#door-4.open") && document.activeElement.id === "door-4"`)
+	x.click("#switch-power")
+	x.await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "false" && document.querySelector("#box.dark")`)
+	require.False(t, sims.View().Powered)
+	x.eval(`document.querySelector("#switch-power").focus()`, nil)
+	x.press("Enter")
+	x.await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "true" && document.activeElement.id === "switch-power"`)
+	require.NoError(t, sims.Force(7)) // not by this page: it follows all the same
+	x.await(`document.querySelector("#door-7.open") && document.querySelector("#facts li").textContent.includes("Door 7 swung open")`)
+}
+
+// newBenchPage serves a cabinet with a door of each kind and a parcel that waits.
+func newBenchPage(t *testing.T) (sim *board.Cabinet, address string) {
+	t.Helper()
+	cfg := board.Config{Boards: []board.Board{{Name: "A", Line: "main", Family: lockbus.CU48B}}}
+	sizes := map[uint]string{}
+	for n := uint(1); n <= 12; n++ {
+		cfg.Doors = append(cfg.Doors, board.Door{Number: n, Board: "A", Channel: n, Jammed: n == 5, Open: n == 3, Item: n == 3 || n == 8})
+		sizes[n] = []string{"M", "S", "M", "L"}[n%4]
+	}
+	sim, err := board.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(sim.Close)
+	loose, err := newCable("127.0.0.1:9")
+	require.NoError(t, err)
+	t.Cleanup(loose.close)
+	return sim, serveForTest(t, page.New(page.Config{
+		Cabinets: []page.Cabinet{{Code: "FRONT-01", Name: "Front St Lobby", Sim: sim, Sizes: sizes, Kiosk: "http://127.0.0.1:9", Network: &network{cable: loose}},
+			{Code: "YARD-02", Name: "Old Yard", Sim: sim}, {Code: "DESK-03", Name: "Reception Desk", Sim: sim}},
+		Waiting: func(string) (page.Parcel, bool) {
+			return page.Parcel{ID: "LD-1", Code: "482915", Doors: []uint{8}}, true
+		},
+	}))
+}
+
+// serveForTest serves a page until the test ends.
+func serveForTest(t *testing.T, p *page.Page) string {
+	t.Helper()
+	ln, err := listen(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	return "http://" + ln.Addr().String()
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/firmware-sim/page"
+)
+
+// pageName is the cabinet's name on its page.
+const pageName = "CABINET"
+
+// preparePage opens the page's port, so that its address is known at once. Only
+// the loopback will do: what is done there is done to the hardware.
+func preparePage(addr string, c *board.Cabinet, say sayer) (func(context.Context) error, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("--page %s: %w", addr, err)
+	}
+	if !at.Addr().IsLoopback() {
+		return nil, fmt.Errorf("--page %s: the host must be an address of the loopback, such as 127.0.0.1:%d", addr, at.Port())
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--page %s: %w", addr, err)
+	}
+	say("doors can be touched at http://%s/%s", ln.Addr(), pageName)
+	p := page.New(page.Config{Cabinets: []page.Cabinet{{Code: pageName, Name: "Simulated cabinet", Sim: c}}})
+	return func(ctx context.Context) error { return p.Run(ctx, ln) }, nil
+}
