@@ -209,6 +209,32 @@ func TestContentsAreComparedOnlyWhenTheyCanBe(t *testing.T) {
 	})
 }
 
+// A parcel may lie unverified in one compartment while another is reserved for the
+// next try: that one is empty for both, and was taken for one that holds it.
+func TestAReservationBesideAnUnverifiedDepositIsNoDifference(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		confirm(w, d)
+		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+		o := startOpening(w, d, "R-1")
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: o.OpeningID, Reason: wire.EndDepositUnverified})
+		d.Contents[o.Doors[0]] = ref
+		tellContents(d, nil)
+		require.Empty(t, d.Faults())
+		next := cell(w, d, 2)
+		require.NoError(t, w.Store.Decide(t.Context(), d.ID, func(v cloud.View) (*cloud.Changes, error) {
+			x, err := v.DeliveryByNumber(ref)
+			next.State, next.DeliveryID, x.Packages[0].GridID = cloud.GridReserved, x.ID, next.GridID
+			return &cloud.Changes{Deliveries: []cloud.Delivery{x}, Compartments: []cloud.Compartment{next}}, err
+		}))
+		tellContents(d, nil)
+		require.Empty(t, d.Faults(), "door 2 is reserved and empty")
+		delete(d.Contents, o.Doors[0])
+		tellContents(d, nil)
+		require.Contains(t, d.Faults()[cloud.DevContentsMismatch].Detail, "door 1: cabinet empty")
+	})
+}
+
 // The cabinet holds a parcel that left by its own record: its view is old, and a
 // clear command brings it up to date.
 func TestGhostOfACollectedParcelIsCleared(t *testing.T) {

@@ -131,13 +131,12 @@ func (w *Work) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error) {
 		return false, err
 	}
 	for _, p := range d.Packages {
-		if p.GridID != c.GridID {
-			continue
-		}
+		// The next try of an unverified package may be planned for another compartment.
 		unverified := slices.ContainsFunc(rows, func(o *cloud.DeviceOrder) bool {
-			return o.Tracking == p.TrackingNumber && o.EndedAt.IsZero() && o.Status == "unverified"
+			return o.Tracking == p.TrackingNumber && o.GridCode == c.GridCode && o.EndedAt.IsZero() && o.Status == "unverified"
 		})
-		if p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting || unverified {
+		stored := p.GridID == c.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting)
+		if stored || unverified {
 			return true, nil
 		}
 	}
