@@ -259,11 +259,7 @@ func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 func (p *Pages) enrolmentLine(ctx *fasthttp.RequestCtx, e setup.Enrolment) string {
 	base := strings.TrimRight(p.cfg.BaseURL, "/")
 	if base == "" {
-		scheme := "http://"
-		if peer.Secure(ctx) {
-			scheme = "https://"
-		}
-		base = scheme + string(ctx.Host())
+		base = peer.Asked(ctx)
 	}
 	return base + " " + e.Device.Code + " " + e.Token
 }

@@ -61,7 +61,7 @@ func (s *Server) faces() error {
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
+	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err
 	}})

@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/push", "cloud/receiver", "cloud/route", "cloud/tracking"},
-	"cloud/mcp":        {"cloud/locale", "cloud/seal"},
+	"cloud/mcp":        {"cloud/locale", "cloud/peer", "cloud/seal"},
 	"cloud/tool":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
 	"cloud/discovery":  {"cloud", "cloud/catalog", "cloud/mcp"},
 	"cloud/handbook":   {"cloud", "cloud/catalog", "cloud/guide", "cloud/locale", "protocol/otep", "protocol/signature"},
