@@ -49,6 +49,7 @@ var approvals = map[string]texts{
 	"approvals.together":  {"Reject all of these", "全部拒绝", "全部拒絕", "Tout refuser", "Alle diese ablehnen", "Rechazar todas estas"},
 	"approvals.choose":    {"Choose to approve or to reject.", "请选择批准或拒绝。", "請選擇核准或拒絕。", "Choisissez d’approuver ou de refuser.", "Bitte freigeben oder ablehnen wählen.", "Elija aprobar o rechazar."},
 	"approvals.cannot":    {"You cannot approve this.", "您不能批准此项。", "您不能核准此項目。", "Vous ne pouvez pas l’approuver.", "Sie können das nicht freigeben.", "Usted no puede aprobarlo."},
+	"approvals.readonly":  {"You may read here and not decide.", "您可以查看，但不能作出决定。", "您可以檢視，但不能作出決定。", "Vous pouvez lire ici, pas décider.", "Sie können hier lesen, aber nicht entscheiden.", "Puede leer aquí, pero no decidir."},
 	"approvals.executed":  {"Approved, and done.", "已批准并执行。", "已核准並執行。", "Approuvé et fait.", "Freigegeben und getan.", "Aprobado y hecho."},
 	"approvals.failed":    {"Approved, but it failed. Nothing was done.", "已批准，但执行失败，未作任何更改。", "已核准，但執行失敗，未作任何變更。", "Approuvé, mais cela a échoué. Rien n’a été fait.", "Freigegeben, aber gescheitert. Es wurde nichts getan.", "Aprobado, pero falló. No se hizo nada."},
 	"approvals.rejected":  {"Rejected. Nothing was done.", "已拒绝，未作任何更改。", "已拒絕，未作任何變更。", "Refusé. Rien n’a été fait.", "Abgelehnt. Es wurde nichts getan.", "Rechazado. No se hizo nada."},

@@ -22,7 +22,7 @@ func (p *Pages) reader(c context.Context, ctx *fasthttp.RequestCtx, operation st
 		return v, false
 	}
 	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c); err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return v, false
 	}
 	return v, true
