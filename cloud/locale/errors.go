@@ -371,6 +371,14 @@ var errors = map[string]texts{
 		"Dieser Schrank ist außer Betrieb. Bitte einen anderen wählen.",
 		"Esta taquilla está fuera de servicio. Elija otra.",
 	},
+	"DEVICE_ENROLLED": {
+		"This cabinet has enrolled already. A token is made only for a cabinet that never enrolled.",
+		"此柜机已注册。仅可为从未注册的柜机生成令牌。",
+		"此櫃機已註冊。僅可為從未註冊的櫃機產生權杖。",
+		"Cette consigne est déjà enregistrée. Un code n’est créé que pour une consigne qui ne l’a jamais été.",
+		"Dieser Schrank ist schon angemeldet. Einen Code gibt es nur für einen Schrank, der es noch nie war.",
+		"Esta taquilla ya está registrada. Solo se crea un código para una taquilla que nunca lo estuvo.",
+	},
 	"DEVICE_TIMEOUT": {
 		"The cabinet did not answer in time. Doors may have opened: look at /doors before you try again.",
 		"柜机未及时响应。门可能已打开：重试前请先查看 /doors。",
