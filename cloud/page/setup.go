@@ -174,11 +174,18 @@ func (s cabinetPage) Problem(field string) string { return problem(s.Errors, fie
 
 const addsCabinets = "smart_lockers.devices.create"
 
+// cabinetMaker is the visitor of a page that makes cabinets.
+func (p *Pages) cabinetMaker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+	v, ok = p.reader(c, ctx, addsCabinets)
+	v.Title = v.T("cabinet.title")
+	return v, ok
+}
+
 func (p *Pages) cabinetForm(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if v, ok := p.reader(c, ctx, addsCabinets); ok {
-		p.showCabinet(c, ctx, v, fasthttp.StatusOK, cabinetPage{frame: p.frame(ctx, "cabinet.title")})
+	if v, ok := p.cabinetMaker(c, ctx); ok {
+		p.showCabinet(c, ctx, v, fasthttp.StatusOK, cabinetPage{frame: v.frame})
 	}
 }
 
@@ -198,11 +205,11 @@ func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visit
 func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.reader(c, ctx, addsCabinets)
+	v, ok := p.cabinetMaker(c, ctx)
 	if !ok {
 		return
 	}
-	page := cabinetPage{frame: p.frame(ctx, "cabinet.title")}
+	page := cabinetPage{frame: v.frame}
 	if !ownForm(ctx, &forStaff) {
 		page.Errors = []fieldError{{"form", page.T("console.expired")}}
 		p.showCabinet(c, ctx, v, fasthttp.StatusForbidden, page)
