@@ -36,6 +36,9 @@ func example(v any, name string) any {
 		}
 		return v
 	case string:
+		if i := strings.LastIndexByte(v, ' '); name == "line" { // its last part is the token
+			return v[:i+1] + strings.Repeat("x", len(v)-i-1)
+		}
 		if len(v) > 20 && (strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") || name == "password") {
 			return strings.Repeat("x", len(v))
 		}

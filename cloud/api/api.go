@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -46,6 +47,8 @@ type Config struct {
 	Files     *object.Folder
 	Live      *live.Service
 	Pushes    *push.Desk
+	// Setup makes cabinets; nil: there are no such operations.
+	Setup *setup.Service
 	// Enrol gives a device its secrets for a one-time token and registers its
 	// public key, nil when it has none; the answer is encoded as JSON. nil: there
 	// is no such operation.
@@ -55,6 +58,9 @@ type Config struct {
 // New declares the operations.
 func New(c Config) *catalog.Catalog {
 	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	if c.Setup != nil {
+		rows = append(rows, c.cabinets())
+	}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/setup"
 )
 
 func table() *catalog.Catalog {
-	return api.New(api.Config{Enrol: func(context.Context, string, string, []byte) (any, error) { return nil, nil }})
+	return api.New(api.Config{Setup: setup.New(setup.Config{}), Enrol: func(context.Context, string, string, []byte) (any, error) { return nil, nil }})
 }
 
 // The description is valid by a library that nobody here wrote, and has every

@@ -8,14 +8,33 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/setup"
 )
 
 type byDevice struct {
 	ID cloud.DeviceID `path:"id"`
 }
 
+const devicesPath = "/api/v1/smart-lockers/devices"
+
+// cabinets are the operations that let cabinets enrol. They show a token: no tool is
+// behind them, no approval waits for them, and they take no Idempotency-Key, because
+// the kept answer would hold it.
+func (c Config) cabinets() []catalog.Operation {
+	row := func(name, summary, path string, errors ...string) catalog.Operation {
+		return catalog.Operation{Name: name, Summary: summary, Tag: "Smart Locker", Method: "POST", Path: devicesPath + path, Types: staff, Scopes: lockersWrite,
+			Risk: catalog.RiskHigh, Secret: true, Status: 201, Errors: errors}
+	}
+	create := row("smart_lockers.devices.create", "Make a cabinet and its one-time enrolment token", "")
+	create.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true}
+	create.Example = setup.CabinetInput{Name: "Pier 7", Code: "PIER-7", Address: "7 Quay Street, Toronto", Layout: "medium"}
+	renew := row("smart_lockers.devices.renew_token", "Make another enrolment token for a cabinet that never enrolled", "/{id}/enrolment-token", "DEVICE_NOT_FOUND", "DEVICE_ENROLLED")
+	renew.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceRenewToken", Type: "SmartLockerEnrolment", Mutation: true}
+	return []catalog.Operation{catalog.Define(create, c.Setup.AddCabinet, nil), catalog.Define(renew, c.Setup.RenewToken, nil)}
+}
+
 func (c Config) staff() []catalog.Operation {
-	const devices = "/api/v1/smart-lockers/devices/{id}"
+	const devices = devicesPath + "/{id}"
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.find", Summary: "A cabinet with its compartments", Tag: "Smart Locker", Method: "GET", Path: devices,
 			Types: staff, Scopes: lockersRead, Errors: []string{"DEVICE_NOT_FOUND"}}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {

@@ -29,6 +29,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
+	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locale"
@@ -39,6 +40,7 @@ import (
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -115,6 +117,7 @@ func newWorld(t *testing.T) *world {
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
+		Setup: setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),
 		Enrol: func(context.Context, string, string, []byte) (any, error) {
 			return map[string]bool{"result": true}, nil
 		}})
@@ -267,6 +270,10 @@ func deliveryOf(ref string, device int, numbers ...string) string {
 	return fmt.Sprintf(`{"reference_number":%q,"device_id":%d,"packages":[%s],"recipient":{"name":"X","phone":"1"},"reserve":false}`, ref, device, strings.Join(packages, ","))
 }
 
+func cabinetOf(code string) string {
+	return fmt.Sprintf(`{"device_name":"Pier","device_code":%q,"layout":"small"}`, code)
+}
+
 // call is one good call of an operation: by whom, for what, with what.
 type call struct {
 	as         cloud.AccountType
@@ -380,6 +387,11 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			number := x.entrusted(true)
 			package1 := at(x.made("GET", partner+"/assignments/"+number, x.token(provider), ""), "assignment", "package_tracking_numbers").([]any)[0]
 			return call{provider, to("{assignment_number}", number), fmt.Sprintf(`{"packages":[{"tracking_number":%q,"outcome":"delivered"}]}`, package1)}
+		},
+		"smart_lockers.devices.create": func() call { return plain(admin, cabinetOf(x.next("PIER-"))) },
+		"smart_lockers.devices.renew_token": func() call {
+			made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+			return person(x.id(at(made, "device", "device_id")), "")
 		},
 		"smart_lockers.devices.find": func() call { return person("88", "") },
 		"smart_lockers.devices.command": func() call {

@@ -13,7 +13,7 @@ var agents = map[string]texts{
 	"agent.host":    {"The answer goes to", "结果将发送至", "結果將傳送至", "La réponse va à", "Die Antwort geht an", "La respuesta va a"},
 	"agent.local":   {"a program on this computer", "此电脑上的程序", "此電腦上的程式", "un programme de cet ordinateur", "ein Programm auf diesem Rechner", "un programa de este equipo"},
 	"agent.site":    {"It is described at", "其说明位于", "其說明位於", "Il est décrit sur", "Beschrieben ist es bei", "Está descrito en"},
-	"agent.claim":   {"The name is the program’s own claim. Nobody has checked it.", "名称由程序自行声明，未经任何核实。", "名稱由程式自行聲明，未經任何查核。", "Le nom est celui que le programme se donne. Personne ne l’a vérifié.", "Den Namen gibt sich das Programm selbst. Niemand hat ihn geprüft.", "El nombre lo da el propio programa. Nadie lo ha comprobado."},
+	"agent.claim":   {"The name is the program’s own claim. It has not been checked.", "名称由程序自行声明，未经任何核实。", "名稱由程式自行聲明，未經任何查核。", "Le nom est celui que le programme se donne. Personne ne l’a vérifié.", "Den Namen gibt sich das Programm selbst. Niemand hat ihn geprüft.", "El nombre lo da el propio programa. Nadie lo ha comprobado."},
 	"agent.whose":   {"On whose behalf", "代表谁操作", "代表誰操作", "Pour le compte de", "In wessen Namen", "En nombre de quién"},
 
 	"agent.account":  {"Account", "账户", "帳戶", "Compte", "Konto", "Cuenta"},
@@ -41,7 +41,7 @@ var agents = map[string]texts{
 	"agent.oops.title": {"This program cannot connect", "该程序无法连接", "該程式無法連接", "Ce programme ne peut pas se connecter", "Dieses Programm kann nicht verbunden werden", "Este programa no puede conectarse"},
 	"agent.oops.body":  {"Its request is not in order. Nothing was sent to it. Start again in the program.", "其请求有误，未向其发送任何内容。请在程序中重新开始。", "其請求有誤，未向其傳送任何內容。請在程式中重新開始。", "Sa demande n’est pas correcte. Rien ne lui a été envoyé. Recommencez dans le programme.", "Seine Anfrage ist nicht in Ordnung. Es wurde nichts gesendet. Beginnen Sie im Programm neu.", "Su solicitud no es correcta. No se le ha enviado nada. Empiece de nuevo en el programa."},
 	"agent.oops.back":  {"Tell the program at %s", "告知位于 %s 的程序", "告知位於 %s 的程式", "Le dire au programme sur %s", "Dem Programm bei %s mitteilen", "Decírselo al programa en %s"},
-	"agent.oops.maker": {"For whoever makes the program:", "供程序开发者参考：", "供程式開發者參考：", "Pour qui développe le programme :", "Für die Herstellung des Programms:", "Para quien desarrolla el programa:"},
+	"agent.oops.maker": {"For the makers of the program:", "供程序开发者参考：", "供程式開發者參考：", "Pour qui développe le programme :", "Für die Herstellung des Programms:", "Para quien desarrolla el programa:"},
 
 	"reach.all":        {"Operations and developer tools", "运营与开发工具", "營運與開發工具", "Outils d’exploitation et de développement", "Werkzeuge für Betrieb und Entwicklung", "Herramientas de operación y de desarrollo"},
 	"reach.operations": {"Operations tools", "运营工具", "營運工具", "Outils d’exploitation", "Werkzeuge für den Betrieb", "Herramientas de operación"},

@@ -20,7 +20,7 @@ var errors = map[string]texts{
 		"Alguien ya ha decidido sobre esto. Vuelva a consultarlo para ver cómo.",
 	},
 	"APPROVAL_EXPIRED": {
-		"Nobody decided in time, so this has expired. Ask for it again if it is still needed.",
+		"No decision was made in time, so this has expired. Ask for it again if it is still needed.",
 		"未在期限内决定，此项已过期。如仍需要，请重新提出。",
 		"未在期限內決定，此項目已過期。如仍需要，請重新提出。",
 		"Personne n’a décidé à temps : la demande a expiré. Refaites-la si elle est encore utile.",
@@ -208,7 +208,7 @@ var errors = map[string]texts{
 		"此账户已停用。请联系管理员启用。",
 		"此帳戶已停用。請聯絡管理員啟用。",
 		"Ce compte est désactivé. Demandez à votre administrateur de l’activer.",
-		"Dieses Konto ist abgeschaltet. Bitte die Verwaltung um Freigabe.",
+		"Dieses Konto ist abgeschaltet. Bitten Sie die Verwaltung um Freigabe.",
 		"Esta cuenta está desactivada. Pida a su administrador que la active.",
 	},
 	"ACCOUNT_LOCKED": {
@@ -232,7 +232,7 @@ var errors = map[string]texts{
 		"您没有权限执行此操作。请向管理员申请权限。",
 		"您沒有權限執行此操作。請向管理員申請權限。",
 		"Vous n’avez pas ce droit. Demandez-le à votre administrateur.",
-		"Das ist Ihnen nicht erlaubt. Bitte die Verwaltung um das Recht.",
+		"Das ist Ihnen nicht erlaubt. Bitten Sie die Verwaltung um das Recht.",
 		"No tiene permiso para esto. Solicítelo a su administrador.",
 	},
 	"ACCOUNT_TYPE_NOT_ALLOWED": {
@@ -370,6 +370,14 @@ var errors = map[string]texts{
 		"Cette consigne est hors service. Choisissez-en une autre.",
 		"Dieser Schrank ist außer Betrieb. Bitte einen anderen wählen.",
 		"Esta taquilla está fuera de servicio. Elija otra.",
+	},
+	"DEVICE_ENROLLED": {
+		"This cabinet has enrolled already. A token is made only for a cabinet that never enrolled.",
+		"此柜机已注册。仅可为从未注册的柜机生成令牌。",
+		"此櫃機已註冊。僅可為從未註冊的櫃機產生權杖。",
+		"Cette consigne est déjà enregistrée. Un code n’est créé que pour une consigne qui ne l’a jamais été.",
+		"Dieser Schrank ist schon angemeldet. Einen Code gibt es nur für einen Schrank, der es noch nie war.",
+		"Esta taquilla ya está registrada. Solo se crea un código para una taquilla que nunca lo estuvo.",
 	},
 	"DEVICE_TIMEOUT": {
 		"The cabinet did not answer in time. Doors may have opened: look at /doors before you try again.",

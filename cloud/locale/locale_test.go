@@ -134,7 +134,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 			}
 		}
 	}
-	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|approval|reach|profile|ask|push|chat(?:role|status)|hook(?:health|next|reason|error|span|setting|done|pause|wait|check|expect|job|kind)|tool\.wrong|tool\.ask)\.`)
+	values := regexp.MustCompile(`^(pickup|door|grid|delivery|outbox|exception|severity|opening|phase|limit|term|risk|approval|check|reach|profile|ask|push|chat(?:role|status)|hook(?:health|next|reason|error|span|setting|done|pause|wait|check|expect|job|kind)|tool\.wrong|tool\.ask)\.`)
 	for key := range words {
 		if values.MatchString(key) {
 			kind, _, _ := strings.Cut(key, ".")

@@ -140,7 +140,7 @@ func TestLoopback(t *testing.T) {
 	for name, public := range map[string][]string{"configured": {"https://shop.example"}, "not configured": nil} {
 		cfg := shop()
 		cfg.Public = public
-		url := listen(t, cfg)
+		url := Listen(t, cfg)
 		address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
 		r := &rig{t: t, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return net.Dial("tcp", address) }}}
 		for _, host := range []string{"localhost", "localhost:80", "127.0.0.1", "127.9.9.9:1", "[::1]:8080", "LOCALHOST"} {

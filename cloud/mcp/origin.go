@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // BaseURL is our own address as the caller of ctx reaches it, without a slash
 // at the end: that of public whose host the request names, else the first of
 // them. When there is none, it is what the request names if that is a loopback
-// name, else the local address of the connection, so that nobody chooses it by
-// a header.
+// name, else the local address of the connection, so that no header chooses the
+// host. The scheme is that of the caller's own connection (peer.Scheme).
 func BaseURL(ctx *fasthttp.RequestCtx, public []string) string {
 	host := string(ctx.Host())
 	for _, p := range public {
@@ -28,14 +30,10 @@ func BaseURL(ctx *fasthttp.RequestCtx, public []string) string {
 	if len(public) > 0 {
 		return strings.TrimRight(public[0], "/")
 	}
-	scheme := "http://"
-	if ctx.IsTLS() {
-		scheme = "https://"
+	if !loopbackName(host) {
+		host = ctx.LocalAddr().String()
 	}
-	if loopbackName(host) {
-		return scheme + strings.ToLower(host)
-	}
-	return scheme + ctx.LocalAddr().String()
+	return peer.Scheme(ctx) + "://" + strings.ToLower(host)
 }
 
 // origins are those that may call, in lower case.

@@ -83,7 +83,8 @@ func cancelOrder(_ context.Context, c *Call) (*Result, error) {
 	if c.State != nil {
 		return &Result{Structured: json.RawMessage(fmt.Sprintf(`{"state":%q,"nonce":%q,"answer":%s}`, c.State, c.Nonce, cmp.Or(string(c.Answers["confirm"]), "null")))}, nil
 	}
-	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": form("Cancel <it>?", "confirm", "boolean")}}, nil
+	return &Result{State: []byte("once"), Ask: map[string]Question{"confirm": {Method: "elicitation/create", Params: map[string]any{
+		"mode": "form", "message": "Cancel <it>?", "requestedSchema": json.RawMessage(`{"type":"object","properties":{"confirm":{"type":"boolean"}},"required":["confirm"]}`)}}}}, nil
 }
 
 func count(_ context.Context, c *Call) (*Result, error) {

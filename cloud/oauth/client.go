@@ -150,7 +150,7 @@ func (s *Service) documented(ctx context.Context, id, ip string) (c cloud.OAuthC
 	if s.cfg.Fetch == nil || !goodDocumentID(id) {
 		return c, fail(InvalidClient, "The client id is not the address of a client's description.")
 	}
-	if !s.limits.Take("fetch/"+ip, fetchesPerMinute, now).OK {
+	if !s.limits.Take("fetch/"+ip, s.cfg.Limits.Fetch, now).OK {
 		return c, fail(TemporarilyUnavailable, "Too many descriptions were asked for. Try again in a minute.")
 	}
 	doc, err := s.cfg.Fetch(ctx, id)

@@ -151,7 +151,7 @@ func TestDescribedClients(t *testing.T) {
 	code := r.allowed(admin, "ops-readonly", asking(id))
 	_, refresh := r.given(paying(id, code))
 	r.given(refreshing(id, refresh))
-	for i := range fetchesPerMinute + 1 {
+	for i := range r.s.cfg.Limits.Fetch + 1 {
 		_, refusal = r.check(asking(fmt.Sprintf("https://desk.example/%d", i)))
 	}
 	require.Equal(t, TemporarilyUnavailable, refusal.Err.Code)

@@ -29,9 +29,9 @@ const answerTime = 10 * time.Second
 func (s *Service) Routes() []Route {
 	out := []Route{
 		{serverPath, open(fasthttp.MethodGet, s.about(func(base string) any { return s.describe(base) }))},
-		{TokenPath, open(fasthttp.MethodPost, s.asked("token", tokensPerMinute, s.answerToken))},
-		{RegisterPath, open(fasthttp.MethodPost, s.asked("register", registersPerMinute, s.answerRegister))},
-		{RevokePath, open(fasthttp.MethodPost, s.asked("token", tokensPerMinute, s.answerRevoke))},
+		{TokenPath, open(fasthttp.MethodPost, s.asked("token", s.cfg.Limits.Token, s.answerToken))},
+		{RegisterPath, open(fasthttp.MethodPost, s.asked("register", s.cfg.Limits.Register, s.answerRegister))},
+		{RevokePath, open(fasthttp.MethodPost, s.asked("token", s.cfg.Limits.Token, s.answerRevoke))},
 	}
 	for _, r := range resources {
 		out = append(out, Route{resourcePath + r.path, open(fasthttp.MethodGet, s.about(func(base string) any { return describe(base, r) }))})

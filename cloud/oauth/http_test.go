@@ -137,7 +137,7 @@ func TestRegister(t *testing.T) {
 	require.Equal(t, InvalidMetadata, r.do("POST", RegisterPath, "application/x-www-form-urlencoded", "redirect_uris=x").error())
 	require.Contains(t, r.audits(), "oauth_client_registered")
 	r.unlimited()
-	for range registersPerMinute {
+	for range r.s.cfg.Limits.Register {
 		require.Equal(t, 201, r.do("POST", RegisterPath, "application/json", `{"redirect_uris":["https://a.example/"]}`).status)
 	}
 	a = r.do("POST", RegisterPath, "application/json", `{"redirect_uris":["https://a.example/"]}`)

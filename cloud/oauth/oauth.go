@@ -17,6 +17,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,10 +45,6 @@ const (
 const (
 	maxUnused = 5000 // registered clients that were never used
 	maxGrants = 50   // of one account that are live; the one used longest ago makes room
-
-	registersPerMinute = 10 // from one address
-	tokensPerMinute    = 120
-	fetchesPerMinute   = 20
 )
 
 // Store is what this package needs of the database.
@@ -63,6 +60,19 @@ type Document struct {
 	Body   []byte
 }
 
+// Limits are how often a minute one address may ask. 0 is the usual figure, a
+// negative one no limit.
+type Limits struct {
+	Register int // for a client id; 10
+	Token    int // for a token, or the end of one; 120
+	Fetch    int // for a client that is described at an address, which is read; 20
+}
+
+// WithDefaults has the usual figure for each that is 0.
+func (l Limits) WithDefaults() Limits {
+	return Limits{Register: cmp.Or(l.Register, 10), Token: cmp.Or(l.Token, 120), Fetch: cmp.Or(l.Fetch, 20)}
+}
+
 // Config is what New needs.
 type Config struct {
 	Store Store
@@ -70,6 +80,7 @@ type Config struct {
 	// guarded. nil: clients have to register.
 	Fetch   func(ctx context.Context, url string) (Document, error)
 	BaseURL string // own public address; "": see Base
+	Limits  Limits
 	Log     *slog.Logger
 }
 
@@ -88,6 +99,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Limits = cfg.Limits.WithDefaults()
 	return &Service{cfg: cfg, log: cfg.Log, limits: limit.New(0), documents: map[string]document{}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -55,6 +54,7 @@ type approvalsPage struct {
 	Groups               []approvalGroup // of those that wait
 	Shown                int             // in Groups
 	Decided              []approvalRow
+	Missing              string // why the visitor cannot decide, "" when that is not so
 }
 
 // approvalGroup is what one requester asked for by one key with one tool.
@@ -136,15 +136,16 @@ func caller(s auth.Session, lang, base string) cloud.Caller {
 	return c
 }
 
-// refused shows an error of the feature as a page of its own.
-func (p *Pages) refused(ctx *fasthttp.RequestCtx, f frame, err error) {
+// refused shows a visitor an error of the feature as a page of its own, with the
+// way back to the console.
+func (p *Pages) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
 	var shown *cloud.Error
 	if !errors.As(err, &shown) || shown.Kind == cloud.Internal || shown.Kind == cloud.Limited {
 		p.trouble(ctx, err)
 		return
 	}
-	f.Title = f.T("trouble.title")
-	p.show(ctx, statusOf(shown), "message.html", messagePage{f, f.Title, said(f, shown)})
+	v.Title = v.T("trouble.title")
+	p.show(ctx, statusOf(shown), "message.html", messagePage{frame: v.frame, Heading: v.Title, Body: said(v.frame, shown), CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business})
 }
 
 // statusOf is the status of a page about an error.
@@ -201,22 +202,23 @@ func (p *Pages) why(f frame, err error) string {
 func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, ok := p.visitor(c, ctx)
+	v, ok := p.reader(c, ctx, "approvals.list")
 	if !ok {
 		return
 	}
 	waiting, err := p.cfg.Approvals.Waiting(c, v.c, maxWaiting)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	decided, err := p.cfg.Approvals.Decided(c, v.c, maxDecided)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business,
-		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals)})
+		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals),
+		Missing: p.why(v.frame, p.cfg.Pipeline.May(c, p.cfg.Catalog.Find("approvals.reject_many"), v.c))})
 }
 
 func groups(f frame, list []approval.Body) (out []approvalGroup) {
@@ -238,27 +240,18 @@ func (p *Pages) rejectTogether(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	in := approval.RejectManyInput{}
-	for _, id := range strings.Fields(string(ctx.PostArgs().Peek("group"))) {
-		in.IDs = append(in.IDs, cloud.ApprovalID(id))
-	}
-	if _, err := p.cfg.Approvals.RejectMany(p.calling(c, ctx, v, "approvals.reject_many", fmt.Sprintf("approval_ids=%d", len(in.IDs))), v.c, in); err != nil {
-		p.refused(ctx, v.frame, err)
+	group := strings.Fields(string(ctx.PostArgs().Peek("group")))
+	if _, err := run[approval.RejectManyOutput](c, ctx, p, v, "approvals.reject_many", map[string]any{"approval_ids": group}); err != nil {
+		p.refused(ctx, v, err)
 		return
 	}
 	seeOther(ctx, approvalsPath)
 }
 
-// calling is the context of an operation that a visitor calls by a form.
-func (p *Pages) calling(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation, target string) context.Context {
-	return cloud.WithCall(c, &cloud.Call{BusinessID: v.c.Account.BusinessID, Actor: fmt.Sprintf("account:%d", v.c.Account.ID), Operation: operation,
-		Target: target, Surface: v.c.Surface, IP: ctx.RemoteIP().String()})
-}
-
 func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if v, ok := p.visitor(c, ctx); ok {
+	if v, ok := p.reader(c, ctx, "approvals.find"); ok {
 		p.showApproval(c, ctx, v, nil, "")
 	}
 }
@@ -272,22 +265,16 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	id, note := approvalID(ctx), string(ctx.PostArgs().Peek("note"))
-	operation, try := "approvals.reject", func(c context.Context) error {
-		_, err := p.cfg.Approvals.Reject(c, v.c, approval.RejectInput{ID: id, Reason: note})
-		return err
-	}
+	var err error
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "approve":
-		operation, try = "approvals.approve", func(c context.Context) error {
-			_, err := p.cfg.Approvals.Approve(c, v.c, approval.ApproveInput{ID: id, Note: note, Digest: string(ctx.PostArgs().Peek("digest"))})
-			return err
-		}
+		_, err = run[approval.Output](c, ctx, p, v, "approvals.approve", map[string]any{"approval_id": string(id), "note": note, "digest": string(ctx.PostArgs().Peek("digest"))})
 	case "reject":
+		_, err = run[approval.Output](c, ctx, p, v, "approvals.reject", map[string]any{"approval_id": string(id), "reason": note})
 	default:
 		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "approvals.choose")
 		return
 	}
-	err := try(p.calling(c, ctx, v, operation, "approval_id="+outside(string(id), 40)))
 	if err == nil {
 		seeOther(ctx, approvalsPath+"/"+string(id))
 		return
@@ -306,12 +293,12 @@ func approvalID(ctx *fasthttp.RequestCtx) cloud.ApprovalID {
 func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visitor, tried error, note string) {
 	r, err := p.cfg.Approvals.Review(c, v.c, approval.ByApproval{ID: approvalID(ctx)})
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	waiting, err := p.cfg.Approvals.Waiting(c, v.c, 2)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	a := r.Approval

@@ -209,6 +209,29 @@ func TestAPageSaysHowThingsStandNow(t *testing.T) {
 	require.NotContains(t, g.body, `\u202e`)
 }
 
+// What a dry run has checked is said in the reader's language; checks of others are
+// shown by their names.
+func TestChecksAreInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	id := r.ask(r.w.Tokens[cloud.Broker], nil)
+	r.f.tool.set(`{"would_change":{"affected":[]},"checks":[{"check":"arguments_valid","ok":true},{"check":"caller_may","ok":true},{"check":"state_allows","ok":true},{"check":"moon_is_full","ok":false}]}`, nil)
+	require.Equal(t, 303, r.signIn(r.w.Emails[cloud.ClientAdmin]).status)
+	seen := map[string]bool{}
+	for _, l := range locale.All() {
+		body := r.do("GET", approvalsPath+"/"+string(id)+"?lang="+l.Code, nil).body
+		require.Contains(t, body, "<bdi>moon is full</bdi>")
+		for _, name := range []string{"arguments_valid", "caller_may", "state_allows"} {
+			text := locale.Value(l.Code, "check", name)
+			require.Contains(t, body, "<bdi>"+htmlEscaped(text)+"</bdi>")
+			require.False(t, seen[text] || text == strings.ReplaceAll(name, "_", " "), "%s has no words for %s", l.Code, name)
+			seen[text] = true
+		}
+	}
+}
+
+func htmlEscaped(s string) string { return strings.ReplaceAll(s, "'", "&#39;") }
+
 func TestWhoMayDecideOnPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -227,15 +250,27 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 		require.Equal(t, 403, g.status)
 		require.Contains(t, g.body, "(approvals:read)")
 		require.NotContains(t, g.body, "120045")
+		for _, want := range []string{`action="/console/logout"`, `href="/console"`, "Ask your administrator for the right"} {
+			require.Contains(t, g.body, want, "the page is no dead end")
+		}
 	}
+	r.ask(r.w.Tokens[cloud.Broker], nil)
 	may("approvals:read", "orders:write")
-	g := r.do("GET", one, nil)
+	g := r.do("GET", approvalsPath, nil)
+	require.Equal(t, 200, g.status)
+	clean(t, r, g)
+	require.Contains(t, g.body, "You may read here and not decide.")
+	require.Contains(t, g.body, "(approvals:write)")
+	require.NotContains(t, g.body, `name="decision"`, "no button that would be refused")
+	require.Equal(t, 403, r.do("POST", approvalsPath, url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "group": {string(id)}}).status)
+	g = r.do("GET", one, nil)
 	require.Equal(t, 200, g.status)
 	require.Contains(t, g.body, "(approvals:write)")
 	require.NotContains(t, g.body, `name="decision"`)
 	require.Equal(t, 403, r.decide(id, "approve", "").status)
 	require.Equal(t, 403, r.decide(id, "reject", "").status)
 	may("approvals:write")
+	require.Contains(t, r.do("GET", approvalsPath, nil).body, `name="decision"`, "who may decide is offered it")
 	g = r.do("GET", one, nil)
 	require.Contains(t, g.body, "(orders:write)")
 	require.NotContains(t, g.body, `value="approve"`)

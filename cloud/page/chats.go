@@ -78,7 +78,7 @@ func (p *Pages) chats(ctx *fasthttp.RequestCtx) {
 	case errors.As(err, &shown) && shown.Kind == cloud.Invalid:
 		page.Problem, status = cmp.Or(fieldProblem(v.frame, shown), said(v.frame, shown)), statusOf(shown)
 	case err != nil:
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	for _, x := range out.Conversations {
@@ -195,7 +195,7 @@ func (p *Pages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 	find := map[string]any{"order_id": id}
 	talk, err := run[chat.ConversationOutput](c, ctx, p, v, "order_chat.find", find)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	before := hookID(string(ctx.QueryArgs().Peek("before")))
@@ -204,7 +204,7 @@ func (p *Pages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 	}
 	messages, err := run[chat.MessagesOutput](c, ctx, p, v, "order_chat.messages", find)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	page := chatPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff)}

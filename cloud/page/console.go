@@ -204,7 +204,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
-	b.Adds = p.cfg.Setup != nil && s.Account.Type == cloud.ClientAdmin
+	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), caller(s, f.Lang, "")) == nil
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 

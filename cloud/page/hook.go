@@ -214,7 +214,7 @@ func (p *Pages) hooks(ctx *fasthttp.RequestCtx) {
 	v.Title, v.Query = v.T("hooklog.title"), q.Encode()
 	page.frame = v.frame
 	if err := p.fillHooks(c, v, &page, filter); err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "hooklog.html", page)

@@ -70,7 +70,7 @@ func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
 	}
 	id, do := receiverID(ctx), string(ctx.PostArgs().Peek("do"))
 	if id == 0 { // that names no receiver, and a test without one goes to the first there is
-		p.refused(ctx, v.frame, cloud.E(cloud.NotFound, "WEBHOOK_URL_NOT_FOUND"))
+		p.refused(ctx, v, cloud.E(cloud.NotFound, "WEBHOOK_URL_NOT_FOUND"))
 		return
 	}
 	var news receiverNews
@@ -129,7 +129,7 @@ func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n receiverNews) {
 	r, err := p.cfg.Receivers.Receiver(c, v.c, receiverID(ctx))
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),

@@ -55,7 +55,7 @@ func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
 		"status": string(filter.State), "url_id": filter.EndpointID, "dry_run": !send})
 	switch {
 	case err != nil:
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 	case out.JobID != nil:
 		seeOther(ctx, replaysPath+"/"+*out.JobID)
 	default:
@@ -99,7 +99,7 @@ func (p *Pages) showJob(ctx *fasthttp.RequestCtx, operation string) {
 	id, _ := ctx.UserValue("job").(string)
 	out, err := run[receiver.JobOutput](c, ctx, p, v, operation, map[string]any{"job_id": id})
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	if ctx.IsPost() {

@@ -169,7 +169,7 @@ func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
 	v.Title = v.T("hooklog.one", strconv.FormatInt(in.ID, 10))
 	s, err := p.cfg.Receivers.Look(c, v.c, in)
 	if err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	page := newEntryPage(v, s)
@@ -237,7 +237,7 @@ func (p *Pages) replay(ctx *fasthttp.RequestCtx) {
 			p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "hooklog.admins")
 			return
 		}
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return
 	}
 	seeOther(ctx, fmt.Sprintf("%s/%d?again=%d", hooksPath, in.ID, out.LogID))

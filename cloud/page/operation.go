@@ -3,11 +3,13 @@ package page
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // may reports whether a visitor may call an operation of the interface.
@@ -22,7 +24,7 @@ func (p *Pages) reader(c context.Context, ctx *fasthttp.RequestCtx, operation st
 		return v, false
 	}
 	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c); err != nil {
-		p.refused(ctx, v.frame, err)
+		p.refused(ctx, v, err)
 		return v, false
 	}
 	return v, true
@@ -48,13 +50,22 @@ func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, lang,
 	return out, nil
 }
 
+// base is our own address as the caller reaches it: the configured one, else the one
+// that was asked.
+func (p *Pages) base(ctx *fasthttp.RequestCtx) string {
+	if p.cfg.BaseURL != "" {
+		return strings.TrimRight(p.cfg.BaseURL, "/")
+	}
+	return peer.Asked(ctx)
+}
+
 // answer is what an operation answers to a token.
 func (p *Pages) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, operation string, in map[string]any) (catalog.Answer, error) {
 	o := p.cfg.Catalog.Find(operation)
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
 	}
-	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.cfg.BaseURL, Surface: "web"})
+	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), Surface: "web"})
 	if err != nil {
 		return catalog.Answer{}, err
 	}

@@ -415,11 +415,13 @@ func (p *Pages) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
 type messagePage struct {
 	frame
 	Heading, Body string
+	// CSRF, User and Business are those of a visitor who is signed in, for the bar.
+	CSRF, User, Business string
 }
 
 func (p *Pages) message(ctx *fasthttp.RequestCtx, status int, heading, body string) {
 	f := p.frame(ctx, heading)
-	p.show(ctx, status, "message.html", messagePage{f, f.T(heading), f.T(body)})
+	p.show(ctx, status, "message.html", messagePage{frame: f, Heading: f.T(heading), Body: f.T(body)})
 }
 
 func (p *Pages) missing(ctx *fasthttp.RequestCtx) {
@@ -440,7 +442,7 @@ func (p *Pages) trouble(ctx *fasthttp.RequestCtx, err error) {
 		p.log.Error("page failed", "path", string(ctx.Path()), "err", err)
 	}
 	f := p.frame(ctx, "trouble.title")
-	p.show(ctx, status, "message.html", messagePage{f, f.T("trouble.title"), locale.Error(f.Lang, code)})
+	p.show(ctx, status, "message.html", messagePage{frame: f, Heading: f.T("trouble.title"), Body: locale.Error(f.Lang, code)})
 }
 
 func (p *Pages) home(ctx *fasthttp.RequestCtx) {

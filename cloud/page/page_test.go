@@ -94,11 +94,11 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	if change != nil {
 		change(&cfg)
 	}
-	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken})
+	line := catalog.NewPipeline(catalog.Config{FindToken: cfg.FindToken})
 	if cfg.Approvals == nil {
 		cfg.Approvals = approvals(w, f)
 	}
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = table.OpenAPI("", "test")

@@ -95,7 +95,7 @@ func readPreview(raw json.RawMessage) preview {
 		p.Things = append(p.Things, t)
 	}
 	for _, c := range said.Checks[:min(len(said.Checks), maxChecks)] {
-		x := finding{Name: words(c.Check), OK: c.OK}
+		x := finding{Name: outside(c.Check, maxValue), OK: c.OK}
 		if c.Message != nil {
 			x.Message = outside(*c.Message, maxValue)
 		}

@@ -163,7 +163,7 @@ type cabinetPage struct {
 	Errors  []fieldError
 
 	// Of a cabinet that was made right now.
-	Device cloud.Device
+	Device setup.DeviceBody
 	Line   string // that edge enrol is given
 	Code   template.HTML
 	Until  *moment
@@ -172,34 +172,26 @@ type cabinetPage struct {
 // Problem is what is wrong with a field, "" when nothing is.
 func (s cabinetPage) Problem(field string) string { return problem(s.Errors, field) }
 
-// administrator finds the administrator who is logged in, and sends others to log
-// in.
-func (p *Pages) administrator(c context.Context, ctx *fasthttp.RequestCtx) (cloud.Account, bool) {
-	s, ok, err := p.session(c, ctx, &forStaff)
-	switch {
-	case err != nil:
-		p.trouble(ctx, err)
-	case !ok:
-		seeOther(ctx, consolePath+"/login?next="+cabinetPath)
-	case s.Account.Type != cloud.ClientAdmin:
-		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "setup.administrator")
-	default:
-		return s.Account, true
-	}
-	return cloud.Account{}, false
+const addsCabinets = "smart_lockers.devices.create"
+
+// cabinetMaker is the visitor of a page that makes cabinets.
+func (p *Pages) cabinetMaker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+	v, ok = p.reader(c, ctx, addsCabinets)
+	v.Title = v.T("cabinet.title")
+	return v, ok
 }
 
 func (p *Pages) cabinetForm(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if a, ok := p.administrator(c, ctx); ok {
-		p.showCabinet(c, ctx, a, fasthttp.StatusOK, cabinetPage{frame: p.frame(ctx, "cabinet.title")})
+	if v, ok := p.cabinetMaker(c, ctx); ok {
+		p.showCabinet(c, ctx, v, fasthttp.StatusOK, cabinetPage{frame: v.frame})
 	}
 }
 
-func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, a cloud.Account, status int, page cabinetPage) {
+func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visitor, status int, page cabinetPage) {
 	var err error
-	if page.Waiting, _, err = p.cfg.Setup.Waiting(c, a.BusinessID); err != nil {
+	if page.Waiting, _, err = p.cfg.Setup.Waiting(c, v.c.Account.BusinessID); err != nil {
 		p.trouble(ctx, err)
 		return
 	}
@@ -213,40 +205,41 @@ func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, a cloud
 func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	a, ok := p.administrator(c, ctx)
+	v, ok := p.cabinetMaker(c, ctx)
 	if !ok {
 		return
 	}
-	page := cabinetPage{frame: p.frame(ctx, "cabinet.title")}
+	page := cabinetPage{frame: v.frame}
 	if !ownForm(ctx, &forStaff) {
 		page.Errors = []fieldError{{"form", page.T("console.expired")}}
-		p.showCabinet(c, ctx, a, fasthttp.StatusForbidden, page)
+		p.showCabinet(c, ctx, v, fasthttp.StatusForbidden, page)
 		return
 	}
 	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
-	var made setup.Enrolment
-	var err error
-	if code := field("renew"); code != "" {
-		made, err = p.cfg.Setup.RenewToken(c, a, code)
+	operation, in := addsCabinets, map[string]any{}
+	if id := field("renew"); id != "" {
+		operation, in["id"] = "smart_lockers.devices.renew_token", id
 	} else {
-		page.Input = setup.CabinetInput{Name: field("name"), Code: field("code"), Address: field("address"), Layout: field("layout")}
-		made, err = p.cfg.Setup.AddCabinet(c, a, page.Input)
+		page.Input = setup.CabinetInput{Name: field("device_name"), Code: field("device_code"), Address: field("address"), Layout: field("layout")}
+		for _, name := range cabinetFields {
+			in[name] = field(name)
+		}
 	}
+	made, err := run[setup.EnrolmentOutput](c, ctx, p, v, operation, in)
 	var shown *cloud.Error
-	if page.Errors = fieldErrors(page.Lang, err, "name", "code", "address", "layout"); len(page.Errors) > 0 {
-		p.showCabinet(c, ctx, a, fasthttp.StatusUnprocessableEntity, page)
+	switch page.Errors = fieldErrors(page.Lang, err, cabinetFields...); {
+	case len(page.Errors) > 0:
+		p.showCabinet(c, ctx, v, fasthttp.StatusUnprocessableEntity, page)
 		return
-	}
-	if errors.As(err, &shown) && shown.Kind == cloud.NotFound {
+	case errors.As(err, &shown) && (shown.Kind == cloud.NotFound || shown.Kind == cloud.Conflict):
 		page.Errors = []fieldError{{"form", locale.Error(page.Lang, shown.Code)}}
-		p.showCabinet(c, ctx, a, fasthttp.StatusNotFound, page)
+		p.showCabinet(c, ctx, v, statusOf(shown), page)
+		return
+	case err != nil:
+		p.refused(ctx, v, err)
 		return
 	}
-	if err != nil {
-		p.trouble(ctx, err)
-		return
-	}
-	page.Device, page.Line, page.Until = made.Device, p.enrolmentLine(ctx, made), page.Time(made.Until)
+	page.Device, page.Line, page.Until = made.Device, made.Enrolment.Line, page.Time(stamp(made.Enrolment.ExpiresAt))
 	if page.Code, err = drawQR(page.Line); err != nil {
 		p.trouble(ctx, err)
 		return
@@ -254,16 +247,6 @@ func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 	p.show(ctx, fasthttp.StatusOK, "enrolment.html", page)
 }
 
-// enrolmentLine is all that a cabinet needs to enrol, as one line that can be
-// typed or scanned: address, device code and token.
-func (p *Pages) enrolmentLine(ctx *fasthttp.RequestCtx, e setup.Enrolment) string {
-	base := strings.TrimRight(p.cfg.BaseURL, "/")
-	if base == "" {
-		scheme := "http://"
-		if peer.Secure(ctx) {
-			scheme = "https://"
-		}
-		base = scheme + string(ctx.Host())
-	}
-	return base + " " + e.Device.Code + " " + e.Token
-}
+// cabinetFields are the members of a new cabinet, as the operation and the form name
+// them.
+var cabinetFields = []string{"device_name", "device_code", "address", "layout"}

@@ -98,7 +98,7 @@ func hiddenIn(t *testing.T, text string) string {
 }
 
 func firstForm(form string) url.Values {
-	return url.Values{"form": {form}, "business": {"Harbour"}, "timezone": {"UTC"}, "email": {"ada@harbour.example"}, "password": {"a long enough password"}}
+	return url.Values{"form": {form}, "business": {"Harbour"}, "timezone": {"Asia/Tokyo"}, "email": {"ada@harbour.example"}, "password": {"a long enough password"}}
 }
 
 // The page is served on this machine and over TLS, and to nobody who comes
@@ -166,21 +166,24 @@ func TestTheFirstBusinessAndCabinetByPages(t *testing.T) {
 	r, _ = f.do(two, "GET", "/setup/cabinet", nil, nil)
 	require.Equal(t, "/console/login", r.Request.URL.Path)
 
-	add := url.Values{"form": {hiddenIn(t, text)}, "name": {"Pier 7"}, "code": {"PIER-7"}, "layout": {"small"}}
+	add := url.Values{"form": {hiddenIn(t, text)}, "device_name": {"Pier 7"}, "device_code": {"PIER-7"}, "layout": {"small"}}
 	r, text = f.do(one, "POST", "/setup/cabinet", add, nil)
 	require.Equal(t, 200, r.StatusCode, text)
 	line := regexp.MustCompile(`<code id="enrolment">([^<]+)</code>`).FindStringSubmatch(text)
 	require.Len(t, line, 2)
 	require.Regexp(t, `^`+regexp.QuoteMeta(f.base)+` PIER-7 [0-9A-Z]{5}(-[0-9A-Z]{5}){4}-[0-9A-Z]$`, html.UnescapeString(line[1]))
+	require.Regexp(t, `<time datetime="[^"]+">[-0-9]+ [:0-9]+ JST</time>`, text, "times are those of the business")
 	r, text = f.do(one, "POST", "/setup/cabinet", add, nil)
 	require.Equal(t, 422, r.StatusCode)
 	require.Contains(t, text, "A cabinet with this code exists.")
-	r, text = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {hiddenIn(t, text)}, "renew": {"PIER-7"}}, nil)
+	renew := regexp.MustCompile(`name="renew" value="([0-9]+)"`).FindStringSubmatch(text)
+	require.Len(t, renew, 2)
+	r, text = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {hiddenIn(t, text)}, "renew": {renew[1]}}, nil)
 	require.Equal(t, 200, r.StatusCode)
 	require.NotContains(t, text, line[1], "another token")
-	r, text = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {add.Get("form")}, "renew": {"PIER-8"}}, nil)
+	r, text = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {add.Get("form")}, "renew": {"999999"}}, nil)
 	require.Equal(t, 404, r.StatusCode, text)
-	r, _ = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {"x"}, "renew": {"PIER-7"}}, nil)
+	r, _ = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {"x"}, "renew": {renew[1]}}, nil)
 	require.Equal(t, 403, r.StatusCode)
 }
 

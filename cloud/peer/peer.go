@@ -205,6 +205,19 @@ func Secure(ctx *fasthttp.RequestCtx) bool {
 	return ok && w.https || !ok && ctx.IsTLS()
 }
 
+// Scheme is that of the caller's own connection, https or http, as Secure says.
+func Scheme(ctx *fasthttp.RequestCtx) string {
+	if Secure(ctx) {
+		return "https"
+	}
+	return "http"
+}
+
+// Asked is our own address as the request names it, by the caller's own scheme and
+// the Host header, without a slash at the end. The caller chooses the host: it is
+// good for links back to the caller and for nothing that others are given.
+func Asked(ctx *fasthttp.RequestCtx) string { return Scheme(ctx) + "://" + string(ctx.Host()) }
+
 // Local reports whether a request was made on this machine: over the loopback, to
 // a name of the loopback, through no proxy that shows itself.
 func Local(ctx *fasthttp.RequestCtx) bool {

@@ -105,11 +105,7 @@ func (s *Server) base(ctx *fasthttp.RequestCtx) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimRight(s.cfg.BaseURL, "/")
 	}
-	scheme := "http://"
-	if peer.Secure(ctx) {
-		scheme = "https://"
-	}
-	return scheme + string(ctx.Host())
+	return peer.Asked(ctx)
 }
 
 func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {

@@ -45,8 +45,12 @@ func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server,
 	}
 	mounts := documented(describes)
 	for _, x := range catalog.ToolServers() {
-		engine, err := mcp.New(mcp.Config{Name: "postern-" + x.ID, Title: "Postern: " + x.Name, Version: version, Instructions: tool.Instructions(x.ID), Tools: tools.Tools(x.ID),
-			Key: s.Keys.agents(x.ID), Admit: tools.Admit(x.ID), Public: public, Origins: s.cfg.Origins, RequestID: rest.RequestID, Log: s.log, Failures: failures})
+		conf := mcp.Config{Name: "postern-" + x.ID, Title: "Postern: " + x.Name, Version: version, Instructions: tool.Instructions(x.ID), Tools: tools.Tools(x.ID),
+			Key: s.Keys.agents(x.ID), Admit: tools.Admit(x.ID), Public: public, Origins: s.cfg.Origins, RequestID: rest.RequestID, Log: s.log, Failures: failures}
+		if s.cfg.WrapTools != nil {
+			s.cfg.WrapTools(&conf)
+		}
+		engine, err := mcp.New(conf)
 		if err != nil {
 			return nil, err
 		}

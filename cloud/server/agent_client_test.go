@@ -11,37 +11,6 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// The official suite against both real servers, of what needs no fixtures
-// (mcp-wire 17).
-func TestOfficialConformanceOfTheRealServers(t *testing.T) {
-	t.Parallel()
-	ring.SkipUnlessFull(t, "cloud/mcp runs the suite on a server of its own")
-	w := newAgentWorld(t, Config{})
-	scenarios := map[string][]string{
-		"2025-11-25": {"server-initialize", "ping", "tools-list", "dns-rebinding-protection"},
-		"2026-07-28": {"tools-list", "dns-rebinding-protection", "input-required-result-unsupported-methods"},
-	}
-	for _, path := range servers {
-		for version, list := range scenarios {
-			for _, scenario := range list {
-				t.Run(path+" "+version+" "+scenario, func(t *testing.T) {
-					mcptest.Conformance(t, w.base+path, "--scenario", scenario, "--spec-version", version)
-				})
-			}
-		}
-		// The suite calls the first tool of the list; whoever has no token sees all
-		// tools and may call few.
-		t.Run(path+" http-header-validation", func(t *testing.T) {
-			at := mcptest.WithHeader(t, w.base, "Authorization: Bearer "+w.box.Admin.Token)
-			mcptest.Conformance(t, at+path, "--scenario", "http-header-validation", "--spec-version", "2026-07-28")
-		})
-		t.Run(path+" stateless", func(t *testing.T) {
-			mcptest.ConformanceBut(t, w.base+path, []string{"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400",
-				"sep-2575-http-server-no-independent-requests-on-stream", "sep-2575-server-no-log-without-loglevel"}, "--scenario", "server-stateless", "--spec-version", "2026-07-28")
-		})
-	}
-}
-
 // Official clients of both generations list and call the real tools: every
 // public one without a token (vector 50), and with one a read and a write.
 func TestOfficialClientsOfTheRealServers(t *testing.T) {

@@ -34,17 +34,21 @@ func newAgentWorld(t *testing.T, cfg Config) *agentWorld { return agentWorldOf(t
 
 // agentWorldOf is one where people may have passwords, which takes time.
 func agentWorldOf(t *testing.T, cfg Config, passwords bool) *agentWorld {
-	cfg.Dir = t.TempDir()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	if cfg.Limits == (catalog.Limits{}) {
 		cfg.Limits = catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}
 	}
 	cfg.ToolsPerMinute = -1
+	return agentWorldOn(t, cfg, ln, passwords)
+}
 
+// agentWorldOn is one on a listener with the limits of its settings.
+func agentWorldOn(t *testing.T, cfg Config, ln net.Listener, passwords bool) *agentWorld {
+	cfg.Dir = t.TempDir()
 	s, err := New(t.Context(), cfg)
 	require.NoError(t, err)
 	box, err := s.Sandbox(t.Context(), SandboxConfig{Passwords: passwords})
-	require.NoError(t, err)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

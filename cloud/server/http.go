@@ -58,10 +58,10 @@ func (s *Server) faces() error {
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.links(), Legacy: s.cfg.LegacyNumbers, PerMinute: s.line.Limits().Anonymous, Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Enrol: s.enrol})
+		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
+	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err
 	}})

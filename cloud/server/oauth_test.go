@@ -204,11 +204,17 @@ var hiddenField = regexp.MustCompile(`name="(form|request)" value="([^"]*)"`)
 // consent is what a user does in a browser.
 func consent(t *testing.T, address, email, password, profile string) url.Values {
 	t.Helper()
+	return consentFrom(t, address, "http://127.0.0.1:4711/", email, password, profile)
+}
+
+// consentFrom is consent for a program that waits for its answer at a callback.
+func consentFrom(t *testing.T, address, callback, email, password, profile string) url.Values {
+	t.Helper()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	var last url.Values
 	browser := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		if strings.HasPrefix(r.URL.String(), "http://127.0.0.1:4711/") {
+		if strings.HasPrefix(r.URL.String(), callback) {
 			last = r.URL.Query()
 			return http.ErrUseLastResponse
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/oauth"
 )
 
 // rates are the limits of a node by the names that settings and /docs have for
@@ -13,6 +14,7 @@ import (
 type rates struct {
 	calls catalog.Limits
 	gate  auth.GateConfig
+	oauth oauth.Limits
 	pages int
 	tools int
 }
@@ -24,6 +26,7 @@ func (r *rates) byName() map[string]*int {
 	return map[string]*int{
 		"authenticated": &r.calls.Authenticated, "anonymous": &r.calls.Anonymous, "parcel": &r.calls.Parcel, "parcels": &r.calls.Parcels, "replay": &r.calls.Replay, "batch": &r.calls.Batch, "quotes": &r.calls.Quotes,
 		"doors": &r.calls.Doors, "ingest": &r.calls.Ingest,
+		"oauth_register": &r.oauth.Register, "oauth_token": &r.oauth.Token, "oauth_fetch": &r.oauth.Fetch,
 		"login_address": &r.gate.PerIP, "login_account": &r.gate.PerEmail, "pages": &r.pages, "tools": &r.tools,
 	}
 }
@@ -56,7 +59,7 @@ func (c Config) rates() rates {
 			}
 		}
 	}
-	r.calls = r.calls.WithDefaults()
+	r.calls, r.oauth = r.calls.WithDefaults(), r.oauth.WithDefaults()
 	for to, usual := range map[*int]int{&r.gate.PerIP: usualLoginAddress, &r.gate.PerEmail: usualLoginAccount, &r.pages: usualPages, &r.tools: usualTools} {
 		if *to == 0 {
 			*to = usual

@@ -22,7 +22,7 @@ func TestLimitsAreSettings(t *testing.T) {
 	t.Parallel()
 	proxies, err := peer.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, "")
 	require.NoError(t, err)
-	s, ln := serveOn(t, Config{Dir: storetest.MigratedDir(t), Proxies: proxies, Rates: map[string]int{"anonymous": 3, "login_address": 4, "quotes": 0}})
+	s, ln := serveOn(t, Config{Dir: storetest.MigratedDir(t), Proxies: proxies, Rates: map[string]int{"anonymous": 3, "login_address": 4, "quotes": 0, "oauth_register": 2, "oauth_token": 3, "oauth_fetch": 1}})
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	do := func(method, path, from, body string, head ...string) (int, http.Header, string) {
@@ -60,6 +60,17 @@ func TestLimitsAreSettings(t *testing.T) {
 	for n := range 5 {
 		status, _, _ := do("POST", "/api/v1/user/login", "192.0.2.3", fmt.Sprintf(`{"email":"guess%d@harbour.example","password":"not this one at all"}`, n))
 		require.Equal(t, map[bool]int{true: 429, false: 401}[n == 4], status, "guess %d", n)
+	}
+	for path, want := range map[string]int{"/oauth/register": 2, "/oauth/token": 3} {
+		for n := range want + 1 {
+			status, head, body := do("POST", path, "192.0.2.5", `{"redirect_uris":["https://desk.example/cb"]}`)
+			require.Equal(t, n == want, status == 429, "%s %d: %d %s", path, n, status, body)
+			require.Equal(t, n == want, head.Get("Retry-After") != "")
+		}
+	}
+	for n := range 2 {
+		_, _, body := do("GET", fmt.Sprintf("/oauth/authorize?client_id=https://127.0.0.1/%d&redirect_uri=https://desk.example/cb", n), "192.0.2.6", "", "Accept-Language", "en")
+		require.Equal(t, n == 1, strings.Contains(body, "temporarily_unavailable"), "document %d: %s", n, body)
 	}
 	for _, l := range locale.All() {
 		_, _, text := do("GET", "/docs", "192.0.2.4", "", "Accept-Language", l.Code)

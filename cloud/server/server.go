@@ -128,7 +128,10 @@ type Config struct {
 	// WrapSender stands between device link and broker, for tests whose broker is
 	// not to be trusted; nil: nothing.
 	WrapSender func(device.Sender) device.Sender
-	Log        *slog.Logger
+	// WrapTools changes what a tool server offers, for tests that bring tools of their
+	// own; nil: nothing.
+	WrapTools func(*mcp.Config)
+	Log       *slog.Logger
 }
 
 // Server is one node.

@@ -255,17 +255,18 @@ func TestCabinets(t *testing.T) {
 		ctx, s := t.Context(), nodes[0]
 		made, err := s.Administrator(ctx, ada)
 		require.NoError(t, err)
-		e, err := s.AddCabinet(ctx, made.Account, setup.CabinetInput{Name: "Pier 7", Code: "PIER-7", Layout: "medium"})
+		by := cloud.Caller{Account: made.Account, BaseURL: "https://x.example"}
+		e, err := s.AddCabinet(ctx, by, setup.CabinetInput{Name: "Pier 7", Code: "PIER-7", Layout: "medium"})
 		require.NoError(t, err)
 		cells, err := db.ListCompartments(ctx, e.Device.ID)
 		require.NoError(t, err)
 		require.Len(t, cells, 12)
-		_, err = s.AddCabinet(ctx, made.Account, setup.CabinetInput{Name: "Again", Code: "PIER-7", Layout: "small"})
+		_, err = s.AddCabinet(ctx, by, setup.CabinetInput{Name: "Again", Code: "PIER-7", Layout: "small"})
 		var shown *cloud.Error
 		require.ErrorAs(t, err, &shown)
-		require.Contains(t, shown.Fields, "code")
-		for field, in := range map[string]setup.CabinetInput{"name": {Code: "A", Layout: "small"}, "code": {Name: "A", Code: "ä b", Layout: "small"}, "layout": {Name: "A", Code: "A", Layout: "huge"}} {
-			_, err = s.AddCabinet(ctx, made.Account, in)
+		require.Contains(t, shown.Fields, "device_code")
+		for field, in := range map[string]setup.CabinetInput{"device_name": {Code: "A", Layout: "small"}, "device_code": {Name: "A", Code: "ä b", Layout: "small"}, "layout": {Name: "A", Code: "A", Layout: "huge"}} {
+			_, err = s.AddCabinet(ctx, by, in)
 			require.ErrorAs(t, err, &shown)
 			require.Contains(t, shown.Fields, field)
 		}
@@ -278,12 +279,13 @@ func TestCabinets(t *testing.T) {
 		other.Business, other.Email = "Rival", "eve@rival.example"
 		rival, err := s.Administrator(ctx, other)
 		require.NoError(t, err)
-		_, err = s.RenewToken(ctx, rival.Account, "PIER-7")
+		_, err = s.RenewToken(ctx, cloud.Caller{Account: rival.Account}, setup.DeviceInput{ID: e.Device.ID})
 		require.ErrorAs(t, err, &shown)
 		require.Equal(t, "DEVICE_NOT_FOUND", shown.Code, "of another business")
-		again, err := s.RenewToken(ctx, made.Account, "PIER-7")
+		again, err := s.RenewToken(ctx, by, setup.DeviceInput{ID: e.Device.ID})
 		require.NoError(t, err)
-		require.NotEqual(t, e.Token, again.Token)
+		require.NotEqual(t, e.Enrolment.Token, again.Enrolment.Token)
+		require.Equal(t, "https://x.example PIER-7 "+again.Enrolment.Token, again.Enrolment.Line)
 	})
 }
 

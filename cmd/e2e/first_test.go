@@ -212,7 +212,7 @@ func (s *beginner) setUp() {
 	token = hiddenForm.FindStringSubmatch(text)
 	require.Len(t, token, 2, text)
 	s.device = "PIER-7"
-	_, status, text = s.open(s.base+"/setup/cabinet", url.Values{"form": {token[1]}, "name": {"Pier 7"}, "code": {s.device}, "layout": {"small"}, "address": {"7 Pier Rd"}})
+	_, status, text = s.open(s.base+"/setup/cabinet", url.Values{"form": {token[1]}, "device_name": {"Pier 7"}, "device_code": {s.device}, "layout": {"small"}, "address": {"7 Pier Rd"}})
 	require.Equal(t, 200, status, text)
 	require.Contains(t, text, "<svg", "the QR code")
 	found := regexp.MustCompile(`<code id="enrolment">([^<]+)</code>`).FindStringSubmatch(text)

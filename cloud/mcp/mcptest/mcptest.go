@@ -8,12 +8,14 @@
 package mcptest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -104,7 +106,7 @@ func major(t testing.TB, program string) int {
 // succeed. Files named in args lie in the folder of the packages.
 func Conformance(t *testing.T, url string, args ...string) {
 	t.Helper()
-	out, results, err := run(t, url, args...)
+	out, results, err := run(t, append([]string{"server", "--url", url}, args...)...)
 	_, summary, found := bytes.Cut(out, []byte("=== SUMMARY ==="))
 	if !found {
 		summary = out
@@ -118,25 +120,75 @@ func Conformance(t *testing.T, url string, args ...string) {
 	require.NoError(t, err, "%s\n%s", summary, failed.String())
 }
 
-// run runs the suite and gives what it printed and the folder of its results.
-func run(t *testing.T, url string, args ...string) (out []byte, results string, err error) {
+// Failing runs the official suite against the server at url and gives the checks
+// that did not succeed, as "scenario check", sorted. How many checks there were is
+// the second result.
+func Failing(t *testing.T, url string, args ...string) (failed []string, all int) {
+	t.Helper()
+	_, results, _ := run(t, append([]string{"server", "--url", url}, args...)...)
+	list := checks(t, results)
+	for _, c := range list {
+		if !c.good() {
+			failed = append(failed, c.scenario+" "+c.ID)
+		}
+	}
+	slices.Sort(failed)
+	return slices.Compact(failed), len(list)
+}
+
+// Authorization runs the official suite against the authorization server of base:
+// its metadata, and the grant of a code to the client, whose user visit plays: it is
+// given the page's address and sends the answer to the callback at port of the
+// loopback.
+func Authorization(t *testing.T, base, client, resource string, port int, visit func(page string)) {
+	t.Helper()
+	results := t.TempDir()
+	cmd := suite(t, "authorization", "--url", base, "--client-id", client, "--resource", resource, "--port", strconv.Itoa(port), "--output-dir", results)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	visited := false
+	var text strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		if !visited && strings.HasPrefix(lines.Text(), base+"/") {
+			visited = true
+			visit(lines.Text())
+		}
+	}
+	require.NoError(t, cmd.Wait(), text.String())
+	require.True(t, visited, text.String())
+	for _, c := range checks(t, results) {
+		require.True(t, c.good(), "%s", c.raw)
+	}
+}
+
+// suite is the official suite with arguments; it ends with the test.
+func suite(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	dir, program := Node(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	results = t.TempDir()
-	script := filepath.Join("node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
-	cmd := exec.CommandContext(ctx, program, append([]string{script, "server", "--url", url, "--output-dir", results}, args...)...)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, append([]string{filepath.Join("node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")}, args...)...)
 	cmd.Dir = dir
-	out, err = cmd.CombinedOutput()
+	return cmd
+}
+
+// run runs the suite and gives what it printed and the folder of its results.
+func run(t *testing.T, args ...string) (out []byte, results string, err error) {
+	t.Helper()
+	results = t.TempDir()
+	out, err = suite(t, append(args, "--output-dir", results)...).CombinedOutput()
 	return out, results, err
 }
 
 // check is what the suite says of one rule.
 type check struct {
-	ID, Status, ErrorMessage string
+	ID, Status string
 
-	raw json.RawMessage
+	scenario string
+	raw      json.RawMessage
 }
 
 func (c check) good() bool {
@@ -155,7 +207,7 @@ func checks(t *testing.T, dir string) (out []check) {
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(in, &list))
 		for _, raw := range list {
-			c := check{raw: raw}
+			c := check{raw: raw, scenario: scenarioOf(f)}
 			require.NoError(t, json.Unmarshal(raw, &c))
 			out = append(out, c)
 		}
@@ -163,16 +215,13 @@ func checks(t *testing.T, dir string) (out []check) {
 	return out
 }
 
-// ConformanceBut runs the official suite like Conformance, where some checks,
-// by id, may fail: they need fixtures that real servers do not have.
-func ConformanceBut(t *testing.T, url string, excused []string, args ...string) {
-	t.Helper()
-	_, results, _ := run(t, url, args...)
-	var wrong []string
-	for _, c := range checks(t, results) {
-		if !c.good() && !slices.Contains(excused, c.ID) {
-			wrong = append(wrong, c.ID+": "+c.ErrorMessage)
-		}
+// results are written into folders named server-<scenario>-<time>.
+var resultsFolder = regexp.MustCompile(`^(?:server-|authorization-)?(.*)-20[0-9]{2}-[0-9]{2}-[0-9]{2}T`)
+
+func scenarioOf(file string) string {
+	name := filepath.Base(filepath.Dir(file))
+	if m := resultsFolder.FindStringSubmatch(name); m != nil {
+		return m[1]
 	}
-	require.Empty(t, wrong)
+	return name
 }

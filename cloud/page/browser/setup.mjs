@@ -58,8 +58,8 @@ for (const [name, options] of [["light", {}], ["dark telephone", { viewport: { w
   for (const lang of ["en", "zh-Hans", "zh-Hant", "fr", "de", "es"]) {
     await page.goto(`${base}/setup/cabinet?lang=${lang}`);
     await check(page, `cabinet ${lang} ${name}`);
-    await page.fill("#name", `Pier ${lang}`);
-    await page.fill("#code", `P-${lang}-${name[0]}`);
+    await page.fill("#device_name", `Pier ${lang}`);
+    await page.fill("#device_code", `P-${lang}-${name[0]}`);
     await page.click("main form.card button");
     await page.waitForSelector("#enrolment");
     await check(page, `enrolment ${lang} ${name}`);

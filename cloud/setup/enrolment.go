@@ -1,0 +1,152 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/protocol/topic"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// CabinetInput is what a new cabinet needs.
+type CabinetInput struct {
+	Name    string `json:"device_name" required:"true" max:"120"`
+	Code    string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
+	Address string `json:"address" max:"200" doc:"One line"`
+	Layout  string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
+}
+
+// DeviceInput names a cabinet.
+type DeviceInput struct {
+	ID cloud.DeviceID `path:"id" json:"-"`
+}
+
+// DeviceBody shows a cabinet that may enrol.
+type DeviceBody struct {
+	ID           cloud.DeviceID `json:"device_id"`
+	Code         string         `json:"device_code"`
+	Name         string         `json:"device_name"`
+	Type         string         `json:"device_type"`
+	Address      string         `json:"address"`
+	Compartments int            `json:"compartments"`
+}
+
+// EnrolmentBody is what lets a cabinet enrol. It is shown once: of the token only a
+// hash is kept.
+type EnrolmentBody struct {
+	Token     string  `json:"token" doc:"Good once, for this device code; shown this once"`
+	ExpiresAt *string `json:"expires_at"`
+	Line      string  `json:"line" doc:"What edge enrol is given, typed or scanned: address, device code and token"`
+}
+
+// EnrolmentOutput shows a cabinet with its enrolment token.
+type EnrolmentOutput struct {
+	Result    bool          `json:"result"`
+	Device    DeviceBody    `json:"device"`
+	Enrolment EnrolmentBody `json:"enrolment"`
+}
+
+// AddCabinet makes a cabinet of the caller's business and its enrolment token.
+// Error: VALIDATION_FAILED, also for a code that exists.
+func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInput) (out EnrolmentOutput, err error) {
+	layout, err := in.check()
+	if err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		var failed error
+		next := func(k cloud.IDKind) int64 {
+			id, err := v.NewID(k)
+			failed = errors.Join(failed, err)
+			return id
+		}
+		now := time.Now().UTC()
+		ch := &cloud.Changes{}
+		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: "smart_locker", Address: in.Address, Layout: layout}
+		d := *cabinet.Rows(ch, next, b, s.cfg.Pinned, now)
+		if failed != nil {
+			return nil, failed
+		}
+		out = s.admit(ch, c, b, d, "cabinet_made", now)
+		return ch, nil
+	})
+	if errors.Is(err, cloud.ErrExists) {
+		f := check.Fields{}
+		f.Add("device_code", "A cabinet with this code exists.")
+		err = f.Err()
+	}
+	if err != nil {
+		return EnrolmentOutput{}, err
+	}
+	return out, nil
+}
+
+// RenewToken makes another enrolment token for a cabinet of the caller's business
+// that never enrolled; earlier ones stay good until they end or one is used. Errors:
+// DEVICE_NOT_FOUND, DEVICE_ENROLLED.
+func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput) (out EnrolmentOutput, err error) {
+	err = s.cfg.Store.Decide(ctx, in.ID, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.Device(in.ID)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Account.BusinessID {
+			return nil, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !d.EnrolledAt.IsZero() {
+			return nil, cloud.E(cloud.Conflict, "DEVICE_ENROLLED")
+		}
+		b, err := v.Business(d.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		out = s.admit(ch, c, b, d, "enrolment_token_made", time.Now().UTC())
+		return ch, nil
+	})
+	if err != nil {
+		return EnrolmentOutput{}, err
+	}
+	return out, nil
+}
+
+// admit puts a fresh enrolment token of a cabinet into ch and shows it.
+func (s *Service) admit(ch *cloud.Changes, c cloud.Caller, b cloud.Business, d cloud.Device, action string, now time.Time) EnrolmentOutput {
+	token, row := s.cfg.NewToken(d.ID, now)
+	ch.Enrolments = append(ch.Enrolments, row)
+	ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID), Action: action, Target: d.Code, Detail: "{}"})
+	var conf wire.Config
+	_ = wire.Decode(d.Config, &conf) // ours; a former one that cannot be read has no compartments to show
+	return EnrolmentOutput{Result: true,
+		Device:    DeviceBody{d.ID, d.Code, d.Name, d.Type, d.Address, len(conf.Layout)},
+		Enrolment: EnrolmentBody{token, cloud.Stamp(row.ExpiresAt, b.Location()), c.BaseURL + " " + d.Code + " " + token}}
+}
+
+func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
+	f := check.Fields{}
+	in.Name, in.Code, in.Address = strings.TrimSpace(in.Name), strings.TrimSpace(in.Code), strings.TrimSpace(in.Address)
+	if in.Name == "" {
+		f.Add("device_name", "The value is required.")
+	}
+	f.Line("device_name", in.Name, 120)
+	f.Line("address", in.Address, 200)
+	if !topic.ValidCode(in.Code) {
+		f.Add("device_code", "Use 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7.")
+	}
+	for _, t := range Templates() {
+		if t.Name == in.Layout {
+			return t.layout(), f.Err()
+		}
+	}
+	f.Add("layout", "Choose small, medium or large.")
+	return nil, f.Err()
+}
