@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
 )
 
 // Level is how much of a parcel a caller sees. Each holds those before it.
@@ -60,16 +61,15 @@ type GuardConfig struct {
 	Links cloud.LinkKey // empty: no link is proof
 	// Legacy is what old numbers show without proof; empty is LegacyReduced.
 	Legacy string
-	// PerMinute is how many found numbers an address may read; a number that is not
-	// found costs more. 0 or less: no limit.
-	PerMinute int
-	Log       *slog.Logger // nil: nothing is logged
+	// Lookups counts who asks; nil: nothing limits that.
+	Lookups *limit.Lookups
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Guard keeps parcels from strangers. Call it before the service is used. It
 // returns s.
 func (s *Service) Guard(cfg GuardConfig) *Service {
-	s.links, s.strangers = cfg.Links, newStrangers(cfg.PerMinute)
+	s.links, s.lookups = cfg.Links, cfg.Lookups
 	if cfg.Legacy != "" {
 		s.legacy = cfg.Legacy
 	}
@@ -160,7 +160,7 @@ func (s *Service) prove(ctx context.Context, p *parcel, given proof, now time.Ti
 // other, so that many at once are no more than few.
 func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, now time.Time) error {
 	from := addressOf(ctx)
-	if wait := s.strangers.mayGuess(from, now); wait > 0 {
+	if wait := s.lookups.GuessWait(from, now); wait > 0 {
 		p.access.locked(wait)
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		p.access.Verify = verifyOK
 	default:
 		p.access.Verify = verifyWrong
-		s.strangers.guessed(from, now)
+		s.lookups.Guessed(from, now)
 	}
 	if locked {
 		s.log.Warn("recipient check locked after wrong digits", "shipment", int64(p.shipment.ID), "business", int64(p.shipment.BusinessID), "address", from)
@@ -208,7 +208,7 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 }
 
 func (a *Access) locked(wait time.Duration) {
-	seconds := int((wait + time.Second - 1) / time.Second)
+	seconds := limit.Seconds(wait)
 	a.Verify, a.RetryAfter = verifyLocked, &seconds
 }
 
