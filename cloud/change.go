@@ -82,6 +82,8 @@ type View interface {
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+	// DeliveryShipments lists the timelines of a delivery's parcels, by id.
+	DeliveryShipments(DeliveryID) ([]Shipment, error)
 	// ProofGuesses are those of a shipment. Who writes them reads the shipment by
 	// its number first, which waits for others in a decision.
 	ProofGuesses(ShipmentID) (ProofGuesses, error)

@@ -40,6 +40,10 @@ WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM o
 WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $2 AND external_key <> '') ORDER BY id LIMIT 20`
 	sqlShipmentOfPackage = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE number_key = $1)`
+	sqlShipmentByFormer = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM former_number WHERE number_key = $1)`
+	sqlShipmentsByFormer = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM former_number WHERE number_key = $2)`
 	sqlNewestByPackageExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $1 AND external_key <> '') ORDER BY id DESC LIMIT 20`
 	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
@@ -142,6 +146,10 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 	return one(v.ctx, v.q, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
+func (v *view) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
+	return list(v.ctx, v.q, sqlDeliveryShipment, scanShipment, int64(id))
+}
+
 func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
 }
@@ -155,6 +163,7 @@ func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.S
 	}{
 		{sqlShipmentsByNumber, numberKey(s.TrackingNumber)},
 		{sqlShipmentsByPackageNumber, numberKey(s.TrackingNumber)},
+		{sqlShipmentsByFormer, formerKey(s.TrackingNumber)},
 		{sqlShipmentsByExternal, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsByPackageExternal, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsByNumber, numberKey(s.ExternalTrackingNumber)},
@@ -219,7 +228,8 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 // package of its order, else by a carrier's number for either, together with
 // its events as they stood at one moment, in no particular order, those taken
 // back marked as withdrawn. Of several with one carrier's number it is the newest that
-// prefer likes, else the newest; prefer may be nil.
+// prefer likes, else the newest; prefer may be nil. A number that was replaced
+// finds a shipment that prefer likes, and no other.
 func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
 	found, err := readOne(ctx, db, sqlTimelineByNumber, scanTimeline, numberKey(number))
 	if err == nil {
@@ -234,6 +244,12 @@ func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud
 		for _, sql := range []string{sqlNewestByExternal, sqlNewestByPackageExternal} {
 			if errors.Is(err, cloud.ErrNotFound) {
 				s, err = byExternal(ctx, q, sql, number, prefer)
+			}
+		}
+		if errors.Is(err, cloud.ErrNotFound) {
+			s, err = one(ctx, q, sqlShipmentByFormer, scanShipment, formerKey(number))
+			if err == nil && (prefer == nil || !prefer(s)) {
+				err = cloud.ErrNotFound
 			}
 		}
 		if err == nil {

@@ -165,13 +165,14 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		return nil
 	}
 	var wait time.Duration
-	var right, locked bool
+	var right, attacked bool
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		wait, right, locked = 0, false, false
-		if _, err := v.ShipmentByNumber(p.shipment.Number); err != nil {
+		wait, right, attacked = 0, false, false
+		first, err := firstOf(v, p.shipment)
+		if err != nil {
 			return nil, err
 		}
-		g, err := v.ProofGuesses(p.shipment.ID)
+		g, err := v.ProofGuesses(first.ID)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
@@ -181,10 +182,10 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		if right = verified(phone, digits); right {
 			return nil, nil
 		}
-		g.ShipmentID, g.BusinessID, g.Number = p.shipment.ID, p.shipment.BusinessID, p.shipment.Number
-		g, locked = g.Wronged(now.UTC())
+		g.ShipmentID, g.BusinessID, g.Number = first.ID, first.BusinessID, first.Number
+		g, attacked = g.Wronged(now.UTC())
 		ch := &cloud.Changes{ProofGuesses: []cloud.ProofGuesses{g}, Refused: true}
-		if locked {
+		if attacked {
 			ch.Audits = []cloud.Audit{{BusinessID: g.BusinessID, At: now.UTC(), Actor: "address:" + from, Action: "tracking.proof_locked", Target: g.Number,
 				Detail: fmt.Sprintf(`{"wrong":%d,"locks":%d}`, g.Total, g.Locks)}}
 		}
@@ -201,10 +202,25 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		p.access.Verify = verifyWrong
 		s.lookups.Guessed(from, now)
 	}
-	if locked {
+	if attacked {
 		s.log.Warn("recipient check locked after wrong digits", "shipment", int64(p.shipment.ID), "business", int64(p.shipment.BusinessID), "address", from)
 	}
 	return nil
+}
+
+// firstOf is the shipment that counts guesses for one: of a delivery with several
+// packages the first. In a decision others about it wait.
+func firstOf(v cloud.View, s cloud.Shipment) (cloud.Shipment, error) {
+	if s.OrderID == 0 && s.DeliveryID != 0 {
+		all, err := v.DeliveryShipments(s.DeliveryID)
+		if err != nil {
+			return cloud.Shipment{}, err
+		}
+		if len(all) > 0 {
+			s = all[0]
+		}
+	}
+	return v.ShipmentByNumber(s.Number)
 }
 
 func (a *Access) locked(wait time.Duration) {

@@ -195,6 +195,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Chats":                    chats,
 		"ChatUpkeep":               chatUpkeep,
 		"ProofGuesses":             proofGuesses,
+		"FormerNumbers":            formerNumbers,
 		"Approvals":                approvals,
 		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,
