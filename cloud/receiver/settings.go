@@ -218,7 +218,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, customer, err := levelOf(v, c, in)
 		if err == nil {
-			out, err = showSettings(v, b, customer)
+			out, err = s.showSettings(v, b, customer)
 		}
 		return err
 	})
