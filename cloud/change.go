@@ -42,6 +42,9 @@ type View interface {
 	CurrentEpoch(DeviceID) (Epoch, error)
 	// FindEpoch finds an epoch whoever's it is.
 	FindEpoch(wire.Epoch) (Epoch, error)
+	// EpochsSince counts a device's epochs that were opened at a time or later, up to
+	// most.
+	EpochsSince(d DeviceID, at time.Time, most int) (int, error)
 	Lane(DeviceID, wire.Epoch, wire.Lane) (LaneState, error)
 	// Gaps lists the stored gap ranges of a lane that end at or after from,
 	// by First.

@@ -650,6 +650,14 @@ func epochs(t *testing.T, db *store.DB) {
 		got, err := v.CurrentEpoch(1)
 		require.NoError(t, err)
 		require.Equal(t, b, got)
+		for at, want := range map[time.Time]int{now: 2, now.Add(time.Minute): 1, now.Add(2 * time.Hour): 0} {
+			n, err := v.EpochsSince(1, at, 10)
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+			n, err = v.EpochsSince(1, at, 1)
+			require.NoError(t, err)
+			require.Equal(t, min(want, 1), n)
+		}
 		got, err = v.FindEpoch(epoch(1))
 		require.NoError(t, err)
 		require.Equal(t, old, got)
