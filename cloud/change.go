@@ -84,6 +84,8 @@ type View interface {
 	// Timeline lists a shipment's events in no particular order. Those that were
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// HasEventsAfter reports whether a shipment has an event that occurs after a time.
+	HasEventsAfter(s ShipmentID, at time.Time) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)
 	// DeliveryShipments lists the timelines of a delivery's parcels, by id.
 	DeliveryShipments(DeliveryID) ([]Shipment, error)

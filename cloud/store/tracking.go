@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -23,6 +24,8 @@ const (
      FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2050) AS newest)
 FROM shipment WHERE number_key = $1`
 	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
+
+	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
 
 	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
 	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
@@ -148,6 +151,11 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 
 func (v *view) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
 	return list(v.ctx, v.q, sqlDeliveryShipment, scanShipment, int64(id))
+}
+
+func (v *view) HasEventsAfter(id cloud.ShipmentID, at time.Time) (bool, error) {
+	found, err := list(v.ctx, v.q, sqlEventAfter, scanInt, int64(id), at.UnixMilli())
+	return len(found) > 0, err
 }
 
 func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {

@@ -706,6 +706,16 @@ func timeline(t *testing.T, db *store.DB) {
 	changed := e
 	changed.Message = "rewritten"
 	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}})
+	look(t, db, func(v cloud.View) {
+		for after, want := range map[time.Time]bool{{}: true, at.Add(-time.Second): true, at.Time: false} {
+			later, err := v.HasEventsAfter(1, after)
+			require.NoError(t, err)
+			require.Equal(t, want, later, after)
+		}
+		later, err := v.HasEventsAfter(2, time.Time{})
+		require.NoError(t, err)
+		require.False(t, later)
+	})
 	got, es, err := db.FindTimeline(t.Context(), "sWP1", nil)
 	require.NoError(t, err)
 	require.Equal(t, s, got)
