@@ -30,6 +30,7 @@ func (s *Service) ReplaceNumber(ctx context.Context, c cloud.Caller, in ReplaceN
 }
 
 func (w *work) replaceLink(linkOnly bool) error {
+	w.repeats = true
 	was := w.o.Number
 	w.o.LinkGeneration++
 	changes := map[string]cloud.FieldChange{"link_generation": {From: w.o.LinkGeneration - 1, To: w.o.LinkGeneration}}
