@@ -42,6 +42,9 @@ type View interface {
 	CurrentEpoch(DeviceID) (Epoch, error)
 	// FindEpoch finds an epoch whoever's it is.
 	FindEpoch(wire.Epoch) (Epoch, error)
+	// EpochsSince counts a device's epochs that were opened at a time or later, up to
+	// most.
+	EpochsSince(d DeviceID, at time.Time, most int) (int, error)
 	Lane(DeviceID, wire.Epoch, wire.Lane) (LaneState, error)
 	// Gaps lists the stored gap ranges of a lane that end at or after from,
 	// by First.
@@ -81,7 +84,11 @@ type View interface {
 	// Timeline lists a shipment's events in no particular order. Those that were
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// HasEventsAfter reports whether a shipment has an event that occurs after a time.
+	HasEventsAfter(s ShipmentID, at time.Time) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)
+	// DeliveryShipments lists the timelines of a delivery's parcels, by id.
+	DeliveryShipments(DeliveryID) ([]Shipment, error)
 	// ProofGuesses are those of a shipment. Who writes them reads the shipment by
 	// its number first, which waits for others in a decision.
 	ProofGuesses(ShipmentID) (ProofGuesses, error)

@@ -170,6 +170,8 @@ const (
 	// DevContentsMismatch: the cabinet and the cloud disagree about what lies in
 	// compartments, which are out of use until they agree or staff decide.
 	DevContentsMismatch = "contents_mismatch"
+	// DevTooManyEpochs: the device begins new stores faster than disks fail.
+	DevTooManyEpochs = "too_many_epochs"
 	// DevKeypadLocked: the keypad takes no typed codes after thirty wrong ones.
 	DevKeypadLocked = "keypad_locked"
 )

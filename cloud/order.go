@@ -105,6 +105,9 @@ type Order struct {
 	// LinkGeneration counts the times that the secret of its tracking link was
 	// changed.
 	LinkGeneration int `json:",omitempty"`
+	// FormerNumbers are tracking numbers that were replaced, the newest first. Who
+	// sees the order finds it by them.
+	FormerNumbers []string `json:",omitempty"`
 	// Reroutes counts the orders that took this one's place under its reference.
 	Reroutes int
 

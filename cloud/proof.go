@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// ProofGuesses are the wrong digits that were given for one shipment by those who
-// said they were its recipient.
+// ProofGuesses are the wrong digits that were given for one parcel by those who
+// said they were its recipient. A delivery of several packages is one parcel, whose
+// guesses are kept with the first of its shipments: its recipient has one telephone.
 type ProofGuesses struct {
 	ShipmentID  ShipmentID
 	BusinessID  BusinessID
@@ -24,6 +25,7 @@ type ProofGuesses struct {
 
 // Bounds of guessing.
 const (
+	attackLasts   = 7 * 24 * time.Hour // locks of this time are one attack
 	guessesToLock = 5
 	guessesToEnd  = 20 // in all: then digits are no proof any more
 )
@@ -43,8 +45,10 @@ func (g ProofGuesses) Locked(now time.Time) time.Duration {
 	return wait
 }
 
-// Wronged is g after one more wrong guess; locked says that it locked.
-func (g ProofGuesses) Wronged(now time.Time) (next ProofGuesses, locked bool) {
+// Wronged is g after one more wrong guess; attacked says that this locked it for the
+// first time of an attack.
+func (g ProofGuesses) Wronged(now time.Time) (next ProofGuesses, attacked bool) {
+	attacked = g.LockedAt.IsZero() || now.Sub(g.LockedAt) > attackLasts
 	g.Wrong++
 	g.Total++
 	if g.Wrong < guessesToLock && !g.Ended() {
@@ -53,7 +57,7 @@ func (g ProofGuesses) Wronged(now time.Time) (next ProofGuesses, locked bool) {
 	g.LockedAt, g.LockedUntil = now, now.Add(locksFor[min(g.Locks, len(locksFor)-1)])
 	g.Wrong = 0
 	g.Locks++
-	return g, true
+	return g, attacked
 }
 
 // LinkKey makes the secrets of tracking links: who has the link of a parcel is

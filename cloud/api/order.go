@@ -81,6 +81,9 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(graph(asked(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), "cancel_order"), pick("orderCancel")), o.Cancel, nil),
 		catalog.Define(graph(asked(row("orders.hold", "Keep an order from being planned", "POST", one+"/hold", staff, unknown, status), "hold_order"), pick("orderHold")), o.Hold, nil),
 		catalog.Define(graph(asked(row("orders.release", "End a hold", "POST", one+"/release", staff, unknown, status), "release_order"), pick("orderRelease")), o.Release, nil),
+		catalog.Define(with(row("orders.tracking_number", "Replace an order's tracking number and its recipient's link", "POST", one+"/tracking-number", makers, unknown, "HELD_BY_THIRD_PARTY"), func(r *catalog.Operation) {
+			r.Idempotent = true
+		}), o.ReplaceNumber, nil),
 		catalog.Define(row("orders.ready", "Mark goods as ready to be fetched", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
 		catalog.Define(with(asked(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
 			r.Idempotent = true

@@ -548,10 +548,11 @@ func (x *world) call(o catalog.Operation) (call, bool) {
 			_, ref := x.order(cloud.OrderNew)
 			return plain(admin, `{"order_refs":["`+ref+`"],"time_window_start":"09:00","time_window_end":"10:00"}`)
 		},
-		"orders.cancel":  func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
-		"orders.hold":    func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
-		"orders.release": func() call { return mine(cloud.OrderHold, `{}`) },
-		"orders.ready":   func() call { return mine(cloud.OrderNew, `{}`) },
+		"orders.cancel":          func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
+		"orders.hold":            func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
+		"orders.release":         func() call { return mine(cloud.OrderHold, `{}`) },
+		"orders.tracking_number": func() call { return mine(cloud.OrderNew, `{}`) },
+		"orders.ready":           func() call { return mine(cloud.OrderNew, `{}`) },
 		"orders.reroute": func() call {
 			return mine(cloud.OrderNew, `{"new_address":`+strings.Replace(address, "100", "200", 1)+`}`)
 		},

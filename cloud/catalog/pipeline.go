@@ -43,9 +43,10 @@ type Config struct {
 // Limits are calls a minute. 0 is the usual figure, a negative one no limit.
 type Limits struct {
 	Authenticated int // per token; 300
-	Anonymous     int // per address, and of lookups those that find nothing; 60
+	Anonymous     int // per address, and units of lookups that find nothing; 60
 	Parcel        int // anonymous lookups of one parcel per address; 60
 	Parcels       int // anonymous lookups of all parcels per address; 1,200
+	ParcelAll     int // anonymous lookups of one parcel from all addresses, without proof; 600
 	Replay        int // redeliveries and test sends per token; 30
 	Batch         int // batches per token; 20
 	Quotes        int // quotes per token; 120
@@ -57,12 +58,12 @@ type Limits struct {
 // anonymous calls are.
 func (l Limits) WithDefaults() Limits {
 	if l.Anonymous < 0 {
-		l.Parcel, l.Parcels = cmp.Or(l.Parcel, -1), cmp.Or(l.Parcels, -1)
+		l.Parcel, l.Parcels, l.ParcelAll = cmp.Or(l.Parcel, -1), cmp.Or(l.Parcels, -1), cmp.Or(l.ParcelAll, -1)
 	}
 	for _, x := range []struct {
 		v     *int
 		usual int
-	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Parcel, 60}, {&l.Parcels, 1200}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Quotes, 120}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
+	}{{&l.Authenticated, 300}, {&l.Anonymous, 60}, {&l.Parcel, 60}, {&l.Parcels, 1200}, {&l.ParcelAll, 600}, {&l.Replay, 30}, {&l.Batch, 20}, {&l.Quotes, 120}, {&l.Doors, 30}, {&l.Ingest, 6000}} {
 		if *x.v == 0 {
 			*x.v = x.usual
 		}
@@ -70,15 +71,16 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Lookups are those of people without an account who ask about parcels.
-func (l Limits) Lookups() limit.LookupLimits {
-	return limit.LookupLimits{Parcel: l.Parcel, Address: l.Parcels, Misses: l.Anonymous}
+// lookups are those of people without an account who ask about parcels.
+func (l Limits) lookups() limit.LookupLimits {
+	return limit.LookupLimits{Parcel: l.Parcel, Address: l.Parcels, Everywhere: l.ParcelAll, Misses: l.Anonymous}
 }
 
 // Pipeline takes every call.
 type Pipeline struct {
-	cfg    Config
-	limits *limit.Buckets
+	cfg     Config
+	limits  *limit.Buckets
+	lookups *limit.Lookups
 }
 
 // NewPipeline builds a pipeline.
@@ -87,17 +89,21 @@ func NewPipeline(cfg Config) *Pipeline {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Pipeline{cfg: cfg, limits: limit.New(0)}
+	return &Pipeline{cfg: cfg, limits: limit.New(0), lookups: limit.NewLookups(cfg.Limits.lookups())}
 }
 
 // Limits are the limits in force.
 func (p *Pipeline) Limits() Limits { return p.cfg.Limits }
 
+// Lookups is the count of what callers ask about parcels. The operation counts,
+// which knows what it found; Admit takes a call about a parcel from no limit.
+func (p *Pipeline) Lookups() *limit.Lookups { return p.lookups }
+
 // Who is what a face knows of a caller.
 type Who struct {
 	Authorization string // header, "" when there is none
 	IP            string
-	Parcel        string // number that the call asks about, "" when it is about none
+	Parcel        string // cloud.NumberKey of the number that the call asks about, "" when it is about none
 	Language      string // of ours
 	BaseURL       string
 	Surface       string // as cloud.Caller.Surface
@@ -291,7 +297,7 @@ func (p *Pipeline) take(o *Operation, w Who, l *auth.Session, recipient cloud.Or
 	case recipient != 0:
 		return p.Take("recipient/"+strconv.FormatInt(int64(recipient), 10), lim.Authenticated)
 	case l == nil && w.Parcel != "":
-		return limit.NewLookups(p.limits).Take(w.IP, w.Parcel, lim.Lookups(), time.Now())
+		return p.lookups.State(w.IP, time.Now())
 	case l == nil:
 		return p.Take("ip/"+limit.Address(w.IP), lim.Anonymous)
 	case o.Group == Ingest:
@@ -328,18 +334,22 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 }
 
 // TakeAnonymous takes a call without a token from its limit.
-func (p *Pipeline) TakeAnonymous(o *Operation, w Who) limit.State { return p.take(o, w, nil, 0) }
+func (p *Pipeline) TakeAnonymous(w Who) limit.State { return p.take(&Operation{}, w, nil, 0) }
 
-// Looked notes what a lookup without a token came to.
-func (p *Pipeline) Looked(w Who, err error) {
-	var shown *cloud.Error
-	l := limit.NewLookups(p.limits)
-	switch {
-	case err == nil:
-		l.Found(w.IP, w.Parcel, time.Now())
-	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
-		l.Missed(w.IP, p.cfg.Limits.Lookups(), time.Now())
+// LookAgain counts a lookup without a token that an answer was kept for. Error:
+// Limited.
+func (p *Pipeline) LookAgain(w Who, about cloud.ShipmentID) (limit.State, error) {
+	now := time.Now()
+	lookup, wait := p.lookups.Enter(w.IP, w.Parcel, false, now)
+	if wait == 0 {
+		wait = lookup.Found(int64(about), false, now)
 	}
+	state := p.lookups.State(w.IP, now)
+	if wait > 0 {
+		state.OK, state.RetryAfter = false, limit.Seconds(wait)
+		return state, &Limited{state}
+	}
+	return state, nil
 }
 
 // May says why a caller may not call an operation; nil when it may. It takes

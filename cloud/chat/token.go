@@ -12,8 +12,8 @@ import (
 )
 
 // A recipient's token is kept nowhere. It names an order and how often the
-// order's conversation was opened again, so that it is good until the
-// conversation closes and not after it was opened again:
+// order's conversation was opened again or its link replaced, so that it is good
+// until the conversation closes and not after either:
 //
 //	oct_ base64url( business 8 │ order 8 │ epoch 4 │ HMAC-SHA256 over these, 20 )
 const (
@@ -45,6 +45,9 @@ func (s *Service) read(token string) (b cloud.BusinessID, o cloud.OrderID, epoch
 	return cloud.BusinessID(binary.BigEndian.Uint64(raw)), cloud.OrderID(binary.BigEndian.Uint64(raw[8:])), int(binary.BigEndian.Uint32(raw[16:])), true
 }
 
+// epoch counts what ends a recipient's token. Neither part ever goes back.
+func (x *seat) epoch() int { return x.talk.Epoch + x.o.LinkGeneration }
+
 // FindRecipient is the caller behind a recipient's token. Error:
 // cloud.ErrNotFound for one that was not made here, or is no longer good.
 func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Caller, err error) {
@@ -58,7 +61,7 @@ func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Call
 		if x == nil && !refused(err) {
 			return err
 		}
-		if x == nil || x.closed() || x.talk.Epoch != epoch { // whoever may not take part is told so later
+		if x == nil || x.closed() || x.epoch() != epoch { // whoever may not take part is told so later
 			return cloud.ErrNotFound
 		}
 		return nil
@@ -75,5 +78,5 @@ func (s *Service) Invite(v cloud.View, o cloud.Order) (token string, ok bool, er
 	if err != nil || !x.b.Settings.Has(Feature) || x.closed() {
 		return "", false, err
 	}
-	return s.token(o.BusinessID, o.ID, x.talk.Epoch), true, nil
+	return s.token(o.BusinessID, o.ID, x.epoch()), true, nil
 }

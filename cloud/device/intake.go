@@ -124,6 +124,7 @@ type intake struct {
 
 	stored, records, repeats, holes, refused, unknown, problems int
 
+	begun            int // epochs of this transaction
 	asideRoom, aside int // how many batches may be kept aside, and were
 
 	unsigned []unsigned // batches that the device's key did not sign, or whose records it did not
@@ -239,6 +240,12 @@ func (t *intake) take(p parsed) error {
 			t.unsigned = append(t.unsigned, newUnsigned("batch", "the records do not fit the signed head", p.incoming))
 			return nil
 		}
+		if ok, err := t.mayBegin(p.at); err != nil {
+			return err
+		} else if !ok {
+			t.postpone(p)
+			return nil
+		}
 		t.begin(p)
 	}
 	l, err := t.lane(b.Epoch, b.Lane)
@@ -319,6 +326,7 @@ func peek(payload []byte) wire.Batch {
 // begin makes the batch's epoch the current one and closes the old.
 func (t *intake) begin(p parsed) {
 	b := p.batch
+	t.begun++
 	prev := wire.Epoch{}
 	if b.PrevEpoch != nil {
 		prev = *b.PrevEpoch

@@ -78,11 +78,12 @@ func (b *Budget) forget(now time.Time) {
 	}
 }
 
-// Blocks shuts out keys that miss too often, longer each time. Nothing but time
-// clears a key: as long as its longest block after its last miss. It is kept as
-// Buckets are. Safe for concurrent use.
+// Blocks shuts out keys that miss too often, longer each time. Misses are forgotten
+// evenly, all that lead to a block within the time of the longest one; blocks that
+// were are forgotten as long after the last miss. It is kept as Buckets are. Safe
+// for concurrent use.
 type Blocks struct {
-	misses      int
+	misses      float64
 	first, last time.Duration
 	max         int
 
@@ -91,7 +92,7 @@ type Blocks struct {
 }
 
 type missed struct {
-	misses int // since the last block
+	misses float64 // since the last block, less what is forgotten
 	blocks int
 	until  time.Time
 	at     time.Time // of the last miss
@@ -100,7 +101,7 @@ type missed struct {
 // NewBlocks blocks a key after so many misses: for first, then twice as long each
 // time, up to last.
 func NewBlocks(misses int, first, last time.Duration) *Blocks {
-	return &Blocks{misses: misses, first: first, last: last, max: DefaultKeys, list: map[string]missed{}}
+	return &Blocks{misses: float64(misses), first: first, last: last, max: DefaultKeys, list: map[string]missed{}}
 }
 
 // Wait is how long key is blocked, 0 when it is not.
@@ -121,7 +122,8 @@ func (b *Blocks) Miss(key string, now time.Time) {
 	if now.Sub(x.at) > b.last && now.After(x.until) {
 		x = missed{}
 	}
-	x.misses++
+	forgotten := b.misses * now.Sub(x.at).Seconds() / b.last.Seconds()
+	x.misses = max(x.misses-max(forgotten, 0), 0) + 1
 	x.at = now
 	if x.misses >= b.misses {
 		wait := b.last

@@ -8,58 +8,157 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var usual = LookupLimits{Parcel: 60, Address: 1200, Misses: 60}
+var usual = LookupLimits{Parcel: 60, Address: 1200, Everywhere: 600, Misses: 60}
+
+// reads looks up a parcel that is there and says how long its reader has to wait.
+func reads(l *Lookups, address string, parcel int64, proven bool, now time.Time) time.Duration {
+	k, wait := l.Enter(address, fmt.Sprint("PK-", parcel), proven, now)
+	if wait > 0 {
+		return wait
+	}
+	return k.Found(parcel, proven, now)
+}
+
+// guesses looks up what is not there.
+func guesses(l *Lookups, address string, cost float64, now time.Time) time.Duration {
+	k, wait := l.Enter(address, fmt.Sprint("GUESS-", cost), false, now)
+	if wait == 0 {
+		k.Missed(cost, now)
+	}
+	return wait
+}
 
 // Thirty recipients behind one address who reload their pages all the while do not
 // lock each other out; one of them who reloads too often is refused alone.
 func TestThirtyRecipientsBehindOneAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(New(0))
-	for i := range 30 {
+	l := NewLookups(usual)
+	for i := range int64(30) {
 		for range 30 {
-			p := fmt.Sprint("PK-", i)
-			require.True(t, l.Take("198.51.100.7", p, usual, start).OK)
-			l.Found("198.51.100.7", p, start)
+			require.Zero(t, reads(l, "198.51.100.7", i, false, start))
 		}
 	}
 	for range 30 {
-		require.True(t, l.Take("198.51.100.7", "PK-0", usual, start).OK)
+		require.Zero(t, reads(l, "198.51.100.7", 0, false, start))
 	}
-	s := l.Take("198.51.100.7", "PK-0", usual, start)
-	require.False(t, s.OK)
-	require.Equal(t, 1, s.RetryAfter)
-	require.True(t, l.Take("198.51.100.7", "PK-1", usual, start).OK)
-	require.True(t, l.Take("203.0.113.9", "PK-0", usual, start).OK, "another address has its own")
+	require.Equal(t, time.Second, reads(l, "198.51.100.7", 0, false, start))
+	require.Zero(t, reads(l, "198.51.100.7", 1, false, start))
+	require.Zero(t, reads(l, "203.0.113.9", 0, false, start), "another address has its own")
 }
 
-// Who guesses is stopped; those at the same address who watch a parcel go on.
+// Who guesses is stopped for longer and longer; those at the same address who watch
+// a parcel, or have its link, go on.
 func TestGuessingIsBoundedByAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(New(0))
+	l := NewLookups(usual)
 	const here = "2001:db8:1:2::1"
-	require.True(t, l.Take(here, "MINE", usual, start).OK)
-	l.Found(here, "MINE", start)
-	for i := range 60 {
-		from := fmt.Sprintf("2001:db8:1:2::%x", i+100) // one network, one caller
-		require.True(t, l.Take(from, fmt.Sprint("GUESS-", i), usual, start).OK)
-		l.Missed(from, usual, start)
+	require.Zero(t, reads(l, here, 7, false, start))
+	for i := range 20 {
+		require.Zero(t, guesses(l, fmt.Sprintf("2001:db8:1:2::%x", i+100), CostMiss, start), "one network, one caller")
 	}
-	require.False(t, l.Take("2001:db8:1:2::ffff", "GUESS-60", usual, start).OK)
-	require.True(t, l.Take(here, "MINE", usual, start.Add(30*time.Second/100)).OK, "it was found a moment ago")
-	require.True(t, l.Take("2001:db8:1:3::1", "GUESS-60", usual, start).OK, "the next network")
-	require.True(t, l.Take(here, "GUESS-61", usual, start.Add(2*time.Second)).OK, "misses fill again")
+	require.Equal(t, 30*time.Second, guesses(l, here, CostMiss, start))
+	require.Zero(t, reads(l, here, 7, false, start), "it was found a moment ago")
+	require.Equal(t, 30*time.Second, reads(l, here, 8, false, start))
+	require.Zero(t, reads(l, here, 8, true, start), "who has the link does not guess")
+	require.Zero(t, reads(l, "2001:db8:1:3::1", 8, false, start), "the next network")
+
+	k, wait := l.Enter(here, "PK-9", true, start)
+	require.Zero(t, wait)
+	require.Equal(t, 30*time.Second, k.Found(9, false, start), "a wrong secret lets in as little as none")
+	require.Equal(t, 30*time.Second, k.Missed(CostMiss, start), "nor does it say that there is nothing")
+	for range 100 {
+		_, wait = l.Enter(here, "PK-9", true, start)
+	}
+	require.Positive(t, wait, "wrong secrets are bounded, too")
+
+	now := start.Add(30 * time.Second)
+	for range 20 {
+		wait = guesses(l, here, CostMiss, now)
+		now = now.Add(5 * time.Second)
+	}
+	require.Zero(t, wait)
+	require.Equal(t, 55*time.Second, guesses(l, here, CostMiss, now), "the next wait is a minute")
+}
+
+// People at one address who mistype a number now and then are no guessers.
+func TestMissesAreForgotten(t *testing.T) {
+	t.Parallel()
+	l, now := NewLookups(usual), start
+	for range 300 {
+		require.Zero(t, guesses(l, "198.51.100.7", CostMiss, now))
+		now = now.Add(4 * time.Minute)
+	}
+	for range 60 {
+		require.Zero(t, guesses(l, "198.51.100.8", CostMistyped, now))
+		now = now.Add(time.Second)
+	}
+}
+
+// One parcel is slowed whichever addresses ask, longer each time; its recipient
+// with proof is not.
+func TestOneParcelFromManyAddresses(t *testing.T) {
+	t.Parallel()
+	l, now, n := NewLookups(usual), start, 0
+	crowd := func() time.Duration {
+		for {
+			n++
+			if wait := reads(l, fmt.Sprintf("10.%d.%d.1", n/250, n%250), 7, false, now); wait > 0 {
+				return wait
+			}
+		}
+	}
+	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
+		require.Equal(t, want, crowd())
+		require.Zero(t, reads(l, "192.0.2.9", 7, true, now), "the recipient")
+		require.Zero(t, reads(l, "192.0.2.9", 8, false, now), "another parcel")
+		now = now.Add(want)
+	}
+	require.GreaterOrEqual(t, n, 7*300)
 }
 
 func TestAllLookupsOfAnAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(New(0))
-	for i := range 1200 {
-		require.True(t, l.Take("198.51.100.7", fmt.Sprint(i), usual, start).OK)
+	l := NewLookups(usual)
+	for i := range int64(1200) {
+		require.Zero(t, reads(l, "198.51.100.7", i, false, start))
 	}
-	require.False(t, l.Take("198.51.100.7", "one more", usual, start).OK)
-	for i := range 2000 {
-		require.True(t, l.Take("198.51.100.8", fmt.Sprint(i), LookupLimits{}, start).OK, "no limits")
+	require.Positive(t, reads(l, "198.51.100.7", 5000, false, start))
+	require.Zero(t, l.State("198.51.100.7", start).Remaining)
+	for i := range int64(2000) {
+		require.Zero(t, reads(NewLookups(LookupLimits{}), "198.51.100.8", i, false, start), "no limits")
+		require.Zero(t, reads(l, "", i, false, start), "our own")
 	}
+}
+
+func TestLookupsAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 512
+	l := NewLookups(usual)
+	l.recent.max, l.buckets.max, l.misses.max, l.networks.max, l.missing.max, l.crowded.max = most, most, most, most, most, most
+	for i := range int64(10 * most) {
+		a := fmt.Sprintf("10.%d.%d.1", i>>8&255, i&255)
+		reads(l, a, i, false, start)
+		guesses(l, a, CostMiss, start)
+	}
+	for _, n := range []int{len(l.recent.list), len(l.buckets.list), len(l.misses.list), len(l.networks.list), len(l.missing.list), len(l.crowded.list)} {
+		require.LessOrEqual(t, n, most)
+	}
+}
+
+func TestAccountsAndDigits(t *testing.T) {
+	t.Parallel()
+	l := NewLookups(usual)
+	for range 1000 {
+		require.Zero(t, l.AccountWait(4, start))
+		l.AccountMissed(4, start)
+	}
+	require.Positive(t, l.AccountWait(4, start))
+	require.Zero(t, l.AccountWait(5, start))
+	for range 10 {
+		require.Zero(t, l.GuessWait("198.51.100.7", start))
+		l.Guessed("198.51.100.7", start)
+	}
+	require.Positive(t, l.GuessWait("198.51.100.7", start))
 }
 
 func TestATokenIsGivenBack(t *testing.T) {
@@ -81,5 +180,8 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"198.51.100.7": "198.51.100.7", "2001:db8::1": "2001:db8::/64", "2001:db8:0:1::1": "2001:db8:0:1::/64", "::ffff:198.51.100.7": "::ffff:198.51.100.7", "": "", "x": "x"} {
 		require.Equal(t, want, Address(in))
+	}
+	for in, want := range map[string]string{"198.51.100.7": "198.51.100.0/24", "2001:db8:0:1::1": "2001:db8::/48", "::ffff:198.51.100.7": "198.51.100.0/24", "": "", "x": "x"} {
+		require.Equal(t, want, network(in))
 	}
 }

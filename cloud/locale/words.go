@@ -111,6 +111,7 @@ var pages = map[string]texts{
 	"exception.foreign_reference":  {"Reference to another cabinet", "引用了其他柜机", "引用了其他櫃機", "Référence à une autre consigne", "Verweis auf einen anderen Schrank", "Referencia a otra taquilla"},
 	"exception.duplicate_identity": {"Two agents, one identity", "两个代理同一身份", "兩個代理同一身分", "Deux agents, une identité", "Zwei Agenten, eine Identität", "Dos agentes, una identidad"},
 	"exception.contents_mismatch":  {"Contents disagree", "格口内容不一致", "格口內容不一致", "Contenu divergent", "Inhalt widersprüchlich", "Contenido discrepante"},
+	"exception.too_many_epochs":    {"New stores without end", "不断重建存储", "不斷重建儲存", "Nouvelles mémoires sans fin", "Neue Speicher ohne Ende", "Memorias nuevas sin fin"},
 	"exception.keypad_locked":      {"Keypad locked", "键盘已锁定", "鍵盤已鎖定", "Clavier verrouillé", "Tastatur gesperrt", "Teclado bloqueado"},
 	"exception.overdue":            {"Collection overdue", "取件逾期", "取件逾期", "Retrait en retard", "Abholung überfällig", "Recogida vencida"},
 	"severity.low":                 {"low", "低", "低", "faible", "niedrig", "baja"},

@@ -239,6 +239,31 @@ func (b *OrderBody) prices(p *cloud.OrderPrices) {
 	}
 }
 
+// statusNow is the code of a shipment's latest event. The one that is kept beside
+// the shipment stands where it was when the last event came: an event that was
+// ahead of its time then counts since.
+func statusNow(v cloud.View, s cloud.Shipment, now time.Time) (otep.Code, error) {
+	if s.ID == 0 {
+		return "", nil
+	}
+	later, err := v.HasEventsAfter(s.ID, s.LastAt)
+	if err != nil || !later {
+		return s.Current, err
+	}
+	rows, err := v.Timeline(s.ID)
+	if err != nil {
+		return "", err
+	}
+	events := make([]otep.Event, len(rows))
+	for i, r := range rows {
+		events[i] = r.Event
+	}
+	if t := otep.FoldAt(s.Profile, s.Subject(), events, now); t.Current != nil {
+		return *t.Current, nil
+	}
+	return s.Current, nil
+}
+
 // related fills in what is kept beside the order.
 func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 	if w != nil && w.line != nil {
@@ -248,7 +273,11 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}
-		b.OTEPStatus = cloud.OrNull(sh.Current)
+		code, err := statusNow(s.v, sh, s.now)
+		if err != nil {
+			return err
+		}
+		b.OTEPStatus = cloud.OrNull(code)
 	}
 	if w == nil {
 		w = &work{v: s.v, o: o}

@@ -376,7 +376,7 @@ func digits(s string) string {
 // index keeps what the order is found by.
 func (w *work) index() {
 	t := cloud.OrderTerms{BusinessID: w.o.BusinessID, OrderID: w.o.ID}
-	t.Terms[cloud.SearchNumber], t.Terms[cloud.SearchExternal], t.Terms[cloud.SearchRef] = fold(w.o.Number), fold(w.o.ExternalNumber), fold(w.o.Ref)
+	t.Terms[cloud.SearchNumber], t.Terms[cloud.SearchExternal], t.Terms[cloud.SearchRef] = fold(strings.Join(append([]string{w.o.Number}, w.o.FormerNumbers...), " ")), fold(w.o.ExternalNumber), fold(w.o.Ref)
 	for _, p := range w.o.Packages {
 		if p.ExternalNumber != "" {
 			t.Terms[cloud.SearchExternal] = strings.TrimSpace(t.Terms[cloud.SearchExternal] + " " + fold(p.ExternalNumber))

@@ -112,6 +112,8 @@ const (
 	eventProof     = "pod.files_updated"
 	eventStop      = "order_intercept."
 	eventLifecycle = "order."
+
+	eventRenumbered = "order.tracking_number_changed"
 )
 
 // tellMade tells of an order that this decision made.

@@ -39,6 +39,8 @@ var hookEvents = []cloud.HookEvent{
 	live(liveFailed, "A delivery was tried and failed; follow_up says what comes next."),
 	live(liveCancelled, "An order was cancelled."),
 	live("ready_for_pickup", "An order is ready to be picked up."),
+	{Name: eventRenumbered, Family: "lifecycle", Settings: []string{cloud.HookOrderLifecycle}, Prefix: "OLE-", Data: hookNumber{},
+		About: "An order got a new tracking number, or its recipient a new link: the old ones work no more. Give the recipient the recipient_link of the order."},
 	third(eventThirdCreated, "A delivery was given to a third party."),
 	third(eventThirdHandedOver, "Packages were handed over to the third party."),
 	third(eventThirdCancelled, "The delivery was taken back from the third party; reason says why."),

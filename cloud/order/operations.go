@@ -13,7 +13,7 @@ var operations = map[int]string{
 	3001: "created", 3002: "edited", 3003: "cancelled", 3004: "deleted", 3005: "held", 3006: "released", 3010: "added to route", 3011: "removed from route",
 	3012: "driver assigned", 3013: "driver unassigned", 3020: "status override", 3021: "rescheduled", 3030: "contractor assignment made",
 	3031: "contractor assignment revoked", 3032: "contractor released", 3043: "interception requested", 3044: "interception outcome executed",
-	3045: "interception withdrawn", 3050: "proof file added", 3051: "proof file replaced", 3052: "proof file removed",
+	3045: "interception withdrawn", 3060: "tracking number replaced", 3050: "proof file added", 3051: "proof file replaced", 3052: "proof file removed",
 	4001: "received scan", 4002: "arrival scan", 4003: "outbound scan", 4004: "loaded on truck", 4005: "back to shelf", 4006: "held for interception",
 	5001: "created by customer", 5002: "cancelled by customer", 5003: "address change requested", 5004: "customer interception requested",
 	5005: "customer interception withdrawn", 6001: "created", 6002: "updated", 6003: "cancelled", 6004: "deleted", 6005: "held", 6006: "released",
@@ -22,6 +22,10 @@ var operations = map[int]string{
 	6022: "contractor release", 6030: "route built", 7001: "doors opened", 7002: "deposit confirmed", 7003: "collected", 7004: "expired", 7005: "removed",
 	8001: "third-party created", 8002: "third-party handed over", 8003: "third-party cancelled", 8010: "handoff protocol action",
 }
+
+// orderRenumbered is the operation type of a new number or link, whatever the
+// channel.
+const orderRenumbered = 3060
 
 // act is something that people do to an order by more than one channel. A 0 is
 // the same as by the API.

@@ -8,7 +8,8 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// line is an order's timeline inside a decision.
+// line is an order's timeline inside a decision. Events of sources whose time has
+// not come are no part of it: what is added now happens before them.
 type line struct {
 	shipment cloud.Shipment
 	events   []otep.Event
@@ -31,7 +32,9 @@ func (w *work) timeline() (*line, error) {
 	}
 	w.line = &line{shipment: s}
 	for _, r := range rows {
-		w.line.events = append(w.line.events, r.Event)
+		if r.Event.TimeType != "" || !r.Event.IsAhead(w.now) {
+			w.line.events = append(w.line.events, r.Event)
+		}
 	}
 	return w.line, nil
 }
@@ -104,7 +107,7 @@ func (l *line) mayFollow(code otep.Code) bool {
 // each has a moment of its own.
 func (l *line) add(code otep.Code, source, reason string, at, now time.Time) {
 	for _, e := range l.events {
-		if !at.After(e.OccurredAt.Time) {
+		if e.TimeType == "" && !at.After(e.OccurredAt.Time) {
 			at = e.OccurredAt.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 		}
 	}

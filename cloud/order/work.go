@@ -46,6 +46,7 @@ type work struct {
 	refusal *cloud.Error        // the answer, although something is written
 	quiet   bool                // whoever moves it tells the drivers
 	test    bool                // of a sandbox
+	repeats bool                // a repeat of the call gets its answer
 	words   []word              // of a cabinet, to drivers
 }
 
@@ -81,7 +82,9 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(w *
 			return &w.ch, nil
 		}
 		out.Result = true
-		out.Order, err = s.shower(v, c).order(w.o, w)
+		if out.Order, err = s.shower(v, c).order(w.o, w); w.repeats {
+			w.ch.Answer = out
+		}
 		return &w.ch, err
 	})
 	if err == nil && refusal != nil {

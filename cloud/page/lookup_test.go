@@ -8,16 +8,18 @@ import (
 
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
-// Recipients behind one address have a limit for each parcel; who guesses numbers
-// is stopped, and those who watch a parcel go on.
+// The pages count lookups where all faces do: a limit for each parcel, and who
+// guesses numbers is stopped while those who watch a parcel go on.
 func TestRecipientsBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	f := newFresh(t)
 	_, f.rest, _ = server(t, func(c *page.Config) {
-		c.PerMinute, c.Lookups = 60, limit.LookupLimits{Parcel: 4, Address: 100, Misses: 3}
+		c.PerMinute = 60
+		c.Tracking.Guard(tracking.GuardConfig{Lookups: limit.NewLookups(limit.LookupLimits{Parcel: 4, Address: 100, Misses: 6})})
 	})
 	f.serve()
 	c := f.browser()
@@ -30,8 +32,8 @@ func TestRecipientsBehindOneAddress(t *testing.T) {
 			require.Equal(t, 200, status(n))
 		}
 	}
-	for i := range 4 {
-		require.Equal(t, map[bool]int{true: 429, false: 404}[i == 3], status(fmt.Sprint("GUESS", i)))
+	for i := range 3 {
+		require.Equal(t, map[bool]int{true: 429, false: 404}[i == 2], status(fmt.Sprint("GUESS", i)))
 	}
 	require.Equal(t, 200, status(webtest.Waiting), "found a moment ago")
 	require.Equal(t, 200, status(webtest.Waiting))

@@ -95,11 +95,8 @@ type Config struct {
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
-	// negative unbounded. Lookups bound tracking pages; the zero value: 60 of one
-	// parcel, 1,200 of all and 60 of none a minute and address, or none at all where
-	// PerMinute is negative.
+	// negative unbounded. Tracking counts lookups of parcels.
 	PerMinute int
-	Lookups   limit.LookupLimits
 	// Limits are shown with the interface: calls a minute by name, negative ones are
 	// none.
 	Limits  map[string]int
@@ -156,9 +153,6 @@ func New(cfg Config) (*Pages, error) {
 	}
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
-	}
-	if cfg.Lookups == (limit.LookupLimits{}) && cfg.PerMinute > 0 {
-		cfg.Lookups = limit.LookupLimits{Parcel: 60, Address: 1200, Misses: 60}
 	}
 	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
 	var err error

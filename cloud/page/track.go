@@ -5,13 +5,11 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/protocol/otep"
@@ -98,23 +96,17 @@ func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx, digits strin
 		p.missing(ctx)
 		return f, out, false
 	}
-	lookups, address, parcel := limit.NewLookups(p.limits), ctx.RemoteIP().String(), strings.ToUpper(number)
-	if !p.within(ctx, lookups.Take(address, parcel, p.cfg.Lookups, time.Now())) {
-		return f, out, false
-	}
 	f = p.frame(ctx, "track.title")
 	out, err = p.cfg.Tracking.Public(c, cloud.Caller{Language: f.Lang}, tracking.PublicInput{Number: number, Verify: digits, Key: string(ctx.Request.Header.Cookie(keyCookie))})
 	var shown *cloud.Error
 	switch {
 	case errors.As(err, &shown) && shown.Kind == cloud.NotFound:
-		lookups.Missed(address, p.cfg.Lookups, time.Now())
 		p.show(ctx, fasthttp.StatusNotFound, "home.html", homePage{frame: f, Number: number, Missing: f.T("track.check")})
 		return f, out, false
 	case err != nil:
 		p.trouble(ctx, err)
 		return f, out, false
 	}
-	lookups.Found(address, parcel, time.Now())
 	return f, out, true
 }
 

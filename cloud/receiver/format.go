@@ -25,7 +25,8 @@ type URLOptions struct {
 func (URLOptions) GraphQLName() string { return "WebhookUrlOptions" }
 
 // URLOptionsBody are the options of an address as they are shown. PublicKey
-// verifies standard_webhooks_v1a.
+// verifies standard_webhooks_v1a, KeyID is its thumbprint (RFC 7638); both are null
+// for others.
 type URLOptionsBody struct {
 	URL       string   `json:"url"`
 	Format    string   `json:"format"`
@@ -34,6 +35,7 @@ type URLOptionsBody struct {
 	Burst     *int     `json:"burst"`
 	Sequence  bool     `json:"sequence"`
 	PublicKey *string  `json:"public_key"`
+	KeyID     *string  `json:"kid"`
 }
 
 const (
@@ -85,8 +87,12 @@ func (o URLOptions) apply(e *cloud.Endpoint) {
 }
 
 // optionsOf are the options of an endpoint, as they are shown.
-func optionsOf(e cloud.Endpoint) URLOptionsBody {
-	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, Rate: cloud.OrNull(e.Rate), Burst: cloud.OrNull(e.Burst), Sequence: e.Numbered, PublicKey: publicKey(e)}
+func (s *Service) optionsOf(e cloud.Endpoint) URLOptionsBody {
+	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, Rate: cloud.OrNull(e.Rate), Burst: cloud.OrNull(e.Burst), Sequence: e.Numbered}
+	if key := s.keyOf(e); key != nil {
+		text, id := signature.PublicText(key), signature.KeyID(key)
+		o.PublicKey, o.KeyID = &text, &id
+	}
 	if e.Format != "" {
 		o.Format = e.Format
 	}
@@ -96,14 +102,16 @@ func optionsOf(e cloud.Endpoint) URLOptionsBody {
 	return o
 }
 
-// publicKey is what verifies the v1a signatures of an endpoint with a key of its
-// own, nil for others: the deployment's keys are at /.well-known/jwks.json.
-func publicKey(e cloud.Endpoint) *string {
-	if len(e.SigningKey) != ed25519.SeedSize {
+// keyOf verifies the v1a signatures of an endpoint: its own key, else the
+// deployment's; nil for endpoints without such signatures.
+func (s *Service) keyOf(e cloud.Endpoint) ed25519.PublicKey {
+	switch {
+	case e.Signature != cloud.SignatureAsymmetric:
 		return nil
+	case len(e.SigningKey) == ed25519.SeedSize:
+		return ed25519.NewKeyFromSeed(e.SigningKey).Public().(ed25519.PublicKey)
 	}
-	text := signature.PublicKeyText(ed25519.NewKeyFromSeed(e.SigningKey))
-	return &text
+	return s.signedBy
 }
 
 // standardForm is a plain secret as libraries of Standard Webhooks want it, ""

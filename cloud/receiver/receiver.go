@@ -12,6 +12,7 @@ package receiver
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -68,6 +69,9 @@ type Service struct {
 	sender  Sender
 	samples Samples
 	overlap time.Duration
+	// signedBy verifies v1a for endpoints without a key of their own; nil: there is
+	// no such key.
+	signedBy ed25519.PublicKey
 }
 
 // New builds the service.
@@ -77,6 +81,13 @@ func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g,
 // next; 0 is no time. It is called once, before the service is used.
 func (s *Service) Overlapping(d time.Duration) *Service {
 	s.overlap = d
+	return s
+}
+
+// SignedBy says which key signs for endpoints without one of their own. It is called
+// once, before the service is used.
+func (s *Service) SignedBy(key ed25519.PublicKey) *Service {
+	s.signedBy = key
 	return s
 }
 
@@ -108,7 +119,8 @@ type Endpoint struct {
 	Categories     []string         `json:"categories"`
 	Format         string           `json:"format"`
 	Signature      string           `json:"signature"`
-	PublicKey      *string          `json:"public_key"`
+	PublicKey      *string          `json:"public_key"` // verifies standard_webhooks_v1a
+	KeyID          *string          `json:"kid"`        // of PublicKey (RFC 7638)
 	SecretHint     string           `json:"secret_hint"`
 	Enabled        bool             `json:"enabled"`
 	Status         string           `json:"status"`
@@ -172,7 +184,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in KindInput) (out E
 			err = cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
 		}
 		if err == nil {
-			out, err = show(v, e)
+			out, err = s.show(v, e)
 		}
 		return err
 	})
@@ -228,7 +240,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 	}
 	secret := out.Secret
 	err = s.store.Look(ctx, func(v cloud.View) (err error) {
-		out, err = show(v, saved)
+		out, err = s.show(v, saved)
 		return err
 	})
 	out.Secret, out.StandardSecret = secret, standardForm(secret)
@@ -443,7 +455,7 @@ func mine(v cloud.View, c cloud.Caller, kind string) (e cloud.Endpoint, ok bool,
 	return es[i], true, nil
 }
 
-func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
+func (s *Service) show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	b, err := v.Business(e.BusinessID)
 	if err != nil {
 		return EndpointOutput{}, err
@@ -452,9 +464,9 @@ func show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	if len(e.SecretNext) > 0 {
 		newest = e.SecretNext
 	}
-	o := optionsOf(e)
+	o := s.optionsOf(e)
 	return EndpointOutput{Result: true, Warnings: weak([]cloud.Endpoint{e}, newest), Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
-		Events: e.Events, Categories: append([]string{}, e.Categories...), Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
+		Events: e.Events, Categories: append([]string{}, e.Categories...), Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, KeyID: o.KeyID, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
 		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
 }
 

@@ -31,7 +31,7 @@ const (
 
 // lifecycleEvents are what order_lifecycle_events may name.
 var lifecycleEvents = []string{"order.driver_assigned", "order.driver_unassigned", "order.driver_accepted", "order.driver_declined", "order.pickup_started",
-	"order.picked_up", "order.out_for_delivery", "order.delivered", "order.delivery_failed", "order.cancelled", "order.ready_for_pickup", "driver.on_duty_changed"}
+	"order.picked_up", "order.out_for_delivery", "order.delivered", "order.delivery_failed", "order.cancelled", "order.ready_for_pickup", "order.tracking_number_changed", "driver.on_duty_changed"}
 
 // deviceEvents are what device_order_events may name.
 var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "device_order.removed", "device_order.overdue", "device_order.exception_opened",
@@ -218,7 +218,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, customer, err := levelOf(v, c, in)
 		if err == nil {
-			out, err = showSettings(v, b, customer)
+			out, err = s.showSettings(v, b, customer)
 		}
 		return err
 	})

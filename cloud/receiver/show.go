@@ -67,7 +67,7 @@ func (SettingsOutput) GraphQLName() string { return "WebhookSettings" }
 // GraphQLName is the name of the type in GraphQL.
 func (SettingsInput) GraphQLName() string { return "WebhookSettings" }
 
-func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
+func (s *Service) showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
 	own, business, err := levels(v, id, customer)
 	if err != nil {
 		return SettingsOutput{}, err
@@ -109,7 +109,7 @@ func showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (
 	for _, e := range all {
 		if u := used(own, e.ID); len(u) > 0 {
 			signed = append(signed, e)
-			if o := optionsOf(e); o.Format != cloud.FormatNative || o.Signature != cloud.SignatureNative || o.Rate != nil || o.Sequence {
+			if o := s.optionsOf(e); o.Format != cloud.FormatNative || o.Signature != cloud.SignatureNative || o.Rate != nil || o.Sequence {
 				out.Settings.URLOptions = append(out.Settings.URLOptions, o)
 			}
 			out.URLs = append(out.URLs, URLBody{URLID: e.ID, URL: e.URL, Settings: u, Status: e.Status, Since: cloud.Stamp(e.StatusSince, b.Location())})

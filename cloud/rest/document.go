@@ -28,7 +28,7 @@ type Document struct {
 // in particular, whoever asks.
 func (s *Server) document(ctx *fasthttp.RequestCtx, m Mount) {
 	anyOrigin(ctx)
-	state := s.cfg.Pipeline.TakeAnonymous(&catalog.Operation{}, catalog.Who{IP: ctx.RemoteIP().String()})
+	state := s.cfg.Pipeline.TakeAnonymous(catalog.Who{IP: ctx.RemoteIP().String()})
 	if limitHeaders(ctx, state); !state.OK {
 		s.refuse(ctx, &catalog.Limited{State: state})
 		return

@@ -47,6 +47,9 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	if shown.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
 	}
+	if shown.Kind == cloud.Limited && len(h.Peek(remaining)) > 0 {
+		h.Set(remaining, "0") // whichever limit it was
+	}
 	if shown.Kind == cloud.Unauthenticated && shown.Code != "INVALID_CREDENTIALS" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}

@@ -302,8 +302,8 @@ func TestWebhookFormats(t *testing.T) {
 		"device_order_events":"device_order.exception_*","webhook_url_options":[{"url":"https://a.example/2","format":"ce_structured","signature":"standard_webhooks_v1a","private_key":"` + seedKey + `"},
 		{"url":"https://a.example/3","format":"ce_binary"},{"url":"https://a.example/1","format":"native","signature":"native"}]}`)
 	want := []any{
-		map[string]any{"url": "https://a.example/2", "format": "ce_structured", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public},
-		map[string]any{"url": "https://a.example/3", "format": "ce_binary", "signature": "native", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": nil},
+		map[string]any{"url": "https://a.example/2", "format": "ce_structured", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public, "kid": "1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"},
+		map[string]any{"url": "https://a.example/3", "format": "ce_binary", "signature": "native", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": nil, "kid": nil},
 	}
 	require.ElementsMatch(t, want, options(g))
 	require.NotContains(t, string(g.body), seedKey)
@@ -317,7 +317,7 @@ func TestWebhookFormats(t *testing.T) {
 	// Other changes leave the options alone; the key is kept while they are said anew.
 	require.ElementsMatch(t, want, options(put(`{"pod_files_webhook_url":"https://a.example/4"}`)))
 	g = put(`{"webhook_sign_secret":"0123456789abcdef01234567","webhook_url_options":[{"url":"https://a.example/2","signature":"standard_webhooks_v1a"}]}`)
-	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public}}, options(g))
+	require.Equal(t, []any{map[string]any{"url": "https://a.example/2", "format": "native", "signature": "standard_webhooks_v1a", "rate_per_second": nil, "burst": nil, "sequence": false, "public_key": public, "kid": "1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"}}, options(g))
 	require.Empty(t, g.json["warnings"])
 	// Without a key of its own the deployment's signs.
 	g = put(`{"webhook_url_options":[{"url":"https://a.example/1","signature":"standard_webhooks_v1a"}]}`)
@@ -325,7 +325,7 @@ func TestWebhookFormats(t *testing.T) {
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/2"}`)))
 	require.Empty(t, options(put(`{"order_create_webhook_url":"https://a.example/1,https://a.example/2"}`)), "it came back as it was at first")
 	r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1"},{"url":"https://a.example/1","format":"ce_binary"}]}`), 422, "VALIDATION_FAILED")
-	require.Equal(t, []any{map[string]any{"url": "https://a.example/1", "format": "native", "signature": "native", "rate_per_second": 2.5, "burst": 1.0, "sequence": true, "public_key": nil}},
+	require.Equal(t, []any{map[string]any{"url": "https://a.example/1", "format": "native", "signature": "native", "rate_per_second": 2.5, "burst": 1.0, "sequence": true, "public_key": nil, "kid": nil}},
 		options(put(`{"webhook_url_options":[{"url":"https://a.example/1","rate_per_second":2.5,"sequence":true}]}`)))
 	for _, bad := range []string{`"rate_per_second":0`, `"rate_per_second":1001`, `"rate_per_second":1,"burst":0`, `"burst":5`} {
 		r.refused(put(`{"webhook_url_options":[{"url":"https://a.example/1",`+bad+`}]}`), 422, "VALIDATION_FAILED")

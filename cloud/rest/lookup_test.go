@@ -15,7 +15,7 @@ import (
 func TestLookupsHaveALimitForEachParcel(t *testing.T) {
 	t.Parallel()
 	r := rigOn(t, webtest.New(t), func(o *options) {
-		o.Limits = catalog.Limits{Anonymous: 3, Parcel: 4, Parcels: 100}
+		o.Limits = catalog.Limits{Anonymous: 6, Parcel: 4, Parcels: 100}
 	})
 	for _, base := range []string{"/api/v1/tracking/", "/api/v1/otep/trackings/"} {
 		for _, n := range []string{webtest.Waiting, webtest.Announced} {
@@ -25,7 +25,7 @@ func TestLookupsHaveALimitForEachParcel(t *testing.T) {
 		}
 	}
 	require.Equal(t, 429, r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "").status, "one parcel, whichever address asks about it")
-	for i := range 4 {
-		require.Equal(t, map[bool]int{true: 429, false: 404}[i == 3], r.do("GET", fmt.Sprint("/api/v1/tracking/GUESS", i), "", "").status)
+	for i := range 3 { // ten units, and five for each
+		require.Equal(t, map[bool]int{true: 429, false: 404}[i == 2], r.do("GET", fmt.Sprint("/api/v1/tracking/GUESS", i), "", "").status)
 	}
 }

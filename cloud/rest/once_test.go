@@ -101,9 +101,10 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
-			"orders.create":      {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
-			"routes.create":      {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
-			"orders.batch_async": {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
+			"orders.create":          {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
+			"routes.create":          {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
+			"orders.batch_async":     {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
+			"orders.tracking_number": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
 			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},

@@ -61,16 +61,15 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	who := s.who(ctx)
 	if op.Types == nil { // what everybody may ask
 		number, _ := ctx.UserValue("tracking_number").(string)
-		who.Parcel = strings.ToUpper(strings.TrimSpace(number))
+		who.Parcel = cloud.NumberKey(strings.TrimSpace(number))
 	}
 	var key []byte
 	if op.Kept && who.Authorization == "" {
 		key = answerKey(ctx, who)
 		if r, ok := s.answers.find(key, time.Now()); ok {
-			state := s.cfg.Pipeline.TakeAnonymous(op.Operation, who)
-			if limitHeaders(ctx, state); !state.OK {
-				r.err = &catalog.Limited{State: state}
-			}
+			state, err := s.cfg.Pipeline.LookAgain(who, r.about)
+			limitHeaders(ctx, state)
+			r.err = err
 			s.write(ctx, op, r)
 			return
 		}
@@ -89,8 +88,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 		return
 	}
 	r := s.answer(c, op, caller, catalog.Key{Value: string(ctx.Request.Header.Peek("Idempotency-Key")), Address: op.Method + " " + string(ctx.Path()), Request: q.body}, q)
-	if who.Parcel != "" && caller.Anonymous() {
-		s.cfg.Pipeline.Looked(who, r.err)
+	if who.Parcel != "" && caller.Anonymous() { // the operation counted
+		limitHeaders(ctx, s.cfg.Pipeline.Lookups().State(who.IP, time.Now()))
 	}
 	if key != nil && r.about != 0 {
 		r.tag = tagOf(r.body)
@@ -108,13 +107,15 @@ func (s *Server) base(ctx *fasthttp.RequestCtx) string {
 	return peer.Asked(ctx)
 }
 
+const remaining = "X-RateLimit-Remaining"
+
 func limitHeaders(ctx *fasthttp.RequestCtx, st limit.State) {
 	if st.Limit == 0 {
 		return
 	}
 	h := &ctx.Response.Header
 	h.Set("X-RateLimit-Limit", strconv.Itoa(st.Limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(st.Remaining))
+	h.Set(remaining, strconv.Itoa(st.Remaining))
 	h.Set("X-RateLimit-Reset", strconv.FormatInt(st.Reset.Unix(), 10))
 }
 

@@ -90,7 +90,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32)})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
 	receivers := receiver.New(w.DB, guard{})
-	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
+	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
 	parcels.InviteToChat(chats.Invite)
 	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
@@ -367,13 +367,13 @@ func TestMessagesFollowTheLanguage(t *testing.T) {
 func TestLimitsAndTheirHeaders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *options) {
-		c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 1, Parcel: 2, Replay: 1, Doors: 1}
+		c.Limits = catalog.Limits{Authenticated: 3, Anonymous: 1, Parcel: 2, Parcels: 3, Replay: 1, Doors: 1}
 	})
 	for i := range 2 {
 		g := r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "")
 		require.Equal(t, 200, g.status)
-		require.Equal(t, "2", g.header("X-RateLimit-Limit"))
-		require.Equal(t, fmt.Sprint(1-i), g.header("X-RateLimit-Remaining"))
+		require.Equal(t, "3", g.header("X-RateLimit-Limit"), "of all parcels")
+		require.Equal(t, fmt.Sprint(2-i), g.header("X-RateLimit-Remaining"))
 		require.NotEmpty(t, g.header("X-RateLimit-Reset"))
 	}
 	g := r.do("GET", "/api/v1/tracking/"+webtest.Waiting, "", "")

@@ -210,8 +210,9 @@ func webhooksByHand(t *testing.T, database string) {
 	require.Len(t, ids, 4, "one id came twice")
 	good("PUT", "/api/v1/webhook-settings", admin, map[string]any{"webhook_url_options": []any{map[string]any{"url": at("/created"), "signature": "standard_webhooks_v1a"}}})
 	shown := good("GET", "/api/v1/webhook-settings", admin, nil)["settings"].(map[string]any)["webhook_url_options"].([]any)[0].(map[string]any)
-	require.Nil(t, shown["public_key"], "the deployment's is at /.well-known/jwks.json")
 	public := w.s.Keys.hooks().Public().(ed25519.PublicKey)
+	require.Equal(t, signature.PublicText(public), shown["public_key"], "the deployment's")
+	require.Equal(t, signature.KeyID(public), shown["kid"])
 	w.mu.Lock()
 	w.reply = func(r *http.Request, body []byte) int {
 		if signature.VerifyStandardAsymmetric(r.Header.Get, body, time.Now(), public) != nil {

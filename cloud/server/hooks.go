@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -75,7 +74,7 @@ const exampleSecret = "0123456789abcdef0123456789abcdef"
 // hookKeys publishes the keys that sign webhooks (v1a). It is the same for the
 // life of the deployment's keys.
 func (s *Server) hookKeys() rest.Mount {
-	body := signature.KeySet(s.Keys.hooks().Public().(ed25519.PublicKey))
+	body := signature.KeySet(s.Keys.publishedHooks()...)
 	sum := sha256.Sum256(body)
 	return rest.Mount{Path: "/.well-known/jwks.json", Document: func(rest.DocumentQuery) (rest.Document, error) {
 		return rest.Document{Body: body, Type: "application/jwk-set+json", Tag: hex.EncodeToString(sum[:12])}, nil

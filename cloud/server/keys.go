@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -22,6 +23,9 @@ type Keys struct {
 	Next    []byte `json:"next"`    // seed of the key that will follow; devices pin both
 	Server  []byte `json:"server"`  // keys the digests of device secrets
 	Seal    []byte `json:"seal"`    // encrypts secrets in the database
+	// Hooks counts the changes of the key that signs webhooks. A higher one on every
+	// node takes the next key into use, which was published before, at their start.
+	Hooks uint32 `json:"hooks,omitempty"`
 }
 
 const keysFile = "keys.json"
@@ -88,9 +92,27 @@ func (k Keys) derived(purpose string) []byte {
 	return m.Sum(nil)
 }
 
-// hooks signs webhooks (v1a). Its public part is published.
-func (k Keys) hooks() ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(k.derived("webhook signatures"))
+// hooks signs webhooks (v1a).
+func (k Keys) hooks() ed25519.PrivateKey { return k.hook(uint64(k.Hooks)) }
+
+func (k Keys) hook(generation uint64) ed25519.PrivateKey {
+	purpose := "webhook signatures"
+	if generation > 0 {
+		purpose += " " + strconv.FormatUint(generation, 10)
+	}
+	return ed25519.NewKeyFromSeed(k.derived(purpose))
+}
+
+// publishedHooks are the public parts of the key that signs webhooks, the next one,
+// which receivers know before it is used, and the one before, which what is on its
+// way may be signed with.
+func (k Keys) publishedHooks() []ed25519.PublicKey {
+	g := uint64(k.Hooks)
+	out := []ed25519.PublicKey{k.hook(g).Public().(ed25519.PublicKey), k.hook(g + 1).Public().(ed25519.PublicKey)}
+	if g > 0 {
+		out = append(out, k.hook(g-1).Public().(ed25519.PublicKey))
+	}
+	return out
 }
 
 func (k Keys) signing() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.Signing) }

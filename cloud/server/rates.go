@@ -24,7 +24,7 @@ func RateNames() []string { return slices.Sorted(maps.Keys(new(rates).byName()))
 
 func (r *rates) byName() map[string]*int {
 	return map[string]*int{
-		"authenticated": &r.calls.Authenticated, "anonymous": &r.calls.Anonymous, "parcel": &r.calls.Parcel, "parcels": &r.calls.Parcels, "replay": &r.calls.Replay, "batch": &r.calls.Batch, "quotes": &r.calls.Quotes,
+		"authenticated": &r.calls.Authenticated, "anonymous": &r.calls.Anonymous, "parcel": &r.calls.Parcel, "parcels": &r.calls.Parcels, "parcel_all": &r.calls.ParcelAll, "replay": &r.calls.Replay, "batch": &r.calls.Batch, "quotes": &r.calls.Quotes,
 		"doors": &r.calls.Doors, "ingest": &r.calls.Ingest,
 		"oauth_register": &r.oauth.Register, "oauth_token": &r.oauth.Token, "oauth_fetch": &r.oauth.Fetch,
 		"login_address": &r.gate.PerIP, "login_account": &r.gate.PerEmail, "pages": &r.pages, "tools": &r.tools,

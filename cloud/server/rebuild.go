@@ -165,7 +165,7 @@ func (c *comparison) fold() {
 		if !p.changed {
 			continue
 		}
-		t := otep.Fold(p.Profile, otep.Subject{TrackingNumber: p.Number}, p.events)
+		t := otep.FoldAt(p.Profile, otep.Subject{TrackingNumber: p.Number}, p.events, time.Now())
 		if t.Current != nil {
 			p.Current, p.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
 		}

@@ -6,6 +6,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -233,7 +234,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.hooks(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
-	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample)
+	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.hooks().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
 		s.receivers.Overlapping(*cfg.WebhookOverlap)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -20,6 +21,7 @@ WHERE d.id > $1 ORDER BY d.id LIMIT $2`
 	sqlSessions      = `SELECT ` + sessionColumns + ` FROM device_session WHERE device_id > $1 ORDER BY device_id LIMIT $2`
 	sqlHasGeneration = `SELECT 1 FROM device_session WHERE device_id = $1 AND generation = $2`
 	sqlCurrentEpoch  = `SELECT ` + epochColumns + ` FROM epoch WHERE device_id = $1 AND is_current`
+	sqlEpochsSince   = `SELECT opened_at FROM epoch WHERE device_id = $1 AND opened_at >= $2 LIMIT $3`
 	sqlFindEpoch     = `SELECT ` + epochColumns + ` FROM epoch WHERE epoch = $1`
 	sqlLane          = `SELECT device_id, epoch, lane, next, head FROM lane WHERE device_id = $1 AND epoch = $2 AND lane = $3`
 	sqlLanes         = `SELECT device_id, epoch, lane, next, head FROM lane WHERE device_id = $1 ORDER BY epoch, lane`
@@ -168,6 +170,11 @@ func (v *view) Session(id cloud.DeviceID) (cloud.Session, error) {
 
 func (v *view) CurrentEpoch(id cloud.DeviceID) (cloud.Epoch, error) {
 	return one(v.ctx, v.q, sqlCurrentEpoch, scanEpoch, int64(id))
+}
+
+func (v *view) EpochsSince(d cloud.DeviceID, at time.Time, most int) (int, error) {
+	found, err := list(v.ctx, v.q, sqlEpochsSince, scanInt, int64(d), at.UnixMilli(), most)
+	return len(found), err
 }
 
 func (v *view) FindEpoch(e wire.Epoch) (cloud.Epoch, error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 const (
 	sqlOrder         = `SELECT body FROM orders WHERE business_id = $1 AND id = $2`
 	sqlOrderByNumber = `SELECT body FROM orders WHERE business_id = $1 AND number_key = $2`
+	sqlOrderByFormer = `SELECT body FROM orders WHERE business_id = $1 AND id IN (SELECT order_id FROM former_number WHERE number_key = $2)`
+	sqlKeepFormer    = `INSERT INTO former_number (number_key, business_id, order_id) VALUES ($1, $2, $3) ON CONFLICT (number_key) DO NOTHING`
 	sqlOrderByRef    = `SELECT body FROM orders WHERE business_id = $1 AND customer_id = $2 AND ref = $3 AND ref <> ''`
 	sqlOrdersByRef   = `SELECT body FROM orders WHERE business_id = $1 AND ref = $2 AND ref <> '' ORDER BY id`
 	sqlOrderShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`
@@ -21,13 +24,14 @@ const (
   route_id, driver_id, broker_id, created_at, updated_at, status_at, body)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT (id) DO UPDATE SET
-  customer_id = excluded.customer_id, ref = excluded.ref, type = excluded.type, status_id = excluded.status_id,
+  number_key = excluded.number_key, customer_id = excluded.customer_id, ref = excluded.ref, type = excluded.type, status_id = excluded.status_id,
   scheduled_date = excluded.scheduled_date, priority = excluded.priority, warehouse_id = excluded.warehouse_id,
   route_id = excluded.route_id, driver_id = excluded.driver_id, broker_id = excluded.broker_id,
   updated_at = excluded.updated_at, status_at = excluded.status_at, body = excluded.body
 WHERE orders.business_id = excluded.business_id`
 	sqlSaveOrderPackage = `INSERT INTO order_package (id, order_id, business_id, number_key, external_key) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (id) DO UPDATE SET external_key = excluded.external_key WHERE order_package.external_key <> excluded.external_key`
+ON CONFLICT (id) DO UPDATE SET number_key = excluded.number_key, external_key = excluded.external_key
+WHERE order_package.external_key <> excluded.external_key OR order_package.number_key <> excluded.number_key`
 
 	sqlDropTerms    = `DELETE FROM order_search WHERE rowid >= $1 AND rowid < $2`
 	sqlAddTerm      = `INSERT INTO order_search (rowid, business_id, order_id, field, value) VALUES ($1, $2, $3, $4, $5)`
@@ -48,6 +52,7 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 // dropped are the tables that hold nothing but what belongs to one order.
 var dropped = []string{
 	`DELETE FROM order_package WHERE business_id = $1 AND order_id = $2`,
+	`DELETE FROM former_number WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM interception WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM order_operation WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM route_stop WHERE business_id = $1 AND order_id = $2`,
@@ -76,7 +81,21 @@ func (v *view) Order(b cloud.BusinessID, id cloud.OrderID) (cloud.Order, error) 
 }
 
 func (v *view) OrderByNumber(b cloud.BusinessID, number string) (cloud.Order, error) {
-	return one(v.ctx, v.q, v.locked(sqlOrderByNumber), scanOrder, int64(b), numberKey(number))
+	o, err := one(v.ctx, v.q, v.locked(sqlOrderByNumber), scanOrder, int64(b), numberKey(number))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return one(v.ctx, v.q, v.locked(sqlOrderByFormer), scanOrder, int64(b), formerKey(number))
+	}
+	return o, err
+}
+
+// formerKey is what a former number is kept by: that of the order, also for one of
+// its packages.
+func formerKey(number string) string {
+	key := numberKey(number)
+	if i := strings.LastIndexByte(key, '-'); i > 0 && strings.Trim(key[i+1:], "0123456789") == "" {
+		return key[:i]
+	}
+	return key
 }
 
 func (v *view) OrderByRef(b cloud.BusinessID, customer cloud.AccountID, ref string) (cloud.Order, error) {
@@ -111,6 +130,9 @@ func (w *writer) orders(c *cloud.Changes) {
 			o.ScheduledDate, o.Priority, o.WarehouseID, o.RouteID, int64(o.DriverID), int64(o.BrokerID), ms(o.CreatedAt), ms(o.UpdatedAt), ms(o.Since()), text(o))
 		for _, p := range o.Packages {
 			w.add(anything, sqlSaveOrderPackage, int64(p.ID), int64(o.ID), int64(o.BusinessID), numberKey(p.Number), numberKey(p.ExternalNumber))
+		}
+		for _, n := range o.FormerNumbers {
+			w.add(anything, sqlKeepFormer, formerKey(n), int64(o.BusinessID), int64(o.ID))
 		}
 		w.stops(o)
 	}

@@ -12,7 +12,7 @@ const (
 	sqlProofGuesses = `SELECT ` + guessColumns + ` FROM proof_guess WHERE shipment_id = $1`
 	sqlLocked       = `SELECT ` + guessColumns + ` FROM proof_guess WHERE business_id = $1 AND locked_at >= $2 ORDER BY locked_at DESC, shipment_id DESC LIMIT $3`
 	sqlSaveGuesses  = `INSERT INTO proof_guess (` + guessColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (shipment_id) DO UPDATE SET wrong = excluded.wrong, total = excluded.total, locks = excluded.locks, locked_at = excluded.locked_at, locked_until = excluded.locked_until`
+ON CONFLICT (shipment_id) DO UPDATE SET number = excluded.number, wrong = excluded.wrong, total = excluded.total, locks = excluded.locks, locked_at = excluded.locked_at, locked_until = excluded.locked_until`
 	sqlDropGuesses = `DELETE FROM proof_guess WHERE shipment_id IN (SELECT id FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0)`
 )
 

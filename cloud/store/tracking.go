@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -24,6 +25,8 @@ const (
 FROM shipment WHERE number_key = $1`
 	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
 
+	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
+
 	sqlShipmentsByNumber   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE business_id = $1 AND number_key = $2`
 	sqlShipmentsByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE business_id = $1 AND external_key = $2 AND external_key <> '' ORDER BY id LIMIT 20`
@@ -40,6 +43,10 @@ WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM o
 WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $2 AND external_key <> '') ORDER BY id LIMIT 20`
 	sqlShipmentOfPackage = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE number_key = $1)`
+	sqlShipmentByFormer = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM former_number WHERE number_key = $1)`
+	sqlShipmentsByFormer = `SELECT ` + shipmentColumns + ` FROM shipment
+WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM former_number WHERE number_key = $2)`
 	sqlNewestByPackageExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $1 AND external_key <> '') ORDER BY id DESC LIMIT 20`
 	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
@@ -142,6 +149,15 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 	return one(v.ctx, v.q, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
+func (v *view) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
+	return list(v.ctx, v.q, sqlDeliveryShipment, scanShipment, int64(id))
+}
+
+func (v *view) HasEventsAfter(id cloud.ShipmentID, at time.Time) (bool, error) {
+	found, err := list(v.ctx, v.q, sqlEventAfter, scanInt, int64(id), at.UnixMilli())
+	return len(found) > 0, err
+}
+
 func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
 }
@@ -155,6 +171,7 @@ func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.S
 	}{
 		{sqlShipmentsByNumber, numberKey(s.TrackingNumber)},
 		{sqlShipmentsByPackageNumber, numberKey(s.TrackingNumber)},
+		{sqlShipmentsByFormer, formerKey(s.TrackingNumber)},
 		{sqlShipmentsByExternal, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsByPackageExternal, numberKey(s.ExternalTrackingNumber)},
 		{sqlShipmentsByNumber, numberKey(s.ExternalTrackingNumber)},
@@ -219,7 +236,8 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 // package of its order, else by a carrier's number for either, together with
 // its events as they stood at one moment, in no particular order, those taken
 // back marked as withdrawn. Of several with one carrier's number it is the newest that
-// prefer likes, else the newest; prefer may be nil.
+// prefer likes, else the newest; prefer may be nil. A number that was replaced
+// finds a shipment that prefer likes, and no other.
 func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
 	found, err := readOne(ctx, db, sqlTimelineByNumber, scanTimeline, numberKey(number))
 	if err == nil {
@@ -234,6 +252,12 @@ func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud
 		for _, sql := range []string{sqlNewestByExternal, sqlNewestByPackageExternal} {
 			if errors.Is(err, cloud.ErrNotFound) {
 				s, err = byExternal(ctx, q, sql, number, prefer)
+			}
+		}
+		if errors.Is(err, cloud.ErrNotFound) {
+			s, err = one(ctx, q, sqlShipmentByFormer, scanShipment, formerKey(number))
+			if err == nil && (prefer == nil || !prefer(s)) {
+				err = cloud.ErrNotFound
 			}
 		}
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
 )
 
 // Level is how much of a parcel a caller sees. Each holds those before it.
@@ -60,16 +61,15 @@ type GuardConfig struct {
 	Links cloud.LinkKey // empty: no link is proof
 	// Legacy is what old numbers show without proof; empty is LegacyReduced.
 	Legacy string
-	// PerMinute is how many found numbers an address may read; a number that is not
-	// found costs more. 0 or less: no limit.
-	PerMinute int
-	Log       *slog.Logger // nil: nothing is logged
+	// Lookups counts who asks; nil: nothing limits that.
+	Lookups *limit.Lookups
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Guard keeps parcels from strangers. Call it before the service is used. It
 // returns s.
 func (s *Service) Guard(cfg GuardConfig) *Service {
-	s.links, s.strangers = cfg.Links, newStrangers(cfg.PerMinute)
+	s.links, s.lookups = cfg.Links, cfg.Lookups
 	if cfg.Legacy != "" {
 		s.legacy = cfg.Legacy
 	}
@@ -160,18 +160,19 @@ func (s *Service) prove(ctx context.Context, p *parcel, given proof, now time.Ti
 // other, so that many at once are no more than few.
 func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, now time.Time) error {
 	from := addressOf(ctx)
-	if wait := s.strangers.mayGuess(from, now); wait > 0 {
+	if wait := s.lookups.GuessWait(from, now); wait > 0 {
 		p.access.locked(wait)
 		return nil
 	}
 	var wait time.Duration
-	var right, locked bool
+	var right, attacked bool
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		wait, right, locked = 0, false, false
-		if _, err := v.ShipmentByNumber(p.shipment.Number); err != nil {
+		wait, right, attacked = 0, false, false
+		first, err := firstOf(v, p.shipment)
+		if err != nil {
 			return nil, err
 		}
-		g, err := v.ProofGuesses(p.shipment.ID)
+		g, err := v.ProofGuesses(first.ID)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
@@ -181,10 +182,10 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		if right = verified(phone, digits); right {
 			return nil, nil
 		}
-		g.ShipmentID, g.BusinessID, g.Number = p.shipment.ID, p.shipment.BusinessID, p.shipment.Number
-		g, locked = g.Wronged(now.UTC())
+		g.ShipmentID, g.BusinessID, g.Number = first.ID, first.BusinessID, first.Number
+		g, attacked = g.Wronged(now.UTC())
 		ch := &cloud.Changes{ProofGuesses: []cloud.ProofGuesses{g}, Refused: true}
-		if locked {
+		if attacked {
 			ch.Audits = []cloud.Audit{{BusinessID: g.BusinessID, At: now.UTC(), Actor: "address:" + from, Action: "tracking.proof_locked", Target: g.Number,
 				Detail: fmt.Sprintf(`{"wrong":%d,"locks":%d}`, g.Total, g.Locks)}}
 		}
@@ -199,16 +200,31 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		p.access.Verify = verifyOK
 	default:
 		p.access.Verify = verifyWrong
-		s.strangers.guessed(from, now)
+		s.lookups.Guessed(from, now)
 	}
-	if locked {
+	if attacked {
 		s.log.Warn("recipient check locked after wrong digits", "shipment", int64(p.shipment.ID), "business", int64(p.shipment.BusinessID), "address", from)
 	}
 	return nil
 }
 
+// firstOf is the shipment that counts guesses for one: of a delivery with several
+// packages the first. In a decision others about it wait.
+func firstOf(v cloud.View, s cloud.Shipment) (cloud.Shipment, error) {
+	if s.OrderID == 0 && s.DeliveryID != 0 {
+		all, err := v.DeliveryShipments(s.DeliveryID)
+		if err != nil {
+			return cloud.Shipment{}, err
+		}
+		if len(all) > 0 {
+			s = all[0]
+		}
+	}
+	return v.ShipmentByNumber(s.Number)
+}
+
 func (a *Access) locked(wait time.Duration) {
-	seconds := int((wait + time.Second - 1) / time.Second)
+	seconds := limit.Seconds(wait)
 	a.Verify, a.RetryAfter = verifyLocked, &seconds
 }
 

@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -42,17 +43,17 @@ type Service struct {
 	sign  func(path string, until time.Time) string // nil: files have no addresses
 	// invite is the chat token of an order's recipient, if there is to be one.
 	// nil: there is no chat.
-	invite    func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
-	links     cloud.LinkKey
-	legacy    string
-	strangers *strangers
-	log       *slog.Logger
+	invite  func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
+	links   cloud.LinkKey
+	legacy  string
+	lookups *limit.Lookups // nil: nothing is counted
+	log     *slog.Logger
 }
 
 // New builds the service. Without Guard links are no proof and nothing limits
 // who reads.
 func New(s Store) *Service {
-	return &Service{store: s, legacy: LegacyReduced, strangers: &strangers{}, log: slog.New(slog.DiscardHandler)}
+	return &Service{store: s, legacy: LegacyReduced, log: slog.New(slog.DiscardHandler)}
 }
 
 // SignFiles says how a stored file gets an address, without the host, that can
@@ -103,46 +104,79 @@ type parcel struct {
 // whole reports whether the caller sees what the recipient may see.
 func (p parcel) whole() bool { return p.access.Level == LevelRecipient || p.owner }
 
-// find reads a shipment's timeline for a caller, and what that costs. code is
-// that of the error when there is none, or none that is still public. Error:
+// find reads a shipment's timeline for a caller and counts that. code is that of
+// the error when there is none, or none that is still public. Error:
 // RATE_LIMITED.
 func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
-	by := readerOf(c, addressOf(ctx))
-	if wait := s.strangers.admit(by, now); wait > 0 {
+	if !c.Anonymous() {
+		return s.findForAccount(ctx, c, number, code, given, now)
+	}
+	lookup, wait := s.lookups.Enter(addressOf(ctx), cloud.NumberKey(strings.TrimSpace(number)), given.key != "", now)
+	if wait > 0 {
 		return parcel{}, limited(wait)
 	}
-	p, cost, err := s.look(ctx, c, number, code, given, now)
-	s.strangers.charge(by, cost, now)
+	p, err := s.look(ctx, c, number, code, given, now)
+	if isCode(err, code) {
+		if wait := lookup.Missed(missCost(number), now); wait > 0 {
+			return parcel{}, limited(wait)
+		}
+	}
+	if err != nil {
+		return parcel{}, err
+	}
+	if wait := lookup.Found(int64(p.shipment.ID), p.whole(), now); wait > 0 {
+		return parcel{}, limited(wait)
+	}
+	return p, nil
+}
+
+func (s *Service) findForAccount(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
+	id := int64(c.Account.ID)
+	if wait := s.lookups.AccountWait(id, now); wait > 0 {
+		return parcel{}, limited(wait)
+	}
+	p, err := s.look(ctx, c, number, code, given, now)
+	if isCode(err, code) && missCost(number) >= limit.CostMiss {
+		s.lookups.AccountMissed(id, now)
+	}
 	return p, err
 }
 
 func limited(wait time.Duration) error {
-	seconds := int((wait + time.Second - 1) / time.Second)
+	seconds := limit.Seconds(wait)
 	return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: seconds, Details: map[string]any{"retry_after": seconds}}
 }
 
-// look is find without its limit; cost is in units.
-func (s *Service) look(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (found parcel, cost float64, err error) {
-	number = strings.TrimSpace(number)
-	if number == "" || len(number) > 64 || !utf8.ValidString(number) || strings.ContainsRune(number, 0) {
-		return parcel{}, costMistyped, cloud.E(cloud.NotFound, code)
+// missCost is what it costs an address that there is nothing with a number.
+func missCost(number string) float64 {
+	switch form := cloud.FormOf(strings.TrimSpace(number)); {
+	case form == cloud.MistypedNumber, !usableNumber(strings.TrimSpace(number)):
+		return limit.CostMistyped
+	case form == cloud.LegacyNumber:
+		return limit.CostOldMiss
 	}
-	switch cloud.FormOf(number) {
-	case cloud.MistypedNumber:
-		cost = costMistyped
-	case cloud.LegacyNumber:
-		cost = costOldMiss
-	default:
-		cost = costMiss
+	return limit.CostMiss
+}
+
+// usableNumber reports whether a number can be one of a parcel.
+func usableNumber(number string) bool {
+	return number != "" && len(number) <= 64 && utf8.ValidString(number) && !strings.ContainsRune(number, 0)
+}
+
+// look is find without its count.
+func (s *Service) look(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
+	number = strings.TrimSpace(number)
+	if !usableNumber(number) {
+		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
 	p, err := s.read(ctx, c, number, code, now)
 	if err == nil {
-		cost, err = costFound, s.admit(ctx, c, &p, number, code, given, now)
+		err = s.admit(ctx, c, &p, number, code, given, now)
 	}
 	if err != nil {
-		return parcel{}, cost, err
+		return parcel{}, err
 	}
-	return p, cost, nil
+	return p, nil
 }
 
 // read finds a parcel that the caller may know of.

@@ -53,8 +53,11 @@ func ParsePublicKey(text string) (ed25519.PublicKey, error) {
 }
 
 // PublicKeyText is the text of the public part of a private key.
-func PublicKeyText(k ed25519.PrivateKey) string {
-	return PublicPrefix + base64.StdEncoding.EncodeToString(k.Public().(ed25519.PublicKey))
+func PublicKeyText(k ed25519.PrivateKey) string { return PublicText(k.Public().(ed25519.PublicKey)) }
+
+// PublicText is the text of a public key, as ParsePublicKey reads it.
+func PublicText(k ed25519.PublicKey) string {
+	return PublicPrefix + base64.StdEncoding.EncodeToString(k)
 }
 
 // KeyText reports whether a secret is the text of a v1a key, which must not be

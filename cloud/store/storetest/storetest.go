@@ -195,6 +195,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Chats":                    chats,
 		"ChatUpkeep":               chatUpkeep,
 		"ProofGuesses":             proofGuesses,
+		"FormerNumbers":            formerNumbers,
 		"Approvals":                approvals,
 		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,
@@ -649,6 +650,14 @@ func epochs(t *testing.T, db *store.DB) {
 		got, err := v.CurrentEpoch(1)
 		require.NoError(t, err)
 		require.Equal(t, b, got)
+		for at, want := range map[time.Time]int{now: 2, now.Add(time.Minute): 1, now.Add(2 * time.Hour): 0} {
+			n, err := v.EpochsSince(1, at, 10)
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+			n, err = v.EpochsSince(1, at, 1)
+			require.NoError(t, err)
+			require.Equal(t, min(want, 1), n)
+		}
 		got, err = v.FindEpoch(epoch(1))
 		require.NoError(t, err)
 		require.Equal(t, old, got)
@@ -697,6 +706,16 @@ func timeline(t *testing.T, db *store.DB) {
 	changed := e
 	changed.Message = "rewritten"
 	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}})
+	look(t, db, func(v cloud.View) {
+		for after, want := range map[time.Time]bool{{}: true, at.Add(-time.Second): true, at.Time: false} {
+			later, err := v.HasEventsAfter(1, after)
+			require.NoError(t, err)
+			require.Equal(t, want, later, after)
+		}
+		later, err := v.HasEventsAfter(2, time.Time{})
+		require.NoError(t, err)
+		require.False(t, later)
+	})
 	got, es, err := db.FindTimeline(t.Context(), "sWP1", nil)
 	require.NoError(t, err)
 	require.Equal(t, s, got)
