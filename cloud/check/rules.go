@@ -46,7 +46,7 @@ type lister interface{ Values() []string }
 // the start of a program.
 func RulesOf(f reflect.StructField) Rules {
 	r := rulesOf(f, "")
-	r.Required = f.Tag.Get("required") == "true"
+	r.Required = f.Tag.Get("required") == "true" && f.Tag.Get("path") == "" // a path always has it
 	r.Unique = f.Tag.Get("unique") == "true"
 	r.Default = f.Tag.Get("default")
 	r.Above = numberTag(f, "above")

@@ -54,7 +54,7 @@ func TestKeysOverHTTP(t *testing.T) {
 	for _, op := range []string{"GET " + keysPath, "POST " + keysPath, "DELETE " + keysPath + "/1", "GET " + keysPath + "/1"} {
 		var method, path string
 		fmt.Sscan(op, &method, &path)
-		r.refused(r.do(method, path, token, ""), 403, "LOGIN_REQUIRED")
+		r.refused(r.do(method, path, token, `{"name":"another"}`), 403, "LOGIN_REQUIRED")
 	}
 
 	one := fmt.Sprintf("%s/%d", keysPath, number(key["id"]))

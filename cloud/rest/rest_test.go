@@ -356,7 +356,7 @@ func TestMessagesFollowTheLanguage(t *testing.T) {
 		require.Equal(t, locale.Error(lang, "TRACKING_NOT_FOUND"), g.json["message"])
 		require.Equal(t, lang, g.header("Content-Language"))
 		g = r.do("POST", base+"/deliveries", r.provider(), "{}", "Accept-Language", header)
-		require.Equal(t, []any{locale.Field(lang, "The device_id is required.")}, g.json["errors"].(map[string]any)["device_id"])
+		require.Equal(t, []any{locale.Field(lang, "device_id is required.")}, g.json["errors"].(map[string]any)["device_id"])
 		g = r.do("GET", "/api/v1/otep/trackings/"+webtest.Waiting, "", "", "Accept-Language", header)
 		last := g.json["data"].(map[string]any)["events"].([]any)[2].(map[string]any)
 		require.Equal(t, locale.Status(lang, "x-available_for_pickup"), last["status_label"])
