@@ -63,6 +63,15 @@ func (n Now) instant(mono int64) Instant {
 	return Instant{Boot: n.Boot, Mono: mono, Wall: n.Wall(mono), Clock: n.Clock}
 }
 
+// date is the wall clock of a moment, by the clock as it is now where the moment is
+// of this boot: it may have been set since. The zero moment is 0.
+func (n Now) date(i Instant) int64 {
+	if i.Boot == n.Boot && i != (Instant{}) {
+		return n.Wall(i.Mono)
+	}
+	return i.Wall
+}
+
 // State is everything the rules know. Its maps and slices are never changed in
 // place: Step returns a new State and leaves the old one as it was.
 type State struct {

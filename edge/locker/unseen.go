@@ -54,13 +54,13 @@ func later(a, b Instant) Instant {
 // settledDoor is a door as a settlement tells of it: one that closed without being
 // seen has bounds.
 func (d *draft) settledDoor(od OpeningDoor) wire.SettledDoor {
-	out := wire.SettledDoor{Door: uint(od.Door), OpenedAt: od.OpenedAt.Wall, ClosedAt: od.ClosedAt.Wall, Item: od.Item}
+	out := wire.SettledDoor{Door: uint(od.Door), OpenedAt: d.now.date(od.OpenedAt), ClosedAt: d.now.date(od.ClosedAt), Item: od.Item}
 	if od.Phase != Closed || !od.Unseen {
 		return out
 	}
-	out.ClosedBefore = od.ClosedAt.Wall
+	out.ClosedBefore = out.ClosedAt
 	if after := od.LastOpen; after.Boot == od.ClosedAt.Boot || after.Clock == wire.ClockSynced && after.Wall <= out.ClosedBefore {
-		out.ClosedAfter = after.Wall
+		out.ClosedAfter = d.now.date(after)
 	}
 	return out
 }

@@ -34,6 +34,27 @@ func TestACloseThatWasSeenHasNoBounds(t *testing.T) {
 	require.Zero(t, got.ClosedBefore)
 }
 
+// The clock was an hour behind while the door closed, and was set before the
+// settlement: both tell their times by the clock as it is now.
+func TestAClockThatIsSetBeforeTheSettlementDatesTheClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.takePulses()
+	true0 := w.now.Offset
+	w.now.Offset, w.now.Clock = true0-3600*second, wire.ClockCarried
+	w.step(Pulsing{Door: 1, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+	w.setDoor(1, true)
+	w.wait(10 * time.Second)
+	closed := w.now.Mono
+	w.setDoor(1, false)
+	w.now.Offset, w.now.Clock = true0, wire.ClockSynced
+	w.wait(3 * time.Second)
+	got := w.settledDoor()
+	require.Equal(t, closed+true0, got.ClosedAt)
+	require.Less(t, got.ClosedAt-got.OpenedAt, 11*second)
+}
+
 // The agent was down while the courier closed the door. It was open when it was
 // last kept, and closed when it was first read.
 func TestACloseWhileTheAgentWasDownHasBounds(t *testing.T) {
