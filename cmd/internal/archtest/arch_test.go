@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"cloud/live":       {"cloud", "cloud/auth", "cloud/mqttbroker", "protocol/otep"},
 	"cloud/push":       {"cloud", "protocol/signature"},
 	"cloud/store":      {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
-	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/limit"},
+	"cloud/catalog":    {"cloud", "cloud/auth", "cloud/check", "cloud/limit"},
 	"cloud/api":        {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/push", "cloud/receiver", "cloud/route", "cloud/setup", "cloud/tracking"},
 	"cloud/mcp":        {"cloud/locale", "cloud/peer", "cloud/seal"},
 	"cloud/tool":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -87,7 +88,6 @@ func TestGuestsOpenNothingWithoutACode(t *testing.T) {
 		c := guestDay()
 		do(&c, &c.Cabinets[0])
 		v := Judge(c)
-		require.False(t, v.OK(), name)
-		require.Equal(t, "authority", v.Findings[0].Rule, name)
+		require.True(t, slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Rule == "authority" }), "%s: %v", name, v.Findings)
 	}
 }
