@@ -297,6 +297,19 @@ func TestFail(t *testing.T) {
 		require.Equal(s.t, cloud.GridFree, s.cell(a.Doors[0]).State)
 		s.told("doors_opened", "delivery_failed")
 	})
+	f("with doors opened, and the deposit comes first", 1, func(s *story) {
+		a := s.open()
+		done := make(chan error, 1)
+		go func() { done <- s.fail(`{"failure_code":"PARCEL_TOO_LARGE"}`) }()
+		var body wire.CloseSession
+		c := s.Command(&body)
+		s.settle(a)
+		s.outcome(c.CommandID, wire.OutcomeDone, nil)
+		<-done
+		s.status(cloud.DeliveryDelivered)
+		s.told("doors_opened", "delivered")
+		require.Equal(s.t, []string{"deposit_unverified low"}, s.exceptions(), "a closed door says one thing, the courier another")
+	})
 	f("with doors opened, the cabinet offline", 1, func(s *story) {
 		s.open()
 		s.Drop()

@@ -380,6 +380,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	first := d.DepositedAt.IsZero()
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
+	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
 	var deposited, failed []*cloud.Package
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
@@ -457,8 +458,12 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if err := w.s.tell(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
 		return err
 	}
-	if gaveUp {
-		if err := w.raise(r, "late:"+o.ID, wire.ExDepositUnverified, wire.SeverityLow, d, o.Doors[0].Door, "deposited after the delivery had been given up"); err != nil {
+	if gaveUp || reported {
+		detail := "deposited after the delivery had been given up"
+		if reported {
+			detail = "deposited after the delivery had been reported as failed"
+		}
+		if err := w.raise(r, "late:"+o.ID, wire.ExDepositUnverified, wire.SeverityLow, d, o.Doors[0].Door, detail); err != nil {
 			return err
 		}
 	}
