@@ -297,6 +297,21 @@ func TestFail(t *testing.T) {
 		require.Equal(s.t, cloud.GridFree, s.cell(a.Doors[0]).State)
 		s.told("doors_opened", "delivery_failed")
 	})
+	f("with doors opened, of which the cloud learns after the report", 1, func(s *story) {
+		a := s.ask()
+		s.begin(a)
+		done := make(chan error, 1)
+		go func() { done <- s.fail(`{"failure_code":"PARCEL_TOO_LARGE"}`) }()
+		var body wire.CloseSession
+		c := s.Command(&body)
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: a.OpeningID, Door: a.Doors[0], Pulses: 1})
+		s.outcome(c.CommandID, wire.OutcomeDone, nil)
+		<-done
+		d := s.find()
+		require.Equal(s.t, cloud.DeliveryFailed, d.Status)
+		require.Equal(s.t, "PARCEL_TOO_LARGE", d.Packages[0].FailureCode)
+		s.told("doors_opened", "delivery_failed")
+	})
 	f("with doors opened, and the deposit comes first", 1, func(s *story) {
 		a := s.open()
 		done := make(chan error, 1)

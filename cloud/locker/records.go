@@ -206,13 +206,22 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened && !again {
 		return nil // decided otherwise meanwhile; a settlement would still stand
 	}
-	d.Status, d.PickupAssigned, d.FailureCode, d.FailedAt = cloud.DeliveryDoorsOpened, true, "", time.Time{}
+	d.Status, d.PickupAssigned, d.FailedAt = cloud.DeliveryDoorsOpened, true, time.Time{}
+	// A report of a failure or a cancellation that waits for the cabinet's answer
+	// stays: the doors opened before it.
+	pending := !again && (d.FailureCode != "" || d.CancelledBy != "")
+	if !pending {
+		d.FailureCode = ""
+	}
 	if d.DoorsOpenedAt.IsZero() {
 		d.DoorsOpenedAt = at
 	}
 	for i := range d.Packages {
 		if p := &d.Packages[i]; free || holds(o, p.TrackingNumber) {
-			p.Status, p.FailureCode = cloud.PackageAwaitingDeposit, ""
+			p.Status = cloud.PackageAwaitingDeposit
+			if !pending {
+				p.FailureCode = ""
+			}
 			w.toOrder(cloud.LockerOpened, d, p, cloud.Moment{At: at})
 		}
 	}
@@ -381,6 +390,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
 	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
+	unopened := false // a door that swung after its opening had been told as failed
 	var deposited, failed []*cloud.Package
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
@@ -402,6 +412,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		case sp.Outcome == wire.Deposited:
 			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""
 			deposited = append(deposited, p)
+			unopened = unopened || slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return od.Door == sp.Door && od.Error == wire.DoorOpenFailed })
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			if err := w.order(r, d, p, c, "stored", at); err != nil {
 				return err
@@ -458,10 +469,13 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	if err := w.s.tell(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
 		return err
 	}
-	if gaveUp || reported {
+	if gaveUp || reported || unopened {
 		detail := "deposited after the delivery had been given up"
-		if reported {
+		switch {
+		case reported:
 			detail = "deposited after the delivery had been reported as failed"
+		case !gaveUp:
+			detail = "deposited behind a door that had been reported as not opened"
 		}
 		if err := w.raise(r, "late:"+o.ID, wire.ExDepositUnverified, wire.SeverityLow, d, o.Doors[0].Door, detail); err != nil {
 			return err

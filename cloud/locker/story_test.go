@@ -327,6 +327,15 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 			require.Equal(s.t, cloud.GridBlocked, s.cell(n).State)
 		}
 	})
+	f("a door swings after its opening was told as failed, and is closed", 4, func(s *story) {
+		a := s.ask()
+		s.begin(a)
+		s.outcome(a.id, wire.OutcomePartial, map[uint]string{a.Doors[0]: wire.DoorOpenFailed})
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: a.OpeningID, Door: a.Doors[0], Pulses: 2})
+		s.settle(a)
+		s.status(cloud.DeliveryDelivered)
+		require.Contains(s.t, s.exceptions(), "deposit_unverified low", "the courier may have gone")
+	})
 	f("some packages settle and others do not", 2, func(s *story) {
 		a := s.ask()
 		s.begin(a)

@@ -61,7 +61,7 @@ func (w *world) boxes(x *task) map[uint][]string {
 	out := map[uint][]string{}
 	for _, p := range d.Packages {
 		for _, c := range cells {
-			if p.GridID == c.GridID && p.Status != cloud.PackagePickedUp {
+			if p.GridID == c.GridID && p.Status != cloud.PackagePickedUp && (c.DeliveryID == 0 || c.DeliveryID == d.ID) {
 				out[c.Door] = append(out[c.Door], p.TrackingNumber)
 			}
 		}
@@ -159,6 +159,9 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
+		if _, mine := w.boxes(x)[n]; !mine {
+			return errShut // it opens for another delivery
+		}
 		for _, p := range boxes[n] {
 			if err == nil && !w.placed(p) {
 				err = c.sim.Put(n, p)

@@ -28,9 +28,12 @@ func guestDay() Case {
 func open(b *Cabinet, door uint, seconds float64, by edge.Authority) {
 	by.Boot, by.Mono = 1, int64(seconds*float64(time.Second))
 	b.Pulses = append(b.Pulses, Pulse{At: at(seconds), Board: "A", Channel: door, Door: edge.DoorNumber(door), Authority: by})
-	for kind, later := range map[board.FactKind]float64{board.CoilFired: .1, board.HookOut: .2, board.Opened: .3, board.Closed: 2, board.HookIn: 2} {
-		f := board.Fact{At: at(seconds + later), Door: door, Board: "A", Kind: kind}
-		if kind == board.CoilFired {
+	for _, fact := range []struct {
+		kind  board.FactKind
+		later float64
+	}{{board.CoilFired, .1}, {board.HookOut, .2}, {board.Opened, .3}, {board.Closed, 2}, {board.HookIn, 2}} {
+		f := board.Fact{At: at(seconds + fact.later), Door: door, Board: "A", Kind: fact.kind}
+		if fact.kind == board.CoilFired {
 			f.Channel, f.Cause = door, board.ByRequest
 		}
 		b.Facts = append(b.Facts, f)
