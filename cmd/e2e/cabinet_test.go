@@ -14,6 +14,13 @@ import (
 	"github.com/postern-io/postern/cmd/internal/truth"
 )
 
+// pulsedFor reports whether an opening pulsed a lock.
+func (c *cabinet) pulsedFor(opening string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return p.OpeningID == opening })
+}
+
 // trace takes the agent's pulses. A killed agent pulses nothing.
 func (c *cabinet) trace(p truth.Pulse) {
 	if c.dead.Load() {

@@ -52,13 +52,16 @@ func (w *world) command(cabinet int, door uint, kind wire.CommandKind, body any)
 	return opening, command
 }
 
-// staffOpen opens a door from the console; a person looks inside and closes it.
+// staffOpen opens a door from the console; a person looks inside and closes it. A
+// door that stands open for another person is left alone.
 func (w *world) staffOpen(s step, rnd *rand.Rand) {
 	door := uint(1 + rnd.IntN(doors))
-	w.staffCommand(s, door, wire.CmdOpenDoors, nil)
+	opening := w.staffCommand(s, door, wire.CmdOpenDoors, nil)
 	w.people.Go(func() {
 		time.Sleep(time.Duration(3+rnd.IntN(20)) * time.Second)
-		_ = w.cabinets[s.cabinet].sim.CloseDoor(door)
+		if c := w.cabinets[s.cabinet]; c.pulsedFor(opening) {
+			_ = c.sim.CloseDoor(door)
+		}
 	})
 }
 
