@@ -21,6 +21,13 @@ func (c *cabinet) pulsedFor(opening string) bool {
 	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return p.OpeningID == opening })
 }
 
+// pulsedSince reports whether a door's lock was pulsed since a moment.
+func (c *cabinet) pulsedSince(door uint, since time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return uint(p.Door) == door && p.At.After(since) })
+}
+
 // trace takes the agent's pulses. A killed agent pulses nothing.
 func (c *cabinet) trace(p truth.Pulse) {
 	if c.dead.Load() {

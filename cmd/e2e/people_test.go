@@ -131,7 +131,7 @@ func (w *world) leave(c *cabinet, doors []uint, rnd *rand.Rand) {
 
 // courier puts a delivery's packages into the boxes that open for it.
 func (w *world) courier(x *task, rnd *rand.Rand) {
-	c := w.cabinets[x.cabinet]
+	c, came := w.cabinets[x.cabinet], time.Now().Add(-40*time.Second) // an opening from afar takes that long
 	boxes := w.boxes(x)
 	var doors []uint
 	for n := range boxes {
@@ -159,8 +159,8 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
-		if _, mine := w.boxes(x)[n]; !mine {
-			return errShut // it opens for another delivery
+		if _, mine := w.boxes(x)[n]; !mine || !c.pulsedSince(n, came) {
+			return errShut // it opens for another delivery, or stood open before
 		}
 		for _, p := range boxes[n] {
 			if err == nil && !w.placed(p) {

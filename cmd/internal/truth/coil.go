@@ -151,7 +151,7 @@ func (j *judge) until(a Act) time.Time {
 // taken reports whether another act of the trace stands for the script's.
 func taken(acts map[string]int, all []Act, a Act) bool {
 	for _, i := range acts {
-		if all[i].Cabinet == a.Cabinet && all[i].At.Equal(a.At) && all[i].Kind == a.Kind {
+		if all[i].Cabinet == a.Cabinet && all[i].At.Equal(a.At) && all[i].Kind == a.Kind && all[i].Delivery == a.Delivery {
 			return true
 		}
 	}
