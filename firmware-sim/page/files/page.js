@@ -10,6 +10,7 @@ let chosen = 0; // number of the door in hand; 0: none chosen yet
 let parcel = null; // that waits for the guest: {id, code, doors}
 let said = null; // {key, fill, bad} of the line under the buttons
 let sending = false;
+let last = Promise.resolve(); // ends with the answer to what was asked last
 let lost = false;
 
 function chooseLanguage(wanted) {
@@ -204,9 +205,13 @@ function drawFacts() {
   });
 }
 
-// act asks the simulator to do something; the picture follows from its state.
-async function act(what) {
-  if (sending) return;
+// act asks the simulator to do something once what was asked before is answered;
+// the picture follows from its state.
+function act(what) {
+  last = last.then(() => ask(what));
+}
+
+async function ask(what) {
   const d = state.doors.find((x) => x.door === what.door);
   if (d && !possible(d).some(([a, can]) => a === what.action && can)) return;
   sending = true;
