@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/discovery"
 	"github.com/postern-io/postern/cloud/handbook"
@@ -158,7 +159,7 @@ func TestDefinitionsFitTheirBudget(t *testing.T) {
 		for _, x := range c.Tools(server) {
 			n := size(x)
 			sum += n
-			if !slices.ContainsFunc(x.Scopes, func(s string) bool { return !catalog.Covers(catalog.ProfileScopes("support"), s) }) {
+			if !slices.ContainsFunc(x.Scopes, func(s string) bool { return !cloud.HasScope(catalog.ProfileScopes("support"), s) }) {
 				support += n
 			}
 			words := len(x.Description) / 4

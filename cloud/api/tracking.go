@@ -30,7 +30,7 @@ func (c Config) tracking() []catalog.Operation {
 	events := tools(with(row("events", "The events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), "otep_tracking")
 	events.Tagged = true
 	pull := with(row("epcis_events", "Pull events as an EPCIS 2.0 query", "GET", "/epcis/events"), []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST"})
-	pull.NoTokenCode, pull.Gives = "OTEP_CREDENTIALS_REQUIRED", ld
+	pull.Scopes, pull.NoTokenCode, pull.Gives = []string{"orders:read"}, "OTEP_CREDENTIALS_REQUIRED", ld
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{Name: "tracking.public", Summary: "What everybody may know of a tracking number", Tag: "Tracking", Method: "GET", Path: "/api/v1/tracking/{tracking_number}",
 			Errors: []string{"TRACKING_NOT_FOUND"}, Tools: []string{"track_package"}, GraphQL: &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true}}, t.Public, nil),

@@ -70,7 +70,7 @@ func lacking(o *Operation, c cloud.Caller) string {
 		return ""
 	}
 	for _, s := range o.Scopes {
-		if !holds(c.Scopes, s) {
+		if !cloud.HasScope(c.Scopes, s) {
 			return s
 		}
 	}
@@ -87,35 +87,14 @@ func Both(a, b []string) []string {
 	}
 	out := []string{}
 	for _, s := range scopes {
-		if holds(a, s) && holds(b, s) {
+		if cloud.HasScope(a, s) && cloud.HasScope(b, s) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// Covers reports whether scopes hold one: a write scope holds the read scope of
-// its area, and "*" holds all. No scopes hold none.
-func Covers(have []string, want string) bool { return holds(have, want) }
-
 // Holds reports whether a caller has all of some scopes.
 func Holds(c cloud.Caller, scopes []string) bool {
 	return lacking(&Operation{Scopes: scopes}, c) == ""
-}
-
-func holds(have []string, want string) bool {
-	if slices.Contains(have, want) || slices.Contains(have, "*") {
-		return true
-	}
-	if area, ok := cutSuffix(want, ":read"); ok {
-		return slices.Contains(have, area+":write")
-	}
-	return false
-}
-
-func cutSuffix(s, suffix string) (string, bool) {
-	if len(s) > len(suffix) && s[len(s)-len(suffix):] == suffix {
-		return s[:len(s)-len(suffix)], true
-	}
-	return s, false
 }

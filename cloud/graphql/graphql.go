@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -179,8 +180,8 @@ func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool
 	if p.Query == nil || strings.TrimSpace(*p.Query) == "" {
 		return refuse("BAD_REQUEST", "The member query is missing: send {\"query\": \"…\"}.")
 	}
-	if utf8.RuneCountInString(*p.Query) > MaxCharacters {
-		return refuse("PAYLOAD_TOO_LARGE", locale.Error(q.Language, "PAYLOAD_TOO_LARGE"))
+	if n := utf8.RuneCountInString(*p.Query); n > MaxCharacters {
+		return refuse("PAYLOAD_TOO_LARGE", fmt.Sprintf("The query has %d characters; at most %d are taken. Send less at once.", n, MaxCharacters))
 	}
 	if answer := s.known.find(*p.Query, p.OperationName); answer != nil {
 		if err := s.mayIntrospect(ctx, q); err != nil {

@@ -200,7 +200,7 @@ func TestLimits(t *testing.T) {
 		require.NotContains(t, m, "data")
 		require.Contains(t, fmt.Sprint(m["errors"]), message)
 	}
-	f("{ "+strings.Repeat(" ", 20_001)+" me { id } }", "")
+	f("{ "+strings.Repeat(" ", 20_001)+" me { id } }", "20015 characters; at most 20000")
 	f("{ "+strings.Repeat("a ", 4_001)+"}", "")
 	many, roots := "", ""
 	for i := range 201 {

@@ -74,7 +74,7 @@ func within(list, held []string) (out []string) {
 		return slices.Clone(held)
 	}
 	for _, s := range list {
-		if catalog.Covers(held, s) {
+		if cloud.HasScope(held, s) {
 			out = append(out, s)
 		}
 	}
@@ -82,7 +82,7 @@ func within(list, held []string) (out []string) {
 }
 
 func holdsAll(have, want []string) bool {
-	return !slices.ContainsFunc(want, func(s string) bool { return s == "*" && !slices.Contains(have, "*") || !catalog.Covers(have, s) })
+	return !slices.ContainsFunc(want, func(s string) bool { return s == "*" && !slices.Contains(have, "*") || !cloud.HasScope(have, s) })
 }
 
 // ErrNoOffer is the error of a choice that is not offered.

@@ -2,7 +2,6 @@ package order
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/postern-io/postern/cloud"
@@ -30,7 +29,7 @@ func (s *shower) recipientLink(o cloud.Order) *string {
 func mayShare(c cloud.Caller) bool {
 	switch c.Account.Type {
 	case cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer:
-		return c.Scopes == nil || slices.Contains(c.Scopes, "*") || slices.Contains(c.Scopes, "orders:write")
+		return c.HasScope("orders:write")
 	}
 	return false
 }

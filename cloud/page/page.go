@@ -409,6 +409,7 @@ func (p *Pages) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
 type messagePage struct {
 	frame
 	Heading, Body string
+	Login         bool // leads to the login of staff instead of to tracking
 	// CSRF, User and Business are those of a visitor who is signed in, for the bar.
 	CSRF, User, Business string
 }

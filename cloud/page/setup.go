@@ -95,7 +95,8 @@ func (p *Pages) admitted(c context.Context, ctx *fasthttp.RequestCtx, token stri
 func (p *Pages) setupRefused(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, setup.ErrDone):
-		p.message(ctx, fasthttp.StatusGone, "setup.done.title", "setup.done.body")
+		f := p.frame(ctx, "setup.done.title")
+		p.show(ctx, fasthttp.StatusGone, "message.html", messagePage{frame: f, Heading: f.T("setup.done.title"), Body: f.T("setup.done.body"), Login: true})
 	case errors.Is(err, setup.ErrToken):
 		p.message(ctx, fasthttp.StatusForbidden, "setup.expired.title", "setup.expired.body")
 	default:

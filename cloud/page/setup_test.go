@@ -160,6 +160,7 @@ func TestTheFirstBusinessAndCabinetByPages(t *testing.T) {
 	rival.Set("email", "eve@rival.example")
 	r, late := f.do(two, "POST", "/setup", rival, nil)
 	require.Equal(t, 410, r.StatusCode, late)
+	require.Contains(t, late, `href="/console/login"`, "the page leads to the login that it names")
 	accounts, err := f.db.FindAccountsByEmail(t.Context(), "eve@rival.example")
 	require.NoError(t, err)
 	require.Empty(t, accounts)

@@ -171,7 +171,7 @@ func (u *session) sees(name string) bool {
 // nil is every scope.
 func (u *session) lacking(t *catalog.Tool, have []string) string {
 	for _, s := range t.Scopes {
-		if have != nil && !catalog.Covers(have, s) {
+		if have != nil && !cloud.HasScope(have, s) {
 			return s
 		}
 	}

@@ -78,7 +78,11 @@ func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.
 	if err != nil {
 		return fmt.Errorf("enrol: %w; the token is used up, ask for another one", err)
 	}
-	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n", secrets.DeviceCode, s.Secrets)
+	next := "next: run edge with the same settings"
+	if len(s.Lines) == 0 {
+		next += "; they name no line to lock controllers, which opens the doors: add one under lines, as in configs/edge.yaml"
+	}
+	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n%s\n", secrets.DeviceCode, s.Secrets, next)
 	return err
 }
 

@@ -206,6 +206,9 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
+	if len(cfg.Lines) == 0 {
+		log.Warn("no line to lock controllers is set, so no door opens", "setting", "lines")
+	}
 	log.Info("the cabinet runs", "version", cfg.Version, "boot", a.Store().Opened().Boot)
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -236,6 +236,8 @@ func TestEnrolmentByTheScannedLine(t *testing.T) {
 		out, err := runEdge(t, c.stdin, append([]string{"-secrets", name, "-tls-roots", roots, "enrol"}, c.args...)...)
 		require.NoError(t, err)
 		require.Contains(t, out, "enrolled as CAB-1")
+		require.Contains(t, out, "next: run edge with the same settings", "the next step is said")
+		require.Contains(t, out, "no line", "these settings open no door")
 		require.FileExists(t, name)
 		last := asked[len(asked)-1]
 		require.Equal(t, []string{"CAB-1", "TOKEN-1"}, []string{last["device_code"], last["token"]})
@@ -299,6 +301,7 @@ func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	require.Contains(t, string(raw), `"device_code":"CAB-1","online":false`)
+	require.NotEmpty(t, log.find("no line to lock controllers is set, so no door opens", "setting"), "a cabinet that opens nothing says so")
 
 	// Of a running agent the bundle has the page's word, not the store's.
 	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
