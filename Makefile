@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race
+.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants
 
 # The three rings. `make test` and `make check` run the quick one: short seeds,
 # each model on SQLite, one pass of the browser. `make full` runs the same tests
@@ -105,6 +105,16 @@ full-race: ## all packages under the race detector, in the quick ring (needs gcc
 
 bench: ## the figures, as ratios against a bare loop of the same run
 	$(GO) test -run '^$$' -bench . -benchtime 2s -timeout $(HOUR) ./edge/... ./cloud/... ./cmd/bench
+
+# A sample of small faults and whether tests notice them: `make mutants SEED=2
+# MUTANTS=60 PACKAGES=./cloud/auth`. Verdicts are kept in bin/, so a run that was
+# cut off goes on; RETRY=-retry tries its survivors again.
+SEED     ?= 1
+MUTANTS  ?= 300
+PACKAGES ?= ./edge/locker ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
+mutants: ## change one place at a time and list the changes that no test notices
+	@mkdir -p $(BIN)
+	$(GO) run ./cmd/internal/mutate -seed $(SEED) -n $(MUTANTS) -verdicts $(BIN)/mutants.jsonl $(RETRY) $(PACKAGES)
 
 lint: ## vet, format, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
