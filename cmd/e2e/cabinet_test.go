@@ -21,11 +21,17 @@ func (c *cabinet) pulsedFor(opening string) bool {
 	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return p.OpeningID == opening })
 }
 
-// pulsedSince reports whether a door's lock was pulsed since a moment.
-func (c *cabinet) pulsedSince(door uint, since time.Time) bool {
+// pulsedSince is the kind of act that pulsed a door's lock last since a moment, ""
+// when none did.
+func (c *cabinet) pulsedSince(door uint, since time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return uint(p.Door) == door && p.At.After(since) })
+	for _, p := range slices.Backward(c.pulses) {
+		if uint(p.Door) == door && p.At.After(since) {
+			return p.Kind
+		}
+	}
+	return ""
 }
 
 // trace takes the agent's pulses. A killed agent pulses nothing.

@@ -159,8 +159,13 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
-		if _, mine := w.boxes(x)[n]; !mine || !c.pulsedSince(n, came) {
-			return errShut // it opens for another delivery, or stood open before
+		switch c.pulsedSince(n, came) {
+		case "":
+			return errShut // it stood open before
+		case edge.ByCommand:
+			if _, mine := w.boxes(x)[n]; !mine {
+				return errShut // it opens for another delivery
+			}
 		}
 		for _, p := range boxes[n] {
 			if err == nil && !w.placed(p) {
