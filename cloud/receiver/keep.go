@@ -22,6 +22,7 @@ type keeper struct {
 	all       []cloud.Endpoint // of the business
 	endpoints []cloud.Endpoint // of the level, as they are now
 	dropped   bool             // the oldest of three secrets ended at once
+	tool      bool             // the caller is a tool, which is given no secret
 	made      string           // the level's first secret, if it was made here
 }
 
@@ -48,7 +49,7 @@ func (k *keeper) save(in *SettingsInput) error {
 		return err
 	}
 	if len(k.to.Secret) == 0 && k.unsigned() {
-		if k.to.CustomerID != 0 && len(k.was.Secret) == 0 { // its first address
+		if k.to.CustomerID != 0 && len(k.was.Secret) == 0 && !k.tool { // its first address
 			k.made = NewSecret()
 			k.to.Secret = []byte(k.made)
 		} else {

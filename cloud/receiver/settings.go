@@ -226,7 +226,8 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 }
 
 // SaveSettings changes a level's settings. Saving sends what was paused, and
-// tries addresses again that said they were gone. Errors:
+// tries addresses again that said they were gone. A tool is given no secret: it
+// names one with a level's first address, and reads none back. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, CUSTOMER_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
 func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
 	if err := s.checkSettings(ctx, &in, c.Account.Type == cloud.Customer || in.CustomerID != 0); err != nil {
@@ -235,6 +236,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var saved []cloud.Endpoint
 	dropped, made := false, ""
+	tool := c.Surface == "mcp"
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, customer, err := levelOf(v, c, in.LevelInput)
 		if err != nil {
@@ -248,7 +250,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		if err != nil {
 			return nil, err
 		}
-		k := keeper{v: v, now: now, overlap: overlapOf(problems{}, in.OverlapHours, s.overlap), to: to, was: to, business: business, all: all}
+		k := keeper{v: v, now: now, tool: tool, overlap: overlapOf(problems{}, in.OverlapHours, s.overlap), to: to, was: to, business: business, all: all}
 		if err := k.save(&in); err != nil {
 			return nil, err
 		}
@@ -270,7 +272,9 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	}
 	out, err = s.FindSettings(ctx, c, in.LevelInput)
 	out.DroppedOldest, out.Generated = dropped, made
-	out.StandardSecret, out.StandardNext = standardForm(cmp.Or(made, given(in.Secret))), standardForm(given(in.SecretNext))
+	if !tool {
+		out.StandardSecret, out.StandardNext = standardForm(cmp.Or(made, given(in.Secret))), standardForm(given(in.SecretNext))
+	}
 	return out, err
 }
 

@@ -103,5 +103,38 @@ func TestSecretsOfToolArgumentsAreMasked(t *testing.T) {
 	require.NotContains(t, logged.String(), secret)
 }
 
+// A customer's first address gives its level a secret. The tool that set the
+// address answered with the whole secret, and so did a GraphQL document run by a
+// tool; a secret that was given came back in the other notation.
+func TestToolsGiveNoWebhookSecret(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	customer := c.box.Customer.Token
+	const given = "s3cret-0123456789abcdef-s3cret-xyz"
+	document := func(input string) string {
+		return fmt.Sprintf(`{"query":%q,"allow_mutation":true,"variables":{"confirm":true}}`, `mutation{webhookSettingsUpdate(input:{`+input+`}){settings generated_secret webhook_sign_secret_standard}}`)
+	}
+	for tool, arguments := range map[string]string{
+		"update_webhook_settings": `{"settings":{"order_create_webhook_url":"https://93.184.216.34/a"}}`,
+		"run_graphql_query":       document(`order_create_webhook_url:"https://93.184.216.34/a"`),
+	} {
+		a, failed := c.toolAt("/mcp/developer", tool, arguments, customer)
+		require.True(t, failed, "%s: %s", tool, a.raw)
+		require.Contains(t, string(a.raw), "VALIDATION_FAILED", tool)
+	}
+	for tool, arguments := range map[string]string{
+		"update_webhook_settings": `{"settings":{"order_create_webhook_url":"https://93.184.216.34/a","webhook_sign_secret":"` + given + `"}}`,
+		"run_graphql_query":       document(`order_create_webhook_url:"https://93.184.216.34/b",webhook_sign_secret:"` + given + `"`),
+	} {
+		a, failed := c.toolAt("/mcp/developer", tool, arguments, customer)
+		require.False(t, failed, "%s: %s", tool, a.raw)
+		require.NotContains(t, string(a.raw), "whsec_", tool)
+		require.NotContains(t, string(a.raw), given, tool)
+	}
+	c.ok("PUT", "/api/v1/webhook-settings", customer, `{"order_create_webhook_url":null,"webhook_sign_secret":null}`)
+	a := c.ok("PUT", "/api/v1/webhook-settings", customer, `{"order_create_webhook_url":"https://93.184.216.34/a"}`)
+	require.NotEmpty(t, a.at("generated_secret"), "people get it as before: %s", a.raw)
+}
+
 // argumentsOf is the arguments of a shown approval as text.
 func argumentsOf(a answer) string { return fmt.Sprint(a.at("approval.arguments")) }
