@@ -285,3 +285,25 @@ func TestGroupsOfApprovals(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{len(groups[0].Approvals), len(groups[1].Approvals)})
 	require.Equal(t, []string{"Eve", "Ada"}, []string{groups[0].RequestedBy.Name, groups[1].RequestedBy.Name})
 }
+
+// The end of a call disturbs no claim but its own: neither another reviewer's nor
+// a later one of the same reviewer.
+func TestAnEndOfAnotherClaimIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(a *cloud.Approval){
+		"reviewer": func(a *cloud.Approval) { a.ReviewedBy = 1 },
+		"moment":   func(a *cloud.Approval) { a.ReviewedAt = a.ReviewedAt.Add(-claimLife) },
+	} {
+		w := newWorld(t, storetest.OpenSQLite(t))
+		stored := w.approval(t, w.propose(t, 5, 1))
+		reviewed(&stored, people[2], "", w.now)
+		w.write(t, &cloud.Changes{Approvals: []cloud.Approval{stored}})
+		a := stored
+		other(&a)
+		next := a
+		next.Status = cloud.ApprovalExecuted
+		_, err := w.s[0].finish(t.Context(), people[2], a, next, "executed", "")
+		require.Equal(t, "APPROVAL_ALREADY_DECIDED", code(err), name)
+		require.Equal(t, stored, w.approval(t, stored.ID), name)
+	}
+}
