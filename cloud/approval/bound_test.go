@@ -228,3 +228,82 @@ func TestErrorsOfTheStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, cloud.ApprovalExecuted, out.Outcome)
 }
+
+// A rule that changes between the dry run and the claim counts.
+func TestARuleThatChangesDuringApproval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	w.business(t, true)
+	id := w.propose(t, 1, 1)
+	s := *w.s[0]
+	s.cfg.Foresee = func(context.Context, cloud.Caller, cloud.Approval) (Foresight, error) {
+		w.business(t, false)
+		return Foresight{Preview: json.RawMessage(`{}`)}, nil
+	}
+	_, err := s.Approve(t.Context(), people[1], ApproveInput{ID: id})
+	require.Equal(t, "SELF_APPROVAL_NOT_ALLOWED", code(err))
+	require.Zero(t, w.tool.runs[id])
+	require.False(t, w.approval(t, id).Claimed())
+}
+
+// What is decided is not tried again, so its answer is that it is decided.
+func TestADecidedCallIsNotTried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	id := w.propose(t, 5, 1)
+	_, err := w.s[0].Approve(t.Context(), people[2], ApproveInput{ID: id})
+	require.NoError(t, err)
+	s := *w.s[0]
+	s.cfg.Foresee = func(context.Context, cloud.Caller, cloud.Approval) (Foresight, error) {
+		t.Error("a dry run of a call that is decided")
+		return Foresight{}, nil
+	}
+	_, err = s.Approve(t.Context(), people[2], ApproveInput{ID: id})
+	require.Equal(t, "APPROVAL_ALREADY_DECIDED", code(err))
+}
+
+func TestAFailureWithoutAnEncoding(t *testing.T) {
+	t.Parallel()
+	a := cloud.Approval{}
+	fail(&a, &cloud.Error{Code: "ORDER_STATUS_CONFLICT", Details: map[string]any{"x": func() {}}, Fields: map[string][]string{"f": {"bad"}}})
+	require.Equal(t, cloud.ApprovalFailed, a.Status)
+	require.Contains(t, string(a.Error), "ORDER_STATUS_CONFLICT")
+	require.Contains(t, string(a.Error), "bad")
+}
+
+func TestGroupsOfApprovals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	for i, by := range []cloud.AccountID{5, 1, 5, 5, 1} {
+		w.propose(t, by, i)
+		w.now = w.now.Add(time.Second)
+	}
+	list, err := w.s[0].Waiting(t.Context(), people[2], 10)
+	require.NoError(t, err)
+	groups := Groups(list.Approvals)
+	require.Len(t, groups, 2)
+	require.Equal(t, []int{3, 2}, []int{len(groups[0].Approvals), len(groups[1].Approvals)})
+	require.Equal(t, []string{"Eve", "Ada"}, []string{groups[0].RequestedBy.Name, groups[1].RequestedBy.Name})
+}
+
+// The end of a call disturbs no claim but its own: neither another reviewer's nor
+// a later one of the same reviewer.
+func TestAnEndOfAnotherClaimIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(a *cloud.Approval){
+		"reviewer": func(a *cloud.Approval) { a.ReviewedBy = 1 },
+		"moment":   func(a *cloud.Approval) { a.ReviewedAt = a.ReviewedAt.Add(-claimLife) },
+	} {
+		w := newWorld(t, storetest.OpenSQLite(t))
+		stored := w.approval(t, w.propose(t, 5, 1))
+		reviewed(&stored, people[2], "", w.now)
+		w.write(t, &cloud.Changes{Approvals: []cloud.Approval{stored}})
+		a := stored
+		other(&a)
+		next := a
+		next.Status = cloud.ApprovalExecuted
+		_, err := w.s[0].finish(t.Context(), people[2], a, next, "executed", "")
+		require.Equal(t, "APPROVAL_ALREADY_DECIDED", code(err), name)
+		require.Equal(t, stored, w.approval(t, stored.ID), name)
+	}
+}

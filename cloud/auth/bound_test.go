@@ -225,3 +225,18 @@ func TestFailuresThatAreOldGoFirst(t *testing.T) {
 	require.Contains(t, g.emails, "again", "a lock is kept until it ends")
 	require.NotContains(t, g.emails, "edge")
 }
+
+// twice is a store that reads again, as one may whose transaction was in conflict.
+type twice struct{ *memory }
+
+func (m twice) Look(_ context.Context, fn func(cloud.View) error) error {
+	return errors.Join(fn(m), fn(m))
+}
+
+func TestAReadThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	_, err := New(twice{people()}).login(t.Context(), Try{Email: "ann@x.example", Password: "correct horse"})
+	var e *cloud.Error
+	require.ErrorAs(t, err, &e)
+	require.Len(t, e.Details["clients"], 2, "each business once")
+}

@@ -23,6 +23,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"time"
 )
 
@@ -38,6 +40,7 @@ type config struct {
 	total    time.Duration
 	limit    time.Duration
 	second   string
+	match    *regexp.Regexp // of FILE:LINE KIND; nil: all
 	packages []string
 }
 
@@ -61,11 +64,17 @@ func parseFlags(args []string, stderr io.Writer) (cfg config, err error) {
 	f.IntVar(&cfg.workers, "p", 1, "mutants at once")
 	f.DurationVar(&cfg.total, "for", time.Hour, "when to start no further mutant")
 	f.DurationVar(&cfg.limit, "limit", 0, "of one test run; 0: three times what the unchanged package takes, and 20s")
+	match := f.String("match", "", "only sites whose FILE:LINE KIND matches this expression, such as 'gate.go:13. '")
 	f.StringVar(&cfg.second, "second", "1-20", "seeds of cmd/e2e for survivors of packages that it runs; none: no second stage")
 	if err := f.Parse(args); err != nil {
 		return cfg, err
 	}
 	cfg.packages = f.Args()
+	if *match != "" {
+		if cfg.match, err = regexp.Compile(*match); err != nil {
+			return cfg, fmt.Errorf("-match: %w", err)
+		}
+	}
 	switch {
 	case len(cfg.packages) == 0:
 		return cfg, errors.New("name at least one package, such as ./cloud/auth")
@@ -100,8 +109,11 @@ func runMutants(ctx context.Context, cfg config, stdout, stderr io.Writer) error
 		}
 		sites = append(sites, found...)
 	}
+	sites = slices.DeleteFunc(sites, func(s site) bool {
+		return cfg.match != nil && !cfg.match.MatchString(fmt.Sprintf("%s:%d %s", s.File, s.Line, s.Kind))
+	})
 	if len(sites) == 0 {
-		return errors.New("these packages have no site that can change")
+		return errors.New("no site of these packages can change, or none matches")
 	}
 	book, err := openVerdicts(cfg.verdicts)
 	if err != nil {

@@ -129,9 +129,16 @@ func f(a, b int, log *slog.Logger) (n int, err error) {
 	require.ErrorContains(t, err, "changed during the run")
 }
 
+func TestSitesAreChosenByPlaceAndKind(t *testing.T) {
+	t.Parallel()
+	r := mutate(t, "-match", `parcel\.go:11 boundary`)
+	require.Len(t, r.Verdicts, 1)
+	require.Equal(t, []any{1, 11, moveBoundary, killed}, []any{r.Sites, r.Verdicts[0].Line, r.Verdicts[0].Kind, r.Verdicts[0].Outcome})
+}
+
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"-n", "0", "./testdata/parcel"}, {"-p", "0", "./testdata/parcel"}, {"./nothing"}, {"-x", "./testdata/parcel"}} {
+	for _, args := range [][]string{{}, {"-n", "0", "./testdata/parcel"}, {"-p", "0", "./testdata/parcel"}, {"./nothing"}, {"-x", "./testdata/parcel"}, {"-match", "(", "./testdata/parcel"}, {"-match", "nowhere.go", "./testdata/parcel"}} {
 		require.Error(t, run(t.Context(), args, &strings.Builder{}, &strings.Builder{}), "%q", args)
 	}
 	bad := filepath.Join(t.TempDir(), "verdicts")
