@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 		"no rows":       {nil, number(0), [3]int{}, "per_page must be from 1 to 200."},
 		"201 rows":      {nil, number(201), [3]int{}, "per_page must be from 1 to 200."},
 	} {
-		in := struct{ Page }{Page{c.page, c.perPage}}
+		in := struct{ Paging }{Paging{c.page, c.perPage}}
 		err := Input(&in)
 		if c.message != "" {
 			require.ErrorContains(t, err, Code, name)
@@ -133,6 +133,6 @@ func TestPages(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, [3]int{page, perPage, offset}, name)
 	}
-	page, perPage, offset := Page{}.Window()
+	page, perPage, offset := Paging{}.Window()
 	require.Equal(t, [3]int{1, 20, 0}, [3]int{page, perPage, offset}, "without a check")
 }

@@ -20,6 +20,7 @@ type format struct {
 var formats = map[string]format{
 	"date":      {example: "2026-11-20", parse: layouts(time.DateOnly)},
 	"date-time": {example: "2026-11-20T18:12:00-05:00", parse: layouts(time.RFC3339, time.DateTime)},
+	"moment":    {example: "2026-11-20T18:12:00-05:00", parse: layouts(moments...)},
 	"time":      {example: "18:12", pattern: `^([01][0-9]|2[0-3]):[0-5][0-9]$`},
 	"email":     {example: "ann@example.com", parse: isEmail},
 	"https":     {example: "https://example.com/path", parse: isHTTPS},
@@ -32,6 +33,21 @@ var formats = map[string]format{
 	"version":   {example: "2.4.0", parse: func(s string) bool { return semver.IsValid("v" + s) }}, // semver.org
 }
 
+// moments are the layouts of a point in time that people give: a date alone is the
+// beginning of that day.
+var moments = []string{time.RFC3339, time.DateTime, time.DateOnly}
+
+// Moment is the point in time, in UTC, that a text of the formats date, date-time
+// or moment names, in a zone where it has no offset. It is zero for any other text.
+func Moment(s string, zone *time.Location) time.Time {
+	for _, l := range moments {
+		if t, err := time.ParseInLocation(l, s, zone); err == nil {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}
+
 // Formats are the names of the formats.
 func Formats() []string {
 	out := make([]string, 0, len(formats))
@@ -40,6 +56,9 @@ func Formats() []string {
 	}
 	return out
 }
+
+// FormatExample is a text that has a format, "" of one that is not known.
+func FormatExample(name string) string { return formats[name].example }
 
 // FormatPattern is the regular expression of a format, "" where it has none.
 func FormatPattern(name string) string { return formats[name].pattern }

@@ -20,11 +20,15 @@ import (
 // those of nested structs, lists and maps, and fills in defaults. The error is
 // of kind cloud.Invalid and names each member by its path, such as
 // packages.3.weight; nil when every rule holds.
-func Input(in any) error {
+func Input(in any) error { return Of(in).Err() }
+
+// Of is what Input finds, never nil, for an operation that has rules to add: of the
+// rows of a list, or of inputs that come from elsewhere than a call.
+func Of(in any) Fields {
 	f := Fields{}
 	v := reflect.ValueOf(in).Elem()
 	planOf(v.Type()).check(f, "", v)
-	return f.Err()
+	return f
 }
 
 // Messages are the sentences about members, each with its element's name and what
@@ -153,7 +157,7 @@ func (m member) check(f Fields, path string, v reflect.Value) {
 	if absent(v) && r.Default != "" {
 		setDefault(v, r.Default)
 	}
-	if absent(v) {
+	if absent(v) || r.Required && v.Kind() == reflect.Struct && v.IsZero() {
 		if r.Required {
 			f.Say(path, MessageRequired)
 		}
