@@ -10,7 +10,7 @@ import (
 // MarkInput says up to where the caller has read.
 type MarkInput struct {
 	OrderID cloud.OrderID       `path:"order_id" json:"order_id" required:"true"`
-	UpTo    cloud.ChatMessageID `json:"last_message_id" required:"true" graphql:"Long" doc:"It and everything before it was read"`
+	UpTo    cloud.ChatMessageID `json:"last_message_id" required:"true" min:"1" graphql:"Long" doc:"It and everything before it was read"`
 }
 
 // MarkOutput says how much is left.
