@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // MarkInput says up to where the caller has read.
@@ -24,7 +25,7 @@ type MarkOutput struct {
 func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (out MarkOutput, err error) {
 	if in.UpTo < 1 {
 		f := newFields()
-		f.Add("last_message_id", "The value is out of range.")
+		f.Say("last_message_id", check.MessageLeast, "1")
 		return out, f.Err()
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
