@@ -8,9 +8,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// families are the kinds of order whose prices can be hidden.
-var families = []string{"local_delivery", "label", "shipping_service", "ltl", "storage", "shipout", "moving", "device"}
-
 var customerTypes = []cloud.AccountType{cloud.Customer}
 
 // Customer is a company that sends through the business. Its id is that of its
