@@ -29,8 +29,8 @@ type App struct {
 // AppVersion says which versions of an app there are: MAJOR.MINOR.PATCH, empty
 // where nothing is said.
 type AppVersion struct {
-	Latest      string `json:"latest"`
-	Minimum     string `json:"minimum"`
-	Recommended string `json:"recommended"`
-	StoreURL    string `json:"store_url"`
+	Latest      string `json:"latest" max:"64" format:"version"`
+	Minimum     string `json:"minimum" max:"64" format:"version"`
+	Recommended string `json:"recommended" max:"64" format:"version"`
+	StoreURL    string `json:"store_url" max:"512" format:"https"`
 }

@@ -84,8 +84,8 @@ const (
 
 // Recipient is who may collect.
 type Recipient struct {
-	Name     string `json:"name"`
-	Phone    string `json:"phone,omitempty"`
+	Name     string `json:"name" required:"true" max:"120"`
+	Phone    string `json:"phone,omitempty" doc:"A phone number or an email address is required"`
 	Email    string `json:"email,omitempty"`
 	Language string `json:"language,omitempty"`
 }

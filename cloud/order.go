@@ -169,20 +169,20 @@ const (
 
 // Address is a place with a person.
 type Address struct {
-	Name       string   `json:"name"`
-	Company    string   `json:"company"`
-	Phone      string   `json:"phone"`
-	Email      string   `json:"email"`
-	Line1      string   `json:"address_line1"`
-	Line2      string   `json:"address_line2"`
-	City       string   `json:"city"`
-	Province   string   `json:"province"`
-	PostalCode string   `json:"postal_code"`
-	Country    string   `json:"country"` // ISO 3166-1 alpha-2
-	Latitude   *float64 `json:"latitude"`
-	Longitude  *float64 `json:"longitude"`
-	BuzzCode   string   `json:"buzz_code"`
-	Kind       string   `json:"address_type"` // residential, commercial, unknown
+	Name       string   `json:"name" required:"true" graphql:"String" max:"100"`
+	Company    string   `json:"company" max:"100"`
+	Phone      string   `json:"phone" max:"32"`
+	Email      string   `json:"email" max:"254" format:"email"`
+	Line1      string   `json:"address_line1" required:"true" graphql:"String" max:"255"`
+	Line2      string   `json:"address_line2" max:"255"`
+	City       string   `json:"city" required:"true" graphql:"String" max:"100"`
+	Province   string   `json:"province" required:"true" graphql:"String" max:"100"`
+	PostalCode string   `json:"postal_code" required:"true" graphql:"String" max:"20"`
+	Country    string   `json:"country" required:"true" graphql:"String" format:"country" doc:"ISO 3166-1 alpha-2"`
+	Latitude   *float64 `json:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees"`
+	Longitude  *float64 `json:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`
+	BuzzCode   string   `json:"buzz_code" max:"32"`
+	Kind       string   `json:"address_type" enum:"residential,commercial,unknown" default:"unknown"`
 }
 
 // ProofFile is a file that shows what happened at a stop. The file itself is
@@ -225,12 +225,12 @@ type OrderPackage struct {
 
 // PackageItem is one kind of goods in a package.
 type PackageItem struct {
-	SKU       string `json:"sku"`
-	Name      string `json:"name"`
-	Quantity  int    `json:"quantity"`
-	UnitPrice *Money `json:"unit_price"`
-	HSCode    string `json:"hs_code"`
-	Origin    string `json:"origin_country"`
+	SKU       string `json:"sku" max:"64"`
+	Name      string `json:"name" max:"255"`
+	Quantity  int    `json:"quantity" min:"0" max:"1000000"`
+	UnitPrice *Money `json:"unit_price" min:"0"`
+	HSCode    string `json:"hs_code" max:"16"`
+	Origin    string `json:"origin_country" max:"2"`
 }
 
 // OrderPackageStatus is where one package of an order is.

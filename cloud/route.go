@@ -232,12 +232,12 @@ func (d Driver) Status() DriverStatus {
 
 // Vehicle is what a driver drives. 0 and "" are not known.
 type Vehicle struct {
-	ID               int64   `json:"id"`
-	Type             string  `json:"type"`
-	Plate            string  `json:"plate"`
-	CapacityWeight   float64 `json:"capacity_weight"` // kg
-	CapacityVolume   float64 `json:"capacity_volume"` // m³
-	CapacityPackages int     `json:"capacity_packages"`
+	ID               int64   `json:"id" min:"0" max:"1000000000"`
+	Type             string  `json:"type" max:"32" line:"true"`
+	Plate            string  `json:"plate" max:"16" line:"true"`
+	CapacityWeight   float64 `json:"capacity_weight" min:"0" max:"1000000000" doc:"kg"`
+	CapacityVolume   float64 `json:"capacity_volume" min:"0" max:"1000000000" doc:"m³"`
+	CapacityPackages int     `json:"capacity_packages" min:"0" max:"1000000000"`
 }
 
 // DriverFilter chooses drivers of a business. Zero fields choose all.

@@ -31,15 +31,15 @@ func (s Settings) Has(family string) bool {
 
 // PriceList is what local deliveries cost, in the business's currency.
 type PriceList struct {
-	Base              Money    `json:"base"`
-	IncludedKilograms int      `json:"included_kilograms"` // in the base price
-	PerKilogram       Money    `json:"per_kilogram"`       // for each begun one beyond
-	PerPackage        Money    `json:"per_package"`        // for each beyond the first
-	CODFee            Money    `json:"cod_fee"`
-	TaxCode           string   `json:"tax_code"`      // tax_gst, tax_pst, tax_hst; "" without tax
-	TaxPercent        float64  `json:"tax_percent"`   // 0 to 100, to the thousandth
-	Countries         []string `json:"countries"`     // ISO 3166-1 alpha-2; empty: everywhere
-	MaxKilograms      int      `json:"max_kilograms"` // of an order; 0: any
+	Base              Money    `json:"base" min:"0" max:"100000"`
+	IncludedKilograms int      `json:"included_kilograms" min:"0" max:"100000" doc:"In the base price"`
+	PerKilogram       Money    `json:"per_kilogram" min:"0" max:"100000" doc:"For each begun one beyond"`
+	PerPackage        Money    `json:"per_package" min:"0" max:"100000" doc:"For each beyond the first"`
+	CODFee            Money    `json:"cod_fee" min:"0" max:"100000"`
+	TaxCode           string   `json:"tax_code" enum:"tax_gst,tax_pst,tax_hst" doc:"Empty without tax"`
+	TaxPercent        float64  `json:"tax_percent" min:"0" max:"100" doc:"To the thousandth"`
+	Countries         []string `json:"countries" item_pattern:"^[A-Z]{2}$" item_example:"CA" doc:"ISO 3166-1 alpha-2; empty: everywhere"`
+	MaxKilograms      int      `json:"max_kilograms" min:"0" max:"100000" doc:"Of an order; 0: any"`
 }
 
 // Serves reports whether deliveries are made in a country.

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -30,7 +29,6 @@ type Config struct {
 	Store        Store
 	KnownScope   func(string) bool
 	KnownProfile func(string) bool
-	KnownLocale  func(string) bool
 	// Unavailable are families that this deployment does not have, or not yet:
 	// nobody can switch them on.
 	Unavailable []string
@@ -58,25 +56,18 @@ type fields struct{ check.Fields }
 
 func newFields() fields { return fields{check.Fields{}} }
 
-// text checks a required text of at most most bytes.
-func (f fields) text(field, value string, most int) {
-	switch {
-	case strings.TrimSpace(value) == "":
-		f.Add(field, "The value is required.")
-	case len(value) > most || !utf8.ValidString(value):
-		f.Add(field, "The value is too long.")
+// filled checks a text that a new thing needs and that no change takes away.
+func (f fields) filled(field string, value *string, fresh bool) {
+	if value == nil && fresh || value != nil && strings.TrimSpace(*value) == "" {
+		f.Say(field, check.MessageRequired)
 	}
 }
 
-// known checks that every item of a list is known, and that it is short.
-func (f fields) known(field string, list []string, known func(string) bool) {
-	if len(list) > 100 {
-		f.Add(field, "The value is too long.")
-		return
-	}
+// scopes checks that every scope is known.
+func (f fields) scopes(field string, list []string, known func(string) bool) {
 	for i, x := range list {
 		if !known(x) {
-			f.Add(field+"."+strconv.Itoa(i), "The value is not one of those allowed.")
+			f.Say(field+"."+strconv.Itoa(i), check.MessageForm, "orders:read")
 		}
 	}
 }
@@ -84,10 +75,6 @@ func (f fields) known(field string, list []string, known func(string) bool) {
 // addresses checks a list of addresses and prefixes, and gives it back in one
 // form.
 func (f fields) addresses(field string, list []string) []string {
-	if len(list) > 100 {
-		f.Add(field, "The value is too long.")
-		return nil
-	}
 	var out []string
 	for i, x := range list {
 		if a, err := netip.ParseAddr(x); err == nil && a.Zone() == "" {
@@ -107,27 +94,19 @@ const (
 	maxKeyYears = 5
 )
 
-var timeLayouts = []string{time.RFC3339, time.DateTime, time.DateOnly}
-
 // keyEnd is when a key ends that is made at now.
 func (f fields) keyEnd(text string, l *time.Location, now time.Time) time.Time {
 	if text == "" {
 		return now.AddDate(keyYears, 0, 0)
 	}
-	for _, layout := range timeLayouts {
-		t, err := time.ParseInLocation(layout, text, l)
-		switch {
-		case err != nil:
-			continue
-		case !t.After(now):
-			f.Add("expires_at", "The time must lie ahead.")
-		case t.After(now.AddDate(maxKeyYears, 0, 0)):
-			f.Add("expires_at", "A key lives five years at most.")
-		}
-		return t.UTC()
+	t := check.Moment(text, l)
+	switch {
+	case !t.After(now):
+		f.Add("expires_at", "The time must lie ahead.")
+	case t.After(now.AddDate(maxKeyYears, 0, 0)):
+		f.Add("expires_at", "A key lives five years at most.")
 	}
-	f.Add("expires_at", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
-	return time.Time{}
+	return t
 }
 
 func audit(c cloud.Caller, now time.Time, action, kind string, id int64) []cloud.Audit {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
@@ -33,16 +32,7 @@ type RegisterOutput struct {
 
 func (in *RegisterInput) check() error {
 	f := newFields()
-	f.text("client_code", in.ClientCode, 64)
-	f.text("name", in.Name, 120)
-	f.text("phone", in.Phone, 32)
 	in.Email = f.email(in.Email)
-	f.password(in.Password)
-	for field, value := range map[string]string{"vehicle_type": in.VehicleType, "licence_number": in.Licence} {
-		if utf8.RuneCountInString(value) > 32 {
-			f.Add(field, "The value is too long.")
-		}
-	}
 	return f.Err()
 }
 

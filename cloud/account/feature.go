@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // contractorAssignment is the family that only the platform switches.
@@ -99,11 +100,6 @@ type GrantInput struct {
 // Grant allows or revokes a family of any business, for the platform. Errors:
 // FEATURE_NOT_FOUND, BUSINESS_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Grant(ctx context.Context, c cloud.Caller, in GrantInput) (FeatureOutput, error) {
-	if in.State != "allowed" && in.State != "revoked" {
-		f := newFields()
-		f.Add("state", "The value is not one of those allowed.")
-		return FeatureOutput{}, f.Err()
-	}
 	return s.saveFeature(ctx, c, in.BusinessID, in.Family, in.Enabled, func(f *cloud.Feature) error {
 		f.Revoked = in.State == "revoked"
 		return nil
@@ -116,7 +112,7 @@ func (s *Service) saveFeature(ctx context.Context, c cloud.Caller, id cloud.Busi
 	}
 	if on == nil {
 		f := newFields()
-		f.Add("enabled", "The value is required.")
+		f.Say("enabled", check.MessageRequired)
 		return out, f.Err()
 	}
 	now := time.Now().UTC()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // defaultProfile is what a key may that says nothing else.
@@ -23,8 +24,8 @@ type Key struct {
 	ID          cloud.TokenID `json:"id"`
 	Name        string        `json:"name"`
 	Profile     *string       `json:"profile"`
-	Scopes      []string      `json:"scopes" doc:"Empty: those of the profile"`
-	IPAllowlist []string      `json:"ip_allowlist" doc:"Empty: any address"`
+	Scopes      []string      `json:"scopes" max:"100" doc:"Empty: those of the profile"`
+	IPAllowlist []string      `json:"ip_allowlist" max:"100" doc:"Empty: any address"`
 	Approval    string        `json:"require_approval" doc:"never, high or all: which writes wait for a person"`
 	DryRunOnly  bool          `json:"dry_run_only" doc:"Writes are only tried"`
 	Surfaces    []string      `json:"surfaces" doc:"Where it is good: api, graphql, mcp, live. Empty: everywhere"`
@@ -36,7 +37,7 @@ type Key struct {
 // KeyLimits bound what a key does without a person in a day of UTC; 0: no bound.
 type KeyLimits struct {
 	Writes int         `json:"writes_per_day" min:"0" max:"1000000" doc:"Writes; each order of a batch is one. 0: no bound"`
-	Money  cloud.Money `json:"money_per_day" doc:"What the prices of its orders add up to. 0: no bound"`
+	Money  cloud.Money `json:"money_per_day" min:"0" doc:"What the prices of its orders add up to. 0: no bound"`
 }
 
 func showKey(t cloud.Token, l *time.Location) Key {
@@ -106,27 +107,17 @@ func (s *Service) FindKey(ctx context.Context, c cloud.Caller, in ByKey) (out Ke
 type KeyInput struct {
 	Name        string    `json:"name" required:"true" max:"64"`
 	Profile     string    `json:"profile" doc:"What the key may when scopes are empty; ops-readonly when absent"`
-	Scopes      []string  `json:"scopes" doc:"What the key may, of what its owner may"`
-	ExpiresAt   string    `json:"expires_at" doc:"A year from now when absent, five years at most"`
-	IPAllowlist []string  `json:"ip_allowlist" doc:"Addresses and prefixes that it may come from; empty: any"`
+	Scopes      []string  `json:"scopes" max:"100" doc:"What the key may, of what its owner may"`
+	ExpiresAt   string    `json:"expires_at" format:"moment" doc:"A year from now when absent, five years at most"`
+	IPAllowlist []string  `json:"ip_allowlist" max:"100" doc:"Addresses and prefixes that it may come from; empty: any"`
 	Approval    string    `json:"require_approval" enum:"never,high,all" doc:"Which of its writes wait for a person: none, those of high risk, or all; never when absent"`
 	DryRunOnly  bool      `json:"dry_run_only" doc:"Its writes are only tried: nothing changes"`
-	Surfaces    []string  `json:"surfaces" doc:"Where it is good: api, graphql, mcp, live; empty: everywhere"`
+	Surfaces    []string  `json:"surfaces" item_enum:"api,graphql,mcp,live" doc:"Where it is good; empty: everywhere"`
 	Limits      KeyLimits `json:"limits" doc:"What it may do without a person in a day of UTC"`
 }
 
 // policy is what may be done without a person.
-func (in KeyInput) policy(f fields) cloud.KeyPolicy {
-	if in.Approval != "" && !slices.Contains(cloud.AskLevels(), in.Approval) {
-		f.Add("require_approval", "The value is not one of those allowed.")
-	}
-	f.known("surfaces", in.Surfaces, func(s string) bool { return slices.Contains(cloud.KeySurfaces(), s) })
-	if in.Limits.Writes < 0 || in.Limits.Writes > 1_000_000 {
-		f.Add("limits.writes_per_day", "The value is out of range.")
-	}
-	if in.Limits.Money < 0 {
-		f.Add("limits.money_per_day", "The value is out of range.")
-	}
+func (in KeyInput) policy() cloud.KeyPolicy {
 	return cloud.KeyPolicy{Approval: in.Approval, DryRunOnly: in.DryRunOnly, Surfaces: distinct(in.Surfaces), WritesPerDay: in.Limits.Writes, MoneyPerDay: in.Limits.Money}
 }
 
@@ -134,13 +125,12 @@ func (in KeyInput) policy(f fields) cloud.KeyPolicy {
 // VALIDATION_FAILED, KEY_LIMIT.
 func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out KeyOutput, err error) {
 	f := newFields()
-	f.text("name", in.Name, 64)
-	f.known("scopes", in.Scopes, s.cfg.KnownScope)
+	f.scopes("scopes", in.Scopes, s.cfg.KnownScope)
 	profile := cmp.Or(in.Profile, defaultProfile)
 	if !s.cfg.KnownProfile(profile) {
-		f.Add("profile", "The value is not one of those allowed.")
+		f.Say("profile", check.MessageForm, defaultProfile)
 	}
-	allowed, policy := f.addresses("ip_allowlist", in.IPAllowlist), in.policy(f)
+	allowed, policy := f.addresses("ip_allowlist", in.IPAllowlist), in.policy()
 	now, token := time.Now().UTC(), auth.NewToken()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := businessOf(v, c)

@@ -9,12 +9,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Lengths of a password.
-const (
-	minPassword = 10
-	maxPassword = 256
-)
-
 // email checks an address as people log in with it and gives it back in lower
 // case.
 func (f fields) email(value string) string {
@@ -24,12 +18,6 @@ func (f fields) email(value string) string {
 		f.Add("email", "Use an email address, such as jane@example.com.")
 	}
 	return value
-}
-
-func (f fields) password(value string) {
-	if len(value) < minPassword || len(value) > maxPassword {
-		f.Add("password", "A password has 10 to 256 characters.")
-	}
 }
 
 // taken says that an email belongs to an account already.

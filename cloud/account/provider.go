@@ -3,11 +3,10 @@ package account
 import (
 	"context"
 	"errors"
-	"regexp"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -96,44 +95,27 @@ func providerOf(v cloud.View, c cloud.Caller, id cloud.ProviderID) (cloud.Provid
 // ProviderInput makes or changes a provider. Members that are absent stay as
 // they are.
 type ProviderInput struct {
-	Code            *string   `json:"code" max:"64" doc:"Of a-z 0-9 . _ -; required of a new one"`
+	Code            *string   `json:"code" pattern:"^[a-z0-9][a-z0-9._-]{0,63}$" example:"swift-lockers" doc:"Required of a new one"`
 	Name            *string   `json:"name" max:"120" doc:"Required of a new one"`
-	Services        *[]string `json:"services" doc:"Of locker, third_party, otep"`
+	Services        *[]string `json:"services" max:"100" item_enum:"locker,third_party,otep"`
 	SourceType      *string   `json:"source_type" doc:"What its events come from, as in OTEP's source.type; partner when absent"`
 	Scope           *string   `json:"scope" enum:"own,all" doc:"Whose timelines it may add to and pull: shipments handed to it, or all of the business; own when absent"`
 	LivemodeAllowed *bool     `json:"livemode_allowed" doc:"false when absent"`
 }
 
-var (
-	providerCode = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-)
-
 // check looks at everything that can be wrong; the source type gets its
 // registered name.
 func (in *ProviderInput) check(fresh bool) error {
 	f := newFields()
-	none := ""
-	switch {
-	case in.Code != nil && !providerCode.MatchString(*in.Code):
-		f.Add("code", "The code must have 1 to 64 characters of a-z 0-9 . _ -")
-	case in.Code == nil && fresh:
-		f.Add("code", "The value is required.")
-	}
-	if in.Name != nil || fresh {
-		f.text("name", *or(in.Name, &none), 120)
-	}
-	if in.Services != nil {
-		f.known("services", *in.Services, func(x string) bool { return slices.Contains(cloud.Services(), x) })
-	}
+	f.filled("code", in.Code, fresh)
+	f.filled("name", in.Name, fresh)
+	f.filled("scope", in.Scope, false)
 	if in.SourceType != nil {
 		kind, _, ok := otep.SourceType(*in.SourceType)
 		if !ok {
-			f.Add("source_type", "The value is not one of those allowed.")
+			f.Say("source_type", check.MessageForm, "partner")
 		}
 		in.SourceType = &kind
-	}
-	if in.Scope != nil && *in.Scope != cloud.ScopeOwn && *in.Scope != cloud.ScopeAll {
-		f.Add("scope", "The value is not one of those allowed.")
 	}
 	return f.Err()
 }

@@ -2,11 +2,10 @@ package account
 
 import (
 	"context"
-	"regexp"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Settings are a business's own.
@@ -42,10 +41,10 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out
 
 // SettingsInput changes settings. Members that are absent stay as they are.
 type SettingsInput struct {
-	Timezone           *string `json:"timezone" max:"64" doc:"IANA name, such as America/Toronto"`
+	Timezone           *string `json:"timezone" max:"64" format:"time-zone" doc:"IANA name"`
 	DefaultLocale      *string `json:"default_locale" enum:"en,zh-Hans,zh-Hant,fr,de,es"`
-	Country            *string `json:"country" doc:"ISO 3166-1 alpha-2, such as CA"`
-	Currency           *string `json:"currency" doc:"ISO 4217, such as CAD"`
+	Country            *string `json:"country" pattern:"^[A-Z]{2}$" example:"CA" doc:"ISO 3166-1 alpha-2"`
+	Currency           *string `json:"currency" pattern:"^[A-Z]{3}$" example:"CAD" doc:"ISO 4217"`
 	InterceptionReview *bool   `json:"interception_review"`
 	SelfApproval       *bool   `json:"allow_self_approval"`
 	CorrectionWindow   *int    `json:"correction_window_minutes" min:"0" max:"60"`
@@ -56,37 +55,20 @@ type SettingsInput struct {
 	DriverAccepts      *bool   `json:"driver_acceptance_required"`
 }
 
-var (
-	country  = regexp.MustCompile(`^[A-Z]{2}$`)
-	currency = regexp.MustCompile(`^[A-Z]{3}$`)
-)
-
-func (s *Service) checkSettings(in SettingsInput) error {
+// check refuses to take a setting away that every business has.
+func (in SettingsInput) check() error {
 	f := newFields()
-	if z := in.Timezone; z != nil {
-		if _, err := time.LoadLocation(*z); err != nil || *z == "" || *z == "Local" || len(*z) > 64 {
-			f.Add("timezone", "Use an IANA time zone, such as America/Toronto.")
-		}
-	}
-	if in.DefaultLocale != nil && !s.cfg.KnownLocale(*in.DefaultLocale) {
-		f.Add("default_locale", "The value is not one of those allowed.")
-	}
-	if x := in.Country; x != nil && !country.MatchString(*x) {
-		f.Add("country", "Use a country code such as CA.")
-	}
-	if x := in.Currency; x != nil && !currency.MatchString(*x) {
-		f.Add("currency", "Use a currency code such as CAD.")
-	}
-	if m := in.CorrectionWindow; m != nil && (*m < 0 || *m > 60) {
-		f.Add("correction_window_minutes", "The value must be between 0 and 60.")
-	}
+	f.filled("timezone", in.Timezone, false)
+	f.filled("default_locale", in.DefaultLocale, false)
+	f.filled("country", in.Country, false)
+	f.filled("currency", in.Currency, false)
 	return f.Err()
 }
 
 // SaveSettings changes the settings of the caller's business. Error:
 // VALIDATION_FAILED.
 func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
-	if err := s.checkSettings(in); err != nil {
+	if err := in.check(); err != nil {
 		return out, err
 	}
 	now := time.Now().UTC()
@@ -154,26 +136,8 @@ func checkPrices(l *cloud.PriceList) error {
 		return nil
 	}
 	f := newFields()
-	for path, m := range map[string]cloud.Money{"base": l.Base, "per_kilogram": l.PerKilogram, "per_package": l.PerPackage, "cod_fee": l.CODFee} {
-		if m < 0 || m > 100_000_00 {
-			f.Add("prices."+path, "The value must be between 0 and 100000.")
-		}
-	}
-	for path, n := range map[string]int{"included_kilograms": l.IncludedKilograms, "max_kilograms": l.MaxKilograms} {
-		if n < 0 || n > 100_000 {
-			f.Add("prices."+path, "The value must be between 0 and 100000.")
-		}
-	}
-	if !(l.TaxPercent >= 0 && l.TaxPercent <= 100) {
-		f.Add("prices.tax_percent", "The value must be between 0 and 100.")
-	}
-	if !slices.Contains([]string{"tax_gst", "tax_pst", "tax_hst"}, l.TaxCode) && (l.TaxCode != "" || l.TaxPercent > 0) {
-		f.Add("prices.tax_code", "The value is not one of those allowed.")
-	}
-	for _, x := range l.Countries {
-		if !country.MatchString(x) {
-			f.Add("prices.countries", "Use a country code such as CA.")
-		}
+	if l.TaxCode == "" && l.TaxPercent > 0 {
+		f.Say("prices.tax_code", check.MessageRequired)
 	}
 	return f.Err()
 }

@@ -74,7 +74,7 @@ func (s *Service) ListTokens(ctx context.Context, c cloud.Caller, in TokensInput
 type TokenInput struct {
 	ID        cloud.ProviderID `path:"id"`
 	Name      string           `json:"name" required:"true" max:"64"`
-	ExpiresAt string           `json:"expires_at" doc:"A year from now when absent, five years at most"`
+	ExpiresAt string           `json:"expires_at" format:"moment" doc:"A year from now when absent, five years at most"`
 }
 
 // TokenOutput shows a new token, once.
@@ -94,7 +94,6 @@ func (s *Service) MakeToken(ctx context.Context, c cloud.Caller, in TokenInput) 
 			return nil, err
 		}
 		f := newFields()
-		f.text("name", in.Name, 64)
 		ends := f.keyEnd(in.ExpiresAt, b.Location(), now)
 		if err := f.Err(); err != nil {
 			return nil, err

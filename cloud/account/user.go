@@ -2,11 +2,11 @@ package account
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // userTypes are people that a business keeps.
@@ -18,7 +18,7 @@ type User struct {
 	AccountType cloud.AccountType `json:"account_type"`
 	Name        string            `json:"name"`
 	Email       string            `json:"email"`
-	Permissions []string          `json:"permissions" doc:"Scopes of a client_employee"`
+	Permissions []string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
 	Enabled     bool              `json:"enabled"`
 	CreatedAt   *string           `json:"created_at"`
 }
@@ -97,20 +97,17 @@ type UserInput struct {
 	Name        *string            `json:"name" max:"120" doc:"Required of a new one"`
 	Email       *string            `json:"email" max:"256" doc:"Required of a new one"`
 	Password    *string            `json:"password" min:"10" max:"256" doc:"A new one ends every login"`
-	Permissions *[]string          `json:"permissions" doc:"Scopes of a client_employee"`
+	Permissions *[]string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
 	Enabled     *bool              `json:"enabled" doc:"true when absent"`
 }
 
 func (s *Service) checkUser(in *UserInput, fresh bool) error {
 	f := newFields()
-	if in.AccountType != nil && !slices.Contains(userTypes, *in.AccountType) {
-		f.Add("account_type", "The value is not one of those allowed.")
-	}
-	if fresh && in.AccountType == nil {
-		f.Add("account_type", "The value is required.")
+	if fresh && in.AccountType == nil || in.AccountType != nil && *in.AccountType == "" {
+		f.Say("account_type", check.MessageRequired)
 	}
 	if in.Permissions != nil {
-		f.known("permissions", *in.Permissions, s.cfg.KnownScope)
+		f.scopes("permissions", *in.Permissions, s.cfg.KnownScope)
 	}
 	f.person(in.Name, &in.Email, in.Password, fresh)
 	return f.Err()
@@ -118,26 +115,14 @@ func (s *Service) checkUser(in *UserInput, fresh bool) error {
 
 // person checks what every account has; the email gets its stored form.
 func (f fields) person(name *string, email **string, password *string, fresh bool) {
-	none := ""
-	if name != nil || fresh {
-		f.text("name", *or(name, &none), 120)
-	}
+	f.filled("name", name, fresh)
+	f.filled("password", password, false)
 	if *email != nil {
 		lower := f.email(**email)
 		*email = &lower
 	} else if fresh {
-		f.Add("email", "The value is required.")
+		f.Say("email", check.MessageRequired)
 	}
-	if password != nil {
-		f.password(*password)
-	}
-}
-
-func or[T any](p, other *T) *T {
-	if p != nil {
-		return p
-	}
-	return other
 }
 
 // AddUser makes a person. Error: VALIDATION_FAILED.

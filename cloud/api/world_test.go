@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
-	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, KnownLocale: locale.Known})
+	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
 	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: webhook.NewGuard(webhook.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)

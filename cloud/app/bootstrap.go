@@ -17,7 +17,7 @@ type BootstrapInput struct {
 	AppCode    string `path:"appCode" doc:"customer-app or driver-app"`
 	ClientCode string `path:"clientCode" doc:"Business code. It selects what is shown and allows nothing"`
 	Platform   string `query:"platform" enum:"ios,android"`
-	Version    string `query:"app_version" doc:"MAJOR.MINOR.PATCH of the app that asks"`
+	Version    string `query:"app_version" max:"64" format:"version" doc:"MAJOR.MINOR.PATCH of the app that asks"`
 }
 
 // BootstrapOutput is all that an app needs before anybody has signed in.
@@ -129,12 +129,6 @@ const usualRadius = 12
 func (s *Service) Bootstrap(ctx context.Context, c cloud.Caller, in BootstrapInput) (BootstrapOutput, error) {
 	k, err := kindOf(in.AppCode)
 	if err != nil {
-		return BootstrapOutput{}, err
-	}
-	f := newFields()
-	f.OneOf("platform", in.Platform, "", "ios", "android")
-	f.version("app_version", in.Version)
-	if err := f.Err(); err != nil {
 		return BootstrapOutput{}, err
 	}
 	b, err := s.cfg.Store.FindBusinessByCode(ctx, in.ClientCode)

@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/mod/semver"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -83,18 +79,18 @@ type SaveInput struct {
 	Code         string                      `path:"app_code" json:"-"`
 	Enabled      *bool                       `json:"enabled"`
 	Name         *string                     `json:"name" max:"64"`
-	LogoURL      *string                     `json:"logo_url" doc:"https"`
-	IconURL      *string                     `json:"icon_url" doc:"https"`
-	Colors       map[string]string           `json:"colors" doc:"primary, on_primary, accent, background, surface, text as #RRGGBB"`
+	LogoURL      *string                     `json:"logo_url" max:"512" format:"https"`
+	IconURL      *string                     `json:"icon_url" max:"512" format:"https"`
+	Colors       map[string]string           `json:"colors" key_enum:"primary,on_primary,accent,background,surface,text" item_format:"color"`
 	Radius       *int                        `json:"radius" min:"0" max:"32" doc:"Pixels"`
 	FontFamily   *string                     `json:"font_family" max:"64"`
 	DarkMode     *string                     `json:"dark_mode" enum:"auto,light,dark"`
-	SupportURL   *string                     `json:"support_url" doc:"https"`
-	PrivacyURL   *string                     `json:"privacy_url" doc:"https"`
-	TermsURL     *string                     `json:"terms_url" doc:"https"`
-	QuickActions []string                    `json:"quick_actions" doc:"Shortcuts in their order; those left out are hidden"`
-	Off          []string                    `json:"off" doc:"Capabilities that the business does not want"`
-	Versions     map[string]cloud.AppVersion `json:"versions" doc:"By platform: ios, android"`
+	SupportURL   *string                     `json:"support_url" max:"512" format:"https"`
+	PrivacyURL   *string                     `json:"privacy_url" max:"512" format:"https"`
+	TermsURL     *string                     `json:"terms_url" max:"512" format:"https"`
+	QuickActions []string                    `json:"quick_actions" unique:"true" doc:"Shortcuts in their order; those left out are hidden"`
+	Off          []string                    `json:"off" unique:"true" doc:"Capabilities that the business does not want"`
+	Versions     map[string]cloud.AppVersion `json:"versions" key_enum:"ios,android" doc:"By platform"`
 }
 
 // fields collects what is wrong with an input.
@@ -104,70 +100,21 @@ func newFields() fields { return fields{check.Fields{}} }
 
 func (f fields) each(path string, list, allowed []string) {
 	for i, s := range list {
-		f.OneOf(fmt.Sprintf("%s.%d", path, i), s, allowed...)
-		if slices.Contains(list[:i], s) {
-			f.Add(fmt.Sprintf("%s.%d", path, i), "This is there twice.")
+		if !slices.Contains(allowed, s) {
+			f.Say(fmt.Sprintf("%s.%d", path, i), check.MessageEnum, strings.Join(allowed, ", "))
 		}
 	}
 }
-
-func (f fields) version(path, s string) {
-	if s != "" && (!semver.IsValid("v"+s) || len(s) > 64) {
-		f.Add(path, "Use a version such as 2.4.0.")
-	}
-}
-
-// address checks an address that browsers and apps open.
-func (f fields) address(path string, s *string) {
-	if s == nil || *s == "" {
-		return
-	}
-	u, err := url.Parse(*s)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(*s) > 512 {
-		f.Add(path, "Use an address that begins with https://.")
-	}
-}
-
-func (f fields) text(path string, s *string) {
-	if s != nil && (utf8.RuneCountInString(*s) > 64 || !utf8.ValidString(*s)) {
-		f.Add(path, "This is too long.")
-	}
-}
-
-var color = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
 
 func (in SaveInput) check() error {
 	f := newFields()
-	f.text("name", in.Name)
-	f.text("font_family", in.FontFamily)
-	for path, s := range map[string]*string{"logo_url": in.LogoURL, "icon_url": in.IconURL, "support_url": in.SupportURL, "privacy_url": in.PrivacyURL, "terms_url": in.TermsURL} {
-		f.address(path, s)
-	}
-	for name, value := range in.Colors {
-		if colors[name] == "" || !color.MatchString(value) {
-			f.Add("colors", "Use names such as primary with colours such as #0B5FFF.")
-		}
-	}
-	if in.Radius != nil && (*in.Radius < 0 || *in.Radius > 32) {
-		f.Add("radius", "The value is out of range.")
-	}
-	if in.DarkMode != nil {
-		f.OneOf("dark_mode", *in.DarkMode, "", "auto", "light", "dark")
-	}
 	f.each("quick_actions", in.QuickActions, actions)
 	var known []string
 	for name := range (&Capabilities{}).switches() {
 		known = append(known, name)
 	}
+	slices.Sort(known)
 	f.each("off", in.Off, known)
-	for platform, v := range in.Versions {
-		path := "versions." + platform
-		f.OneOf(path, platform, "ios", "android")
-		f.version(path+".latest", v.Latest)
-		f.version(path+".minimum", v.Minimum)
-		f.version(path+".recommended", v.Recommended)
-		f.address(path+".store_url", &v.StoreURL)
-	}
 	return f.Err()
 }
 

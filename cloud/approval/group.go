@@ -8,12 +8,9 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// maxTogether is how many approvals are rejected by one call.
-const maxTogether = 50
-
 // RejectManyInput says no to several.
 type RejectManyInput struct {
-	IDs    []cloud.ApprovalID `json:"approval_ids" required:"true" min:"1" max:"50"`
+	IDs    []cloud.ApprovalID `json:"approval_ids" required:"true" max:"50"`
 	Reason string             `json:"reason" max:"500"`
 }
 
@@ -33,13 +30,8 @@ type NotRejected struct {
 // RejectMany ends approvals together, in one transaction; those that cannot be
 // rejected stay as they are. Error: VALIDATION_FAILED.
 func (s *Service) RejectMany(ctx context.Context, c cloud.Caller, in RejectManyInput) (out RejectManyOutput, err error) {
-	if err := s.decides(c, "reason", in.Reason); err != nil {
+	if err := s.may(c, WriteScope); err != nil {
 		return out, err
-	}
-	if n := len(in.IDs); n < 1 || n > maxTogether {
-		f := newFields()
-		f.Add("approval_ids", "The value is out of range.")
-		return out, f.Err()
 	}
 	ids := slices.Clone(in.IDs)
 	slices.Sort(ids) // one order, so that two such calls do not wait for each other

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -342,7 +343,7 @@ func TestApprovalsAgainstAModel(t *testing.T) {
 					require.Equal(rt, a.Status == cloud.ApprovalFailed, a.Error != nil)
 				}
 				for _, status := range []string{"", cloud.ApprovalExecuted, cloud.ApprovalFailed, cloud.ApprovalRejected, cloud.ApprovalExpired} {
-					list, err := w.s[1].List(rt.Context(), people[4], ListInput{Status: status, PerPage: 200})
+					list, err := w.s[1].List(rt.Context(), people[4], ListInput{Status: status, Paging: check.Paging{PerPage: new(200)}})
 					require.NoError(rt, err)
 					if status == "" {
 						status = cloud.ApprovalPending

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -19,7 +20,7 @@ import (
 const (
 	maxOpen    = 20 // approvals of one requester that wait
 	maxSummary = 300
-	maxText    = 500 // of reasons and notes
+	maxText    = 500 // of reasons
 )
 
 // ProposeInput is a call that waits for a person. Tool and arguments have been
@@ -85,11 +86,13 @@ func (in *ProposeInput) check() error {
 	if in.Hours == 0 {
 		in.Hours = defaultHours
 	}
-	f := newFields()
+	f := check.Fields{}
 	if in.Hours < 1 || in.Hours > maxHours {
-		f.Add("expires_in_hours", "The value is out of range.")
+		f.Say("expires_in_hours", check.MessageBetween, "1", strconv.Itoa(maxHours))
 	}
-	f.text("reason", in.Reason)
+	if n := utf8.RuneCountInString(in.Reason); n > maxText { // what else it holds is left out when it is shown
+		f.Say("reason", check.MessageLong, strconv.Itoa(maxText), strconv.Itoa(n))
+	}
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -101,17 +104,6 @@ func (in *ProposeInput) check() error {
 
 func isObject(raw json.RawMessage) bool {
 	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
-}
-
-// fields collects what is wrong with an input.
-type fields struct{ check.Fields }
-
-func newFields() fields { return fields{check.Fields{}} }
-
-func (f fields) text(path, s string) {
-	if utf8.RuneCountInString(s) > maxText {
-		f.Add(path, "This is too long.")
-	}
 }
 
 // plain leaves out of a text what changes how the rest of it is read, or is not

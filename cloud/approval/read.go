@@ -3,15 +3,13 @@ package approval
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 const (
 	all                   = "all"
-	defaultPage, maxPage  = 20, 200
-	lastPage              = 10_000_000
 	byRequest, byDecision = "requested_at", "reviewed_at"
 )
 
@@ -19,10 +17,9 @@ const (
 // filter.
 type ListInput struct {
 	Status      string          `query:"status" json:"status" enum:"pending,executed,rejected,failed,expired,all" doc:"pending when absent"`
-	Tool        string          `query:"tool" json:"tool"`
+	Tool        string          `query:"tool" json:"tool" max:"64" line:"true"`
 	RequestedBy cloud.AccountID `query:"requested_by" json:"requested_by"`
-	Page        int             `query:"page" json:"page" doc:"From 1"`
-	PerPage     int             `query:"per_page" json:"per_page" doc:"1 to 200, 20 when absent"`
+	check.Paging
 }
 
 // ListOutput is a page of approvals. Total counts all pages.
@@ -35,32 +32,16 @@ type ListOutput struct {
 }
 
 func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
-	f := newFields()
-	for _, x := range []struct {
-		v     *int
-		usual int
-	}{{&in.Page, 1}, {&in.PerPage, defaultPage}} {
-		if *x.v == 0 {
-			*x.v = x.usual
-		}
-	}
-	if in.Page < 1 || in.Page > lastPage {
-		f.Add("page", "The value is out of range.")
-	}
-	if in.PerPage < 1 || in.PerPage > maxPage {
-		f.Add("per_page", "The value is out of range.")
-	}
+	f := check.Fields{}
 	if in.Status == "" {
 		in.Status = cloud.ApprovalPending
 	}
-	if !slices.Contains([]string{cloud.ApprovalPending, cloud.ApprovalExecuted, cloud.ApprovalRejected, cloud.ApprovalFailed, cloud.ApprovalExpired, all}, in.Status) {
-		f.Add("status", "This is none of the values allowed here.")
+	if plain(in.Tool) != in.Tool {
+		f.Say("tool", check.MessageControl)
 	}
-	if plain(in.Tool) != in.Tool || len(in.Tool) > 64 {
-		f.Add("tool", "This is none of the values allowed here.")
-	}
+	_, perPage, offset := in.Window()
 	q := cloud.ApprovalFilter{Status: in.Status, Tool: in.Tool, RequestedBy: in.RequestedBy,
-		Page: cloud.Page{Sort: byRequest, Down: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}}
+		Page: cloud.Page{Sort: byRequest, Down: true, Offset: offset, Limit: perPage}}
 	if q.Status == all {
 		q.Status = ""
 	}
@@ -75,7 +56,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 		return ListOutput{}, err
 	}
 	out, err := s.list(ctx, c, q)
-	out.Page, out.PerPage = in.Page, in.PerPage
+	out.Page, out.PerPage, _ = in.Window()
 	return out, err
 }
 

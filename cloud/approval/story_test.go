@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
@@ -99,13 +101,13 @@ func TestForeignApprovalsLookLikeNothing(t *testing.T) {
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.OpenSQLite(t))
-	for _, in := range []ListInput{{Status: "open"}, {Page: -1}, {PerPage: 201}, {Tool: "a\x00b"}} {
-		_, err := w.s[0].List(t.Context(), people[1], in)
+	for _, in := range []ListInput{{Status: "open"}, {Paging: check.Paging{Page: new(-1)}}, {Paging: check.Paging{PerPage: new(201)}}, {Tool: "a\x00b"}} {
+		_, err := checktest.Given(w.s[0].List)(t.Context(), people[1], in)
 		require.Equal(t, "VALIDATION_FAILED", code(err), "%+v", in)
 	}
-	_, err := w.s[0].Approve(t.Context(), people[1], ApproveInput{Note: strings.Repeat("x", 501)})
+	_, err := checktest.Given(w.s[0].Approve)(t.Context(), people[1], ApproveInput{Note: strings.Repeat("x", 501)})
 	require.Equal(t, "VALIDATION_FAILED", code(err))
-	_, err = w.s[0].Reject(t.Context(), people[1], RejectInput{Reason: strings.Repeat("x", 501)})
+	_, err = checktest.Given(w.s[0].Reject)(t.Context(), people[1], RejectInput{Reason: strings.Repeat("x", 501)})
 	require.Equal(t, "VALIDATION_FAILED", code(err))
 	for _, change := range []func(*ProposeInput){func(in *ProposeInput) { in.Arguments = json.RawMessage(`[1]`) }, func(in *ProposeInput) { in.Tool = "" }, func(in *ProposeInput) { in.Preview = json.RawMessage(`{`) }} {
 		in := cancelOrder

@@ -182,7 +182,7 @@ func (s *schemas) parameters(o *Operation) []any {
 		if in == "" || name == "*" || in == "header" && name == "Accept" { // RFC: described by the media types
 			continue
 		}
-		p := object{"name": name, "in": in, "required": in == "path", "schema": described(s.of(f.Type, true), f)}
+		p := object{"name": name, "in": in, "required": in == "path" || f.Tag.Get("required") == "true", "schema": described(s.of(f.Type, true), f, true)}
 		if d := f.Tag.Get("doc"); d != "" {
 			p["description"] = d
 			delete(p["schema"].(object), "description")

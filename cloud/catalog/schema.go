@@ -5,26 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
-// JSON Schemas (2020-12) of inputs and outputs come from the Go types. Tags add
-// what a type does not say:
+// JSON Schemas (2020-12) of inputs and outputs come from the Go types and the
+// rules of their members, which package check reads (check.Rules). Further tags
+// add what is no rule:
 //
 //	doc:"…"          description
-//	required:"true"  of inputs; members of outputs are required unless omitempty
-//	min, max         of numbers; of the length of texts and lists
-//	enum:"a,b"       the only values
-//	format:"date"    of texts
 //	price:"true"     may be hidden
 //	null:"true"      may be null, of lists
 //
-// A pointer may be null. Named types of the module may list their values by a
-// method Values() []string.
+// Members of inputs are required when their rules say so, those of outputs unless
+// they have omitempty. A pointer may be null.
 
 // schemas collects the named types of a document.
 type schemas struct {
@@ -43,9 +40,6 @@ var (
 	moneyType = reflect.TypeFor[cloud.Money]()
 	textType  = reflect.TypeFor[encoding.TextMarshaler]()
 )
-
-// lister is a type whose values are a list.
-type lister interface{ Values() []string }
 
 // of is the schema of a type. input says whether members are only required when
 // marked so.
@@ -70,11 +64,7 @@ func (s *schemas) of(t reflect.Type, input bool) object {
 	case reflect.Float32, reflect.Float64:
 		return object{"type": "number"}
 	case reflect.String:
-		out := object{"type": "string"}
-		if l, ok := reflect.Zero(t).Interface().(lister); ok {
-			out["enum"] = l.Values()
-		}
-		return out
+		return object{"type": "string"}
 	case reflect.Slice, reflect.Array:
 		return object{"type": "array", "items": s.of(t.Elem(), input)}
 	case reflect.Map:
@@ -125,23 +115,29 @@ func title(s string) string {
 
 // members is the schema of a struct's body.
 func (s *schemas) members(t reflect.Type, input bool) object {
-	properties := object{}
+	properties, pairs := object{}, map[string][]string{}
 	required := []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, ok := jsonName(f)
 		if !ok || !promoted(t, f) || input && f.Tag.Get("path") != "" { // which GraphQL alone takes from the body
 			continue
 		}
-		o := described(s.of(f.Type, input), f)
-		properties[name] = o
+		rules := check.RulesOf(f)
+		properties[name] = described(s.of(f.Type, input), f, input)
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") || f.Tag.Get("price") == "true"
-		if input && f.Tag.Get("required") == "true" || !input && !optional {
+		if input && rules.Required || !input && !optional {
 			required = append(required, name)
+		}
+		if input && rules.With != "" {
+			pairs[name] = []string{rules.With}
 		}
 	}
 	out := object{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		out["required"] = required
+	}
+	if len(pairs) > 0 {
+		out["dependentRequired"] = pairs
 	}
 	return out
 }
@@ -185,40 +181,16 @@ func place(f reflect.StructField) string {
 }
 
 // described adds what the tags say.
-func described(o object, f reflect.StructField) object {
-	notes := object{}
+func described(o object, f reflect.StructField, input bool) object {
 	if f.Tag.Get("null") == "true" {
 		o = nullable(o)
 	}
+	constrain(o, check.RulesOf(f), f.Type, input)
 	if d := f.Tag.Get("doc"); d != "" {
-		notes["description"] = d
-	}
-	if e := f.Tag.Get("enum"); e != "" {
-		notes["enum"] = strings.Split(e, ",")
-	}
-	if v := f.Tag.Get("format"); v != "" {
-		notes["format"] = v
+		o["description"] = d
 	}
 	if f.Tag.Get("price") == "true" {
-		notes["x-price"] = true
-	}
-	low, high := "minimum", "maximum"
-	switch kind := f.Type.Kind(); {
-	case kind == reflect.String:
-		low, high = "minLength", "maxLength"
-	case kind == reflect.Slice:
-		low, high = "minItems", "maxItems"
-	}
-	for tag, key := range map[string]string{"min": low, "max": high} {
-		if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
-			notes[key] = n
-		}
-	}
-	if len(notes) == 0 {
-		return o
-	}
-	for k, v := range notes {
-		o[k] = v
+		o["x-price"] = true
 	}
 	return o
 }

@@ -44,7 +44,6 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		return out, cloud.E(cloud.Unavailable, codeUnavailable)
 	}
 	f := newFields()
-	f.Text("name", in.Name, maxName)
 	// Nothing is written to the disk for what would be refused anyway.
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.sit(v, c, in.OrderID)

@@ -71,13 +71,23 @@ func (Message) GraphQLName() string { return "OrderChatMessage" }
 
 // Place is a place on the map.
 type Place struct {
-	Latitude  float64 `json:"latitude" required:"true" min:"-90" max:"90"`
-	Longitude float64 `json:"longitude" required:"true" min:"-180" max:"180"`
-	Label     *string `json:"label" max:"200"`
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+	Label     *string `json:"label"`
 }
 
 // GraphQLName is the type's name there.
 func (Place) GraphQLName() string { return "OrderChatPlace" }
+
+// PlaceInput is a place of a new message. 0 is on the equator, not absent.
+type PlaceInput struct {
+	Latitude  *float64 `json:"latitude" required:"true" min:"-90" max:"90"`
+	Longitude *float64 `json:"longitude" required:"true" min:"-180" max:"180"`
+	Label     *string  `json:"label" max:"200"`
+}
+
+// GraphQLName is the type's name there, without Input.
+func (PlaceInput) GraphQLName() string { return "OrderChatPlace" }
 
 // Conversation is a conversation as one participant sees it.
 type Conversation struct {

@@ -111,17 +111,12 @@ const (
 
 // Bounds.
 const (
-	perMinute      = 20
-	typingMinute   = 60
-	maxText        = 2000 // characters
-	maxClientID    = 64
-	maxLabel       = 200
-	maxName        = 200
-	maxAttachments = 5
-	maxFile        = 10 << 20 // bytes
-	editable       = 10 * time.Minute
-	fileSigned     = 7 * 24 * time.Hour // an address of a file
-	idleFile       = 24 * time.Hour     // without a message
+	perMinute    = 20
+	typingMinute = 60
+	maxFile      = 10 << 20 // bytes
+	editable     = 10 * time.Minute
+	fileSigned   = 7 * 24 * time.Hour // an address of a file
+	idleFile     = 24 * time.Hour     // without a message
 )
 
 // time is now as it is stored.

@@ -11,14 +11,7 @@ type fields struct{ check.Fields }
 
 func newFields() fields { return fields{check.Fields{}} }
 
-func (f fields) required(path string) { f.Add(path, "This is required.") }
-
-func (f fields) place(p *Place) {
-	f.Place("location.", &p.Latitude, &p.Longitude)
-	if p.Label != nil {
-		f.Text("location.label", *p.Label, maxLabel)
-	}
-}
+func (f fields) required(path string) { f.Say(path, check.MessageRequired) }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 

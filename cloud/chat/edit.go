@@ -23,14 +23,7 @@ type MessageInput struct {
 // CONVERSATION_CLOSED, VALIDATION_FAILED.
 func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (MessageOutput, error) {
 	return s.change(ctx, c, in.ID, func(x *seat, m *cloud.ChatMessage) (string, error) {
-		f := newFields()
-		f.Text("text", in.Text, maxText)
-		if blank(in.Text) {
-			f.required("text")
-		}
 		switch {
-		case f.Err() != nil:
-			return "", f.Err()
 		case !m.DeletedAt.IsZero():
 			return "", cloud.E(cloud.Conflict, codeFixed)
 		case m.Text == in.Text:

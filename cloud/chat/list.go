@@ -2,9 +2,11 @@ package chat
 
 import (
 	"context"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // ListInput asks for a page of conversations. What is not given does not filter.
@@ -12,9 +14,8 @@ type ListInput struct {
 	Status     string          `query:"status" enum:"open,closed"`
 	UnreadOnly bool            `query:"unread_only" doc:"Only those with something that the caller has not read"`
 	DriverID   cloud.AccountID `query:"driver_id" doc:"Who drives the order"`
-	Keyword    string          `query:"keyword" doc:"Part of what the order is found by; three characters or more"`
-	Page       int             `query:"page" min:"1"`
-	PerPage    int             `query:"per_page" min:"1" max:"200" doc:"20 when it is left out"`
+	Keyword    string          `query:"keyword" min:"3" max:"100" doc:"Part of what the order is found by"`
+	check.Paging
 }
 
 // ListOutput is a page of conversations, those that changed last first. Total
@@ -28,12 +29,8 @@ type ListOutput struct {
 }
 
 const (
-	defaultPage = 20
-	maxPage     = 200
-	lastPage    = 10_000_000
-	minKeyword  = 3
-	maxKeyword  = 100
-	mostUnread  = 10_000 // that are counted
+	minKeyword = 3
+	mostUnread = 10_000 // that are counted
 )
 
 // mine asks for the conversations that a caller takes part in.
@@ -60,27 +57,13 @@ func mine(b cloud.Business, c cloud.Caller) (q cloud.ConversationQuery, none boo
 // List shows the conversations that the caller takes part in. Error:
 // VALIDATION_FAILED.
 func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
-	f := newFields()
-	if in.Page == 0 {
-		in.Page = 1
+	f, keyword := check.Fields{}, fold(in.Keyword)
+	if n := utf8.RuneCountInString(keyword); in.Keyword != "" && n < minKeyword {
+		f.Say("keyword", check.MessageShort, strconv.Itoa(minKeyword), strconv.Itoa(n)) // without blanks
+		return ListOutput{}, f.Err()
 	}
-	if in.PerPage == 0 {
-		in.PerPage = defaultPage
-	}
-	f.Between("page", in.Page, 1, lastPage)
-	f.Between("per_page", in.PerPage, 1, maxPage)
-	if in.Status != "" {
-		f.OneOf("status", in.Status, statusOpen, statusClosed)
-	}
-	keyword := fold(in.Keyword)
-	if n := utf8.RuneCountInString(keyword); n > 0 && n < minKeyword {
-		f.Add("keyword", "Give at least three characters.")
-	}
-	f.Text("keyword", in.Keyword, maxKeyword)
-	if err := f.Err(); err != nil {
-		return ListOutput{}, err
-	}
-	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Conversations: []Conversation{}}
+	page, perPage, offset := in.Window()
+	out := ListOutput{Result: true, Page: page, PerPage: perPage, Conversations: []Conversation{}}
 	var q cloud.ConversationQuery
 	var none bool
 	err := s.store.Look(ctx, func(v cloud.View) error {
@@ -95,7 +78,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if in.DriverID != 0 {
 		q.Driver = in.DriverID
 	}
-	q.Status, q.Unread, q.Keyword, q.Offset, q.Limit = in.Status, in.UnreadOnly, keyword, (in.Page-1)*in.PerPage, in.PerPage
+	q.Status, q.Unread, q.Keyword, q.Offset, q.Limit = in.Status, in.UnreadOnly, keyword, offset, perPage
 	total, list, err := s.store.ListConversations(ctx, q)
 	if err != nil {
 		return ListOutput{}, err

@@ -54,7 +54,6 @@ func (MessagesOutput) GraphQLName() string { return "OrderChatMessageList" }
 
 const (
 	defaultMessages = 50
-	maxMessages     = 100
 )
 
 // Messages shows messages of an order. Those of others count as delivered from
@@ -64,7 +63,6 @@ func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput
 	if in.Limit == 0 {
 		in.Limit = defaultMessages
 	}
-	f.Between("limit", in.Limit, 1, maxMessages)
 	if in.AfterID != nil && in.BeforeID != 0 {
 		f.Add("after_id", "Give before_id or after_id, not both.")
 	}

@@ -5,12 +5,13 @@ import (
 	"math"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // MarkInput says up to where the caller has read.
 type MarkInput struct {
 	OrderID cloud.OrderID       `path:"order_id" json:"order_id" required:"true"`
-	UpTo    cloud.ChatMessageID `json:"last_message_id" required:"true" graphql:"Long" doc:"It and everything before it was read"`
+	UpTo    cloud.ChatMessageID `json:"last_message_id" required:"true" min:"1" graphql:"Long" doc:"It and everything before it was read"`
 }
 
 // MarkOutput says how much is left.
@@ -24,7 +25,7 @@ type MarkOutput struct {
 func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (out MarkOutput, err error) {
 	if in.UpTo < 1 {
 		f := newFields()
-		f.Add("last_message_id", "The value is out of range.")
+		f.Say("last_message_id", check.MessageLeast, "1")
 		return out, f.Err()
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // SendInput is a message.
@@ -14,8 +15,8 @@ type SendInput struct {
 	Kind          string              `json:"kind" enum:"text,image,file,location,quick_reply" doc:"What it is; left out, it is found from what is given"`
 	Text          string              `json:"text" max:"2000" doc:"Plain text"`
 	QuickReplyID  string              `json:"quick_reply_id" doc:"One of the business's quick replies, in place of text"`
-	AttachmentIDs []int64             `json:"attachment_ids" doc:"Up to 5 files that were uploaded for this order"`
-	Location      *Place              `json:"location" null:"true"`
+	AttachmentIDs []int64             `json:"attachment_ids" max:"5" doc:"Files that were uploaded for this order"`
+	Location      *PlaceInput         `json:"location" null:"true"`
 	ReplyTo       cloud.ChatMessageID `json:"reply_to" graphql:"Long" null:"true"`
 	Audience      string              `json:"audience" enum:"all,staff_driver" doc:"all, or only dispatchers and the driver"`
 }
@@ -43,12 +44,9 @@ const (
 // check checks what can be checked without the order, and fills in kind and
 // audience.
 func (in *SendInput) check() error {
-	f := newFields()
-	f.Text("client_message_id", in.ClientID, maxClientID)
-	f.Text("text", in.Text, maxText)
+	f := fields{check.Of(in)} // also of what comes over a socket
 	switch {
 	case in.Kind != "":
-		f.OneOf("kind", in.Kind, kindText, kindImage, kindFile, kindLocation, kindQuickReply)
 	case in.QuickReplyID != "":
 		in.Kind = kindQuickReply
 	case in.Location != nil:
@@ -61,7 +59,6 @@ func (in *SendInput) check() error {
 	if in.Audience == "" {
 		in.Audience = audienceAll
 	}
-	f.OneOf("audience", in.Audience, audienceAll, audienceStaff)
 	files, place := len(in.AttachmentIDs) > 0, in.Location != nil
 	switch in.Kind {
 	case kindText:
@@ -92,12 +89,6 @@ func (in *SendInput) check() error {
 	}
 	if in.QuickReplyID != "" && in.Kind != kindQuickReply {
 		f.Add("quick_reply_id", "This does not go with a message of this kind.")
-	}
-	if len(in.AttachmentIDs) > maxAttachments {
-		f.Add("attachment_ids", "A message has at most 5 files.")
-	}
-	if place {
-		f.place(in.Location)
 	}
 	return f.Err()
 }
@@ -176,10 +167,10 @@ func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
 	m := cloud.ChatMessage{ClientID: in.ClientID, Sender: x.me, Staff: in.Audience == audienceStaff, Kind: in.Kind, Text: in.Text}
 	f := newFields()
 	if m.Staff && !x.staff() {
-		f.Add("audience", "This is none of the values allowed here.")
+		f.Say("audience", check.MessageEnum, audienceAll)
 	}
 	if p := in.Location; p != nil {
-		m.Place = &cloud.ChatPlace{Latitude: p.Latitude, Longitude: p.Longitude}
+		m.Place = &cloud.ChatPlace{Latitude: *p.Latitude, Longitude: *p.Longitude}
 		if p.Label != nil {
 			m.Place.Label = *p.Label
 		}

@@ -2,10 +2,10 @@ package chat
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Settings are those of a business's chat.
@@ -22,16 +22,16 @@ type Settings struct {
 
 // QuickReply is a text that is sent by its id.
 type QuickReply struct {
-	ID       string `json:"id" required:"true" max:"64"`
+	ID       string `json:"id" required:"true" pattern:"^[A-Za-z0-9._-]{1,64}$" example:"on-my-way"`
 	Text     string `json:"text" required:"true" max:"2000"`
-	Audience string `json:"audience" enum:"all,staff_driver" doc:"all when it is left out"`
+	Audience string `json:"audience" enum:"all,staff_driver" default:"all"`
 }
 
 // Hours are a time in which the business answers.
 type Hours struct {
-	Days  []int  `json:"days" required:"true" doc:"1 Monday to 7 Sunday"`
-	Start string `json:"start" required:"true" doc:"HH:MM in the business's time zone"`
-	End   string `json:"end" required:"true" doc:"HH:MM, up to 24:00; before the start: on the next day"`
+	Days  []int  `json:"days" required:"true" max:"7" item_min:"1" item_max:"7" doc:"1 Monday to 7 Sunday"`
+	Start string `json:"start" required:"true" format:"time" doc:"In the business's time zone"`
+	End   string `json:"end" required:"true" pattern:"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$" example:"18:30" doc:"Up to 24:00; before the start: on the next day"`
 }
 
 // SettingsOutput shows the settings.
@@ -46,23 +46,11 @@ type SettingsInput struct {
 	Customer      *bool         `json:"allow_customer"`
 	Driver        *bool         `json:"allow_driver"`
 	CloseHours    *int          `json:"auto_close_hours" min:"1" max:"720" doc:"After an order has ended"`
-	QuickReplies  *[]QuickReply `json:"quick_replies" doc:"At most 100"`
-	Hours         *[]Hours      `json:"working_hours" doc:"None: always"`
+	QuickReplies  *[]QuickReply `json:"quick_replies" max:"100"`
+	Hours         *[]Hours      `json:"working_hours" max:"50" doc:"None: always"`
 	AutoReply     *string       `json:"auto_reply" max:"2000" doc:"What customers and recipients are answered outside of working hours; empty: nothing"`
 	RetentionDays *int          `json:"retention_days" min:"1" max:"3650" doc:"After a conversation has closed"`
 }
-
-const (
-	maxCloseHours = 720
-	maxRetention  = 3650 // days
-	maxReplies    = 100
-	maxHours      = 50
-)
-
-var (
-	clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
-	slug  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-)
 
 func showSettings(s cloud.ChatSettings) Settings {
 	out := Settings{Recipient: s.Recipient, Customer: !s.NoCustomer, Driver: !s.NoDriver, CloseHours: int(s.CloseAfter().Hours()), QuickReplies: []QuickReply{}, Hours: []Hours{},
@@ -106,70 +94,16 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 
 func (in SettingsInput) check() error {
 	f := newFields()
-	if n := in.CloseHours; n != nil {
-		f.Between("auto_close_hours", *n, 1, maxCloseHours)
-	}
-	if n := in.RetentionDays; n != nil {
-		f.Between("retention_days", *n, 1, maxRetention)
-	}
-	if t := in.AutoReply; t != nil {
-		f.Text("auto_reply", *t, maxText)
-	}
 	if in.QuickReplies != nil {
-		f.replies(*in.QuickReplies)
-	}
-	if in.Hours != nil {
-		f.hours(*in.Hours)
+		seen := map[string]bool{}
+		for i, q := range *in.QuickReplies {
+			if seen[q.ID] {
+				f.Say("quick_replies."+strconv.Itoa(i)+".id", check.MessageTwice)
+			}
+			seen[q.ID] = true
+		}
 	}
 	return f.Err()
-}
-
-func (f fields) replies(list []QuickReply) {
-	if len(list) > maxReplies {
-		f.Add("quick_replies", "This is too long.")
-		return
-	}
-	seen := map[string]bool{}
-	for i := range list {
-		q, path := &list[i], "quick_replies."+strconv.Itoa(i)+"."
-		if !slug.MatchString(q.ID) {
-			f.Add(path+"id", "Use 1 to 64 letters, digits, dots, dashes and underscores.")
-		}
-		if seen[q.ID] {
-			f.Add(path+"id", "This is there twice.")
-		}
-		seen[q.ID] = true
-		if blank(q.Text) {
-			f.required(path + "text")
-		}
-		f.Text(path+"text", q.Text, maxText)
-		if q.Audience == "" {
-			q.Audience = audienceAll
-		}
-		f.OneOf(path+"audience", q.Audience, audienceAll, audienceStaff)
-	}
-}
-
-func (f fields) hours(list []Hours) {
-	if len(list) > maxHours {
-		f.Add("working_hours", "This is too long.")
-		return
-	}
-	for i, h := range list {
-		path := "working_hours." + strconv.Itoa(i) + "."
-		if len(h.Days) == 0 || len(h.Days) > 7 {
-			f.required(path + "days")
-		}
-		for _, d := range h.Days {
-			f.Between(path+"days", d, 1, 7)
-		}
-		if !clock.MatchString(h.Start) {
-			f.Add(path+"start", "Use a time such as 13:30.")
-		}
-		if !clock.MatchString(h.End) && h.End != "24:00" {
-			f.Add(path+"end", "Use a time such as 13:30.")
-		}
-	}
 }
 
 func (in SettingsInput) apply(s *cloud.ChatSettings) {

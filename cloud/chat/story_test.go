@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
@@ -196,8 +197,8 @@ func TestWhatCanBeSent(t *testing.T) {
 	bad(driver, SendInput{Kind: "image"}, "attachment_ids")
 	bad(driver, SendInput{Text: "x", AttachmentIDs: []int64{1}}, "attachment_ids")
 	bad(driver, SendInput{AttachmentIDs: []int64{1, 2, 3, 4, 5, 6}}, "attachment_ids")
-	bad(driver, SendInput{Location: &Place{Latitude: 91}}, "location.latitude")
-	bad(driver, SendInput{Text: "x", Kind: "text", Location: &Place{}}, "location")
+	bad(driver, SendInput{Location: &PlaceInput{Latitude: ptr(91.0), Longitude: ptr(0.0)}}, "location.latitude")
+	bad(driver, SendInput{Text: "x", Kind: "text", Location: &PlaceInput{Latitude: ptr(0.0), Longitude: ptr(0.0)}}, "location")
 	bad(driver, SendInput{Text: "x", ReplyTo: 12345}, "reply_to")
 	bad(customer, SendInput{QuickReplyID: "staff"}, "quick_reply_id")
 	bad(driver, SendInput{QuickReplyID: "none"}, "quick_reply_id")
@@ -206,11 +207,11 @@ func TestWhatCanBeSent(t *testing.T) {
 	m := good(customer, SendInput{QuickReplyID: "late"})
 	require.Equal(t, [3]string{"quick_reply", "I am late", "all"}, [3]string{m.Kind, *m.Text, m.Audience})
 	require.Equal(t, audienceStaff, good(driver, SendInput{QuickReplyID: "staff"}).Audience)
-	m = good(driver, SendInput{Location: &Place{43.6, -79.3, ptr("Gate 2")}})
+	m = good(driver, SendInput{Location: &PlaceInput{ptr(43.6), ptr(-79.3), ptr("Gate 2")}})
 	require.Equal(t, "location", m.Kind)
 	require.Equal(t, "Gate 2", *m.Location.Label)
 	require.Nil(t, m.Text)
-	m = good(admin, SendInput{Location: &Place{Latitude: 43.6}})
+	m = good(admin, SendInput{Location: &PlaceInput{Latitude: ptr(43.6), Longitude: ptr(0.0)}})
 	require.Equal(t, "43.60000, 0.00000", r.pushes[len(r.pushes)-1].Body)
 	require.Equal(t, m.ID, *good(customer, SendInput{Text: "Thanks", ReplyTo: m.ID}).ReplyTo)
 	long := strings.Repeat("長い", 70)
@@ -253,7 +254,7 @@ func TestEditsAndDeletions(t *testing.T) {
 		s := r.nodes[0]
 		m := r.says(customer, "Hallo")
 		edit := func(who cloud.AccountID, id cloud.ChatMessageID, text string) (Message, error) {
-			out, err := s.Edit(t.Context(), r.caller(who), EditInput{id, text})
+			out, err := checktest.Given(s.Edit)(t.Context(), r.caller(who), EditInput{id, text})
 			return out.Message, err
 		}
 		r.told()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
@@ -220,7 +221,7 @@ func TestSettings(t *testing.T) {
 	save := func(body string) (Settings, error) {
 		var in SettingsInput
 		require.NoError(t, json.Unmarshal([]byte(body), &in))
-		out, err := s.SaveSettings(t.Context(), r.caller(admin), in)
+		out, err := checktest.Given(s.SaveSettings)(t.Context(), r.caller(admin), in)
 		return out.Settings, err
 	}
 	got, err := save(`{"allow_driver":false,"auto_close_hours":1,"quick_replies":[{"id":"a","text":"b"}],"working_hours":[{"days":[1],"start":"09:00","end":"24:00"}],"auto_reply":"x","retention_days":7}`)

@@ -28,7 +28,7 @@ func TestWhatIsDeletedIsNotToldAgain(t *testing.T) {
 		r.wait(time.Second)
 		_, err := r.nodes[0].Edit(t.Context(), r.caller(customer), EditInput{said.ID, "My secret code is 1234"})
 		require.NoError(t, err)
-		_, err = r.send(customer, SendInput{Location: &Place{43.6, -79.3, ptr("secret door")}})
+		_, err = r.send(customer, SendInput{Location: &PlaceInput{ptr(43.6), ptr(-79.3), ptr("secret door")}})
 		require.NoError(t, err)
 		place := r.messages(customer)[2]
 		before := [][]cloud.LiveEvent{kept(cloud.LiveChat, int64(theOrder)), kept(cloud.LiveChatStaff, int64(theOrder)), kept(cloud.LiveDriver, int64(driver))}

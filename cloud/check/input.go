@@ -5,27 +5,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/mail"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // Input checks an input, a pointer to a struct, by the rules of its members and
 // those of nested structs, lists and maps, and fills in defaults. The error is
 // of kind cloud.Invalid and names each member by its path, such as
 // packages.3.weight; nil when every rule holds.
-func Input(in any) error {
+func Input(in any) error { return Of(in).Err() }
+
+// Of is what Input finds, never nil, for an operation that has rules to add: of the
+// rows of a list, or of inputs that come from elsewhere than a call.
+func Of(in any) Fields {
 	f := Fields{}
 	v := reflect.ValueOf(in).Elem()
 	planOf(v.Type()).check(f, "", v)
-	return f.Err()
+	return f
 }
 
 // Messages are the sentences about members, each with its element's name and what
@@ -48,17 +51,17 @@ const (
 	MessageControl   = "%s must not contain control characters."
 	MessageLine      = "%s must be one line, without control characters."
 	MessageUTF8      = "%s must be valid UTF-8."
+	MessageWith      = "%s must come together with %s."
+	MessageKeyLength = "%s must have keys of %s to %s characters."
+	MessageKeyEnum   = "%s must have no keys but %s."
 )
 
 // Messages lists them all.
 func Messages() []string {
 	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
-		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8}
+		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8,
+		MessageWith, MessageKeyLength, MessageKeyEnum}
 }
-
-// examples are texts of each format.
-var examples = map[string]string{"date": "2026-11-20", "date-time": "2026-11-20T18:12:00-05:00", "time": "18:12", "email": "ann@example.com",
-	"https": "https://example.com/path", "uuid": "6f1c0f1e-6d0a-4f39-9a8b-0a8a5b0c7a11", "phone": "+14165550123"}
 
 // plan is how a type is checked: by member.
 type plan struct {
@@ -70,6 +73,7 @@ type member struct {
 	index []int
 	name  string // in paths; "" for embedded structs without a name
 	rules Rules
+	with  []int // of the member that comes together with it; nil: none
 }
 
 var plans sync.Map // of reflect.Type to *plan
@@ -84,7 +88,18 @@ func planOf(t reflect.Type) *plan {
 			if !ok {
 				continue
 			}
-			made.members = append(made.members, member{f.Index, name, RulesOf(f)})
+			made.members = append(made.members, member{index: f.Index, name: name, rules: RulesOf(f)})
+		}
+		for i := range made.members {
+			m := &made.members[i]
+			for _, other := range made.members {
+				if m.rules.With != "" && other.name == m.rules.With {
+					m.with = other.index
+				}
+			}
+			if m.rules.With != "" && m.with == nil {
+				panic("check: " + t.String() + " has no member " + m.rules.With)
+			}
 		}
 	})
 	return made
@@ -118,6 +133,9 @@ func (p *plan) check(f Fields, path string, v reflect.Value) {
 			at = join(path, m.name)
 		}
 		m.check(f, at, v.FieldByIndex(m.index))
+		if m.with != nil && absent(v.FieldByIndex(m.index)) && !absent(v.FieldByIndex(m.with)) {
+			f.Say(at, MessageWith, m.rules.With)
+		}
 	}
 }
 
@@ -128,7 +146,10 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-var rawJSON = reflect.TypeFor[json.RawMessage]()
+var (
+	rawJSON   = reflect.TypeFor[json.RawMessage]()
+	moneyType = reflect.TypeFor[cloud.Money]()
+)
 
 // check checks one member and what it holds.
 func (m member) check(f Fields, path string, v reflect.Value) {
@@ -136,7 +157,7 @@ func (m member) check(f Fields, path string, v reflect.Value) {
 	if absent(v) && r.Default != "" {
 		setDefault(v, r.Default)
 	}
-	if absent(v) {
+	if absent(v) || r.Required && v.Kind() == reflect.Struct && v.IsZero() {
 		if r.Required {
 			f.Say(path, MessageRequired)
 		}
@@ -199,13 +220,17 @@ func (r *Rules) value(f Fields, path string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if v.String() != "" {
-			r.text(f, path, v.String())
-		} else if r.Required {
+		if r.Required && strings.TrimSpace(v.String()) == "" {
 			f.Say(path, MessageRequired)
+		} else if v.String() != "" {
+			r.text(f, path, v.String())
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		r.number(f, path, float64(v.Int()))
+		n := float64(v.Int())
+		if v.Type() == moneyType {
+			n /= 100
+		}
+		r.number(f, path, n)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		r.number(f, path, float64(v.Uint()))
 	case reflect.Float32, reflect.Float64:
@@ -216,17 +241,7 @@ func (r *Rules) value(f Fields, path string, v reflect.Value) {
 		}
 		r.list(f, path, v)
 	case reflect.Map:
-		if r.Required && v.Len() == 0 {
-			f.Say(path, MessageRequired)
-		}
-		r.size(f, path, v.Len(), MessageItems, MessageFewItems, MessageManyItems)
-		for it := v.MapRange(); it.Next(); {
-			if inner := it.Value(); it.Key().Kind() == reflect.String {
-				copied := reflect.New(inner.Type()).Elem() // elements of maps cannot be set
-				copied.Set(inner)
-				nested(f, join(path, it.Key().String()), copied)
-			}
-		}
+		r.pairs(f, path, v)
 	default:
 		nested(f, path, v)
 	}
@@ -257,7 +272,7 @@ func (r *Rules) list(f Fields, path string, v reflect.Value) {
 		f.Say(path, MessageRequired)
 		return
 	}
-	if !r.size(f, path, v.Len(), MessageItems, MessageFewItems, MessageManyItems) {
+	if !r.size(f, path, v.Len(), MessageItems, MessageFewItems, MessageManyItems) || r.Rows {
 		return // a list that is far too long is not read
 	}
 	seen := map[any]bool{}
@@ -271,19 +286,62 @@ func (r *Rules) list(f Fields, path string, v reflect.Value) {
 				seen[key] = true
 			}
 		}
-		if e.Kind() == reflect.String && r.Item != nil {
-			r.Item.text(f, at, e.String())
+		r.element(f, at, e)
+	}
+}
+
+// pairs checks a map: its keys, and its values like elements of a list.
+func (r *Rules) pairs(f Fields, path string, v reflect.Value) {
+	if r.Required && v.Len() == 0 {
+		f.Say(path, MessageRequired)
+		return
+	}
+	if !r.size(f, path, v.Len(), MessageItems, MessageFewItems, MessageManyItems) || v.Type().Key().Kind() != reflect.String {
+		return
+	}
+	for it := v.MapRange(); it.Next(); {
+		key := it.Key().String()
+		if n := float64(utf8.RuneCountInString(key)); r.Key.Max != nil && (n < *r.Key.Min || n > *r.Key.Max) || !utf8.ValidString(key) {
+			f.once(path, MessageKeyLength, figure(*r.Key.Min), figure(*r.Key.Max))
 			continue
 		}
-		nested(f, at, e)
+		if len(r.Key.Enum) > 0 && !slices.Contains(r.Key.Enum, key) {
+			f.once(path, MessageKeyEnum, strings.Join(r.Key.Enum, ", "))
+			continue
+		}
+		inner := reflect.New(it.Value().Type()).Elem() // elements of maps cannot be set
+		inner.Set(it.Value())
+		r.element(f, join(path, key), inner)
+	}
+}
+
+// element checks one element of a list or map: what is nested in it, or a text or
+// number by the rules of elements.
+func (r *Rules) element(f Fields, path string, v reflect.Value) {
+	item := r.Item
+	if item == nil {
+		item = &Rules{}
+	}
+	switch v.Kind() {
+	case reflect.Struct, reflect.Pointer, reflect.Interface:
+		nested(f, path, v)
+	case reflect.String:
+		item.text(f, path, v.String()) // an empty text is an element, too
+	default:
+		item.value(f, path, v)
+	}
+}
+
+// once is Say about a member that has no message yet.
+func (f Fields) once(path, message string, args ...any) {
+	if len(f[path]) == 0 {
+		f.Say(path, message, args...)
 	}
 }
 
 func (r *Rules) number(f Fields, path string, n float64) {
 	low, high := r.Min != nil && !(n >= *r.Min), r.Max != nil && !(n <= *r.Max)
 	switch {
-	case math.IsNaN(n) || math.IsInf(n, 0):
-		f.Say(path, MessageAbove, "0")
 	case r.Above != nil && !(n > *r.Above):
 		f.Say(path, MessageAbove, figure(*r.Above))
 	case (low || high) && r.Min != nil && r.Max != nil:
@@ -292,6 +350,10 @@ func (r *Rules) number(f Fields, path string, n float64) {
 		f.Say(path, MessageLeast, figure(*r.Min))
 	case high:
 		f.Say(path, MessageMost, figure(*r.Max))
+	case math.IsNaN(n) || math.IsInf(n, 0):
+		f.Say(path, MessageAbove, "0")
+	case len(r.Enum) > 0 && !slices.Contains(r.Enum, figure(n)):
+		f.Say(path, MessageEnum, strings.Join(r.Enum, ", "))
 	}
 }
 
@@ -328,41 +390,11 @@ func (r *Rules) text(f Fields, path, s string) {
 	switch {
 	case len(r.Enum) > 0 && !slices.Contains(r.Enum, s):
 		f.Say(path, MessageEnum, strings.Join(r.Enum, ", "))
-	case r.Format != "" && !hasFormat(r.Format, s):
-		f.Say(path, MessageForm, examples[r.Format])
+	case r.Format != "" && !formats[r.Format].has(s):
+		f.Say(path, MessageForm, formats[r.Format].example)
 	case r.match != nil && !r.match.MatchString(s):
 		f.Say(path, MessageForm, r.Example)
 	}
-}
-
-// hasFormat reports whether a text has a format; formats that are not known
-// describe and check nothing.
-func hasFormat(format, s string) bool {
-	var err error
-	switch format {
-	case "date":
-		_, err = time.Parse(time.DateOnly, s)
-	case "date-time":
-		if _, err = time.Parse(time.RFC3339, s); err != nil {
-			_, err = time.Parse(time.DateTime, s)
-		}
-	case "time":
-		_, err = time.Parse("15:04", s)
-	case "email":
-		var a *mail.Address
-		if a, err = mail.ParseAddress(s); err == nil && a.Address != s {
-			return false
-		}
-	case "https":
-		var u *url.URL
-		u, err = url.Parse(s)
-		return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
-	case "uuid":
-		return pattern(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`).MatchString(s)
-	case "phone":
-		return pattern(`^\+?[0-9][0-9 ()./-]{2,30}$`).MatchString(s)
-	}
-	return err == nil
 }
 
 // Say adds a message about a member: one of Messages, whose first place is the

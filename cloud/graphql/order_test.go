@@ -143,7 +143,7 @@ func TestKeysOfMutations(t *testing.T) {
 	_, m = r.ask(create, map[string]any{"in": input}, admin)
 	require.NotEqual(t, first, m, "another key is another call")
 	r.key = "k3"
-	input["priority"] = 99
+	input["scheduled_date"] = "2020-01-01" // which the operation itself refuses
 	_, m = r.ask(create, map[string]any{"in": input}, admin)
 	r.failed(m, "VALIDATION_FAILED", 422)
 	_, m = r.ask(create, map[string]any{"in": input}, admin)

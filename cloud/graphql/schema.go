@@ -243,7 +243,7 @@ func (w *writer) members(t reflect.Type, input bool) string {
 			name = f.Name
 		}
 		kind := w.typed(f.Type, f, input)
-		if input && f.Tag.Get("required") == "true" {
+		if input && f.Tag.Get("required") == "true" && f.Tag.Get("graphql") == "" { // a type of its own says it itself
 			kind = strings.TrimSuffix(kind, "!") + "!"
 		}
 		if d := f.Tag.Get("doc"); d != "" {

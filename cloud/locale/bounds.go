@@ -25,6 +25,9 @@ var bounds = map[string]texts{
 	"%s must not contain control characters.":          {"%s must not contain control characters.", "%s 不得包含控制字符。", "%s 不得包含控制字元。", "%s ne doit pas contenir de caractères de contrôle.", "%s darf keine Steuerzeichen enthalten.", "%s no debe contener caracteres de control."},
 	"%s must be one line, without control characters.": {"%s must be one line, without control characters.", "%s 必须为单行，且不含控制字符。", "%s 必須為單行，且不含控制字元。", "%s doit tenir sur une ligne, sans caractères de contrôle.", "%s muss eine Zeile ohne Steuerzeichen sein.", "%s debe ser una sola línea, sin caracteres de control."},
 	"%s must be valid UTF-8.":                          {"%s must be valid UTF-8.", "%s 必须是有效的 UTF-8。", "%s 必須是有效的 UTF-8。", "%s doit être du UTF-8 valide.", "%s muss gültiges UTF-8 sein.", "%s debe ser UTF-8 válido."},
+	"%s must come together with %s.":                   {"%s must come together with %s.", "%s 必须与 %s 一起提供。", "%s 必須與 %s 一起提供。", "%s doit être donné avec %s.", "%s muss zusammen mit %s angegeben werden.", "%s debe darse junto con %s."},
+	"%s must have keys of %s to %s characters.":        {"%s must have keys of %s to %s characters.", "%s 的键须有 %s 到 %s 个字符。", "%s 的鍵須有 %s 到 %s 個字元。", "Les clés de %s doivent avoir de %s à %s caractères.", "Die Schlüssel von %s müssen %s bis %s Zeichen haben.", "Las claves de %s deben tener de %s a %s caracteres."},
+	"%s must have no keys but %s.":                     {"%s must have no keys but %s.", "%s 只能有这些键：%s。", "%s 只能有這些鍵：%s。", "%s ne doit avoir que ces clés : %s.", "%s darf nur diese Schlüssel haben: %s.", "%s solo debe tener estas claves: %s."},
 }
 
 // template is a sentence that finds its places in an English text.

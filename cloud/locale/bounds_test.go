@@ -2,6 +2,8 @@ package locale
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -33,4 +35,24 @@ func TestEverySentenceAboutBoundsHasEveryLanguage(t *testing.T) {
 		}
 	}
 	require.Equal(t, "La caisse est pleine.", Field(French, "La caisse est pleine."), "a sentence that is not known stays")
+}
+
+// A sentence about a member that no package says is deleted.
+func TestNoSentenceIsLeftOver(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	require.NoError(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "locale/") {
+			return err
+		}
+		src, err := fs.ReadFile(os.DirFS(".."), path)
+		all.Write(src)
+		return err
+	}))
+	src := strings.ReplaceAll(all.String(), `\"`, `"`)
+	for sentence := range fields {
+		if !strings.HasPrefix(sentence, "This parameter is not known. ") { // which ends with a list
+			require.True(t, strings.Contains(src, sentence), sentence)
+		}
+	}
 }

@@ -8,24 +8,20 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 // CancelInput ends a delivery before its deposit.
 type CancelInput struct {
 	Delivery DeliveryKey `path:"id" json:"-"`
-	Reason   string      `json:"reason"`
+	Reason   string      `json:"reason" max:"255"`
 }
 
 // Cancel ends a delivery. With doors opened the cabinet has to answer first.
 // Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
 func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
-	if len(in.Reason) > 255 {
-		f := newFields()
-		f.add("reason", "The reason has at most 255 characters.")
-		return DeliveryOutput{}, f.Err()
-	}
 	return s.giveUp(ctx, c, in.Delivery, func(_ *Work, d *cloud.Delivery) error {
 		d.CancelReason, d.CancelledBy, d.FailureCode = in.Reason, "partner_api", ""
 		return nil
@@ -37,36 +33,25 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (D
 type FailInput struct {
 	Delivery    DeliveryKey   `path:"id" json:"-"`
 	Packages    []FailPackage `json:"packages"`
-	FailureCode string        `json:"failure_code"`
-	Note        string        `json:"note"`
+	FailureCode string        `json:"failure_code" enum:"NO_COMPARTMENT,DOOR_NOT_OPENED,DEVICE_OFFLINE,PARCEL_TOO_LARGE,COMPARTMENT_OCCUPIED,COURIER_ABORTED,NOT_DEPOSITED,RECIPIENT_UNKNOWN,OTHER" doc:"Of all packages; required when none is named"`
+	Note        string        `json:"note" max:"255"`
 }
 
 // FailPackage is one package that could not be delivered.
 type FailPackage struct {
 	TrackingNumber string `json:"tracking_number"`
-	FailureCode    string `json:"failure_code"`
+	FailureCode    string `json:"failure_code" required:"true" enum:"NO_COMPARTMENT,DOOR_NOT_OPENED,DEVICE_OFFLINE,PARCEL_TOO_LARGE,COMPARTMENT_OCCUPIED,COURIER_ABORTED,NOT_DEPOSITED,RECIPIENT_UNKNOWN,OTHER"`
 }
 
 const doorNotOpened = "DOOR_NOT_OPENED"
 
-var failureCodes = []string{"NO_COMPARTMENT", doorNotOpened, "DEVICE_OFFLINE", "PARCEL_TOO_LARGE", "COMPARTMENT_OCCUPIED", "COURIER_ABORTED", notDeposited,
-	"RECIPIENT_UNKNOWN", "OTHER"}
-
 func (in FailInput) check() error {
 	f := newFields()
-	if len(in.Note) > 255 {
-		f.add("note", "The value is too long.")
-	}
 	switch {
 	case len(in.Packages) == 0 && in.FailureCode == "":
-		f.add("failure_code", "The value is required.")
-	case in.FailureCode != "" && (len(in.Packages) > 0 || !slices.Contains(failureCodes, in.FailureCode)):
-		f.add("failure_code", "The value is not one of those allowed.")
-	}
-	for i, p := range in.Packages {
-		if !slices.Contains(failureCodes, p.FailureCode) {
-			f.add("packages."+strconv.Itoa(i)+".failure_code", "The value is not one of those allowed.")
-		}
+		f.Say("failure_code", check.MessageRequired)
+	case len(in.Packages) > 0 && in.FailureCode != "":
+		f.Add("failure_code", "Give one failure_code for all packages, or packages with their own.")
 	}
 	return f.Err()
 }

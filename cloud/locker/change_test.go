@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -99,7 +100,7 @@ func TestCorrection(t *testing.T) {
 		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", s.refusedCorrection())
 		a := s.open()
 		s.settle(a)
-		_, err := s.Lockers.Correct(ctx, s.Box.ProviderCaller, locker.CorrectInput{Delivery: "ref:R-1"})
+		_, err := checktest.Given(s.Lockers.Correct)(ctx, s.Box.ProviderCaller, locker.CorrectInput{Delivery: "ref:R-1"})
 		require.Equal(s.t, "VALIDATION_FAILED", code(err))
 		for range 3 {
 			_, err := s.correct(func(b asked) { s.opened(b); s.settle(b) })
@@ -261,7 +262,7 @@ func (s *story) fail(body string) error {
 	in := locker.FailInput{}
 	require.NoError(s.t, json.Unmarshal([]byte(body), &in))
 	in.Delivery = "ref:R-1"
-	_, err := s.Lockers.Fail(ctx, s.Box.ProviderCaller, in)
+	_, err := checktest.Given(s.Lockers.Fail)(ctx, s.Box.ProviderCaller, in)
 	return err
 }
 

@@ -18,7 +18,7 @@ const maxCorrections = 3
 type CorrectInput struct {
 	Delivery     DeliveryKey    `path:"id" json:"-"`
 	Compartments []cloud.GridID `json:"compartments"`
-	Reason       string         `json:"reason"`
+	Reason       string         `json:"reason" required:"true" max:"255"`
 }
 
 // CorrectionBody is the block "correction".
@@ -59,16 +59,6 @@ func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Bus
 // CORRECTION_WINDOW_CLOSED, CORRECTION_LIMIT, GRID_NOT_FOUND, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
 func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) (CorrectOutput, error) {
-	f := newFields()
-	if in.Reason == "" {
-		f.add("reason", "The value is required.")
-	}
-	if len(in.Reason) > 255 {
-		f.add("reason", "The reason has at most 255 characters.")
-	}
-	if err := f.Err(); err != nil {
-		return CorrectOutput{}, err
-	}
 	var cmd cloud.Command
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
 		if cmd, err = w.correct(c, d, in); err != nil {

@@ -196,11 +196,6 @@ type ExtendOutput struct {
 // from now and waits for its recipient again. Errors: DELIVERY_NOT_FOUND,
 // VALIDATION_FAILED, DELIVERY_STATE_CONFLICT.
 func (s *Service) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (ExtendOutput, error) {
-	if in.Hours < 1 || in.Hours > 168 {
-		f := newFields()
-		f.add("hours", "The value must be between 1 and 168.")
-		return ExtendOutput{}, f.Err()
-	}
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.extend(c, d, time.Duration(in.Hours)*time.Hour) })
 	if err != nil {
 		return ExtendOutput{}, err

@@ -21,25 +21,25 @@ import (
 
 // PackageInput is one package of a new delivery.
 type PackageInput struct {
-	TrackingNumber string  `json:"tracking_number" required:"true" min:"1" max:"64" doc:"A-Z a-z 0-9 . _ -"`
-	Reference      string  `json:"reference"`
+	TrackingNumber string  `json:"tracking_number" required:"true" max:"64" pattern:"^[A-Za-z0-9._-]+$" example:"SR204518837-1"`
+	Reference      string  `json:"reference" max:"64"`
 	Size           string  `json:"size" enum:"S,M,L,XL" doc:"Empty takes any that fits"`
-	Weight         float64 `json:"weight"`
-	Length         float64 `json:"length"`
-	Width          float64 `json:"width"`
-	Height         float64 `json:"height"`
-	Description    string  `json:"description"`
+	Weight         float64 `json:"weight" min:"0"`
+	Length         float64 `json:"length" min:"0"`
+	Width          float64 `json:"width" min:"0"`
+	Height         float64 `json:"height" min:"0"`
+	Description    string  `json:"description" max:"255"`
 }
 
 // CreateInput is a new delivery.
 type CreateInput struct {
-	ReferenceNumber string          `json:"reference_number" required:"true" min:"1" max:"64" doc:"Your own number of the delivery; each once"`
-	DeviceID        cloud.DeviceID  `json:"device_id" required:"true" doc:"The locker"`
-	Packages        []PackageInput  `json:"packages" required:"true" min:"1" max:"10"`
+	ReferenceNumber string          `json:"reference_number" required:"true" max:"64" doc:"Your own number of the delivery; each once"`
+	DeviceID        cloud.DeviceID  `json:"device_id" required:"true" min:"1" doc:"The locker"`
+	Packages        []PackageInput  `json:"packages" required:"true" max:"10"`
 	Recipient       cloud.Recipient `json:"recipient" required:"true"`
 	Courier         *cloud.Courier  `json:"courier"`
 	Notify          *cloud.Notify   `json:"notify"`
-	DeliverBefore   string          `json:"deliver_before" doc:"Date-time until which the courier may deposit; in 72 hours when left out"`
+	DeliverBefore   string          `json:"deliver_before" format:"date-time" doc:"Until which the courier may deposit; in 72 hours when left out"`
 	CollectWithin   int             `json:"collect_within_hours" min:"24" max:"720" doc:"Counted from the deposit; 72 when left out"`
 	Reserve         *bool           `json:"reserve"`
 	Metadata        json.RawMessage `json:"metadata"`
@@ -58,39 +58,19 @@ type fields struct{ check.Fields }
 
 func newFields() fields { return fields{check.Fields{}} }
 
-func (f fields) add(path, message string, args ...any) {
-	f.Add(path, fmt.Sprintf(message, args...))
-}
-
-var timeLayouts = []string{time.RFC3339, "2006-01-02 15:04:05"}
-
 func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore time.Time, err error) {
 	f := newFields()
-	if n := len(in.ReferenceNumber); n == 0 || n > 64 {
-		f.add("reference_number", "The reference_number must have 1 to 64 characters.")
-	}
-	if in.DeviceID <= 0 {
-		f.add("device_id", "The device_id is required.")
-	}
-	if n := len(in.Packages); n == 0 || n > maxPackages {
-		f.add("packages", "A delivery has 1 to 10 packages.")
-	}
 	seen := map[string]bool{}
 	for i, p := range in.Packages {
-		at := "packages." + strconv.Itoa(i)
-		f.pack(at+".", p)
 		number := strings.ToUpper(p.TrackingNumber)
 		if seen[number] {
-			f.add(at+".tracking_number", "The tracking_number is listed twice.")
+			f.Say("packages."+strconv.Itoa(i)+".tracking_number", check.MessageTwice)
 		}
 		seen[number] = true
 	}
 	f.recipient(in.Recipient)
 	if in.CollectWithin == 0 {
-		in.CollectWithin = 72
-	}
-	if in.CollectWithin < 24 || in.CollectWithin > 720 {
-		f.add("collect_within_hours", "The value must be between 24 and 720.")
+		in.CollectWithin = 72 // no default of its tag: what came is compared by its hash
 	}
 	deliverBefore = now.Add(72 * time.Hour)
 	if in.DeliverBefore != "" {
@@ -102,74 +82,30 @@ func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore tim
 
 const maxPackages = 10
 
-// pack checks one package; its fields are found under at.
-func (f fields) pack(at string, p PackageInput) {
-	if !validTracking(p.TrackingNumber) {
-		f.add(at+"tracking_number", "The tracking_number must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
-	}
-	if p.Size != "" && !slices.Contains(sizes, p.Size) {
-		f.add(at+"size", "The size must be S, M, L or XL.")
-	}
-	if p.Weight < 0 || p.Length < 0 || p.Width < 0 || p.Height < 0 {
-		f.add(at+"weight", "Weight and dimensions must not be negative.")
-	}
-	if len(p.Reference) > 64 || len(p.Description) > 255 {
-		f.add(at+"reference", "The reference has at most 64 characters, the description 255.")
-	}
-}
-
 func newPackage(position int, p PackageInput) cloud.Package {
 	return cloud.Package{Position: position, TrackingNumber: p.TrackingNumber, Reference: p.Reference, Size: p.Size, Weight: p.Weight,
 		Length: p.Length, Width: p.Width, Height: p.Height, Description: p.Description, Status: cloud.PackageCreated}
 }
 
 func (f fields) recipient(r cloud.Recipient) {
-	if r.Name == "" || len(r.Name) > 120 {
-		f.add("recipient.name", "The name must have 1 to 120 characters.")
-	}
 	if r.Phone == "" && r.Email == "" {
-		f.add("recipient", "A phone number or an email address is required.")
+		f.Add("recipient", "A phone number or an email address is required.")
 	}
 }
 
 func (f fields) deliverBefore(s string, l *time.Location, now time.Time) time.Time {
-	t, err := parseTime(s, l)
-	if err != nil {
-		f.add("deliver_before", "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
-	} else if !t.After(now) {
-		f.add("deliver_before", "The time must lie ahead.")
+	t := check.Moment(s, l)
+	if !t.After(now) {
+		f.Add("deliver_before", "The time must lie ahead.")
 	}
-	return t.UTC()
+	return t
 }
 
 func (f fields) metadata(raw json.RawMessage) {
 	var m map[string]any
 	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil {
-		f.add("metadata", "The metadata must be an object.")
+		f.Add("metadata", "The metadata must be an object.")
 	}
-}
-
-func parseTime(s string, l *time.Location) (time.Time, error) {
-	for _, layout := range timeLayouts {
-		if t, err := time.ParseInLocation(layout, s, l); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, errors.New("not a time")
-}
-
-func validTracking(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // mine finds a device that the caller may use.
@@ -411,7 +347,7 @@ func announce(v cloud.View, ch *cloud.Changes, c cloud.Caller, d cloud.Delivery,
 		return err
 	case s.BusinessID != d.BusinessID || s.ProviderID != d.ProviderID:
 		f := newFields()
-		f.add("packages."+strconv.Itoa(i)+".tracking_number", "The tracking_number is in use.")
+		f.Add("packages."+strconv.Itoa(i)+".tracking_number", "The tracking_number is in use.")
 		return f.Err()
 	}
 	s.DeliveryID = d.ID

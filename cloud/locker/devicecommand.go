@@ -9,10 +9,6 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// deviceCommands are the types of commands that staff may send to a cabinet as a
-// whole.
-var deviceCommands = []string{string(wire.CmdResetTries)}
-
 // DeviceCommandInput sends a command to a cabinet as a whole.
 type DeviceCommandInput struct {
 	Device cloud.DeviceID `path:"id" json:"-"`
@@ -39,16 +35,6 @@ type DeviceCommandOutput struct {
 // makes the keypad take typed codes again. Errors: DEVICE_NOT_FOUND,
 // DEVICE_DISABLED, VALIDATION_FAILED.
 func (s *Service) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
-	f := newFields()
-	if in.Type != string(wire.CmdResetTries) {
-		f.add("type", "The type must be one of %v.", deviceCommands)
-	}
-	if len(in.Reason) > 255 {
-		f.add("reason", "The reason has at most 255 characters.")
-	}
-	if err := f.Err(); err != nil {
-		return out, err
-	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
 		device, err := ours(v, c, in.Device)

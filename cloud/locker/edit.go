@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // EditInput changes a delivery; what is absent stays.
@@ -15,7 +16,7 @@ type EditInput struct {
 	Delivery      DeliveryKey      `path:"id" json:"-"`
 	Recipient     *cloud.Recipient `json:"recipient"`
 	Courier       *cloud.Courier   `json:"courier"`
-	DeliverBefore string           `json:"deliver_before"`
+	DeliverBefore string           `json:"deliver_before" format:"date-time"`
 	Notify        *cloud.Notify    `json:"notify"`
 	Metadata      json.RawMessage  `json:"metadata"`
 }
@@ -89,11 +90,6 @@ type AddPackageInput struct {
 // Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT,
 // NO_COMPARTMENT, PARCEL_TOO_LARGE.
 func (s *Service) AddPackage(ctx context.Context, c cloud.Caller, in AddPackageInput) (DeliveryOutput, error) {
-	f := newFields()
-	f.pack("", in.PackageInput)
-	if err := f.Err(); err != nil {
-		return DeliveryOutput{}, err
-	}
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.addPackage(c, d, in.PackageInput) })
 	if err != nil {
 		return DeliveryOutput{}, err
@@ -119,10 +115,10 @@ func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) er
 	}
 	f := newFields()
 	if slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return strings.EqualFold(p.TrackingNumber, in.TrackingNumber) }) {
-		f.add("tracking_number", "The tracking_number is listed twice.")
+		f.Say("tracking_number", check.MessageTwice)
 	}
 	if len(d.Packages) >= maxPackages {
-		f.add("tracking_number", "A delivery has 1 to 10 packages.")
+		f.Add("tracking_number", "A delivery has 1 to 10 packages.")
 	}
 	if err := f.Err(); err != nil {
 		return err

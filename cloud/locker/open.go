@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -16,9 +15,9 @@ import (
 type OpenInput struct {
 	Delivery     DeliveryKey    `path:"id" json:"-"`
 	Compartments []cloud.GridID `json:"compartments"`
-	Sizes        []string       `json:"sizes"`
+	Sizes        []string       `json:"sizes" item_enum:"S,M,L,XL"`
 	Courier      *cloud.Courier `json:"courier"`
-	WaitSeconds  *int           `json:"wait_seconds"`
+	WaitSeconds  *int           `json:"wait_seconds" min:"0" max:"20"`
 }
 
 // OpenOutput is the answer. Pending is set while the outcome is not known:
@@ -37,11 +36,7 @@ type OpenOutput struct {
 func (s *Service) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (OpenOutput, error) {
 	wait := defaultWait
 	if in.WaitSeconds != nil {
-		if wait = *in.WaitSeconds; wait < 0 || wait > maxWait {
-			f := newFields()
-			f.add("wait_seconds", "The value must be between 0 and 20.")
-			return OpenOutput{}, f.Err()
-		}
+		wait = *in.WaitSeconds
 	}
 	var cmd cloud.Command
 	_, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
@@ -217,11 +212,6 @@ func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartmen
 		}
 	}
 	for i, size := range in.Sizes {
-		if !slices.Contains(sizes, size) {
-			f := newFields()
-			f.add("sizes."+strconv.Itoa(i), "The size must be S, M, L or XL.")
-			return nil, f.Err()
-		}
 		if i < len(d.Packages) {
 			d.Packages[i].Size = size
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -37,9 +38,9 @@ func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) erro
 		switch {
 		case other.OrderID == 0:
 		case other.OrderID != o.ID:
-			f.add(path, "The tracking_number belongs to another order than the other packages.")
+			f.Add(path, "The tracking_number belongs to another order than the other packages.")
 		case other.OrderPackage == p.OrderPackage || other.OrderPackage == 0 || p.OrderPackage == 0:
-			f.add(path, "The tracking_number is listed twice.")
+			f.Say(path, check.MessageTwice)
 		}
 	}
 	p.OrderID = o.ID

@@ -502,7 +502,7 @@ func TestNumbersThatLeadToOrders(t *testing.T) {
 		require.Equal(s.t, []string{"packages.1.tracking_number: The tracking_number belongs to another order than the other packages."}, field(err))
 		for _, twice := range [][]string{{"UPS-2", s.made.Packages[1].Number}, {s.made.Number, "UPS-2"}, {"UPS-2", s.made.Number}} {
 			_, err = s.bring("R-4", twice...)
-			require.Equal(s.t, []string{"packages.1.tracking_number: The tracking_number is listed twice."}, field(err))
+			require.Equal(s.t, []string{"packages.1.tracking_number: packages[1].tracking_number is in the list twice."}, field(err))
 		}
 		require.Nil(s.t, s.cellsOf("R-4"), "nothing is kept of what was refused")
 

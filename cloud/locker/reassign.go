@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -14,9 +15,9 @@ import (
 // size.
 type ReassignInput struct {
 	Delivery DeliveryKey  `path:"id" json:"-"`
-	Size     string       `json:"size"`
+	Size     string       `json:"size" enum:"S,M,L,XL"`
 	GridID   cloud.GridID `json:"grid_id"`
-	Reason   string       `json:"reason"`
+	Reason   string       `json:"reason" max:"255"`
 }
 
 // Reassign opens other compartments for a delivery in place of those it has,
@@ -27,16 +28,10 @@ type ReassignInput struct {
 func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput) (OpenOutput, error) {
 	f := newFields()
 	if in.Size == "" && in.GridID == 0 {
-		f.add("size", "The value is required.")
+		f.Say("size", check.MessageRequired)
 	}
 	if in.Size != "" && in.GridID != 0 {
-		f.add("grid_id", "The value is not one of those allowed.")
-	}
-	if in.Size != "" && !slices.Contains(sizes, in.Size) {
-		f.add("size", "The size must be S, M, L or XL.")
-	}
-	if len(in.Reason) > 255 {
-		f.add("reason", "The reason has at most 255 characters.")
+		f.Add("grid_id", "Give size or grid_id, not both.")
 	}
 	if err := f.Err(); err != nil {
 		return OpenOutput{}, err

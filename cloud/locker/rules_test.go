@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/protocol/wire"
@@ -290,7 +291,7 @@ func TestDeadlines(t *testing.T) {
 		a := s.open()
 		s.settle(a)
 		extend := func(h int) error {
-			_, err := s.Lockers.Extend(ctx, s.Box.ProviderCaller, locker.ExtendInput{Delivery: "ref:R-1", Hours: h})
+			_, err := checktest.Given(s.Lockers.Extend)(ctx, s.Box.ProviderCaller, locker.ExtendInput{Delivery: "ref:R-1", Hours: h})
 			return err
 		}
 		require.Equal(s.t, "VALIDATION_FAILED", code(extend(0)))

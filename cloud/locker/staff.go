@@ -141,7 +141,7 @@ func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.Devic
 type UnblockInput struct {
 	Device cloud.DeviceID `path:"id" json:"-"`
 	Grid   cloud.GridID   `path:"grid_id" json:"-"`
-	Reason string         `json:"reason"`
+	Reason string         `json:"reason" max:"255"`
 }
 
 // Unblock puts a blocked compartment back into use, in the cloud at once and at
@@ -151,11 +151,6 @@ type UnblockInput struct {
 // is. Errors:
 // DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
-	if len(in.Reason) > 255 {
-		f := newFields()
-		f.add("reason", "The reason has at most 255 characters.")
-		return out, f.Err()
-	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
 		device, err := ours(v, c, in.Device)

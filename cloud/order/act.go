@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -21,14 +24,8 @@ func message(c cloud.Caller, e *cloud.Error) string {
 // is kept with the operation of a hold, for people to see; nothing happens then.
 type ReasonInput struct {
 	OrderID cloud.OrderID `path:"order_id" json:"-"`
-	Reason  string        `json:"reason"` // up to 255 characters
-	Until   string        `json:"until"`
-}
-
-func (in ReasonInput) check() error {
-	f := newFields()
-	f.Text("reason", in.Reason, 255)
-	return f.Err()
+	Reason  string        `json:"reason" max:"255"`
+	Until   string        `json:"until" format:"moment"`
 }
 
 // Hold keeps an order from being planned. Staff may. Errors: ORDER_NOT_FOUND,
@@ -39,11 +36,7 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 		if err != nil {
 			return err
 		}
-		f := newFields()
-		until := f.moment("until", in.Until, b.Location())
-		if err := f.Err(); err != nil {
-			return err
-		}
+		until := check.Moment(in.Until, b.Location())
 		if err := w.move(cloud.OrderHold, Hold, actHold.by(c), "", in.Reason); err != nil {
 			return err
 		}
@@ -72,9 +65,6 @@ func (s *Service) act(ctx context.Context, c cloud.Caller, in ReasonInput, fn fu
 	if err := staff(c); err != nil {
 		return OrderOutput{}, err
 	}
-	if err := in.check(); err != nil {
-		return OrderOutput{}, err
-	}
 	return s.decide(ctx, c, Key{OrderID: in.OrderID}, fn)
 }
 
@@ -87,9 +77,6 @@ var cancellable = statuses{cloud.OrderNew, cloud.OrderUnpaid, cloud.OrderHold, c
 // VALIDATION_FAILED.
 func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
 	if err := owners(c); err != nil {
-		return OrderOutput{}, err
-	}
-	if err := in.check(); err != nil {
 		return OrderOutput{}, err
 	}
 	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
@@ -119,9 +106,9 @@ func (w *work) cancel(operation int, note string) error {
 // RerouteInput sends an order somewhere else.
 type RerouteInput struct {
 	OrderID       cloud.OrderID  `path:"order_id" json:"-"`
-	NewAddress    *cloud.Address `json:"new_address"`
-	Reason        string         `json:"reason"` // up to 255 characters
-	ScheduledDate string         `json:"scheduled_date"`
+	NewAddress    *cloud.Address `json:"new_address" required:"true"`
+	Reason        string         `json:"reason" max:"255"`
+	ScheduledDate string         `json:"scheduled_date" format:"date"`
 }
 
 // RerouteOutput names the order that was cancelled and shows the one in its
@@ -167,11 +154,7 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 	}
 	in.NewAddress = own(in.NewAddress)
 	f := newFields()
-	f.stop("new_address", in.NewAddress, true)
-	f.Text("reason", in.Reason, 255)
-	if in.ScheduledDate != "" {
-		f.date("scheduled_date", in.ScheduledDate, w.now.In(b.Location()))
-	}
+	f.ahead("scheduled_date", in.ScheduledDate, w.now.In(b.Location()))
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
@@ -295,11 +278,21 @@ type Done struct {
 // OverrideInput sets an order's status by hand.
 type OverrideInput struct {
 	OrderID cloud.OrderID     `path:"order_id" json:"-"`
-	Status  cloud.OrderStatus `json:"order_status_id"`
-	Reason  string            `json:"reason"` // 1 to 255 characters
+	Status  cloud.OrderStatus `json:"order_status_id" required:"true"`
+	Reason  string            `json:"reason" required:"true" max:"255"`
 }
 
 const overridden = 3020
+
+// overridable are the numbers of the statuses that are set by hand.
+func overridable() (out []string) {
+	for _, s := range cloud.OrderStates() {
+		if s.ID != cloud.OrderIntercepted {
+			out = append(out, strconv.Itoa(int(s.ID)))
+		}
+	}
+	return out
+}
 
 // Override sets any status but INTERCEPTED, past the table of moves. An order
 // that is delivered, returned or cancelled stays so; one that was refused comes
@@ -310,9 +303,8 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 		return OrderOutput{}, err
 	}
 	f := newFields()
-	f.required("reason", in.Reason, 255)
 	if in.Status.String() == "" || in.Status == cloud.OrderIntercepted {
-		f.Add("order_status_id", "This is none of the values allowed here.")
+		f.Say("order_status_id", check.MessageEnum, strings.Join(overridable(), ", "))
 	}
 	if err := f.Err(); err != nil {
 		return OrderOutput{}, err

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/tracking"
 )
@@ -115,7 +116,7 @@ func TestReroute(t *testing.T) {
 		require.Equal(t, "PO-1-R2", *w.find(n.OrderID).Ref)
 
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Reroute(ctx, w.staff, order.RerouteInput{OrderID: n.OrderID, NewAddress: address("X")})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Reroute(ctx, w.staff, order.RerouteInput{OrderID: second.NewOrder.OrderID})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Reroute)(ctx, w.staff, order.RerouteInput{OrderID: second.NewOrder.OrderID})))
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Reroute(ctx, w.other, order.RerouteInput{OrderID: second.NewOrder.OrderID, NewAddress: address("X")})))
 		id := second.NewOrder.OrderID
 		w.move(id, cloud.OrderRoutePlanned, order.PutOnRoute)
@@ -175,7 +176,7 @@ func TestSetWindows(t *testing.T) {
 		}
 		for _, bad := range []order.WindowsInput{{WindowStart: "08:00", WindowEnd: "09:00"}, {Refs: []string{"PO-1"}}, {Refs: []string{"PO-1"}, WindowStart: "09:00", WindowEnd: "08:00"},
 			{Refs: make([]string, 101), WindowStart: "08:00", WindowEnd: "09:00"}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetWindows(ctx, w.staff, bad)))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetWindows)(ctx, w.staff, bad)))
 		}
 	})
 }
@@ -188,7 +189,7 @@ func TestOverride(t *testing.T) {
 			return err
 		}
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Override(ctx, w.customer, order.OverrideInput{OrderID: o.OrderID, Status: 30, Reason: "x"})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Override(ctx, w.staff, order.OverrideInput{OrderID: o.OrderID, Status: 30})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Override)(ctx, w.staff, order.OverrideInput{OrderID: o.OrderID, Status: 30})))
 		require.Equal(t, "VALIDATION_FAILED", code(set(cloud.OrderIntercepted)))
 		require.Equal(t, "VALIDATION_FAILED", code(set(99)))
 		require.NoError(t, set(cloud.OrderOutForDelivery))
@@ -309,7 +310,7 @@ func TestSearch(t *testing.T) {
 		f(w.staff, order.SearchInput{Query: "6475550188"}, "phone", b.OrderID)
 		f(w.staff, order.SearchInput{Query: "INV-2041"}, "order_ref", a.OrderID)
 		f(w.staff, order.SearchInput{Query: "INV-2047"}, "order_ref", b.OrderID, a.OrderID)
-		f(w.staff, order.SearchInput{Query: "INV-2047", Limit: 1}, "order_ref", b.OrderID)
+		f(w.staff, order.SearchInput{Query: "INV-2047", Limit: new(1)}, "order_ref", b.OrderID)
 		f(w.staff, order.SearchInput{Query: "appleseed jonathan"}, "recipient_name", a.OrderID)
 		f(w.staff, order.SearchInput{Query: "aplpeseed"}, "recipient_name", a.OrderID)
 		f(w.staff, order.SearchInput{Query: "aa1inv-2042"}, "external_tracking_number", b.OrderID)
@@ -318,8 +319,8 @@ func TestSearch(t *testing.T) {
 		f(w.driver, order.SearchInput{Query: "appleseed"}, "")
 		f(w.staff, order.SearchInput{Query: "appleseed", Fields: []string{"phone", "order_ref"}}, "")
 		f(w.staff, order.SearchInput{Query: `"*" OR (% _ \`}, "")
-		for _, in := range []order.SearchInput{{Query: "ab"}, {Query: "  a  "}, {Query: "abc", Limit: 51}, {Query: "abc", Fields: []string{"note"}}, {Query: string(make([]byte, 200))}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Search(ctx, w.staff, in)))
+		for _, in := range []order.SearchInput{{Query: "ab"}, {Query: "  a  "}, {Query: "abc", Limit: new(51)}, {Query: "abc", Fields: []string{"note"}}, {Query: string(make([]byte, 200))}} {
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Search)(ctx, w.staff, in)))
 		}
 	})
 }

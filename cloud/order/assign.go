@@ -5,14 +5,15 @@ import (
 	"errors"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
 // AssignInput hands orders to a contractor.
 type AssignInput struct {
-	OrderIDs []cloud.OrderID `json:"order_ids" required:"true" doc:"1 to 500; an id that comes twice counts once"`
-	BrokerID cloud.AccountID `json:"broker_id" required:"true" doc:"A contractor's account"`
-	Note     string          `json:"note" doc:"Up to 500 characters"`
+	OrderIDs []cloud.OrderID `json:"order_ids" required:"true" max:"500" item_min:"1" doc:"An id that comes twice counts once"`
+	BrokerID cloud.AccountID `json:"broker_id" required:"true" min:"1" doc:"A contractor's account"`
+	Note     string          `json:"note" max:"500"`
 }
 
 // AssignOutput says what became of it.
@@ -33,8 +34,6 @@ type OrderError struct {
 // GraphQLName is the name of the type in GraphQL.
 func (OrderError) GraphQLName() string { return "OrderError" }
 
-const maxAssigned = 500
-
 // Why an order is not assigned, or not taken back.
 const (
 	codeOnRoute         = "ORDER_ON_ROUTE"
@@ -50,8 +49,6 @@ const (
 // administrators may. Error: VALIDATION_FAILED, of which nothing is changed.
 func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (AssignOutput, error) {
 	f := newFields()
-	f.orders(in.OrderIDs)
-	f.Text("note", in.Note, 500)
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		a, err := v.Account(in.BrokerID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
@@ -75,13 +72,6 @@ func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (A
 // work.
 func contractor(a cloud.Account, b cloud.BusinessID) bool {
 	return a.Type == cloud.Broker && a.BusinessID == b && a.Enabled
-}
-
-// orders checks a list of ids.
-func (f fields) orders(list []cloud.OrderID) {
-	if len(list) == 0 || len(list) > maxAssigned {
-		f.Add("order_ids", "Give 1 to 500 order ids.")
-	}
 }
 
 // each runs a decision for every order once and collects why some stayed as
@@ -209,8 +199,8 @@ func (w *work) settle() error {
 
 // RevokeInput takes orders back from their contractors.
 type RevokeInput struct {
-	OrderIDs []cloud.OrderID `json:"order_ids" required:"true" doc:"1 to 500; an id that comes twice counts once"`
-	Reason   string          `json:"reason" doc:"Up to 255 characters"`
+	OrderIDs []cloud.OrderID `json:"order_ids" required:"true" max:"500" item_min:"1" doc:"An id that comes twice counts once"`
+	Reason   string          `json:"reason" max:"255"`
 }
 
 // RevokeOutput says what became of it.
@@ -225,12 +215,6 @@ type RevokeOutput struct {
 // own. The business's administrators may. Error: VALIDATION_FAILED, of which
 // nothing is changed.
 func (s *Service) Revoke(ctx context.Context, c cloud.Caller, in RevokeInput) (RevokeOutput, error) {
-	f := newFields()
-	f.orders(in.OrderIDs)
-	f.Text("reason", in.Reason, 255)
-	if err := f.Err(); err != nil {
-		return RevokeOutput{}, err
-	}
 	out := RevokeOutput{}
 	var err error
 	out.Revoked, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(w *work) error {
@@ -242,8 +226,8 @@ func (s *Service) Revoke(ctx context.Context, c cloud.Caller, in RevokeInput) (R
 
 // ReleaseOrderInput gives an order back.
 type ReleaseOrderInput struct {
-	OrderID cloud.OrderID `json:"order_id" required:"true"`
-	Reason  string        `json:"reason" doc:"Up to 255 characters"`
+	OrderID cloud.OrderID `json:"order_id" required:"true" min:"1"`
+	Reason  string        `json:"reason" max:"255"`
 }
 
 // ReleaseOrderOutput says that it was given back.
@@ -256,11 +240,6 @@ type ReleaseOrderOutput struct {
 // NOT_ASSIGNED, for orders that there are not as well, ORDER_ON_ROUTE,
 // VALIDATION_FAILED.
 func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderInput) (ReleaseOrderOutput, error) {
-	f := newFields()
-	f.Text("reason", in.Reason, 255)
-	if err := f.Err(); err != nil {
-		return ReleaseOrderOutput{}, err
-	}
 	none := cloud.E(cloud.Malformed, codeNotAssigned)
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		o, err := v.Order(c.Account.BusinessID, in.OrderID)
@@ -304,8 +283,7 @@ type AssignmentsInput struct {
 	BrokerID cloud.AccountID        `query:"broker_id" json:"broker_id" doc:"Without meaning for contractors, who see their own"`
 	Status   cloud.AssignmentStatus `query:"status" json:"status"`
 	OrderID  cloud.OrderID          `query:"order_id" json:"order_id"`
-	Page     int                    `query:"page" json:"page"`         // from 1; 0 is 1
-	PerPage  int                    `query:"per_page" json:"per_page"` // 1 to 200; 0 is 50
+	check.LongPaging
 }
 
 // AssignmentsOutput is a page of assignments, newest first. Total counts all
@@ -341,31 +319,19 @@ type AssignmentBody struct {
 // GraphQLName is the name of the type in GraphQL.
 func (AssignmentBody) GraphQLName() string { return "BrokerAssignment" }
 
-const defaultAssignments = 50
-
 // Assignments lists who holds, or held, which order: a contractor sees its own.
 // Error: VALIDATION_FAILED.
 func (s *Service) Assignments(ctx context.Context, c cloud.Caller, in AssignmentsInput) (AssignmentsOutput, error) {
 	if c.Account.Type == cloud.Broker {
 		in.BrokerID = c.Account.ID
 	}
-	f := newFields()
-	if in.PerPage == 0 {
-		in.PerPage = defaultAssignments
-	}
-	f.paging(&in.Page, &in.PerPage)
-	if in.Status != "" {
-		f.OneOf("status", string(in.Status), in.Status.Values()...)
-	}
-	if err := f.Err(); err != nil {
-		return AssignmentsOutput{}, err
-	}
+	page, perPage, offset := in.Window()
 	total, found, err := s.store.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: c.Account.BusinessID, BrokerID: in.BrokerID, OrderID: in.OrderID,
-		Status: in.Status, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage})
+		Status: in.Status, Offset: offset, Limit: perPage})
 	if err != nil {
 		return AssignmentsOutput{}, err
 	}
-	out := AssignmentsOutput{Result: true, Total: total, Page: in.Page, PerPage: in.PerPage, Assignments: []AssignmentBody{}}
+	out := AssignmentsOutput{Result: true, Total: total, Page: page, PerPage: perPage, Assignments: []AssignmentBody{}}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		show := s.shower(v, c)
 		for _, a := range found {

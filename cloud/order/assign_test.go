@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 )
 
@@ -146,12 +148,12 @@ func TestAssignmentsThatAreNone(t *testing.T) {
 		many := make([]cloud.OrderID, 501)
 		for _, in := range []order.AssignInput{{BrokerID: 5}, {OrderIDs: many, BrokerID: 5}, {OrderIDs: []cloud.OrderID{a.OrderID}}, {OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 2},
 			{OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 7}, {OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 5, Note: strings.Repeat("é", 501)}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Assign(t.Context(), w.admin, in)))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Assign)(t.Context(), w.admin, in)))
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Revoke(t.Context(), w.admin, order.RevokeInput{})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Revoke(t.Context(), w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{1}, Reason: strings.Repeat("x", 256)})))
-		for _, in := range []order.AssignmentsInput{{PerPage: 201}, {Status: "gone"}, {Page: -1}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Assignments(t.Context(), w.admin, in)))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Revoke)(t.Context(), w.admin, order.RevokeInput{})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Revoke)(t.Context(), w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{1}, Reason: strings.Repeat("x", 256)})))
+		for _, in := range []order.AssignmentsInput{{LongPaging: check.LongPaging{PerPage: new(201)}}, {Status: "gone"}, {LongPaging: check.LongPaging{Page: new(-1)}}} {
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Assignments)(t.Context(), w.admin, in)))
 		}
 		require.Zero(t, w.assignments(w.staff, order.AssignmentsInput{}).Total)
 	})

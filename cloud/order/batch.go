@@ -10,16 +10,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
 // BatchInput is several new orders.
 type BatchInput struct {
-	Orders      []CreateInput `json:"orders" required:"true" min:"1" max:"2000"`
+	Orders      []CreateInput `json:"orders" required:"true" min:"1" max:"2000" rows:"true" doc:"Each is checked and made by itself: the job says what became of it"`
 	StopOnError bool          `json:"stop_on_error"`
 	// PostbackURL is told when a batch in the background has ended, in place of
 	// the addresses in the settings.
-	PostbackURL string `json:"postback_url"`
+	PostbackURL string `json:"postback_url" max:"2048"`
 }
 
 // RowResult is what became of one order of a batch. Members about the order are
@@ -37,7 +38,6 @@ type RowResult struct {
 }
 
 const (
-	maxAsync     = 2000
 	batchCreated = 6007
 )
 
@@ -73,14 +73,6 @@ type AsyncOutput struct {
 // Run. Errors: VALIDATION_FAILED, BLOCKED_URL, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput) (AsyncOutput, error) {
 	if err := owners(c); err != nil {
-		return AsyncOutput{}, err
-	}
-	f := newFields()
-	if len(in.Orders) == 0 || len(in.Orders) > maxAsync {
-		f.Add("orders", "Give 1 to 2000 orders.")
-	}
-	f.Text("postback_url", in.PostbackURL, 2048)
-	if err := f.Err(); err != nil {
 		return AsyncOutput{}, err
 	}
 	if in.PostbackURL != "" {
@@ -119,9 +111,8 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 
 // JobInput asks how far a job has come, with a page of its rows.
 type JobInput struct {
-	ID      string `path:"id" json:"-"`
-	Page    int    `query:"page" json:"page"`
-	PerPage int    `query:"per_page" json:"per_page"`
+	ID string `path:"id" json:"-"`
+	check.Paging
 }
 
 // JobOutput is how far a job has come. Results are the rows of the page that
@@ -151,16 +142,12 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 	if err := owners(c); err != nil {
 		return JobOutput{}, err
 	}
-	f := newFields()
-	f.paging(&in.Page, &in.PerPage)
-	if err := f.Err(); err != nil {
-		return JobOutput{}, err
-	}
+	page, perPage, offset := in.Window()
 	missing := cloud.E(cloud.NotFound, "ASYNC_JOB_NOT_FOUND")
 	if !sane(in.ID) {
 		return JobOutput{}, missing
 	}
-	j, n, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, (in.Page-1)*in.PerPage, in.PerPage)
+	j, n, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, offset, perPage)
 	gone := !j.FinishedAt.IsZero() && s.time().Sub(j.FinishedAt) > jobsKept
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && (gone || c.Account.Type == cloud.Customer && j.AccountID != c.Account.ID) {
 		return JobOutput{}, missing
@@ -169,7 +156,7 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 		return JobOutput{}, err
 	}
 	out := JobOutput{Result: true, AsyncID: j.ID, Kind: "order_create", Status: j.Status, Total: j.Total, Processed: n.Processed, Succeeded: n.Processed - n.Failed,
-		Failed: n.Failed, Results: []RowResult{}, Page: in.Page, PerPage: in.PerPage}
+		Failed: n.Failed, Results: []RowResult{}, Page: page, PerPage: perPage}
 	for _, row := range rows {
 		var r RowResult
 		if row.Result == nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // ExceptionsInput asks for orders that need somebody. Days are those of the
 // business; of what stopped the day when it did, of the rest the scheduled one.
 type ExceptionsInput struct {
-	Types      []string        `query:"types" json:"types" doc:"Some of delivery_failed, pickup_failed, overdue, unassigned, intercepted, on_hold; all when absent"`
+	Types      []string        `query:"types" json:"types" item_enum:"delivery_failed,pickup_failed,overdue,unassigned,intercepted,on_hold" doc:"All when absent"`
 	DateFrom   string          `query:"date_from" json:"date_from" format:"date" doc:"Seven days ago when absent"`
 	DateTo     string          `query:"date_to" json:"date_to" format:"date" doc:"Included; today when absent"`
 	CustomerID cloud.AccountID `query:"customer_id" json:"customer_id"`
-	Page       int             `query:"page" json:"page" doc:"From 1"`
-	PerPage    int             `query:"per_page" json:"per_page" doc:"1 to 200, 20 when absent"`
+	check.Paging
 }
 
 // ExceptionsOutput is a page of orders that need somebody: first those that
@@ -76,20 +76,17 @@ var look = []string{"get_order_detail"}
 // query checks the input and makes the query of it.
 func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, error) {
 	f := newFields()
-	f.paging(&in.Page, &in.PerPage)
-	for _, t := range in.Types {
-		f.OneOf("types", t, exceptionTypes...)
-	}
+	_, perPage, offset := in.Window()
 	if len(in.Types) == 0 {
 		in.Types = exceptionTypes
 	}
 	today := now.Format(time.DateOnly)
-	from, to := f.day("date_from", in.DateFrom, now.AddDate(0, 0, -7)), f.day("date_to", in.DateTo, now)
+	from, to := day(in.DateFrom, now.AddDate(0, 0, -7)), day(in.DateTo, now)
 	if from.After(to) {
 		f.Add("date_to", "The last day must not be before the first.")
 	}
 	first, last := from.Format(time.DateOnly), to.Format(time.DateOnly)
-	q := cloud.ConcernQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: r.broker, From: from, To: to.AddDate(0, 0, 1), Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}
+	q := cloud.ConcernQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: r.broker, From: from, To: to.AddDate(0, 0, 1), Offset: offset, Limit: perPage}
 	if r.customer != 0 {
 		q.CustomerID = r.customer
 	}
@@ -109,15 +106,11 @@ func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, er
 
 // day is the beginning of a day in the zone of usual, which is its value when s
 // is empty.
-func (f fields) day(path, s string, usual time.Time) time.Time {
+func day(s string, usual time.Time) time.Time {
 	if s == "" {
 		s = usual.Format(time.DateOnly)
 	}
-	t, err := time.ParseInLocation(time.DateOnly, s, usual.Location())
-	if err != nil {
-		f.Add(path, "Use a date such as 2026-11-20.")
-	}
-	return t
+	return check.Moment(s, usual.Location()).In(usual.Location())
 }
 
 // Exceptions shows a page of the orders that need somebody, as far as the caller
@@ -144,7 +137,8 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 	if err != nil {
 		return ExceptionsOutput{}, err
 	}
-	out := ExceptionsOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Exceptions: []ExceptionBody{}}
+	page, perPage, _ := in.Window()
+	out := ExceptionsOutput{Result: true, Page: page, PerPage: perPage, Exceptions: []ExceptionBody{}}
 	if r.nothing || r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer {
 		return out, nil
 	}

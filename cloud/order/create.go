@@ -3,13 +3,12 @@ package order
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -17,45 +16,45 @@ import (
 // CreateInput is a new order (interface 4.8).
 type CreateInput struct {
 	Type              cloud.OrderType   `json:"type" required:"true"` // D, P, P2P
-	Ref               string            `json:"order_ref"`
+	Ref               string            `json:"order_ref" max:"64"`
 	CustomerID        cloud.AccountID   `json:"customer_id"`
-	ScheduledDate     string            `json:"scheduled_date" graphql:"Date"` // YYYY-MM-DD; empty: the next day
-	WindowStart       string            `json:"time_window_start"`
-	WindowEnd         string            `json:"time_window_end"`
+	ScheduledDate     string            `json:"scheduled_date" format:"date" graphql:"Date" doc:"The next day when absent; not a day that has passed"`
+	WindowStart       string            `json:"time_window_start" format:"time"`
+	WindowEnd         string            `json:"time_window_end" format:"time" doc:"After the start; both or none"`
 	Sender            *cloud.Address    `json:"sender"`
 	Recipient         *cloud.Address    `json:"recipient"`
 	Packages          []PackageInput    `json:"packages" required:"true" min:"1" max:"200"`
-	Instruction       string            `json:"delivery_instruction"`
-	Note              string            `json:"note"`
-	ServiceMinutes    *int              `json:"service_minutes"` // nil: 5
-	Priority          int               `json:"priority"`
+	Instruction       string            `json:"delivery_instruction" max:"500"`
+	Note              string            `json:"note" max:"1000"`
+	ServiceMinutes    *int              `json:"service_minutes" min:"0" max:"1440" default:"5" doc:"Minutes at the stop"`
+	Priority          int               `json:"priority" min:"0" max:"9"`
 	SignatureRequired *bool             `json:"signature_required"` // nil: as the business has it
 	PhotoRequired     *bool             `json:"photo_required"`     // nil: as the business has it
-	AgeVerification   int               `json:"age_verification"`   // 0, 18, 19, 21
-	COD               *cloud.Money      `json:"cod_amount"`
-	Declared          *cloud.Money      `json:"declared_value"`
+	AgeVerification   int               `json:"age_verification" enum:"0,18,19,21"`
+	COD               *cloud.Money      `json:"cod_amount" min:"0"`
+	Declared          *cloud.Money      `json:"declared_value" min:"0"`
 	Hold              bool              `json:"hold"`
-	Skills            []string          `json:"required_skills"` // of the driver
-	RateID            string            `json:"rate_id"`         // of a rate, whose price the order gets
-	ExternalID        string            `json:"external_order_id"`
-	Metadata          map[string]string `json:"metadata"`
+	Skills            []string          `json:"required_skills" max:"20" item_pattern:"^[a-z0-9][a-z0-9_-]{0,31}$" item_example:"tail-lift" doc:"Of the driver"`
+	RateID            string            `json:"rate_id" max:"4096" doc:"Of a rate, whose price the order gets"`
+	ExternalID        string            `json:"external_order_id" max:"128"`
+	Metadata          map[string]string `json:"metadata" max:"20" key_max:"64" item_max:"255"`
 }
 
 // PackageInput is one package of a new order.
 type PackageInput struct {
-	Ref            string              `json:"package_ref"`
-	ExternalNumber string              `json:"external_tracking_number"`
-	Barcode        string              `json:"barcode"`
-	Description    string              `json:"description"`
-	Quantity       *int                `json:"quantity"` // nil: 1
-	Weight         float64             `json:"weight" required:"true"`
-	Length         *float64            `json:"length"`
-	Width          *float64            `json:"width"`
-	Height         *float64            `json:"height"`
-	WeightUnit     string              `json:"weight_unit"`
-	DimensionUnit  string              `json:"dimension_unit"`
-	Declared       *cloud.Money        `json:"declared_value"`
-	Items          []cloud.PackageItem `json:"items" graphql:"JSON"`
+	Ref            string              `json:"package_ref" max:"64"`
+	ExternalNumber string              `json:"external_tracking_number" max:"64"`
+	Barcode        string              `json:"barcode" max:"64"`
+	Description    string              `json:"description" max:"255"`
+	Quantity       *int                `json:"quantity" min:"1" max:"1000000" default:"1"`
+	Weight         float64             `json:"weight" required:"true" above:"0" max:"1000000000" doc:"In weight_unit"`
+	Length         *float64            `json:"length" above:"0" max:"1000000000" doc:"In dimension_unit"`
+	Width          *float64            `json:"width" above:"0" max:"1000000000"`
+	Height         *float64            `json:"height" above:"0" max:"1000000000"`
+	WeightUnit     string              `json:"weight_unit" enum:"kg,g,lb,oz" default:"kg"`
+	DimensionUnit  string              `json:"dimension_unit" enum:"cm,in,mm" default:"cm"`
+	Declared       *cloud.Money        `json:"declared_value" min:"0"`
+	Items          []cloud.PackageItem `json:"items" max:"200" graphql:"JSON"`
 }
 
 // CreateOutput is the answer to a new order.
@@ -85,75 +84,21 @@ type Warning struct {
 	Message string `json:"message"` // in the caller's language
 }
 
-const (
-	maxPackages  = 200
-	codeApproxAt = "ADDRESS_APPROXIMATE"
-)
+const codeApproxAt = "ADDRESS_APPROXIMATE"
 
 // check checks the input at now, a time in the business's time zone, and fills
-// in what was left out.
+// in what was left out. Rows of a batch come here without another check.
 func (in *CreateInput) check(now time.Time) error {
 	// The caller keeps what it gave.
 	in.Sender, in.Recipient, in.Packages = own(in.Sender), own(in.Recipient), slices.Clone(in.Packages)
-	f := newFields()
-	f.OneOf("type", string(in.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
-	f.Text("order_ref", in.Ref, 64)
+	f := fields{check.Of(in)}
 	if in.ScheduledDate == "" {
 		in.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	f.date("scheduled_date", in.ScheduledDate, now)
+	f.ahead("scheduled_date", in.ScheduledDate, now)
 	f.window(in.WindowStart, in.WindowEnd)
-	f.stop("sender", in.Sender, in.Type != cloud.DeliveryOrder)
-	f.stop("recipient", in.Recipient, in.Type != cloud.PickupOrder)
-	if n := len(in.Packages); n == 0 || n > maxPackages {
-		f.Add("packages", "Give 1 to 200 packages.")
-	} else {
-		for i := range in.Packages {
-			f.pack("packages."+strconv.Itoa(i)+".", &in.Packages[i])
-		}
-	}
-	f.Text("delivery_instruction", in.Instruction, 500)
-	f.Text("note", in.Note, 1000)
-	if in.ServiceMinutes == nil {
-		five := 5
-		in.ServiceMinutes = &five
-	}
-	f.Between("service_minutes", *in.ServiceMinutes, 0, 1440)
-	f.Between("priority", in.Priority, 0, 9)
-	f.OneOf("age_verification", strconv.Itoa(in.AgeVerification), "0", "18", "19", "21")
-	f.money("cod_amount", in.COD)
-	f.money("declared_value", in.Declared)
-	if len(in.RateID) > 4096 {
-		f.Add("rate_id", "This is too long.")
-	}
-	f.Text("external_order_id", in.ExternalID, 128)
-	f.metadata(in.Metadata)
-	f.skills(in.Skills)
+	f.ends(in.Type, "sender", in.Sender != nil, "recipient", in.Recipient != nil)
 	return f.Err()
-}
-
-var skill = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
-
-// skills checks what a driver must know: up to 20 codes.
-func (f fields) skills(list []string) {
-	if len(list) > 20 {
-		f.Add("required_skills", "This is too long.")
-	}
-	for i, s := range list {
-		if !skill.MatchString(s) {
-			f.Add("required_skills."+strconv.Itoa(i), "This is none of the values allowed here.")
-		}
-	}
-}
-
-// stop checks the address of one end.
-func (f fields) stop(path string, a *cloud.Address, needed bool) {
-	switch {
-	case a != nil:
-		f.address(path, a)
-	case needed:
-		f.Add(path, "This is required.")
-	}
 }
 
 // Create makes an order, with its packages, its tracking number and its

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -12,7 +13,7 @@ import (
 // DetailInput asks for one order, and for what is kept beside it.
 type DetailInput struct {
 	Key
-	Include []string
+	Include []string `item_enum:"packages,proof,price,tracking,operation_events,interception"`
 }
 
 // DetailOutput shows an order. The members beside it are there when they were
@@ -38,13 +39,6 @@ const (
 // what. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, VALIDATION_FAILED of an
 // unknown block, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (out DetailOutput, err error) {
-	f := newFields()
-	for _, name := range in.Include {
-		f.OneOf("include", name, withPackages, withProof, withPrice, withTracking, withOperations, withInterceptions)
-	}
-	if err := f.Err(); err != nil {
-		return out, err
-	}
 	wants := func(name string) bool { return slices.Contains(in.Include, name) }
 	if c.Account.Type == cloud.DriverAccount && (wants(withOperations) || wants(withInterceptions)) {
 		return out, cloud.E(cloud.Forbidden, codeType)
@@ -59,7 +53,7 @@ func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (o
 		}
 	}
 	if wants(withOperations) {
-		done, err := s.Operations(ctx, c, OperationsInput{Key: Key{OrderID: id}, PerPage: maxPage})
+		done, err := s.Operations(ctx, c, OperationsInput{Key: Key{OrderID: id}, Paging: check.Paging{PerPage: new(200)}})
 		if err != nil {
 			return DetailOutput{}, err
 		}

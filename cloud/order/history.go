@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // OperationsInput asks what was done to an order.
 type OperationsInput struct {
 	Key
-	From    string `json:"from" graphql:"DateTime"` // date-time
-	To      string `json:"to" graphql:"DateTime"`   // not included
-	Types   []int  `json:"operation_types"`
-	Page    int    `json:"page"`
-	PerPage int    `json:"per_page"`
+	From  string `json:"from" format:"moment" graphql:"DateTime"`
+	To    string `json:"to" format:"moment" graphql:"DateTime" doc:"Not included"`
+	Types []int  `json:"operation_types"`
+	check.Paging
 }
 
 // OperationsOutput is a page of what was done, oldest first. Total counts all
@@ -74,12 +74,8 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	if err != nil {
 		return OperationsOutput{}, err
 	}
-	f := newFields()
-	f.paging(&in.Page, &in.PerPage)
-	from, to := f.moment("from", in.From, zone), f.moment("to", in.To, zone)
-	if err := f.Err(); err != nil {
-		return OperationsOutput{}, err
-	}
+	page, perPage, offset := in.Window()
+	from, to := check.Moment(in.From, zone), check.Moment(in.To, zone)
 	all, err := s.store.ListOrderOperations(ctx, o.BusinessID, o.OrderID)
 	if err != nil {
 		return OperationsOutput{}, err
@@ -87,9 +83,9 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	all = slices.DeleteFunc(all, func(x cloud.OrderOperation) bool {
 		return len(in.Types) > 0 && !slices.Contains(in.Types, x.Type) || x.At.Before(from) || !to.IsZero() && !x.At.Before(to) || hidden(c, x)
 	})
-	out := OperationsOutput{Result: true, Total: len(all), Page: in.Page, PerPage: in.PerPage, OrderID: o.OrderID, Number: o.Number, Events: []OperationBody{}}
-	first := min((in.Page-1)*in.PerPage, len(all))
-	for _, x := range all[first:min(first+in.PerPage, len(all))] {
+	out := OperationsOutput{Result: true, Total: len(all), Page: page, PerPage: perPage, OrderID: o.OrderID, Number: o.Number, Events: []OperationBody{}}
+	first := min(offset, len(all))
+	for _, x := range all[first:min(first+perPage, len(all))] {
 		out.Events = append(out.Events, operationBody(c, x, zone))
 	}
 	return out, nil

@@ -34,7 +34,7 @@ func (deaf) TellProvider(cloud.View, cloud.ProviderEvent) ([]cloud.OutboxWrite, 
 func (deaf) CheckURL(context.Context, string) error { return nil }
 func (deaf) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string) (cloud.Endpoint, error) {
 	f := newFields()
-	f.Add("postback_url", "This is none of the values allowed here.")
+	f.Add("postback_url", "This address cannot be used: it must be a public https address that our guard accepts.")
 	return cloud.Endpoint{}, f.Err()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 )
 
@@ -129,12 +130,12 @@ func TestBatchesAreToldOnce(t *testing.T) {
 			}
 			return after
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(1), PostbackURL: "https://p.example.com/"})), "unsigned")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.staff, order.BatchInput{Orders: numbered(1), PostbackURL: "https://p.example.com/"})), "unsigned")
 		require.Equal(t, "BLOCKED_URL", failure(w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(1), PostbackURL: "https://inside.example.com/"})))
 		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_create_webhook_url": "https://a.example.com/"})
 		require.Equal(t, map[string]int{"order.created 0": 3}, batch(w.staff, ""))
 		require.Equal(t, map[string]int{"order.created 0": 3, "order.batch_processed 0": 1}, batch(w.staff, "https://p.example.com/"), "the setting's address hears nothing of the batch")
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: numbered(1), PostbackURL: "https://p.example.com/"})), "the business's secret is not the customer's")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.customer, order.BatchInput{Orders: numbered(1), PostbackURL: "https://p.example.com/"})), "the business's secret is not the customer's")
 		w.set(w.customer.Account.ID, map[string]any{"webhook_sign_secret": hookSecret})
 		require.Equal(t, map[string]int{"order.created 0": 3, "order.batch_processed 3": 1}, batch(w.customer, "https://p.example.com/"))
 		w.set(0, map[string]any{"order_create_async_postback_url": "https://a.example.com/batch"})

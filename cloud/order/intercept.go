@@ -27,10 +27,10 @@ const (
 // InterceptInput asks to stop an order.
 type InterceptInput struct {
 	OrderID    cloud.OrderID  `path:"order_id" json:"-"`
-	Outcome    string         `json:"outcome"` // return_to_sender, redeliver, hold_at_warehouse, dispose
-	Reason     string         `json:"reason"`  // up to 255 characters
+	Outcome    string         `json:"outcome" required:"true" enum:"return_to_sender,redeliver,hold_at_warehouse,dispose"`
+	Reason     string         `json:"reason" max:"255"`
 	NewAddress *cloud.Address `json:"new_address"`
-	NewDate    string         `json:"new_scheduled_date"`
+	NewDate    string         `json:"new_scheduled_date" format:"date"`
 }
 
 // InterceptionOutput is the answer that shows an interception.
@@ -109,14 +109,8 @@ func (w *work) intercept(in InterceptInput) error {
 		return err
 	}
 	f := newFields()
-	f.OneOf("outcome", in.Outcome, outcomeReturn, outcomeRedeliver, outcomeHold, outcomeDispose)
-	f.Text("reason", in.Reason, 255)
-	if in.NewAddress = own(in.NewAddress); in.NewAddress != nil {
-		f.address("new_address", in.NewAddress)
-	}
-	if in.NewDate != "" {
-		f.date("new_scheduled_date", in.NewDate, w.now.In(b.Location()))
-	}
+	in.NewAddress = own(in.NewAddress)
+	f.ahead("new_scheduled_date", in.NewDate, w.now.In(b.Location()))
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -166,16 +160,11 @@ func (w *work) force(operation int) error {
 // StopInput names an interception.
 type StopInput struct {
 	ID     cloud.InterceptionID `path:"id" json:"-"`
-	Reason string               `json:"reason"` // up to 255 characters
+	Reason string               `json:"reason" max:"255"`
 }
 
 // stopping runs one decision about an interception of the caller's orders.
 func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn func(w *work) error) (InterceptionOutput, error) {
-	f := newFields()
-	f.Text("reason", in.Reason, 255)
-	if err := f.Err(); err != nil {
-		return InterceptionOutput{}, err
-	}
 	missing := cloud.E(cloud.NotFound, codeStopMissing)
 	var i cloud.Interception
 	err := s.store.Look(ctx, func(v cloud.View) (err error) {

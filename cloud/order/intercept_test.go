@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 )
 
@@ -154,6 +155,6 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		_, err = w.orders.Hold(ctx, w.staff, order.ReasonInput{OrderID: held.OrderID})
 		require.NoError(t, err)
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "dispose"})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "burn"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Intercept)(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "burn"})))
 	})
 }

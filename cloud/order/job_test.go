@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -38,7 +40,7 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	var out order.JobOutput
 	ring.Await(w.t, func() bool {
 		var err error
-		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, PerPage: 200})
+		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, Paging: check.Paging{PerPage: new(200)}})
 		require.NoError(w.t, err)
 		return out.FinishedAt != nil
 	})
@@ -74,7 +76,7 @@ func TestAsynchronousBatch(t *testing.T) {
 			require.Equal(t, i != 4, r.Result)
 		}
 		require.Equal(t, "VALIDATION_FAILED", *out.Results[4].Code)
-		made, err := w.orders.List(ctx, w.staff, order.ListInput{PerPage: 100})
+		made, err := w.orders.List(ctx, w.staff, order.ListInput{Paging: check.Paging{PerPage: new(100)}})
 		require.NoError(t, err)
 		require.Equal(t, 11, made.Total, "each order once")
 		require.Equal(t, w.customer.Account.ID, *made.Orders[0].CustomerID)
@@ -97,7 +99,7 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
 		require.Equal(t, 2, out.Failed)
 		for _, n := range []int{0, 2001} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
 		}
 	})
 }

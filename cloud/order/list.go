@@ -2,12 +2,13 @@ package order
 
 import (
 	"context"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Find shows one order. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF.
@@ -32,19 +33,18 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, k Key) (out OrderOut
 type ListInput struct {
 	StatusIDs     []cloud.OrderStatus `query:"status_ids" json:"status_ids"`
 	Type          cloud.OrderType     `query:"type" json:"type"`
-	ScheduledFrom string              `query:"scheduled_date_from" json:"scheduled_date_from" graphql:"Date"` // YYYY-MM-DD
-	ScheduledTo   string              `query:"scheduled_date_to" json:"scheduled_date_to" graphql:"Date"`     // included
-	CreatedFrom   string              `query:"created_from" json:"created_from" graphql:"DateTime"`           // date-time
-	CreatedTo     string              `query:"created_to" json:"created_to" graphql:"DateTime"`               // not included
+	ScheduledFrom string              `query:"scheduled_date_from" json:"scheduled_date_from" format:"date" graphql:"Date"`
+	ScheduledTo   string              `query:"scheduled_date_to" json:"scheduled_date_to" format:"date" graphql:"Date" doc:"Included"`
+	CreatedFrom   string              `query:"created_from" json:"created_from" format:"moment" graphql:"DateTime"`
+	CreatedTo     string              `query:"created_to" json:"created_to" format:"moment" graphql:"DateTime" doc:"Not included"`
 	CustomerID    cloud.AccountID     `query:"customer_id" json:"customer_id"`
 	DriverID      cloud.AccountID     `query:"driver_id" json:"driver_id"`
 	RouteID       int64               `query:"route_id" json:"route_id"`
 	BrokerID      cloud.AccountID     `query:"broker_id" json:"broker_id"`
 	WarehouseID   int64               `query:"warehouse_id" json:"warehouse_id"`
-	Keyword       string              `query:"keyword" json:"keyword"` // three characters or more
-	Page          int                 `query:"page" json:"page"`       // from 1; 0 is 1
-	PerPage       int                 `query:"per_page" json:"per_page"`
-	Sort          string              `query:"sort" json:"sort"` // field or -field; empty is -id
+	Keyword       string              `query:"keyword" json:"keyword" min:"3" max:"100"`
+	check.Paging
+	Sort string `query:"sort" json:"sort" enum:"-id,id,-created_at,created_at,-updated_at,updated_at,-scheduled_date,scheduled_date,-priority,priority,-order_status_id,order_status_id" doc:"-id when absent"`
 }
 
 // ListOutput is a page of orders. Total counts all pages.
@@ -56,34 +56,14 @@ type ListOutput struct {
 	Orders  []OrderBody `json:"orders" graphql:"!"`
 }
 
-const (
-	defaultPage = 20
-	maxPage     = 200
-	lastPage    = 10_000_000
-)
-
-// paging checks a page and fills in what was left out.
-func (f fields) paging(page, perPage *int) {
-	if *page == 0 {
-		*page = 1
-	}
-	if *perPage == 0 {
-		*perPage = defaultPage
-	}
-	f.Between("page", *page, 1, lastPage)
-	f.Between("per_page", *perPage, 1, maxPage)
-}
-
-var sortable = []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"}
-
 // query checks the input and makes the query of it.
 func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, error) {
 	f := newFields()
-	f.paging(&in.Page, &in.PerPage)
+	_, perPage, offset := in.Window()
 	q := cloud.OrderQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: in.BrokerID, DriverID: in.DriverID, RouteID: in.RouteID,
 		WarehouseID: in.WarehouseID, Statuses: in.StatusIDs, Type: in.Type, ScheduledFrom: in.ScheduledFrom, ScheduledTo: in.ScheduledTo,
-		CreatedFrom: f.moment("created_from", in.CreatedFrom, zone), CreatedTo: f.moment("created_to", in.CreatedTo, zone), Keyword: fold(in.Keyword),
-		Sort: "id", Descending: true, Offset: (in.Page - 1) * in.PerPage, Limit: in.PerPage}
+		CreatedFrom: check.Moment(in.CreatedFrom, zone), CreatedTo: check.Moment(in.CreatedTo, zone), Keyword: fold(in.Keyword),
+		Sort: "id", Descending: true, Offset: offset, Limit: perPage}
 	if r.customer != 0 {
 		q.CustomerID = r.customer
 	}
@@ -93,23 +73,11 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 	if r.driver != 0 {
 		q.DriverID = r.driver
 	}
-	if q.Type != "" {
-		f.OneOf("type", string(q.Type), string(cloud.DeliveryOrder), string(cloud.PickupOrder), string(cloud.PointToPoint))
+	if n := utf8.RuneCountInString(q.Keyword); in.Keyword != "" && n < minQuery {
+		f.Say("keyword", check.MessageShort, strconv.Itoa(minQuery), strconv.Itoa(n)) // without blanks
 	}
-	for path, s := range map[string]string{"scheduled_date_from": q.ScheduledFrom, "scheduled_date_to": q.ScheduledTo} {
-		if _, err := time.Parse(time.DateOnly, s); s != "" && err != nil {
-			f.Add(path, "Use a date such as 2026-11-20.")
-		}
-	}
-	if n := utf8.RuneCountInString(q.Keyword); n > 0 && n < minQuery {
-		f.Add("keyword", "Give at least three characters.")
-	}
-	f.Text("keyword", in.Keyword, maxQuery)
 	if in.Sort != "" {
 		q.Sort, q.Descending = strings.CutPrefix(in.Sort, "-")
-		if !slices.Contains(sortable, q.Sort) {
-			f.Add("sort", "Lists cannot be sorted by this.")
-		}
 	}
 	return q, f.Err()
 }
@@ -133,7 +101,8 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if err != nil {
 		return ListOutput{}, err
 	}
-	out := ListOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Orders: []OrderBody{}}
+	page, perPage, _ := in.Window()
+	out := ListOutput{Result: true, Page: page, PerPage: perPage, Orders: []OrderBody{}}
 	foreign := r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer || r.broker != 0 && in.BrokerID != 0 && in.BrokerID != r.broker ||
 		r.driver != 0 && in.DriverID != 0 && in.DriverID != r.driver
 	if r.nothing || foreign {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -439,7 +440,7 @@ func (w *world) history(id cloud.OrderID) {
 	} else if o.Interception != nil {
 		require.NotContains(w.t, []string{"in_force", "held"}, o.Interception.Status)
 	}
-	list, err := w.orders.Assignments(w.t.Context(), w.staff, order.AssignmentsInput{OrderID: id, PerPage: 200})
+	list, err := w.orders.Assignments(w.t.Context(), w.staff, order.AssignmentsInput{OrderID: id, LongPaging: check.LongPaging{PerPage: new(200)}})
 	require.NoError(w.t, err)
 	active := 0
 	for i, a := range list.Assignments {

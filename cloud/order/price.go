@@ -6,12 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
@@ -107,22 +107,22 @@ type RateInput struct {
 	Origin        *RateAddress    `json:"origin" doc:"Of a pickup and of a run from point to point"`
 	Destination   *RateAddress    `json:"destination" doc:"Of a delivery and of a run from point to point"`
 	Packages      []PackageInput  `json:"packages" required:"true" min:"1" max:"200"`
-	ScheduledDate string          `json:"scheduled_date" graphql:"Date"`
-	WindowStart   string          `json:"time_window_start"`
-	WindowEnd     string          `json:"time_window_end"`
+	ScheduledDate string          `json:"scheduled_date" format:"date" graphql:"Date"`
+	WindowStart   string          `json:"time_window_start" format:"time"`
+	WindowEnd     string          `json:"time_window_end" format:"time"`
 	CustomerID    cloud.AccountID `json:"customer_id" doc:"Whom it is for; customers ask for themselves"`
 	Options       RateOptions     `json:"options"`
 }
 
 // RateAddress is as much of a place as a price depends on.
 type RateAddress struct {
-	PostalCode string `json:"postal_code" required:"true"`
-	Country    string `json:"country" required:"true" doc:"ISO 3166-1 alpha-2"`
+	PostalCode string `json:"postal_code" required:"true" max:"20"`
+	Country    string `json:"country" required:"true" format:"country" doc:"ISO 3166-1 alpha-2"`
 }
 
 // RateOptions are what else is asked for.
 type RateOptions struct {
-	COD *cloud.Money `json:"cod_amount"`
+	COD *cloud.Money `json:"cod_amount" min:"0"`
 }
 
 // RateOutput is what can be had.
@@ -208,39 +208,27 @@ func (s *Service) rate(c cloud.Caller, b cloud.Business, customer cloud.AccountI
 
 // order is the order that a rate is asked for, as far as a price depends on it.
 func (in RateInput) order(now time.Time) (cloud.Order, error) {
-	f := newFields()
-	f.OneOf("type", string(in.Type), in.Type.Values()...)
-	place := func(path string, a *RateAddress, needed bool) *cloud.Address {
+	f := fields{check.Of(&in)}
+	place := func(a *RateAddress) *cloud.Address {
 		if a == nil {
-			if needed {
-				f.Add(path, "This is required.")
-			}
 			return nil
-		}
-		f.required(path+".postal_code", a.PostalCode, 20)
-		if !country.MatchString(strings.ToUpper(a.Country)) {
-			f.Add(path+".country", "Use a two-letter country code, such as CA.")
 		}
 		return &cloud.Address{PostalCode: a.PostalCode, Country: strings.ToUpper(a.Country)}
 	}
-	o := cloud.Order{Type: in.Type, ScheduledDate: in.ScheduledDate, COD: in.Options.COD, Sender: place("origin", in.Origin, in.Type != cloud.DeliveryOrder),
-		Recipient: place("destination", in.Destination, in.Type != cloud.PickupOrder)}
+	o := cloud.Order{Type: in.Type, ScheduledDate: in.ScheduledDate, COD: in.Options.COD, Sender: place(in.Origin), Recipient: place(in.Destination)}
 	if o.ScheduledDate == "" {
 		o.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	f.date("scheduled_date", o.ScheduledDate, now)
+	f.ahead("scheduled_date", o.ScheduledDate, now)
 	f.window(in.WindowStart, in.WindowEnd)
-	f.money("options.cod_amount", in.Options.COD)
-	if n := len(in.Packages); n == 0 || n > maxPackages {
-		f.Add("packages", "Give 1 to 200 packages.")
+	f.ends(in.Type, "origin", in.Origin != nil, "destination", in.Destination != nil)
+	if err := f.Err(); err != nil {
+		return o, err
 	}
-	for i, p := range in.Packages[:min(len(in.Packages), maxPackages)] {
-		f.pack(fmt.Sprintf("packages.%d.", i), &p)
-		if len(f.Fields) == 0 {
-			o.Packages = append(o.Packages, newPackage(p))
-		}
+	for _, p := range in.Packages {
+		o.Packages = append(o.Packages, newPackage(p))
 	}
-	return o, f.Err()
+	return o, nil
 }
 
 // charge gives a new order its price: that of its rate, else that of the list.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
@@ -72,7 +73,7 @@ func TestPrices(t *testing.T) {
 		// It is for this customer, these packages and this place, and nobody makes one up.
 		in.RateID = rate.ID
 		require.Equal(t, "RATE_MISMATCH", failure(w.orders.Create(ctx, w.other, in)))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Create(ctx, w.stranger, in)))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Create)(ctx, w.stranger, in)))
 		more := in
 		more.Packages = append(more.Packages[:1:1], order.PackageInput{Weight: 30})
 		require.Equal(t, "RATE_MISMATCH", failure(w.orders.Create(ctx, w.customer, more)))
@@ -82,7 +83,7 @@ func TestPrices(t *testing.T) {
 		require.Equal(t, "RATE_MISMATCH", failure(w.orders.Create(ctx, w.customer, away)))
 		for _, id := range []string{"rate_", "x", rate.ID[:20], rate.ID + "A", "rate_" + rate.ID[6:]} {
 			in.RateID = id
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Create(ctx, w.customer, in)), id)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Create)(ctx, w.customer, in)), id)
 		}
 
 		// What is not done says why.
@@ -99,7 +100,7 @@ func TestPrices(t *testing.T) {
 		in.Recipient.Country = "US"
 		require.Equal(t, "OUT_OF_SERVICE_AREA", failure(w.orders.Create(ctx, w.staff, in)))
 		for _, q := range []order.RateInput{{}, {Type: "D"}, {Type: "D", Packages: heavy.Packages}, {Type: "P2P", Packages: heavy.Packages, Destination: far.Destination}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Rate(ctx, w.staff, q)))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Rate)(ctx, w.staff, q)))
 		}
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Rate(ctx, w.driver, heavy)))
 	})

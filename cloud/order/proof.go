@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -74,11 +75,11 @@ type AttachInput struct {
 	OrderID    cloud.OrderID `path:"order_id" json:"-"`
 	File       []byte        `body:"file" doc:"JPEG, PNG or WebP of a photo or signature, PDF of a document, MP4 of a video; up to 20 MB"`
 	Type       string        `json:"type" required:"true" enum:"photo,signature,document,video"`
-	Service    int           `json:"service_type" required:"true" min:"1" max:"2" doc:"1 delivery, 2 pickup"`
-	Result     int           `json:"service_status" required:"true" min:"1" max:"2" doc:"1 success, 2 failed"`
-	CapturedAt string        `json:"captured_at" doc:"Date-time"`
-	Latitude   *float64      `json:"latitude"`
-	Longitude  *float64      `json:"longitude"`
+	Service    int           `json:"service_type" required:"true" enum:"1,2" doc:"1 delivery, 2 pickup"`
+	Result     int           `json:"service_status" required:"true" enum:"1,2" doc:"1 success, 2 failed"`
+	CapturedAt string        `json:"captured_at" format:"moment"`
+	Latitude   *float64      `json:"latitude" min:"-90" max:"90" with:"longitude"`
+	Longitude  *float64      `json:"longitude" min:"-180" max:"180" with:"latitude"`
 	Replaces   int64         `json:"replaces_file_id" doc:"The file that this one takes the place of; a driver's own"`
 }
 
@@ -148,22 +149,14 @@ func (w *work) attached(in AttachInput) (cloud.ProofFile, error) {
 		return cloud.ProofFile{}, err
 	}
 	f := newFields()
-	if fileKinds[in.Type] == nil {
-		f.Add("type", "This is none of the values allowed here.")
-	}
-	status, known := proven[[2]int{in.Service, in.Result}]
-	if !known {
-		f.Add("service_type", "This is none of the values allowed here.")
-	}
+	status := proven[[2]int{in.Service, in.Result}]
 	if in.Replaces == 0 && len(w.o.Files) >= maxFiles {
 		f.Add("file", "An order has at most 100 files.")
 	}
-	f.Place("", in.Latitude, in.Longitude)
-	captured := f.moment("captured_at", in.CapturedAt, b.Location())
 	if err := f.Err(); err != nil {
 		return cloud.ProofFile{}, err
 	}
-	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: captured.Truncate(time.Millisecond),
+	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: check.Moment(in.CapturedAt, b.Location()).Truncate(time.Millisecond),
 		Latitude: in.Latitude, Longitude: in.Longitude, By: operator(w.c), AddedAt: w.now}, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 )
@@ -104,7 +106,7 @@ func TestProofFiles(t *testing.T) {
 		} {
 			bad := in
 			spoil(&bad)
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Attach(ctx, w.staff, bad)), name)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Attach)(ctx, w.staff, bad)), name)
 		}
 		long := in
 		long.File = append(photo(), make([]byte, 20<<20)...)
@@ -210,7 +212,7 @@ func TestDetailShowsWhatIsAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, mine.Operations[1].Note, "what staff wrote")
 		for _, bad := range []string{"", "events", "Tracking", "order"} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Detail(ctx, w.staff, order.DetailInput{Key: key, Include: []string{"tracking", bad}})))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Detail)(ctx, w.staff, order.DetailInput{Key: key, Include: []string{"tracking", bad}})))
 		}
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Detail(ctx, w.other, order.DetailInput{Key: key, Include: all})))
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Detail(ctx, w.stranger, order.DetailInput{Key: key, Include: all})))
@@ -291,7 +293,7 @@ func TestExceptions(t *testing.T) {
 
 		var pages []string
 		for page := 1; page <= 5; page++ {
-			out, err := w.orders.Exceptions(ctx, w.staff, order.ExceptionsInput{Page: page, PerPage: 2})
+			out, err := w.orders.Exceptions(ctx, w.staff, order.ExceptionsInput{Paging: check.Paging{Page: new(page), PerPage: new(2)}})
 			require.NoError(t, err)
 			require.Equal(t, 8, out.Total)
 			for _, e := range out.Exceptions {
@@ -301,8 +303,8 @@ func TestExceptions(t *testing.T) {
 		require.Len(t, pages, 8)
 		require.Equal(t, "late nobody's", strings.Join(pages[6:], " "), "what stopped comes first")
 
-		for _, bad := range []order.ExceptionsInput{{Types: []string{"cancel_failed"}}, {DateFrom: "soon"}, {DateFrom: day(2), DateTo: day(1)}, {PerPage: 201}, {Page: -1}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Exceptions(ctx, w.staff, bad)))
+		for _, bad := range []order.ExceptionsInput{{Types: []string{"cancel_failed"}}, {DateFrom: "soon"}, {DateFrom: day(2), DateTo: day(1)}, {Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{Page: new(-1)}}} {
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Exceptions)(ctx, w.staff, bad)))
 		}
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Exceptions(ctx, w.driver, order.ExceptionsInput{})))
 		require.Equal(t, "UNAUTHENTICATED", failure(w.orders.Exceptions(ctx, cloud.Caller{}, order.ExceptionsInput{})))

@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // SearchInput asks for orders by what somebody remembers of them.
 type SearchInput struct {
-	Query  string   `query:"query" json:"query"`   // 3 to 100 characters
-	Limit  int      `query:"limit" json:"limit"`   // 1 to 50; 0 is 10
-	Fields []string `query:"fields" json:"fields"` // names of searchFields; empty: all
+	Query  string   `query:"query" json:"query" required:"true" min:"3" max:"100"`
+	Limit  *int     `query:"limit" json:"limit" min:"1" max:"50" default:"10"`
+	Fields []string `query:"fields" json:"fields" item_enum:"tracking_number,external_tracking_number,order_ref,recipient_name,phone" doc:"All when absent"`
 }
 
 // SearchOutput is what was found, best first.
@@ -37,7 +39,6 @@ type Match struct {
 
 const (
 	minQuery = 3
-	maxQuery = 100
 	// atLeast is the part of the query's trigrams that a text must have to be
 	// like it.
 	atLeast = 0.4
@@ -79,28 +80,24 @@ func (s *Service) Search(ctx context.Context, c cloud.Caller, in SearchInput) (S
 	slices.SortFunc(out.Matches, func(a, b Match) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.OrderID, a.OrderID))
 	})
-	out.Matches = out.Matches[:min(len(out.Matches), in.Limit)]
+	limit := 10
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	out.Matches = out.Matches[:min(len(out.Matches), limit)]
 	return out, err
 }
 
-// check checks the input, fills in what was left out and gives the fields.
+// check checks the text that is searched for and gives the fields.
 func (in *SearchInput) check(text string) (list []cloud.SearchField, err error) {
 	f := newFields()
-	if utf8.RuneCountInString(text) < minQuery {
-		f.Add("query", "Give at least three characters.")
+	if n := utf8.RuneCountInString(text); n < minQuery {
+		f.Say("query", check.MessageShort, strconv.Itoa(minQuery), strconv.Itoa(n)) // without blanks
 	}
-	f.Text("query", in.Query, maxQuery)
-	if in.Limit == 0 {
-		in.Limit = 10
-	}
-	f.Between("limit", in.Limit, 1, 50)
 	for i, name := range searchFields {
 		if len(in.Fields) == 0 || slices.Contains(in.Fields, name) {
 			list = append(list, cloud.SearchField(i))
 		}
-	}
-	for _, name := range in.Fields {
-		f.OneOf("fields", name, searchFields[:]...)
 	}
 	return list, f.Err()
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -289,7 +291,7 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	f("recipient.name", func(in *order.CreateInput) { in.Recipient.Name = " " })
 	f("recipient.country", func(in *order.CreateInput) { in.Recipient.Country = "Canada" })
 	f("recipient.email", func(in *order.CreateInput) { in.Recipient.Email = "nobody" })
-	f("recipient.latitude", func(in *order.CreateInput) { in.Recipient.Latitude = &zero })
+	f("recipient.longitude", func(in *order.CreateInput) { in.Recipient.Latitude = &zero })
 	f("recipient.latitude", func(in *order.CreateInput) { in.Recipient.Latitude, in.Recipient.Longitude = &far, &zero })
 	f("recipient.address_type", func(in *order.CreateInput) { in.Recipient.Kind = "castle" })
 	f("packages", func(in *order.CreateInput) { in.Packages = nil })
@@ -304,7 +306,7 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	f("age_verification", func(in *order.CreateInput) { in.AgeVerification = 20 })
 	f("cod_amount", func(in *order.CreateInput) { in.COD = &minus })
 	f("metadata", func(in *order.CreateInput) { in.Metadata = map[string]string{"": "x"} })
-	f("metadata", func(in *order.CreateInput) { in.Metadata = map[string]string{"k": strings.Repeat("x", 256)} })
+	f("metadata.k", func(in *order.CreateInput) { in.Metadata = map[string]string{"k": strings.Repeat("x", 256)} })
 	f("required_skills.1", func(in *order.CreateInput) { in.Skills = []string{"tail_lift", "Über"} })
 	f("required_skills", func(in *order.CreateInput) { in.Skills = slices.Repeat([]string{"heavy"}, 21) })
 	skilled := input(cloud.DeliveryOrder)
@@ -324,7 +326,7 @@ func TestWhatCannotBeAnOrder(t *testing.T) {
 	}
 	in := input(cloud.DeliveryOrder)
 	in.CustomerID = w.other.Account.ID
-	require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Create(t.Context(), w.customer, in)), "a customer makes orders of its own")
+	require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Create)(t.Context(), w.customer, in)), "a customer makes orders of its own")
 	in.CustomerID, in.ScheduledDate = 0, time.Now().In(mustZone(t)).Format(time.DateOnly)
 	require.Equal(t, w.customer.Account.ID, *w.create(w.customer, in).CustomerID, "today has not passed")
 }
@@ -351,16 +353,16 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		require.Empty(t, list(w.customer, order.ListInput{CustomerID: w.other.Account.ID}).Orders, "another's cannot be asked for")
 		require.Empty(t, list(w.driver, order.ListInput{}).Orders)
 		require.Empty(t, list(w.broker, order.ListInput{}).Orders)
-		out := list(w.staff, order.ListInput{Page: 2, PerPage: 2, Sort: "created_at"})
+		out := list(w.staff, order.ListInput{Paging: check.Paging{Page: new(2), PerPage: new(2)}, Sort: "created_at"})
 		require.Equal(t, 3, out.Total)
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(out.Orders))
 		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.staff, order.ListInput{Type: cloud.PickupOrder, StatusIDs: []cloud.OrderStatus{1, 3}}).Orders))
 		require.Equal(t, []cloud.OrderID{a.OrderID}, ids(list(w.staff, order.ListInput{Keyword: "po-1"}).Orders))
-		empty := list(w.staff, order.ListInput{Page: 9})
+		empty := list(w.staff, order.ListInput{Paging: check.Paging{Page: new(9)}})
 		require.NotNil(t, empty.Orders)
 		require.Empty(t, empty.Orders)
-		for _, in := range []order.ListInput{{PerPage: 201}, {Page: -1}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.List(t.Context(), w.staff, in)), "%+v", in)
+		for _, in := range []order.ListInput{{Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{Page: new(-1)}}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.List)(t.Context(), w.staff, in)), "%+v", in)
 		}
 
 		// A contractor sees what it holds.
@@ -395,7 +397,7 @@ func TestUpdate(t *testing.T) {
 		found, err := w.orders.Search(t.Context(), w.staff, order.SearchInput{Query: "lópez"})
 		require.NoError(t, err)
 		require.Len(t, found.Matches, 1, "the search knows the new name")
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.Update(t.Context(), w.staff, order.UpdateInput{OrderID: o.OrderID, WindowEnd: &empty})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Update)(t.Context(), w.staff, order.UpdateInput{OrderID: o.OrderID, WindowEnd: &empty})))
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Update(t.Context(), w.other, order.UpdateInput{OrderID: o.OrderID, Note: &text})))
 
 		w.move(o.OrderID, cloud.OrderRoutePlanned, order.PutOnRoute)

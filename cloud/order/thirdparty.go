@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -34,11 +34,11 @@ const thirdParty = "third_party"
 
 // ThirdPartyInput gives an order to a third party.
 type ThirdPartyInput struct {
-	OrderID    cloud.OrderID    `json:"order_id" required:"true"`
-	ProviderID cloud.ProviderID `json:"provider_id" required:"true" doc:"A provider of the business with the service third_party"`
-	Packages   []string         `json:"package_tracking_numbers" doc:"Packages of the order; all of them when absent"`
-	Service    string           `json:"service_code" doc:"A service of the provider, up to 64 characters"`
-	Note       string           `json:"note" doc:"For the provider, up to 500 characters"`
+	OrderID    cloud.OrderID    `json:"order_id" required:"true" min:"1"`
+	ProviderID cloud.ProviderID `json:"provider_id" required:"true" min:"1" doc:"A provider of the business with the service third_party"`
+	Packages   []string         `json:"package_tracking_numbers" min:"1" max:"100" item_max:"64" doc:"Packages of the order; all of them when absent"`
+	Service    string           `json:"service_code" max:"64" line:"true" doc:"A service of the provider"`
+	Note       string           `json:"note" max:"500" doc:"For the provider"`
 }
 
 // ThirdPartyOutput shows one assignment.
@@ -53,13 +53,6 @@ type ThirdPartyOutput struct {
 // HELD_BY_CONTRACTOR, ORDER_ON_ROUTE, ORDER_STATUS_CONFLICT.
 func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyInput) (out ThirdPartyOutput, err error) {
 	if err := staff(c); err != nil {
-		return out, err
-	}
-	f := newFields()
-	f.Line("service_code", in.Service, 64)
-	f.Text("note", in.Note, 500)
-	f.named(in.Packages)
-	if err := f.Err(); err != nil {
 		return out, err
 	}
 	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
@@ -142,16 +135,6 @@ func (w *work) entrust(in ThirdPartyInput) error {
 	}
 	w.thirds = append(w.thirds, eventThirdCreated)
 	return nil
-}
-
-// maxNamed is how many packages one call may name.
-const maxNamed = 100
-
-// named checks a list of packages, before anybody looks for them.
-func (f fields) named(list []string) {
-	if list != nil {
-		f.Between("package_tracking_numbers", len(list), 1, maxNamed)
-	}
 }
 
 // chosen are the places of packages by their numbers, of all when none is named,
@@ -248,7 +231,7 @@ type ThirdPartyKey struct {
 // HandOverInput says which packages a third party has now.
 type HandOverInput struct {
 	ThirdPartyKey
-	Packages []string `json:"package_tracking_numbers" doc:"All that were not handed over before when absent"`
+	Packages []string `json:"package_tracking_numbers" min:"1" max:"100" item_max:"64" doc:"All that were not handed over before when absent"`
 }
 
 // HandOverThirdParty notes that packages were handed over: the order is with the
@@ -256,11 +239,6 @@ type HandOverInput struct {
 // may. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT,
 // PACKAGE_NOT_IN_ASSIGNMENT, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in HandOverInput) (ThirdPartyOutput, error) {
-	f := newFields()
-	f.named(in.Packages)
-	if err := f.Err(); err != nil {
-		return ThirdPartyOutput{}, err
-	}
 	return s.atThird(ctx, c, in.Number, false, func(w *work) error {
 		a := w.third
 		which, unknown := chosen(a.Packages, in.Packages)
@@ -311,7 +289,7 @@ func (w *work) carried(on bool) error {
 type CancelThirdPartyInput struct {
 	ThirdPartyKey
 	Reason string `json:"reason" required:"true" enum:"cancelled,fallback_to_self_delivery,reassigned" doc:"reassigned: another provider gets it, by an assignment of its own"`
-	Note   string `json:"note" doc:"Up to 255 characters"`
+	Note   string `json:"note" max:"255"`
 }
 
 // CancelThirdParty ends an assignment; the order is where it was before, and
@@ -319,12 +297,6 @@ type CancelThirdPartyInput struct {
 // ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that was intercepted on
 // its way, VALIDATION_FAILED.
 func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in CancelThirdPartyInput) (out ThirdPartyOutput, err error) {
-	f := newFields()
-	f.OneOf("reason", in.Reason, cloud.ThirdPartyCalledOff, cloud.ThirdPartyFallback, cloud.ThirdPartyReassigned)
-	f.Text("note", in.Note, 255)
-	if err := f.Err(); err != nil {
-		return out, err
-	}
 	return s.atThird(ctx, c, in.Number, false, func(w *work) error { return w.callOff(in.Reason, in.Note) })
 }
 
@@ -456,18 +428,13 @@ func (w *work) noteThird(what string) {
 // RejectThirdPartyInput refuses an assignment.
 type RejectThirdPartyInput struct {
 	ThirdPartyKey
-	Reason string `json:"reason" doc:"For the business, up to 255 characters"`
+	Reason string `json:"reason" max:"255" doc:"For the business"`
 }
 
 // RejectThirdParty refuses an assignment of which nothing was handed over: it
 // ends as one that falls back to self delivery. Whoever was to carry it may.
 // Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT, VALIDATION_FAILED.
 func (s *Service) RejectThirdParty(ctx context.Context, c cloud.Caller, in RejectThirdPartyInput) (out ThirdPartyOutput, err error) {
-	f := newFields()
-	f.Text("reason", in.Reason, 255)
-	if err := f.Err(); err != nil {
-		return out, err
-	}
 	return s.atThird(ctx, c, in.Number, true, func(w *work) error {
 		if w.third.Status != cloud.ThirdPartyCreated {
 			return thirdConflict(*w.third)
@@ -480,13 +447,13 @@ func (s *Service) RejectThirdParty(ctx context.Context, c cloud.Caller, in Rejec
 // or at a carrier. One with a leg_id takes the place of that leg.
 type LegInput struct {
 	ThirdPartyKey
-	LegID          int      `json:"leg_id" doc:"Of a leg that is there; a new one gets its own"`
-	CarrierCode    string   `json:"carrier_code" doc:"Up to 64 characters; the provider's own code when absent"`
-	ExternalOrder  string   `json:"external_order_id" required:"true" doc:"Up to 64 characters"`
-	ExternalNumber string   `json:"external_tracking_number" doc:"By which the packages can be tracked too, up to 64 characters"`
-	LabelURL       string   `json:"label_url" doc:"https, up to 2048 characters"`
-	Status         string   `json:"status" doc:"Of a-z 0-9 _, up to 32 characters; booked when absent"`
-	Packages       []string `json:"package_tracking_numbers" doc:"Of the assignment; all when absent"`
+	LegID          int      `json:"leg_id" min:"1" max:"50" doc:"Of a leg that is there; a new one gets its own"`
+	CarrierCode    string   `json:"carrier_code" max:"64" line:"true" doc:"The provider's own code when absent"`
+	ExternalOrder  string   `json:"external_order_id" required:"true" max:"64" line:"true"`
+	ExternalNumber string   `json:"external_tracking_number" max:"64" line:"true" doc:"By which the packages can be tracked too, up to 64 bytes"`
+	LabelURL       string   `json:"label_url" max:"2048" format:"https"`
+	Status         string   `json:"status" pattern:"^[a-z0-9_]{1,32}$" example:"in_transit" default:"booked"`
+	Packages       []string `json:"package_tracking_numbers" min:"1" max:"100" item_max:"64" doc:"Of the assignment; all when absent"`
 }
 
 const (
@@ -494,32 +461,14 @@ const (
 	maxNumber = 64 // bytes of a number by which people look for parcels
 )
 
-var legStatus = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
-
 func (in *LegInput) check() error {
 	f := newFields()
-	f.Line("carrier_code", in.CarrierCode, 64)
-	f.required("external_order_id", in.ExternalOrder, 64)
-	f.Line("external_order_id", in.ExternalOrder, 64)
 	in.ExternalNumber = strings.TrimSpace(in.ExternalNumber)
-	f.Line("external_tracking_number", in.ExternalNumber, 64)
-	if len(in.ExternalNumber) > maxNumber {
-		f.Add("external_tracking_number", "This is too long.")
+	if n := len(in.ExternalNumber); n > maxNumber {
+		f.Say("external_tracking_number", check.MessageLong, strconv.Itoa(maxNumber), strconv.Itoa(n))
 	}
-	f.named(in.Packages)
-	if in.LabelURL != "" && !httpsURL(in.LabelURL) {
-		f.Add("label_url", "Use an address that begins with https://.")
-	}
-	if in.Status = cmp.Or(in.Status, "booked"); !legStatus.MatchString(in.Status) {
-		f.Add("status", "Use 1 to 32 characters of a-z 0-9 _.")
-	}
+	in.Status = cmp.Or(in.Status, "booked")
 	return f.Err()
-}
-
-// httpsURL reports whether people may be given an address to open.
-func httpsURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && len(s) <= 2048
 }
 
 // SetThirdPartyLeg keeps a leg of an open assignment; its tracking number
@@ -545,10 +494,10 @@ func (w *work) leg(in LegInput) error {
 		leg.ID = len(a.Legs) + 1
 		a.Legs = append(a.Legs, leg)
 	}
-	f := newFields()
-	f.Between("leg_id", leg.ID, 1, min(len(a.Legs), maxLegs))
-	if err := f.Err(); err != nil {
-		return err
+	if most := min(len(a.Legs), maxLegs); leg.ID > most {
+		f := newFields()
+		f.Say("leg_id", check.MessageBetween, "1", strconv.Itoa(most))
+		return f.Err()
 	}
 	for _, i := range which {
 		leg.Packages = append(leg.Packages, a.Packages[i].Number)
@@ -606,8 +555,7 @@ type ThirdPartiesInput struct {
 	OrderID    cloud.OrderID          `query:"order_id"`
 	ProviderID cloud.ProviderID       `query:"provider_id" doc:"Without meaning for providers, who see their own"`
 	Status     cloud.ThirdPartyStatus `query:"status"`
-	Page       int                    `query:"page"`     // from 1; 0 is 1
-	PerPage    int                    `query:"per_page"` // 1 to 200; 0 is 50
+	check.LongPaging
 }
 
 // ThirdPartiesOutput is a page of assignments. Total counts all pages.
@@ -629,23 +577,13 @@ func (s *Service) ThirdParties(ctx context.Context, c cloud.Caller, in ThirdPart
 	} else if err := staff(c); err != nil {
 		return out, err
 	}
-	f := newFields()
-	if in.PerPage == 0 {
-		in.PerPage = defaultAssignments
-	}
-	f.paging(&in.Page, &in.PerPage)
-	if in.Status != "" {
-		f.OneOf("status", string(in.Status), in.Status.Values()...)
-	}
-	if err := f.Err(); err != nil {
-		return out, err
-	}
-	q.Offset, q.Limit = (in.Page-1)*in.PerPage, in.PerPage
+	page, perPage, offset := in.Window()
+	q.Offset, q.Limit = offset, perPage
 	total, found, err := s.store.ListThirdParties(ctx, q)
 	if err != nil {
 		return out, err
 	}
-	out = ThirdPartiesOutput{Result: true, Total: total, Page: in.Page, PerPage: in.PerPage, Assignments: []ThirdPartyBody{}}
+	out = ThirdPartiesOutput{Result: true, Total: total, Page: page, PerPage: perPage, Assignments: []ThirdPartyBody{}}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		for _, a := range found {
 			b, err := thirdBodyOf(v, a)

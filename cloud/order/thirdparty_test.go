@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -192,7 +193,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Equal(t, "SWP-200", *w.find(o.OrderID).ExternalNumber)
 		require.Equal(t, "SWP-200", *w.find(o.OrderID).Packages[1].ExternalNumber)
 		leg.LegID = 3
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(ctx, swift, leg)))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, leg)))
 		public := func(number string) (tracking.PublicOutput, error) {
 			return tracking.New(w.db).Public(ctx, cloud.Caller{Language: "en"}, tracking.PublicInput{Number: number})
 		}
@@ -279,7 +280,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 			require.Equal(t, []order.ThirdPartyBody{got.Assignment}, list.Assignments)
 			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(w.orders.ThirdParty(ctx, c, order.ThirdPartyKey{Number: "TPA\x00"})))
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.ThirdParties(ctx, swift, order.ThirdPartiesInput{Status: "lost"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ThirdParties)(ctx, swift, order.ThirdPartiesInput{Status: "lost"})))
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.AssignThirdParty(ctx, w.stranger, again)))
 	})
 }
@@ -292,7 +293,7 @@ func TestThirdPartyInputs(t *testing.T) {
 		for _, in := range []order.ThirdPartyInput{{ProviderID: 19}, {ProviderID: 20}, {ProviderID: 99}, {}, {ProviderID: 17, Packages: []string{"NOPE"}}, {ProviderID: 17, Packages: []string{}},
 			{ProviderID: 17, Note: strings.Repeat("x", 501)}, {ProviderID: 17, Service: strings.Repeat("x", 65)}} {
 			in.OrderID = o.OrderID
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.AssignThirdParty(ctx, w.staff, in)), "%+v", in)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(ctx, w.staff, in)), "%+v", in)
 		}
 		require.Equal(t, "information_submitted", w.codes(o.OrderID), "nothing happened")
 		for status, want := range map[cloud.OrderStatus]string{cloud.OrderHold: "ORDER_STATUS_CONFLICT", cloud.OrderOutForDelivery: "ORDER_STATUS_CONFLICT", cloud.OrderDelivered: "ORDER_STATUS_CONFLICT",
@@ -315,13 +316,13 @@ func TestThirdPartyInputs(t *testing.T) {
 		for _, in := range []order.LegInput{{}, {ExternalOrder: strings.Repeat("x", 65)}, {ExternalOrder: "1\n2"}, {ExternalOrder: "1", LabelURL: "javascript:alert(1)"}, {ExternalOrder: "1", LabelURL: "http://a.example"},
 			{ExternalOrder: "1", LabelURL: "https://me:pw@a.example"}, {ExternalOrder: "1", Status: "No Way"}, {ExternalOrder: "1", LegID: -1}, {ExternalOrder: "1", LegID: 1}} {
 			in.ThirdPartyKey = key
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(ctx, swift, in)), "%+v", in)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, in)), "%+v", in)
 		}
 		for range 50 {
 			_, err := w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1"})
 			require.NoError(t, err)
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "51"})), "there is an end to legs")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "51"})), "there is an end to legs")
 		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered")))), "it has nothing yet")
 		w.handOver(a.Number)
 		n := a.Numbers[0]
@@ -330,9 +331,9 @@ func TestThirdPartyInputs(t *testing.T) {
 			{{Number: n, Outcome: "delivered", Proofs: slices.Repeat([]string{"https://x.example/"}, 11)}}, {{Outcome: "delivered"}},
 			{{Number: n, Outcome: "delivered", OccurredAt: time.Now().Add(time.Hour).Format(time.RFC3339)}}, {became(n, "delivered"), became(strings.ToLower(n), "returned")},
 			slices.Repeat([]order.OutcomeInput{became(n, "delivered")}, 101)} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, list...))), "%+v", list)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(ctx, swift, outcomes(a.Number, list...))), "%+v", list)
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "because"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.CancelThirdParty)(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "because"})))
 		// The company has one of two: the order is delivered in part.
 		_, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(n, "delivered")))
 		require.NoError(t, err)

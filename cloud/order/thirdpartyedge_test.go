@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/tracking"
 )
@@ -62,7 +63,7 @@ func TestThirdPartyTimesAreTheBusinesss(t *testing.T) {
 			require.Equal(t, at.In(place).Format(time.RFC3339), *got.Packages[0].OccurredAt, zone)
 			x = became(a.Numbers[1], "delivered")
 			x.OccurredAt = time.Now().Add(10 * time.Minute).In(place).Format(time.DateTime)
-			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.ReportThirdParty(t.Context(), swift, outcomes(a.Number, x))), "%s: it has not come yet", zone)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(t.Context(), swift, outcomes(a.Number, x))), "%s: it has not come yet", zone)
 		}
 	})
 }
@@ -76,17 +77,17 @@ func TestThirdPartyListsHaveAnEnd(t *testing.T) {
 		for i := range many {
 			many[i] = o.Packages[0].Number
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.AssignThirdParty(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17, Packages: many})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17, Packages: many})))
 		a := w.entrust(o.OrderID)
 		key := order.ThirdPartyKey{Number: a.Number}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.HandOverThirdParty(t.Context(), w.staff, order.HandOverInput{ThirdPartyKey: key, Packages: many})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(t.Context(), swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: many})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.HandOverThirdParty)(t.Context(), w.staff, order.HandOverInput{ThirdPartyKey: key, Packages: many})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(t.Context(), swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: many})))
 		begun := time.Now()
 		huge := make([]order.OutcomeInput, 100_000)
 		for i := range huge {
 			huge[i] = became(fmt.Sprintf("SR204518837-%d", i), "delivered")
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.ReportThirdParty(t.Context(), swift, outcomes(a.Number, huge...))))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(t.Context(), swift, outcomes(a.Number, huge...))))
 		require.Less(t, time.Since(begun), 2*time.Second)
 	})
 }
@@ -229,7 +230,7 @@ func TestThirdPartyNumbersGoWithTheCompany(t *testing.T) {
 			require.NoError(t, err)
 		}
 		leg.ExternalNumber = strings.Repeat("é", 64)
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.SetThirdPartyLeg(ctx, swift, leg)), "nobody could look for it")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, leg)), "nobody could look for it")
 		leg.ExternalNumber = " SWP-111 "
 		set()
 		require.Equal(t, "SWP-111 SWP-111 SWP-111", numbers())
@@ -526,7 +527,7 @@ func TestThirdPartyTellsTheEndTwice(t *testing.T) {
 		require.Equal(t, before, w.codes(o.OrderID))
 		got := w.find(o.OrderID)
 		require.Equal(t, []string{"DELIVERED", "Swift & Sons"}, []string{got.Status, got.ThirdParty.ProviderName})
-		require.Equal(t, "VALIDATION_FAILED", failure(w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: w.ref("NEXT").OrderID, ProviderID: 17})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(ctx, w.staff, order.ThirdPartyInput{OrderID: w.ref("NEXT").OrderID, ProviderID: 17})))
 	})
 }
 

@@ -3,36 +3,29 @@ package order
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
 // OutcomesInput says what became of packages at a third party.
 type OutcomesInput struct {
 	ThirdPartyKey
-	Packages []OutcomeInput `json:"packages" required:"true" doc:"1 to 100"`
+	Packages []OutcomeInput `json:"packages" required:"true" max:"100"`
 }
 
 // OutcomeInput is what became of one package.
 type OutcomeInput struct {
-	Number      string   `json:"tracking_number" required:"true"`
+	Number      string   `json:"tracking_number" required:"true" max:"64"`
 	Outcome     string   `json:"outcome" required:"true" enum:"delivered,failed,returned"`
-	FailureCode string   `json:"failure_code" doc:"Required with failed: of A-Z a-z 0-9 _ -, up to 64 characters. The incident reasons of OTEP go into the timeline, and recipient_refused for all packages ends the order as refused"`
-	OccurredAt  string   `json:"occurred_at" doc:"Date-time; now when absent, and not in the future"`
-	Proofs      []string `json:"proof_files" doc:"Up to 10 https addresses"`
+	FailureCode string   `json:"failure_code" pattern:"^[A-Za-z0-9_-]{1,64}$" example:"recipient_unavailable" doc:"Required with failed, and only with it. The incident reasons of OTEP go into the timeline, and recipient_refused for all packages ends the order as refused"`
+	OccurredAt  string   `json:"occurred_at" format:"moment" doc:"Now when absent, and not in the future"`
+	Proofs      []string `json:"proof_files" max:"10" item_format:"https" item_max:"2048"`
 }
-
-const (
-	maxOutcomes = 100
-	maxProofs   = 10
-)
-
-var failureCode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ReportThirdParty keeps what became of packages. While any is on its way the
 // assignment goes on, and a package that failed may still be delivered or come
@@ -47,25 +40,16 @@ func (s *Service) ReportThirdParty(ctx context.Context, c cloud.Caller, in Outco
 // check checks outcomes, with times without offset in a zone.
 func (in OutcomesInput) check(now time.Time, zone *time.Location) error {
 	f := newFields()
-	f.Between("packages", len(in.Packages), 1, maxOutcomes)
-	if err := f.Err(); err != nil {
-		return err
-	}
 	for i, p := range in.Packages {
 		at := fmt.Sprintf("packages.%d.", i)
-		f.required(at+"tracking_number", p.Number, 64)
-		f.OneOf(at+"outcome", p.Outcome, string(cloud.OutcomeDelivered), string(cloud.OutcomeFailed), string(cloud.OutcomeReturned))
 		switch failed := p.Outcome == string(cloud.OutcomeFailed); {
 		case failed && p.FailureCode == "":
-			f.Add(at+"failure_code", "This is required.")
-		case p.FailureCode != "" && (!failed || !failureCode.MatchString(p.FailureCode)):
-			f.Add(at+"failure_code", "Give a code of A-Z a-z 0-9 _ - with failed, and none otherwise.")
+			f.Say(at+"failure_code", check.MessageRequired)
+		case p.FailureCode != "" && !failed:
+			f.Add(at+"failure_code", "This goes with a failure only.")
 		}
-		if f.moment(at+"occurred_at", p.OccurredAt, zone).After(now.Add(time.Minute)) {
+		if check.Moment(p.OccurredAt, zone).After(now.Add(time.Minute)) {
 			f.Add(at+"occurred_at", "The time must not be in the future.")
-		}
-		if len(p.Proofs) > maxProofs || slices.ContainsFunc(p.Proofs, func(s string) bool { return !httpsURL(s) }) {
-			f.Add(at+"proof_files", "Use up to 10 https addresses.")
 		}
 		if slices.ContainsFunc(in.Packages[:i], func(o OutcomeInput) bool { return strings.EqualFold(o.Number, p.Number) }) {
 			f.Add(at+"tracking_number", "The tracking_number is listed twice.")
@@ -101,7 +85,7 @@ func (w *work) report(told OutcomesInput) error {
 			return thirdConflict(*a)
 		}
 		p.Outcome, p.Failure, p.OccurredAt = to, x.FailureCode, w.now
-		if t := newFields().moment("", x.OccurredAt, b.Location()); !t.IsZero() && t.Before(w.now) {
+		if t := check.Moment(x.OccurredAt, b.Location()); !t.IsZero() && t.Before(w.now) {
 			p.OccurredAt = t
 		}
 		if len(x.Proofs) > 0 {

@@ -14,13 +14,13 @@ import (
 // clears. A window has both ends.
 type UpdateInput struct {
 	OrderID       cloud.OrderID  `path:"order_id" json:"-"`
-	Instruction   *string        `json:"delivery_instruction"`
-	Note          *string        `json:"note"`
-	ScheduledDate *string        `json:"scheduled_date"`
-	WindowStart   *string        `json:"time_window_start"`
-	WindowEnd     *string        `json:"time_window_end"`
+	Instruction   *string        `json:"delivery_instruction" max:"500"`
+	Note          *string        `json:"note" max:"1000"`
+	ScheduledDate *string        `json:"scheduled_date" format:"date"`
+	WindowStart   *string        `json:"time_window_start" format:"time"`
+	WindowEnd     *string        `json:"time_window_end" format:"time"`
 	Recipient     *cloud.Address `json:"recipient"`
-	Priority      *int           `json:"priority"`
+	Priority      *int           `json:"priority" min:"0" max:"9"`
 }
 
 // beforePickup are the statuses in which addresses may still change.
@@ -118,14 +118,8 @@ func (w *work) reschedule() error {
 // check checks what is to change in an order.
 func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 	f := newFields()
-	if in.Instruction != nil {
-		f.Text("delivery_instruction", *in.Instruction, 500)
-	}
-	if in.Note != nil {
-		f.Text("note", *in.Note, 1000)
-	}
-	if in.ScheduledDate != nil && *in.ScheduledDate != "" && *in.ScheduledDate != o.ScheduledDate {
-		f.date("scheduled_date", *in.ScheduledDate, now)
+	if in.ScheduledDate != nil && *in.ScheduledDate != o.ScheduledDate {
+		f.ahead("scheduled_date", *in.ScheduledDate, now)
 	}
 	start, end := o.WindowStart, o.WindowEnd
 	if in.WindowStart != nil {
@@ -135,22 +129,16 @@ func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 		end = *in.WindowEnd
 	}
 	f.window(start, end)
-	if in.Recipient != nil {
-		in.Recipient = own(in.Recipient)
-		f.address("recipient", in.Recipient)
-	}
-	if in.Priority != nil {
-		f.Between("priority", *in.Priority, 0, 9)
-	}
+	in.Recipient = own(in.Recipient)
 	return f.Err()
 }
 
 // WindowsInput gives several orders a new time window.
 type WindowsInput struct {
-	Refs          []string `json:"order_refs"` // 1 to 100
-	ScheduledDate *string  `json:"scheduled_date"`
-	WindowStart   string   `json:"time_window_start"`
-	WindowEnd     string   `json:"time_window_end"`
+	Refs          []string `json:"order_refs" required:"true" max:"100" item_max:"64"`
+	ScheduledDate *string  `json:"scheduled_date" format:"date"`
+	WindowStart   string   `json:"time_window_start" required:"true" format:"time"`
+	WindowEnd     string   `json:"time_window_end" required:"true" format:"time"`
 }
 
 // WindowsOutput says how many orders have it.
@@ -175,15 +163,6 @@ func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInpu
 		return WindowsOutput{}, err
 	}
 	f := newFields()
-	if len(in.Refs) == 0 || len(in.Refs) > 100 {
-		f.Add("order_refs", "Give 1 to 100 references.")
-	}
-	if in.WindowStart == "" {
-		f.Add("time_window_start", "This is required.")
-	}
-	if in.WindowEnd == "" {
-		f.Add("time_window_end", "This is required.")
-	}
 	f.window(in.WindowStart, in.WindowEnd)
 	if err := f.Err(); err != nil {
 		return WindowsOutput{}, err

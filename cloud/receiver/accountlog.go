@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // AccountLogInput asks for a page of the account channel's log, newest first.
@@ -13,13 +14,12 @@ type AccountLogInput struct {
 	Channel       string          `query:"channel" doc:"account: other channels have logs of their own"`
 	ReferenceType string          `query:"reference_type"`
 	ReferenceID   string          `query:"reference_id"`
-	Status        string          `query:"status"`
+	Status        string          `query:"status" enum:"pending,delivering,success,retrying,failed,dead,paused"`
 	CustomerID    cloud.AccountID `query:"customer_id" doc:"Whose own addresses were told"`
-	From          string          `query:"from" graphql:"DateTime"`
-	To            string          `query:"to" graphql:"DateTime"`
-	Page          int             `query:"page"`
-	PerPage       int             `query:"per_page"`
-	URLID         int64           `query:"url_id" doc:"An address of the settings, by its id"`
+	From          string          `query:"from" format:"moment" graphql:"DateTime"`
+	To            string          `query:"to" format:"moment" graphql:"DateTime"`
+	check.Paging
+	URLID int64 `query:"url_id" doc:"An address of the settings, by its id"`
 }
 
 // AccountLogOutput is a page of the log.
@@ -55,9 +55,6 @@ func owner(c cloud.Caller) (cloud.OutboxOwner, error) {
 	return o, nil
 }
 
-// maxPage keeps an offset from being a number that no database takes.
-const maxPage = 1_000_000
-
 // ListLogs shows a page of the account channel's log. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, VALIDATION_FAILED.
 func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInput) (out AccountLogOutput, err error) {
@@ -69,24 +66,13 @@ func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInp
 	if err != nil {
 		return out, err
 	}
-	p := problems{}
-	p.perPage(&in.PerPage)
-	if in.Page == 0 {
-		in.Page = 1
-	}
-	if in.Page < 1 || in.Page > maxPage {
-		p.add("page", "The value is not one of those allowed.")
-	}
-	p.state(in.Status)
+	page, perPage, offset := in.Window()
 	f := cloud.AccountLog{BusinessID: o.BusinessID, CustomerID: in.CustomerID, Event: in.Event, ReferenceType: in.ReferenceType, ReferenceID: in.ReferenceID,
-		State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID), From: p.time("from", in.From, l), To: p.time("to", in.To, l), Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
+		State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID), From: check.Moment(in.From, l), To: check.Moment(in.To, l), Limit: perPage, Offset: offset}
 	if o.CustomerID != 0 {
 		f.CustomerID = o.CustomerID
 	}
-	if err := p.err(); err != nil {
-		return out, err
-	}
-	out = AccountLogOutput{Result: true, Page: in.Page, PerPage: in.PerPage, Logs: []Row{}}
+	out = AccountLogOutput{Result: true, Page: page, PerPage: perPage, Logs: []Row{}}
 	if in.Channel != "" && in.Channel != cloud.ChannelAccount {
 		return out, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Row is one delivery of an event, with its last attempt.
@@ -78,12 +79,12 @@ type Attempt struct {
 // with smaller ids.
 type LogInput struct {
 	Event       string `query:"event"`
-	Status      string `query:"status"`
+	Status      string `query:"status" enum:"pending,delivering,success,retrying,failed,dead,paused"`
 	ReferenceID string `query:"reference_id"`
-	From        string `query:"from"`
-	To          string `query:"to"`
+	From        string `query:"from" format:"moment"`
+	To          string `query:"to" format:"moment"`
 	Before      int64  `query:"before"`
-	PerPage     int    `query:"per_page"`
+	PerPage     *int   `query:"per_page" min:"1" max:"200" default:"20"`
 }
 
 // LogOutput is a page of the log. NextBefore asks for the next one, null at the
@@ -101,10 +102,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out Lo
 	if err != nil {
 		return out, err
 	}
-	f, err := in.filter(c, l)
-	if err != nil {
-		return out, err
-	}
+	f := in.filter(c, l)
 	f.Limit++
 	rows, err := s.store.ListOutbox(ctx, f)
 	if err != nil {
@@ -121,45 +119,10 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out Lo
 	return out, nil
 }
 
-func (in LogInput) filter(c cloud.Caller, l *time.Location) (cloud.OutboxFilter, error) {
-	p := problems{}
-	p.perPage(&in.PerPage)
-	p.state(in.Status)
-	f := cloud.OutboxFilter{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Event: in.Event, ReferenceID: in.ReferenceID,
-		State: cloud.OutboxState(in.Status), Before: cloud.OutboxID(max(in.Before, 0)), Limit: in.PerPage}
-	f.From = p.time("from", in.From, l)
-	f.To = p.time("to", in.To, l)
-	return f, p.err()
-}
-
-func (p problems) perPage(n *int) {
-	if *n == 0 {
-		*n = 20
-	}
-	if *n < 1 || *n > 200 {
-		p.add("per_page", "The value must be between 1 and 200.")
-	}
-}
-
-func (p problems) state(s string) {
-	switch cloud.OutboxState(s) {
-	case "", cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxDead, cloud.OutboxPaused:
-	default:
-		p.add("status", "The value is not one of those allowed.")
-	}
-}
-
-func (p problems) time(field, value string, l *time.Location) time.Time {
-	if value == "" {
-		return time.Time{}
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, value, l); err == nil {
-			return t.UTC()
-		}
-	}
-	p.add(field, "The time must be ISO 8601, or YYYY-MM-DD HH:MM:SS.")
-	return time.Time{}
+func (in LogInput) filter(c cloud.Caller, l *time.Location) cloud.OutboxFilter {
+	_, perPage, _ := check.Paging{PerPage: in.PerPage}.Window()
+	return cloud.OutboxFilter{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Event: in.Event, ReferenceID: in.ReferenceID,
+		State: cloud.OutboxState(in.Status), Before: cloud.OutboxID(max(in.Before, 0)), Limit: perPage, From: check.Moment(in.From, l), To: check.Moment(in.To, l)}
 }
 
 // EntryInput names one delivery.

@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // BulkInput chooses deliveries that are sent again.
 type BulkInput struct {
-	From   string `json:"from" doc:"Of creation; empty, and at most: 14 days ago"`
-	To     string `json:"to" doc:"Excluded; empty: now"`
+	From   string `json:"from" format:"moment" doc:"Of creation; empty, and at most: 14 days ago"`
+	To     string `json:"to" format:"moment" doc:"Excluded; empty: now"`
 	Event  string `json:"event"`
 	Status string `json:"status" enum:"success,retrying,failed,paused"`
 	URLID  int64  `json:"url_id" doc:"An address of the settings, by its id"`
@@ -67,7 +67,7 @@ func (s *Service) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) 
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	p := problems{}
-	f := cloud.ReplayFilter{From: p.time("from", in.From, zone), To: p.time("to", in.To, zone), Event: in.Event, State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID)}
+	f := cloud.ReplayFilter{From: check.Moment(in.From, zone), To: check.Moment(in.To, zone), Event: in.Event, State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID)}
 	if f.From.IsZero() {
 		f.From = now.Add(-replayBack)
 	}
@@ -76,9 +76,6 @@ func (s *Service) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) 
 	}
 	if now.Sub(f.From) > replayBack+time.Minute {
 		p.add("from", "The time must not be more than 14 days ago.")
-	}
-	if !slices.Contains([]cloud.OutboxState{"", cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxPaused}, f.State) {
-		p.add("status", "The value is not one of those allowed.")
 	}
 	if err := p.err(); err != nil {
 		return out, err

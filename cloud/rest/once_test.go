@@ -195,7 +195,7 @@ func TestARefusalToComeAgainIsNotKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *options) { o.Limits = catalog.Limits{Doors: 1} })
 	path := base + "/deliveries/64021/correction"
-	r.refused(r.do("POST", path, r.provider(), `{"reason":""}`), 422, "VALIDATION_FAILED")
+	r.refused(r.do("POST", path, r.provider(), `{"reason":"spends the one call"}`), 409, "CORRECTION_WINDOW_CLOSED")
 	g := r.do("POST", path, r.provider(), `{"reason":"x"}`, "Idempotency-Key", "k")
 	r.refused(g, 429, "RATE_LIMITED")
 	g = r.do("POST", path, r.provider(), `{"reason":"x"}`, "Idempotency-Key", "k")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -34,18 +35,13 @@ func (s *Service) Accept(ctx context.Context, c cloud.Caller, in ByOrder) (Order
 // DeclineInput is why a driver does not take an order on.
 type DeclineInput struct {
 	OrderID cloud.OrderID `path:"order_id" json:"-"`
-	Reason  string        `json:"reason" max:"255"`
+	Reason  string        `json:"reason" max:"255" line:"true"`
 }
 
 // Decline gives an order back that the driver has not set out for: it leaves the
 // route and can be planned again. Errors: ORDER_NOT_FOUND,
 // ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Decline(ctx context.Context, c cloud.Caller, in DeclineInput) (OrderOutput, error) {
-	f := newFields()
-	f.Line("reason", in.Reason, 255)
-	if err := f.Err(); err != nil {
-		return OrderOutput{}, err
-	}
 	return s.drive(ctx, c, in.OrderID, func(_ *task, o cloud.Order) ([]order.MoveInput, error) {
 		if o.Before == 0 {
 			return nil, orderConflict(o)
@@ -112,9 +108,9 @@ type ResultInput struct {
 	Date        string        `json:"scheduled_date" format:"date" doc:"With reschedule: the new day"`
 	// Delivered are the packages that were handed over, when only some were.
 	Delivered []cloud.PackageID `json:"delivered_package_ids"`
-	Recipient string            `json:"recipient_name" max:"100" doc:"Who took all that was left"`
-	Latitude  *float64          `json:"latitude"`
-	Longitude *float64          `json:"longitude"`
+	Recipient string            `json:"recipient_name" max:"100" line:"true" doc:"Who took all that was left"`
+	Latitude  *float64          `json:"latitude" min:"-90" max:"90" with:"longitude"`
+	Longitude *float64          `json:"longitude" min:"-180" max:"180" with:"latitude"`
 }
 
 // PickupInput is what came of a stop at the sender.
@@ -134,9 +130,8 @@ const (
 )
 
 // check checks the input of one of the two, and fills in what was left out.
-func (in *ResultInput) check(followUps ...string) error {
-	f := newFields()
-	f.OneOf("result", in.Result, "success", "failed")
+func (in *ResultInput) check() error {
+	f := check.Fields{}
 	if in.Result == "failed" {
 		if in.FollowUp == "" {
 			in.FollowUp = redelivery
@@ -144,7 +139,6 @@ func (in *ResultInput) check(followUps ...string) error {
 		if in.FollowUp == refused && in.FailureCode == "" {
 			in.FailureCode = "recipient_refused"
 		}
-		f.OneOf("follow_up", in.FollowUp, followUps...)
 		if _, ok := otep.Reason(in.FailureCode); !ok {
 			f.Add("failure_code", "Use an incident reason of OTEP, such as recipient_unavailable.")
 		}
@@ -154,9 +148,7 @@ func (in *ResultInput) check(followUps ...string) error {
 	} else if in.FailureCode != "" || in.FollowUp != "" {
 		f.Add("failure_code", "This goes with a failure only.")
 	}
-	f.Line("recipient_name", in.Recipient, 100)
-	f.place(in.Latitude, in.Longitude)
-	if f.date("scheduled_date", in.Date); in.Date != "" && in.FollowUp != reschedule {
+	if in.Date != "" && in.FollowUp != reschedule {
 		f.Add("scheduled_date", "This goes with reschedule only.")
 	}
 	return f.Err()
@@ -166,7 +158,7 @@ func (in *ResultInput) check(followUps ...string) error {
 func (in *ResultInput) ahead(t *task, o cloud.Order) error {
 	b, err := t.v.Business(o.BusinessID)
 	if err == nil && in.Date != "" && in.Date < t.now.In(b.Location()).Format(time.DateOnly) {
-		f := newFields()
+		f := check.Fields{}
 		f.Add("scheduled_date", "The date has passed.")
 		return f.Err()
 	}
@@ -185,7 +177,7 @@ func (in *ResultInput) dated(o *cloud.Order) {
 // VALIDATION_FAILED.
 func (s *Service) Pickup(ctx context.Context, c cloud.Caller, p PickupInput) (OrderOutput, error) {
 	in := ResultInput{Result: p.Result, FailureCode: p.FailureCode, FollowUp: p.FollowUp, Date: p.Date}
-	if err := in.check(redelivery, reschedule); err != nil {
+	if err := in.check(); err != nil {
 		return OrderOutput{}, err
 	}
 	return s.drive(ctx, c, p.OrderID, func(t *task, o cloud.Order) ([]order.MoveInput, error) {
@@ -207,7 +199,7 @@ func (s *Service) Pickup(ctx context.Context, c cloud.Caller, p PickupInput) (Or
 // VALIDATION_FAILED, and PROOF_REQUIRED while a photo or signature that the
 // order asks for is not uploaded.
 func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (OrderOutput, error) {
-	if err := in.check(redelivery, reschedule, refused); err != nil {
+	if err := in.check(); err != nil {
 		return OrderOutput{}, err
 	}
 	return s.drive(ctx, c, in.OrderID, func(t *task, o cloud.Order) ([]order.MoveInput, error) {
@@ -250,7 +242,7 @@ func (in *ResultInput) delivered(o cloud.Order) ([]order.MoveInput, error) {
 	given := slices.Compact(slices.Sorted(slices.Values(in.Delivered)))
 	for _, id := range given {
 		if !left[id] {
-			f := newFields()
+			f := check.Fields{}
 			f.Add("delivered_package_ids", "These must be packages of the order that were not delivered before.")
 			return nil, f.Err()
 		}

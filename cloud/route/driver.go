@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // DriverBody is a driver as answers show it (interface 7.1).
@@ -39,8 +40,8 @@ type VehicleBody struct {
 
 // Shift is when a driver works, in the business's time zone.
 type Shift struct {
-	Start string `json:"start" doc:"HH:MM"`
-	End   string `json:"end" doc:"HH:MM; over midnight when it is before the start"`
+	Start string `json:"start" format:"time" with:"end"`
+	End   string `json:"end" format:"time" with:"start" doc:"Over midnight when it is before the start"`
 }
 
 // Today is what a driver has on the present day of the business.
@@ -110,8 +111,9 @@ type DriversInput struct {
 	OnDuty   *bool           `query:"on_duty" json:"on_duty"`
 	Skill    string          `query:"skill" json:"skill" doc:"A skill code that the driver has"`
 	BrokerID cloud.AccountID `query:"broker_id" json:"broker_id" doc:"Whose drivers; contractors see their own"`
-	Keyword  string          `query:"keyword" json:"keyword" max:"100" doc:"A part of the name, email or telephone number"`
-	PageInput
+	Keyword  string          `query:"keyword" json:"keyword" max:"100" line:"true" doc:"A part of the name, email or telephone number"`
+	check.Paging
+	Sort string `query:"sort" json:"sort" enum:"-id,id,-name,name,-email,email,-created_at,created_at" doc:"-id when absent"`
 }
 
 // maxDrivers bounds how many drivers of a business are looked through.
@@ -156,15 +158,6 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 	if err != nil {
 		return DriversOutput{}, err
 	}
-	f := newFields()
-	page := f.page(&in.PageInput, "id", "name", "email", "created_at")
-	if in.Status != "" {
-		f.OneOf("status", in.Status, string(cloud.DriverActive), string(cloud.DriverInactive), string(cloud.DriverPending))
-	}
-	f.Line("keyword", in.Keyword, 100)
-	if err := f.Err(); err != nil {
-		return DriversOutput{}, err
-	}
 	out := DriversOutput{Result: true, Drivers: []DriverBody{}}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		date, err := s.today(v, r.business)
@@ -175,11 +168,11 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 		if broker == 0 {
 			broker = in.BrokerID
 		}
-		list, total, err := in.chosen(v, cloud.DriverFilter{BusinessID: r.business, BrokerID: broker, Page: page})
+		list, total, err := in.chosen(v, cloud.DriverFilter{BusinessID: r.business, BrokerID: broker, Page: pageOf(in.Paging, in.Sort)})
 		if err != nil {
 			return err
 		}
-		out.PageOutput = in.output(total)
+		out.PageOutput = pageOutput(in.Paging, total)
 		for _, d := range list {
 			b, err := showDriver(v, d, date)
 			if err != nil {
@@ -228,32 +221,12 @@ func (s *Service) Driver(ctx context.Context, c cloud.Caller, in ByDriver) (out 
 // as they are.
 type EditDriverInput struct {
 	DriverID cloud.AccountID     `path:"driver_id" json:"-"`
-	Phone    *string             `json:"phone" max:"32"`
+	Phone    *string             `json:"phone" max:"32" line:"true"`
 	Status   *cloud.DriverStatus `json:"status" enum:"active,inactive" doc:"inactive drivers cannot log in"`
-	Skills   *[]string           `json:"skills"`
+	Skills   *[]string           `json:"skills" max:"50" item_min:"1" item_max:"64" item_line:"true"`
 	Vehicle  *cloud.Vehicle      `json:"vehicle"`
 	Shift    *Shift              `json:"shift" doc:"Both empty: none"`
 	BrokerID *cloud.AccountID    `json:"broker_id" doc:"0: the business's own driver"`
-}
-
-func (in EditDriverInput) check() error {
-	f := newFields()
-	if in.Phone != nil {
-		f.Line("phone", *in.Phone, 32)
-	}
-	if in.Status != nil {
-		f.OneOf("status", string(*in.Status), string(cloud.DriverActive), string(cloud.DriverInactive))
-	}
-	if in.Skills != nil {
-		f.skills(*in.Skills)
-	}
-	if in.Vehicle != nil {
-		f.vehicle(in.Vehicle)
-	}
-	if in.Shift != nil {
-		f.shift(in.Shift)
-	}
-	return f.Err()
 }
 
 // EditDriver changes what is kept of a driver. One who is switched off keeps
@@ -262,9 +235,6 @@ func (in EditDriverInput) check() error {
 func (s *Service) EditDriver(ctx context.Context, c cloud.Caller, in EditDriverInput) (DriverOutput, error) {
 	r, err := staff(c)
 	if err != nil {
-		return DriverOutput{}, err
-	}
-	if err := in.check(); err != nil {
 		return DriverOutput{}, err
 	}
 	now := s.time()
@@ -327,11 +297,6 @@ func (s *Service) Duty(ctx context.Context, c cloud.Caller, in DutyInput) (DutyO
 	r, err := driver(c)
 	if err != nil {
 		return DutyOutput{}, err
-	}
-	if in.OnDuty == nil {
-		f := newFields()
-		f.Add("on_duty", "This is required.")
-		return DutyOutput{}, f.Err()
 	}
 	now := s.time()
 	action, op := "driver_duty_off", opDutyOff

@@ -124,13 +124,6 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn f
 	if err != nil {
 		return out, 0, err
 	}
-	f := newFields()
-	if len(in.OrderIDs) == 0 || len(in.OrderIDs) > maxOrders {
-		f.Add("order_ids", "Give 1 to 500 orders.")
-	}
-	if err := f.Err(); err != nil {
-		return out, 0, err
-	}
 	if err := s.store.Look(ctx, func(v cloud.View) error { _, err := r.open(v, in.RouteID); return err }); err != nil {
 		return out, 0, err
 	}

@@ -2,19 +2,19 @@ package route
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Point is where a driver was at one moment.
 type Point struct {
 	Latitude   *float64 `json:"latitude" required:"true" min:"-90" max:"90"`
 	Longitude  *float64 `json:"longitude" required:"true" min:"-180" max:"180"`
-	Accuracy   *float64 `json:"accuracy_m" doc:"Metres"`
+	Accuracy   *float64 `json:"accuracy_m" min:"0" max:"100000" doc:"Metres"`
 	Heading    *float64 `json:"heading" min:"0" max:"360" doc:"Degrees from north, clockwise"`
-	Speed      *float64 `json:"speed_kmh" min:"0"`
+	Speed      *float64 `json:"speed_kmh" min:"0" max:"1000"`
 	Battery    *int     `json:"battery" min:"0" max:"100" doc:"Per cent"`
 	RecordedAt string   `json:"recorded_at" format:"date-time" doc:"Now when absent; a clock that is ahead counts as now"`
 }
@@ -31,8 +31,6 @@ type LocateOutput struct {
 	Accepted int  `json:"accepted"`
 }
 
-const maxPoints = 100
-
 // Locate takes points of the calling driver's way. Error: VALIDATION_FAILED, of
 // which none is kept.
 func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (LocateOutput, error) {
@@ -41,10 +39,7 @@ func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (L
 		return LocateOutput{}, err
 	}
 	now := s.time()
-	places, err := in.read(now)
-	if err != nil {
-		return LocateOutput{}, err
-	}
+	places := in.read(now)
 	newest := places[0] // by the driver's clock, of equals the one that stands last
 	for _, x := range places[1:] {
 		if !x.RecordedAt.Before(newest.RecordedAt) {
@@ -65,32 +60,15 @@ func (s *Service) Locate(ctx context.Context, c cloud.Caller, in LocateInput) (L
 	return LocateOutput{Result: err == nil, Accepted: len(places)}, err
 }
 
-func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace, err error) {
-	f := newFields()
-	if len(in.Points) == 0 || len(in.Points) > maxPoints {
-		f.Add("points", "Give 1 to 100 points.")
-		return nil, f.Err()
-	}
-	for i, p := range in.Points {
-		at := "points." + strconv.Itoa(i) + "."
-		if p.Latitude == nil || p.Longitude == nil {
-			f.Add(at+"latitude", "This is required.")
-			continue
-		}
-		f.Place(at, p.Latitude, p.Longitude)
-		f.within(at+"heading", p.Heading, 0, 360)
-		f.within(at+"speed_kmh", p.Speed, 0, 1000)
-		f.within(at+"accuracy_m", p.Accuracy, 0, 100_000)
-		if p.Battery != nil && (*p.Battery < 0 || *p.Battery > 100) {
-			f.Add(at+"battery", "The value is out of range.")
-		}
-		recorded := f.moment(at+"recorded_at", p.RecordedAt, time.UTC)
-		if p.RecordedAt == "" {
-			recorded = now
+func (in LocateInput) read(now time.Time) (out []cloud.DriverPlace) {
+	for _, p := range in.Points {
+		recorded := now
+		if p.RecordedAt != "" {
+			recorded = check.Moment(p.RecordedAt, time.UTC).Truncate(time.Millisecond)
 		}
 		out = append(out, cloud.DriverPlace{Latitude: *p.Latitude, Longitude: *p.Longitude, Accuracy: p.Accuracy, Heading: p.Heading, Speed: p.Speed, Battery: p.Battery, RecordedAt: recorded})
 	}
-	return out, f.Err()
+	return out
 }
 
 // PlaceBody is where a driver was last.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/route"
 )
 
@@ -47,13 +48,13 @@ func TestWhereADriverWas(t *testing.T) {
 		far, heading := 91.0, math.NaN()
 		bad := at(1, "yesterday")
 		bad.Heading = &heading
-		_, err = w.routes.Locate(ctx, w.driver, route.LocateInput{Points: []route.Point{at(0, ""), at(far, ""), {}, bad}})
+		_, err = checktest.Given(w.routes.Locate)(ctx, w.driver, route.LocateInput{Points: []route.Point{at(0, ""), at(far, ""), {}, bad}})
 		var e *cloud.Error
 		require.True(t, errors.As(err, &e))
-		require.ElementsMatch(t, []string{"points.1.latitude", "points.2.latitude", "points.3.heading", "points.3.recorded_at"}, keys(e.Fields))
+		require.ElementsMatch(t, []string{"points.1.latitude", "points.2.latitude", "points.2.longitude", "points.3.heading", "points.3.recorded_at"}, keys(e.Fields))
 		require.Equal(t, 6.0, last().Latitude, "none of it is kept")
 		for _, n := range []int{0, 101} {
-			_, err = w.routes.Locate(ctx, w.driver, route.LocateInput{Points: make([]route.Point, n)})
+			_, err = checktest.Given(w.routes.Locate)(ctx, w.driver, route.LocateInput{Points: make([]route.Point, n)})
 			require.True(t, errors.As(err, &e))
 			require.Contains(t, e.Fields, "points")
 		}

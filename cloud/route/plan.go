@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/notice"
 	"github.com/postern-io/postern/cloud/order"
 )
@@ -13,11 +14,11 @@ import (
 // RouteInput makes or changes a route. Members that are absent stay as they
 // are.
 type RouteInput struct {
-	Name        *string          `json:"name" max:"100"`
+	Name        *string          `json:"name" max:"100" line:"true"`
 	Date        *string          `json:"date" format:"date" doc:"Required of a new one; in the business's time zone"`
 	DriverID    *cloud.AccountID `json:"driver_id" doc:"0 takes the driver off"`
-	VehicleID   *int64           `json:"vehicle_id"`
-	VehicleName *string          `json:"vehicle_name" max:"100"`
+	VehicleID   *int64           `json:"vehicle_id" min:"0"`
+	VehicleName *string          `json:"vehicle_name" max:"100" line:"true"`
 	StartAt     *string          `json:"start_at" format:"date-time" doc:"Empty: not planned"`
 	EndAt       *string          `json:"end_at" format:"date-time" doc:"Empty: not planned"`
 }
@@ -30,35 +31,31 @@ type CreateInput struct {
 
 // put checks an input and puts it into a route, but for the driver.
 func (in RouteInput) put(r *cloud.Route, zone *time.Location) error {
-	f := newFields()
-	set := func(to *string, from *string, path string, max int) {
-		if from != nil {
-			f.Line(path, *from, max)
-			*to = *from
-		}
-	}
-	set(&r.Name, in.Name, "name", 100)
-	set(&r.VehicleName, in.VehicleName, "vehicle_name", 100)
-	set(&r.Date, in.Date, "date", 10)
+	f := check.Fields{}
+	set(&r.Name, in.Name)
+	set(&r.VehicleName, in.VehicleName)
+	set(&r.Date, in.Date)
+	set(&r.VehicleID, in.VehicleID)
 	if r.Date == "" {
-		f.Add("date", "This is required.")
-	}
-	f.date("date", r.Date)
-	if in.VehicleID != nil {
-		if r.VehicleID = *in.VehicleID; r.VehicleID < 0 {
-			f.Add("vehicle_id", "The value is out of range.")
-		}
+		f.Say("date", check.MessageRequired)
 	}
 	if in.StartAt != nil {
-		r.StartAt = f.moment("start_at", *in.StartAt, zone)
+		r.StartAt = check.Moment(*in.StartAt, zone).Truncate(time.Millisecond)
 	}
 	if in.EndAt != nil {
-		r.EndAt = f.moment("end_at", *in.EndAt, zone)
+		r.EndAt = check.Moment(*in.EndAt, zone).Truncate(time.Millisecond)
 	}
 	if !r.StartAt.IsZero() && !r.EndAt.IsZero() && !r.EndAt.After(r.StartAt) {
 		f.Add("end_at", "The end must be after the start.")
 	}
 	return f.Err()
+}
+
+// set sets what was given.
+func set[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
 }
 
 // Create makes a route without orders. Staff and contractors may. Errors:
@@ -105,7 +102,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 func (r reach) contractor(v cloud.View, id cloud.AccountID) error {
 	a, err := v.Account(id)
 	if err != nil || a.BusinessID != r.business || a.Type != cloud.Broker || r.broker != 0 && id != r.broker {
-		f := newFields()
+		f := check.Fields{}
 		f.Add("broker_id", "This is no contractor of the business.")
 		return f.Err()
 	}

@@ -11,10 +11,10 @@ type ListInput struct {
 	Date     string            `query:"date" json:"date" format:"date" graphql:"Date"`
 	DateFrom string            `query:"date_from" json:"date_from" format:"date" graphql:"Date"`
 	DateTo   string            `query:"date_to" json:"date_to" format:"date" graphql:"Date" doc:"Included"`
-	Status   cloud.RouteStatus `query:"status" json:"status"`
+	Status   cloud.RouteStatus `query:"status" json:"status" enum:"draft,planned,dispatched,in_progress,completed,cancelled"`
 	DriverID cloud.AccountID   `query:"driver_id" json:"driver_id"`
 	BrokerID cloud.AccountID   `query:"broker_id" json:"broker_id"`
-	PageInput
+	RoutePage
 }
 
 // ListOutput is a page of routes. Total counts all pages.
@@ -24,31 +24,17 @@ type ListOutput struct {
 	Routes []RouteBody `json:"routes" graphql:"!"`
 }
 
-func (in *ListInput) filter(r reach) (cloud.RouteFilter, error) {
-	f := newFields()
+func (in *ListInput) filter(r reach) cloud.RouteFilter {
 	q := cloud.RouteFilter{BusinessID: r.business, BrokerID: in.BrokerID, DriverID: in.DriverID, DateFrom: in.DateFrom, DateTo: in.DateTo, Status: in.Status,
-		Page: f.page(&in.PageInput, "id", "date", "name")}
-	f.date("date", in.Date)
-	f.date("date_from", in.DateFrom)
-	f.date("date_to", in.DateTo)
+		Page: pageOf(in.Paging, in.Sort)}
 	if in.Date != "" {
 		q.DateFrom, q.DateTo = max(in.Date, in.DateFrom), in.Date
 		if in.DateTo != "" {
 			q.DateTo = min(in.Date, in.DateTo)
 		}
 	}
-	if in.Status != "" {
-		f.OneOf("status", string(in.Status), statusNames...)
-	}
-	return q, f.Err()
+	return q
 }
-
-var statusNames = func() (out []string) {
-	for _, s := range cloud.RouteStatuses {
-		out = append(out, string(s))
-	}
-	return out
-}()
 
 // List shows a page of the routes that the caller may see. Error:
 // VALIDATION_FAILED.
@@ -57,11 +43,8 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if err != nil {
 		return ListOutput{}, err
 	}
-	q, err := in.filter(r)
-	if err != nil {
-		return ListOutput{}, err
-	}
-	out := ListOutput{Result: true, PageOutput: in.output(0), Routes: []RouteBody{}}
+	q := in.filter(r)
+	out := ListOutput{Result: true, PageOutput: pageOutput(in.Paging, 0), Routes: []RouteBody{}}
 	if r.broker != 0 && q.BrokerID != 0 && q.BrokerID != r.broker || r.driver != 0 && q.DriverID != 0 && q.DriverID != r.driver {
 		return out, nil
 	}
@@ -138,7 +121,7 @@ func shown(v cloud.View, x cloud.Route) (RouteBody, error) {
 type DriverRoutesInput struct {
 	DriverID cloud.AccountID `path:"driver_id" json:"-"`
 	Date     string          `query:"date" json:"date" format:"date"`
-	PageInput
+	RoutePage
 }
 
 // DriverRoutes shows a driver's routes. Errors: DRIVER_NOT_FOUND,
@@ -152,13 +135,13 @@ func (s *Service) DriverRoutes(ctx context.Context, c cloud.Caller, in DriverRou
 	if err != nil {
 		return ListOutput{}, err
 	}
-	return s.List(ctx, c, ListInput{Date: in.Date, DriverID: in.DriverID, PageInput: in.PageInput})
+	return s.List(ctx, c, ListInput{Date: in.Date, DriverID: in.DriverID, RoutePage: in.RoutePage})
 }
 
 // MineInput asks for the caller's routes.
 type MineInput struct {
 	Date string `query:"date" json:"date" format:"date"`
-	PageInput
+	RoutePage
 }
 
 // Mine shows the routes of the driver who calls. Error: VALIDATION_FAILED.
@@ -166,5 +149,5 @@ func (s *Service) Mine(ctx context.Context, c cloud.Caller, in MineInput) (ListO
 	if _, err := driver(c); err != nil {
 		return ListOutput{}, err
 	}
-	return s.List(ctx, c, ListInput{Date: in.Date, PageInput: in.PageInput})
+	return s.List(ctx, c, ListInput{Date: in.Date, RoutePage: in.RoutePage})
 }

@@ -73,27 +73,25 @@ func New(cfg Config) *Service {
 
 // Error codes of this package.
 const (
-	codeRoute         = "ROUTE_NOT_FOUND"
-	codeRouteStatus   = "ROUTE_STATUS_CONFLICT"
-	codeNeedsDriver   = "DRIVER_REQUIRED"
-	codeDriver        = "DRIVER_NOT_FOUND"
-	codeNotAvailable  = "DRIVER_NOT_AVAILABLE"
-	codeOrder         = "ORDER_NOT_FOUND"
-	codeOrderStatus   = "ORDER_STATUS_CONFLICT"
-	codeContractor    = "HELD_BY_CONTRACTOR"
-	codeNotHeld       = "NOT_HELD_BY_CONTRACTOR"
-	codeThirdParty    = "HELD_BY_THIRD_PARTY"
-	codeOnRoute       = "ALREADY_ON_ROUTE"
-	codeNotOnRoute    = "NOT_ON_ROUTE"
-	codeNotPlannable  = "STATUS_NOT_PLANNABLE"
-	codeForbidden     = "FORBIDDEN"
-	codeType          = "ACCOUNT_TYPE_NOT_ALLOWED"
-	codeAnonymous     = "UNAUTHENTICATED"
-	codeProof         = "PROOF_REQUIRED"
-	codeInvalid       = "VALIDATION_FAILED"
-	maxOrders         = 500
-	defaultPage       = 20
-	maxPage, lastPage = 200, 10_000_000
+	codeRoute        = "ROUTE_NOT_FOUND"
+	codeRouteStatus  = "ROUTE_STATUS_CONFLICT"
+	codeNeedsDriver  = "DRIVER_REQUIRED"
+	codeDriver       = "DRIVER_NOT_FOUND"
+	codeNotAvailable = "DRIVER_NOT_AVAILABLE"
+	codeOrder        = "ORDER_NOT_FOUND"
+	codeOrderStatus  = "ORDER_STATUS_CONFLICT"
+	codeContractor   = "HELD_BY_CONTRACTOR"
+	codeNotHeld      = "NOT_HELD_BY_CONTRACTOR"
+	codeThirdParty   = "HELD_BY_THIRD_PARTY"
+	codeOnRoute      = "ALREADY_ON_ROUTE"
+	codeNotOnRoute   = "NOT_ON_ROUTE"
+	codeNotPlannable = "STATUS_NOT_PLANNABLE"
+	codeForbidden    = "FORBIDDEN"
+	codeType         = "ACCOUNT_TYPE_NOT_ALLOWED"
+	codeAnonymous    = "UNAUTHENTICATED"
+	codeProof        = "PROOF_REQUIRED"
+	codeInvalid      = "VALIDATION_FAILED"
+	maxPage          = 200
 )
 
 // Done is the answer that has nothing to show.

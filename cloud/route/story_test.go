@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/route"
@@ -241,7 +242,7 @@ func TestARun(t *testing.T) {
 		require.Equal(t, "ROUTE_STATUS_CONFLICT", failure(w.routes.Cancel(ctx, w.staff, route.ByRoute{RouteID: id})))
 		require.Equal(t, "ROUTE_STATUS_CONFLICT", failure(w.routes.Edit(ctx, w.staff, route.EditInput{RouteID: id, RouteInput: route.RouteInput{DriverID: &w.second.Account.ID}})))
 		lat, long := 43.65, -79.38
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success", Latitude: &lat})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Deliver)(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success", Latitude: &lat})))
 		w.status(cloud.OrderDelivered)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: a, Result: "success", Recipient: "Jo Smith", Latitude: &lat, Longitude: &long}))
 		last := w.last(a)
 		require.Equal(t, "Jo Smith", last.PoD.Recipient)
@@ -292,7 +293,7 @@ func TestPickups(t *testing.T) {
 		}
 		w.status(cloud.OrderPickedUp)(w.routes.Pickup(ctx, w.driver, route.PickupInput{OrderID: direct, Result: "success"}))
 		w.status(cloud.OrderPickedUp)(w.routes.Pickup(ctx, w.driver, route.PickupInput{OrderID: fetch, Result: "success"}))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Pickup(ctx, w.driver, route.PickupInput{OrderID: fails, Result: "failed", FailureCode: "not_ready", FollowUp: "refused"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Pickup)(ctx, w.driver, route.PickupInput{OrderID: fails, Result: "failed", FailureCode: "not_ready", FollowUp: "refused"})))
 		w.status(cloud.OrderPickupFailed)(w.routes.Pickup(ctx, w.driver, route.PickupInput{OrderID: fails, Result: "failed", FailureCode: "not_ready"}))
 		w.status(cloud.OrderPickupRescheduled)(w.routes.Pickup(ctx, w.driver, route.PickupInput{OrderID: later, Result: "failed", FailureCode: "shipper_closed", FollowUp: "reschedule", Date: "2099-01-02"}))
 		require.Equal(t, "in_progress: done pending done failed skipped failed", w.stops(id))
@@ -330,12 +331,12 @@ func TestPartsAndFollowUps(t *testing.T) {
 			{Result: "success", FailureCode: "weather"}, {Result: "success", Delivered: []cloud.PackageID{99999}}, {Result: "failed", FailureCode: "weather", Delivered: []cloud.PackageID{first}},
 			{Result: "failed", FailureCode: "weather", Date: "2099-01-01"}, {Result: "failed", FailureCode: "weather", FollowUp: "reschedule", Date: "2001-01-01"}} {
 			bad.OrderID = parts
-			require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Deliver(ctx, w.driver, bad)), "%+v", bad)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Deliver)(ctx, w.driver, bad)), "%+v", bad)
 		}
 		w.status(cloud.OrderPartlyDelivered)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: parts, Result: "success", Delivered: []cloud.PackageID{first, first}}))
 		require.Equal(t, []cloud.OrderPackageStatus{"delivered", "failed"}, []cloud.OrderPackageStatus{w.order(parts).Packages[0].Status, w.order(parts).Packages[1].Status})
 		require.Equal(t, "in_progress: failed pending", w.stops(id))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: parts, Result: "success", Delivered: []cloud.PackageID{first}})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Deliver)(ctx, w.driver, route.ResultInput{OrderID: parts, Result: "success", Delivered: []cloud.PackageID{first}})))
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: parts, Result: "failed", FollowUp: "refused"})))
 		w.status(cloud.OrderDelivered)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: parts, Result: "success"}))
 		w.status(cloud.OrderDeliveryRescheduled)(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: later, Result: "failed", FailureCode: "weather", FollowUp: "reschedule", Date: "2099-01-02"}))
@@ -512,9 +513,9 @@ func TestWhatMayBePlanned(t *testing.T) {
 			require.Equal(t, x.want, failure(w.routes.Create(ctx, x.who, route.CreateInput{RouteInput: route.RouteInput{Date: &date, DriverID: &x.driver}})))
 		}
 		for _, id := range []cloud.AccountID{w.driver.Account.ID, 999, w.stranger.Account.ID} {
-			require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Create(ctx, w.staff, route.CreateInput{RouteInput: route.RouteInput{Date: &date}, BrokerID: &id})))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Create)(ctx, w.staff, route.CreateInput{RouteInput: route.RouteInput{Date: &date}, BrokerID: &id})))
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Create(ctx, w.broker, route.CreateInput{RouteInput: route.RouteInput{Date: &date}, BrokerID: &w.rival.Account.ID})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Create)(ctx, w.broker, route.CreateInput{RouteInput: route.RouteInput{Date: &date}, BrokerID: &w.rival.Account.ID})))
 
 		// One order alone.
 		assign := func(c cloud.Caller, id cloud.OrderID, d cloud.AccountID) string {
@@ -580,8 +581,8 @@ func TestTakingOff(t *testing.T) {
 		require.Equal(t, cloud.OrderDeliveryFailed, o.Status)
 		require.Zero(t, o.RouteID)
 		require.Equal(t, "information_submitted removed_from_route", w.codes(a))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Remove(ctx, w.staff, route.OrdersInput{RouteID: id})))
-		require.Equal(t, "VALIDATION_FAILED", failure(w.routes.Remove(ctx, w.staff, route.OrdersInput{RouteID: id, OrderIDs: make([]cloud.OrderID, 501)})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Remove)(ctx, w.staff, route.OrdersInput{RouteID: id})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.routes.Remove)(ctx, w.staff, route.OrdersInput{RouteID: id, OrderIDs: make([]cloud.OrderID, 501)})))
 
 		// A driver who is taken off takes nothing along.
 		e := w.create(cloud.DeliveryOrder)
