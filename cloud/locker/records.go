@@ -390,7 +390,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
 	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
-	unopened := false // a door that swung after its opening had been told as failed
+	unopened := false                          // a door that swung after its opening had been told as failed
 	var deposited, failed []*cloud.Package
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
