@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/auth"
 )
 
@@ -51,7 +52,7 @@ func TestAKeyIsMadeShownAndRevoked(t *testing.T) {
 		require.Equal(t, PageOutput{2, 1, 20}, list.PageOutput)
 	}
 	for page, want := range map[int]int{1: 1, 2: 1, 3: 0} {
-		list, err := w.s.ListKeys(ctx, as(ann), KeysInput{PageInput{Page: &page, PerPage: ptr(1)}})
+		list, err := w.s.ListKeys(ctx, as(ann), KeysInput{PageInput{Paging: check.Paging{Page: &page, PerPage: ptr(1)}}})
 		require.NoError(t, err)
 		require.Len(t, list.Keys, want)
 		require.Equal(t, 2, list.Total)

@@ -80,7 +80,7 @@ func TestPrices(t *testing.T) {
 		{"prices.included_kilograms", func(l *cloud.PriceList) { l.IncludedKilograms = -1 }}, {"prices.max_kilograms", func(l *cloud.PriceList) { l.MaxKilograms = 100_001 }},
 		{"prices.tax_percent", func(l *cloud.PriceList) { l.TaxPercent = -0.1 }}, {"prices.tax_percent", func(l *cloud.PriceList) { l.TaxPercent = 100.1 }}, {"prices.tax_percent", func(l *cloud.PriceList) { l.TaxPercent = math.NaN() }},
 		{"prices.tax_code", func(l *cloud.PriceList) { l.TaxCode = "vat" }}, {"prices.tax_code", func(l *cloud.PriceList) { l.TaxCode = "" }},
-		{"prices.countries", func(l *cloud.PriceList) { l.Countries = []string{"CA", "usa"} }},
+		{"prices.countries.1", func(l *cloud.PriceList) { l.Countries = []string{"CA", "usa"} }},
 	} {
 		l := prices
 		c.change(&l)

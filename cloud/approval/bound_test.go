@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
@@ -95,11 +96,11 @@ func TestManyAreRejectedTogether(t *testing.T) {
 	out, err = w.s[0].RejectMany(ctx, people[2], RejectManyInput{IDs: []cloud.ApprovalID{one}})
 	require.NoError(t, err, "one is enough")
 	require.Equal(t, []cloud.ApprovalID{one}, out.Rejected)
-	for _, ids := range [][]cloud.ApprovalID{nil, slices.Repeat([]cloud.ApprovalID{one}, maxTogether+1)} {
-		_, err = w.s[0].RejectMany(ctx, people[2], RejectManyInput{IDs: ids})
-		require.Equal(t, "VALIDATION_FAILED", code(err))
+	for _, ids := range [][]cloud.ApprovalID{nil, slices.Repeat([]cloud.ApprovalID{one}, 51)} {
+		in := RejectManyInput{IDs: ids}
+		require.Equal(t, "VALIDATION_FAILED", code(check.Input(&in)))
 	}
-	_, err = w.s[0].RejectMany(ctx, people[2], RejectManyInput{IDs: slices.Repeat([]cloud.ApprovalID{one}, maxTogether)})
+	_, err = w.s[0].RejectMany(ctx, people[2], RejectManyInput{IDs: slices.Repeat([]cloud.ApprovalID{one}, 50)})
 	require.NoError(t, err)
 }
 
@@ -122,14 +123,13 @@ func TestPagesOfApprovals(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []cloud.ApprovalID{ids[2], ids[1], ids[0]}, pages(ListInput{}))
-	require.Equal(t, []cloud.ApprovalID{ids[0]}, pages(ListInput{Page: 2, PerPage: 2}))
-	require.Empty(t, pages(ListInput{Page: lastPage, PerPage: maxPage}))
+	require.Equal(t, []cloud.ApprovalID{ids[0]}, pages(ListInput{Paging: check.Paging{Page: new(2), PerPage: new(2)}}))
+	require.Empty(t, pages(ListInput{Paging: check.Paging{Page: new(10_000_000), PerPage: new(200)}}))
 	list, err := w.s[0].List(ctx, people[2], ListInput{Tool: strings.Repeat("x", 64)})
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1, defaultPage}, []int{list.Total, list.Page, list.PerPage})
-	for _, in := range []ListInput{{Page: lastPage + 1}, {PerPage: maxPage + 1}, {PerPage: -1}, {Tool: strings.Repeat("x", 65)}} {
-		_, err := w.s[0].List(ctx, people[2], in)
-		require.Equal(t, "VALIDATION_FAILED", code(err), "%+v", in)
+	require.Equal(t, []int{0, 1, 20}, []int{list.Total, list.Page, list.PerPage})
+	for _, in := range []ListInput{{Paging: check.Paging{Page: new(10_000_001)}}, {Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{PerPage: new(-1)}}, {Tool: strings.Repeat("x", 65)}} {
+		require.Equal(t, "VALIDATION_FAILED", code(check.Input(&in)), "%+v", in)
 	}
 	waiting, err := w.s[0].Waiting(ctx, people[2], 2)
 	require.NoError(t, err)
