@@ -128,7 +128,9 @@ func (d *described) part(name string, s *schema, required bool) part {
 		at, _, _ = d.whole(at.Items)
 	}
 	for _, v := range at.Enum {
-		out.Values = append(out.Values, fmt.Sprint(v))
+		if v != nil { // the kind says that it may be null
+			out.Values = append(out.Values, fmt.Sprint(v))
+		}
 	}
 	return out
 }
