@@ -151,7 +151,8 @@ type ear struct {
 func (n *node) connect(c live.Credentials) (*ear, error) {
 	e := &ear{}
 	o := paho.NewClientOptions().AddBroker("tcp://" + n.addr).SetClientID(c.ClientID).SetUsername(c.Username).SetPassword(c.Password).SetProtocolVersion(4).
-		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(5 * time.Second)
+		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(5 * time.Second).
+		SetKeepAlive(10 * time.Minute) // a busy machine answers no ping in time
 	e.Client = paho.NewClient(o)
 	tok := e.Connect()
 	if <-tok.Done(); tok.Error() != nil {
