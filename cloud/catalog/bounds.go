@@ -83,7 +83,9 @@ func constrainKeys(o object, r check.Rules) {
 func form(o object, r check.Rules) {
 	switch {
 	case r.Format != "":
-		o["format"] = r.Format
+		if r.Format != "time" { // theirs has seconds and an offset (RFC 3339 full-time), ours is 18:12
+			o["format"] = r.Format
+		}
 		if p := check.FormatPattern(r.Format); p != "" {
 			o["pattern"] = p
 		}
