@@ -24,7 +24,7 @@ func (c Config) live() []catalog.Operation {
 	register := row("driver.push_token.set", "Say where the calling app gets pushes while the login lasts", "Driver", "POST", "/driver/push-token", drivers, "routes:write")
 	register.Example = push.TokenInput{Token: "fcm-registration-token", Platform: "fcm"}
 	token := row("user.live_token", "Credentials to listen to the caller's own live topics over MQTT, for an hour", "User", "POST", "/user/live-token", slices.Concat(staff, drivers), "orders:read")
-	token.Secret = true
+	token.Secret, token.Surface = true, "live"
 	return []catalog.Operation{
 		catalog.Define(token, c.liveToken, nil),
 		catalog.Define(register, func(ctx context.Context, caller cloud.Caller, in push.TokenInput) (push.Done, error) {

@@ -41,6 +41,7 @@ type Operation struct {
 	// that the operation is behind.
 	Confirm bool
 	Tools   []string
+	Surface string // surface that a key needs for it, wherever the call comes from; "" is the one it comes from
 	Gate    string // feature that must be on for the caller's business; "" always
 	Family  string // kind of order whose prices the answer has; "" none
 

@@ -265,6 +265,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 	if o.NoToken || w.Authorization == "" {
 		return nil, nil
 	}
+	surface := cmp.Or(o.Surface, w.Surface)
 	var l auth.Session
 	err := cloud.ErrNotFound
 	if token := bearer(w); token != "" {
@@ -281,8 +282,8 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		return nil, fmt.Errorf("find token: %w", err)
 	case !l.Account.Enabled:
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
-	case !l.Token.Policy.On(w.Surface):
-		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "SURFACE_NOT_ALLOWED", Args: []any{w.Surface, strings.Join(l.Token.Policy.Surfaces, ", ")}, Details: map[string]any{"surface": w.Surface, "surfaces": l.Token.Policy.Surfaces}}
+	case !l.Token.Policy.On(surface):
+		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "SURFACE_NOT_ALLOWED", Args: []any{surface, strings.Join(l.Token.Policy.Surfaces, ", ")}, Details: map[string]any{"surface": surface, "surfaces": l.Token.Policy.Surfaces}}
 	case !fromAllowed(l.Token, w.IP):
 		return nil, cloud.E(cloud.Forbidden, "IP_NOT_ALLOWED")
 	}

@@ -68,5 +68,6 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	r = do("OPTIONS", tracking, other, ask...)
 	require.Equal(t, []any{204, "*"}, []any{r.StatusCode, r.Header.Get(allow)})
 	require.NotContains(t, r.Header.Get("Access-Control-Allow-Headers"), "Authorization", "no token from just any page")
+	require.Contains(t, r.Header.Get("Access-Control-Allow-Headers"), "X-Tracking-Key", "a link's secret, from the recipient's own link")
 	require.Equal(t, 405, do("OPTIONS", tracking, other).StatusCode, "no browser asks like this")
 }

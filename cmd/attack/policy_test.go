@@ -107,6 +107,13 @@ func TestTheGateIsOnTheKey(t *testing.T) {
 		require.Contains(t, string(c.send("POST", "/api/graphql", mcp, `{"query":"{orders{total}}"}`).raw), "SURFACE_NOT_ALLOWED")
 		api := c.key(c.box.Staff.Token, `{"name":"agent","profile":"full","surfaces":["api"]}`)
 		require.Equal(t, 403, c.send("POST", "/mcp", api, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).status)
+		a = c.send("POST", "/api/v1/user/live-token", api, "")
+		require.Equal(t, []any{403, "SURFACE_NOT_ALLOWED", "live"}, []any{a.status, a.at("code"), a.at("details.surface")}, "%s", a.raw)
+		live := c.key(c.box.Staff.Token, `{"name":"agent","profile":"full","surfaces":["live"]}`)
+		a = c.send("POST", "/api/v1/user/live-token", live, "")
+		require.Equal(t, 200, a.status, "%s", a.raw)
+		require.NotEmpty(t, a.at("mqtt.password"))
+		require.Equal(t, 403, c.send("GET", "/api/v1/orders", live, "").status)
 	})
 	t.Run("bad input", func(t *testing.T) {
 		c := c.in(t)
