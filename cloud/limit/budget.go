@@ -31,6 +31,10 @@ func NewBudget(perMinute, burst float64) *Budget {
 func (b *Budget) Wait(key string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.wait(key, now)
+}
+
+func (b *Budget) wait(key string, now time.Time) time.Duration {
 	left := b.of(key, now).left
 	if left >= 1 {
 		return 0
@@ -38,15 +42,30 @@ func (b *Budget) Wait(key string, now time.Time) time.Duration {
 	return time.Duration(math.Ceil((1 - left) / b.perMinute * float64(time.Minute)))
 }
 
-// Spend takes units of key's bucket.
+// Take takes one unit of key's bucket; a wait above 0 means that it has none and
+// nothing was taken. However many callers take at once, no unit is given twice.
+func (b *Budget) Take(key string, now time.Time) (wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if wait = b.wait(key, now); wait == 0 {
+		b.spend(key, 1, now)
+	}
+	return wait
+}
+
+// Spend takes units of key's bucket. Negative units go back into it.
 func (b *Budget) Spend(key string, units float64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.spend(key, units, now)
+}
+
+func (b *Budget) spend(key string, units float64, now time.Time) {
 	x := b.of(key, now)
 	if _, known := b.list[key]; !known && len(b.list) >= b.max {
 		b.forget(now)
 	}
-	x.left -= units
+	x.left = min(b.burst, x.left-units)
 	b.list[key] = x
 }
 

@@ -197,18 +197,21 @@ func (l *Lookups) AccountMissed(id int64, now time.Time) {
 	}
 }
 
-// GuessWait is how long an address has to wait with its next digits.
-func (l *Lookups) GuessWait(address string, now time.Time) time.Duration {
+// Guess counts digits that an address is about to give, before they are
+// compared: tries at once are no more than tries in a row. A wait above 0 refuses
+// them. Right digits are given back by GuessedRight.
+func (l *Lookups) Guess(address string, now time.Time) (wait time.Duration) {
 	if l == nil || l.buckets == nil || address == "" {
 		return 0
 	}
-	return l.guesses.Wait(Address(address), now)
+	return l.guesses.Take(Address(address), now)
 }
 
-// Guessed counts wrong digits of an address.
-func (l *Lookups) Guessed(address string, now time.Time) {
+// GuessedRight gives back what Guess counted: the digits were right, or were not
+// compared.
+func (l *Lookups) GuessedRight(address string, now time.Time) {
 	if l != nil && l.buckets != nil && address != "" {
-		l.guesses.Spend(Address(address), 1, now)
+		l.guesses.Spend(Address(address), -1, now)
 	}
 }
 

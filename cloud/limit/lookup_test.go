@@ -2,6 +2,8 @@ package limit
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,10 +157,37 @@ func TestAccountsAndDigits(t *testing.T) {
 	require.Positive(t, l.AccountWait(4, start))
 	require.Zero(t, l.AccountWait(5, start))
 	for range 10 {
-		require.Zero(t, l.GuessWait("198.51.100.7", start))
-		l.Guessed("198.51.100.7", start)
+		require.Zero(t, l.Guess("198.51.100.7", start))
 	}
-	require.Positive(t, l.GuessWait("198.51.100.7", start))
+	require.Positive(t, l.Guess("198.51.100.7", start))
+	l.GuessedRight("198.51.100.7", start)
+	require.Zero(t, l.Guess("198.51.100.7", start), "right digits cost nothing")
+	require.Positive(t, l.Guess("198.51.100.7", start))
+	for range 20 {
+		l.GuessedRight("198.51.100.9", start)
+	}
+	for range 10 {
+		require.Zero(t, l.Guess("198.51.100.9", start))
+	}
+	require.Positive(t, l.Guess("198.51.100.9", start), "nothing is saved up")
+}
+
+// Digits sent at once, each before the answer to the others, are counted as
+// those sent in a row.
+func TestDigitsAtOnce(t *testing.T) {
+	t.Parallel()
+	l := NewLookups(usual)
+	var let atomic.Int64
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			if l.Guess("198.51.100.7", start) == 0 {
+				let.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 10, let.Load())
 }
 
 func TestATokenIsGivenBack(t *testing.T) {

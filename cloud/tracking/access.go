@@ -160,12 +160,17 @@ func (s *Service) prove(ctx context.Context, p *parcel, given proof, now time.Ti
 // other, so that many at once are no more than few.
 func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, now time.Time) error {
 	from := addressOf(ctx)
-	if wait := s.lookups.GuessWait(from, now); wait > 0 {
+	if wait := s.lookups.Guess(from, now); wait > 0 {
 		p.access.locked(wait)
 		return nil
 	}
 	var wait time.Duration
 	var right, attacked bool
+	defer func() {
+		if p.access.Verify != verifyWrong {
+			s.lookups.GuessedRight(from, now)
+		}
+	}()
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		wait, right, attacked = 0, false, false
 		first, err := firstOf(v, p.shipment)
@@ -200,7 +205,6 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		p.access.Verify = verifyOK
 	default:
 		p.access.Verify = verifyWrong
-		s.lookups.Guessed(from, now)
 	}
 	if attacked {
 		s.log.Warn("recipient check locked after wrong digits", "shipment", int64(p.shipment.ID), "business", int64(p.shipment.BusinessID), "address", from)
