@@ -21,17 +21,17 @@ func (c *cabinet) pulsedFor(opening string) bool {
 	return slices.ContainsFunc(c.pulses, func(p truth.Pulse) bool { return p.OpeningID == opening })
 }
 
-// pulsedSince is the kind of act that pulsed a door's lock last since a moment, ""
-// when none did.
-func (c *cabinet) pulsedSince(door uint, since time.Time) string {
+// pulsedSince is the last pulse of a door's lock since a moment, of no kind when
+// there was none.
+func (c *cabinet) pulsedSince(door uint, since time.Time) truth.Pulse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range slices.Backward(c.pulses) {
 		if uint(p.Door) == door && p.At.After(since) {
-			return p.Kind
+			return p
 		}
 	}
-	return ""
+	return truth.Pulse{}
 }
 
 // trace takes the agent's pulses. A killed agent pulses nothing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -159,10 +160,12 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
-		switch c.pulsedSince(n, came) {
-		case "":
+		switch p := c.pulsedSince(n, came); {
+		case p.Kind == "":
 			return errShut // it stood open before
-		case edge.ByCommand:
+		case strings.HasPrefix(p.OpeningID, staffOpening):
+			return errShut // it opens for staff
+		case p.Kind == edge.ByCommand:
 			if _, mine := w.boxes(x)[n]; !mine {
 				return errShut // it opens for another delivery
 			}

@@ -12,6 +12,9 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// staffOpening begins the names of openings that staff ask for.
+const staffOpening = "op_staff_"
+
 // staffCommand queues a command about one door, as the cloud's own operations do:
 // the compartment's version counts up with it, and staff openings have a row.
 func (w *world) staffCommand(s step, door uint, kind wire.CommandKind, body any) (opening string) {
@@ -38,7 +41,7 @@ func (w *world) command(cabinet int, door uint, kind wire.CommandKind, body any)
 			ExpiresAt: now.Add(24 * time.Hour), State: cloud.CommandQueued}
 		ch := &cloud.Changes{Compartments: []cloud.Compartment{cell}}
 		if kind == wire.CmdOpenDoors {
-			opening = "op_staff_" + cmd.ID[24:]
+			opening = staffOpening + cmd.ID[24:]
 			cmd.OpeningID, cmd.ExpiresAt = opening, now.Add(20*time.Second)
 			body = wire.OpenDoors{OpeningID: opening, Kind: wire.OpenStaff, Doors: []uint{door}, SessionSeconds: 600}
 			ch.Openings = []cloud.Opening{{ID: opening, BusinessID: d.BusinessID, DeviceID: id, Kind: wire.OpenStaff, Requester: cloud.Requester{Type: "console"},
