@@ -232,12 +232,27 @@ func (e Endpoint) Channel() string {
 	return ChannelAccount
 }
 
-// Audit is one line of who did what.
-type Audit struct {
-	BusinessID BusinessID
-	At         time.Time
-	Actor      string // account:12, device:FRONT-01, system
-	Action     string
-	Target     string
-	Detail     string // JSON without secrets
+// AccountView reads the present of businesses, people, providers and their tokens.
+type AccountView interface {
+	Business(BusinessID) (Business, error)
+	BusinessByCode(string) (Business, error)
+	Account(AccountID) (Account, error)
+	// Accounts and Providers list a part of what a business has, and say how
+	// much there is.
+	Accounts(AccountFilter) ([]Account, int, error)
+	Provider(ProviderID) (Provider, error)
+	Providers(BusinessID, Page) ([]Provider, int, error)
+	// Token finds a token by its hash, expired and revoked ones too.
+	Token(hash [32]byte) (Token, error)
+	// Tokens lists an account's tokens, expired and revoked ones too, in no
+	// particular order.
+	Tokens(AccountID) ([]Token, error)
+}
+
+// AccountChanges are the changes of businesses, people, providers and their tokens.
+type AccountChanges struct {
+	Businesses []Business
+	Providers  []Provider
+	Accounts   []Account
+	Tokens     []Token
 }

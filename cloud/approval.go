@@ -91,3 +91,17 @@ type ApprovalFilter struct {
 	RequestedBy AccountID
 	Page        Page // sorts: id, requested_at, reviewed_at
 }
+
+// ApprovalView reads the present of approvals.
+type ApprovalView interface {
+	// Approval, in a decision on PostgreSQL, waits for others that decide about
+	// the same approval.
+	Approval(BusinessID, ApprovalID) (Approval, error)
+	// Approvals lists a part of what a business has, and says how much there is.
+	Approvals(ApprovalFilter) ([]Approval, int, error)
+}
+
+// ApprovalChanges are the changes of approvals.
+type ApprovalChanges struct {
+	Approvals []Approval
+}

@@ -239,3 +239,35 @@ func (s ChatSettings) Retention() time.Duration {
 	}
 	return time.Duration(s.RetentionDays) * 24 * time.Hour
 }
+
+// ChatView reads the present of order chats.
+type ChatView interface {
+	// Conversation is that of an order. Who changes anything about it reads the
+	// order first and writes the conversation.
+	Conversation(BusinessID, OrderID) (Conversation, error)
+	ChatMessage(BusinessID, ChatMessageID) (ChatMessage, error)
+	// ChatMessageByClient finds a message by its sender's own id.
+	ChatMessageByClient(b BusinessID, o OrderID, sender AccountID, id string) (ChatMessage, error)
+	ChatMessages(ChatPage) ([]ChatMessage, error)
+	// ChatReads lists when somebody had read up to a message or beyond, in the
+	// order of messages. At most limit.
+	ChatReads(b BusinessID, o OrderID, reader AccountID, from ChatMessageID, limit int) ([]ChatRead, error)
+	// ChatUnread counts messages of others that a reader has not read and that
+	// are not deleted.
+	ChatUnread(b BusinessID, o OrderID, staff bool, reader AccountID, read ChatMessageID) (int, error)
+	// ChatAttachment finds a file that no message has.
+	ChatAttachment(BusinessID, int64) (ChatAttachment, error)
+}
+
+// ChatChanges are the changes of order chats.
+type ChatChanges struct {
+	// Conversations are one per order. Their members' positions go with them.
+	Conversations []Conversation
+	ChatMessages  []ChatMessage
+	ChatReads     []ChatRead // insert
+	// ChatAttachments wait for a message, which takes them: they are dropped then.
+	ChatAttachments        []ChatAttachment // insert
+	DroppedChatAttachments []ChatAttachment
+	// DroppedConversations are removed with all that is kept about them.
+	DroppedConversations []OrderKey
+}

@@ -234,3 +234,64 @@ type EnrolmentToken struct {
 	ExpiresAt time.Time
 	UsedAt    time.Time
 }
+
+// DeviceView reads the present of cabinets and what they send.
+type DeviceView interface {
+	Device(DeviceID) (Device, error)
+	// DeviceExceptions lists the open device exceptions of a device, oldest first.
+	DeviceExceptions(DeviceID) ([]DeviceException, error)
+	Session(DeviceID) (Session, error)
+	CurrentEpoch(DeviceID) (Epoch, error)
+	// FindEpoch finds an epoch whoever's it is.
+	FindEpoch(wire.Epoch) (Epoch, error)
+	// EpochsSince counts a device's epochs that were opened at a time or later, up to
+	// most.
+	EpochsSince(d DeviceID, at time.Time, most int) (int, error)
+	Lane(DeviceID, wire.Epoch, wire.Lane) (LaneState, error)
+	// Gaps lists the stored gap ranges of a lane that end at or after from,
+	// by First.
+	Gaps(d DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]GapRange, error)
+	// Journal lists stored batches (not aside) of a lane that hold a record in
+	// [first, last], by First.
+	Journal(d DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]JournalBatch, error)
+}
+
+// DeviceChanges are the changes of cabinets and what they send.
+type DeviceChanges struct {
+	// Generation, when not 0, is the session generation that Device must have.
+	Generation int64 `change:"condition"`
+	// Lanes moves lanes: the stored Next must equal From (0: no row yet).
+	Lanes        []LaneMove
+	Devices      []Device // all but the columns of DeviceSeen
+	Seen         []DeviceSeen
+	Sessions     []Session
+	Epochs       []Epoch
+	Batches      []JournalBatch // insert
+	Gaps         []GapRange
+	DeviceFaults []DeviceException // counts up the open one of its type, or opens it
+	Enrolments   []EnrolmentToken
+}
+
+// LaneMove is a conditional update of one lane.
+type LaneMove struct {
+	From uint64
+	To   LaneState
+}
+
+// DeviceSeen is what a status or batch teaches about a device. Zero fields
+// leave the stored value.
+type DeviceSeen struct {
+	DeviceID   DeviceID
+	LastSeenAt time.Time
+	LastPlaced time.Time
+	Applied    uint64
+	CodesHeld  *uint64
+	// HeldGeneration goes with CodesHeld.
+	HeldGeneration *uint64
+	// TypedLocked is until when the keypad is locked; a zero time: it is not.
+	TypedLocked *time.Time
+	Firmware    string
+	StatusAt    time.Time
+	StatusEnds  *[wire.Lanes]uint64
+	StatusEpoch wire.Epoch
+}

@@ -25,7 +25,7 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 		return p.Marks().Digest()
 	}
 	v := present{device: Device{ID: 7, Code: "F-1", Name: "Front"}, order: Order{ID: 1, Number: "A", Note: "x"}}
-	renamed, held := &Changes{Devices: []Device{{ID: 7, Code: "F-1", Name: "Back"}}}, &Changes{Orders: []Order{{ID: 1, Number: "A", Note: "y"}}}
+	renamed, held := &Changes{DeviceChanges: DeviceChanges{Devices: []Device{{ID: 7, Code: "F-1", Name: "Back"}}}}, &Changes{OrderChanges: OrderChanges{Orders: []Order{{ID: 1, Number: "A", Note: "y"}}}}
 	device, order := marks(v, renamed), marks(v, held)
 	require.NotEqual(t, device, order)
 
@@ -36,5 +36,5 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	v.order.Instruction = "Leave it"
 	require.NotEqual(t, order, marks(v, held), "any other state of the thing is another one")
 	require.Equal(t, Marks(nil).Digest(), Marks{}.Digest())
-	require.Equal(t, Marks(nil).Digest(), marks(v, &Changes{Audits: []Audit{{}}}), "what follows of itself is none")
+	require.Equal(t, Marks(nil).Digest(), marks(v, &Changes{AuditChanges: AuditChanges{Audits: []Audit{{}}}}), "what follows of itself is none")
 }

@@ -35,3 +35,10 @@ type KeptFile struct {
 	OrderID    OrderID // it goes with it; 0: with none
 	At         time.Time
 }
+
+// FileChanges are the changes of stored files.
+type FileChanges struct {
+	// Files say which stored files are needed; DroppedFiles are needed no more.
+	Files        []KeptFile // insert
+	DroppedFiles []KeptFile
+}

@@ -220,3 +220,20 @@ func SampleOf(events []HookEvent, name string) (s HookSample, ok bool) {
 	}
 	return s, false
 }
+
+// HookView reads the present of webhook settings and endpoints.
+type HookView interface {
+	Endpoints(ProviderID) ([]Endpoint, error) // of one provider, enabled or not
+	// WebhookSettings are those of a business, or with a customer of that
+	// customer's level. In a decision they stay as they are until it is stored.
+	WebhookSettings(BusinessID, AccountID) (WebhookSettings, error)
+	// AccountEndpoints lists the receivers of a business's account channel, those
+	// of its customers and of postbacks too, enabled or not, without secrets.
+	AccountEndpoints(BusinessID) ([]Endpoint, error)
+}
+
+// HookChanges are the changes of webhook settings and endpoints.
+type HookChanges struct {
+	Endpoints       []Endpoint
+	WebhookSettings []WebhookSettings
+}

@@ -141,3 +141,11 @@ type PushToken struct {
 
 // MaxPushTokens is how many apps of a driver are reached; the oldest goes.
 const MaxPushTokens = 10
+
+// LiveChanges are the changes of messages to apps that listen.
+type LiveChanges struct {
+	Live []LiveEvent // insert
+	// Retold and RetoldPushes have other words for what is kept under these ids;
+	// what became of a push stays.
+	Retold []LiveEvent
+}

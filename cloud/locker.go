@@ -309,3 +309,51 @@ const (
 	LockerExpired   LockerNewsKind = "expired" // not brought in time
 	LockerRemoved   LockerNewsKind = "removed" // taken out, but not by who was to collect them
 )
+
+// LockerView reads the present of compartments, deliveries and openings.
+type LockerView interface {
+	Compartments(DeviceID) ([]Compartment, error) // by door
+	Compartment(DeviceID, uint) (Compartment, error)
+	Delivery(DeliveryID) (Delivery, error)
+	DeliveryByNumber(string) (Delivery, error)
+	DeliveryByReference(ProviderID, string) (Delivery, error)
+	Opening(string) (Opening, error)
+	// RunningOpenings lists openings of a device that have no end yet.
+	RunningOpenings(DeviceID) ([]Opening, error)
+	// DeliveryOpenings lists a delivery's openings, oldest first.
+	DeliveryOpenings(DeliveryID) ([]Opening, error)
+	Command(string) (Command, error)
+	// OpenCommands lists a device's commands without an outcome, oldest first.
+	OpenCommands(DeviceID) ([]Command, error)
+	// CodeRows lists code list entries of a device with a number above from,
+	// by number; dropped ones too unless from is 0. At most limit.
+	CodeRows(d DeviceID, from uint64, limit int) ([]CodeRow, error)
+	DeliveryCodes(DeliveryID) ([]CodeRow, error)
+	DeviceOrders(DeliveryID) ([]DeviceOrder, error)
+	// OpenExceptions lists open exceptions of a device; ExceptionBySource finds
+	// one, open or closed, by what raised it.
+	OpenExceptions(DeviceID) ([]Exception, error)
+	ExceptionBySource(DeviceID, string) (Exception, error)
+}
+
+// LockerChanges are the changes of compartments, deliveries and openings.
+type LockerChanges struct {
+	Shelves      map[DeviceID][]Shelf
+	Compartments []Compartment
+	Doors        []DoorPresent // only the present of a compartment
+	Deliveries   []Delivery    // with packages
+	Openings     []Opening
+	Commands     []Command
+	Codes        []CodeRow
+	DeviceOrders []DeviceOrder
+	Exceptions   []Exception
+}
+
+// DoorPresent is the present of one compartment, as a status or record said.
+type DoorPresent struct {
+	DeviceID   DeviceID
+	Door       uint
+	DoorStatus string
+	Occupied   *bool
+	OpeningID  string
+}

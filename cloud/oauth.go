@@ -71,3 +71,27 @@ type OAuthDrop struct {
 	Tokens time.Time // tokens of grants that expired before it
 	Grants time.Time // grants that ended or expired before it, with their tokens
 }
+
+// OAuthView reads the present of agents that people let in.
+type OAuthView interface {
+	// OAuthClient finds a client that registered itself.
+	OAuthClient(string) (OAuthClient, error)
+	// UnusedOAuthClients counts clients that were never used and registered at
+	// since or later.
+	UnusedOAuthClients(since time.Time) (int, error)
+	// OAuthGrant and OAuthGrantByCode, in a decision on PostgreSQL, wait for
+	// others that decide about the same grant. Who gives, changes or ends its
+	// tokens writes the grant too.
+	OAuthGrant(OAuthGrantID) (OAuthGrant, error)
+	OAuthGrantByCode(hash [32]byte) (OAuthGrant, error)
+	// OAuthGrants lists an account's grants, ended ones too, newest first.
+	OAuthGrants(AccountID) ([]OAuthGrant, error)
+}
+
+// OAuthChanges are the changes of agents that people let in.
+type OAuthChanges struct {
+	OAuthClients []OAuthClient
+	OAuthGrants  []OAuthGrant
+	OAuthEnds    []OAuthEnd
+	DropOAuth    OAuthDrop
+}

@@ -357,130 +357,31 @@ type OrderMatch struct {
 	Value string // of the field, folded
 }
 
-// Interception is a request to stop an order on its way. At most one of an
-// order is open.
-type Interception struct {
-	ID         InterceptionID
+// OrderView reads the present of orders.
+type OrderView interface {
+	// Order, in a decision on PostgreSQL, waits for others that decide about
+	// the same order.
+	Order(BusinessID, OrderID) (Order, error)
+	OrderByNumber(BusinessID, string) (Order, error)
+	// OrderByRef finds an order by its reference among those of one customer,
+	// or with customer 0 of the business itself.
+	OrderByRef(b BusinessID, customer AccountID, ref string) (Order, error)
+	// OrdersByRef lists a business's orders with a reference, whosever they are.
+	OrdersByRef(BusinessID, string) ([]Order, error)
+}
+
+// OrderChanges are the changes of orders.
+type OrderChanges struct {
+	Orders          []Order // with packages
+	OrderTerms      []OrderTerms
+	OrderOperations []OrderOperation // insert
+	// DroppedOrders are removed with all that is kept about them, but for
+	// operations of the same Changes and audit lines.
+	DroppedOrders []OrderKey
+}
+
+// OrderKey names an order of a business.
+type OrderKey struct {
 	BusinessID BusinessID
-	OrderID    OrderID
-	Status     string
-	Requested  string // outcome that was asked for
-	Outcome    string // that was executed
-	NewAddress *Address
-	NewDate    string
-	Reason     string
-	By         Operator
-	Before     OrderStatus // of the order when it was stopped, or when it was asked for
-	BeforeCode otep.Code   // current in the timeline when it was stopped
-	After      OrderStatus // 0 while the order is not stopped
-	Operation  int         // type of the latest operation
-
-	RejectReason, FailureReason                       string
-	CreatedAt, InForceAt, HeldAt, ExecutedAt, EndedAt time.Time
-}
-
-// States of an interception.
-const (
-	InterceptionRequested = "requested"
-	InterceptionInForce   = "in_force"
-	InterceptionHeld      = "held"
-	InterceptionExecuted  = "executed"
-	InterceptionWithdrawn = "withdrawn"
-	InterceptionRejected  = "rejected"
-	InterceptionFailed    = "failed"
-)
-
-// Open reports whether the interception has no end yet.
-func (i Interception) Open() bool {
-	return i.Status == InterceptionRequested || i.InForce()
-}
-
-// InForce reports whether the interception keeps its order stopped.
-func (i Interception) InForce() bool {
-	return i.Status == InterceptionInForce || i.Status == InterceptionHeld
-}
-
-// OrderJob is a batch of orders that is made in the background. Its rows hold
-// what is to be made and what became of it.
-type OrderJob struct {
-	ID          string // bat_…
-	BusinessID  BusinessID
-	AccountID   AccountID // who asked, and whose orders they are
-	Surface     string
-	Language    string
-	BaseURL     string
-	Total       int
-	StopOnError bool
-	Status      string // queued, processing, completed, failed
-	CreatedAt   time.Time
-	StartedAt   time.Time
-	FinishedAt  time.Time
-	// Postback is told when the job has ended in place of who is set; 0: none.
-	Postback EndpointID
-}
-
-// States of a job.
-const (
-	JobQueued     = "queued"
-	JobProcessing = "processing"
-	JobCompleted  = "completed"
-	JobFailed     = "failed"
-)
-
-// OrderJobRow is one order of a job.
-type OrderJobRow struct {
-	JobID  string
-	Row    int // from 1
-	Input  []byte
-	Result []byte // JSON, nil while it is not made
-	Failed bool
-}
-
-// JobCount is how far a job has come.
-type JobCount struct {
-	Processed, Failed int
-}
-
-// Assignment is an order handed to one contractor alone. Of the assignments of
-// an order at most one is active.
-type Assignment struct {
-	ID         AssignmentID
-	BusinessID BusinessID
-	OrderID    OrderID
-	BrokerID   AccountID
-	Status     AssignmentStatus
-	Note       string
-	AssignedBy AccountID
-	AssignedAt time.Time
-	EndedBy    AccountID // 0: nobody, or not ended
-	EndedAt    time.Time
-	EndReason  string
-}
-
-// AssignmentStatus is where an assignment stands.
-type AssignmentStatus string
-
-// States of an assignment.
-const (
-	AssignmentActive   AssignmentStatus = "active"
-	AssignmentRevoked  AssignmentStatus = "revoked"  // by the business
-	AssignmentReleased AssignmentStatus = "released" // by the contractor, or because the order is done
-)
-
-// GraphQLName is the name of the type in GraphQL.
-func (AssignmentStatus) GraphQLName() string { return "BrokerAssignmentStatus" }
-
-// Values are all of them.
-func (AssignmentStatus) Values() []string {
-	return []string{string(AssignmentActive), string(AssignmentRevoked), string(AssignmentReleased)}
-}
-
-// AssignmentQuery asks for a page of assignments, newest first. Zero fields do
-// not filter.
-type AssignmentQuery struct {
-	BusinessID    BusinessID // required
-	BrokerID      AccountID
-	OrderID       OrderID
-	Status        AssignmentStatus
-	Offset, Limit int
+	ID         OrderID
 }

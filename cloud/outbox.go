@@ -196,3 +196,15 @@ type OutboxCount struct {
 	Count   int64
 	Oldest  time.Time // planned time of the oldest
 }
+
+// OutboxChanges are the changes of webhooks to send.
+type OutboxChanges struct {
+	Outbox []OutboxWrite // insert
+}
+
+// OutboxWrite is an event and the deliveries that it leads to. With no
+// deliveries nothing is written.
+type OutboxWrite struct {
+	Event      OutboxEvent
+	Deliveries []OutboxDelivery
+}

@@ -22,3 +22,14 @@ type DriverPlace struct {
 	ToldAt time.Time `json:"-"`
 	DueAt  time.Time `json:"-"`
 }
+
+// PlaceView reads the present of where drivers are.
+type PlaceView interface {
+	// DriverPlace is where a driver was last.
+	DriverPlace(BusinessID, AccountID) (DriverPlace, error)
+}
+
+// PlaceChanges are the changes of where drivers are.
+type PlaceChanges struct {
+	DriverPlaces []DriverPlace // unless one that was recorded later is stored
+}

@@ -34,3 +34,8 @@ type ReplayFilter struct {
 	State      OutboxState
 	EndpointID EndpointID
 }
+
+// ReplayChanges are the changes of webhooks to send again.
+type ReplayChanges struct {
+	ReplayJobs []ReplayJob
+}

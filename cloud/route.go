@@ -269,3 +269,24 @@ func StopsBefore(o Order, orders []Order) (n int, ok bool) {
 	}
 	return n, true
 }
+
+// RouteView reads the present of routes and drivers.
+type RouteView interface {
+	// Route, in a decision on PostgreSQL, waits for others that decide about the
+	// same route. Who changes what is on a route writes the route too.
+	Route(BusinessID, RouteID) (Route, error)
+	// Routes lists a part of what a business has, and says how much there is.
+	Routes(RouteFilter) ([]Route, int, error)
+	// RouteOrders lists the orders that have a stop on a route, by id.
+	RouteOrders(BusinessID, RouteID) ([]Order, error)
+	// Driver finds a driver of a business, whether anything is kept beside the
+	// account or not.
+	Driver(BusinessID, AccountID) (Driver, error)
+	Drivers(DriverFilter) ([]Driver, int, error)
+}
+
+// RouteChanges are the changes of routes and drivers.
+type RouteChanges struct {
+	Routes  []Route
+	Drivers []Driver // without the account
+}

@@ -13,3 +13,18 @@ type Setup struct {
 	// none was claimed.
 	KeysDigest []byte
 }
+
+// SetupView reads the present of the deployment itself.
+type SetupView interface {
+	// Setup is the deployment's one row. In a decision on PostgreSQL it waits for
+	// others that decide about it; a decision that makes the first administrator
+	// writes it.
+	Setup() (Setup, error)
+	// HasAdministrator reports whether any business has an administrator.
+	HasAdministrator() (bool, error)
+}
+
+// SetupChanges are the changes of the deployment itself.
+type SetupChanges struct {
+	Setup *Setup // nil: as it is
+}

@@ -108,3 +108,14 @@ type ThirdPartyQuery struct {
 	Status        ThirdPartyStatus
 	Offset, Limit int
 }
+
+// ThirdPartyView reads the present of assignments to carriers.
+type ThirdPartyView interface {
+	ThirdParty(BusinessID, ThirdPartyID) (ThirdPartyAssignment, error)
+	ThirdPartyByNumber(BusinessID, string) (ThirdPartyAssignment, error)
+}
+
+// ThirdPartyChanges are the changes of assignments to carriers.
+type ThirdPartyChanges struct {
+	ThirdParties []ThirdPartyAssignment // those that end before those that begin
+}

@@ -75,3 +75,34 @@ type EventRow struct {
 	Shipment Shipment
 	Event    otep.Event
 }
+
+// TrackingView reads the present of timelines.
+type TrackingView interface {
+	ShipmentByNumber(string) (Shipment, error)
+	// ShipmentsBySubject lists a business's shipments that the first known
+	// identifier of the subject names, in the order of OTEP's identity key:
+	// several when carriers use an external number again.
+	ShipmentsBySubject(BusinessID, otep.Subject) ([]Shipment, error)
+	// Timeline lists a shipment's events in no particular order. Those that were
+	// taken back are marked as withdrawn.
+	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// HasEventsAfter reports whether a shipment has an event that occurs after a time.
+	HasEventsAfter(s ShipmentID, at time.Time) (bool, error)
+	Observation(s ShipmentID, source string) (Observation, error)
+	// DeliveryShipments lists the timelines of a delivery's parcels, by id.
+	DeliveryShipments(DeliveryID) ([]Shipment, error)
+	// ProofGuesses are those of a shipment. Who writes them reads the shipment by
+	// its number first, which waits for others in a decision.
+	ProofGuesses(ShipmentID) (ProofGuesses, error)
+	OrderShipment(BusinessID, OrderID) (Shipment, error)
+}
+
+// TrackingChanges are the changes of timelines.
+type TrackingChanges struct {
+	Shipments []Shipment
+	Events    []TimelineEvent // insert; a known event id is left as it is
+	// Withdrawn events leave their timelines; their rows stay.
+	Withdrawn    []EventRef
+	Observations []Observation
+	ProofGuesses []ProofGuesses
+}

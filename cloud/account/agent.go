@@ -80,7 +80,7 @@ func (s *Service) EndAgent(ctx context.Context, c cloud.Caller, in ByAgent) (Don
 		if err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}, Audits: audit(c, now, "agent_grant_ended", "agent", int64(g.ID))}, nil
+		return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "agent_grant_ended", "agent", int64(g.ID))}}, nil
 	})
 	return Done{err == nil}, err
 }

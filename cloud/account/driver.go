@@ -70,7 +70,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 			if id, err = v.NewID(cloud.AccountIDs); err != nil {
 				return nil, err
 			}
-			ch := &cloud.Changes{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: "anonymous", Action: action, Target: fmt.Sprintf("account:%d", id), Detail: "{}"}}}
+			ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: "anonymous", Action: action, Target: fmt.Sprintf("account:%d", id), Detail: "{}"}}}}
 			fill(ch, cloud.Account{ID: cloud.AccountID(id), BusinessID: b.ID, Type: cloud.DriverAccount, Email: in.Email, Name: in.Name, PasswordHash: hash, CreatedAt: now})
 			return ch, nil
 		})

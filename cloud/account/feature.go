@@ -133,7 +133,7 @@ func (s *Service) saveFeature(ctx context.Context, c cloud.Caller, id cloud.Busi
 		out = FeatureOutput{Result: true, Feature: s.showFeature(f)}
 		line := audit(c, now, "feature_"+family, "business", int64(id))
 		line[0].BusinessID = id
-		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: line}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: line}}, nil
 	})
 	return out, err
 }

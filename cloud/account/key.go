@@ -147,7 +147,7 @@ func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out
 			return nil, err
 		}
 		out = KeyOutput{Result: true, Key: showKey(t, b.Location()), Token: token}
-		return &cloud.Changes{Tokens: []cloud.Token{t}, Audits: audit(c, now, "api_key_made", "token", int64(t.ID))}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "api_key_made", "token", int64(t.ID))}}, nil
 	})
 	if err != nil {
 		return KeyOutput{}, err
@@ -178,7 +178,7 @@ func (s *Service) RevokeKey(ctx context.Context, c cloud.Caller, in ByKey) (Done
 			return nil, err
 		}
 		t.RevokedAt = now
-		return &cloud.Changes{Tokens: []cloud.Token{t}, Audits: audit(c, now, "api_key_revoked", "token", int64(t.ID))}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "api_key_revoked", "token", int64(t.ID))}}, nil
 	})
 	return Done{err == nil}, err
 }

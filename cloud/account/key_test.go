@@ -178,8 +178,9 @@ func TestAgents(t *testing.T) {
 	}
 	ended := grant(4, ann.ID, now, hour)
 	ended.EndedAt = now
-	w.write(&cloud.Changes{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: now}}, OAuthGrants: []cloud.OAuthGrant{grant(1, ann.ID, now, hour), grant(2, ann.ID, time.Time{}, hour), grant(3, ann.ID, now, now),
-		ended, grant(5, ben.ID, now, hour), grant(6, ann.ID, now, hour)}})
+	w.write(&cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: now}},
+		OAuthGrants: []cloud.OAuthGrant{grant(1, ann.ID, now, hour), grant(2, ann.ID, time.Time{}, hour), grant(3, ann.ID, now, now),
+			ended, grant(5, ben.ID, now, hour), grant(6, ann.ID, now, hour)}}})
 	for sort, want := range map[string][]cloud.OAuthGrantID{"": {6, 1}, "id": {1, 6}} {
 		list, err := w.s.ListAgents(ctx, as(ann), AgentsInput{PageInput{Sort: sort}})
 		require.NoError(t, err)

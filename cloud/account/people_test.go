@@ -177,9 +177,9 @@ func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 	grant := func(id cloud.OAuthGrantID, a cloud.AccountID, expires time.Time) cloud.OAuthGrant {
 		return cloud.OAuthGrant{ID: id, AccountID: a, ClientID: "c", ClientName: "Claudia", CreatedAt: ended, UsedAt: ended, ExpiresAt: expires, Code: cloud.OAuthCode{Hash: [32]byte{byte(id)}, ExpiresAt: ended}}
 	}
-	w.write(&cloud.Changes{Tokens: []cloud.Token{token(1, ben.ID, 0), token(2, ben.ID, 7), former, token(4, ann.ID, 0)},
-		OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: ended}},
-		OAuthGrants:  []cloud.OAuthGrant{grant(1, ben.ID, now.Add(time.Hour)), grant(2, ben.ID, ended), grant(3, ann.ID, now.Add(time.Hour))}})
+	w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{token(1, ben.ID, 0), token(2, ben.ID, 7), former, token(4, ann.ID, 0)}},
+		OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: ended}},
+			OAuthGrants: []cloud.OAuthGrant{grant(1, ben.ID, now.Add(time.Hour)), grant(2, ben.ID, ended), grant(3, ann.ID, now.Add(time.Hour))}}})
 	_, err := w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, UserInput{Name: ptr("Ben")}})
 	require.NoError(t, err)
 	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, UserInput{Password: ptr("battery staple")}})

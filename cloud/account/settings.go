@@ -93,7 +93,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 			b.Settings.CorrectionMinutes = in.CorrectionWindow
 		}
 		out = SettingsOutput{Result: true, Settings: showSettings(b)}
-		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}}, nil
 	})
 	if err != nil {
 		return SettingsOutput{}, err
@@ -162,7 +162,7 @@ func (s *Service) SavePrices(ctx context.Context, c cloud.Caller, in PricesInput
 		}
 		b.Settings.Prices = in.Prices
 		out = PricesOutput{Result: true, Prices: showPrices(in.Prices)}
-		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: audit(c, now, "prices_saved", "business", int64(b.ID))}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "prices_saved", "business", int64(b.ID))}}, nil
 	})
 	return out, err
 }

@@ -98,7 +98,7 @@ func (s *Service) MakeToken(ctx context.Context, c cloud.Caller, in TokenInput) 
 		if err := f.Err(); err != nil {
 			return nil, err
 		}
-		ch := &cloud.Changes{Providers: []cloud.Provider{p}} // two that make its account at one moment meet there
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}} // two that make its account at one moment meet there
 		if a.ID == 0 {
 			if a, err = newAccount(v, c, now); err != nil {
 				return nil, err
@@ -141,7 +141,7 @@ func (s *Service) RevokeToken(ctx context.Context, c cloud.Caller, in ByToken) (
 		}
 		t := list[i]
 		t.RevokedAt = now
-		return &cloud.Changes{Tokens: []cloud.Token{t}, Audits: audit(c, now, "provider_token_revoked", "token", int64(t.ID))}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "provider_token_revoked", "token", int64(t.ID))}}, nil
 	})
 	return Done{err == nil}, err
 }

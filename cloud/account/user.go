@@ -195,7 +195,7 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 		}
 		a = before
 		edit(&a)
-		ch := &cloud.Changes{Audits: audit(c, now, action, kind, int64(a.ID))}
+		ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, kind, int64(a.ID))}}
 		if ch.Businesses, err = keepsAnAdmin(v, before, a); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (x *world) login(token string, scopes ...string) string {
 	s, err := x.w.FindToken(x.t.Context(), auth.Hash(token))
 	require.NoError(x.t, err)
 	fresh := auth.NewToken()
-	ch := cloud.Changes{Tokens: []cloud.Token{{Hash: auth.Hash(fresh), AccountID: s.Account.ID, Name: "test", ExpiresAt: time.Now().Add(time.Hour)}}}
+	ch := cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(fresh), AccountID: s.Account.ID, Name: "test", ExpiresAt: time.Now().Add(time.Hour)}}}}
 	if s.Account.Type == cloud.ClientEmployee {
 		s.Account.Permissions = scopes
 		ch.Accounts = []cloud.Account{s.Account}

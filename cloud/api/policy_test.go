@@ -18,7 +18,7 @@ func (x *world) asks(token string) string {
 	require.NoError(x.t, err)
 	fresh := auth.NewToken()
 	x.n++
-	x.w.Write(x.t, cloud.Changes{Tokens: []cloud.Token{{Hash: auth.Hash(fresh), AccountID: s.Account.ID, Name: "asks", ID: cloud.TokenID(1000 + x.n), Profile: "full", Policy: cloud.KeyPolicy{Approval: cloud.AskAll}, ExpiresAt: time.Now().Add(time.Hour)}}})
+	x.w.Write(x.t, cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(fresh), AccountID: s.Account.ID, Name: "asks", ID: cloud.TokenID(1000 + x.n), Profile: "full", Policy: cloud.KeyPolicy{Approval: cloud.AskAll}, ExpiresAt: time.Now().Add(time.Hour)}}}})
 	return fresh
 }
 

@@ -94,10 +94,10 @@ func newWorld(t *testing.T) *world {
 	w.Business.Settings.Apps = []cloud.App{{Code: "customer-app", Enabled: true}}
 	w.Business.Settings.Country, w.Business.Settings.Currency = "CA", "CAD"
 	w.Business.Settings.Prices = &cloud.PriceList{Base: 899, IncludedKilograms: 2, PerKilogram: 50, TaxCode: "tax_hst", TaxPercent: 13}
-	w.Write(t, cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}})
+	w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{w.Business, w.Other}}})
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
-	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}, Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}})
+	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
 	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: webhook.NewGuard(webhook.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
@@ -225,7 +225,7 @@ func (x *world) order(s cloud.OrderStatus) (id, ref string) {
 		require.NoError(x.t, err)
 		require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(n)); return err }))
 		o.Status = s
-		x.w.Write(x.t, cloud.Changes{Orders: []cloud.Order{o}})
+		x.w.Write(x.t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	}
 	return id, ref
 }
@@ -235,7 +235,7 @@ func (x *world) interception(review bool) string {
 	var b cloud.Business // as it is by now
 	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { b, err = v.Business(42); return err }))
 	b.Settings.InterceptionReview = review
-	x.w.Write(x.t, cloud.Changes{Businesses: []cloud.Business{b}})
+	x.w.Write(x.t, cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}})
 	who := admin
 	var id string
 	if review {
@@ -677,9 +677,9 @@ func (x *world) agent() string {
 	now := time.Now().UTC()
 	s, err := x.w.FindToken(x.t.Context(), auth.Hash(x.token(admin)))
 	require.NoError(x.t, err)
-	x.w.Write(x.t, cloud.Changes{OAuthGrants: []cloud.OAuthGrant{{ID: cloud.OAuthGrantID(id), AccountID: s.Account.ID, ClientID: "oac_desk", ClientName: "Desk",
+	x.w.Write(x.t, cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{{ID: cloud.OAuthGrantID(id), AccountID: s.Account.ID, ClientID: "oac_desk", ClientName: "Desk",
 		Host: "127.0.0.1", Profile: "ops-readonly", Scopes: []string{"orders:read"}, Audience: "https://cloud.test/mcp", CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour),
-		Code: cloud.OAuthCode{Hash: auth.Hash(auth.NewToken()), ExpiresAt: now, UsedAt: now}}}})
+		Code: cloud.OAuthCode{Hash: auth.Hash(auth.NewToken()), ExpiresAt: now, UsedAt: now}}}}})
 	return fmt.Sprint(id)
 }
 

@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 			require.Equal(t, []any{cloud.BusinessID(1), "order_chat"}, []any{b, family})
 			return w.chat
 		}})
-	w.write(&cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "acme", Name: "Acme", Timezone: "America/Toronto", SupportPhone: "+1 416 555 0100", Settings: cloud.Settings{Country: "CA"}}, {ID: 2, Code: "rival", Timezone: "UTC"}}})
+	w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "acme", Name: "Acme", Timezone: "America/Toronto", SupportPhone: "+1 416 555 0100", Settings: cloud.Settings{Country: "CA"}}, {ID: 2, Code: "rival", Timezone: "UTC"}}}})
 	return w
 }
 
@@ -180,9 +180,9 @@ func TestCapabilitiesFollowWhatThereIs(t *testing.T) {
 	w := newWorld(t)
 	w.save(SaveInput{Enabled: ptr(true)})
 	require.Equal(t, Capabilities{Send: true, Return: true}, w.bootstrap(BootstrapInput{}).Capabilities)
-	w.write(&cloud.Changes{Devices: []cloud.Device{{ID: 1, BusinessID: 2, Code: "OTHER", Type: "smart_locker", CreatedAt: time.Now().UTC()}}})
+	w.write(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: 1, BusinessID: 2, Code: "OTHER", Type: "smart_locker", CreatedAt: time.Now().UTC()}}}})
 	require.False(t, w.bootstrap(BootstrapInput{}).Capabilities.Lockers, "another business's locker")
-	w.write(&cloud.Changes{Devices: []cloud.Device{{ID: 2, BusinessID: 1, Code: "OWN", Type: "smart_locker", CreatedAt: time.Now().UTC()}}})
+	w.write(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: 2, BusinessID: 1, Code: "OWN", Type: "smart_locker", CreatedAt: time.Now().UTC()}}}})
 	w.chat = nil
 	require.Equal(t, Capabilities{Send: true, Return: true, Lockers: true, OrderChat: true}, w.bootstrap(BootstrapInput{}).Capabilities)
 	w.save(SaveInput{Off: []string{"send", "return", "lockers", "order_chat"}})

@@ -140,8 +140,9 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in SaveInput) (out A
 		b.Settings.Apps = append(others, a)
 		out = AppOutput{Result: true, App: shown(b, k)}
 		detail, err := json.Marshal(map[string]any{"enabled": a.Enabled})
-		return &cloud.Changes{Businesses: []cloud.Business{b}, Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),
-			Action: "app_saved", Target: "app:" + k.code, Detail: string(detail)}}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),
+				Action: "app_saved", Target: "app:" + k.code, Detail: string(detail)}}}}, err
 	})
 	if err != nil {
 		return AppOutput{}, err

@@ -49,7 +49,7 @@ func TestARequesterWhoChanged(t *testing.T) {
 		id := w.propose(t, 5, 1)
 		a := people[5].Account
 		change(&a)
-		w.write(t, &cloud.Changes{Accounts: []cloud.Account{a}})
+		w.write(t, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
 		r, err := w.s[0].Review(t.Context(), people[2], ByApproval{id})
 		require.NoError(t, err)
 		require.Equal(t, "REQUESTER_NOT_ALLOWED", code(r.FreshError), name)
@@ -72,7 +72,7 @@ func TestManyAreRejectedTogether(t *testing.T) {
 	require.NoError(t, err)
 	overdue := w.approval(t, late)
 	overdue.ExpiresAt = w.now
-	w.write(t, &cloud.Changes{Approvals: []cloud.Approval{overdue}})
+	w.write(t, &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{overdue}}})
 	unknown := newID(w.now)
 	in := RejectManyInput{IDs: []cloud.ApprovalID{second, executed, first, unknown, late, first}, Reason: "not these"}
 	order := slices.Clone(in.IDs)
@@ -297,7 +297,7 @@ func TestAnEndOfAnotherClaimIsNotWritten(t *testing.T) {
 		w := newWorld(t, storetest.OpenSQLite(t))
 		stored := w.approval(t, w.propose(t, 5, 1))
 		reviewed(&stored, people[2], "", w.now)
-		w.write(t, &cloud.Changes{Approvals: []cloud.Approval{stored}})
+		w.write(t, &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{stored}}})
 		a := stored
 		other(&a)
 		next := a

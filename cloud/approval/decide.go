@@ -47,7 +47,7 @@ func (s *Service) Reject(ctx context.Context, c cloud.Caller, in RejectInput) (o
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "rejected", ""), Answer: out}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, "rejected", "")}, Answer: out}, nil
 	})
 	return out, err
 }
@@ -196,7 +196,7 @@ func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput, se
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: lines, Answer: out, Unfinished: refused == nil}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: lines}, Answer: out, Unfinished: refused == nil}, nil
 	})
 	return before, a, out, err
 }
@@ -221,7 +221,7 @@ func (s *Service) finish(ctx context.Context, c cloud.Caller, a, next cloud.Appr
 		if out, err = s.shown(v, c, next, now); err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{Approvals: []cloud.Approval{next}, Audits: audit(c, a, now, action, code), Answer: out}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{next}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, action, code)}, Answer: out}, nil
 	})
 	return out, err
 }

@@ -158,13 +158,13 @@ func (w *world) write(t require.TestingT, ch *cloud.Changes) {
 func (w *world) business(t require.TestingT, self bool) {
 	b := cloud.Business{ID: 1, Code: "a", Timezone: "America/Toronto"}
 	b.Settings.SelfApproval = self
-	w.write(t, &cloud.Changes{Businesses: []cloud.Business{b, {ID: 2, Code: "b"}}})
+	w.write(t, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b, {ID: 2, Code: "b"}}}})
 }
 
 func (w *world) enable(t require.TestingT, id cloud.AccountID, on bool) {
 	a := people[id].Account
 	a.Enabled = on
-	w.write(t, &cloud.Changes{Accounts: []cloud.Account{a}})
+	w.write(t, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
 }
 
 var cancelOrder = ProposeInput{Server: "operations", Tool: "cancel_order", Arguments: json.RawMessage(`{"order_id":1,"api_token":"t0p"}`), Summary: "Cancel order 1",

@@ -72,7 +72,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{Approvals: []cloud.Approval{a}, Audits: audit(c, a, now, "proposed", ""), Answer: out}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, "proposed", "")}, Answer: out}, nil
 	})
 	return out, err
 }

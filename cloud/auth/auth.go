@@ -204,8 +204,8 @@ func (s *Service) login(ctx context.Context, try Try) (Login, error) {
 		} else if !now.Enabled || now.PasswordHash != a.PasswordHash {
 			return nil, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS") // changed in this moment
 		}
-		return &cloud.Changes{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}},
-			Audits: []cloud.Audit{{BusinessID: a.BusinessID, At: now, Actor: fmt.Sprintf("account:%d", a.ID), Action: "logged_in", Target: fmt.Sprintf("account:%d", a.ID)}}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: a.BusinessID, At: now, Actor: fmt.Sprintf("account:%d", a.ID), Action: "logged_in", Target: fmt.Sprintf("account:%d", a.ID)}}}}, nil
 	})
 	if err != nil {
 		return Login{}, err

@@ -165,7 +165,7 @@ func (s *Service) Revoke(ctx context.Context, t cloud.Token) error {
 	}
 	t.RevokedAt = time.Now().UTC()
 	return s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Tokens: []cloud.Token{t}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}}, nil
 	})
 }
 

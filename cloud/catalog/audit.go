@@ -56,7 +56,9 @@ func (p *Pipeline) refused(ctx context.Context, o *Operation, c cloud.Caller, er
 	ctx, cancel := context.WithTimeout(cloud.WithCall(context.WithoutCancel(ctx), attempt), keeping)
 	defer cancel()
 	line := cloud.Audit{BusinessID: call.BusinessID, At: time.Now().UTC(), Actor: call.Actor, Action: call.Operation, Target: call.Target}
-	if err := p.cfg.Calls.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Audits: []cloud.Audit{line}}, nil }); err != nil {
+	if err := p.cfg.Calls.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line}}}, nil
+	}); err != nil {
 		p.cfg.Log.Error("refused attempt is not kept", "operation", o.Name, "err", err)
 	}
 }

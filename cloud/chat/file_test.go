@@ -202,11 +202,11 @@ func TestThumbnails(t *testing.T) {
 		require.Empty(t, stored(idle), "when no message takes it")
 
 		second := post()
-		r.write(&cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}, Unaudited: true})
+		r.write(&cloud.Changes{ChatChanges: cloud.ChatChanges{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}}, Unaudited: true})
 		require.Empty(t, stored(second.Attachments[0]), "with its conversation")
 
 		third := post()
-		r.write(&cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}})
+		r.write(&cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}}})
 		require.Empty(t, stored(third.Attachments[0]), "with its order")
 	})
 }

@@ -157,7 +157,7 @@ func TestAgainstAModel(t *testing.T) {
 			for _, s := range nodes {
 				s.now = r.clock
 			}
-			r.write(&cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}})
+			r.write(&cloud.Changes{ChatChanges: cloud.ChatChanges{DroppedConversations: []cloud.OrderKey{{BusinessID: 42, ID: theOrder}}}})
 			w := &walk{r: r, rnd: rand.New(rand.NewPCG(seed, 1)), m: &model{fetched: map[cloud.AccountID]cloud.ChatMessageID{}, reads: map[cloud.AccountID][]mark{}}, callers: map[cloud.AccountID]cloud.Caller{}}
 			for _, who := range everybody {
 				w.callers[who] = r.caller(who)

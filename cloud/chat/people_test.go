@@ -225,9 +225,9 @@ func TestRights(t *testing.T) {
 	require.Equal(t, HearsNothing, none, "the recipient of another order")
 	off := r.caller(employee).Account
 	off.Enabled = false
-	r.write(&cloud.Changes{Accounts: []cloud.Account{off}})
+	r.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{off}}})
 	require.Equal(t, HearsNothing, right(employee), "an account that is switched off")
-	r.write(&cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Timezone: "America/Toronto", Settings: cloud.Settings{Chat: cloud.ChatSettings{Recipient: true}}}}})
+	r.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Timezone: "America/Toronto", Settings: cloud.Settings{Chat: cloud.ChatSettings{Recipient: true}}}}}})
 	for who := range want {
 		require.Equal(t, HearsNothing, right(who), "the feature is off")
 	}

@@ -95,7 +95,7 @@ func newRig(t *testing.T, nodes ...*store.DB) *rig {
 
 func (r *rig) fill() {
 	on := cloud.Settings{Features: []cloud.Feature{{Family: Feature, Enabled: true}}, Chat: cloud.ChatSettings{Recipient: true}}
-	ch := cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto", Settings: on}, {ID: 43, Code: "other", Name: "Other", Settings: on}}}
+	ch := cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto", Settings: on}, {ID: 43, Code: "other", Name: "Other", Settings: on}}}}
 	for id, typ := range map[cloud.AccountID]cloud.AccountType{admin: cloud.ClientAdmin, employee: cloud.ClientEmployee, contractor: cloud.Broker, driver: cloud.DriverAccount, second: cloud.DriverAccount,
 		customer: cloud.Customer, stranger: cloud.Customer, foreign: cloud.ClientAdmin} {
 		a := cloud.Account{ID: id, BusinessID: 42, Type: typ, Email: fmt.Sprintf("%d@acme.example", id), Name: fmt.Sprint("Person ", id), Enabled: true, CreatedAt: started}
@@ -135,7 +135,7 @@ func (r *rig) order(fn func(o *cloud.Order)) {
 	require.NoError(r.t, r.db.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		o, err := v.Order(42, theOrder)
 		fn(&o)
-		return &cloud.Changes{Orders: []cloud.Order{o}}, err
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}, err
 	}))
 }
 
@@ -145,7 +145,7 @@ func (r *rig) settings(fn func(s *cloud.ChatSettings)) {
 	require.NoError(r.t, r.db.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(42)
 		fn(&b.Settings.Chat)
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 }
 

@@ -87,7 +87,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		}
 		in.apply(&b.Settings.Chat)
 		out = SettingsOutput{Result: true, Settings: showSettings(b.Settings.Chat)}
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, nil
 	})
 	return out, err
 }

@@ -116,7 +116,7 @@ func (s *Service) drop(ctx context.Context, b cloud.BusinessID, id cloud.OrderID
 		if err != nil || x == nil || !x.known || x.talk.ClosedAt.IsZero() || !x.talk.ClosedAt.Before(before) {
 			return nil, err
 		}
-		return &cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: b, ID: id}}, Unaudited: true}, nil
+		return &cloud.Changes{ChatChanges: cloud.ChatChanges{DroppedConversations: []cloud.OrderKey{{BusinessID: b, ID: id}}}, Unaudited: true}, nil
 	})
 }
 

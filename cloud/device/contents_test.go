@@ -225,7 +225,7 @@ func TestAReservationBesideAnUnverifiedDepositIsNoDifference(t *testing.T) {
 		require.NoError(t, w.Store.Decide(t.Context(), d.ID, func(v cloud.View) (*cloud.Changes, error) {
 			x, err := v.DeliveryByNumber(ref)
 			next.State, next.DeliveryID, x.Packages[0].GridID = cloud.GridReserved, x.ID, next.GridID
-			return &cloud.Changes{Deliveries: []cloud.Delivery{x}, Compartments: []cloud.Compartment{next}}, err
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x}, Compartments: []cloud.Compartment{next}}}, err
 		}))
 		tellContents(d, nil)
 		require.Empty(t, d.Faults(), "door 2 is reserved and empty")

@@ -253,7 +253,7 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 		row.DeviceID, row.Node, row.ConnectedAt, row.LastSeenAt = d.ID, s.cfg.Node, now, now
 		row.Generation++
 		generation = row.Generation
-		return &cloud.Changes{Sessions: []cloud.Session{row}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{row}}}, nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("open session of %s: %w", d.Code, err)
@@ -409,7 +409,7 @@ func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int
 			}
 		}
 		row.Online, row.LastSeenAt = false, time.Now().UTC()
-		return &cloud.Changes{Generation: generation, Seen: []cloud.DeviceSeen{{DeviceID: id}}, Sessions: []cloud.Session{row}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: generation, Seen: []cloud.DeviceSeen{{DeviceID: id}}, Sessions: []cloud.Session{row}}}, nil
 	})
 	if err != nil && !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
 		s.log.Error("mark device offline", "device_id", id, "err", err)

@@ -148,7 +148,7 @@ func (s *Service) sendCommands(ctx context.Context, x *session) {
 // they are sent again.
 func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command, at time.Time) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
-		ch := &cloud.Changes{Generation: x.generation}
+		ch := &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: x.generation}}
 		for _, c := range sent {
 			row, err := v.Command(c.ID)
 			if err != nil {

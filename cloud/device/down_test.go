@@ -267,7 +267,7 @@ func setConfig(w *devicetest.World, d *devicetest.Device, version uint64) {
 		}
 		c.Version, row.ConfigVersion = version, version
 		row.Config = wire.MustEncode(c)
-		return &cloud.Changes{Devices: []cloud.Device{row}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{row}}}, nil
 	}))
 }
 

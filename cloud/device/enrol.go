@@ -148,8 +148,8 @@ func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, kee
 		}
 		used := row
 		used.UsedAt = now
-		return &cloud.Changes{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used},
-			Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}}, nil
 	})
 	if err != nil {
 		return Secrets{}, err

@@ -562,7 +562,7 @@ func TestPresenceOfADeviceWhoseNodeDied(t *testing.T) {
 			require.NoError(t, w.Store.Decide(context.Background(), d.ID, func(v cloud.View) (*cloud.Changes, error) {
 				s, err := v.Session(d.ID)
 				change(&s)
-				return &cloud.Changes{Sessions: []cloud.Session{s}}, err
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{s}}}, err
 			}))
 		}
 		time.Sleep(10 * time.Minute)
@@ -639,7 +639,7 @@ func TestLogin(t *testing.T) {
 		require.NoError(t, w.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
 			row, err := v.Device(d.ID)
 			row.Disabled = true
-			return &cloud.Changes{Devices: []cloud.Device{row}}, err
+			return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{row}}}, err
 		}))
 		_, err = w.Devices.Login(ctx, "CAB-1", secret)
 		require.ErrorIs(t, err, device.ErrLogin)
@@ -654,7 +654,7 @@ func TestEnrolmentWorksOnce(t *testing.T) {
 		issue := func(made time.Time) string {
 			token, row := device.NewToken(d.ID, made)
 			require.NoError(t, w.Store.Decide(ctx, d.ID, func(cloud.View) (*cloud.Changes, error) {
-				return &cloud.Changes{Enrolments: []cloud.EnrolmentToken{row}}, nil
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Enrolments: []cloud.EnrolmentToken{row}}}, nil
 			}))
 			return token
 		}

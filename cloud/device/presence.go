@@ -74,7 +74,7 @@ func (s *Service) alive(ctx context.Context, row cloud.Session, now time.Time) {
 			return nil, ignoreNotFound(err)
 		}
 		fresh.LastSeenAt = now
-		return &cloud.Changes{Generation: row.Generation, Sessions: []cloud.Session{fresh}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: row.Generation, Sessions: []cloud.Session{fresh}}}, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("keep session fresh", "device_id", row.DeviceID, "err", err)

@@ -124,7 +124,7 @@ func TestDeliveriesMadeDuringAnEnrolmentHaveTheNewVerifiers(t *testing.T) {
 		create(w, "R-0", "CAB-1", "PK-0")
 		token, row := device.NewToken(d.ID, time.Now().UTC())
 		require.NoError(t, w.Store.Decide(ctx, d.ID, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Enrolments: []cloud.EnrolmentToken{row}}, nil
+			return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Enrolments: []cloud.EnrolmentToken{row}}}, nil
 		}))
 		var wg sync.WaitGroup
 		for i := range 3 {

@@ -393,7 +393,7 @@ func TestEnrolmentRegistersAndReplacesThePublicKey(t *testing.T) {
 		enrol := func(key []byte) (device.Secrets, error) {
 			token, row := device.NewToken(d.ID, time.Now().UTC())
 			require.NoError(t, w.Store.Decide(ctx, d.ID, func(cloud.View) (*cloud.Changes, error) {
-				return &cloud.Changes{Enrolments: []cloud.EnrolmentToken{row}}, nil
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Enrolments: []cloud.EnrolmentToken{row}}}, nil
 			}))
 			return w.Devices.Enrol(ctx, w.Store, device.Enrolment{Code: d.Code, Token: token, PublicKey: key},
 				func(ctx context.Context, d cloud.DeviceID, _ device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {

@@ -104,7 +104,7 @@ func (t *statusIntake) take() (*cloud.Changes, error) {
 		return nil, err
 	}
 	if t.unproven {
-		return &cloud.Changes{Generation: t.x.generation}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: t.x.generation}}, nil
 	}
 	t.countGeneration()
 	t.seen()
@@ -346,7 +346,7 @@ func (s *Service) fault(ctx context.Context, x *session, typ, detail string, at 
 
 func (s *Service) keepFault(ctx context.Context, x *session, f cloud.DeviceException) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DeviceFaults: []cloud.DeviceException{f}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{f}}}, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Error("keep device exception", "device", x.code, "type", f.Type, "err", err)

@@ -93,7 +93,7 @@ func TestHiddenPricesAsFields(t *testing.T) {
 	customer := r.w.Tokens[cloud.Customer]
 	b := r.w.Business
 	b.Settings.Currency, b.Settings.Prices = "CAD", &cloud.PriceList{Base: 123450}
-	r.w.Write(t, cloud.Changes{Businesses: []cloud.Business{b}})
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}})
 	create := `mutation { clientOrderCreate(input: {type: D, packages: [{weight: 1}], recipient: {name: "Ada", address_line1: "1 Elm St", city: "Toronto", province: "ON", postal_code: "M5H 2N2", country: "CA"}}) { order_id total_price currency price_hidden order { shipping_price price_hidden } } }`
 	_, m := r.ask(create, nil, customer)
 	require.Empty(t, m["errors"])
@@ -101,7 +101,7 @@ func TestHiddenPricesAsFields(t *testing.T) {
 	require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := v.Account(5)
 		a.PriceHidden = []string{cloud.LocalDelivery}
-		return &cloud.Changes{Accounts: []cloud.Account{a}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}}, err
 	}))
 	_, m = r.ask(create, nil, customer)
 	require.Empty(t, m["errors"])

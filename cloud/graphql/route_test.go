@@ -15,7 +15,7 @@ func TestRoutesAsFields(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := cloud.Order{ID: 5, BusinessID: 42, Number: "SR000000018", Type: cloud.DeliveryOrder, Status: cloud.OrderDriverAssigned, Before: cloud.OrderNew, RouteID: 11, Stop: 1, DriverID: 4}
-	r.w.Write(t, cloud.Changes{Routes: []cloud.Route{{ID: 11, BusinessID: 42, Name: "Morning", Date: "2026-12-01", DriverID: 4, DriverName: "driver", LastStop: 1}}, Orders: []cloud.Order{o}})
+	r.w.Write(t, cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{{ID: 11, BusinessID: 42, Name: "Morning", Date: "2026-12-01", DriverID: 4, DriverName: "driver", LastStop: 1}}}, OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	ask := func(token string) (map[string]any, map[string]any) {
 		_, m := r.ask(`query ($d: Date!) { routes(date: $d, status: "planned", driverId: 4, page: 1, perPage: 20) { result total page per_page
 			routes { route_id name date status driver_id driver_name broker_id stop_count order_count planned_distance_km planned_minutes stops geometry } }

@@ -164,7 +164,7 @@ func BenchmarkOneToAThousand(b *testing.B) {
 	var committed, bare []time.Duration
 	for b.Loop() {
 		e := stamped(7)
-		put(&cloud.Changes{Live: []cloud.LiveEvent{e}})
+		put(&cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{e}}})
 		committed = append(committed, slices.Max(h.wait(n)))
 		h.tell(stamped(7))
 		bare = append(bare, slices.Max(h.wait(n)))
@@ -196,11 +196,13 @@ func BenchmarkFiveHundredOrders(b *testing.B) {
 		return h.wait(n)
 	}
 	b.ResetTimer()
-	committed := pace(func(e cloud.LiveEvent) { put(&cloud.Changes{Live: []cloud.LiveEvent{e}}) })
+	committed := pace(func(e cloud.LiveEvent) {
+		put(&cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{e}}})
+	})
 	report(b, committed, pace(func(e cloud.LiveEvent) {
 		unheard := e
 		unheard.Subject = 0
-		put(&cloud.Changes{Live: []cloud.LiveEvent{unheard}})
+		put(&cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{unheard}}})
 		h.tell(e)
 	}))
 }

@@ -82,7 +82,7 @@ func token(a cloud.AccountID) [32]byte { return [32]byte{byte(a)} }
 
 // people are four accounts with a token each.
 func people(t testing.TB, db *store.DB) {
-	c := &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}, {ID: 2, Code: "b"}}}
+	c := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}, {ID: 2, Code: "b"}}}}
 	for id, kind := range map[cloud.AccountID]cloud.AccountType{admin: cloud.ClientAdmin, driver: cloud.DriverAccount, customer: cloud.Customer, other: cloud.ClientAdmin} {
 		b := cloud.BusinessID(1)
 		if id == other {
@@ -211,7 +211,7 @@ func event(id string, kind cloud.LiveKind, subject int64) cloud.LiveEvent {
 }
 
 func said(id string) *cloud.Changes {
-	return &cloud.Changes{Live: []cloud.LiveEvent{event(id, cloud.LiveChat, 7)}}
+	return &cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{event(id, cloud.LiveChat, 7)}}}
 }
 
 func TestEachHearsWhatIsForThem(t *testing.T) {
@@ -228,8 +228,9 @@ func TestEachHearsWhatIsForThem(t *testing.T) {
 	op := cloud.OrderOperation{OrderID: 7, BusinessID: 1, Type: 1001, Before: cloud.OrderReady, After: cloud.OrderOutForDelivery, At: at}
 	noted := op
 	noted.Before = op.After
-	write(t, db, &cloud.Changes{Live: []cloud.LiveEvent{event("och_all", cloud.LiveChat, 7), event("och_staff", cloud.LiveChatStaff, 7)}, Pushes: []cloud.Push{p},
-		OrderOperations: []cloud.OrderOperation{op, noted}})
+	write(t, db, &cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{event("och_all", cloud.LiveChat, 7), event("och_staff", cloud.LiveChatStaff, 7)}},
+		PushChanges:  cloud.PushChanges{Pushes: []cloud.Push{p}},
+		OrderChanges: cloud.OrderChanges{OrderOperations: []cloud.OrderOperation{op, noted}}})
 	want := map[string][]string{"admin": {"och_all", "och_staff", "out_for_delivery"}, "driver": {"och_all", "och_staff", p.ID}, "customer": {"och_all"}, "other": {}}
 	for name, parts := range want {
 		eventually(t, name, func() bool { return len(all[name].all()) >= len(parts) })
@@ -332,7 +333,7 @@ func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	people(t, db)
 	n := start(t, db)
 	key := token(9)
-	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: key, AccountID: admin, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}})
+	write(t, db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: key, AccountID: admin, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}}})
 	c, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: key, Orders: []cloud.OrderID{7}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"tms/order-chat/1/7", "tms/order-chat/1/7/staff"}, c.Topics)
@@ -354,8 +355,8 @@ func TestAKeyOfOtherSurfacesHasNoTopics(t *testing.T) {
 	people(t, db)
 	n := start(t, db)
 	elsewhere, here := token(9), token(10)
-	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: elsewhere, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"api", "mcp"}}, CreatedAt: time.Now()},
-		{Hash: here, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"live"}}, CreatedAt: time.Now()}}})
+	write(t, db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: elsewhere, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"api", "mcp"}}, CreatedAt: time.Now()},
+		{Hash: here, AccountID: admin, Policy: cloud.KeyPolicy{Surfaces: []string{"live"}}, CreatedAt: time.Now()}}}})
 	_, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: elsewhere})
 	require.Error(t, err)
 	_, err = n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: admin, Token: here})
@@ -369,7 +370,7 @@ func TestAKeyWithoutRoutesHasNoPushes(t *testing.T) {
 	people(t, db)
 	n := start(t, db)
 	key := token(9)
-	write(t, db, &cloud.Changes{Tokens: []cloud.Token{{Hash: key, AccountID: driver, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}})
+	write(t, db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: key, AccountID: driver, Scopes: []string{"chat:read"}, CreatedAt: time.Now()}}}})
 	c, err := n.live.Issue(t.Context(), live.Listener{BusinessID: 1, AccountID: driver, Token: key, Orders: []cloud.OrderID{7}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"tms/order-chat/1/7", "tms/order-chat/1/7/staff"}, c.Topics)
@@ -415,16 +416,16 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(n *node){
 		"the token is revoked": func(n *node) {
-			write(n.t, n.db, &cloud.Changes{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, RevokedAt: time.Now()}}})
+			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, RevokedAt: time.Now()}}}})
 		},
 		"the token is over": func(n *node) {
-			write(n.t, n.db, &cloud.Changes{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, ExpiresAt: time.Now()}}})
+			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, ExpiresAt: time.Now()}}}})
 		},
 		"the account is switched off": func(n *node) {
-			write(n.t, n.db, &cloud.Changes{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.DriverAccount}}})
+			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.DriverAccount}}}})
 		},
 		"the account is something else": func(n *node) {
-			write(n.t, n.db, &cloud.Changes{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.Customer, Enabled: true}}})
+			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.Customer, Enabled: true}}}})
 		},
 		"no part in the chat":     func(n *node) { n.chats.set(driver, live.NoChat) },
 		"a smaller part":          func(n *node) { n.chats.set(driver, live.ChatAll) },

@@ -23,10 +23,12 @@ func TestRevokedCodeIsNotDrawnAgainBeforeTheCabinetKnows(t *testing.T) {
 	former, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	device := cloud.Device{ID: 7, BusinessID: 1, Code: "CAB-1", CodeList: 3, CreatedAt: now}
 	require.NoError(t, db.Decide(context.Background(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}, Devices: []cloud.Device{device}, Codes: []cloud.CodeRow{
-			{DeviceID: 7, DeliveryID: 5, CreatedAt: now, DroppedAt: now, Entry: wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: former}},
-			{DeviceID: 7, DeliveryID: 5, CreatedAt: now, Entry: wire.CodeEntry{Number: 3, Op: wire.CodeRevoke, Kind: wire.CodePickup}},
-		}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}},
+			DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device}},
+			LockerChanges: cloud.LockerChanges{Codes: []cloud.CodeRow{
+				{DeviceID: 7, DeliveryID: 5, CreatedAt: now, DroppedAt: now, Entry: wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: former}},
+				{DeviceID: 7, DeliveryID: 5, CreatedAt: now, Entry: wire.CodeEntry{Number: 3, Op: wire.CodeRevoke, Kind: wire.CodePickup}},
+			}}}, nil
 	}))
 	free := func(held uint64, verifier []byte) (err error) {
 		d := device

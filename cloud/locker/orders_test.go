@@ -525,7 +525,7 @@ func TestNumbersThatLeadToOrders(t *testing.T) {
 
 		// Another business's order is nobody's here.
 		require.NoError(s.t, s.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Businesses: []cloud.Business{{ID: 900, Code: "rival", Name: "Rival", Timezone: "UTC"}}}, nil
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 900, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}, nil
 		}))
 		ours := s.staff
 		s.staff.Account = cloud.Account{ID: 901, BusinessID: 900, Type: cloud.ClientAdmin, Enabled: true}

@@ -147,6 +147,6 @@ func (s *parcels) own(p cloud.ProviderID) {
 	require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := v.Device(s.ID)
 		d.OwnerProviderID = p
-		return &cloud.Changes{Devices: []cloud.Device{d}}, err
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, err
 	}))
 }

@@ -196,7 +196,7 @@ func (s *Service) configure(ctx context.Context, id cloud.DeviceID, change func(
 			return nil, errSecretsChanged // published or enrolled meanwhile
 		}
 		d.Config, d.ConfigVersion = wire.MustEncode(conf), conf.Version
-		return &cloud.Changes{Devices: []cloud.Device{d}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, nil
 	}
 	secrets, err := OpenSecrets(s.cfg.Sealer, before.SealedCode)
 	if err != nil {

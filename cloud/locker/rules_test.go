@@ -116,7 +116,7 @@ func TestCodesFollowMovedPackages(t *testing.T) {
 			c := s.cell(n)
 			c.State, c.BlockReason = cloud.GridFree, ""
 			require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
-				return &cloud.Changes{Compartments: []cloud.Compartment{c}}, nil
+				return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, nil
 			}))
 		}
 		b := s.open()
@@ -214,7 +214,7 @@ func (s *story) soon(in time.Duration) {
 		if !d.DueAt.IsZero() {
 			d.DueAt = d.DeliverBefore
 		}
-		return &cloud.Changes{Deliveries: []cloud.Delivery{d}}, err
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}}, err
 	}))
 }
 

@@ -442,7 +442,7 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(v cloud.View) (*cloud.Changes, error) { // the courier's or partner's word
 			d, err := v.DeliveryByNumber(s.code)
 			d.Status, d.FailedAt, d.FailureCode = cloud.DeliveryFailed, time.Now().UTC(), "OTHER"
-			return &cloud.Changes{Deliveries: []cloud.Delivery{d}}, err
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}}, err
 		}))
 		s.settle(a)
 		d := s.find()

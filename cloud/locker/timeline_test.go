@@ -167,7 +167,7 @@ func TestEventsOfDevicesAreNormalised(t *testing.T) {
 			require.NoError(s.t, err)
 			sh.External = "UPS-7"
 			other := cloud.Shipment{ID: 9001, BusinessID: sh.BusinessID + 1, Number: "ELSEWHERE", External: "UPS-8", Profile: "parcel"}
-			return &cloud.Changes{Shipments: []cloud.Shipment{sh, other}}, nil
+			return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{sh, other}}}, nil
 		}))
 		say(wire.TrackingEvent{Subject: "ups-7", StatusCode: "return_to_sender"})
 		require.Equal(s.t, append(slices.Clone(before), "return_to_sender locker"), s.moves())

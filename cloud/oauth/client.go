@@ -85,8 +85,8 @@ func (s *Service) register(ctx context.Context, m metadata, ip string) (cloud.OA
 	now := time.Now().UTC()
 	c := cloud.OAuthClient{ID: "agent_" + auth.NewToken()[:24], Name: nameOf(m.Name), RedirectURIs: m.RedirectURIs, CreatedAt: now}
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		ch := &cloud.Changes{OAuthClients: []cloud.OAuthClient{c},
-			Audits: []cloud.Audit{line(0, 0, "oauth_client_registered", c.ID, now, map[string]any{"name": c.Name, "redirect_uris": c.RedirectURIs, "ip": ip})}}
+		ch := &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{c}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(0, 0, "oauth_client_registered", c.ID, now, map[string]any{"name": c.Name, "redirect_uris": c.RedirectURIs, "ip": ip})}}}
 		all, err := v.UnusedOAuthClients(time.Time{})
 		if err != nil || all < maxUnused {
 			return ch, err

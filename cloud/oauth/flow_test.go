@@ -341,7 +341,7 @@ func TestEndsOfOneGrantOnly(t *testing.T) {
 	r := newRig(t)
 	id := r.client(callback)
 	login := auth.NewToken()
-	r.write(cloud.Changes{Tokens: []cloud.Token{{Hash: auth.Hash(login), AccountID: admin}}})
+	r.write(cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(login), AccountID: admin}}}})
 	a1, r1 := r.given(paying(id, r.allowed(admin, "support", asking(id))))
 	a2, _ := r.given(paying(id, r.allowed(admin, "full", asking(id))))
 	a3, _ := r.given(paying(id, r.allowed(employee, "full", asking(id))))
@@ -371,7 +371,7 @@ func TestDisabledAccounts(t *testing.T) {
 	require.NoError(t, err)
 	set := func(on bool) {
 		l.Account.Enabled = on
-		r.write(cloud.Changes{Accounts: []cloud.Account{l.Account}})
+		r.write(cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{l.Account}}})
 	}
 	set(false)
 	require.Equal(t, InvalidGrant, r.token(refreshing(id, refresh)).error())

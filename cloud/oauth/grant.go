@@ -121,8 +121,9 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 		if profile != Asked {
 			g.Profile = profile
 		}
-		ch := &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{g}, Audits: []cloud.Audit{line(a.BusinessID, id, "agent_allowed", target(g), now,
-			map[string]any{"client_id": g.ClientID, "name": g.ClientName, "host": g.Host, "profile": profile, "scopes": g.Scopes, "require_approval": ask, "resource": g.Audience, "ip": ip})}}
+		ch := &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{g}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(a.BusinessID, id, "agent_allowed", target(g), now,
+				map[string]any{"client_id": g.ClientID, "name": g.ClientName, "host": g.Host, "profile": profile, "scopes": g.Scopes, "require_approval": ask, "resource": g.Audience, "ip": ip})}}}
 		return ch, s.room(v, ch, r.Client, a, now)
 	})
 	if err != nil {
@@ -165,8 +166,8 @@ func latest(a, b time.Time) time.Time {
 func (s *Service) Refuse(ctx context.Context, r *Request, a cloud.Account, ip string) (string, error) {
 	now := time.Now().UTC()
 	err := s.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Audits: []cloud.Audit{line(a.BusinessID, a.ID, "agent_refused", "", now,
-			map[string]any{"client_id": r.Client.ID, "name": r.Client.Name, "host": r.Host(), "resource": r.Resource, "ip": ip})}}, nil
+		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(a.BusinessID, a.ID, "agent_refused", "", now,
+			map[string]any{"client_id": r.Client.ID, "name": r.Client.Name, "host": r.Host(), "resource": r.Resource, "ip": ip})}}}, nil
 	})
 	if err != nil {
 		return "", err

@@ -121,7 +121,9 @@ func (s *Service) Run(ctx context.Context) error {
 
 func (s *Service) sweep(ctx context.Context, now time.Time) error {
 	drop := cloud.OAuthDrop{Unused: now.Add(-unusedLife), Idle: now.Add(-idleLife), Tokens: now, Grants: now.Add(-overLife)}
-	return s.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{DropOAuth: drop}, nil })
+	return s.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{DropOAuth: drop}}, nil
+	})
 }
 
 // Error is an error as the protocol tells it. Text is one plain sentence

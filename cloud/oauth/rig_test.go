@@ -74,8 +74,9 @@ func rigOn(t testing.TB, db *store.DB) *rig {
 	a := func(id cloud.AccountID, typ cloud.AccountType, enabled bool, permissions ...string) cloud.Account {
 		return cloud.Account{ID: id, BusinessID: 42, Type: typ, Name: "A", Email: string(rune('a'+id)) + "@x.example", Enabled: enabled, Permissions: permissions, CreatedAt: time.Now()}
 	}
-	r.write(cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "b"}}, Accounts: []cloud.Account{a(admin, cloud.ClientAdmin, true),
-		a(employee, cloud.ClientEmployee, true, "orders:read", "wms:read"), a(nobody, cloud.ClientEmployee, true), a(disabled, cloud.Customer, false)}})
+	r.write(cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "b"}},
+		Accounts: []cloud.Account{a(admin, cloud.ClientAdmin, true),
+			a(employee, cloud.ClientEmployee, true, "orders:read", "wms:read"), a(nobody, cloud.ClientEmployee, true), a(disabled, cloud.Customer, false)}}})
 	return r
 }
 

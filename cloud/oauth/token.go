@@ -120,7 +120,7 @@ func (s *Service) refresh(ctx context.Context, c caller, f form, base string) (t
 			return g, nil, fail(InvalidScope, "More is asked for than was granted.")
 		}
 		t.RevokedAt = now
-		return g, &cloud.Changes{Tokens: []cloud.Token{t}}, nil
+		return g, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}}, nil
 	}, scopes)
 }
 
@@ -200,8 +200,9 @@ func reused(v cloud.View, g cloud.OAuthGrant, c caller, now time.Time) (*cloud.C
 	if err != nil {
 		return nil, err
 	}
-	return &cloud.Changes{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}, Audits: []cloud.Audit{line(a.BusinessID, 0, "agent_reuse_detected", target(g), now,
-		map[string]any{"client_id": g.ClientID, "by_client_id": nameOf(c.client), "ip": c.ip})}}, nil
+	return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}},
+		AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(a.BusinessID, 0, "agent_reuse_detected", target(g), now,
+			map[string]any{"client_id": g.ClientID, "by_client_id": nameOf(c.client), "ip": c.ip})}}}, nil
 }
 
 // revoke ends a token, or with a refresh token all that was granted (RFC 7009).
@@ -234,10 +235,11 @@ func (s *Service) revoke(ctx context.Context, f form, ip string) error {
 		}
 		if t.Kind == cloud.AccessToken {
 			t.RevokedAt = now
-			return &cloud.Changes{Tokens: []cloud.Token{t}}, nil
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}}, nil
 		}
 		a, err := v.Account(g.AccountID)
-		return &cloud.Changes{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}, Audits: []cloud.Audit{line(a.BusinessID, a.ID, "agent_grant_ended", target(g), now,
-			map[string]any{"client_id": g.ClientID, "why": "the client gave it back", "ip": ip})}}, err
+		return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: g.ID, At: now}}},
+			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(a.BusinessID, a.ID, "agent_grant_ended", target(g), now,
+				map[string]any{"client_id": g.ClientID, "why": "the client gave it back", "ip": ip})}}}, err
 	})
 }

@@ -271,7 +271,7 @@ func TestLevelsGetTheirOwnSecretByARotation(t *testing.T) {
 		old := level()
 		old.Secret = nil // as it was stored before
 		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{old}}, nil
+			return &cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{old}}}, nil
 		}))
 		out := w.set(customer, map[string]any{"order_status_change_webhook_url": "https://c.example.com/"})
 		require.Empty(t, out.Generated)

@@ -25,7 +25,7 @@ func (w *world) rules(r cloud.Rules) {
 	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(42)
 		b.Settings.Rules = r
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 }
 

@@ -73,7 +73,7 @@ func (s *Service) dropJobs(ctx context.Context) error {
 	}
 	s.dropped = now
 	return s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DropJobsBefore: now.Add(-jobsKept)}, nil
+		return &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{DropJobsBefore: now.Add(-jobsKept)}}, nil
 	})
 }
 
@@ -116,7 +116,7 @@ func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
 		if err != nil || !old.FinishedAt.IsZero() {
 			return nil, err
 		}
-		ch := &cloud.Changes{OrderJobs: []cloud.OrderJob{j}}
+		ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
 		if !j.FinishedAt.IsZero() {
 			e, err := s.ending(v, j)
 			if err != nil {

@@ -94,7 +94,9 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.NoError(t, err)
 		gone := w.other.Account
 		gone.Enabled = false
-		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Accounts: []cloud.Account{gone}}, nil }))
+		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{gone}}}, nil
+		}))
 		out = w.run(c.AsyncID, 1)
 		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
 		require.Equal(t, 2, out.Failed)

@@ -17,7 +17,7 @@ func (w *world) priceList(l *cloud.PriceList) {
 	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(42)
 		b.Settings.Currency, b.Settings.Prices = "CAD", l
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 }
 

@@ -319,5 +319,7 @@ func (w *world) stored(id cloud.OrderID) (o cloud.Order) {
 
 func (w *world) write(o cloud.Order) {
 	w.t.Helper()
-	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Orders: []cloud.Order{o}}, nil }))
+	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}, nil
+	}))
 }

@@ -33,7 +33,7 @@ func TestDriversHearOfTheirDeposits(t *testing.T) {
 		}
 		for live, want := range map[bool]cloud.PushState{true: cloud.PushWaiting, false: cloud.PushLogged} {
 			o.DriverID, o.DriverName, o.Status = w.driver.Account.ID, "Sam", cloud.OrderOutForDelivery
-			write(&cloud.Changes{Orders: []cloud.Order{o}, Deliveries: []cloud.Delivery{{ID: 9, Number: "LD-9", BusinessID: 42, DeviceID: 7, Status: cloud.DeliveryCreated, Livemode: live, CreatedAt: time.Now()}}})
+			write(&cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: 9, Number: "LD-9", BusinessID: 42, DeviceID: 7, Status: cloud.DeliveryCreated, Livemode: live, CreatedAt: time.Now()}}}})
 			from := time.Now().Add(-time.Millisecond)
 			hear(cloud.LockerOpened)
 			time.Sleep(2 * time.Millisecond) // pushes of one moment have no order

@@ -49,7 +49,7 @@ func TestThirdPartyTimesAreTheBusinesss(t *testing.T) {
 		swift, _, _, _ := w.companies()
 		for _, zone := range []string{"Asia/Shanghai", "America/Toronto"} {
 			require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-				return &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: zone}}}, nil
+				return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: zone}}}}, nil
 			}))
 			place, err := time.LoadLocation(zone)
 			require.NoError(t, err)
@@ -521,7 +521,7 @@ func TestThirdPartyTellsTheEndTwice(t *testing.T) {
 
 		swift.Provider.Services, swift.Provider.Name = []string{"otep"}, "Swift & Sons"
 		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Providers: []cloud.Provider{swift.Provider}}, nil
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{swift.Provider}}}, nil
 		}))
 		w.report(swift, a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered"))
 		require.Equal(t, before, w.codes(o.OrderID))
@@ -539,7 +539,9 @@ func TestThirdPartyLeavesOtherSources(t *testing.T) {
 		o := w.ref("SOURCE")
 		s := w.shipment(o.OrderID)
 		s.ProviderID = 19
-		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Shipments: []cloud.Shipment{s}}, nil }))
+		require.NoError(t, w.db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}}}, nil
+		}))
 		w.callOff(w.entrust(o.OrderID).Number, "cancelled")
 		require.Equal(t, cloud.ProviderID(19), w.shipment(o.OrderID).ProviderID)
 	})

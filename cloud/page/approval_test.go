@@ -241,7 +241,7 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 		s, err := r.w.FindToken(t.Context(), auth.Hash(r.w.Tokens[cloud.ClientEmployee]))
 		require.NoError(t, err)
 		s.Account.Permissions = scopes
-		r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{s.Account}})
+		r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}})
 	}
 	require.Equal(t, 303, r.signIn(r.w.Emails[cloud.ClientEmployee]).status)
 	may()
@@ -318,7 +318,7 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 	for _, narrowed := range []cloud.Token{{ID: 9}, {Scopes: []string{"orders:read"}}, {Profile: "support"}} {
 		token := auth.NewToken()
 		narrowed.Hash, narrowed.AccountID, narrowed.ExpiresAt = auth.Hash(token), 1, time.Now().Add(time.Hour)
-		r.w.Write(t, cloud.Changes{Tokens: []cloud.Token{narrowed}})
+		r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{narrowed}}})
 		r.cookies["postern_session"] = token
 		require.Equal(t, 303, r.do("GET", approvalsPath, nil).status, "an agent's key is no person: %+v", narrowed)
 	}

@@ -338,7 +338,7 @@ func changer(t *testing.T, w *webtest.World) string {
 	require.NoError(t, err)
 	s := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		err := w.DB.Decide(context.Background(), 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}, nil
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}}, nil
 		})
 		if err != nil {
 			ctx.Error(err.Error(), fasthttp.StatusInternalServerError)

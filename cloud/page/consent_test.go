@@ -240,7 +240,7 @@ func (r *rig) put(t cloud.Token) string {
 	require.NoError(r.t, err)
 	token := auth.NewToken()
 	t.Hash, t.AccountID, t.CreatedAt, t.ExpiresAt = auth.Hash(token), admin.Account.ID, time.Now(), time.Now().Add(time.Hour)
-	r.w.Write(r.t, cloud.Changes{Tokens: []cloud.Token{t}})
+	r.w.Write(r.t, cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}})
 	return token
 }
 
@@ -301,7 +301,7 @@ func TestAgentLoginOfSeveralBusinesses(t *testing.T) {
 	r := agents(t)
 	id := r.registered()
 	email := r.w.Emails[cloud.ClientAdmin]
-	r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{{ID: 500, BusinessID: 43, Type: cloud.ClientAdmin, Name: "Second", Email: email, PasswordHash: auth.HashPassword(webtest.Password), Enabled: true, CreatedAt: time.Now()}}})
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: 500, BusinessID: 43, Type: cloud.ClientAdmin, Name: "Second", Email: email, PasswordHash: auth.HashPassword(webtest.Password), Enabled: true, CreatedAt: time.Now()}}}})
 	f := plus(fields(r.do("GET", authorizeURL(id), nil).body), "email", email, "password", webtest.Password)
 	g := r.do("POST", "/oauth/login", f)
 	require.Equal(t, 401, g.status)

@@ -46,9 +46,10 @@ func fillHooks(t testing.TB, w *webtest.World) {
 	urls := func(e cloud.Endpoint) map[string][]cloud.HookURL {
 		return map[string][]cloud.HookURL{cloud.HookStatusChange: {{EndpointID: e.ID, URL: e.URL}}}
 	}
-	w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{own, theirs, other}, WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(levelSecret), URLs: urls(own)},
-		{BusinessID: 42, CustomerID: 5, URLs: urls(theirs)}, {BusinessID: 43, URLs: urls(other)}},
-		Outbox: []cloud.OutboxWrite{event(hookDone, 42, 50, cloud.OutboxPending, 6), event(hookRetrying, 42, 50, cloud.OutboxPending, 6), event(hookGone, 42, 51, cloud.OutboxPending, 6), event(hookTheirs, 43, 52, cloud.OutboxPending, 6)}})
+	w.Write(t, cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{own, theirs, other},
+		WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(levelSecret), URLs: urls(own)},
+			{BusinessID: 42, CustomerID: 5, URLs: urls(theirs)}, {BusinessID: 43, URLs: urls(other)}}},
+		OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(hookDone, 42, 50, cloud.OutboxPending, 6), event(hookRetrying, 42, 50, cloud.OutboxPending, 6), event(hookGone, 42, 51, cloud.OutboxPending, 6), event(hookTheirs, 43, 52, cloud.OutboxPending, 6)}}})
 	finish := func(to cloud.EndpointID, results map[cloud.OutboxID]cloud.OutboxResult) {
 		work, err := w.DB.ClaimOutbox(context.Background(), to, now.Add(time.Hour), 10)
 		require.NoError(t, err)
@@ -330,7 +331,7 @@ func TestWebhookPagesInEveryLanguageAreClean(t *testing.T) {
 			require.NotContains(t, g.body, "%!")
 		}
 	}
-	r.w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 75, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, URL: "https://hooks.example/third", Events: []string{"*"}, Enabled: true, Status: "healthy"}}})
+	r.w.Write(t, cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{{ID: 75, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, URL: "https://hooks.example/third", Events: []string{"*"}, Enabled: true, Status: "healthy"}}}})
 	for lang, want := range map[string]string{"en": "Third-party deliveries", "zh-Hans": "第三方配送", "zh-Hant": "第三方配送", "fr": "Livraisons par un tiers", "de": "Fremdzustellungen", "es": "Entregas por terceros"} {
 		body := strings.ReplaceAll(r.do("GET", hooksPath+"?lang="+lang, nil).body, "</bdi>", "")
 		require.Contains(t, body, "Swift Parcel · "+want, "one kind of the partner's receivers")

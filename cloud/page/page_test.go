@@ -274,7 +274,7 @@ func TestASilentLockerShowsOnItsParcels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	seen := time.Now().Add(-90 * time.Minute).UTC()
-	r.w.Write(t, cloud.Changes{Sessions: []cloud.Session{{DeviceID: 88, Generation: 2, Node: "test", LastSeenAt: seen}}})
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: 88, Generation: 2, Node: "test", LastSeenAt: seen}}}})
 	g := r.do("GET", "/track/"+webtest.Waiting, nil)
 	require.Contains(t, g.body, "The locker is not connected right now")
 	toronto, err := time.LoadLocation("America/Toronto")
@@ -357,8 +357,8 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 func TestTheConsoleDrawsWhatStands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.w.Write(t, cloud.Changes{DeviceFaults: []cloud.DeviceException{{DeviceID: 88, Type: cloud.DevContentsMismatch, OpenedAt: time.Now(), SeenAt: time.Now()},
-		{DeviceID: 88, Type: cloud.DevKeypadLocked, OpenedAt: time.Now(), SeenAt: time.Now()}}})
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{{DeviceID: 88, Type: cloud.DevContentsMismatch, OpenedAt: time.Now(), SeenAt: time.Now()},
+		{DeviceID: 88, Type: cloud.DevKeypadLocked, OpenedAt: time.Now(), SeenAt: time.Now()}}}})
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
 	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
@@ -417,7 +417,7 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 	first := s.board()
 	require.Len(t, first, 7, "all sections, and when they were made")
 	require.Contains(t, first["cabinets"], "s-open")
-	r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}})
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}})
 	next := s.board()
 	require.Contains(t, next, "cabinets")
 	require.NotContains(t, next["cabinets"], "s-open")
@@ -434,7 +434,7 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 	s.done()
 	// A stream whose browser left ends when it next has something to say.
 	ring.Await(t, func() bool {
-		r.w.Write(t, cloud.Changes{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}})
+		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}}})
 		return r.f.count() == 0
 	})
 }

@@ -99,8 +99,9 @@ func live(t testing.TB, w *webtest.World, f *feed) *partner {
 	f.to.Store(s.Listener.Addr().String())
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	e := cloud.Endpoint{ID: 60, BusinessID: 42, Kind: cloud.AccountEndpoint, URL: "http://live.example/in?key=very-private", SandboxEnabled: true, Events: []string{"*"}, Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}
-	w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{e}, WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(levelSecret), URLs: map[string][]cloud.HookURL{
-		cloud.HookOrderCreate: {{EndpointID: 60, URL: e.URL}}, cloud.HookStatusChange: {{EndpointID: 50, URL: "https://erp.example/hook?key=very-private"}}}}}})
+	w.Write(t, cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e},
+		WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(levelSecret), URLs: map[string][]cloud.HookURL{
+			cloud.HookOrderCreate: {{EndpointID: 60, URL: e.URL}}, cloud.HookStatusChange: {{EndpointID: 50, URL: "https://erp.example/hook?key=very-private"}}}}}}})
 	return p
 }
 
@@ -140,7 +141,7 @@ func TestWhoIsLeftAloneShows(t *testing.T) {
 	require.Equal(t, 1, strings.Count(g.body, "Left alone for now:"))
 	now := time.Now().UTC()
 	e := cloud.OutboxEvent{EventID: "OCR-7", Event: "order.created", BusinessID: 42, Channel: cloud.ChannelAccount, CreatedAt: now, OccurredAt: now, Body: []byte("{}")}
-	r.w.Write(t, cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{{ID: 9007, EventID: e.EventID, EndpointID: 50, BusinessID: 42, WebhookID: e.EventID, State: cloud.OutboxPending, CreatedAt: now}}}}})
+	r.w.Write(t, cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{{ID: 9007, EventID: e.EventID, EndpointID: 50, BusinessID: 42, WebhookID: e.EventID, State: cloud.OutboxPending, CreatedAt: now}}}}}})
 	_, err := r.w.DB.ClaimOutbox(t.Context(), 50, now.Add(time.Second), 1)
 	require.NoError(t, err)
 	g = r.do("GET", one(9007), nil)

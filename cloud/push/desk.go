@@ -60,7 +60,7 @@ func (d *Desk) Register(ctx context.Context, c cloud.Caller, login [32]byte, in 
 		return Done{}, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
 	}
 	err := d.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{PushTokens: []cloud.PushToken{{DriverID: c.Account.ID, Token: in.Token, Platform: in.Platform, Login: login, At: time.Now().UTC()}}}, nil
+		return &cloud.Changes{PushChanges: cloud.PushChanges{PushTokens: []cloud.PushToken{{DriverID: c.Account.ID, Token: in.Token, Platform: in.Platform, Login: login, At: time.Now().UTC()}}}}, nil
 	})
 	return Done{err == nil}, err
 }
@@ -68,7 +68,7 @@ func (d *Desk) Register(ctx context.Context, c cloud.Caller, login [32]byte, in 
 // Forget ends what a login registered.
 func (d *Desk) Forget(ctx context.Context, login [32]byte) (Done, error) {
 	err := d.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{NoPushTokens: [][32]byte{login}}, nil
+		return &cloud.Changes{PushChanges: cloud.PushChanges{NoPushTokens: [][32]byte{login}}}, nil
 	})
 	return Done{err == nil}, err
 }

@@ -54,7 +54,7 @@ type stand struct {
 func newStand(t testing.TB, db *store.DB) *stand {
 	s := &stand{t: t, db: db, out: &telecom{taken: map[string]int{}}}
 	s.send = New(Config{Store: db, Provider: s.out})
-	c := &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}
+	c := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}}
 	for id := cloud.AccountID(1); id <= 3; id++ {
 		c.Accounts = append(c.Accounts, cloud.Account{ID: id, BusinessID: 1, Type: cloud.DriverAccount, Enabled: true})
 		c.Tokens = append(c.Tokens, cloud.Token{Hash: [32]byte{byte(id)}, AccountID: id, CreatedAt: epoch})
@@ -73,7 +73,7 @@ func (s *stand) write(c *cloud.Changes) {
 
 func (s *stand) add(id string, driver cloud.AccountID, at time.Time) {
 	s.t.Helper()
-	s.write(&cloud.Changes{Pushes: []cloud.Push{{ID: id, BusinessID: 1, DriverID: driver, Type: "order_assigned", At: at}}})
+	s.write(&cloud.Changes{PushChanges: cloud.PushChanges{Pushes: []cloud.Push{{ID: id, BusinessID: 1, DriverID: driver, Type: "order_assigned", At: at}}}})
 }
 
 func (s *stand) row(id string) cloud.PushRow {
@@ -142,7 +142,7 @@ func TestARefusalIsFinalAndDevicesThatAreGoneAreForgotten(t *testing.T) {
 func TestDevicesThatAreGoneAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, storetest.OpenSQLite(t))
-	s.write(&cloud.Changes{PushTokens: []cloud.PushToken{{DriverID: 1, Token: "tablet", Platform: "web", Login: [32]byte{1}, At: epoch}}})
+	s.write(&cloud.Changes{PushChanges: cloud.PushChanges{PushTokens: []cloud.PushToken{{DriverID: 1, Token: "tablet", Platform: "web", Login: [32]byte{1}, At: epoch}}}})
 	s.add("psh_1", 1, epoch)
 	s.out.fail = func(cloud.Push) ([]string, error) { return []string{"token1", "token1", "unheard-of"}, nil }
 	s.at(time.Minute)
@@ -243,7 +243,7 @@ func (m *model) push() {
 	p := cloud.Push{ID: fmt.Sprintf("psh_%d_%03d", m.seed, len(m.made)), BusinessID: 1, DriverID: cloud.AccountID(m.r.IntN(3) + 1), Type: "x", At: epoch.Add(m.now),
 		Collapse: []string{"", "", "a", "b"}[m.r.IntN(4)], Test: m.r.IntN(8) == 0}
 	m.made = append(m.made, p)
-	m.write(&cloud.Changes{Pushes: []cloud.Push{p}})
+	m.write(&cloud.Changes{PushChanges: cloud.PushChanges{Pushes: []cloud.Push{p}}})
 }
 
 func (m *model) hear() {

@@ -225,7 +225,7 @@ func (s *Service) writeTest(ctx context.Context, c cloud.Caller, to cloud.Endpoi
 		}
 		a := audit(c, to.BusinessID, now, "webhook_test_sent", to.ID)
 		a.Detail = fmt.Sprintf(`{"delivery":%d}`, work.Delivery.ID)
-		return &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: work.Event, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}, Audits: []cloud.Audit{a}}, nil
+		return &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: work.Event, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
 	})
 	if err != nil {
 		return work, fmt.Errorf("write test: %w", err)

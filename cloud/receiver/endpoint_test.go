@@ -88,7 +88,7 @@ func TestSavingResumesAnEndpoint(t *testing.T) {
 		es, err := v.Endpoints(pam.Provider.ID)
 		require.NoError(t, err)
 		es[0].Status, es[0].StatusReason, es[0].StatusSince = statusPaused, cloud.PausedByRule, time.Now().UTC()
-		w.write(&cloud.Changes{Endpoints: es})
+		w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: es}})
 	})
 	paused, err := w.s.Find(t.Context(), pam, KindInput{})
 	require.NoError(t, err)

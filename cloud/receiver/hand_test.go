@@ -23,7 +23,7 @@ func (w *world) writeEvent(id string, customer cloud.AccountID) (out []cloud.Out
 	w.t.Helper()
 	require.NoError(w.t, w.db.Decide(w.t.Context(), 0, func(v cloud.View) (_ *cloud.Changes, err error) {
 		out, err = w.s.Tell(v, orderEvent(id, customer))
-		return &cloud.Changes{Outbox: out}, err
+		return &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: out}}, err
 	}))
 	return out
 }
@@ -303,7 +303,7 @@ func TestThePostbackOfABatch(t *testing.T) {
 			if e, err = w.s.Postback(v, 1, customer, good); err != nil {
 				return nil, err
 			}
-			return &cloud.Changes{Endpoints: []cloud.Endpoint{e}}, nil
+			return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}}, nil
 		})
 	}
 	_, err := postback(0)
@@ -314,7 +314,7 @@ func TestThePostbackOfABatch(t *testing.T) {
 	require.Equal(t, []any{cloud.PostbackEndpoint, good, statusFresh}, []any{first.Kind, first.URL, first.Status})
 	paused := first
 	paused.Status, paused.StatusReason = statusPaused, cloud.PausedByRule
-	w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{paused}})
+	w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{paused}}})
 	again, err := postback(0)
 	require.NoError(t, err)
 	require.Equal(t, []any{first.ID, statusFresh, ""}, []any{again.ID, again.Status, again.StatusReason}, "its pause ends")

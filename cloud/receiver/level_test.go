@@ -133,7 +133,7 @@ func TestRotatingTheSecretOfALevel(t *testing.T) {
 		s, err := v.WebhookSettings(1, 0)
 		require.NoError(t, err)
 		s.SecretNext, s.NextUntil = []byte(longer), time.Now().Add(-time.Hour)
-		w.write(&cloud.Changes{WebhookSettings: []cloud.WebhookSettings{s}})
+		w.write(&cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{s}}})
 	})
 	out = w.saveSettings(ann, `{"enabled":true}`)
 	require.Equal(t, "***hars", *out.Settings.Secret, "the overlap is over")
@@ -190,7 +190,7 @@ func TestAddressesPauseAndResume(t *testing.T) {
 		if len(out) > 0 {
 			out[0].Deliveries[0].State = cloud.OutboxPaused
 		}
-		return &cloud.Changes{Outbox: out}, err
+		return &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: out}}, err
 	}))
 	resumed, err := w.s.Resume(ctx, ann, ResumeInput{URLID: id, Mode: "fail"})
 	require.NoError(t, err)

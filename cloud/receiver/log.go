@@ -232,7 +232,7 @@ func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxO
 		id, err = v.NewID(cloud.OutboxIDs)
 		a := audit(c, whose.BusinessID, now, "webhook_redelivered", work.Delivery.EndpointID)
 		a.Detail = fmt.Sprintf(`{"delivery":%d,"elsewhere":%t}`, of, url != "")
-		return &cloud.Changes{Audits: []cloud.Audit{a}}, err
+		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, err
 	})
 	if err != nil {
 		return out, fmt.Errorf("redeliver %d: %w", of, err)

@@ -228,7 +228,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 			e.Status, e.StatusSince, e.StatusReason = statusFresh, now, ""
 		}
 		saved = e
-		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_endpoint_saved", e.ID)}}, nil
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_endpoint_saved", e.ID)}}}, nil
 	})
 	if err != nil {
 		return EndpointOutput{}, err
@@ -402,7 +402,7 @@ func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInp
 			e.Secret, e.SecretNext, e.NextUntil = []byte(secret), nil, time.Time{}
 		}
 		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
-		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}, nil
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}}, nil
 	})
 	if err != nil {
 		return SecretOutput{}, err

@@ -91,7 +91,7 @@ func (s *Service) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) 
 	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 		a := audit(c, o.BusinessID, now, "webhook_replay_started", 0)
 		a.Target, a.Detail = "webhook_replay:"+j.ID, fmt.Sprintf(`{"count":%d}`, j.Total)
-		return &cloud.Changes{ReplayJobs: []cloud.ReplayJob{j}, Audits: []cloud.Audit{a}}, nil
+		return &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{j}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
 	})
 	out.JobID = &j.ID
 	return out, err
@@ -127,7 +127,7 @@ func (s *Service) CancelReplay(ctx context.Context, c cloud.Caller, in JobInput)
 		a := audit(c, j.BusinessID, now, "webhook_replay_cancelled", 0)
 		a.Target = "webhook_replay:" + j.ID
 		j.Status, j.FinishedAt = cloud.ReplayCancelled, now
-		return &cloud.Changes{ReplayJobs: []cloud.ReplayJob{j}, Audits: []cloud.Audit{a}}, nil
+		return &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{j}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
 	})
 	if err != nil && !errors.Is(err, cloud.ErrStale) { // stale: it has ended
 		return out, err

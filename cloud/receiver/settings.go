@@ -258,7 +258,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		a := audit(c, b, now, "webhook_settings_saved", 0)
 		detail, err := json.Marshal(map[string]any{"members": slices.Sorted(maps.Keys(in.given))})
 		a.Target, a.Detail = fmt.Sprintf("webhook_settings:%d", customer), string(detail)
-		return &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{k.to}, Endpoints: saved, Audits: []cloud.Audit{a}}, err
+		return &cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{k.to}, Endpoints: saved}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, err
 	})
 	if err != nil {
 		return out, err

@@ -27,9 +27,9 @@ func TestTellProvider(t *testing.T) {
 		t.Helper()
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil }))
 	}
-	write(&cloud.Changes{Endpoints: []cloud.Endpoint{endpoint(1, 17, cloud.LockerEndpoint, true, all, nil), endpoint(2, 17, cloud.ThirdPartyEndpoint, true, all, []string{"handover"}),
+	write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{endpoint(1, 17, cloud.LockerEndpoint, true, all, nil), endpoint(2, 17, cloud.ThirdPartyEndpoint, true, all, []string{"handover"}),
 		endpoint(3, 17, cloud.ThirdPartyEndpoint, true, []string{"third_party_delivery.packages_handed_over"}, nil), endpoint(4, 17, cloud.ThirdPartyEndpoint, false, all, nil),
-		endpoint(5, 18, cloud.ThirdPartyEndpoint, true, all, nil)}})
+		endpoint(5, 18, cloud.ThirdPartyEndpoint, true, all, nil)}}})
 	event := cloud.ProviderEvent{BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelThirdParty, Event: "third_party_delivery.packages_handed_over", Prefix: "TPD-", ReferenceType: "third_party_assignment",
 		ReferenceID: "TPA-1", OccurredAt: time.Now()}
 	bodies := 0

@@ -220,7 +220,7 @@ func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, st
 		if e.Status != status {
 			e.Status, e.StatusSince, e.StatusReason = status, now, reason
 		}
-		return &cloud.Changes{Endpoints: []cloud.Endpoint{e}, Audits: []cloud.Audit{audit(c, e.BusinessID, now, action, e.ID)}}, nil
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{audit(c, e.BusinessID, now, action, e.ID)}}}, nil
 	})
 	return id, err
 }

@@ -98,7 +98,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return cloud.HookSample{}, false
 	})
-	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "acme", Timezone: "America/Toronto"}, {ID: 2, Code: "rival", Timezone: "UTC"}}}
+	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "acme", Timezone: "America/Toronto"}, {ID: 2, Code: "rival", Timezone: "UTC"}}}}
 	for _, c := range []cloud.Caller{ann, eve, cus, zoe, rae, pam, tom, ray} {
 		a := c.Account
 		a.Enabled = true

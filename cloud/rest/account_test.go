@@ -198,8 +198,8 @@ func TestTheLastAdminStays(t *testing.T) {
 			}
 			r.made(r.do("PATCH", "/api/v1/users/1", admin, `{"name":"Still here"}`), 200, "user")
 			for range 10 {
-				r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{{ID: 1, BusinessID: 42, Type: cloud.ClientAdmin, Email: "client_admin@42.example", Name: "a", Enabled: true},
-					{ID: 22, BusinessID: 42, Type: cloud.ClientAdmin, Email: "former@42.example", Name: "b", Enabled: true}}})
+				r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: 1, BusinessID: 42, Type: cloud.ClientAdmin, Email: "client_admin@42.example", Name: "a", Enabled: true},
+					{ID: 22, BusinessID: 42, Type: cloud.ClientAdmin, Email: "former@42.example", Name: "b", Enabled: true}}}})
 				var wg sync.WaitGroup
 				for _, id := range []int{1, 22} {
 					wg.Go(func() { r.do("PATCH", fmt.Sprint("/api/v1/users/", id), admin, `{"enabled":false}`) })

@@ -24,8 +24,8 @@ const (
 // customer adds another customer of a business and gives its token.
 func (r *rig) customer(id cloud.AccountID, b cloud.BusinessID) string {
 	token := auth.NewToken()
-	r.w.Write(r.t, cloud.Changes{Accounts: []cloud.Account{{ID: id, BusinessID: b, Type: cloud.Customer, Name: "another", Email: fmt.Sprintf("%d@c.example", id), Enabled: true}},
-		Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: id, Name: "test", ExpiresAt: time.Now().Add(time.Hour)}}})
+	r.w.Write(r.t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: id, BusinessID: b, Type: cloud.Customer, Name: "another", Email: fmt.Sprintf("%d@c.example", id), Enabled: true}},
+		Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: id, Name: "test", ExpiresAt: time.Now().Add(time.Hour)}}}})
 	return token
 }
 
@@ -91,8 +91,8 @@ func TestWebhookSettings(t *testing.T) {
 	// with what was kept for it meanwhile.
 	id := cloud.EndpointID(urls[0].(map[string]any)["url_id"].(float64))
 	require.NoError(t, r.w.DB.SetEndpointStatus(t.Context(), id, "gone", "", time.Now()))
-	r.w.Write(t, cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "OSC-1", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, Body: []byte("{}")},
-		Deliveries: []cloud.OutboxDelivery{{ID: 1, EventID: "OSC-1", EndpointID: id, BusinessID: 42, WebhookID: "OSC-1", State: cloud.OutboxPaused, MaxAttempts: 6, CreatedAt: time.Now()}}}}})
+	r.w.Write(t, cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "OSC-1", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, Body: []byte("{}")},
+		Deliveries: []cloud.OutboxDelivery{{ID: 1, EventID: "OSC-1", EndpointID: id, BusinessID: 42, WebhookID: "OSC-1", State: cloud.OutboxPaused, MaxAttempts: 6, CreatedAt: time.Now()}}}}}})
 	require.Equal(t, "gone", r.do("GET", hooksPath, admin, "").json["urls"].([]any)[0].(map[string]any)["status"])
 	require.Equal(t, "healthy", put(admin, "", `{}`).json["urls"].([]any)[0].(map[string]any)["status"])
 	kept, err := r.w.DB.FindOutbox(t.Context(), 1)
@@ -267,9 +267,10 @@ func echoed(t *testing.T, r *rig, admin string) {
 	const code = "734921"
 	now := time.Now().UTC()
 	e := cloud.Endpoint{ID: 7001, BusinessID: 42, Kind: cloud.AccountEndpoint, URL: "https://echo.example/", Enabled: true, Status: "healthy", Events: []string{"*"}, CreatedAt: now, StatusSince: now}
-	r.w.Write(t, cloud.Changes{Endpoints: []cloud.Endpoint{e}, Outbox: []cloud.OutboxWrite{{
-		Event:      cloud.OutboxEvent{EventID: "OSC-7001", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, CreatedAt: now, Body: []byte(`{"data":{"pickup_code":"` + code + `","note":"Code ` + code + `"}}`)},
-		Deliveries: []cloud.OutboxDelivery{{ID: 7001, EventID: "OSC-7001", EndpointID: 7001, BusinessID: 42, WebhookID: "OSC-7001", State: cloud.OutboxPending, MaxAttempts: 6, NextAt: now, CreatedAt: now.Add(-time.Hour)}}}}})
+	r.w.Write(t, cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}},
+		OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{
+			Event:      cloud.OutboxEvent{EventID: "OSC-7001", Event: "order.status_change", BusinessID: 42, Channel: cloud.ChannelAccount, CreatedAt: now, Body: []byte(`{"data":{"pickup_code":"` + code + `","note":"Code ` + code + `"}}`)},
+			Deliveries: []cloud.OutboxDelivery{{ID: 7001, EventID: "OSC-7001", EndpointID: 7001, BusinessID: 42, WebhookID: "OSC-7001", State: cloud.OutboxPending, MaxAttempts: 6, NextAt: now, CreatedAt: now.Add(-time.Hour)}}}}}})
 	work, err := r.w.DB.ClaimOutbox(t.Context(), 7001, now.Add(time.Hour), 1)
 	require.NoError(t, err)
 	require.Len(t, work, 1)

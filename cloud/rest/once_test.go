@@ -91,7 +91,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 		admin := w.Tokens[cloud.ClientAdmin]
 		fresh := w.Delivery
 		fresh.DepositedAt = time.Now().UTC() // it can still be corrected
-		w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{fresh}})
+		w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}})
 		id := func(ref string) int64 {
 			g := lives.do("POST", "/api/v1/client/orderCreate", admin, orderBody(ref))
 			require.Equal(t, 201, g.status, "%s", g.body)
@@ -165,7 +165,7 @@ func pickedUp(t *testing.T, w *webtest.World, id int64) int64 {
 	var o cloud.Order
 	require.NoError(t, w.DB.Look(t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(id)); return err }))
 	o.Status = cloud.OrderPickedUp
-	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	return id
 }
 
@@ -174,7 +174,7 @@ func driven(t *testing.T, w *webtest.World, id int64) int64 {
 	var o cloud.Order
 	require.NoError(t, w.DB.Look(t.Context(), func(v cloud.View) (err error) { o, err = v.Order(42, cloud.OrderID(id)); return err }))
 	o.Status, o.DriverID = cloud.OrderOutForDelivery, 4
-	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	return id
 }
 

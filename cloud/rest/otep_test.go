@@ -28,11 +28,11 @@ const (
 // nobody, and of another business.
 func otepRig(t testing.TB) *rig {
 	r := newRig(t, func(c *options) { c.BaseURL = "https://track.example/"; c.Limits.Ingest = -1 })
-	r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{
+	r.w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{
 		{ID: 101, BusinessID: 42, Number: "SR123456789", External: "1Z999", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"},
 		{ID: 102, BusinessID: 42, Number: "SR2", External: "1Z999", Profile: "parcel"},
 		{ID: 103, BusinessID: 43, Number: "FOREIGN-1", External: "1Z-F", ProviderID: 18, Profile: "parcel"},
-	}})
+	}}})
 	r.month = time.Now().AddDate(0, 0, -62).Format("2006-01-")
 	return r
 }
@@ -167,7 +167,7 @@ func TestIngestFindsTheParcelByAnyOfItsNumbers(t *testing.T) {
 func TestScopeAllReachesTheWholeBusinessAndNoFurther(t *testing.T) {
 	t.Parallel()
 	r := otepRig(t)
-	r.w.Write(t, cloud.Changes{Providers: []cloud.Provider{{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", SourceType: "carrier", Scope: cloud.ScopeAll}}})
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", SourceType: "carrier", Scope: cloud.ScopeAll}}}})
 	require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf("SR2", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))).status)
 	r.refused(r.do("POST", ingest, r.provider(), timelineOf("FOREIGN-1", eventOf("picked_up", "2026-06-09T18:20:00-04:00"))), 404, "OTEP_TRACKING_NOT_FOUND")
 	require.Equal(t, "carrier", dig(r.do("GET", otepBase+"/trackings/SR2", "", "").json, "data", "events", 0, "source", "type"))
@@ -411,7 +411,7 @@ func TestOfficialEPCISExamplesGoIn(t *testing.T) {
 		for _, c := range captured {
 			if n := c.Subject.ExternalTrackingNumber; n != "" && !known[n] {
 				known[n] = true
-				r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(1000 + len(known)), BusinessID: 42, Number: "N-" + n, External: n, ProviderID: 17, Profile: "parcel"}}})
+				r.w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(1000 + len(known)), BusinessID: 42, Number: "N-" + n, External: n, ProviderID: 17, Profile: "parcel"}}}})
 			}
 		}
 		g := r.do("POST", capture, r.provider(), string(raw))
@@ -482,7 +482,7 @@ func TestArrivalOrderOverHTTPNeverMatters(t *testing.T) {
 	var want any
 	for n := range 3 {
 		number := fmt.Sprintf("ORDER-%d", n)
-		r.w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(200 + n), BusinessID: 42, Number: number, ProviderID: 17, Profile: "parcel"}}})
+		r.w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(200 + n), BusinessID: 42, Number: number, ProviderID: 17, Profile: "parcel"}}}})
 		rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 		for rest := events; len(rest) > 0; {
 			k := min(len(rest), 1+rnd.IntN(9))

@@ -193,7 +193,7 @@ func TestEmployeesNeedScopes(t *testing.T) {
 	s, err := r.w.FindToken(t.Context(), auth.Hash(token))
 	require.NoError(t, err)
 	s.Account.Permissions = []string{"lockers:read"}
-	r.w.Write(t, cloud.Changes{Accounts: []cloud.Account{s.Account}})
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}})
 	require.Equal(t, 200, r.do("GET", path, token, "").status)
 	r.refused(r.do("POST", path+"/grids/8809/unblock", token, "{}"), 403, "FORBIDDEN")
 }

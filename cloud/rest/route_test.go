@@ -237,7 +237,7 @@ func TestDriverSettings(t *testing.T) {
 	require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		o, err := v.Order(42, cloud.OrderID(n))
 		o.BrokerID = brokerID
-		return &cloud.Changes{Orders: []cloud.Order{o}}, err
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}, err
 	}))
 	r.refused(r.do("POST", orders+held+"/ready", driver, ""), 404, "ORDER_NOT_FOUND")
 

@@ -243,7 +243,7 @@ func (s *Service) EditDriver(ctx context.Context, c cloud.Caller, in EditDriverI
 		if err != nil {
 			return nil, err
 		}
-		ch := &cloud.Changes{Audits: audit(c, now, "driver_changed", "account", int64(d.Account.ID), "{}")}
+		ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "driver_changed", "account", int64(d.Account.ID), "{}")}}
 		if in.BrokerID != nil && *in.BrokerID != 0 {
 			if err := r.contractor(v, *in.BrokerID); err != nil {
 				return nil, err
@@ -315,7 +315,7 @@ func (s *Service) Duty(ctx context.Context, c cloud.Caller, in DutyInput) (DutyO
 		if err != nil {
 			return nil, err
 		}
-		return &cloud.Changes{Drivers: []cloud.Driver{d}, Outbox: told, Audits: audit(c, now, action, "account", int64(r.driver), fmt.Sprintf(`{"operation_type":%d}`, op))}, nil
+		return &cloud.Changes{RouteChanges: cloud.RouteChanges{Drivers: []cloud.Driver{d}}, OutboxChanges: cloud.OutboxChanges{Outbox: told}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "account", int64(r.driver), fmt.Sprintf(`{"operation_type":%d}`, op))}}, nil
 	})
 	return DutyOutput{Result: err == nil, OnDuty: *in.OnDuty}, err
 }

@@ -128,7 +128,7 @@ func (s *Service) arrive(v cloud.View, d cloud.Driver, p cloud.DriverPlace, now 
 	p.ToldAt = before.ToldAt
 	every, err := placeEvery(v, p.BusinessID)
 	if err != nil || every == 0 {
-		return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{p}, Unaudited: true}, err
+		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, Unaudited: true}, err
 	}
 	p.DueAt = p.ToldAt.Add(every)
 	if d.OnDuty && d.DutySince.After(p.ToldAt) {
@@ -140,7 +140,7 @@ func (s *Service) arrive(v cloud.View, d cloud.Driver, p cloud.DriverPlace, now 
 // tellPlace tells of a place if it is due.
 func (s *Service) tellPlace(v cloud.View, d cloud.Driver, p cloud.DriverPlace, now time.Time) (*cloud.Changes, error) {
 	if p.DueAt.After(now) {
-		return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{p}, Unaudited: true}, nil
+		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, Unaudited: true}, nil
 	}
 	p.ToldAt, p.DueAt = now, time.Time{}
 	told, err := s.hooks.Tell(v, driverEvent(d, now, cloud.HookDriverPlace, cloud.EventDriverPlace, fmt.Sprintf("DLU-%d-%d", d.Account.ID, now.Unix()), func() (any, error) {
@@ -153,7 +153,7 @@ func (s *Service) tellPlace(v cloud.View, d cloud.Driver, p cloud.DriverPlace, n
 		out.RouteIDs, err = active(v, d, now.In(b.Location()))
 		return out, err
 	}))
-	return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{p}, Outbox: told, Unaudited: true}, err
+	return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, OutboxChanges: cloud.OutboxChanges{Outbox: told}, Unaudited: true}, err
 }
 
 // active are the routes that a driver has today, or still drives since yesterday.
@@ -252,7 +252,7 @@ func (s *Service) due(v cloud.View, p cloud.DriverPlace, now time.Time) (*cloud.
 	d, err := v.Driver(p.BusinessID, p.AccountID)
 	if every == 0 || errors.Is(err, cloud.ErrNotFound) { // nobody wants to hear of it, or there is nobody
 		place.DueAt = time.Time{}
-		return &cloud.Changes{DriverPlaces: []cloud.DriverPlace{place}, Unaudited: true}, nil
+		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{place}}, Unaudited: true}, nil
 	}
 	if err != nil {
 		return nil, err

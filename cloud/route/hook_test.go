@@ -233,8 +233,8 @@ func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
 			o.Status, o.RouteID, o.Stop, o.DriverID, o.DriverName = s, r, 1, e.driver.Account.ID, "driver 6"
 			return o
 		}
-		w.write(&cloud.Changes{Routes: []cloud.Route{night(901, "2026-11-20", begun), night(902, "2026-11-20", time.Time{}), night(903, "2026-11-20", begun), night(904, "2026-11-21", time.Time{})},
-			Orders: []cloud.Order{stop(901, cloud.OrderOutForDelivery), stop(902, cloud.OrderDriverAssigned), stop(903, cloud.OrderDelivered)}})
+		w.write(&cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{night(901, "2026-11-20", begun), night(902, "2026-11-20", time.Time{}), night(903, "2026-11-20", begun), night(904, "2026-11-21", time.Time{})}},
+			OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{stop(901, cloud.OrderOutForDelivery), stop(902, cloud.OrderDriverAssigned), stop(903, cloud.OrderDelivered)}}})
 		e.at(1, 0)
 		require.Equal(t, []int{901, 902}, e.fresh()[0].Data.RouteIDs)
 		e.now = e.now.Add(2 * time.Hour)
@@ -261,7 +261,7 @@ func TestDutyIsTold(t *testing.T) {
 		require.Empty(t, e.fresh(), "nothing changed")
 
 		e.at(43.65, 0)
-		w.write(&cloud.Changes{Drivers: []cloud.Driver{{Account: e.driver.Account, Phone: "+14165550177", OnDuty: true, Vehicle: cloud.Vehicle{Type: "van"}, ShiftStart: "22:00", ShiftEnd: "06:00"}}})
+		w.write(&cloud.Changes{RouteChanges: cloud.RouteChanges{Drivers: []cloud.Driver{{Account: e.driver.Account, Phone: "+14165550177", OnDuty: true, Vehicle: cloud.Vehicle{Type: "van"}, ShiftStart: "22:00", ShiftEnd: "06:00"}}}})
 		e.now = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC) // half past one in Toronto
 		e.at(43.66, cloud.PlaceFresh)
 		e.duty(false)

@@ -92,7 +92,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 			return nil, err
 		}
 		out = RouteOutput{Result: true, Route: show(x, nil, b.Location())}
-		return &cloud.Changes{Routes: []cloud.Route{x}, Audits: audit(c, now, "route_made", "route", x.ID, "{}"), Answer: out}, nil
+		return &cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{x}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "route_made", "route", x.ID, "{}")}, Answer: out}, nil
 	})
 	return out, err
 }
@@ -132,7 +132,7 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.RouteID, 
 		if err != nil {
 			return nil, err
 		}
-		t := &task{s: s, v: v, c: c, r: r, now: now, ch: &cloud.Changes{Audits: audit(c, now, action, "route", id, "{}")}}
+		t := &task{s: s, v: v, c: c, r: r, now: now, ch: &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "route", id, "{}")}}}
 		if err := fn(&x, t); err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ func TestDriversArePushedWhatOthersDo(t *testing.T) {
 		ctx, seen := t.Context(), map[string]bool{}
 		german := w.driver.Account
 		german.Locale = "de"
-		w.write(&cloud.Changes{Accounts: []cloud.Account{german}})
+		w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{german}}})
 		got := func(d cloud.Caller, want ...string) {
 			t.Helper()
 			require.ElementsMatch(t, want, w.pushed(seen, d))

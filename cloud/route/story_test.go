@@ -33,7 +33,7 @@ type world struct {
 func newWorld(t testing.TB, db *store.DB) *world {
 	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db})}
 	w.routes = route.New(route.Config{Store: db, Orders: w.orders})
-	ch := &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}
+	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: id != 9}
 		ch.Accounts = append(ch.Accounts, a)
@@ -87,7 +87,7 @@ func (w *world) order(id cloud.OrderID) (o cloud.Order) {
 func (w *world) held(id cloud.OrderID, broker cloud.Caller) {
 	o := w.order(id)
 	o.BrokerID = broker.Account.ID
-	w.write(&cloud.Changes{Orders: []cloud.Order{o}})
+	w.write(&cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 }
 
 // open makes a route with orders, and a driver unless it is nobody.
@@ -527,7 +527,7 @@ func TestWhatMayBePlanned(t *testing.T) {
 		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, away, w.driver.Account.ID))
 		swift := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"third_party"}}
 		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Providers: []cloud.Provider{swift}}, nil
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{swift}}}, nil
 		}))
 		_, err = w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: loose, ProviderID: 17})
 		require.NoError(t, err)

@@ -24,7 +24,7 @@ func TestEveryWriteIsDoneOnceItIsApproved(t *testing.T) {
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(w.business())
 		b.Settings.SelfApproval = true // of what only administrators may ask for
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 	n := 0
 	for server, path := range map[string]string{catalog.OperationsServer: "/mcp", catalog.DeveloperServer: "/mcp/developer"} {

@@ -32,8 +32,9 @@ func TestGrantedTokensLackingARightAreChallenged(t *testing.T) {
 		id, err := v.NewID(cloud.OAuthGrantIDs)
 		now := time.Now().UTC()
 		g := cloud.OAuthGrant{ID: cloud.OAuthGrantID(id), AccountID: session.Account.ID, ClientID: "c", Scopes: []string{"orders:read"}, Audience: w.base + "/mcp", CreatedAt: now, ExpiresAt: now.Add(time.Hour), Code: cloud.OAuthCode{ExpiresAt: now.Add(time.Minute), UsedAt: now}}
-		return &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{g}, Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: session.Account.ID, Name: "Desk", CreatedAt: now, ExpiresAt: now.Add(time.Hour),
-			Grant: g.ID, Kind: cloud.AccessToken, Audience: g.Audience, Scopes: g.Scopes}}}, err
+		return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{g}},
+			AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(token), AccountID: session.Account.ID, Name: "Desk", CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+				Grant: g.ID, Kind: cloud.AccessToken, Audience: g.Audience, Scopes: g.Scopes}}}}, err
 	}))
 	id := w.order("G-1")
 	r := w.call("cancel_order", fmt.Sprintf(`{"order_id":%d,"confirm":true}`, id), "Authorization", token)

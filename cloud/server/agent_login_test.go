@@ -28,7 +28,7 @@ func TestADesktopAgentNeedsOneAddress(t *testing.T) {
 	require.NoError(t, err)
 	session.Account.PasswordHash = auth.HashPassword(password)
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Accounts: []cloud.Account{session.Account}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{session.Account}}}, nil
 	}))
 	for _, client := range []string{"sdk1", "sdk2"} {
 		t.Run(client, func(t *testing.T) {

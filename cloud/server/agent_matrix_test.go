@@ -119,9 +119,9 @@ func TestForeignThingsLookLikeNothing(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			return nil, fmt.Errorf("ids: %w, %w", err1, err2)
 		}
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: cloud.BusinessID(b), Code: "other", Name: "Other", Timezone: "UTC"}},
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: cloud.BusinessID(b), Code: "other", Name: "Other", Timezone: "UTC"}},
 			Accounts: []cloud.Account{{ID: cloud.AccountID(a), BusinessID: cloud.BusinessID(b), Type: cloud.ClientAdmin, Email: "other@other.example", Enabled: true}},
-			Tokens:   []cloud.Token{{Hash: auth.Hash(other), AccountID: cloud.AccountID(a), Name: "login"}}}, nil
+			Tokens:   []cloud.Token{{Hash: auth.Hash(other), AccountID: cloud.AccountID(a), Name: "login"}}}}, nil
 	}))
 	id := w.order("F-1")
 	detail := w.good("get_order_detail", fmt.Sprintf(`{"order_id":%d}`, id), "Authorization", w.box.Admin.Token)["order"].(map[string]any)

@@ -19,7 +19,7 @@ func TestSecretsOfProposedSettingsAreMasked(t *testing.T) {
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(w.business())
 		b.Settings.SelfApproval = true
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 	admin := []string{"Authorization", w.box.Admin.Token}
 	queued := w.on("/mcp/developer", "update_webhook_settings", fmt.Sprintf(`{"settings":{"webhook_sign_secret":%q,"webhook_sign_secret_next":%q}}`, secret, next),

@@ -65,7 +65,7 @@ func (w *agentWorld) key(of string, profile string, scopes ...string) string {
 	text := auth.NewToken()
 	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		id, err := v.NewID(cloud.TokenIDs)
-		return &cloud.Changes{Tokens: []cloud.Token{{Hash: auth.Hash(text), AccountID: session.Account.ID, Name: "agent-1", ID: cloud.TokenID(id), Profile: profile, Scopes: scopes, CreatedAt: time.Now().UTC()}}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(text), AccountID: session.Account.ID, Name: "agent-1", ID: cloud.TokenID(id), Profile: profile, Scopes: scopes, CreatedAt: time.Now().UTC()}}}}, err
 	}))
 	return text
 }

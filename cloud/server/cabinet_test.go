@@ -163,7 +163,7 @@ func TestWhoMakesCabinets(t *testing.T) {
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		s, err := w.s.findToken(t.Context(), auth.Hash(key))
 		s.Token.Policy.Approval = cloud.AskAll
-		return &cloud.Changes{Tokens: []cloud.Token{s.Token}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{s.Token}}}, err
 	}))
 	status, out = try(devicesPath, key, cabinetBody("HELD-1"))
 	require.Equal(t, []any{403, "APPROVAL_NOT_POSSIBLE"}, []any{status, out.Code}, "a token is not made to lie in an approval")
@@ -179,7 +179,7 @@ func (w *agentWorld) employee(scopes ...string) string {
 	require.NoError(w.t, err)
 	s.Account.Permissions = scopes
 	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Accounts: []cloud.Account{s.Account}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}}, nil
 	}))
 	return w.box.Staff.Token
 }
@@ -190,9 +190,9 @@ func (w *agentWorld) rival() string {
 	text := auth.NewToken()
 	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		const id = 777_001
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: id, Code: "rival", Name: "Rival"}},
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: id, Code: "rival", Name: "Rival"}},
 			Accounts: []cloud.Account{{ID: id, BusinessID: id, Type: cloud.ClientAdmin, Email: "eve@rival.example", Name: "Eve", Enabled: true, CreatedAt: time.Now().UTC()}},
-			Tokens:   []cloud.Token{{Hash: auth.Hash(text), AccountID: id, ID: id, Name: "k", CreatedAt: time.Now().UTC()}}}, nil
+			Tokens:   []cloud.Token{{Hash: auth.Hash(text), AccountID: id, ID: id, Name: "k", CreatedAt: time.Now().UTC()}}}}, nil
 	}))
 	return text
 }

@@ -105,7 +105,7 @@ func TestADeploymentWithoutChat(t *testing.T) {
 		}
 		o, err := v.Order(b.ID, cloud.OrderID(order))
 		number, b.Settings.Chat.Recipient = o.Number, true
-		return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 	require.Equal(t, map[string]any{"enabled": false, "token": nil, "order_id": nil}, w.rest("GET", "/api/v1/tracking/"+number, "", "").json["chat"])
 	r := w.rest("GET", fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", order), w.box.Admin.Token, "")

@@ -36,7 +36,7 @@ func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	}
 	needed, orphan := put(), put()
 	require.NoError(t, one.Store.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Files: []cloud.KeptFile{{Path: needed.Path, BusinessID: 42, OrderID: 7, At: time.Now()}}}, nil
+		return &cloud.Changes{FileChanges: cloud.FileChanges{Files: []cloud.KeptFile{{Path: needed.Path, BusinessID: 42, OrderID: 7, At: time.Now()}}}}, nil
 	}))
 	until := time.Now().Add(time.Hour)
 	require.Equal(t, one.Files.Address(needed.Path, until), two.Files.Address(needed.Path, until))

@@ -52,8 +52,8 @@ func TestSomebodyElsesClientConnects(t *testing.T) {
 		return cloud.Account{ID: id, BusinessID: b, Type: cloud.ClientAdmin, Email: email, Name: "Ada", PasswordHash: hash, Enabled: true, CreatedAt: time.Now()}
 	}
 	require.NoError(t, s.Store.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme"}, {ID: 43, Code: "other", Name: "Other"}},
-			Accounts: []cloud.Account{person(1, 42, "ada@acme.example"), person(2, 42, "bob@acme.example"), person(3, 43, "eve@other.example")}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme"}, {ID: 43, Code: "other", Name: "Other"}},
+			Accounts: []cloud.Account{person(1, 42, "ada@acme.example"), person(2, 42, "bob@acme.example"), person(3, 43, "eve@other.example")}}}, nil
 	}))
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)

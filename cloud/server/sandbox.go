@@ -122,7 +122,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 		Settings: cloud.Settings{Country: "CA", Currency: "CAD", Apps: []cloud.App{{Code: "customer-app", Enabled: true}, {Code: "driver-app", Enabled: true}}, Features: []cloud.Feature{{Family: "order_chat", Enabled: true}, {Family: "contractor_assignment", Enabled: true}}}}
 	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
 		Services: []string{"locker", "third_party"}, LivemodeAllowed: true, CreatedAt: now}
-	ch := &cloud.Changes{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}
+	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}}
 	account := func(t cloud.AccountType, role, name string, p cloud.ProviderID) (cloud.Account, SandboxAccount) {
 		a := cloud.Account{ID: cloud.AccountID(ids.next(cloud.AccountIDs)), BusinessID: biz.ID, Type: t, Name: name, ProviderID: p, Enabled: true, CreatedAt: now}
 		sa := SandboxAccount{Token: auth.NewToken()}

@@ -334,8 +334,8 @@ func (s *Server) foreign(client, name string, write bool) {
 	s.allRefusals.Spend("", 1, now)
 	go func() {
 		err := s.Store.Decide(s.ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Audits: []cloud.Audit{{At: time.Now().UTC(), Actor: "mqtt:" + client, Action: "foreign_topic", Target: name,
-				Detail: fmt.Sprintf(`{"write":%t}`, write)}}}, nil
+			return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{At: time.Now().UTC(), Actor: "mqtt:" + client, Action: "foreign_topic", Target: name,
+				Detail: fmt.Sprintf(`{"write":%t}`, write)}}}}, nil
 		})
 		if err != nil && s.ctx.Err() == nil {
 			s.log.Error("keep audit entry", "err", err)

@@ -148,7 +148,7 @@ func closesByItself(t *testing.T, w *talkWorld) {
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		o, err := v.Order(1, cloud.OrderID(w.order))
 		o.Status, o.StatusAt = cloud.OrderDelivered, time.Now().UTC().Add(-24*time.Hour)
-		return &cloud.Changes{Orders: []cloud.Order{o}}, err
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}, err
 	}))
 	w.eventually(home.gone, "the recipient leaves")
 	for _, e := range []*ear{home, customer} {

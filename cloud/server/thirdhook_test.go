@@ -174,7 +174,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 					}
 					return map[string]string{"event_id": id, "event": event, "note": "<b>"}, nil
 				}})
-			return &cloud.Changes{Outbox: writes}, err
+			return &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: writes}}, err
 		}))
 	}
 	before := len(w.got())

@@ -41,8 +41,8 @@ func TestJourneysArePushed(t *testing.T) {
 		at := otep.Time{Time: time.Now().UTC()}
 		e := otep.Event{OccurredAt: at, RecordedAt: at, StatusCode: otep.InTransit}.Fill("parcel")
 		e.EventID = at.Format(time.RFC3339Nano)
-		ch := &cloud.Changes{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 42, Number: "T1", Profile: "parcel", CreatedAt: at.Time}},
-			Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 42, Event: e}}}
+		ch := &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 42, Number: "T1", Profile: "parcel", CreatedAt: at.Time}},
+			Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 42, Event: e}}}}
 		require.NoError(t, s.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil }))
 		return len(got) > 0
 	})

@@ -84,7 +84,7 @@ func (s *Service) Claim(ctx context.Context) error {
 			return nil, err
 		case row.KeysDigest == nil:
 			row.KeysDigest = s.cfg.KeysDigest
-			return &cloud.Changes{Setup: &row}, nil
+			return &cloud.Changes{SetupChanges: cloud.SetupChanges{Setup: &row}}, nil
 		case !bytes.Equal(row.KeysDigest, s.cfg.KeysDigest):
 			return nil, ErrKeys
 		}
@@ -109,7 +109,7 @@ func (s *Service) IssueToken(ctx context.Context) (token string, until time.Time
 		_, _ = rand.Read(row.Nonce) // never fails
 		row.ExpiresAt = now.Add(AddressLife)
 		token, until = s.token(row.Nonce), row.ExpiresAt
-		return &cloud.Changes{Setup: &row}, nil
+		return &cloud.Changes{SetupChanges: cloud.SetupChanges{Setup: &row}}, nil
 	})
 	return token, until, err
 }

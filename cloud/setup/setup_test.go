@@ -154,7 +154,7 @@ func TestTheAddressEndsAfterAnHour(t *testing.T) {
 	require.NoError(t, db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Setup()
 		row.ExpiresAt = time.Now().Add(-time.Second)
-		return &cloud.Changes{Setup: &row}, err
+		return &cloud.Changes{SetupChanges: cloud.SetupChanges{Setup: &row}}, err
 	}))
 	require.ErrorIs(t, s.CheckToken(t.Context(), first), setup.ErrToken)
 	_, err = s.Begin(t.Context(), first, ada, time.Hour)

@@ -28,27 +28,27 @@ func settlement(n int64, at time.Time) *cloud.Changes {
 	ref := fmt.Sprint(64000 + n)
 	occupied := true
 	return &cloud.Changes{
-		Generation: 1,
-		Lanes:      []cloud.LaneMove{{From: uint64(n/producers + 1), To: cloud.LaneState{DeviceID: dev, Epoch: wire.Epoch{1}, Next: uint64(n/producers + 2), Head: wire.Head{byte(n)}}}},
-		Batches:    []cloud.JournalBatch{{DeviceID: dev, Epoch: wire.Epoch{1}, First: uint64(n/producers + 1), Count: 1, Bytes: make([]byte, 260), ReceivedAt: at}},
-		Seen:       []cloud.DeviceSeen{{DeviceID: dev, LastSeenAt: at, LastPlaced: at}},
-		Compartments: []cloud.Compartment{{GridID: cloud.GridID(dev), DeviceID: dev, Door: 1, GridCode: "A06", ShelfCode: "A", Size: "M", DoorStatus: "closed",
+		DeviceChanges: cloud.DeviceChanges{Generation: 1,
+			Lanes:   []cloud.LaneMove{{From: uint64(n/producers + 1), To: cloud.LaneState{DeviceID: dev, Epoch: wire.Epoch{1}, Next: uint64(n/producers + 2), Head: wire.Head{byte(n)}}}},
+			Batches: []cloud.JournalBatch{{DeviceID: dev, Epoch: wire.Epoch{1}, First: uint64(n/producers + 1), Count: 1, Bytes: make([]byte, 260), ReceivedAt: at}},
+			Seen:    []cloud.DeviceSeen{{DeviceID: dev, LastSeenAt: at, LastPlaced: at}}},
+		LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{{GridID: cloud.GridID(dev), DeviceID: dev, Door: 1, GridCode: "A06", ShelfCode: "A", Size: "M", DoorStatus: "closed",
 			Occupied: &occupied, State: cloud.GridOccupied, DeliveryID: cloud.DeliveryID(n)}},
-		Deliveries: []cloud.Delivery{{ID: cloud.DeliveryID(n + 1), Number: "LD-" + ref, BusinessID: 42, ProviderID: 17, DeviceID: dev, Reference: "SWP-" + ref,
-			Status: cloud.DeliveryDelivered, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, SealedCodes: make([]byte, 60),
-			PickupCodeActive: true, ConfirmedBy: wire.ByDoorClose, CreatedAt: at, DepositedAt: at,
-			Packages: []cloud.Package{{TrackingNumber: "SWP" + ref, Size: "M", Status: cloud.PackageInCompartment}}}},
-		Openings: []cloud.Opening{{ID: "op_" + ref, BusinessID: 42, DeviceID: dev, DeliveryID: cloud.DeliveryID(n + 1), Kind: wire.OpenDeposit, State: cloud.OpeningSettled,
-			Doors: []cloud.OpeningDoor{{Door: 1, GridID: 7001, Status: "closed"}}, RequestedAt: at, EndedAt: at}},
-		DeviceOrders: []cloud.DeviceOrder{{ID: cloud.DeviceOrderID(n + 1), BusinessID: 42, DeviceID: dev, GridCode: "A06", Kind: "locker_delivery", Status: "stored",
-			DeliveryID: cloud.DeliveryID(n + 1), Tracking: "SWP" + ref, StoredAt: at}},
-		Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(n + 1), BusinessID: 42, Number: "SWP" + ref, DeliveryID: cloud.DeliveryID(n + 1), Current: "x-available_for_pickup", LastAt: at, CreatedAt: at}},
-		Events: []cloud.TimelineEvent{{ShipmentID: cloud.ShipmentID(n + 1), BusinessID: 42, Event: otep.Event{EventID: "ev-" + ref, Version: otep.Version,
-			OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: at}, StatusCode: "x-available_for_pickup", Phase: "delivery"}}},
-		Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-" + ref, Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17,
+			Deliveries: []cloud.Delivery{{ID: cloud.DeliveryID(n + 1), Number: "LD-" + ref, BusinessID: 42, ProviderID: 17, DeviceID: dev, Reference: "SWP-" + ref,
+				Status: cloud.DeliveryDelivered, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, SealedCodes: make([]byte, 60),
+				PickupCodeActive: true, ConfirmedBy: wire.ByDoorClose, CreatedAt: at, DepositedAt: at,
+				Packages: []cloud.Package{{TrackingNumber: "SWP" + ref, Size: "M", Status: cloud.PackageInCompartment}}}},
+			Openings: []cloud.Opening{{ID: "op_" + ref, BusinessID: 42, DeviceID: dev, DeliveryID: cloud.DeliveryID(n + 1), Kind: wire.OpenDeposit, State: cloud.OpeningSettled,
+				Doors: []cloud.OpeningDoor{{Door: 1, GridID: 7001, Status: "closed"}}, RequestedAt: at, EndedAt: at}},
+			DeviceOrders: []cloud.DeviceOrder{{ID: cloud.DeviceOrderID(n + 1), BusinessID: 42, DeviceID: dev, GridCode: "A06", Kind: "locker_delivery", Status: "stored",
+				DeliveryID: cloud.DeliveryID(n + 1), Tracking: "SWP" + ref, StoredAt: at}}},
+		TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(n + 1), BusinessID: 42, Number: "SWP" + ref, DeliveryID: cloud.DeliveryID(n + 1), Current: "x-available_for_pickup", LastAt: at, CreatedAt: at}},
+			Events: []cloud.TimelineEvent{{ShipmentID: cloud.ShipmentID(n + 1), BusinessID: 42, Event: otep.Event{EventID: "ev-" + ref, Version: otep.Version,
+				OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: at}, StatusCode: "x-available_for_pickup", Phase: "delivery"}}}},
+		OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-" + ref, Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17,
 			Channel: cloud.ChannelLocker, ReferenceType: "locker_delivery", ReferenceID: ref, OccurredAt: at, CreatedAt: at, Body: make([]byte, 1024)},
 			Deliveries: []cloud.OutboxDelivery{{ID: cloud.OutboxID(n + 1), EventID: "PLE-" + ref, EndpointID: 3, BusinessID: 42, WebhookID: "PLE-" + ref,
-				State: cloud.OutboxPending, MaxAttempts: 8, CreatedAt: at}}}},
+				State: cloud.OutboxPending, MaxAttempts: 8, CreatedAt: at}}}}},
 	}
 }
 
@@ -57,10 +57,10 @@ func telemetry(n int64, at time.Time) *cloud.Changes {
 	dev := cloud.DeviceID(n%producers + 1)
 	first := uint64(n/producers)*100 + 1
 	return &cloud.Changes{
-		Generation: 1,
-		Lanes:      []cloud.LaneMove{{From: first, To: cloud.LaneState{DeviceID: dev, Epoch: wire.Epoch{1}, Lane: wire.Telemetry, Next: first + 100, Head: wire.Head{byte(n)}}}},
-		Batches:    []cloud.JournalBatch{{DeviceID: dev, Epoch: wire.Epoch{1}, Lane: wire.Telemetry, First: first, Count: 100, Bytes: make([]byte, 6000), ReceivedAt: at}},
-		Seen:       []cloud.DeviceSeen{{DeviceID: dev, LastSeenAt: at, LastPlaced: at}},
+		DeviceChanges: cloud.DeviceChanges{Generation: 1,
+			Lanes:   []cloud.LaneMove{{From: first, To: cloud.LaneState{DeviceID: dev, Epoch: wire.Epoch{1}, Lane: wire.Telemetry, Next: first + 100, Head: wire.Head{byte(n)}}}},
+			Batches: []cloud.JournalBatch{{DeviceID: dev, Epoch: wire.Epoch{1}, Lane: wire.Telemetry, First: first, Count: 100, Bytes: make([]byte, 6000), ReceivedAt: at}},
+			Seen:    []cloud.DeviceSeen{{DeviceID: dev, LastSeenAt: at, LastPlaced: at}}},
 	}
 }
 

@@ -81,8 +81,8 @@ func writeUntilKilled(t *testing.T, dir string) {
 		wg.Go(func() {
 			for i := range 1000 { // bounded: the parent may be gone
 				id := int64(w*1000 + i + 1)
-				c := &cloud.Changes{Businesses: []cloud.Business{{ID: cloud.BusinessID(id), Code: fmt.Sprint(id)}},
-					Openings: []cloud.Opening{{ID: fmt.Sprint(id)}}}
+				c := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: cloud.BusinessID(id), Code: fmt.Sprint(id)}}},
+					LockerChanges: cloud.LockerChanges{Openings: []cloud.Opening{{ID: fmt.Sprint(id)}}}}
 				if err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }); err != nil {
 					os.Exit(1)
 				}
@@ -100,7 +100,7 @@ func TestReopenAndBackup(t *testing.T) {
 	db, err := store.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}}, nil
 	}))
 	size, err := db.WALSize()
 	require.NoError(t, err)

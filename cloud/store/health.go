@@ -113,7 +113,7 @@ func (db *DB) flagOnce(ctx context.Context, o op, a cloud.Audit) (first bool, er
 		}
 		first = true
 		w := db.writer(0)
-		w.audits(nil, &cloud.Changes{Audits: []cloud.Audit{a}}, a.At)
+		w.audits(nil, &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, a.At)
 		return nil, s.last(ctx, w.ops)
 	})
 	return first, err

@@ -19,8 +19,8 @@ func TestWebhookSecretsAreSealed(t *testing.T) {
 	db := openTest(t, Config{Dir: dir})
 	secret, address := []byte("a secret that is signed with"), "https://plain.example/hook"
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: secret, SecretNext: secret,
-			URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 1, URL: address}}}}}}, nil
+		return &cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: secret, SecretNext: secret,
+			URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 1, URL: address}}}}}}}, nil
 	}))
 	seen := false
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

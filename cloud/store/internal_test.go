@@ -151,8 +151,9 @@ func TestSearchWithoutTrigrams(t *testing.T) {
 	db.engine.(*postgres).trigrams = false
 	o := cloud.Order{ID: 1, BusinessID: 1, Number: "SR000000017"}
 	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Orders: []cloud.Order{o}, OrderTerms: []cloud.OrderTerms{{BusinessID: 1, OrderID: 1,
-			Terms: [cloud.SearchFields]string{cloud.SearchName: "jane_smith"}}}}, nil
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o},
+			OrderTerms: []cloud.OrderTerms{{BusinessID: 1, OrderID: 1,
+				Terms: [cloud.SearchFields]string{cloud.SearchName: "jane_smith"}}}}}, nil
 	}))
 	for text, want := range map[string]int{"jane": 1, "jane_s": 1, "ane": 0, "janexs": 0, "%ane": 0} {
 		found, err := db.SearchOrders(ctx, cloud.OrderSearch{BusinessID: 1, Text: text, Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
@@ -308,7 +309,7 @@ func TestAnswersOfCallsAreSealed(t *testing.T) {
 	o := &cloud.Once{ID: cloud.CallID{1}, At: time.Unix(1_800_000_000, 0).UTC(), Encode: func(v any) ([]byte, error) { return []byte(v.(string)), nil }}
 	ctx := cloud.WithCall(t.Context(), &cloud.Call{Operation: "x", Once: o})
 	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}, Answer: "pickup code 550618"}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}, Answer: "pickup code 550618"}, nil
 	}))
 	raw, err := readOne(t.Context(), db, sqlCall, scanCall, o.ID[:], int64(0))
 	require.NoError(t, err)
@@ -326,7 +327,7 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 	db := openTest(t, Config{Dir: t.TempDir()})
 	word := []byte(`{"webhook_sign_secret":"hunter2"}`)
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Arguments: word, Preview: word, Result: word, Error: word}}}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Arguments: word, Preview: word, Result: word, Error: word}}}}, nil
 	}))
 	sealed, err := readOne(t.Context(), db, `SELECT sealed FROM approval WHERE id = $1`, func(r rows, b *[]byte) error { return r.Scan(b) }, "apr_1")
 	require.NoError(t, err)

@@ -513,7 +513,7 @@ func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id clo
 		work = cloud.OutboxWork{Event: e, Delivery: again(old, id, url, now)}
 		w := db.writer(0)
 		w.outboxDelivery(&e, &work.Delivery)
-		told := &cloud.Changes{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}
+		told := &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}}
 		return told, s.last(ctx, w.ops)
 	})
 	return work, err

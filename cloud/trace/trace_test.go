@@ -139,7 +139,7 @@ func (w *world) write(ch cloud.Changes) {
 
 func (w *world) parcel() cloud.ShipmentID {
 	w.next++
-	w.write(cloud.Changes{Shipments: []cloud.Shipment{{ID: w.next, BusinessID: 42, Number: fmt.Sprintf("T%d", w.next), Profile: "parcel", CreatedAt: start}}})
+	w.write(cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: w.next, BusinessID: 42, Number: fmt.Sprintf("T%d", w.next), Profile: "parcel", CreatedAt: start}}}})
 	return w.next
 }
 
@@ -157,12 +157,12 @@ func (w *world) add(id cloud.ShipmentID, e otep.Event) string {
 	if e.EventID == "" {
 		e.EventID = otep.ID(otep.Subject{TrackingNumber: fmt.Sprintf("T%d", id)}, e)
 	}
-	w.write(cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: id, BusinessID: 42, Event: e}}})
+	w.write(cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{{ShipmentID: id, BusinessID: 42, Event: e}}}})
 	return e.EventID
 }
 
 func (w *world) withdraw(id cloud.ShipmentID, event string) {
-	w.write(cloud.Changes{Withdrawn: []cloud.EventRef{{ShipmentID: id, EventID: event, At: start}}})
+	w.write(cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: id, EventID: event, At: start}}}})
 }
 
 // pulled is a parcel's document as anybody reads it.

@@ -189,7 +189,7 @@ func (s *Service) verify(ctx context.Context, p *parcel, phone, digits string, n
 		}
 		g.ShipmentID, g.BusinessID, g.Number = first.ID, first.BusinessID, first.Number
 		g, attacked = g.Wronged(now.UTC())
-		ch := &cloud.Changes{ProofGuesses: []cloud.ProofGuesses{g}, Refused: true}
+		ch := &cloud.Changes{TrackingChanges: cloud.TrackingChanges{ProofGuesses: []cloud.ProofGuesses{g}}, Refused: true}
 		if attacked {
 			ch.Audits = []cloud.Audit{{BusinessID: g.BusinessID, At: now.UTC(), Actor: "address:" + from, Action: "tracking.proof_locked", Target: g.Number,
 				Detail: fmt.Sprintf(`{"wrong":%d,"locks":%d}`, g.Total, g.Locks)}}

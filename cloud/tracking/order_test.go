@@ -28,10 +28,10 @@ func ridden(t *testing.T, w *webtest.World) cloud.Order {
 	o.COD, o.Declared, o.Prices = &price, &price, &cloud.OrderPrices{Total: price, Currency: "CAD"}
 	o.Note, o.Instruction = "knows the dog", "key under the mat"
 	done := order(502, "SR000000502", cloud.OrderDelivered, 1)
-	w.Write(t, cloud.Changes{Routes: []cloud.Route{{ID: 9, BusinessID: 42, Date: "2026-11-20", DriverID: 4, LastStop: 4, DispatchedAt: now, StartedAt: now, CreatedAt: now, UpdatedAt: now}},
-		Orders: []cloud.Order{o, done, order(503, "SR000000503", cloud.OrderOutForDelivery, 2), order(504, "SR000000504", cloud.OrderDriverAssigned, 4)}})
-	w.Write(t, cloud.Changes{Shipments: []cloud.Shipment{{ID: 501, BusinessID: 42, Number: o.Number, OrderID: o.ID, CustomerID: 5, Profile: "parcel", CreatedAt: now}},
-		Events: []cloud.TimelineEvent{event(o.Number, otep.OutForDelivery, now.Add(-time.Hour), nil)}})
+	w.Write(t, cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{{ID: 9, BusinessID: 42, Date: "2026-11-20", DriverID: 4, LastStop: 4, DispatchedAt: now, StartedAt: now, CreatedAt: now, UpdatedAt: now}}},
+		OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o, done, order(503, "SR000000503", cloud.OrderOutForDelivery, 2), order(504, "SR000000504", cloud.OrderDriverAssigned, 4)}}})
+	w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 501, BusinessID: 42, Number: o.Number, OrderID: o.ID, CustomerID: 5, Profile: "parcel", CreatedAt: now}},
+		Events: []cloud.TimelineEvent{event(o.Number, otep.OutForDelivery, now.Add(-time.Hour), nil)}}})
 	return o
 }
 
@@ -47,7 +47,7 @@ func delivered(t *testing.T, w *webtest.World, o cloud.Order) {
 	o.Status, o.DeliveredAt = cloud.OrderDelivered, now
 	o.Files = []cloud.ProofFile{{ID: 1, Type: "photo", Path: "proof/door.jpg", Event: otep.Delivered, Service: 1, Result: 1, AddedAt: now},
 		{ID: 2, Type: "photo", Path: "proof/try.jpg", Event: otep.DeliveryFailed, Service: 1, Result: 2, AddedAt: now}}
-	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}, Events: []cloud.TimelineEvent{event(o.Number, otep.Delivered, now, &otep.Proof{Recipient: "Robert Neighbour", SignatureURL: "https://x.example/sign"})}})
+	w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}, TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{event(o.Number, otep.Delivered, now, &otep.Proof{Recipient: "Robert Neighbour", SignatureURL: "https://x.example/sign"})}}})
 }
 
 // guarded shows old numbers, which the orders of these tests have, like others.
@@ -142,12 +142,12 @@ func driverShown(t *testing.T, w *webtest.World) {
 	require.Equal(t, nowhere, m["driver"])
 	at := func(driver cloud.AccountID, ago time.Duration) string {
 		recorded := time.Now().Add(-ago).UTC().Truncate(time.Second)
-		w.Write(t, cloud.Changes{DriverPlaces: []cloud.DriverPlace{{AccountID: driver, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: recorded}}})
+		w.Write(t, cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{{AccountID: driver, BusinessID: 42, Latitude: 43.65123, Longitude: -79.38349, RecordedAt: recorded}}}})
 		return recorded.In(w.Business.Location()).Format(time.RFC3339)
 	}
 	duty := func(on, enabled bool, since time.Time) any {
-		w.Write(t, cloud.Changes{Accounts: []cloud.Account{{ID: o.DriverID, BusinessID: 42, Type: cloud.DriverAccount, Email: "sam@acme.example", Enabled: enabled}},
-			Drivers: []cloud.Driver{{Account: cloud.Account{ID: o.DriverID, BusinessID: 42}, OnDuty: on, DutySince: since}}})
+		w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: o.DriverID, BusinessID: 42, Type: cloud.DriverAccount, Email: "sam@acme.example", Enabled: enabled}}},
+			RouteChanges: cloud.RouteChanges{Drivers: []cloud.Driver{{Account: cloud.Account{ID: o.DriverID, BusinessID: 42}, OnDuty: on, DutySince: since}}}})
 		return shown()["driver"]
 	}
 	duty(false, true, time.Time{})
@@ -167,7 +167,7 @@ func driverShown(t *testing.T, w *webtest.World) {
 	require.Equal(t, here, duty(true, true, time.Now().Add(-time.Hour)))
 	for _, state := range cloud.OrderStates() {
 		o.Status = state.ID
-		w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+		w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 		m, raw := answerOf(t, s, callerOf(cloud.ClientAdmin, 1, 42), o.Number, "")
 		if state.ID == cloud.OrderOutForPickup || state.ID == cloud.OrderOutForDelivery {
 			require.NotNil(t, m["driver"], state.Name)
@@ -178,10 +178,10 @@ func driverShown(t *testing.T, w *webtest.World) {
 		}
 	}
 	o.Status, o.DriverName = cloud.OrderOutForDelivery, " "
-	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	require.Nil(t, shown()["driver"], "nobody with a name")
 	o.RouteID, o.Stop, o.ETA = 0, 0, time.Time{}
-	w.Write(t, cloud.Changes{Orders: []cloud.Order{o}})
+	w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	m = shown()
 	require.Nil(t, m["stops_before"])
 	require.Nil(t, m["eta"])
@@ -193,7 +193,7 @@ func TestStopsBeforeNeedARouteThatHasStarted(t *testing.T) {
 	s := guarded(w)
 	o := ridden(t, w)
 	r := cloud.Route{ID: 9, BusinessID: 42, Date: "2026-11-20", DispatchedAt: time.Now()}
-	w.Write(t, cloud.Changes{Routes: []cloud.Route{r}})
+	w.Write(t, cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{r}}})
 	m, _ := answerOf(t, s, cloud.Caller{}, o.Number, "")
 	require.Nil(t, m["stops_before"])
 }

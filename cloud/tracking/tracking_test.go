@@ -146,14 +146,14 @@ func TestPickedUpAndTakenOutParcels(t *testing.T) {
 		d := w.Delivery
 		d.Packages = append([]cloud.Package(nil), d.Packages...)
 		d.Packages[0].Status = status
-		w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{d}})
+		w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}})
 		out, err := s.Public(t.Context(), cloud.Caller{}, tracking.PublicInput{Number: webtest.Waiting})
 		require.NoError(t, err)
 		require.Equal(t, want, out.Locker.Status)
 	}
 	d := w.Delivery
 	d.Status = cloud.DeliveryExpired
-	w.Write(t, cloud.Changes{Deliveries: []cloud.Delivery{d}})
+	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}})
 	out, err := s.Public(t.Context(), cloud.Caller{}, tracking.PublicInput{Number: webtest.Waiting})
 	require.NoError(t, err)
 	require.Equal(t, "overdue", out.Locker.Status)

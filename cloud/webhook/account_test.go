@@ -23,7 +23,7 @@ func (w *world) account(s cloud.WebhookSettings) {
 	w.endpoint(func(e *cloud.Endpoint) {
 		e.Kind, e.ProviderID, e.Secret = cloud.AccountEndpoint, 0, nil
 	})
-	w.write(&cloud.Changes{WebhookSettings: []cloud.WebhookSettings{s}})
+	w.write(&cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{s}}})
 }
 
 func toAccount(o *cloud.OutboxWrite) {
@@ -127,7 +127,7 @@ func TestAccountReceiversThatCannotBeTold(t *testing.T) {
 		unsigned := w.emit(toAccount)
 		time.Sleep(2 * time.Second)
 		require.Empty(t, w.a.seen())
-		w.write(&cloud.Changes{WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(secret)}}})
+		w.write(&cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{{BusinessID: 42, Secret: []byte(secret)}}}})
 		time.Sleep(2 * time.Second)
 		gone := w.emit(toAccount)
 		time.Sleep(time.Hour)

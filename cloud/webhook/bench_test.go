@@ -228,7 +228,9 @@ func BenchmarkFirstByte(b *testing.B) {
 			return []cloud.Business{{ID: cloud.BusinessID(1000 + i), Code: fmt.Sprint("b", i), Name: "n"}}
 		}
 		for b.Loop() {
-			plain, _ := y.pace(n, func(i int) *cloud.Changes { return &cloud.Changes{Businesses: change(i)} })
+			plain, _ := y.pace(n, func(i int) *cloud.Changes {
+				return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: change(i)}}
+			})
 			from := int(y.got.Load())
 			with, at := y.pace(n, func(i int) *cloud.Changes {
 				c := y.about(from+i, from+i+1)

@@ -172,7 +172,9 @@ func (d *Dispatcher) tellGivenUp(ctx context.Context, r *result) {
 	}
 	detail, _ := json.Marshal(map[string]any{"delivery": r.ID, "reason": r.Reason}) // never fails
 	a := cloud.Audit{BusinessID: r.business, At: now, Actor: "system", Action: "webhook_given_up", Target: "endpoint:" + strconv.FormatInt(int64(r.endpoint), 10), Detail: string(detail)}
-	err := d.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Audits: []cloud.Audit{a}}, nil })
+	err := d.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
+	})
 	if err != nil {
 		d.log.Warn("telling of a webhook that was given up failed", "endpoint", r.endpoint, "error", err)
 	}

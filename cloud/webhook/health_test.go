@@ -110,7 +110,7 @@ func TestPauseWarnsKeepsAndResumes(t *testing.T) {
 				require.Equal(t, cloud.OutboxPaused, row.State)
 				well.Store(true)
 				e.Status, e.StatusSince = "healthy", time.Now()
-				w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+				w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}})
 				reason := ""
 				if failed {
 					reason = "given_up"
@@ -190,7 +190,7 @@ func TestUnprovenReceiversAreNotFlooded(t *testing.T) {
 			}
 		}
 		e := cloud.Endpoint{ID: 8, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/new", SandboxEnabled: true, Secret: []byte(secret), Enabled: true, Status: "healthy"}
-		w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+		w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}})
 		w.run()
 		synctest.Wait()
 		var last cloud.OutboxID
@@ -245,7 +245,7 @@ func (w *world) direct(d *Dispatcher, change func(*cloud.Endpoint, *cloud.Outbox
 		change(&ep, &o)
 	}
 	o.Deliveries[0].URL = ep.URL
-	w.write(&cloud.Changes{Outbox: []cloud.OutboxWrite{o}})
+	w.write(&cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{o}}})
 	r, err := d.SendNow(context.Background(), ep, cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}, cloud.HookTweak{})
 	require.NoError(w.t, err)
 	return o.Deliveries[0].ID, r

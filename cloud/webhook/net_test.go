@@ -170,7 +170,7 @@ func (w *world) endpoint(change func(*cloud.Endpoint)) {
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "http://a.example.com/hook?key=hidden", SandboxEnabled: true,
 		Events: []string{"*"}, Secret: []byte(secret), Enabled: true, Status: "healthy"}
 	change(&e)
-	w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+	w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}})
 	w.prove(e.ID)
 }
 
@@ -218,7 +218,7 @@ func (w *world) emit(change func(*cloud.OutboxWrite)) cloud.OutboxID {
 	if change != nil {
 		change(&o)
 	}
-	w.write(&cloud.Changes{Outbox: []cloud.OutboxWrite{o}})
+	w.write(&cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{o}}})
 	return id
 }
 

@@ -29,8 +29,8 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	write := func(db *store.DB, c *cloud.Changes) {
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
 	}
-	c := &cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true,
-		Status: "healthy", Secret: []byte(secret)}}}
+	c := &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true,
+		Status: "healthy", Secret: []byte(secret)}}}}
 	for i := range 50 {
 		c.Outbox = append(c.Outbox, event(1000+i))
 	}
@@ -43,7 +43,7 @@ func TestTwoNodesSendOnce(t *testing.T) {
 		go func() { ended <- d.Run(ctx) }()
 	}
 	for i := range 100 {
-		write(dbs[i%2], &cloud.Changes{Outbox: []cloud.OutboxWrite{event(i + 1)}})
+		write(dbs[i%2], &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(i + 1)}}})
 	}
 	ring.Await(t, func() bool {
 		w, err := dbs[0].OutboxWaiting(t.Context())

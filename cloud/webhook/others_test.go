@@ -74,9 +74,9 @@ func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 			}
 		}
 		n.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = well.handle
-		c := &cloud.Changes{Endpoints: []cloud.Endpoint{
+		c := &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{
 			{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)},
-			{ID: 4, BusinessID: 43, ProviderID: 18, URL: "http://b.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}}}
+			{ID: 4, BusinessID: 43, ProviderID: 18, URL: "http://b.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}}}}
 		bad, good := event(1), event(2)
 		good.Deliveries[0].EndpointID, good.Deliveries[0].BusinessID = 4, 43
 		c.Outbox = []cloud.OutboxWrite{bad, good}
@@ -231,7 +231,7 @@ func TestANewAddressIsProvenAnew(t *testing.T) {
 				if e.SandboxURL = "http://b.example.com/victim"; !test {
 					e.URL = e.SandboxURL
 				}
-				w.write(&cloud.Changes{Endpoints: []cloud.Endpoint{e}})
+				w.write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}})
 				for range 20 {
 					w.emit(func(o *cloud.OutboxWrite) { o.Event.Test = test })
 				}
@@ -252,7 +252,9 @@ func TestAResumedReceiverHasAnotherChance(t *testing.T) {
 	onEach(t, func(t *testing.T, db *store.DB) {
 		e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}
 		save := func() {
-			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Endpoints: []cloud.Endpoint{e}}, nil }))
+			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}}, nil
+			}))
 		}
 		note := func(tally cloud.EndpointTally) cloud.EndpointHealth {
 			tally.EndpointID = 3

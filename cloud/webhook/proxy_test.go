@@ -470,7 +470,7 @@ func TestSendNowByAProxyThatIsDown(t *testing.T) {
 		synctest.Wait()
 		o := event(1)
 		o.Deliveries[0].State, o.Deliveries[0].MaxAttempts = cloud.OutboxDelivering, 1
-		w.write(&cloud.Changes{Outbox: []cloud.OutboxWrite{o}})
+		w.write(&cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{o}}})
 		work, err := w.db.FindOutbox(t.Context(), 1)
 		require.NoError(t, err)
 		ep, err := w.db.FindEndpoint(t.Context(), 3)

@@ -107,9 +107,10 @@ func (w *World) fill(t testing.TB) {
 	contractors := cloud.Settings{Features: []cloud.Feature{{Family: "contractor_assignment", Enabled: true}}}
 	w.Business.Settings = contractors
 	w.Other = cloud.Business{Settings: contractors, ID: 43, Code: "other", Name: "Other Freight", Timezone: "Europe/Berlin"}
-	ch := cloud.Changes{Businesses: []cloud.Business{w.Business, w.Other}, Providers: []cloud.Provider{
-		{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", Services: []string{"locker", "third_party"}, LivemodeAllowed: true, CreatedAt: now},
-		{ID: 18, BusinessID: 43, Code: "rival", Name: "Rival Post", Services: []string{"locker"}, CreatedAt: now}}}
+	ch := cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{w.Business, w.Other},
+		Providers: []cloud.Provider{
+			{ID: 17, BusinessID: 42, Code: "swiftparcel", Name: "Swift Parcel", Services: []string{"locker", "third_party"}, LivemodeAllowed: true, CreatedAt: now},
+			{ID: 18, BusinessID: 43, Code: "rival", Name: "Rival Post", Services: []string{"locker"}, CreatedAt: now}}}}
 	hash := hashPassword()
 	add := func(id int64, b cloud.BusinessID, typ cloud.AccountType, p cloud.ProviderID) string {
 		token := auth.NewToken()

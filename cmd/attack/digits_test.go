@@ -23,7 +23,7 @@ func TestAttackDigitsAreGuessedPackageByPackage(t *testing.T) {
 			return nil, err
 		}
 		d := cloud.Delivery{ID: 77_001, BusinessID: 1, ProviderID: g.box.ProviderCaller.Provider.ID, DeviceID: cloud.DeviceID(id), Number: "LD-000077001", Reference: "BOX", Status: cloud.DeliveryCreated, Recipient: cloud.Recipient{Name: "Ann Lee", Phone: "+14165550123"}, CreatedAt: time.Now().UTC()}
-		ch := &cloud.Changes{Devices: []cloud.Device{{ID: d.DeviceID, BusinessID: 1, Code: "BOXES", Name: "Yard", Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt"}}}
+		ch := &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: d.DeviceID, BusinessID: 1, Code: "BOXES", Name: "Yard", Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt"}}}}
 		for _, n := range numbers {
 			ship, err := v.NewID(cloud.ShipmentIDs)
 			if err != nil {
@@ -57,7 +57,7 @@ func TestAttackDigitsAreGuessedPackageByPackage(t *testing.T) {
 			}
 			x, err := v.ProofGuesses(s.ID)
 			x.LockedUntil = time.Now().Add(-time.Second)
-			return &cloud.Changes{ProofGuesses: []cloud.ProofGuesses{x}}, err
+			return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{ProofGuesses: []cloud.ProofGuesses{x}}}, err
 		}))
 	}
 	for round := range 2 { // the same attack goes on when the lock ends

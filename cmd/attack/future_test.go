@@ -17,7 +17,7 @@ func (g *gateway) carry(p parcel, add ...otep.Event) {
 	require.NoError(g.t, g.server.Store.Decide(g.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		s, err := v.ShipmentByNumber(p.number)
 		s.ProviderID = g.box.ProviderCaller.Provider.ID
-		ch := &cloud.Changes{Shipments: []cloud.Shipment{s}}
+		ch := &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}}}
 		for _, e := range add {
 			ch.Events = append(ch.Events, cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e.Fill("parcel")})
 		}

@@ -39,7 +39,7 @@ func TestAttackTheConsoleShowsByRights(t *testing.T) {
 	require.NoError(t, g.server.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		id, err := v.NewID(cloud.DeviceIDs)
 		d := cloud.Device{ID: cloud.DeviceID(id), BusinessID: 1, Code: "SECRET-YARD", Name: "Secret Yard", Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt"}
-		return &cloud.Changes{Devices: []cloud.Device{d}, Compartments: []cloud.Compartment{{DeviceID: d.ID, Door: 1, GridID: 77, GridCode: "Z-77", Size: "M", State: "occupied", DoorStatus: "closed", Column: 1, Row: 1}}}, err
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}, LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{{DeviceID: d.ID, Door: 1, GridID: 77, GridCode: "Z-77", Size: "M", State: "occupied", DoorStatus: "closed", Column: 1, Row: 1}}}}, err
 	}))
 	permit := func(scopes ...string) {
 		require.NoError(t, g.server.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -47,7 +47,7 @@ func TestAttackTheConsoleShowsByRights(t *testing.T) {
 			for i := range list {
 				list[i].Permissions = scopes
 			}
-			return &cloud.Changes{Accounts: list}, err
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: list}}, err
 		}))
 	}
 	staff := g.signIn(g.box.Staff)

@@ -137,7 +137,7 @@ func (g *gateway) remark(p parcel) {
 			Location:   &otep.Location{Type: otep.PlaceAddress, Name: "Ann Lee", Address: "100 Queen", City: "Toronto"},
 			Source:     &otep.Source{Type: "self_delivery", Reference: "ticket-77", RawStatus: "called twice", RawMessage: "called twice"},
 			Extensions: otep.Extensions{"internal": json.RawMessage(`"called twice"`)}}
-		return &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e.Fill("parcel")}}}, nil
+		return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e.Fill("parcel")}}}}, nil
 	}))
 }
 
@@ -210,7 +210,7 @@ func TestAttackOldNumbersSayLittle(t *testing.T) {
 			require.NoError(t, g.server.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 				s, err := v.ShipmentByNumber(p.number)
 				s.Number = old
-				return &cloud.Changes{Shipments: []cloud.Shipment{s}}, err
+				return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}}}, err
 			}))
 			r := g.call("GET", "/api/v1/tracking/"+old, "", "")
 			check(t, r)

@@ -26,7 +26,7 @@ func TestAttackTokensWithoutTheScopeAreNoOwners(t *testing.T) {
 		for i := range list {
 			list[i].Permissions = []string{}
 		}
-		return &cloud.Changes{Accounts: list, Shipments: []cloud.Shipment{{ID: 9401, BusinessID: 1, Number: partner, Profile: "parcel", CreatedAt: time.Now().UTC()}}}, err
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: list}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 9401, BusinessID: 1, Number: partner, Profile: "parcel", CreatedAt: time.Now().UTC()}}}}, err
 	}))
 	level := func(number, token string) string {
 		return g.must("GET", "/api/v1/tracking/"+number, token, "").text("access.level")

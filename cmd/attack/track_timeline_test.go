@@ -18,7 +18,7 @@ func (g *gateway) carried(number string) cloud.ShipmentID {
 	var id int64
 	require.NoError(g.t, g.server.Store.Decide(g.t.Context(), 0, func(v cloud.View) (_ *cloud.Changes, err error) {
 		id, err = v.NewID(cloud.ShipmentIDs)
-		return &cloud.Changes{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(id), BusinessID: 1, Number: number, ProviderID: g.box.ProviderCaller.Provider.ID, Profile: "parcel", CreatedAt: time.Now().UTC()}}}, err
+		return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: cloud.ShipmentID(id), BusinessID: 1, Number: number, ProviderID: g.box.ProviderCaller.Provider.ID, Profile: "parcel", CreatedAt: time.Now().UTC()}}}}, err
 	}))
 	return cloud.ShipmentID(id)
 }

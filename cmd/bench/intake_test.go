@@ -205,9 +205,10 @@ func (r *rig) bare(tb testing.TB, payloads [][][]byte, per int) time.Duration {
 				first := uint64(n*per + 1)
 				to := cloud.LaneState{DeviceID: id, Epoch: e, Lane: wire.Telemetry, Next: first + uint64(per)}
 				err := r.s.Store.Decide(context.Background(), id, func(cloud.View) (*cloud.Changes, error) {
-					return &cloud.Changes{Generation: r.gen[i], Lanes: []cloud.LaneMove{{From: next, To: to}},
+					return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: r.gen[i],
+						Lanes:   []cloud.LaneMove{{From: next, To: to}},
 						Batches: []cloud.JournalBatch{{DeviceID: id, Epoch: e, Lane: wire.Telemetry, First: first, Count: per, Bytes: p, ReceivedAt: now}},
-						Seen:    []cloud.DeviceSeen{{DeviceID: id, LastSeenAt: now, LastPlaced: now}}}, nil
+						Seen:    []cloud.DeviceSeen{{DeviceID: id, LastSeenAt: now, LastPlaced: now}}}}, nil
 				})
 				if err != nil {
 					tb.Error(err)

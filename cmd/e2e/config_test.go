@@ -30,7 +30,7 @@ func (w *world) publish(c *cabinet, change func(*wire.Config)) uint64 {
 		d.ConfigVersion++
 		conf.Version, version = d.ConfigVersion, d.ConfigVersion
 		d.Config = wire.MustEncode(conf)
-		return &cloud.Changes{Devices: []cloud.Device{d}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, nil
 	}))
 	w.awaits("configuration applied", time.Minute, func() bool { return c.agent.Loop().State().Config.Version == version })
 	return version

@@ -22,7 +22,7 @@ func (w *world) enrol(i int, params wire.CodeParams) {
 	ctx, d := context.Background(), &w.box.Devices[i]
 	token, row := device.NewToken(d.DeviceID, time.Now().UTC())
 	require.NoError(w.t, w.cloud.Store.Decide(ctx, d.DeviceID, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Enrolments: []cloud.EnrolmentToken{row}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Enrolments: []cloud.EnrolmentToken{row}}}, nil
 	}))
 	made, err := w.cloud.Devices.Enrol(ctx, w.cloud.Store, device.Enrolment{Code: d.DeviceCode, Token: token},
 		func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {

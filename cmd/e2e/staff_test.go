@@ -39,7 +39,7 @@ func (w *world) command(cabinet int, door uint, kind wire.CommandKind, body any)
 		opening = ""
 		cmd := cloud.Command{ID: uuid.Must(uuid.NewV7()).String(), DeviceID: id, Kind: kind, Versions: map[uint]uint64{door: cell.Version}, IssuedAt: now,
 			ExpiresAt: now.Add(24 * time.Hour), State: cloud.CommandQueued}
-		ch := &cloud.Changes{Compartments: []cloud.Compartment{cell}}
+		ch := &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{cell}}}
 		if kind == wire.CmdOpenDoors {
 			opening = staffOpening + cmd.ID[24:]
 			cmd.OpeningID, cmd.ExpiresAt = opening, now.Add(20*time.Second)

@@ -82,7 +82,9 @@ func approvals(t *testing.T, db *store.DB) {
 	})
 	for id, a := range all { // nobody takes over what is another business's
 		a.BusinessID = 3 - a.BusinessID
-		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Approvals: []cloud.Approval{a}}, nil })
+		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}}, nil
+		})
 		require.ErrorIs(t, err, cloud.ErrNotFound, id)
 	}
 }
@@ -98,14 +100,14 @@ func names(list []cloud.Approval) []cloud.ApprovalID {
 // approvalSerialises: of many that decide about one approval each sees what the
 // one before wrote.
 func approvalSerialises(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Status: cloud.ApprovalPending}}})
+	write(t, db, 0, &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Status: cloud.ApprovalPending}}}})
 	var wg sync.WaitGroup
 	for range 24 {
 		wg.Go(func() {
 			require.NoError(t, db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 				a, err := v.Approval(1, "apr_1")
 				a.Note += "x"
-				return &cloud.Changes{Approvals: []cloud.Approval{a}}, err
+				return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}}, err
 			}))
 		})
 	}

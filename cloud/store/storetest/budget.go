@@ -51,7 +51,7 @@ func budgets(t *testing.T, db *store.DB) {
 
 	order := func(id cloud.OrderID, total cloud.Money) func(cloud.View) (*cloud.Changes, error) {
 		return func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{Orders: []cloud.Order{{ID: id, BusinessID: 1, Number: "B" + string(rune('0'+id)), Type: "D", Status: 1, Prices: &cloud.OrderPrices{Total: total}}}}, nil
+			return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{{ID: id, BusinessID: 1, Number: "B" + string(rune('0'+id)), Type: "D", Status: 1, Prices: &cloud.OrderPrices{Total: total}}}}}, nil
 		}
 	}
 	ten := cloud.KeyPolicy{MoneyPerDay: 1000}

@@ -25,7 +25,7 @@ func callOnce(n byte) (context.Context, *cloud.Call) {
 
 func makes(id cloud.BusinessID, answer any) func(cloud.View) (*cloud.Changes, error) {
 	return func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: id, Code: fmt.Sprint(id)}}, Answer: answer}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: id, Code: fmt.Sprint(id)}}}, Answer: answer}, nil
 	}
 }
 
@@ -100,7 +100,7 @@ func callsOnce(t *testing.T, db *store.DB) {
 // callsAtOnce runs one call many times at the same moment, with and without a
 // device: one is written.
 func callsAtOnce(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}}})
 	for round := range byte(6) {
 		var won, lost atomic.Int32
 		var wg sync.WaitGroup
@@ -143,7 +143,7 @@ func callsAreAudited(t *testing.T, db *store.DB) {
 	c.Once = nil
 	require.NoError(t, db.Decide(ctx, 0, makes(42, nil)))
 	require.NoError(t, db.Decide(ctx, 0, makes(43, nil)), "one line is enough")
-	own := &cloud.Changes{Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:1", Action: "thing_made", Target: "thing:7", Detail: `{"size":"M"}`}}}
+	own := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:1", Action: "thing_made", Target: "thing:7", Detail: `{"size":"M"}`}}}}
 	for range 2 { // what a decision gives is not changed
 		require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return own, nil }))
 	}

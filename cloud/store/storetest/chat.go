@@ -80,7 +80,7 @@ func chats(t *testing.T, db *store.DB) {
 		if r.IntN(4) == 0 {
 			m.Text, m.DeletedAt = "other", now
 			said[id] = m
-			write(t, db, 0, &cloud.Changes{ChatMessages: []cloud.ChatMessage{m}})
+			write(t, db, 0, &cloud.Changes{ChatChanges: cloud.ChatChanges{ChatMessages: []cloud.ChatMessage{m}}})
 		}
 	}
 	unread := func(c cloud.Conversation, staff bool, reader cloud.AccountID) (n int) {
@@ -222,11 +222,12 @@ func chatUpkeep(t *testing.T, db *store.DB) {
 	idle := cloud.ChatAttachment{ID: 1, BusinessID: 1, OrderID: 1, Path: "chat/00aa", Thumbnail: "chat/00dd", At: now}
 	fresh := cloud.ChatAttachment{ID: 2, BusinessID: 1, OrderID: 1, Path: "chat/00bb", At: now.Add(time.Hour)}
 	kept := []cloud.KeptFile{{Path: "chat/00aa", BusinessID: 1, OrderID: 1}, {Path: "chat/00bb", BusinessID: 1, OrderID: 1}, {Path: "proof/00cc", BusinessID: 1, OrderID: 1}}
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{done(1, 1, 0), done(2, 1, time.Hour), done(3, 1, 0), open, done(5, 3, 0)},
-		Conversations:   []cloud.Conversation{talk(1, 1, time.Time{}), talk(2, 1, time.Time{}), talk(3, 1, now), talk(4, 1, time.Time{}), talk(5, 3, now.Add(time.Hour))},
-		ChatMessages:    []cloud.ChatMessage{{ID: 9, BusinessID: 1, OrderID: 1, ClientID: "x"}, {ID: 10, BusinessID: 1, OrderID: 2, ClientID: "x"}},
-		ChatReads:       []cloud.ChatRead{{BusinessID: 1, OrderID: 1, Account: 5, UpTo: 9, At: now}},
-		ChatAttachments: []cloud.ChatAttachment{idle, fresh}, Files: kept})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{done(1, 1, 0), done(2, 1, time.Hour), done(3, 1, 0), open, done(5, 3, 0)}},
+		ChatChanges: cloud.ChatChanges{Conversations: []cloud.Conversation{talk(1, 1, time.Time{}), talk(2, 1, time.Time{}), talk(3, 1, now), talk(4, 1, time.Time{}), talk(5, 3, now.Add(time.Hour))},
+			ChatMessages:    []cloud.ChatMessage{{ID: 9, BusinessID: 1, OrderID: 1, ClientID: "x"}, {ID: 10, BusinessID: 1, OrderID: 2, ClientID: "x"}},
+			ChatReads:       []cloud.ChatRead{{BusinessID: 1, OrderID: 1, Account: 5, UpTo: 9, At: now}},
+			ChatAttachments: []cloud.ChatAttachment{idle, fresh}},
+		FileChanges: cloud.FileChanges{Files: kept}})
 
 	ended, err := db.EndedChats(t.Context(), 1, 0, now, 10)
 	require.NoError(t, err)
@@ -256,7 +257,7 @@ func chatUpkeep(t *testing.T, db *store.DB) {
 	unused, err := db.IdleAttachments(t.Context(), now.Add(time.Millisecond), 10)
 	require.NoError(t, err)
 	require.Equal(t, []cloud.ChatAttachment{idle}, unused)
-	write(t, db, 0, &cloud.Changes{DroppedChatAttachments: []cloud.ChatAttachment{idle}, DroppedFiles: kept[:1]})
+	write(t, db, 0, &cloud.Changes{ChatChanges: cloud.ChatChanges{DroppedChatAttachments: []cloud.ChatAttachment{idle}}, FileChanges: cloud.FileChanges{DroppedFiles: kept[:1]}})
 	look(t, db, func(v cloud.View) {
 		_, err := v.ChatAttachment(1, 1)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
@@ -282,7 +283,7 @@ func chatUpkeep(t *testing.T, db *store.DB) {
 			require.NoError(t, err, "that of another order")
 		})
 	}
-	write(t, db, 0, &cloud.Changes{DroppedConversations: []cloud.OrderKey{{BusinessID: 1, ID: 1}}})
+	write(t, db, 0, &cloud.Changes{ChatChanges: cloud.ChatChanges{DroppedConversations: []cloud.OrderKey{{BusinessID: 1, ID: 1}}}})
 	gone()
 	paths, err := db.ListKeptFiles(t.Context(), "chat/00")
 	require.NoError(t, err)
@@ -290,8 +291,10 @@ func chatUpkeep(t *testing.T, db *store.DB) {
 	paths, err = db.ListKeptFiles(t.Context(), "proof/00")
 	require.NoError(t, err)
 	require.Len(t, paths, 1)
-	write(t, db, 0, &cloud.Changes{Conversations: []cloud.Conversation{talk(1, 1, now)}, ChatMessages: []cloud.ChatMessage{{ID: 9, BusinessID: 1, OrderID: 1}}, ChatAttachments: []cloud.ChatAttachment{fresh},
-		ChatReads: []cloud.ChatRead{{BusinessID: 1, OrderID: 1, Account: 5, UpTo: 9, At: now}}})
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}})
+	write(t, db, 0, &cloud.Changes{ChatChanges: cloud.ChatChanges{Conversations: []cloud.Conversation{talk(1, 1, now)},
+		ChatMessages:    []cloud.ChatMessage{{ID: 9, BusinessID: 1, OrderID: 1}},
+		ChatAttachments: []cloud.ChatAttachment{fresh},
+		ChatReads:       []cloud.ChatRead{{BusinessID: 1, OrderID: 1, Account: 5, UpTo: 9, At: now}}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}}})
 	gone()
 }

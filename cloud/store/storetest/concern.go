@@ -94,7 +94,7 @@ func keptFiles(t *testing.T, db *store.DB) {
 		return cloud.KeptFile{Path: path, BusinessID: 1, OrderID: o, At: now}
 	}
 	a, b, c, d := file("proof/ab01.jpg", 1), file("proof/ab02.pdf", 1), file("proof/cd01.jpg", 2), file("chat/ab03.png", 0)
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{order(1, 1), order(2, 1)}, Files: []cloud.KeptFile{a, b, c, d}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{order(1, 1), order(2, 1)}}, FileChanges: cloud.FileChanges{Files: []cloud.KeptFile{a, b, c, d}}})
 	expect := func(shard string, want ...string) {
 		t.Helper()
 		got, err := db.ListKeptFiles(t.Context(), shard)
@@ -107,11 +107,11 @@ func keptFiles(t *testing.T, db *store.DB) {
 	expect("proof/")
 	foreign := b
 	foreign.BusinessID = 2
-	write(t, db, 0, &cloud.Changes{DroppedFiles: []cloud.KeptFile{foreign}})
+	write(t, db, 0, &cloud.Changes{FileChanges: cloud.FileChanges{DroppedFiles: []cloud.KeptFile{foreign}}})
 	expect("proof/ab", a.Path, b.Path)
-	write(t, db, 0, &cloud.Changes{DroppedFiles: []cloud.KeptFile{b}})
+	write(t, db, 0, &cloud.Changes{FileChanges: cloud.FileChanges{DroppedFiles: []cloud.KeptFile{b}}})
 	expect("proof/ab", a.Path)
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}}})
 	expect("proof/ab")
 	expect("proof/cd", c.Path)
 	expect("chat/ab", d.Path)

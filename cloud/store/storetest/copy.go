@@ -33,7 +33,7 @@ func FillCopy(t testing.TB, db *store.DB) {
 	o := order(copyOrder, 0)
 	o.BusinessID, o.RouteID, o.Stop, o.DriverID, o.DriverName = 1, copyRoute, 1, copyDriver, "Dana Driver"
 	o.Status, o.Instruction = cloud.OrderStates()[3].ID, "Ünï 包裹: ring twice"
-	c := &cloud.Changes{Orders: []cloud.Order{o}}
+	c := &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}
 
 	account := cloud.Account{ID: copyDriver, BusinessID: 1, Type: cloud.DriverAccount, Name: "Dana Driver", Email: "dana@copy.example", Enabled: true, CreatedAt: now}
 	c.Accounts = []cloud.Account{account}
@@ -363,7 +363,7 @@ func WriteToCopy(t testing.TB, db *store.DB) {
 	s := cloud.Shipment{ID: cloud.ShipmentID(shipment), BusinessID: 1, Number: "AFTER-PK-1", ProviderID: 1, DeliveryID: x.ID, Current: otep.InTransit, CreatedAt: now, LastAt: now}
 	w := event(900_007, copyOrder)
 	w.Event.BusinessID, w.Deliveries[0].BusinessID = 1, 1
-	write(t, db, 0, &cloud.Changes{Deliveries: []cloud.Delivery{x}, Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: s.ID, BusinessID: 1, Event: scanAt(t, "after-1", "2026-11-20T18:12:00Z")}}, Outbox: []cloud.OutboxWrite{w}})
+	write(t, db, 0, &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: s.ID, BusinessID: 1, Event: scanAt(t, "after-1", "2026-11-20T18:12:00Z")}}}, OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{w}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.Delivery(x.ID)
 		require.NoError(t, err)

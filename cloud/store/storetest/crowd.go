@@ -16,7 +16,7 @@ import (
 // to their end, and none is lost.
 func crowd(t *testing.T, db *store.DB) {
 	const people, each = 48, 3
-	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "0", Timezone: "UTC"}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "0", Timezone: "UTC"}}}})
 	var wg sync.WaitGroup
 	for range people {
 		wg.Go(func() {
@@ -29,7 +29,7 @@ func crowd(t *testing.T, db *store.DB) {
 					time.Sleep(5 * time.Millisecond) // there is more to read than one row
 					n, err := strconv.Atoi(b.Name)
 					b.Name = strconv.Itoa(n + 1)
-					return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+					return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 				})
 				if err != nil {
 					t.Error(err)

@@ -53,7 +53,7 @@ func sentByTheirWriter(t *testing.T, db *store.DB) {
 		o.Deliveries[0].State, o.Deliveries[0].URL = cloud.OutboxDelivering, "https://elsewhere.example/"
 		return o
 	}
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{direct(1), direct(2)}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{direct(1), direct(2)}}})
 	work, err := db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 10, 30, "https://third.example/", now)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, work.Delivery.Generation)
@@ -104,8 +104,8 @@ func endpointHealth(t *testing.T, db *store.DB) {
 	is, err := db.WarnEndpoint(ctx, 3, 70, a)
 	require.NoError(t, err)
 	require.True(t, is)
-	write(t, db, 0, &cloud.Changes{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, Kind: cloud.ThirdPartyEndpoint, Status: "healthy", Enabled: true, NextUntil: now.Add(time.Hour)},
-		{ID: 6, BusinessID: 42, Kind: cloud.LockerEndpoint, NextUntil: now.Add(-time.Hour)}}})
+	write(t, db, 0, &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, Kind: cloud.ThirdPartyEndpoint, Status: "healthy", Enabled: true, NextUntil: now.Add(time.Hour)},
+		{ID: 6, BusinessID: 42, Kind: cloud.LockerEndpoint, NextUntil: now.Add(-time.Hour)}}}})
 	for _, want := range []bool{true, false} {
 		is, err := db.PauseEndpoint(ctx, 3, now, a)
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func pruneOutbox(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Equal(t, 32, n)
 	require.False(t, there(10_000))
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{event(5, 3)}}) // its event is gone: the key is free
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(5, 3)}}}) // its event is gone: the key is free
 }
 
 // Jobs send again what their filter chooses, in order and once each, whatever
@@ -253,9 +253,9 @@ func replayJobs(t *testing.T, db *store.DB) {
 
 	again := job
 	again.ID = "rpl_2"
-	write(t, db, 0, &cloud.Changes{ReplayJobs: []cloud.ReplayJob{again}})
+	write(t, db, 0, &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{again}}})
 	again.Status, again.FinishedAt = cloud.ReplayCancelled, now
-	write(t, db, 0, &cloud.Changes{ReplayJobs: []cloud.ReplayJob{again}})
+	write(t, db, 0, &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{again}}})
 	open, err := db.OpenReplays(ctx)
 	require.NoError(t, err)
 	require.Empty(t, open)

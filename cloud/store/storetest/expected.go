@@ -15,7 +15,7 @@ func expectedChanges(t *testing.T, db *store.DB) {
 		return func(v cloud.View) (*cloud.Changes, error) {
 			b, err := v.Business(71)
 			b.Name = name
-			return &cloud.Changes{Businesses: []cloud.Business{b}}, err
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 		}
 	}
 	name := func() (out string) {

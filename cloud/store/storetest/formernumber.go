@@ -18,11 +18,11 @@ func formerNumbers(t *testing.T, db *store.DB) {
 	o := order(9401, 1)
 	o.Number, o.Packages = first, []cloud.OrderPackage{{ID: 94011, Number: first + "-1"}}
 	s := cloud.Shipment{ID: 9401, BusinessID: 1, Number: first, OrderID: 9401, Profile: "parcel"}
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}, Shipments: []cloud.Shipment{s}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}}})
 	for _, next := range []string{second, third} {
 		o.FormerNumbers = append([]string{o.Number}, o.FormerNumbers...)
 		o.Number, s.Number, o.Packages = next, next, []cloud.OrderPackage{{ID: 94011, Number: next + "-1"}}
-		write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}, Shipments: []cloud.Shipment{s}})
+		write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}}})
 	}
 	seen := func(yes bool) func(cloud.Shipment) bool { return func(cloud.Shipment) bool { return yes } }
 	for _, number := range []string{first, first + "-1", second, second + "-1", third, third + "-1"} {
@@ -52,7 +52,7 @@ func formerNumbers(t *testing.T, db *store.DB) {
 			}
 		})
 	}
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 9401}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 9401}}}})
 	_, _, err := db.FindTimeline(t.Context(), first, seen(true))
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 	look(t, db, func(v cloud.View) {

@@ -26,7 +26,7 @@ func webhookSettings(t *testing.T, db *store.DB) {
 	}
 	alone := cloud.Endpoint{ID: 73, BusinessID: 44, Kind: cloud.PostbackEndpoint, Events: []string{"*"}}
 	partner := cloud.Endpoint{ID: 74, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", Events: []string{"*"}, Secret: []byte("a provider's own")}
-	write(t, db, 0, &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{own, theirs, bare, rival}, Endpoints: append(endpoints[:3:3], alone, partner)})
+	write(t, db, 0, &cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{own, theirs, bare, rival}, Endpoints: append(endpoints[:3:3], alone, partner)}})
 	look(t, db, func(v cloud.View) {
 		for _, want := range []cloud.WebhookSettings{own, theirs, bare, rival} {
 			got, err := v.WebhookSettings(want.BusinessID, want.CustomerID)
@@ -47,7 +47,7 @@ func webhookSettings(t *testing.T, db *store.DB) {
 			require.Equal(t, []any{cloud.FormatBinary, cloud.SignatureAsymmetric, []byte("a seed")}, []any{e.Format, e.Signature, e.SigningKey}, id)
 		}
 	}
-	write(t, db, 0, &cloud.Changes{WebhookSettings: []cloud.WebhookSettings{bare2(own)}})
+	write(t, db, 0, &cloud.Changes{HookChanges: cloud.HookChanges{WebhookSettings: []cloud.WebhookSettings{bare2(own)}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.WebhookSettings(42, 0)
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func accountLog(t *testing.T, db *store.DB) {
 
 // The rows of a job inside a decision, in their order.
 func jobRowsInView(t *testing.T, db *store.DB) {
-	c := &cloud.Changes{OrderJobs: []cloud.OrderJob{{ID: "bat_1", BusinessID: 42, CreatedAt: now}, {ID: "bat_2", BusinessID: 42, CreatedAt: now}}}
+	c := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{{ID: "bat_1", BusinessID: 42, CreatedAt: now}, {ID: "bat_2", BusinessID: 42, CreatedAt: now}}}}
 	for i := range 12 {
 		c.OrderJobRows = append(c.OrderJobRows, cloud.OrderJobRow{JobID: fmt.Sprint("bat_", 1+i%2), Row: 12 - i, Input: []byte("{}")})
 	}

@@ -75,7 +75,7 @@ func businessLog(t *testing.T, db *store.DB) {
 
 	mock := accountEvent(30, 42, 0)
 	mock.Deliveries[0].State, mock.Deliveries[0].MaxAttempts = cloud.OutboxFailed, 1
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{mock}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{mock}}})
 	for b, want := range map[cloud.BusinessID]int{42: 2, 43: 1, 44: 0} {
 		n, err := db.CountFailing(ctx, b)
 		require.NoError(t, err)
@@ -93,8 +93,8 @@ func statesAsShown(t *testing.T, db *store.DB) {
 	}
 	byHand := accountEvent(13, 42, 0)
 	byHand.Deliveries[0].State, byHand.Deliveries[0].EndpointID, byHand.Deliveries[0].URL = cloud.OutboxDelivering, 0, "https://once.example/"
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{event(1, 3), event(2, 3), event(3, 3), paused(event(4, 3)),
-		accountEvent(10, 42, 0), accountEvent(11, 42, 0), paused(accountEvent(12, 42, 0)), byHand}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(1, 3), event(2, 3), event(3, 3), paused(event(4, 3)),
+		accountEvent(10, 42, 0), accountEvent(11, 42, 0), paused(accountEvent(12, 42, 0)), byHand}}})
 	hold := func(e cloud.EndpointID, want int) {
 		work, err := db.ClaimOutbox(ctx, e, later, want)
 		require.NoError(t, err)

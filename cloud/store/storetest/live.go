@@ -19,7 +19,7 @@ func live(t *testing.T, db *store.DB) {
 	first, typing, second := event("och_1", 1, cloud.LiveChat, 7, 0), event("och_2", 1, cloud.LiveChat, 7, time.Second), event("och_3", 1, cloud.LiveChat, 7, 2*time.Second)
 	typing.Passing = true
 	others := []cloud.LiveEvent{event("och_4", 2, cloud.LiveChat, 7, 2*time.Second), event("och_5", 1, cloud.LiveChatStaff, 7, 3*time.Second), event("och_6", 1, cloud.LiveDriver, 8, 4*time.Second)}
-	write(t, db, 0, &cloud.Changes{Live: append([]cloud.LiveEvent{second, first, typing}, others...)})
+	write(t, db, 0, &cloud.Changes{LiveChanges: cloud.LiveChanges{Live: append([]cloud.LiveEvent{second, first, typing}, others...)}})
 
 	all, err := db.Live(t.Context(), now, 10)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func liveSince(t *testing.T, db *store.DB) {
 	for i, id := range []string{"och_1", "och_2", "och_3", "och_4"} {
 		all = append(all, cloud.LiveEvent{ID: id, Kind: cloud.LiveChat, BusinessID: 1, Subject: 7, At: now.Add(time.Duration(i) * time.Second), Body: []byte("{}")})
 	}
-	write(t, db, 0, &cloud.Changes{Live: all})
+	write(t, db, 0, &cloud.Changes{LiveChanges: cloud.LiveChanges{Live: all}})
 	since := func(from time.Time, known ...string) []cloud.LiveEvent {
 		t.Helper()
 		out, err := db.LiveSince(ctx, from, func(id string) bool { return slices.Contains(known, id) })
@@ -69,7 +69,7 @@ func operationsAfter(t *testing.T, db *store.DB) {
 	for i := range 7 {
 		id := cloud.OrderID(i + 1)
 		want = append(want, id)
-		write(t, db, 0, &cloud.Changes{OrderOperations: []cloud.OrderOperation{{OrderID: id, BusinessID: cloud.BusinessID(i%2 + 1), Type: 1001, Before: cloud.OrderNew, After: cloud.OrderReady, At: now}}})
+		write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{OrderOperations: []cloud.OrderOperation{{OrderID: id, BusinessID: cloud.BusinessID(i%2 + 1), Type: 1001, Before: cloud.OrderNew, After: cloud.OrderReady, At: now}}}})
 	}
 	var got []cloud.OrderID
 	for at := int64(0); ; {

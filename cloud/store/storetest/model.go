@@ -30,7 +30,7 @@ type model struct {
 // changesAgainstModel writes random changes and compares every View of them
 // with plain maps. A third of the decisions are refused half-way.
 func changesAgainstModel(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}}})
 	m := model{map[uint]cloud.Compartment{}, map[cloud.DeliveryID]cloud.Delivery{}, map[string]cloud.Opening{},
 		map[string]cloud.Command{}, map[cloud.DeviceOrderID]cloud.DeviceOrder{}, map[cloud.ExceptionID]cloud.Exception{}}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -26,9 +26,9 @@ func oauthGrants(t *testing.T, db *store.DB) {
 	g, other := grant(1, 12, "c1"), grant(2, 12, "c2")
 	a, b := agentToken(1, g, cloud.AccessToken, now.Add(time.Hour)), agentToken(2, other, cloud.AccessToken, now.Add(time.Hour))
 	key := cloud.Token{Hash: [32]byte{9}, AccountID: 12, CreatedAt: now, ID: 3}
-	write(t, db, 0, &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{g, other}, Tokens: []cloud.Token{a, b, key}})
+	write(t, db, 0, &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{g, other}}, AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{a, b, key}}})
 	g.UsedAt, g.ExpiresAt, g.Code.UsedAt = now.Add(time.Second), now.Add(time.Hour), now.Add(time.Second)
-	write(t, db, 0, &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{g}})
+	write(t, db, 0, &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{g}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.OAuthGrant(1)
 		require.NoError(t, err)
@@ -51,13 +51,13 @@ func oauthGrants(t *testing.T, db *store.DB) {
 	again := grant(3, 12, "c1")
 	again.Code.Hash = g.Code.Hash
 	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{OAuthGrants: []cloud.OAuthGrant{again}}, nil
+		return &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{again}}}, nil
 	})
 	require.ErrorIs(t, err, cloud.ErrExists, "a code is one grant's")
 	late := agentToken(4, g, cloud.RefreshToken, now.Add(time.Hour))
 	end := now.Add(time.Minute)
-	write(t, db, 0, &cloud.Changes{Tokens: []cloud.Token{late}, OAuthEnds: []cloud.OAuthEnd{{ID: 1, At: end}, {ID: 0, At: end}}})
-	write(t, db, 0, &cloud.Changes{OAuthEnds: []cloud.OAuthEnd{{ID: 1, At: end.Add(time.Hour)}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{late}}, OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: 1, At: end}, {ID: 0, At: end}}}})
+	write(t, db, 0, &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: 1, At: end.Add(time.Hour)}}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.OAuthGrant(1)
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func oauthLeftovers(t *testing.T, db *store.DB) {
 	over.ExpiresAt, running.ExpiresAt, ended.ExpiresAt, ended.EndedAt = now.Add(-2*day), now.Add(day), now.Add(day), now.Add(-2*day)
 	tokens := []cloud.Token{agentToken(1, over, cloud.RefreshToken, now.Add(day)), agentToken(2, running, cloud.AccessToken, now.Add(-2*day)),
 		agentToken(3, running, cloud.RefreshToken, now.Add(day)), {Hash: [32]byte{7}, AccountID: 12, CreatedAt: now, ExpiresAt: now.Add(-2 * day)}}
-	write(t, db, 0, &cloud.Changes{OAuthClients: []cloud.OAuthClient{old, fresh, held, idle}, OAuthGrants: []cloud.OAuthGrant{over, running, ended}, Tokens: tokens})
+	write(t, db, 0, &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{old, fresh, held, idle}, OAuthGrants: []cloud.OAuthGrant{over, running, ended}}, AccountChanges: cloud.AccountChanges{Tokens: tokens}})
 	look(t, db, func(v cloud.View) {
 		for since, want := range map[time.Time]int{{}: 2, now: 1, now.Add(time.Second): 0} {
 			n, err := v.UnusedOAuthClients(since)
@@ -97,7 +97,7 @@ func oauthLeftovers(t *testing.T, db *store.DB) {
 		require.NoError(t, err)
 		require.Equal(t, held, got)
 	})
-	write(t, db, 0, &cloud.Changes{DropOAuth: cloud.OAuthDrop{Unused: now.Add(-day), Idle: now.Add(-day), Tokens: now.Add(-day), Grants: now.Add(-day)}})
+	write(t, db, 0, &cloud.Changes{OAuthChanges: cloud.OAuthChanges{DropOAuth: cloud.OAuthDrop{Unused: now.Add(-day), Idle: now.Add(-day), Tokens: now.Add(-day), Grants: now.Add(-day)}}})
 	look(t, db, func(v cloud.View) {
 		for id, there := range map[string]bool{"old": false, "fresh": true, "held": true, "idle": false} {
 			_, err := v.OAuthClient(id)

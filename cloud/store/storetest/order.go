@@ -30,7 +30,7 @@ func orders(t *testing.T, db *store.DB) {
 		for n := range o.Packages {
 			o.Packages[n].ID, o.Packages[n].Number = cloud.PackageID(o.ID)*10+cloud.PackageID(n), fmt.Sprint(o.Number, "-", n+1)
 		}
-		write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}})
+		write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 		look(t, db, func(v cloud.View) {
 			for _, find := range []func() (cloud.Order, error){
 				func() (cloud.Order, error) { return v.Order(1, o.ID) },
@@ -57,9 +57,11 @@ func orders(t *testing.T, db *store.DB) {
 func orderKeys(t *testing.T, db *store.DB) {
 	a := order(1, 1)
 	a.Ref, a.CustomerID = "PO-1", 5
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{a}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{a}}})
 	try := func(o cloud.Order) error {
-		return db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Orders: []cloud.Order{o}}, nil })
+		return db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}}, nil
+		})
 	}
 	b := order(2, 1)
 	b.Ref, b.CustomerID = "PO-1", 5
@@ -80,7 +82,7 @@ func orderKeys(t *testing.T, db *store.DB) {
 	// A reference moves to another order in one change.
 	b.CustomerID, b.Ref = 5, "PO-1"
 	a.Ref = "PO-1-R1"
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{a, b}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{a, b}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.OrderByRef(1, 5, "PO-1")
 		require.NoError(t, err)
@@ -190,7 +192,7 @@ func orderShipments(t *testing.T, db *store.DB) {
 	b.Packages[0].ExternalNumber = "EXT-1" // carriers use numbers again
 	s := cloud.Shipment{ID: 11, BusinessID: 1, Number: a.Number, OrderID: 1, CustomerID: 5, CreatedAt: now}
 	newer := cloud.Shipment{ID: 12, BusinessID: 1, Number: b.Number, OrderID: 2, CreatedAt: now}
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{a, b}, Shipments: []cloud.Shipment{s, newer}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{a, b}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s, newer}}})
 	f := func(x otep.Subject, want ...cloud.Shipment) {
 		t.Helper()
 		require.NoError(t, db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -228,7 +230,8 @@ func orderSearch(t *testing.T, db *store.DB) {
 		return cloud.OrderTerms{BusinessID: o.BusinessID, OrderID: o.ID, Terms: [cloud.SearchFields]string{
 			cloud.SearchNumber: strings.ToLower(o.Number), cloud.SearchName: name, cloud.SearchPhone: "14165550123"}}
 	}
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{a, b, foreign}, OrderTerms: []cloud.OrderTerms{terms(a, "jane smith"), terms(b, `joão "100%_" o'hara \ 包裹柜机`), terms(foreign, "jane smith")}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{a, b, foreign},
+		OrderTerms: []cloud.OrderTerms{terms(a, "jane smith"), terms(b, `joão "100%_" o'hara \ 包裹柜机`), terms(foreign, "jane smith")}}})
 	every := []cloud.SearchField{cloud.SearchNumber, cloud.SearchExternal, cloud.SearchRef, cloud.SearchName, cloud.SearchPhone}
 	f := func(q cloud.OrderSearch, want ...cloud.OrderID) {
 		t.Helper()
@@ -262,12 +265,12 @@ func orderSearch(t *testing.T, db *store.DB) {
 	f(cloud.OrderSearch{Near: [][]string{{`"10`, `%_"`}, {"xyz"}}}, 2)
 
 	// A change of the terms and a failed change.
-	write(t, db, 0, &cloud.Changes{OrderTerms: []cloud.OrderTerms{terms(a, "maria lopez")}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{OrderTerms: []cloud.OrderTerms{terms(a, "maria lopez")}}})
 	f(cloud.OrderSearch{Text: "smith"})
 	f(cloud.OrderSearch{Text: "lopez"}, 1)
 	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{OrderTerms: []cloud.OrderTerms{terms(a, "nobody else")}, Seen: []cloud.DeviceSeen{{DeviceID: 77, LastSeenAt: now}},
-			Lanes: []cloud.LaneMove{{From: 9, To: lane(1, 10)}}}, nil
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{OrderTerms: []cloud.OrderTerms{terms(a, "nobody else")}},
+			DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 77, LastSeenAt: now}}, Lanes: []cloud.LaneMove{{From: 9, To: lane(1, 10)}}}}, nil
 	})
 	require.Error(t, err)
 	f(cloud.OrderSearch{Text: "lopez"}, 1)
@@ -280,11 +283,12 @@ func droppedOrders(t *testing.T, db *store.DB) {
 		return cloud.OrderOperation{OrderID: id, BusinessID: 1, Type: kind, After: cloud.OrderNew, At: now,
 			Changes: map[string]cloud.FieldChange{"note": {From: nil, To: "x"}}, Operator: cloud.Operator{Type: "user", ID: 3, Name: "Ann"}}
 	}
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{a, b}, OrderOperations: []cloud.OrderOperation{made(1, 6001), made(2, 6001), made(1, 6002)},
-		OrderTerms: []cloud.OrderTerms{{BusinessID: 1, OrderID: 1, Terms: [cloud.SearchFields]string{cloud.SearchName: "jane smith"}}},
-		Shipments:  []cloud.Shipment{{ID: 11, BusinessID: 1, Number: a.Number, OrderID: 1}, {ID: 12, BusinessID: 1, Number: b.Number, OrderID: 2}},
-		Events: []cloud.TimelineEvent{{ShipmentID: 11, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")},
-			{ShipmentID: 12, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{a, b},
+		OrderOperations: []cloud.OrderOperation{made(1, 6001), made(2, 6001), made(1, 6002)},
+		OrderTerms:      []cloud.OrderTerms{{BusinessID: 1, OrderID: 1, Terms: [cloud.SearchFields]string{cloud.SearchName: "jane smith"}}}},
+		TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 11, BusinessID: 1, Number: a.Number, OrderID: 1}, {ID: 12, BusinessID: 1, Number: b.Number, OrderID: 2}},
+			Events: []cloud.TimelineEvent{{ShipmentID: 11, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")},
+				{ShipmentID: 12, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}}}})
 	ops, err := db.ListOrderOperations(t.Context(), 1, 1)
 	require.NoError(t, err)
 	require.Len(t, ops, 2)
@@ -295,7 +299,7 @@ func droppedOrders(t *testing.T, db *store.DB) {
 
 	drop := func(k cloud.OrderKey) error {
 		return db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{DroppedOrders: []cloud.OrderKey{k}, OrderOperations: []cloud.OrderOperation{made(k.ID, 6004)}}, nil
+			return &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{k}, OrderOperations: []cloud.OrderOperation{made(k.ID, 6004)}}}, nil
 		})
 	}
 	require.ErrorIs(t, drop(cloud.OrderKey{BusinessID: 2, ID: 1}), cloud.ErrNotFound)
@@ -319,9 +323,10 @@ func droppedOrders(t *testing.T, db *store.DB) {
 func orderJobs(t *testing.T, db *store.DB) {
 	j := cloud.OrderJob{ID: "bat_1", BusinessID: 1, AccountID: 2, Total: 3, Status: cloud.JobQueued, CreatedAt: now}
 	later := cloud.OrderJob{ID: "bat_0", BusinessID: 2, Total: 1, Status: cloud.JobProcessing, CreatedAt: now.Add(time.Second)}
-	write(t, db, 0, &cloud.Changes{OrderJobs: []cloud.OrderJob{later, j}, OrderJobRows: []cloud.OrderJobRow{
-		{JobID: "bat_1", Row: 1, Input: []byte("a")}, {JobID: "bat_1", Row: 2, Input: []byte("b")}, {JobID: "bat_1", Row: 3, Input: []byte("c")},
-		{JobID: "bat_0", Row: 1, Input: []byte("d")}}})
+	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{later, j},
+		OrderJobRows: []cloud.OrderJobRow{
+			{JobID: "bat_1", Row: 1, Input: []byte("a")}, {JobID: "bat_1", Row: 2, Input: []byte("b")}, {JobID: "bat_1", Row: 3, Input: []byte("c")},
+			{JobID: "bat_0", Row: 1, Input: []byte("d")}}}})
 	open, err := db.ListOpenJobs(t.Context(), 9)
 	require.NoError(t, err)
 	require.Equal(t, []cloud.OrderJob{j, later}, open, "oldest first")
@@ -329,9 +334,9 @@ func orderJobs(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	done := cloud.OrderJobRow{JobID: "bat_1", Row: 1, Input: []byte{}, Result: []byte(`{}`), Failed: true}
-	write(t, db, 0, &cloud.Changes{OrderJobRows: []cloud.OrderJobRow{done}})
+	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: []cloud.OrderJobRow{done}}})
 	err = db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Orders: []cloud.Order{order(1, 1)}, OrderJobRows: []cloud.OrderJobRow{done}}, nil
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{order(1, 1)}}, OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: []cloud.OrderJobRow{done}}}, nil
 	})
 	require.ErrorIs(t, err, cloud.ErrStale, "a result is written once")
 	look(t, db, func(v cloud.View) {
@@ -355,10 +360,10 @@ func orderJobs(t *testing.T, db *store.DB) {
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 
 	j.Status, j.FinishedAt = cloud.JobCompleted, now
-	write(t, db, 0, &cloud.Changes{OrderJobs: []cloud.OrderJob{j}, DropJobsBefore: now})
+	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}, DropJobsBefore: now}})
 	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
 	require.NoError(t, err)
-	write(t, db, 0, &cloud.Changes{DropJobsBefore: now.Add(time.Millisecond)})
+	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{DropJobsBefore: now.Add(time.Millisecond)}})
 	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 	look(t, db, func(v cloud.View) {
@@ -373,7 +378,7 @@ func orderJobs(t *testing.T, db *store.DB) {
 func interceptions(t *testing.T, db *store.DB) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var want []cloud.Interception
-	ch := &cloud.Changes{Orders: []cloud.Order{order(1, 1)}}
+	ch := &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{order(1, 1)}}}
 	for id := range cloud.InterceptionID(5) {
 		i := random[cloud.Interception](r)
 		i.ID, i.BusinessID, i.OrderID = id+1, 1, 1
@@ -382,7 +387,7 @@ func interceptions(t *testing.T, db *store.DB) {
 	ch.Interceptions = want
 	write(t, db, 0, ch)
 	want[2].Status = cloud.InterceptionWithdrawn
-	write(t, db, 0, &cloud.Changes{Interceptions: want[2:3]})
+	write(t, db, 0, &cloud.Changes{InterceptionChanges: cloud.InterceptionChanges{Interceptions: want[2:3]}})
 	got, err := db.ListInterceptions(t.Context(), 1, 1)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -396,7 +401,7 @@ func interceptions(t *testing.T, db *store.DB) {
 	got, err = db.ListInterceptions(t.Context(), 2, 1)
 	require.NoError(t, err)
 	require.Empty(t, got)
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 1}}}})
 	got, err = db.ListInterceptions(t.Context(), 1, 1)
 	require.NoError(t, err)
 	require.Empty(t, got)
@@ -412,10 +417,10 @@ func assignments(t *testing.T, db *store.DB) {
 		a.ID, a.BusinessID, a.OrderID, a.BrokerID, a.Status = i+1, 1+cloud.BusinessID(i%2), cloud.OrderID(i%5+1), cloud.AccountID(i%3+1), states[i%2]
 		all = append(all, a)
 	}
-	write(t, db, 0, &cloud.Changes{Assignments: all})
+	write(t, db, 0, &cloud.Changes{AssignmentChanges: cloud.AssignmentChanges{Assignments: all}})
 	active := all[4]
 	active.Status = cloud.AssignmentActive
-	write(t, db, 0, &cloud.Changes{Assignments: []cloud.Assignment{active}})
+	write(t, db, 0, &cloud.Changes{AssignmentChanges: cloud.AssignmentChanges{Assignments: []cloud.Assignment{active}}})
 	all[4] = active
 	look(t, db, func(v cloud.View) {
 		got, err := v.Assignment(1, active.ID)
@@ -443,7 +448,7 @@ func assignments(t *testing.T, db *store.DB) {
 	twice := all[9]
 	twice.OrderID, twice.ID, twice.Status = active.OrderID, 99, cloud.AssignmentActive
 	require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Assignments: []cloud.Assignment{twice}}, nil
+		return &cloud.Changes{AssignmentChanges: cloud.AssignmentChanges{Assignments: []cloud.Assignment{twice}}}, nil
 	}))
 }
 
@@ -458,10 +463,10 @@ func thirdParties(t *testing.T, db *store.DB) {
 		a.ProviderID, a.Status = cloud.ProviderID(i%3+1), ended[i%3]
 		all = append(all, a)
 	}
-	write(t, db, 0, &cloud.Changes{ThirdParties: all})
+	write(t, db, 0, &cloud.Changes{ThirdPartyChanges: cloud.ThirdPartyChanges{ThirdParties: all}})
 	open := all[4]
 	open.Status = cloud.ThirdPartyHandedOver
-	write(t, db, 0, &cloud.Changes{ThirdParties: []cloud.ThirdPartyAssignment{open}})
+	write(t, db, 0, &cloud.Changes{ThirdPartyChanges: cloud.ThirdPartyChanges{ThirdParties: []cloud.ThirdPartyAssignment{open}}})
 	all[4] = open
 	look(t, db, func(v cloud.View) {
 		got, err := v.ThirdParty(1, open.ID)
@@ -497,7 +502,7 @@ func thirdParties(t *testing.T, db *store.DB) {
 		a.OrderID, a.ID, a.Number, a.Status = 77, 99, "TPA-2026-000099", cloud.ThirdPartyCreated
 		change(&a)
 		require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-			return &cloud.Changes{ThirdParties: []cloud.ThirdPartyAssignment{a}}, nil
+			return &cloud.Changes{ThirdPartyChanges: cloud.ThirdPartyChanges{ThirdParties: []cloud.ThirdPartyAssignment{a}}}, nil
 		}))
 	}
 	refused(func(a *cloud.ThirdPartyAssignment) { a.OrderID = open.OrderID })

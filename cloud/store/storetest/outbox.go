@@ -26,7 +26,7 @@ func event(n int, endpoints ...cloud.EndpointID) cloud.OutboxWrite {
 func outboxLifecycle(t *testing.T, db *store.DB) {
 	ctx, later := t.Context(), now.Add(time.Hour)
 	none := event(9)
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{event(2, 3), event(1, 3, 4), none}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(2, 3), event(1, 3, 4), none}}})
 	_, err := db.FindOutbox(ctx, 90)
 	require.ErrorIs(t, err, cloud.ErrNotFound, "no receiver, no rows")
 
@@ -84,7 +84,7 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	counted.Deliveries[0].Sequence = cloud.Unnumbered
 	more := event(4, 7)
 	more.Deliveries[0].Sequence = cloud.Unnumbered
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{counted, more, event(6, 7)}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{counted, more, event(6, 7)}}})
 	for _, want := range []int64{1, 2, 0} {
 		numbered, err := db.ClaimOutbox(ctx, 7, later.Add(time.Minute), 1)
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	db.OwnFresh(true)
 	var told []cloud.OutboxWrite
 	db.OnCommit(func(c *cloud.Changes) { told = append(told, c.Outbox...) })
-	write(t, db, 0, &cloud.Changes{Outbox: []cloud.OutboxWrite{event(5, 3)}})
+	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(5, 3)}}})
 	lost, err = db.FinishOutbox(ctx, []cloud.OutboxResult{{ID: 50, Generation: 1, State: cloud.OutboxSuccess, Attempts: 1, DeliveredAt: later}})
 	require.NoError(t, err)
 	require.Empty(t, lost, "a fresh one is leased to the node that wrote it")

@@ -16,8 +16,9 @@ func proofGuesses(t *testing.T, db *store.DB) {
 	open := cloud.ProofGuesses{ShipmentID: 9302, BusinessID: 1, Number: "SR-H", Wrong: 1, Total: 1}
 	foreign := cloud.ProofGuesses{ShipmentID: 9303, BusinessID: 2, Number: "SR-I", Locks: 1, Total: 5, LockedAt: now, LockedUntil: now}
 	o := order(9301, 1)
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}, Shipments: []cloud.Shipment{{ID: 9301, BusinessID: 1, Number: "SR-G", OrderID: 9301, Profile: "parcel"}},
-		ProofGuesses: []cloud.ProofGuesses{g, open, foreign}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}},
+		TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 9301, BusinessID: 1, Number: "SR-G", OrderID: 9301, Profile: "parcel"}},
+			ProofGuesses: []cloud.ProofGuesses{g, open, foreign}}})
 	find := func(id cloud.ShipmentID) (found cloud.ProofGuesses, err error) {
 		require.NoError(t, db.Look(t.Context(), func(v cloud.View) error { found, err = v.ProofGuesses(id); return nil }))
 		return found, err
@@ -34,11 +35,11 @@ func proofGuesses(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 	g.Total, g.Wrong = 8, 3
-	write(t, db, 0, &cloud.Changes{ProofGuesses: []cloud.ProofGuesses{g}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{ProofGuesses: []cloud.ProofGuesses{g}}})
 	found, err = find(9301)
 	require.NoError(t, err)
 	require.Equal(t, g, found)
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 9301}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 9301}}}})
 	_, err = find(9301)
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 }

@@ -29,7 +29,7 @@ func pushes(t *testing.T, db *store.DB) {
 	}
 	a, b, test := pushAt("psh_a", 8, now), pushAt("psh_b", 8, now.Add(time.Second)), pushAt("psh_t", 8, now)
 	test.Test = true
-	write(t, db, 0, &cloud.Changes{Pushes: []cloud.Push{a, b, test}})
+	write(t, db, 0, &cloud.Changes{PushChanges: cloud.PushChanges{Pushes: []cloud.Push{a, b, test}}})
 
 	told, err := db.LiveOf(ctx, 1, cloud.LiveDriver, 8, now, 10)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func pushes(t *testing.T, db *store.DB) {
 	require.Equal(t, cloud.PushLogged, state("psh_t"))
 
 	// Heard, expired, failed.
-	write(t, db, 0, &cloud.Changes{Pushes: []cloud.Push{pushAt("psh_c", 9, now), pushAt("psh_d", 9, now), pushAt("psh_e", 9, now)}})
+	write(t, db, 0, &cloud.Changes{PushChanges: cloud.PushChanges{Pushes: []cloud.Push{pushAt("psh_c", 9, now), pushAt("psh_d", 9, now), pushAt("psh_e", 9, now)}}})
 	mine, err = db.ClaimPushes(ctx, due, 1)
 	require.NoError(t, err)
 	require.Equal(t, "psh_c", mine[0].ID)
@@ -104,7 +104,7 @@ func pushCollapse(t *testing.T, db *store.DB) {
 	put := func(id, collapse string, driver cloud.AccountID) {
 		p := pushAt(id, driver, now)
 		p.Collapse = collapse
-		write(t, db, 0, &cloud.Changes{Pushes: []cloud.Push{p}})
+		write(t, db, 0, &cloud.Changes{PushChanges: cloud.PushChanges{Pushes: []cloud.Push{p}}})
 	}
 	states := func() (out []cloud.PushState) {
 		for _, id := range []string{"psh_1", "psh_2", "psh_3", "psh_4", "psh_5"} {
@@ -146,9 +146,9 @@ func pushTokens(t *testing.T, db *store.DB) {
 	driver := func(id cloud.AccountID, enabled bool) cloud.Account {
 		return cloud.Account{ID: id, BusinessID: 1, Type: cloud.DriverAccount, Enabled: enabled}
 	}
-	write(t, db, 0, &cloud.Changes{Accounts: []cloud.Account{driver(8, true), driver(9, true)}, Tokens: []cloud.Token{login(1, 8), login(2, 8), login(3, 9)}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{driver(8, true), driver(9, true)}, Tokens: []cloud.Token{login(1, 8), login(2, 8), login(3, 9)}}})
 	give := func(token string, d cloud.AccountID, login byte, after time.Duration) {
-		write(t, db, 0, &cloud.Changes{PushTokens: []cloud.PushToken{{DriverID: d, Token: token, Platform: "fcm", Login: [32]byte{login}, At: now.Add(after)}}})
+		write(t, db, 0, &cloud.Changes{PushChanges: cloud.PushChanges{PushTokens: []cloud.PushToken{{DriverID: d, Token: token, Platform: "fcm", Login: [32]byte{login}, At: now.Add(after)}}}})
 	}
 	has := func(d cloud.AccountID, at time.Time) (out []string) {
 		t.Helper()
@@ -169,13 +169,13 @@ func pushTokens(t *testing.T, db *store.DB) {
 	require.Equal(t, []string{"one"}, has(9, now))
 	revoked := login(3, 9)
 	revoked.RevokedAt = now
-	write(t, db, 0, &cloud.Changes{Tokens: []cloud.Token{revoked}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{revoked}}})
 	require.Empty(t, has(9, now))
 	give("gone", 8, 1, 3)
 	require.NoError(t, db.DropPushToken(ctx, 8, "gone"))
-	write(t, db, 0, &cloud.Changes{Accounts: []cloud.Account{driver(8, false)}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{driver(8, false)}}})
 	require.Empty(t, has(8, now))
-	write(t, db, 0, &cloud.Changes{Accounts: []cloud.Account{driver(8, true)}, NoPushTokens: [][32]byte{{1}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{driver(8, true)}}, PushChanges: cloud.PushChanges{NoPushTokens: [][32]byte{{1}}}})
 	require.Equal(t, []string{"two"}, has(8, now))
 	for i := range cloud.MaxPushTokens + 3 {
 		give(string(rune('A'+i)), 8, 2, time.Duration(10+i)*time.Second)

@@ -131,13 +131,15 @@ func routes(t *testing.T, db *store.DB) {
 	}
 	stolen := all[slices.Sorted(maps.Keys(all))[0]]
 	stolen.BusinessID = stolen.BusinessID%2 + 1
-	require.ErrorIs(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Routes: []cloud.Route{stolen}}, nil }),
+	require.ErrorIs(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{stolen}}}, nil
+	}),
 		cloud.ErrNotFound, "a route keeps its business")
 
 	// An order that is deleted, or taken off without a trace, has no stop.
 	o := order(99, 1)
 	o.RouteID, o.Stop, o.Status = 2, 1, cloud.OrderRoutePlanned
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	on := func() (found bool) {
 		look(t, db, func(v cloud.View) {
 			list, err := v.RouteOrders(1, 2)
@@ -148,7 +150,7 @@ func routes(t *testing.T, db *store.DB) {
 	}
 	require.True(t, on())
 	o.TakeOff()
-	write(t, db, 0, &cloud.Changes{Orders: []cloud.Order{o}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	require.False(t, on())
 	draft := func() (n int) {
 		look(t, db, func(v cloud.View) {
@@ -159,10 +161,10 @@ func routes(t *testing.T, db *store.DB) {
 		return n
 	}
 	o.RouteID = 500
-	write(t, db, 0, &cloud.Changes{Routes: []cloud.Route{{ID: 500, BusinessID: 1, Date: "2030-01-01"}}, Orders: []cloud.Order{o}})
+	write(t, db, 0, &cloud.Changes{RouteChanges: cloud.RouteChanges{Routes: []cloud.Route{{ID: 500, BusinessID: 1, Date: "2030-01-01"}}}, OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 	require.False(t, on())
 	require.Zero(t, draft())
-	write(t, db, 0, &cloud.Changes{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 99}}})
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 99}}}})
 	require.Equal(t, 1, draft())
 }
 
@@ -211,9 +213,11 @@ func drivers(t *testing.T, db *store.DB) {
 	})
 	stolen := want[2]
 	stolen.Account.BusinessID = 1
-	require.ErrorIs(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{Drivers: []cloud.Driver{stolen}}, nil }), cloud.ErrNotFound)
+	require.ErrorIs(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{RouteChanges: cloud.RouteChanges{Drivers: []cloud.Driver{stolen}}}, nil
+	}), cloud.ErrNotFound)
 	b := cloud.Business{ID: 7, Code: "acme", Name: "Acme"}
-	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{b}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.BusinessByCode("acme")
 		require.NoError(t, err)

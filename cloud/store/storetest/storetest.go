@@ -255,7 +255,7 @@ func lane(dev cloud.DeviceID, next uint64) cloud.LaneState {
 
 func nothingOfAFailedDecision(t *testing.T, db *store.DB) {
 	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}, errNo
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}}, errNo
 	})
 	require.Same(t, errNo, err, "the error comes as it is")
 	look(t, db, func(v cloud.View) {
@@ -268,8 +268,9 @@ func nothingOfAFailedDecision(t *testing.T, db *store.DB) {
 // failingAmongGood holds the writer with one decision while others queue up
 // behind it, so that SQLite commits them as one group.
 func failingAmongGood(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Deliveries: []cloud.Delivery{
-		{ID: 1, Number: "LD-1", ProviderID: 1, Reference: "taken"}}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}},
+		LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{
+			{ID: 1, Number: "LD-1", ProviderID: 1, Reference: "taken"}}}})
 	const n = 60
 	var wg sync.WaitGroup
 	begun, hold := make(chan struct{}), make(chan struct{})
@@ -287,8 +288,8 @@ func failingAmongGood(t *testing.T, db *store.DB) {
 		wg.Go(func() {
 			id := int64(100 + i)
 			c := &cloud.Changes{
-				Businesses: []cloud.Business{{ID: cloud.BusinessID(id), Code: fmt.Sprint(id)}},
-				Deliveries: []cloud.Delivery{{ID: cloud.DeliveryID(id), Number: fmt.Sprint("LD-", id), ProviderID: 1, Reference: fmt.Sprint(id)}},
+				AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: cloud.BusinessID(id), Code: fmt.Sprint(id)}}},
+				LockerChanges:  cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: cloud.DeliveryID(id), Number: fmt.Sprint("LD-", id), ProviderID: 1, Reference: fmt.Sprint(id)}}},
 			}
 			switch i % 5 {
 			case 1:
@@ -319,7 +320,7 @@ func failingAmongGood(t *testing.T, db *store.DB) {
 }
 
 func conditions(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1, Generation: 5}}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1, Generation: 5}}}})
 	try := func(c *cloud.Changes) error {
 		c.Businesses = []cloud.Business{{ID: 9, Code: "mark"}}
 		return db.Decide(t.Context(), 1, func(cloud.View) (*cloud.Changes, error) { return c, nil })
@@ -328,16 +329,16 @@ func conditions(t *testing.T, db *store.DB) {
 		look(t, db, func(v cloud.View) { _, err := v.Business(9); found = err == nil })
 		return found
 	}
-	require.ErrorIs(t, try(&cloud.Changes{Generation: 4}), cloud.ErrStale)
-	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 3, To: lane(1, 4)}}}), cloud.ErrStale, "no row yet")
+	require.ErrorIs(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: 4}}), cloud.ErrStale)
+	require.ErrorIs(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Lanes: []cloud.LaneMove{{From: 3, To: lane(1, 4)}}}}), cloud.ErrStale, "no row yet")
 	require.False(t, marked())
-	require.NoError(t, try(&cloud.Changes{Generation: 5, Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}))
+	require.NoError(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: 5, Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}}))
 	require.True(t, marked())
-	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}), cloud.ErrStale, "a row is there")
-	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 5, To: lane(1, 6)}}}), cloud.ErrStale)
+	require.ErrorIs(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Lanes: []cloud.LaneMove{{To: lane(1, 4)}}}}), cloud.ErrStale, "a row is there")
+	require.ErrorIs(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Lanes: []cloud.LaneMove{{From: 5, To: lane(1, 6)}}}}), cloud.ErrStale)
 	other := lane(1, 2)
 	other.Lane = wire.Telemetry
-	require.ErrorIs(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{To: other}, {From: 5, To: lane(1, 6)}}}), cloud.ErrStale)
+	require.ErrorIs(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Lanes: []cloud.LaneMove{{To: other}, {From: 5, To: lane(1, 6)}}}}), cloud.ErrStale)
 	look(t, db, func(v cloud.View) {
 		got, err := v.Lane(1, epoch(1), wire.Settlement)
 		require.NoError(t, err)
@@ -345,38 +346,39 @@ func conditions(t *testing.T, db *store.DB) {
 		_, err = v.Lane(1, epoch(1), wire.Telemetry)
 		require.ErrorIs(t, err, cloud.ErrNotFound, "half of the lanes moved")
 	})
-	require.NoError(t, try(&cloud.Changes{Lanes: []cloud.LaneMove{{From: 4, To: lane(1, 9)}}}))
+	require.NoError(t, try(&cloud.Changes{DeviceChanges: cloud.DeviceChanges{Lanes: []cloud.LaneMove{{From: 4, To: lane(1, 9)}}}}))
 	require.Error(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Generation: 5, Businesses: []cloud.Business{{ID: 10}}}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: 5}, AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 10}}}}, nil
 	}), "a generation belongs to a device")
 }
 
 func naturalKeys(t *testing.T, db *store.DB) {
 	first := &cloud.Changes{
-		Businesses: []cloud.Business{{ID: 1, Code: "b"}}, Providers: []cloud.Provider{{ID: 1, BusinessID: 1, Code: "p"}},
-		Accounts: []cloud.Account{{ID: 1, Email: "A@x.example"}, {ID: 2}, {ID: 3}}, Devices: []cloud.Device{device(1)},
-		Tokens:       []cloud.Token{{Hash: [32]byte{1}, ID: 1}, {Hash: [32]byte{3}}, {Hash: [32]byte{4}}},
-		Compartments: []cloud.Compartment{{GridID: 1, DeviceID: 1, Door: 1}},
-		Deliveries:   []cloud.Delivery{{ID: 1, Number: "n", ProviderID: 1, Reference: "r"}, {ID: 2, Number: "n2"}, {ID: 3, Number: "n3"}},
-		Exceptions:   []cloud.Exception{{ID: 1, DeviceID: 1, Source: "s"}},
-		Shipments:    []cloud.Shipment{{ID: 1, Number: "swp1"}},
-		Batches:      []cloud.JournalBatch{{DeviceID: 1, Epoch: epoch(1), First: 1, Count: 1, Bytes: []byte{1}}},
-		Outbox:       []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 1, CreatedAt: now}}}},
+		AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "b"}},
+			Providers: []cloud.Provider{{ID: 1, BusinessID: 1, Code: "p"}},
+			Accounts:  []cloud.Account{{ID: 1, Email: "A@x.example"}, {ID: 2}, {ID: 3}},
+			Tokens:    []cloud.Token{{Hash: [32]byte{1}, ID: 1}, {Hash: [32]byte{3}}, {Hash: [32]byte{4}}}},
+		DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}, Batches: []cloud.JournalBatch{{DeviceID: 1, Epoch: epoch(1), First: 1, Count: 1, Bytes: []byte{1}}}},
+		LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{{GridID: 1, DeviceID: 1, Door: 1}},
+			Deliveries: []cloud.Delivery{{ID: 1, Number: "n", ProviderID: 1, Reference: "r"}, {ID: 2, Number: "n2"}, {ID: 3, Number: "n3"}},
+			Exceptions: []cloud.Exception{{ID: 1, DeviceID: 1, Source: "s"}}},
+		TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 1, Number: "swp1"}}},
+		OutboxChanges:   cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 1, CreatedAt: now}}}}},
 	}
 	write(t, db, 0, first)
 	for name, c := range map[string]*cloud.Changes{
-		"business":  {Businesses: []cloud.Business{{ID: 2, Code: "b"}}},
-		"provider":  {Providers: []cloud.Provider{{ID: 2, BusinessID: 1, Code: "p"}}},
-		"email":     {Accounts: []cloud.Account{{ID: 9, Email: "a@X.example"}}},
-		"token":     {Tokens: []cloud.Token{{Hash: [32]byte{2}, ID: 1}}},
-		"device":    {Devices: []cloud.Device{{ID: 2, Code: "CAB-1"}}},
-		"door":      {Compartments: []cloud.Compartment{{GridID: 2, DeviceID: 1, Door: 1}}},
-		"number":    {Deliveries: []cloud.Delivery{{ID: 9, Number: "n"}}},
-		"reference": {Deliveries: []cloud.Delivery{{ID: 9, Number: "n9", ProviderID: 1, Reference: "r"}}},
-		"exception": {Exceptions: []cloud.Exception{{ID: 2, DeviceID: 1, Source: "s"}}},
-		"shipment":  {Shipments: []cloud.Shipment{{ID: 2, Number: "SWP1"}}},
-		"batch":     {Batches: first.Batches},
-		"event":     {Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 2, CreatedAt: now}}}}},
+		"business":  {AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 2, Code: "b"}}}},
+		"provider":  {AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{{ID: 2, BusinessID: 1, Code: "p"}}}},
+		"email":     {AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: 9, Email: "a@X.example"}}}},
+		"token":     {AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: [32]byte{2}, ID: 1}}}},
+		"device":    {DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: 2, Code: "CAB-1"}}}},
+		"door":      {LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{{GridID: 2, DeviceID: 1, Door: 1}}}},
+		"number":    {LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: 9, Number: "n"}}}},
+		"reference": {LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: 9, Number: "n9", ProviderID: 1, Reference: "r"}}}},
+		"exception": {LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: 2, DeviceID: 1, Source: "s"}}}},
+		"shipment":  {TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 2, Number: "SWP1"}}}},
+		"batch":     {DeviceChanges: cloud.DeviceChanges{Batches: first.Batches}},
+		"event":     {OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-1"}, Deliveries: []cloud.OutboxDelivery{{ID: 2, CreatedAt: now}}}}}},
 	} {
 		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil })
 		require.ErrorIs(t, err, cloud.ErrExists, name)
@@ -402,8 +404,8 @@ func missingRows(t *testing.T, db *store.DB) {
 		require.Empty(t, es)
 	})
 	for name, c := range map[string]*cloud.Changes{
-		"seen": {Seen: []cloud.DeviceSeen{{DeviceID: 1, Firmware: "1"}}},
-		"door": {Doors: []cloud.DoorPresent{{DeviceID: 1, Door: 1}}},
+		"seen": {DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, Firmware: "1"}}}},
+		"door": {LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 1, Door: 1}}}},
 	} {
 		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil })
 		require.ErrorIs(t, err, cloud.ErrNotFound, name)
@@ -414,7 +416,7 @@ func second[T any](_ T, err error) error { return err }
 
 // deviceSerialises counts with read-modify-write decisions about one device.
 func deviceSerialises(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1}}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}, Sessions: []cloud.Session{{DeviceID: 1}}}})
 	const workers, each = 8, 12
 	var wg sync.WaitGroup
 	for range workers {
@@ -423,7 +425,7 @@ func deviceSerialises(t *testing.T, db *store.DB) {
 				require.NoError(t, db.Decide(t.Context(), 1, func(v cloud.View) (*cloud.Changes, error) {
 					s, err := v.Session(1)
 					s.Generation++
-					return &cloud.Changes{Sessions: []cloud.Session{s}}, err
+					return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{s}}}, err
 				}))
 			}
 		})
@@ -439,7 +441,7 @@ func deviceSerialises(t *testing.T, db *store.DB) {
 // shipmentSerialises folds one timeline from decisions about different devices
 // and about none.
 func shipmentSerialises(t *testing.T, db *store.DB) {
-	c := &cloud.Changes{Shipments: []cloud.Shipment{{ID: 1, Number: "SWP-1"}}}
+	c := &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 1, Number: "SWP-1"}}}}
 	for id := range cloud.DeviceID(4) {
 		c.Devices = append(c.Devices, device(id+1))
 	}
@@ -457,7 +459,7 @@ func shipmentSerialises(t *testing.T, db *store.DB) {
 					es, err := v.Timeline(s.ID)
 					s.Current = otep.Code(fmt.Sprint(len(es) + 1))
 					e := otep.Event{EventID: fmt.Sprintf("%d-%d", dev, i), OccurredAt: otep.Time{Time: now}}
-					return &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, Event: e}}}, err
+					return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, Event: e}}}}, err
 				}))
 			}
 		})
@@ -483,7 +485,7 @@ func commitOrder(t *testing.T, db *store.DB) {
 	})
 	var wg sync.WaitGroup
 	for id := cloud.DeviceID(1); id <= 3; id++ {
-		write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(id)}, Sessions: []cloud.Session{{DeviceID: id}}})
+		write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(id)}, Sessions: []cloud.Session{{DeviceID: id}}}})
 		for range 4 {
 			wg.Go(func() {
 				for range 8 {
@@ -492,7 +494,7 @@ func commitOrder(t *testing.T, db *store.DB) {
 						s, err := v.Session(id)
 						s.Generation++
 						mine = s.Generation
-						return &cloud.Changes{Sessions: []cloud.Session{s}}, err
+						return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{s}}}, err
 					}))
 					mu.Lock()
 					require.True(t, slices.Contains(told[id], mine), "Decide returned before it was told")
@@ -503,7 +505,7 @@ func commitOrder(t *testing.T, db *store.DB) {
 	}
 	wg.Wait()
 	err := db.Decide(t.Context(), 1, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Sessions: []cloud.Session{{DeviceID: 1, Generation: 1000}}, Generation: 999}, nil
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: 1, Generation: 1000}}, Generation: 999}}, nil
 	})
 	require.ErrorIs(t, err, cloud.ErrStale)
 	for id, got := range told {
@@ -523,7 +525,7 @@ func journalAndGaps(t *testing.T, db *store.DB) {
 	bs := []cloud.JournalBatch{batch(1, 10, ""), batch(11, 5, ""), batch(11, 5, "fork"), batch(11, 5, "fork"), batch(20, 4, "")}
 	gap := cloud.GapRange{DeviceID: 1, Epoch: epoch(1), Lane: wire.Telemetry, First: 16, Last: 19, Reason: "evicted", Missing: 4}
 	open := cloud.GapRange{DeviceID: 1, Epoch: epoch(1), Lane: wire.Telemetry, First: 24, Reason: "damaged", Head: wire.Head{9}}
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1)}, Batches: bs, Gaps: []cloud.GapRange{gap, open}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1)}, Batches: bs, Gaps: []cloud.GapRange{gap, open}}})
 	look(t, db, func(v cloud.View) {
 		f := func(first, last uint64, want ...cloud.JournalBatch) {
 			t.Helper()
@@ -567,7 +569,7 @@ func journalAndGaps(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Len(t, asides, 2)
 	gap.Missing = 1 // a late batch filled three
-	write(t, db, 1, &cloud.Changes{Gaps: []cloud.GapRange{gap}})
+	write(t, db, 1, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Gaps: []cloud.GapRange{gap}}})
 	s, err = db.JournalStats(t.Context(), 1)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Missing)
@@ -575,13 +577,13 @@ func journalAndGaps(t *testing.T, db *store.DB) {
 
 func deviceSeen(t *testing.T, db *store.DB) {
 	d := device(1)
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{d}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
 	held, generation, locked := uint64(7), uint64(2), now.Add(time.Hour)
-	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastSeenAt: now, Applied: 3, CodesHeld: &held,
-		HeldGeneration: &generation, TypedLocked: &locked, Firmware: "1.2", StatusAt: now, StatusEnds: &[2]uint64{5, 6}, StatusEpoch: epoch(1)}}})
-	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastPlaced: now.Add(time.Second)}}})
+	write(t, db, 1, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastSeenAt: now, Applied: 3, CodesHeld: &held,
+		HeldGeneration: &generation, TypedLocked: &locked, Firmware: "1.2", StatusAt: now, StatusEnds: &[2]uint64{5, 6}, StatusEpoch: epoch(1)}}}})
+	write(t, db, 1, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, LastPlaced: now.Add(time.Second)}}}})
 	d.Name = "lobby" // writing the device leaves what it last said
-	write(t, db, 1, &cloud.Changes{Devices: []cloud.Device{d}})
+	write(t, db, 1, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
 	d.LastSeenAt, d.LastPlaced, d.Applied, d.CodesHeld, d.Firmware = now, now.Add(time.Second), 3, 7, "1.2"
 	d.StatusAt, d.StatusEnds, d.StatusEpoch = now, [2]uint64{5, 6}, epoch(1)
 	d.HeldGeneration, d.TypedLocked = 2, locked
@@ -591,7 +593,7 @@ func deviceSeen(t *testing.T, db *store.DB) {
 		require.Equal(t, d, got)
 	})
 	none := uint64(0)
-	write(t, db, 1, &cloud.Changes{Seen: []cloud.DeviceSeen{{DeviceID: 1, CodesHeld: &none, TypedLocked: &time.Time{}}}})
+	write(t, db, 1, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, CodesHeld: &none, TypedLocked: &time.Time{}}}}})
 	got, err := db.FindDeviceByCode(t.Context(), "CAB-1")
 	require.NoError(t, err)
 	require.Zero(t, got.CodesHeld)
@@ -603,7 +605,7 @@ func deviceFaults(t *testing.T, db *store.DB) {
 	f := cloud.DeviceException{DeviceID: 1, Type: cloud.DevBadBatch, Detail: "a", OpenedAt: now, SeenAt: now}
 	again := f
 	again.Detail, again.SeenAt, again.OpenedAt = "b", now.Add(time.Second), now.Add(time.Second)
-	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{f, again}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{f, again}}})
 	got, err := db.ListDeviceExceptions(t.Context(), 1, 10)
 	require.NoError(t, err)
 	want := f
@@ -611,16 +613,16 @@ func deviceFaults(t *testing.T, db *store.DB) {
 	require.Equal(t, []cloud.DeviceException{want}, got)
 	end := f
 	end.ClosedAt = now.Add(time.Hour)
-	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{end}})
-	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{f}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{end}}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{f}}})
 	got, err = db.ListDeviceExceptions(t.Context(), 1, 10)
 	require.NoError(t, err)
 	require.Len(t, got, 2, "a closed one is not counted up")
 	require.Equal(t, end.ClosedAt, got[1].ClosedAt)
 
-	write(t, db, 0, &cloud.Changes{Devices: []cloud.Device{device(1), device(2)}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{device(1), device(2)}}})
 	locked := cloud.DeviceException{DeviceID: 2, Type: cloud.DevKeypadLocked, OpenedAt: now, SeenAt: now}
-	write(t, db, 0, &cloud.Changes{DeviceFaults: []cloud.DeviceException{locked}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{locked}}})
 	open := got[0]
 	locked.Count = 1
 	look(t, db, func(v cloud.View) {
@@ -641,11 +643,11 @@ func deviceFaults(t *testing.T, db *store.DB) {
 
 func epochs(t *testing.T, db *store.DB) {
 	a := cloud.Epoch{DeviceID: 1, Epoch: epoch(1), Current: true, OpenedAt: now}
-	write(t, db, 0, &cloud.Changes{Epochs: []cloud.Epoch{a}})
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Epochs: []cloud.Epoch{a}}})
 	b := cloud.Epoch{DeviceID: 1, Epoch: epoch(2), Prev: epoch(1), Current: true, OpenedAt: now.Add(time.Hour)}
 	old := a
 	old.Current, old.ClosedAt = false, b.OpenedAt
-	write(t, db, 0, &cloud.Changes{Epochs: []cloud.Epoch{b, old}}) // in either order
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Epochs: []cloud.Epoch{b, old}}}) // in either order
 	look(t, db, func(v cloud.View) {
 		got, err := v.CurrentEpoch(1)
 		require.NoError(t, err)
@@ -671,7 +673,7 @@ func codes(t *testing.T, db *store.DB) {
 	}
 	a, b, c := row(1), row(2), row(3)
 	a.DroppedAt = now
-	write(t, db, 0, &cloud.Changes{Codes: []cloud.CodeRow{a, b, c}})
+	write(t, db, 0, &cloud.Changes{LockerChanges: cloud.LockerChanges{Codes: []cloud.CodeRow{a, b, c}}})
 	look(t, db, func(v cloud.View) {
 		f := func(from uint64, limit int, want ...cloud.CodeRow) {
 			t.Helper()
@@ -688,7 +690,7 @@ func codes(t *testing.T, db *store.DB) {
 		require.Equal(t, []cloud.CodeRow{a, b, c}, got)
 	})
 	b.DroppedAt = now
-	write(t, db, 0, &cloud.Changes{Codes: []cloud.CodeRow{b}})
+	write(t, db, 0, &cloud.Changes{LockerChanges: cloud.LockerChanges{Codes: []cloud.CodeRow{b}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.CodeRows(1, 1, 10)
 		require.NoError(t, err)
@@ -702,10 +704,10 @@ func timeline(t *testing.T, db *store.DB) {
 	e := otep.Event{EventID: "e1", Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "x-available_for_pickup",
 		Phase: "delivery", Location: &otep.Location{Name: "包裹 <42>"}, Extensions: map[string]any{"k": "v"}}
 	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "Swp1", DeliveryID: 4, CreatedAt: now}
-	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: e}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: e}}}})
 	changed := e
 	changed.Message = "rewritten"
-	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: changed}}}})
 	look(t, db, func(v cloud.View) {
 		for after, want := range map[time.Time]bool{{}: true, at.Add(-time.Second): true, at.Time: false} {
 			later, err := v.HasEventsAfter(1, after)
@@ -736,9 +738,10 @@ func accounts(t *testing.T, db *store.DB) {
 	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://swift.example/h", Events: []string{"*"},
 		Secret: []byte("0123456789abcdef0123456789abcdef"), Enabled: true, Status: "healthy", CreatedAt: now, Format: cloud.FormatStructured, Signature: cloud.SignatureAsymmetric, SigningKey: []byte("a seed")}
 	third := cloud.Endpoint{ID: 4, BusinessID: 42, ProviderID: 17, Kind: cloud.ThirdPartyEndpoint, Events: []string{"*"}, Categories: []string{"handover", "outcome"}, Secret: []byte("another one, of its own"), CreatedAt: now}
-	write(t, db, 0, &cloud.Changes{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok},
-		Endpoints: []cloud.Endpoint{e, third}, Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
-			{BusinessID: 42, At: now, Actor: "system", Action: "b"}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{tok}},
+		HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e, third}},
+		AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: 42, At: now, Actor: "account:12", Action: "a", Detail: "{}"},
+			{BusinessID: 42, At: now, Actor: "system", Action: "b"}}}})
 	l, err := db.FindToken(t.Context(), tok.Hash)
 	require.NoError(t, err)
 	require.Equal(t, store.Login{Token: tok, Account: a, Provider: p}, l)
@@ -779,7 +782,7 @@ func accounts(t *testing.T, db *store.DB) {
 }
 
 func lists(t *testing.T, db *store.DB) {
-	c := &cloud.Changes{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "B", Position: 2}, {Code: "A", Position: 1}}}}
+	c := &cloud.Changes{LockerChanges: cloud.LockerChanges{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "B", Position: 2}, {Code: "A", Position: 1}}}}}
 	for id := range cloud.DeviceID(5) {
 		c.Devices = append(c.Devices, device(id+1))
 		c.Sessions = append(c.Sessions, cloud.Session{DeviceID: id + 1, Generation: 1})
@@ -812,7 +815,7 @@ func lists(t *testing.T, db *store.DB) {
 	sh, err := db.ListShelves(ctx, 1)
 	require.NoError(t, err)
 	require.Equal(t, []cloud.Shelf{{Code: "A", Position: 1}, {Code: "B", Position: 2}}, sh)
-	write(t, db, 0, &cloud.Changes{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "C", Position: 1}}}})
+	write(t, db, 0, &cloud.Changes{LockerChanges: cloud.LockerChanges{Shelves: map[cloud.DeviceID][]cloud.Shelf{1: {{Code: "C", Position: 1}}}}})
 	sh, err = db.ListShelves(ctx, 1)
 	require.NoError(t, err)
 	require.Len(t, sh, 1, "shelves are replaced as a whole")
@@ -894,11 +897,11 @@ func ids(t *testing.T, db *store.DB) {
 }
 
 func lookIsSnapshot(t *testing.T, db *store.DB) {
-	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "before"}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "before"}}}})
 	look(t, db, func(v cloud.View) {
 		_, err := v.Business(1)
 		require.NoError(t, err)
-		write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "after"}}})
+		write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a", Name: "after"}}}})
 		b, err := v.Business(1)
 		require.NoError(t, err)
 		require.Equal(t, "before", b.Name)
@@ -907,14 +910,14 @@ func lookIsSnapshot(t *testing.T, db *store.DB) {
 	cancel()
 	require.Error(t, db.Look(ctx, func(cloud.View) error { return nil }))
 	require.Error(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{Businesses: []cloud.Business{{ID: 2, Code: "b"}}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 2, Code: "b"}}}}, nil
 	}))
 }
 
 func panicIsAnError(t *testing.T, db *store.DB) {
 	err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { panic("boom") })
 	require.ErrorContains(t, err, "panicked")
-	write(t, db, 0, &cloud.Changes{Businesses: []cloud.Business{{ID: 1, Code: "a"}}})
+	write(t, db, 0, &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}})
 }
 
 func scanAt(t testing.TB, id, when string) otep.Event {
@@ -927,9 +930,9 @@ func scanAt(t testing.TB, id, when string) otep.Event {
 func withdrawn(t *testing.T, db *store.DB) {
 	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1"}
 	e := cloud.TimelineEvent{ShipmentID: 1, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}
-	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{e}})
-	write(t, db, 0, &cloud.Changes{Withdrawn: []cloud.EventRef{{ShipmentID: 1, EventID: "e1", At: now}, {ShipmentID: 1, EventID: "unknown", At: now}}})
-	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{e}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{e}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 1, EventID: "e1", At: now}, {ShipmentID: 1, EventID: "unknown", At: now}}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{e}}})
 	look(t, db, func(v cloud.View) {
 		es, err := v.Timeline(1)
 		require.NoError(t, err)
@@ -949,7 +952,7 @@ func subjects(t *testing.T, db *store.DB) {
 	a := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1", External: "ups-7", SSCC: "106141412345678908"}
 	b := cloud.Shipment{ID: 2, BusinessID: 1, Number: "SWP2", External: "UPS-7", PieceID: "piece-2"}
 	other := cloud.Shipment{ID: 3, BusinessID: 2, Number: "SWP3", External: "UPS-7", SSCC: "106141412345678908"}
-	write(t, db, 0, &cloud.Changes{Shipments: []cloud.Shipment{a, b, other}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{a, b, other}}})
 	f := func(s otep.Subject, want ...cloud.Shipment) {
 		t.Helper()
 		look(t, db, func(v cloud.View) {
@@ -980,9 +983,9 @@ func subjects(t *testing.T, db *store.DB) {
 
 func observations(t *testing.T, db *store.DB) {
 	o := cloud.Observation{ShipmentID: 1, Source: "ups", Raw: "In Transit", Code: "in_transit", SeenAt: now}
-	write(t, db, 0, &cloud.Changes{Observations: []cloud.Observation{o}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Observations: []cloud.Observation{o}}})
 	o.Raw, o.Code = "Delivered", "delivered"
-	write(t, db, 0, &cloud.Changes{Observations: []cloud.Observation{o}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Observations: []cloud.Observation{o}}})
 	look(t, db, func(v cloud.View) {
 		got, err := v.Observation(1, "ups")
 		require.NoError(t, err)
@@ -995,7 +998,7 @@ func observations(t *testing.T, db *store.DB) {
 // Pages of a business's events are in order, without a hole or a repeat, and
 // hold nothing of others.
 func eventPages(t *testing.T, db *store.DB) {
-	c := &cloud.Changes{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 1, Number: "A", ProviderID: 17}, {ID: 2, BusinessID: 1, Number: "B"}, {ID: 3, BusinessID: 2, Number: "C"}}}
+	c := &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 1, Number: "A", ProviderID: 17}, {ID: 2, BusinessID: 1, Number: "B"}, {ID: 3, BusinessID: 2, Number: "C"}}}}
 	for i := range 30 {
 		id := cloud.ShipmentID(1 + i%3)
 		c.Events = append(c.Events, cloud.TimelineEvent{ShipmentID: id, BusinessID: 1 + cloud.BusinessID(id/3), Event: scanAt(t, fmt.Sprint("e", i), fmt.Sprintf("2026-11-20T10:%02d:00Z", i/6))})
@@ -1035,12 +1038,13 @@ func dueDeliveries(t *testing.T, db *store.DB) {
 	due := func(id cloud.DeliveryID, status cloud.DeliveryStatus, before, dueAt time.Time) cloud.Delivery {
 		return cloud.Delivery{ID: id, Number: fmt.Sprintf("LD-%d", id), BusinessID: 1, ProviderID: 1, DeviceID: 7, Status: status, DeliverBefore: before, DueAt: dueAt, CreatedAt: now}
 	}
-	c := &cloud.Changes{Deliveries: []cloud.Delivery{
+	c := &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{
 		due(1, cloud.DeliveryCreated, ago(5), time.Time{}), due(2, cloud.DeliveryCreated, ago(-1), time.Time{}), due(3, cloud.DeliveryDelivered, ago(9), ago(7)),
 		due(4, cloud.DeliveryDelivered, ago(9), ago(-7)), due(5, cloud.DeliveryDoorsOpened, ago(9), time.Time{}), due(6, cloud.DeliveryCreated, ago(5), time.Time{}),
 		due(7, cloud.DeliveryCreated, ago(5), time.Time{}), due(8, cloud.DeliveryCreated, now, time.Time{}), due(9, cloud.DeliveryExpired, ago(5), ago(5)),
-	}, Openings: []cloud.Opening{{ID: "op_1", DeviceID: 7, DeliveryID: 6, Kind: wire.OpenDeposit, State: cloud.OpeningRunning, RequestedAt: now, Reason: "why"},
-		{ID: "op_2", DeviceID: 7, DeliveryID: 7, Kind: wire.OpenDeposit, State: cloud.OpeningEnded, RequestedAt: now}}}
+	},
+		Openings: []cloud.Opening{{ID: "op_1", DeviceID: 7, DeliveryID: 6, Kind: wire.OpenDeposit, State: cloud.OpeningRunning, RequestedAt: now, Reason: "why"},
+			{ID: "op_2", DeviceID: 7, DeliveryID: 7, Kind: wire.OpenDeposit, State: cloud.OpeningEnded, RequestedAt: now}}}}
 	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
 	var got []cloud.DeliveryID
 	for after := (cloud.DueDelivery{}); ; {

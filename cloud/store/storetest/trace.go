@@ -40,14 +40,14 @@ func told(t *testing.T, db *store.DB, events ...cloud.TracedEvent) {
 func traces(t *testing.T, db *store.DB) {
 	ctx := t.Context()
 	shipments := []cloud.Shipment{{ID: 1, BusinessID: 42, Number: "T1", Profile: "parcel", CreatedAt: now}, {ID: 2, BusinessID: 42, Number: "T2", Profile: "parcel", CreatedAt: now}}
-	write(t, db, 0, &cloud.Changes{Shipments: shipments, Events: []cloud.TimelineEvent{tracedEvent(1, "old")}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: shipments, Events: []cloud.TimelineEvent{tracedEvent(1, "old")}}})
 	require.Empty(t, untold(t, db, 10), "nobody is told yet")
 	held, err := db.ClaimTraces(ctx)
 	require.NoError(t, err)
 	require.True(t, held)
 	require.Empty(t, untold(t, db, 10), "what is older than telling waits for news of its parcel")
 
-	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{tracedEvent(2, "a"), tracedEvent(1, "b")}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{tracedEvent(2, "a"), tracedEvent(1, "b")}}})
 	held, err = db.ClaimTraces(ctx)
 	require.NoError(t, err)
 	require.True(t, held, "again, and without a new beginning")
@@ -66,10 +66,10 @@ func traces(t *testing.T, db *store.DB) {
 	told(t, db, got["1 old"])
 
 	// One that is withdrawn between being read and being told stays.
-	write(t, db, 0, &cloud.Changes{Events: []cloud.TimelineEvent{tracedEvent(2, "c")}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{tracedEvent(2, "c")}}})
 	got = untold(t, db, 10)
 	require.Equal(t, cloud.TraceTold, got["2 a"].Told)
-	write(t, db, 0, &cloud.Changes{Withdrawn: []cloud.EventRef{{ShipmentID: 2, EventID: "c", At: now}, {ShipmentID: 1, EventID: "old", At: now}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 2, EventID: "c", At: now}, {ShipmentID: 1, EventID: "old", At: now}}}})
 	told(t, db, got["2 c"])
 	got = untold(t, db, 10)
 	require.Len(t, got, 4)

@@ -1,0 +1,57 @@
+package cloud
+
+import "time"
+
+// AssignmentView reads the present of assignments to contractors.
+type AssignmentView interface {
+	Assignment(BusinessID, AssignmentID) (Assignment, error)
+}
+
+// AssignmentChanges are the changes of assignments to contractors.
+type AssignmentChanges struct {
+	Assignments []Assignment // those that end before those that begin
+}
+
+// Assignment is an order handed to one contractor alone. Of the assignments of
+// an order at most one is active.
+type Assignment struct {
+	ID         AssignmentID
+	BusinessID BusinessID
+	OrderID    OrderID
+	BrokerID   AccountID
+	Status     AssignmentStatus
+	Note       string
+	AssignedBy AccountID
+	AssignedAt time.Time
+	EndedBy    AccountID // 0: nobody, or not ended
+	EndedAt    time.Time
+	EndReason  string
+}
+
+// AssignmentStatus is where an assignment stands.
+type AssignmentStatus string
+
+// States of an assignment.
+const (
+	AssignmentActive   AssignmentStatus = "active"
+	AssignmentRevoked  AssignmentStatus = "revoked"  // by the business
+	AssignmentReleased AssignmentStatus = "released" // by the contractor, or because the order is done
+)
+
+// GraphQLName is the name of the type in GraphQL.
+func (AssignmentStatus) GraphQLName() string { return "BrokerAssignmentStatus" }
+
+// Values are all of them.
+func (AssignmentStatus) Values() []string {
+	return []string{string(AssignmentActive), string(AssignmentRevoked), string(AssignmentReleased)}
+}
+
+// AssignmentQuery asks for a page of assignments, newest first. Zero fields do
+// not filter.
+type AssignmentQuery struct {
+	BusinessID    BusinessID // required
+	BrokerID      AccountID
+	OrderID       OrderID
+	Status        AssignmentStatus
+	Offset, Limit int
+}

@@ -1,0 +1,10 @@
+package cloud
+
+// PushChanges are the changes of pushes to phones.
+type PushChanges struct {
+	Pushes       []Push // insert, with their live events
+	RetoldPushes []Push
+	PushTokens   []PushToken
+	// NoPushTokens ends what logins gave, by their hashes.
+	NoPushTokens [][32]byte
+}
