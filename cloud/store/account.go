@@ -20,7 +20,6 @@ const (
 	sqlAccount          = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
 	sqlToken            = `SELECT ` + tokenColumns + ` FROM token WHERE hash = $1`
 	sqlTokens           = `SELECT ` + tokenColumns + ` FROM token WHERE account_id = $1`
-	sqlAudits           = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
 	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3, status_reason = $4 WHERE id = $1 AND status NOT IN ($2, 'paused')`
 
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
@@ -79,10 +78,6 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.status_since, created_at = excluded.created_at, customer_id = excluded.customer_id, format = excluded.format, signature = excluded.signature,
   signing_key = excluded.signing_key, rate = excluded.rate, burst = excluded.burst, status_reason = excluded.status_reason, numbered = excluded.numbered,
   categories = excluded.categories`
-
-const sqlAddAudit = `INSERT INTO audit (
-  business_id, at, actor, action, target, detail)
-VALUES ($1, $2, $3, $4, $5, $6)`
 
 func scanBusiness(r rows, b *cloud.Business) error {
 	return r.Scan(&b.ID, &b.Code, &b.Name, &b.Timezone, &b.SupportPhone, &b.SupportEmail, parsed(&b.Settings))
@@ -256,18 +251,4 @@ func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e cloud.En
 		return nil
 	})
 	return e, err
-}
-
-// AuditRow is one audit line and its place in the list.
-type AuditRow struct {
-	N int64
-	cloud.Audit
-}
-
-// ListAudits lists a business's audit lines, newest first, before row before
-// (0: from the newest), at most limit.
-func (db *DB) ListAudits(ctx context.Context, id cloud.BusinessID, before int64, limit int) ([]AuditRow, error) {
-	return readList(ctx, db, sqlAudits, func(r rows, a *AuditRow) error {
-		return r.Scan(&a.N, &a.BusinessID, when(&a.At), &a.Actor, &a.Action, &a.Target, &a.Detail)
-	}, int64(id), orNewest(before), limit)
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -134,48 +133,4 @@ func (w *writer) answer(o *cloud.Once, taken bool, a cloud.KeptAnswer) {
 		return
 	}
 	w.add(mustBeFirst, sqlTakeCall, o.ID[:], o.Request[:], ms(o.At), ms(a.Running), sealed, ms(o.At.Add(-CallsKept)))
-}
-
-// stamped is an audit line that says by which call it came.
-func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
-	if call == nil {
-		return a
-	}
-	detail := map[string]any{}
-	_ = json.Unmarshal([]byte(a.Detail), &detail) // of ours, or empty
-	if detail == nil {
-		detail = map[string]any{}
-	}
-	for k, v := range map[string]string{"operation": call.Operation, "surface": call.Surface, "ip": call.IP, "request_id": call.RequestID} {
-		detail[k] = v
-	}
-	for k, v := range map[string]string{"server": call.Via.Server, "tool": call.Via.Tool, "token": call.Via.Token, "consent": call.Via.Consent, "approval": string(call.Via.Approval)} {
-		if v != "" {
-			detail[k] = v
-		}
-	}
-	if r := call.Via.Reviewer; r != 0 {
-		detail["requested_by"] = a.Actor
-		a.Actor = fmt.Sprintf("account:%d", r)
-	}
-	detail["outcome"] = "done"
-	if call.Outcome != "" {
-		detail["outcome"] = call.Outcome
-	}
-	a.Detail = text(detail)
-	return a
-}
-
-// audits writes the lines of a decision, and the one of its call when nothing
-// else tells of it. It reports whether there is any.
-func (w *writer) audits(call *cloud.Call, c *cloud.Changes, now time.Time) bool {
-	lines := c.Audits
-	if call != nil && len(lines) == 0 && !call.Audited() && !c.Refused && !c.Unaudited {
-		lines = []cloud.Audit{{BusinessID: call.BusinessID, At: now, Actor: call.Actor, Action: call.Operation, Target: call.Target}}
-	}
-	for _, a := range lines {
-		a = stamped(a, call)
-		w.add(anything, sqlAddAudit, int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail)
-	}
-	return len(lines) > 0
 }

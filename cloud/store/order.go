@@ -37,11 +37,6 @@ WHERE order_package.external_key <> excluded.external_key OR order_package.numbe
 	sqlAddTerm      = `INSERT INTO order_search (rowid, business_id, order_id, field, value) VALUES ($1, $2, $3, $4, $5)`
 	sqlAddOperation = `INSERT INTO order_operation (order_id, business_id, type, at, body) VALUES ($1, $2, $3, $4, $5)`
 
-	sqlInterception     = `SELECT body FROM interception WHERE business_id = $1 AND id = $2`
-	sqlInterceptions    = `SELECT body FROM interception WHERE business_id = $1 AND order_id = $2 ORDER BY id`
-	sqlSaveInterception = `INSERT INTO interception (id, business_id, order_id, status, body) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WHERE interception.business_id = excluded.business_id`
-
 	sqlDropTimeline = `DELETE FROM timeline WHERE shipment_id IN (SELECT id FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0)`
 	sqlDropShipment = `DELETE FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`
 	sqlDropOrder    = `DELETE FROM orders WHERE business_id = $1 AND id = $2`
@@ -110,17 +105,6 @@ func (v *view) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipme
 	return one(v.ctx, v.q, v.locked(sqlOrderShipment), scanShipment, int64(b), int64(id))
 }
 
-func scanInterception(r rows, i *cloud.Interception) error { return r.Scan(parsed(i)) }
-
-func (v *view) Interception(b cloud.BusinessID, id cloud.InterceptionID) (cloud.Interception, error) {
-	return one(v.ctx, v.q, sqlInterception, scanInterception, int64(b), int64(id))
-}
-
-// ListInterceptions lists an order's interceptions, oldest first.
-func (db *DB) ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error) {
-	return readList(ctx, db, sqlInterceptions, scanInterception, int64(b), int64(id))
-}
-
 func (w *writer) orders(c *cloud.Changes) {
 	for _, k := range c.DroppedOrders {
 		w.dropOrder(k)
@@ -146,12 +130,6 @@ func (w *writer) orders(c *cloud.Changes) {
 	}
 	for _, x := range c.OrderOperations {
 		w.add(anything, sqlAddOperation, int64(x.OrderID), int64(x.BusinessID), x.Type, ms(x.At), text(x))
-	}
-}
-
-func (w *writer) interceptions(c *cloud.Changes) {
-	for _, i := range c.Interceptions {
-		w.add(mustExist, sqlSaveInterception, int64(i.ID), int64(i.BusinessID), int64(i.OrderID), i.Status, text(i))
 	}
 }
 
