@@ -24,7 +24,11 @@ func (m Marks) Digest() string {
 }
 
 // Marks are those of what decisions would change so far.
-func (p *Preview) Marks() Marks { return marksOf(p.Effects()) }
+func (p *Preview) Marks() Marks {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return marksOf(p.effects)
+}
 
 func marksOf(effects []Effect) Marks {
 	out := Marks{}

@@ -15,6 +15,7 @@ import (
 type Preview struct {
 	mu      sync.Mutex
 	effects []Effect
+	others  []Effect // what has no rule here, of decisions without another effect
 }
 
 // Effect is one thing that a decision would change.
@@ -42,10 +43,15 @@ func PreviewOf(ctx context.Context) *Preview {
 	return p
 }
 
-// Effects are what decisions would change so far.
+// Effects are what decisions would change so far. When that is nothing that a
+// preview shows members of, they name the kinds of things that would change: a
+// preview says that nothing would only when nothing is written.
 func (p *Preview) Effects() []Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.effects) == 0 {
+		return append([]Effect{}, p.others...)
+	}
 	return append([]Effect{}, p.effects...)
 }
 
@@ -58,6 +64,9 @@ func (p *Preview) Take(v View, c *Changes) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.effects = append(p.effects, out...)
+	if len(out) == 0 {
+		p.others = append(p.others, c.kinds()...)
+	}
 	return nil
 }
 

@@ -3,7 +3,10 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -84,4 +87,36 @@ func (d Device) withoutReports() Device {
 	d.LastSeenAt, d.LastPlaced, d.StatusAt, d.TypedLocked = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
 	return d
+}
+
+// kinds are the effects of c when all that is known is what kinds of things it
+// changes. Audit lines are none: they say what was done.
+func (c *Changes) kinds() (out []Effect) {
+	for member, v := range c.each {
+		list := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+		if member.Tag.Get("change") == condition || member.Name == "Audits" || list && v.Len() == 0 || v.IsZero() {
+			continue
+		}
+		out = append(out, Effect{Type: kindOf(member.Name), Before: map[string]any{}, After: map[string]any{"changed": true}})
+	}
+	return out
+}
+
+// kindOf is the name of a kind of things by that of a member: ChatReads are of
+// the kind chat_read.
+func kindOf(member string) string {
+	var b strings.Builder
+	small := false // the letter before was one
+	for _, r := range member {
+		if unicode.IsUpper(r) && small {
+			b.WriteByte('_')
+		}
+		small = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	name := b.String()
+	if y, ok := strings.CutSuffix(name, "ies"); ok {
+		return y + "y"
+	}
+	return strings.TrimSuffix(name, "s")
 }
