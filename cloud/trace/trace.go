@@ -98,15 +98,13 @@ func (p *Pusher) Committed(ch *cloud.Changes) {
 
 // Run pushes until ctx ends, and returns nil then.
 func (p *Pusher) Run(ctx context.Context) error {
-	if err := p.collector.start(ctx); err != nil {
-		return fmt.Errorf("start trace upload: %w", err)
-	}
 	defer func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := p.store.ReleaseTraces(stop); err != nil {
 			p.log.Warn("give back the trace lease", "err", err)
 		}
+		_ = p.collector.Stop(stop) // never fails
 	}()
 	wait, begun := time.Duration(0), false
 	for ctx.Err() == nil {

@@ -18,8 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
@@ -119,7 +117,6 @@ func newWorld(t testing.TB) *world {
 func (w *world) pusher() *Pusher {
 	p, err := New(Config{Store: w.db, Endpoint: w.back.ts.URL})
 	require.NoError(w.t, err)
-	require.NoError(w.t, p.collector.start(w.t.Context()))
 	return p
 }
 
@@ -295,7 +292,7 @@ func TestPushedIsPulled(t *testing.T) {
 					w.withdraw(id, list[r.IntN(len(list))])
 				case r.IntN(3) == 0:
 					if _, err := p.step(t.Context()); err != nil {
-						require.Contains(t, err.Error(), "body")
+						require.Contains(t, err.Error(), "the trace collector answered")
 					}
 				case r.IntN(20) == 0:
 					p = w.pusher()
@@ -379,7 +376,6 @@ func TestOneWrongParcelDoesNotKeepTheOthersBack(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	p, err := New(Config{Store: w.db, Endpoint: w.back.ts.URL + "/", Metrics: reg})
 	require.NoError(t, err)
-	require.NoError(t, p.collector.start(t.Context()))
 	var ids []cloud.ShipmentID
 	for range 5 {
 		ids = append(ids, w.parcel())
@@ -412,14 +408,38 @@ func TestOneWrongParcelDoesNotKeepTheOthersBack(t *testing.T) {
 func TestAPartIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var err error
-	w.back.body, err = proto.Marshal(&coltracepb.ExportTraceServiceResponse{PartialSuccess: &coltracepb.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "too old"}})
-	require.NoError(t, err)
+	w.back.body = partly
 	p, id := w.pusher(), w.parcel()
 	w.add(id, event(otep.InTransit, 0))
 	require.NoError(t, drain(t, p))
 	require.NoError(t, drain(t, p))
 	require.Equal(t, 1, w.back.count())
+}
+
+// partly is the generated ExportTraceServiceResponse, as google.golang.org/protobuf
+// encodes it, of 3 rejected spans and the message "too old".
+var partly = []byte("\x0a\x0b\x08\x03\x12\x07too old")
+
+func TestPartialSuccessIsRead(t *testing.T) {
+	t.Parallel()
+	n, why := leftOut(partly)
+	require.Equal(t, []any{int64(3), "too old"}, []any{n, why})
+	n, why = leftOut([]byte("\x0a\x0b\x12\x09slow down"))
+	require.Equal(t, []any{int64(0), "slow down"}, []any{n, why}, "a warning: all were taken")
+	for _, none := range []string{"", "\x0a\x00", "{}", "\x0a\xff", "\x0a\x02\x08", "\x12\x03abc", "\x08\x01"} {
+		n, why = leftOut([]byte(none))
+		require.Equal(t, []any{int64(0), ""}, []any{n, why}, "%q", none)
+	}
+}
+
+func FuzzPartialSuccess(f *testing.F) {
+	f.Add(partly)
+	f.Add([]byte("\x0a\xff\xff\xff\xff\x0f"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		if _, why := leftOut(answer); len(why) > len(answer) {
+			t.Fatal(why)
+		}
+	})
 }
 
 func TestManyParcelsGoInBoundedUploads(t *testing.T) {
