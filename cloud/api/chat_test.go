@@ -52,7 +52,7 @@ func TestTheRecipientsTokenIsGoodForOneOrder(t *testing.T) {
 			require.Equal(t, code, ask(unknown(o.Path, order), "{}").code(), o.Name)
 			require.Equal(t, 401, ask(unknown(o.Path, order), "{}").status, o.Name)
 			if o.GraphQL != nil {
-				require.Equal(t, code, x.ask(x.field(schema, o, order), token).code(), o.Name)
+				require.Equal(t, code, x.ask(x.field(schema, o, call{path: unknown(o.Path, order)}), token).code(), o.Name)
 			}
 			continue
 		}
@@ -82,8 +82,8 @@ func TestTheRecipientsTokenIsGoodForOneOrder(t *testing.T) {
 		a = ask(mine.path, mine.body)
 		require.Less(t, a.status, 300, "%s: %s", o.Name, a.body)
 		if o.GraphQL != nil && o.Name != "order_chat.send" {
-			require.Equal(t, 404, x.ask(x.field(schema, o, other), token).status)
-			require.Empty(t, x.ask(x.field(schema, o, order), token).code())
+			require.Equal(t, 404, x.ask(x.field(schema, o, theirs), token).status)
+			require.Empty(t, x.ask(x.field(schema, o, mine), token).code(), o.Name)
 		}
 	}
 	require.ElementsMatch(t, open, named)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,16 @@ func (x *world) login(token string, scopes ...string) string {
 
 // field is a document that asks for one root field with just what it needs;
 // arguments that are ids have the given one.
-func (x *world) field(schema *ast.Schema, o catalog.Operation, id string) string {
+func (x *world) field(schema *ast.Schema, o catalog.Operation, c call) string {
+	given := map[string]any{}
+	if c.body != "" {
+		require.NoError(x.t, json.Unmarshal([]byte(c.body), &given), o.Name)
+	}
+	if c.path != "" {
+		for _, s := range segments(o.Path, c.path) {
+			given[strings.Trim(s[0], "{}")] = s[1]
+		}
+	}
 	root, kind := schema.Query, "query"
 	if o.GraphQL.Mutation {
 		root, kind = schema.Mutation, "mutation"
@@ -64,11 +74,51 @@ func (x *world) field(schema *ast.Schema, o catalog.Operation, id string) string
 		}
 		return `"x"`
 	}
+	var said func(t *ast.Type, v any) string // a value of JSON
+	said = func(t *ast.Type, v any) string {
+		switch in := schema.Types[t.Name()]; v := v.(type) {
+		case []any:
+			var list []string
+			for _, e := range v {
+				list = append(list, said(t.Elem, e))
+			}
+			return "[" + strings.Join(list, ", ") + "]"
+		case map[string]any:
+			var members []string
+			for name, e := range v {
+				if f := in.Fields.ForName(name); f != nil {
+					members = append(members, name+": "+said(f.Type, e))
+				}
+			}
+			return "{" + strings.Join(members, ", ") + "}"
+		case string:
+			if in.Kind == ast.Enum || t.Name() == "Int" || t.Name() == "Long" {
+				return v
+			}
+			return strconv.Quote(v)
+		default:
+			raw, err := json.Marshal(v)
+			require.NoError(x.t, err)
+			return string(raw)
+		}
+	}
+	members := map[string]string{} // by argument
+	for _, m := range o.Members() {
+		words := strings.Split(m.Name, "_")
+		for i, w := range words[1:] {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+		members[strings.Join(words, "")] = m.Name
+	}
 	var args []string
 	for _, a := range def.Arguments {
+		v, known := given[members[a.Name]]
+		if a.Name == "input" && o.GraphQL.Input && c.body != "" {
+			v, known = given, true
+		}
 		switch {
-		case id != "" && a.Name == "orderId":
-			args = append(args, a.Name+": "+id)
+		case known:
+			args = append(args, a.Name+": "+said(a.Type, v))
 		case a.Type.NonNull:
 			args = append(args, a.Name+": "+literal(a.Type))
 		}
@@ -114,7 +164,7 @@ func TestEveryOperationLetsInWhomItsRowNames(t *testing.T) {
 			return x.do(o.Method, unknown(o.Path, "987654"), token, body)
 		}}
 		if o.GraphQL != nil {
-			query := x.field(schema, o, "")
+			query := x.field(schema, o, call{})
 			faces["GraphQL"] = func(token string) answer { return x.ask(query, token) }
 		}
 		for face, call := range faces {
@@ -229,10 +279,11 @@ func TestWhatIsForeignLooksLikeNothing(t *testing.T) {
 				}
 			}
 			if o.GraphQL != nil {
-				id := given[0][1]
-				seen := x.ask(x.field(schema, o, id), token)
+				seen := x.ask(x.field(schema, o, c), token)
 				require.Equal(t, 404, seen.status, "%s: %s", o.Name, seen.body)
-				require.Equal(t, string(seen.body), string(x.ask(x.field(schema, o, "987654"), token).body), o.Name)
+				nothing := c
+				nothing.path = unknown(o.Path, "987654")
+				require.Equal(t, string(seen.body), string(x.ask(x.field(schema, o, nothing), token).body), o.Name)
 			}
 		}
 		require.Equal(t, before, x.done(), "%s did something", o.Name)

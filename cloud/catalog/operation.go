@@ -18,8 +18,10 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -62,7 +64,7 @@ type Operation struct {
 	Media       []string // types of a body beside application/json; of answers that are a Stream
 	Gives       []string // types of documents of others that good answers may be instead of Out
 	Errors      []string // codes beside those that every operation may answer
-	GraphQL     *GraphQL // nil: not a field there
+	GraphQL     *GraphQL // its field there; nil: one by its name, unless it cannot be one
 	Example     any      // a worked input, of the input type; nil when it takes none
 	Answered    []byte   // a good answer that was really given, in JSON; nil: none is shown
 
@@ -86,6 +88,7 @@ type GraphQL struct {
 	Input    bool   // one argument called input
 	Filter   string // name of the type of an argument called filter, which holds every member but page, per_page and sort
 	Mutation bool
+	Plain    bool // made from the row alone: its types give way to others in names
 }
 
 // Risk says what a call can do.
@@ -165,7 +168,28 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 		}
 		return answer(out)
 	}
+	if o.GraphQL == nil && o.asField() {
+		o.GraphQL = &GraphQL{Field: fieldName(o.Name), Mutation: o.Method != http.MethodGet, Plain: true}
+	}
 	return o
+}
+
+// asField reports whether an operation can be a field of GraphQL: JSON goes in
+// and comes out, and the answer holds no secret, since documents are kept and
+// answers of several calls stand side by side.
+func (o *Operation) asField() bool {
+	return !o.Secret && !o.NoToken && o.raw == nil && o.upload == nil && len(o.Media) == 0 && len(o.Gives) == 0 &&
+		o.out.Kind() == reflect.Struct && o.out.NumField() > 0 && o.out != reflect.TypeFor[Stream]()
+}
+
+// fieldName is an operation's name in camel case: order_chat.read is
+// orderChatRead.
+func fieldName(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '_' })
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+	}
+	return strings.Join(parts, "")
 }
 
 // In is the type of the input, a struct; Out that of the body of a good answer.

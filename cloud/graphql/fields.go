@@ -43,10 +43,13 @@ func (s *Server) described(d *ast.FieldDefinition, f field, mutation bool) catal
 		if a.Name == "input" && f.op.GraphQL.Input {
 			value, shown = s.only(a.Type, example), example != nil
 		}
+		if required && !shown {
+			value, shown = s.sample(a.Name, a.Type), true
+		}
 		if shown {
 			variables[a.Name] = value
 		}
-		if required || shown {
+		if shown {
 			declared, given = append(declared, "$"+a.Name+": "+a.Type.String()), append(given, a.Name+": $"+a.Name)
 		}
 	}
@@ -67,6 +70,37 @@ func (s *Server) described(d *ast.FieldDefinition, f field, mutation bool) catal
 		out.Variables = variables
 	}
 	return out
+}
+
+// sample is a value of an argument's type for which a row has no example: a
+// text is the argument's name.
+func (s *Server) sample(name string, t *ast.Type) any {
+	d := s.schema.Types[t.Name()]
+	switch {
+	case t.Elem != nil:
+		return []any{s.sample(name, t.Elem)}
+	case d.Kind == ast.Enum:
+		return d.EnumValues[0].Name
+	case d.Kind == ast.InputObject:
+		out := map[string]any{}
+		for _, f := range d.Fields {
+			if f.Type.NonNull {
+				out[f.Name] = s.sample(f.Name, f.Type)
+			}
+		}
+		return out
+	}
+	switch d.Name {
+	case "Int", "Long", "Float":
+		return 1
+	case "Boolean":
+		return true
+	case "Date":
+		return "2026-11-02"
+	case "DateTime":
+		return "2026-11-02T15:04:05Z"
+	}
+	return name
 }
 
 // only are the members of an example that an input type has: others stand

@@ -1,6 +1,7 @@
 package graphql
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -25,19 +26,25 @@ type field struct {
 type writer struct {
 	types map[string]string // name → body of the definition
 	named map[reflect.Type]string
+	uses  map[reflect.Type]int // how many operations answer with a type
+	plain bool                 // types that are met belong to fields that are made from rows alone
 }
 
 // build makes the schema of a table, and the operations behind its root fields.
 func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
-	w := &writer{types: map[string]string{}, named: map[reflect.Type]string{}}
+	w := &writer{types: map[string]string{}, named: map[reflect.Type]string{}, uses: map[reflect.Type]int{}}
 	roots := map[bool][]string{}
 	fields := map[string]field{}
-	list := c.Operations()
+	list := slices.DeleteFunc(c.Operations(), func(o catalog.Operation) bool { return o.GraphQL == nil })
+	slices.SortStableFunc(list, func(a, b catalog.Operation) int { // whose types have their names first
+		return cmp.Compare(btoi(a.GraphQL.Plain), btoi(b.GraphQL.Plain))
+	})
+	for i := range list {
+		w.uses[list[i].Out()]++
+	}
 	for i := range list {
 		o := &list[i]
-		if o.GraphQL == nil {
-			continue
-		}
+		w.plain = o.GraphQL.Plain
 		f := field{op: o, args: map[string]string{}}
 		line := "  " + comment(o.Summary) + "  " + o.GraphQL.Field + w.arguments(o, &f) + ": " + w.answer(o) + "\n"
 		roots[o.GraphQL.Mutation] = append(roots[o.GraphQL.Mutation], line)
@@ -127,8 +134,11 @@ func (w *writer) answer(o *catalog.Operation) string {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		if g.Type != "" {
+		switch {
+		case g.Type != "":
 			w.named[t] = g.Type
+		case g.Plain && w.named[t] == "" && w.uses[t] == 1 && strings.HasSuffix(t.Name(), "Output"): // an answer of its own and no thing
+			w.named[t] = upper(g.Field) + "Result"
 		}
 		name = strings.TrimSuffix(w.typed(t, reflect.StructField{}, false), "!")
 	}
@@ -274,8 +284,15 @@ func (w *writer) name(t reflect.Type, suffix string) string {
 		return w.named[t] + suffix
 	}
 	n := strings.TrimSuffix(t.Name(), "Input")
-	n = upper(strings.TrimSuffix(strings.TrimSuffix(n, "Output"), "Body"))
+	short := strings.TrimSuffix(strings.TrimSuffix(n, "Output"), "Body")
+	if w.plain && short != n {
+		short += "Result" // what it holds has the short name
+	}
+	n = upper(short)
 	pkg := upper(t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:])
+	if w.plain && pkg != "Cloud" && !strings.HasPrefix(n, pkg) {
+		n = pkg + n
+	}
 	for other, name := range w.named {
 		if name == n && other != t || n == "Query" || n == "Mutation" || n == "" {
 			n = pkg + n
@@ -300,4 +317,11 @@ func camel(s string) string {
 		parts[i] = upper(parts[i])
 	}
 	return strings.Join(parts, "")
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
