@@ -177,7 +177,6 @@ type Store struct {
 	head    layout      // durable
 	acked   [2]position // newest acknowledgement known; may be ahead of layout.acked
 	cursor  [2]position // where the last Read of a lane ended
-	used    int64       // bytes of pages in use
 	pending bool        // acked is ahead of what is written
 }
 
@@ -212,11 +211,14 @@ func (s *Store) Oldest() [2]uint64 {
 }
 
 // Filled is the share of the size limit in use, in hundredths. From 90 on
-// changes that are not urgent are refused.
+// changes that are not urgent are refused. It is 0 when the store cannot be read.
 func (s *Store) Filled() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(s.used * 100 / s.cfg.capacity())
+	filled := 0
+	_ = s.view("measure the use", func(tx *bolt.Tx) error {
+		filled = int(usedBytes(tx) * 100 / s.cfg.capacity())
+		return nil
+	})
+	return filled
 }
 
 // Wake receives a value after records became durable. It holds one value: a

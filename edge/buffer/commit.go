@@ -66,7 +66,7 @@ type request struct {
 	size    int64
 	err     error
 	lead    bool          // guarded by queue.mu: told to lead the next group
-	ready   chan struct{} // closed when done, or when told to lead
+	ready   chan struct{} // closed when done, or when told to lead; nil of one that leads at once
 }
 
 // prepared is a record that was read once, outside the transaction.
@@ -109,13 +109,15 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 		q.mu.Unlock()
 		return err
 	}
-	q.waiting = append(q.waiting, r)
 	if !q.leading {
 		q.leading, r.lead = true, true
+		q.waiting = append(q.waiting, r)
 		q.mu.Unlock()
 		s.lead()
 		return r.err
 	}
+	r.ready = make(chan struct{})
+	q.waiting = append(q.waiting, r)
 	q.mu.Unlock()
 	select {
 	case <-r.ready:
@@ -212,7 +214,7 @@ func (q *queue) pass() {
 // prepare checks c and reads its records, so that a transaction never meets
 // what it cannot store.
 func (s *Store) prepare(c Change) (*request, error) {
-	r := &request{change: c, ready: make(chan struct{})}
+	r := &request{change: c}
 	if len(c.Records) > maxChange {
 		return nil, fmt.Errorf("%w: %d records, the limit is %d", ErrInvalid, len(c.Records), maxChange)
 	}
@@ -280,7 +282,8 @@ func (s *Store) update(what string, fn func(*txn) error) error {
 type txn struct {
 	s     *Store
 	tx    *bolt.Tx
-	id    int // bbolt's number of tx
+	id    int   // bbolt's number of tx
+	used  int64 // bytes of pages in use before it
 	epoch wire.Epoch
 	boot  uint64
 	next  layout
@@ -304,7 +307,7 @@ func (s *Store) transact(what string, fn func(*txn) error) error {
 	var own error
 	err := guard(func() error {
 		return s.db.Update(func(tx *bolt.Tx) error {
-			t.tx, t.id = tx, tx.ID()
+			t.tx, t.id, t.used = tx, tx.ID(), usedBytes(tx)
 			own = t.writeAcked(acked)
 			if own == nil {
 				own = fn(t)
@@ -352,12 +355,11 @@ func (t *txn) undone() bool {
 
 // install makes a durable transaction visible.
 func (s *Store) install(t *txn, acked [2]position) {
-	used := usedBytes(s.db)
 	s.mu.Lock()
 	for l := range t.next {
 		t.next[l].acked = acked[l]
 	}
-	s.head, s.used = t.next, used
+	s.head = t.next
 	s.pending = s.acked != acked
 	s.mu.Unlock()
 	if t.moved[0] || t.moved[1] {
@@ -365,15 +367,11 @@ func (s *Store) install(t *txn, acked [2]position) {
 	}
 }
 
-// usedBytes is the size of the pages that hold something.
-func usedBytes(db *bolt.DB) int64 {
-	var size int64
-	_ = db.View(func(tx *bolt.Tx) error {
-		size = tx.Size()
-		return nil
-	})
-	st := db.Stats()
-	return size - int64(st.FreePageN+st.PendingPageN)*int64(db.Info().PageSize)
+// usedBytes is the size of the pages that hold something, as tx finds them: a
+// write transaction must not have written yet.
+func usedBytes(tx *bolt.Tx) int64 {
+	st := tx.DB().Stats()
+	return tx.Size() - int64(st.FreePageN+st.PendingPageN)*int64(tx.DB().Info().PageSize)
 }
 
 // writeAcked stores acknowledged positions that changed and drops the segments
@@ -432,7 +430,7 @@ func (t *txn) drop(l int) error {
 // segment that is appended to stays.
 func (t *txn) makeRoom(incoming int64) error {
 	limit := t.s.cfg.capacity() * evictFrom / 100
-	used := t.s.used + incoming
+	used := t.used + incoming
 	ln := &t.next[1]
 	gap := wire.Gap{Epoch: t.epoch, Lane: wire.Telemetry, Reason: wire.GapEvicted, Counts: map[wire.Kind]uint64{}}
 	for used >= limit && len(ln.segs) > 1 {
@@ -479,10 +477,10 @@ func (t *txn) count(ln *lane, gap *wire.Gap) error {
 // same transaction already took.
 func (t *txn) admit(r *request, taken int64) error {
 	limit := t.s.cfg.capacity() * refuseFrom / 100
-	if r.change.Urgent || len(r.records) == 0 || t.s.used+taken+r.size < limit {
+	if r.change.Urgent || len(r.records) == 0 || t.used+taken+r.size < limit {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d bytes in use", ErrFull, t.s.used+taken, t.s.cfg.capacity())
+	return fmt.Errorf("%w: %d of %d bytes in use", ErrFull, t.used+taken, t.s.cfg.capacity())
 }
 
 func (t *txn) apply(r *request) error {

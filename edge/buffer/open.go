@@ -247,12 +247,11 @@ func (s *Store) index(db *bolt.DB, file *os.File) error {
 
 // adopt makes db the store's file.
 func (s *Store) adopt(db *bolt.DB, file *os.File, opened Opened, head layout) {
-	used := usedBytes(db)
 	s.swapping.Lock()
 	defer s.swapping.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.db, s.file, s.opened, s.head, s.used = db, file, opened, head, used
+	s.db, s.file, s.opened, s.head = db, file, opened, head
 	s.acked = [2]position{head[0].acked, head[1].acked}
 	s.cursor, s.pending = [2]position{}, false
 }
