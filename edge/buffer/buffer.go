@@ -17,15 +17,21 @@
 // each gets its own result.
 //
 // The package sends nothing, interprets no state, and does not watch the disk:
-// whoever owns the store runs Check in the background and Reopen after ErrBroken.
+// the store's owner runs Check in the background and Reopen after ErrBroken.
 //
 //	bucket      keys
 //	meta        epoch, prev, boot, version, segment, "s"+boot → last synchronisation
 //	state       as the caller names them
-//	lane0/1     first sequence number (8 bytes) → segment bucket;
-//	            "e" → end, "a" → acknowledged position, "g" → last eviction's gap
-//	  segment   sequence number (8 bytes) → kind, flags, boot, [head before], record
+//	lanes       "e", "a", "g" + lane → end, acknowledged position, last eviction's gap
+//	segment     sequence number (8 bytes) → kind, flags, boot, [head before], record
 //	aside       epoch, lane, sequence number → record the cloud refused for good
+//	lane0/1     segments that layout 1 left, by their first number
+//
+// A segment's name is its lane (1 byte) and its first sequence number (8 bytes).
+// The small buckets lie inside the root page, so a commit of one record writes
+// four pages and the meta page: the record's, its segment's branch, the root and
+// the free list. Open converts a file of layout 1 (see convert), and refuses one
+// of a layout later than its own.
 package buffer
 
 import (

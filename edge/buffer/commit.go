@@ -383,7 +383,7 @@ func (t *txn) writeAcked(acked [2]position) error {
 			continue
 		}
 		ln.acked = acked[l]
-		if err := t.lane(l).Put(keyAcked, acked[l].encode()); err != nil {
+		if err := t.lanes().Put(keyAcked[l], acked[l].encode()); err != nil {
 			return err
 		}
 		for t.s.droppable(ln) {
@@ -406,19 +406,19 @@ func (s *Store) droppable(ln *lane) bool {
 // complete reports whether the lane's last segment takes no more records.
 func (s *Store) complete(ln *lane) bool {
 	last := ln.segs[len(ln.segs)-1]
-	return ln.end.Last-last.first+1 >= uint64(s.segment.Load()) || last.bytes >= s.cfg.segmentBytes()
+	return last.old || ln.end.Last-last.first+1 >= uint64(s.segment.Load()) || last.bytes >= s.cfg.segmentBytes()
 }
 
 // segmentBytes ends a segment early when its records are large, so that what
 // eviction takes at once stays a small part of the store.
 func (c Config) segmentBytes() uint64 { return uint64(c.capacity() / 24) }
 
-func (t *txn) lane(l int) *bolt.Bucket { return t.tx.Bucket(bucketLane[l]) }
+func (t *txn) lanes() *bolt.Bucket { return t.tx.Bucket(bucketLanes) }
 
 // drop deletes the oldest segment of lane l.
 func (t *txn) drop(l int) error {
 	ln := &t.next[l]
-	if err := t.lane(l).DeleteBucket(seqKey(ln.segs[0].first)); err != nil {
+	if err := ln.segs[0].remove(t.tx, ln.id); err != nil {
 		return fmt.Errorf("drop segment %d of lane %d: %w", ln.segs[0].first, l, err)
 	}
 	ln.segs = ln.segs[1:]
@@ -432,6 +432,9 @@ func (t *txn) makeRoom(incoming int64) error {
 	limit := t.s.cfg.capacity() * evictFrom / 100
 	used := t.used + incoming
 	ln := &t.next[1]
+	if used < limit || len(ln.segs) < 2 {
+		return nil
+	}
 	gap := wire.Gap{Epoch: t.epoch, Lane: wire.Telemetry, Reason: wire.GapEvicted, Counts: map[wire.Kind]uint64{}}
 	for used >= limit && len(ln.segs) > 1 {
 		used -= int64(ln.segs[0].bytes)
@@ -445,7 +448,7 @@ func (t *txn) makeRoom(incoming int64) error {
 	if gap.Last == 0 {
 		return nil
 	}
-	head, err := headBefore(t.lane(1), ln, gap.Last+1)
+	head, err := ln.headBefore(t.tx, gap.Last+1)
 	if err != nil {
 		return fmt.Errorf("chain value after %d: %w", gap.Last, err)
 	}
@@ -454,7 +457,7 @@ func (t *txn) makeRoom(incoming int64) error {
 		return err
 	}
 	ln.gap = t.next[0].end.Last
-	return t.lane(1).Put(keyGap, seqKey(ln.gap))
+	return t.lanes().Put(keyGap[1], seqKey(ln.gap))
 }
 
 // count adds the unacknowledged records of the lane's oldest segment to gap.
@@ -467,7 +470,7 @@ func (t *txn) count(ln *lane, gap *wire.Gap) error {
 		gap.First = from
 	}
 	gap.Last = to
-	return each(t.lane(1), from, func(n uint64, r stored) (bool, error) {
+	return ln.each(t.tx, from, func(n uint64, r stored) (bool, error) {
 		gap.Counts[r.kind]++
 		return n < to, nil
 	})
@@ -534,7 +537,7 @@ func (t *txn) segment(l wire.Lane, n uint64) error {
 		if err := t.writeBytes(int(l)); err != nil {
 			return err
 		}
-		b, err := t.lane(int(l)).CreateBucket(seqKey(n))
+		b, err := t.tx.CreateBucket(segmentName(l, n))
 		if err != nil {
 			return err
 		}
@@ -542,7 +545,7 @@ func (t *txn) segment(l wire.Lane, n uint64) error {
 		t.open[l] = b
 	}
 	if t.open[l] == nil {
-		t.open[l] = t.lane(int(l)).Bucket(seqKey(ln.segs[len(ln.segs)-1].first))
+		t.open[l] = ln.segs[len(ln.segs)-1].bucket(t.tx, l)
 	}
 	t.open[l].FillPercent = 1 // keys only grow
 	return nil
@@ -567,7 +570,7 @@ func (t *txn) writeEnds() error {
 			return err
 		}
 		end := t.next[l].end
-		if err := t.lane(l).Put(keyEnd, position{end.Last + 1, end.Head}.encode()); err != nil {
+		if err := t.lanes().Put(keyEnd[l], position{end.Last + 1, end.Head}.encode()); err != nil {
 			return err
 		}
 	}

@@ -63,10 +63,9 @@ type reader struct {
 }
 
 func (r *reader) fill(tx *bolt.Tx, run *Run, from uint64, maxRecords, maxBytes int) error {
-	b := tx.Bucket(bucketLane[run.Lane])
 	run.First = min(max(from, r.ln.oldest()), r.ln.end.Last+1)
 	at := run.First
-	err := each(b, at, func(n uint64, rec stored) (bool, error) {
+	err := r.ln.each(tx, at, func(n uint64, rec stored) (bool, error) {
 		if n != at && len(run.Records) > 0 {
 			return false, fmt.Errorf("%w: %d follows %d", ErrDamaged, n, at-1)
 		}
@@ -94,7 +93,7 @@ func (r *reader) fill(tx *bolt.Tx, run *Run, from uint64, maxRecords, maxBytes i
 	if run.First > r.acked.next && run.First == r.ln.oldest() {
 		run.Gap = r.ln.gap
 	}
-	return r.chain(b, run)
+	return r.chain(tx, run)
 }
 
 // maxBoots bounds a run's map, which the link limits to 64 pairs.
@@ -125,11 +124,11 @@ func (r *reader) boots(tx *bolt.Tx, run *Run, boot uint64) error {
 
 // chain computes the run's head from where the last Read ended, or from the
 // nearest chain value kept.
-func (r *reader) chain(b *bolt.Bucket, run *Run) error {
+func (r *reader) chain(tx *bolt.Tx, run *Run) error {
 	h := r.cursor.head
 	if r.cursor.next != run.First {
 		var err error
-		if h, err = headBefore(b, &r.ln, run.First); err != nil {
+		if h, err = r.ln.headBefore(tx, run.First); err != nil {
 			return fmt.Errorf("chain value before %d: %w", run.First, err)
 		}
 	}
@@ -165,7 +164,7 @@ func (s *Store) Ack(epoch wire.Epoch, l wire.Lane, next uint64, head wire.Head) 
 		want := acked.head
 		if next != acked.next {
 			var err error
-			want, err = headBefore(tx.Bucket(bucketLane[l]), &ln, next)
+			want, err = ln.headBefore(tx, next)
 			if errors.Is(err, errNoHead) {
 				want = head
 			} else if err != nil {
