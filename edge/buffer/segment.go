@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,6 +34,19 @@ func parseSegmentName(name []byte) (l wire.Lane, first uint64, ok bool) {
 		return 0, 0, false
 	}
 	return wire.Lane(name[0]), binary.BigEndian.Uint64(name[1:]), true
+}
+
+// LaneOf reads the name of a top-level bucket of a store file: of which lane it
+// holds records. ok is false for a bucket of anything else. It is for tools that
+// count what a file holds.
+func LaneOf(bucket []byte) (l wire.Lane, ok bool) {
+	for i, name := range bucketOld {
+		if bytes.Equal(bucket, name) {
+			return wire.Lane(i), true
+		}
+	}
+	l, _, ok = parseSegmentName(bucket)
+	return l, ok
 }
 
 // bucket is where the segment's records lie, nil when tx shows none.
