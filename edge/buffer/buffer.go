@@ -28,10 +28,10 @@
 //	lane0/1     segments that layout 1 left, by their first number
 //
 // A segment's name is its lane (1 byte) and its first sequence number (8 bytes).
-// The small buckets lie inside the root page, so a commit of one record writes
-// four pages and the meta page: the record's, its segment's branch, the root and
-// the free list. Open converts a file of layout 1 (see convert), and refuses one
-// of a layout later than its own.
+// Small buckets lie inside the root page, and so does the tail, a lane's last few
+// records (see tailBytes): most commits of a record write two pages and the meta
+// page. Open converts a file of layout 1 (see convert), and refuses one of a
+// layout later than its own.
 package buffer
 
 import (
@@ -333,6 +333,12 @@ func (s *Store) release(broken error) error {
 
 // view runs fn in a read transaction; faults while reading become ErrDamaged.
 func (s *Store) view(what string, fn func(*bolt.Tx) error) error {
+	return s.viewSince(what, func() {}, fn)
+}
+
+// viewSince is view with a transaction that is no older than when first ran: it
+// shows all that first found durable, but for what was dropped since.
+func (s *Store) viewSince(what string, first func(), fn func(*bolt.Tx) error) error {
 	s.swapping.RLock()
 	defer s.swapping.RUnlock()
 	if s.db == nil {
@@ -341,6 +347,7 @@ func (s *Store) view(what string, fn func(*bolt.Tx) error) error {
 	if err := s.Broken(); errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	first()
 	err := guard(func() error { return s.db.View(fn) })
 	if err != nil {
 		err = fmt.Errorf("%s: %w", what, err)

@@ -249,6 +249,7 @@ func (s *Store) commitGroup(group []*request) {
 		for _, r := range group {
 			size += r.size
 		}
+		t.bulk = size > tailBytes
 		if err := t.makeRoom(size); err != nil {
 			return err
 		}
@@ -289,6 +290,7 @@ type txn struct {
 	next  layout
 	open  [2]*bolt.Bucket // segment that is appended to
 	moved [2]bool         // lane has grown
+	bulk  bool            // many records are about to come, for which no tail is begun
 }
 
 // transact runs fn in one write transaction together with the acknowledged
@@ -395,18 +397,19 @@ func (t *txn) writeAcked(acked [2]position) error {
 	return nil
 }
 
-// droppable reports whether the oldest segment is complete and acknowledged.
-func (s *Store) droppable(ln *lane) bool {
-	if len(ln.segs) == 0 || ln.acked.next <= ln.last(0) {
-		return false
-	}
-	return len(ln.segs) > 1 || s.complete(ln)
+// droppable reports whether the oldest segment is closed and acknowledged.
+func (s *Store) droppable(ln *lane) bool { return s.closed(ln) && ln.acked.next > ln.last(0) }
+
+// closed reports whether the oldest segment takes no more records. The one
+// before the last may: the last one is then its tail.
+func (s *Store) closed(ln *lane) bool {
+	return len(ln.segs) > 2 || len(ln.segs) > 0 && s.full(ln, 0)
 }
 
-// complete reports whether the lane's last segment takes no more records.
-func (s *Store) complete(ln *lane) bool {
-	last := ln.segs[len(ln.segs)-1]
-	return last.old || ln.end.Last-last.first+1 >= uint64(s.segment.Load()) || last.bytes >= s.cfg.segmentBytes()
+// full reports whether segment i has all the records that a segment may hold.
+func (s *Store) full(ln *lane, i int) bool {
+	seg := ln.segs[i]
+	return seg.old || ln.last(i)-seg.first+1 >= uint64(s.segment.Load()) || seg.bytes >= s.cfg.segmentBytes()
 }
 
 // segmentBytes ends a segment early when its records are large, so that what
@@ -432,11 +435,11 @@ func (t *txn) makeRoom(incoming int64) error {
 	limit := t.s.cfg.capacity() * evictFrom / 100
 	used := t.used + incoming
 	ln := &t.next[1]
-	if used < limit || len(ln.segs) < 2 {
+	if used < limit {
 		return nil
 	}
 	gap := wire.Gap{Epoch: t.epoch, Lane: wire.Telemetry, Reason: wire.GapEvicted, Counts: map[wire.Kind]uint64{}}
-	for used >= limit && len(ln.segs) > 1 {
+	for used >= limit && len(ln.segs) > 1 && t.s.closed(ln) {
 		used -= int64(ln.segs[0].bytes)
 		if err := t.count(ln, &gap); err != nil {
 			return err
@@ -511,43 +514,20 @@ func (t *txn) apply(r *request) error {
 func (t *txn) append(l wire.Lane, r stored) error {
 	ln := &t.next[l]
 	n := ln.end.Last + 1
-	if err := t.segment(l, n); err != nil {
+	r.before = nil
+	if err := t.openSegment(l, n, r.size()); err != nil {
 		return fmt.Errorf("segment for record %d: %w", n, err)
 	}
 	seg := &ln.segs[len(ln.segs)-1]
-	r.before = nil
 	if (n-seg.first)%headEvery == 0 {
 		r.before = &ln.end.Head
 	}
-	v := r.encode()
-	if err := t.open[l].Put(seqKey(n), v); err != nil {
+	if err := t.open[l].Put(seqKey(n), r.encode()); err != nil {
 		return fmt.Errorf("record %d: %w", n, err)
 	}
-	seg.bytes += uint64(len(v)) + 24 // key and the page's own entry
+	seg.bytes += r.size()
 	ln.end = wire.LaneEnd{Last: n, Head: ln.end.Head.Next(r.record)}
 	t.moved[l] = true
-	return nil
-}
-
-// segment opens the segment that record n goes to, a new one when the last is
-// complete.
-func (t *txn) segment(l wire.Lane, n uint64) error {
-	ln := &t.next[l]
-	if len(ln.segs) == 0 || t.s.complete(ln) {
-		if err := t.writeBytes(int(l)); err != nil {
-			return err
-		}
-		b, err := t.tx.CreateBucket(segmentName(l, n))
-		if err != nil {
-			return err
-		}
-		ln.segs = append(ln.segs, segment{first: n})
-		t.open[l] = b
-	}
-	if t.open[l] == nil {
-		t.open[l] = ln.segs[len(ln.segs)-1].bucket(t.tx, l)
-	}
-	t.open[l].FillPercent = 1 // keys only grow
 	return nil
 }
 

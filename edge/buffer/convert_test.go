@@ -214,28 +214,3 @@ func TestLaterLayoutIsRefusedAndLeftAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, aside)
 }
-
-// A durable record costs four pages besides the meta page: the record's, its
-// segment's branch, the root with all small buckets, and the free list.
-func TestCommitOfOneRecordWritesFourPages(t *testing.T) {
-	t.Parallel()
-	for l, kind := range []wire.Kind{wire.KindOpeningStarted, wire.KindScan} {
-		var c clock
-		s := open(t, testConfig(t, &c))
-		one := func() {
-			r := c.record(1, kind, strings.Repeat("x", 90))
-			require.NoError(t, s.Commit(context.Background(), Change{Records: []Record{r}, Put: map[string][]byte{"door/7": {1}}}))
-		}
-		for range 100 {
-			one()
-		}
-		before := s.db.Stats().TxStats
-		const commits = 50
-		for range commits {
-			one()
-		}
-		after := s.db.Stats().TxStats
-		pages := float64(after.GetPageCount()-before.GetPageCount()) / commits
-		require.InDelta(t, 4, pages, 0.1, "lane %d: now and then a page is split", l)
-	}
-}

@@ -154,6 +154,7 @@ func (x *scripted) life() error {
 		func() error { return x.commits(3, 40) },
 		func() error { return x.ack(0, 11) },
 		concurrent,
+		func() error { return x.commits(14, 230) },  // joins tails
 		func() error { return x.commits(30, 7000) }, // evicts
 		func() error { return x.s.NewEpoch(wire.GapStoreRolledBack, nil) },
 		func() error { return x.commits(16, 40) },

@@ -35,11 +35,13 @@ func (s *Store) Read(l wire.Lane, from uint64, maxRecords, maxBytes int) (Run, e
 		return Run{}, fmt.Errorf("read lane %d from %d, %d records: %w", l, from, maxRecords, ErrInvalid)
 	}
 	var run Run
-	err := s.view(fmt.Sprintf("read %s from %d", l, from), func(tx *bolt.Tx) error {
+	var r reader
+	err := s.viewSince(fmt.Sprintf("read %s from %d", l, from), func() {
 		s.mu.Lock()
-		r := reader{ln: s.head[l], acked: s.acked[l], cursor: s.cursor[l], boot: s.opened.Boot}
+		defer s.mu.Unlock()
+		r = reader{ln: s.head[l], acked: s.acked[l], cursor: s.cursor[l], boot: s.opened.Boot}
 		run = Run{Epoch: s.opened.Epoch, Lane: l, Prev: s.opened.Prev}
-		s.mu.Unlock()
+	}, func(tx *bolt.Tx) error {
 		return r.fill(tx, &run, from, maxRecords, maxBytes)
 	})
 	if err != nil {
@@ -151,10 +153,14 @@ func (s *Store) Ack(epoch wire.Epoch, l wire.Lane, next uint64, head wire.Head) 
 	if l >= wire.Lanes {
 		return fmt.Errorf("acknowledge lane %d: %w", l, ErrInvalid)
 	}
-	err := s.view(fmt.Sprintf("acknowledge %s below %d", l, next), func(tx *bolt.Tx) error {
+	var ln lane
+	var acked position
+	var own wire.Epoch
+	err := s.viewSince(fmt.Sprintf("acknowledge %s below %d", l, next), func() {
 		s.mu.Lock()
-		ln, acked, own := s.head[l], s.acked[l], s.opened.Epoch
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		ln, acked, own = s.head[l], s.acked[l], s.opened.Epoch
+	}, func(tx *bolt.Tx) error {
 		if own != epoch || next < acked.next {
 			return ErrStale
 		}

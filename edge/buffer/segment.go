@@ -95,10 +95,15 @@ func (l *lane) find(n uint64) int {
 }
 
 // each calls fn with the records from n on, segment by segment, until fn
-// returns false. It passes over segments that tx does not show, because they
-// were dropped since the index was read. r's bytes belong to the transaction.
+// returns false. tx is no older than the index: segments that it does not show
+// were dropped since, or joined to the one before. r's bytes belong to the
+// transaction.
 func (l *lane) each(tx *bolt.Tx, n uint64, fn func(n uint64, r stored) (bool, error)) error {
-	for i := l.find(n); i < len(l.segs); i++ {
+	i := l.find(n)
+	for i > 0 && l.segs[i].bucket(tx, l.id) == nil {
+		i--
+	}
+	for ; i < len(l.segs); i++ {
 		seg := l.segs[i].bucket(tx, l.id)
 		if seg == nil {
 			continue

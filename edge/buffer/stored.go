@@ -3,6 +3,7 @@ package buffer
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -17,8 +18,18 @@ type stored struct {
 	record []byte
 }
 
+// size is how many bytes a page gives to the record: its value, its key and the
+// page's own entry.
+func (r stored) size() uint64 {
+	n := 2 + (bits.Len64(r.boot|1)+6)/7 + len(r.record) + 8 + elemSize
+	if r.before != nil {
+		n += len(r.before)
+	}
+	return uint64(n)
+}
+
 func (r stored) encode() []byte {
-	b := make([]byte, 0, 2+binary.MaxVarintLen64+32+len(r.record))
+	b := make([]byte, 0, r.size())
 	var flags byte
 	if r.before != nil {
 		flags = 1
