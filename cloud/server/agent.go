@@ -27,7 +27,7 @@ const agentBody = 4 << 20
 
 // toolServers are the two tool servers, each at both of its addresses.
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
-	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.rates.tools, Log: s.log})
+	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, DigestKey: s.Keys.digests(), PerMinute: s.rates.tools, Log: s.log})
 	s.tools = tools
 	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
 	if err != nil {
@@ -78,6 +78,13 @@ func documented(d *discovery.Service) []rest.Mount {
 func (k Keys) agents(server string) []byte {
 	m := hmac.New(sha256.New, k.Server)
 	m.Write([]byte("states of the tool server " + server))
+	return m.Sum(nil)
+}
+
+// digests keys the digests of previews, the same on every node.
+func (k Keys) digests() []byte {
+	m := hmac.New(sha256.New, k.Server)
+	m.Write([]byte("digests of previews"))
 	return m.Sum(nil)
 }
 
