@@ -84,12 +84,12 @@ var errors = map[string]texts{
 		"Esta clave ha alcanzado lo que puede hacer hoy (UTC) sin una persona; sus límites están en los detalles. Espere a mañana o use otra clave.",
 	},
 	"TOO_MANY_APPROVALS": {
-		"%d of your writes wait for a person already, the most that may. Wait until some are decided, or take some back with reject_pending_write.",
-		"您已有 %d 项写入操作等待批准，已达上限。请等待其中一些被决定，或用 reject_pending_write 撤回一些。",
-		"您已有 %d 項寫入操作等待核准，已達上限。請等待其中一些被決定，或用 reject_pending_write 撤回一些。",
-		"%d de vos écritures attendent déjà une personne : c’est le maximum. Attendez que certaines soient tranchées, ou retirez-en avec reject_pending_write.",
-		"%d Ihrer Änderungen warten schon auf einen Menschen, mehr sind nicht möglich. Bitte warten, bis einige entschieden sind, oder einige mit reject_pending_write zurücknehmen.",
-		"%d de sus escrituras ya esperan a una persona, el máximo. Espere a que se decidan algunas o retire algunas con reject_pending_write.",
+		"At most %d writes of one key may wait for a person, and at most %d of one user by all keys together. Wait until some are decided, or take some back with reject_pending_write.",
+		"一个密钥最多可有 %d 项写入操作等待批准，同一用户的所有密钥合计最多 %d 项。请等待其中一些被决定，或用 reject_pending_write 撤回一些。",
+		"一個金鑰最多可有 %d 項寫入操作等待核准，同一使用者的所有金鑰合計最多 %d 項。請等待其中一些被決定，或用 reject_pending_write 撤回一些。",
+		"Au plus %d écritures d’une clé peuvent attendre une personne, et au plus %d d’un utilisateur, toutes clés confondues. Attendez que certaines soient tranchées, ou retirez-en avec reject_pending_write.",
+		"Höchstens %d Änderungen eines Schlüssels dürfen auf einen Menschen warten, und höchstens %d eines Benutzers mit allen Schlüsseln zusammen. Bitte warten, bis einige entschieden sind, oder einige mit reject_pending_write zurücknehmen.",
+		"Como máximo %d escrituras de una clave pueden esperar a una persona, y como máximo %d de un usuario con todas sus claves. Espere a que se decidan algunas o retire algunas con reject_pending_write.",
 	},
 	"NOT_FOR_TOOLS": {
 		"Tools neither log in nor give credentials. Log in as a person or make a key in the settings, and set it as the connection’s Authorization header.",

@@ -96,7 +96,7 @@ type waiting struct {
 
 func (w waiting) Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.ApprovalID, any, error) {
 	out, err := w.Service.Propose(ctx, c, approval.ProposeInput{Server: a.Server, Tool: a.Tool, Arguments: a.Arguments, Summary: a.Summary, Preview: a.Preview, Marks: a.Marks, Reason: a.Reason,
-		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, OwnerDecides: a.OwnerDecides, Hours: hours})
+		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, Token: a.Token, OwnerDecides: a.OwnerDecides, Hours: hours})
 	return out.Approval.ApprovalID, out.Approval, err
 }
 

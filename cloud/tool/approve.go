@@ -31,7 +31,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 		summary += ": " + s
 	}
 	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.whole(u.caller.Language)), Marks: f.marks,
-		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, OwnerDecides: u.token.Policy.Asks()}, hours)
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, Token: u.token.Source(), OwnerDecides: u.token.Policy.Asks()}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
 
