@@ -22,7 +22,7 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	marks := func(v present, c *Changes) string {
 		p := &Preview{}
 		require.NoError(t, p.Take(v, c))
-		return p.Marks().Digest()
+		return p.Marks().Digest(nil)
 	}
 	v := present{device: Device{ID: 7, Code: "F-1", Name: "Front"}, order: Order{ID: 1, Number: "A", Note: "x"}}
 	renamed, held := &Changes{Devices: []Device{{ID: 7, Code: "F-1", Name: "Back"}}}, &Changes{Orders: []Order{{ID: 1, Number: "A", Note: "y"}}}
@@ -35,6 +35,6 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	require.NotEqual(t, device, marks(v, renamed))
 	v.order.Instruction = "Leave it"
 	require.NotEqual(t, order, marks(v, held), "any other state of the thing is another one")
-	require.Equal(t, Marks(nil).Digest(), Marks{}.Digest())
-	require.Equal(t, Marks(nil).Digest(), marks(v, &Changes{Audits: []Audit{{}}}), "what follows of itself is none")
+	require.Equal(t, Marks(nil).Digest(nil), Marks{}.Digest(nil))
+	require.Equal(t, Marks(nil).Digest(nil), marks(v, &Changes{Audits: []Audit{{}}}), "what follows of itself is none")
 }
