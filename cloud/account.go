@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -74,6 +75,18 @@ type Token struct {
 // Login reports whether a token is one of a person who logged in: neither a key
 // nor an agent's.
 func (t Token) Login() bool { return t.ID == 0 && t.Grant == 0 }
+
+// Source tells tokens of an account apart, for as long as the key or grant is
+// there: key/7, grant/12. All logins are one: login.
+func (t Token) Source() string {
+	switch {
+	case t.Grant != 0:
+		return fmt.Sprintf("grant/%d", t.Grant)
+	case t.ID != 0:
+		return fmt.Sprintf("key/%d", t.ID)
+	}
+	return "login"
+}
 
 // Page is a part of a list: Limit rows after Offset ones, sorted by a column,
 // rows that are equal there by id.

@@ -30,6 +30,7 @@ type Approval struct {
 	RequesterType AccountType
 	RequesterName string
 	TokenName     string
+	Token         string // which key or grant asked, as Token.Source says; "" in approvals of before
 	// OwnerDecides says that a key asked whose policy asks a person first: the
 	// requester's own user may decide at the page.
 	OwnerDecides bool

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,14 +14,18 @@ import (
 
 // Marks stand for the effects of a call as a person was shown them: one for each
 // thing, over its kind, id, version, and members before and after. 32 hex digits
-// each, sorted.
+// each, sorted. They also cover what some readers are not shown, as prices are,
+// and never leave the cloud: Digest does.
 type Marks []string
 
 // Digest is one text for all of the marks, 64 hex digits: what answers, forms
-// and questions carry. The digest of no marks is one too.
-func (m Marks) Digest() string {
-	sum := sha256.Sum256([]byte(strings.Join(m, "\n")))
-	return hex.EncodeToString(sum[:])
+// and questions carry. The digest of no marks is one too. The key is the
+// deployment's: a reader who knows all of a preview but a hidden price cannot
+// find the price by trying.
+func (m Marks) Digest(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(strings.Join(m, "\n")))
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // Marks are those of what decisions would change so far.

@@ -23,7 +23,7 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	marks := func(v present, c *Changes) string {
 		p := &Preview{}
 		require.NoError(t, p.Take(v, c))
-		return p.Marks().Digest()
+		return p.Marks().Digest(nil)
 	}
 	v := present{device: Device{ID: 7, Code: "F-1", Name: "Front"}, order: Order{ID: 1, Number: "A", Note: "x"}}
 	renamed, held := &Changes{DeviceChanges: DeviceChanges{Devices: []Device{{ID: 7, Code: "F-1", Name: "Back"}}}}, &Changes{OrderChanges: OrderChanges{Orders: []Order{{ID: 1, Number: "A", Note: "y"}}}}
@@ -36,8 +36,8 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	require.NotEqual(t, device, marks(v, renamed))
 	v.order.Instruction = "Leave it"
 	require.NotEqual(t, order, marks(v, held), "any other state of the thing is another one")
-	require.Equal(t, Marks(nil).Digest(), Marks{}.Digest())
-	require.Equal(t, Marks(nil).Digest(), marks(v, &Changes{AuditChanges: AuditChanges{Audits: []Audit{{}}}}), "what follows of itself is none")
+	require.Equal(t, Marks(nil).Digest(nil), Marks{}.Digest(nil))
+	require.Equal(t, Marks(nil).Digest(nil), marks(v, &Changes{AuditChanges: AuditChanges{Audits: []Audit{{}}}}), "what follows of itself is none")
 }
 
 // missing is a View of one order and nothing else.

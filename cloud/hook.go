@@ -72,6 +72,9 @@ type WebhookSettings struct {
 	Secret     []byte // encrypted at rest
 	SecretNext []byte // during a rotation
 	NextUntil  time.Time
+	// Unseen says that Secret was made where no person read the answer: by a tool, or
+	// by a call that was approved. The next secret takes its place at once.
+	Unseen bool
 	// URLs are by setting. A setting that is missing is not set; one without
 	// addresses is told to nobody.
 	URLs map[string][]HookURL

@@ -27,7 +27,7 @@ type Effect struct {
 	Before map[string]any `json:"before"` // members that change; null for a new one
 	After  map[string]any `json:"after"`  // null for one that is gone
 
-	version string // of the thing as it is, whether it is shown or not; "" for a new one
+	version string // of the thing as it is, whether it is shown or not; of a new one what is not shown of it
 }
 
 type previewKey struct{}
@@ -87,7 +87,7 @@ func effectsOf(v View, c *Changes) ([]Effect, error) {
 		old, err := v.Order(o.BusinessID, o.ID)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			add("order", nil, "", nil, nil, o.members())
+			add("order", nil, "", o.terms(), nil, o.members())
 		case err != nil:
 			return nil, err
 		default:
@@ -102,7 +102,11 @@ func effectsOf(v View, c *Changes) ([]Effect, error) {
 		add("order", k.ID, old.Number, old, old.members(), nil)
 	}
 	for _, j := range c.OrderJobs {
-		add("order_batch", nil, "", nil, nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
+		b, err := v.Business(j.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		add("order_batch", nil, "", b.Settings.terms(), nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
 	}
 	for _, s := range c.WebhookSettings {
 		old, err := v.WebhookSettings(s.BusinessID, s.CustomerID)
@@ -184,12 +188,16 @@ func (o Order) members() map[string]any {
 	for i, p := range o.Packages {
 		packages[i] = map[string]any{"package_ref": OrNull(p.Ref), "description": OrNull(p.Description), "quantity": p.Quantity}
 	}
-	return map[string]any{
+	out := map[string]any{
 		"order_ref": OrNull(o.Ref), "type": o.Type, "order_status_id": o.Status, "order_status": o.Status.String(), "customer_id": OrNull(o.CustomerID),
 		"scheduled_date": OrNull(o.ScheduledDate), "time_window_start": OrNull(o.WindowStart), "time_window_end": OrNull(o.WindowEnd),
 		"sender": o.Sender.line(), "recipient": o.Recipient.line(), "packages": packages, "delivery_instruction": OrNull(o.Instruction), "note": OrNull(o.Note),
 		"priority": o.Priority, "driver_id": OrNull(o.DriverID), "route_id": OrNull(o.RouteID), "broker_id": OrNull(o.BrokerID), "cancel_reason": OrNull(o.CancelReason),
 	}
+	if p := o.Prices; p != nil {
+		out["shipping_price"], out["tax"], out["total_price"], out["currency"] = p.Shipping, p.Tax, p.Total, p.Currency
+	}
+	return out
 }
 
 // line is an address as one writes it on one line, null when there is none.

@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -129,15 +128,4 @@ func (s *Service) saveCustomer(ctx context.Context, c cloud.Caller, in CustomerI
 		return CustomerOutput{}, err
 	}
 	return CustomerOutput{Result: true, Customer: showCustomer(a, l)}, nil
-}
-
-// PricesHidden reports whether a caller does not see the prices of a family of
-// orders: customers from whom the business hides them, and those who only carry
-// the goods.
-func PricesHidden(c cloud.Caller, family string) bool {
-	switch c.Account.Type {
-	case cloud.Broker, cloud.DriverAccount:
-		return true
-	}
-	return c.Account.Type == cloud.Customer && slices.Contains(c.Account.PriceHidden, family)
 }

@@ -11,10 +11,10 @@ import (
 func TestPricesAreHiddenFromCustomersByFamily(t *testing.T) {
 	t.Parallel()
 	a := cloud.Account{Type: cloud.Customer, PriceHidden: []string{"label", "ltl"}}
-	require.True(t, PricesHidden(cloud.Caller{Account: a}, "label"))
-	require.False(t, PricesHidden(cloud.Caller{Account: a}, "storage"))
-	require.False(t, PricesHidden(cloud.Caller{Account: a}, ""))
+	require.True(t, cloud.Caller{Account: a}.PricesHidden("label"))
+	require.False(t, cloud.Caller{Account: a}.PricesHidden("storage"))
+	require.False(t, cloud.Caller{Account: a}.PricesHidden(""))
 	a.Type = cloud.ClientAdmin
-	require.False(t, PricesHidden(cloud.Caller{Account: a}, "label"), "the business sees its own prices")
-	require.False(t, PricesHidden(cloud.Caller{}, "label"))
+	require.False(t, cloud.Caller{Account: a}.PricesHidden("label"), "the business sees its own prices")
+	require.False(t, cloud.Caller{}.PricesHidden("label"))
 }

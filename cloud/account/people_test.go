@@ -280,6 +280,6 @@ func TestCustomers(t *testing.T) {
 func TestPricesAreHiddenFromCarriers(t *testing.T) {
 	t.Parallel()
 	for kind, hidden := range map[cloud.AccountType]bool{cloud.Broker: true, cloud.DriverAccount: true, cloud.ClientAdmin: false, cloud.ClientEmployee: false, cloud.Customer: false} {
-		require.Equal(t, hidden, PricesHidden(cloud.Caller{Account: cloud.Account{Type: kind}}, "label"), kind)
+		require.Equal(t, hidden, cloud.Caller{Account: cloud.Account{Type: kind}}.PricesHidden("label"), kind)
 	}
 }

@@ -81,7 +81,7 @@ func harmless(list []catalog.Operation) []catalog.Operation {
 
 // PricesHidden says whether a caller sees no prices in an operation's answers.
 func PricesHidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool, error) {
-	return account.PricesHidden(c, o.Family), nil
+	return c.PricesHidden(o.Family), nil
 }
 
 // Who may call.

@@ -75,7 +75,9 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(tools(row("orders.find", "One order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
 			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID}, Include: in.Include})
 		}, nil),
-		catalog.Define(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), o.Update, nil),
+		catalog.Define(with(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), func(r *catalog.Operation) {
+			r.Fixed = catalog.BodyNames(order.CreateInput{}, order.OrderBody{})
+		}), o.Update, nil),
 		catalog.Define(with(row("orders.delete", "Delete an order for good", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
 		catalog.Define(tools(row("orders.time_windows", "Give orders a new time window", "POST", "/api/v1/orders/time-windows", staff), "update_time_window_by_refs"), o.SetWindows, nil),
 		catalog.Define(graph(asked(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), "cancel_order"), pick("orderCancel")), o.Cancel, nil),

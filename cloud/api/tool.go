@@ -226,7 +226,7 @@ func agentTools() []catalog.Tool {
 			Description: "Webhook settings: addresses by event family, and whether secrets are set.",
 			Arguments:   args(`customer_id integer`)},
 		{Name: "update_webhook_settings", Title: "Update webhook settings", Servers: forDevelopers, Category: "webhooks", Operation: "webhook_settings.save", Effect: catalog.Overwrites,
-			Description: "Partial update of the webhook settings: what is missing stays, an empty text clears.",
+			Description: "Partial update of the webhook settings: what is missing stays, an empty text clears. The first address brings a signing secret that tools are not shown: secret_page is where a person makes another one.",
 			Arguments:   args(`settings! object · fields of the webhook settings`, `customer_id integer`)},
 		{Name: "get_order_audit_timeline", Title: "Get order audit timeline", Servers: forDevelopers, Category: "developer", Scopes: ordersRead, Types: withOrders, OneOf: anyName, Run: auditTimeline,
 			Description: "Operation events, tracking events and webhook deliveries of an order on one time line, oldest first.",

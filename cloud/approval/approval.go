@@ -65,6 +65,8 @@ type Config struct {
 	Foresee func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (Foresight, error)
 	// Holds reports whether a caller has all of some scopes.
 	Holds func(c cloud.Caller, scopes []string) bool
+	// DigestKey is the deployment's key of digests of previews (cloud.Marks).
+	DigestKey []byte
 	// Message says a public code in words.
 	Message func(lang, code string, args ...any) string
 }
@@ -120,6 +122,8 @@ const (
 	dryTime      = 5 * time.Second  // of one preview
 	keeping      = 10 * time.Second // of what is written when a call is over
 )
+
+func (s *Service) digest(m cloud.Marks) string { return m.Digest(s.cfg.DigestKey) }
 
 // time is now as it is stored.
 func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

@@ -90,7 +90,10 @@ func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, no
 		a.Summary, a.Reason, a.Arguments, a.Preview, a.Marks, a.Result, a.Note = a.Tool, "", nil, nil, nil, nil, ""
 		a.Error = withoutDetails(a.Error)
 	}
-	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: maskArguments(a), Summary: a.Summary, Preview: Mask(a.Preview), Digest: a.Marks.Digest(), Reason: cloud.OrNull(a.Reason),
+	if c.PricesHidden(cloud.LocalDelivery) {
+		a.Preview, a.Result = masked(a.Preview, cloud.HidePrices), masked(a.Result, cloud.HidePrices)
+	}
+	b := Body{ApprovalID: a.ID, Tool: a.Tool, Server: a.Server, Arguments: maskArguments(a), Summary: a.Summary, Preview: Mask(a.Preview), Digest: s.digest(a.Marks), Reason: cloud.OrNull(a.Reason),
 		Risk: a.Risk, Scopes: append([]string{}, a.Scopes...), Status: a.StatusAt(now), RequestedBy: Requester{a.RequestedBy, a.RequesterName, cloud.OrNull(a.TokenName)},
 		RequestedAt: cloud.Stamp(a.RequestedAt, zone), ExpiresAt: cloud.Stamp(a.ExpiresAt, zone), ReviewedAt: cloud.Stamp(a.ReviewedAt, zone),
 		ReviewNote: cloud.OrNull(a.Note), Result: Mask(a.Result), Error: s.failed(c.Language, a.Error)}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -102,7 +103,7 @@ func (s *Service) approve(ctx context.Context, c cloud.Caller, in ApproveInput) 
 	case codeOf(err) == codeChanged: // between the dry run and the call
 		_, kept := s.finish(end, c, a, before, "put_back", codeChanged)
 		f, _ := s.foresee(end, c, before)
-		return Output{}, errors.Join(changed(f), kept)
+		return Output{}, errors.Join(s.changed(f), kept)
 	case err == nil:
 		if a.Status = cloud.ApprovalExecuted; json.Valid(result) {
 			a.Result = result
@@ -146,17 +147,17 @@ func (s *Service) same(ctx context.Context, c cloud.Caller, in ApproveInput) (*F
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case f.Marks.Digest() != cmp.Or(in.Digest, a.Marks.Digest()):
-		return nil, changed(f)
+	case s.digest(f.Marks) != cmp.Or(in.Digest, s.digest(a.Marks)):
+		return nil, s.changed(f)
 	}
 	return &f, nil
 }
 
 // changed is the error of a call that would do something else than was shown.
-func changed(f Foresight) error {
+func (s *Service) changed(f Foresight) error {
 	e := &cloud.Error{Kind: cloud.Conflict, Code: codeChanged}
 	if f.Preview != nil {
-		e.Details = map[string]any{"digest": f.Marks.Digest(), "preview": f.Preview}
+		e.Details = map[string]any{"digest": s.digest(f.Marks), "preview": f.Preview}
 	}
 	return e
 }
@@ -185,7 +186,7 @@ func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput, se
 			}
 		}
 		reviewed(&a, c, in.Note, now)
-		if seen != nil && seen.Marks.Digest() != a.Marks.Digest() {
+		if seen != nil && !slices.Equal(seen.Marks, a.Marks) {
 			a.Preview, a.Marks = seen.Preview, seen.Marks
 		}
 		lines := audit(c, a, now, "approved", "")

@@ -18,7 +18,8 @@ import (
 
 // Bounds, of texts in characters.
 const (
-	maxOpen    = 20 // approvals of one requester that wait
+	maxOpen    = 20  // approvals of one key, grant or login that wait
+	maxOfUser  = 100 // of one user by all keys together
 	maxSummary = 300
 	maxText    = 500 // of reasons
 )
@@ -35,14 +36,16 @@ type ProposeInput struct {
 	Risk         string          // medium, high
 	Scopes       []string        // of the tool
 	TokenName    string
-	OwnerDecides bool // as cloud.Approval
-	Hours        int  // until it expires, 1 to 168; 0: 72
+	Token        string // as cloud.Approval
+	OwnerDecides bool   // as cloud.Approval
+	Hours        int    // until it expires, 1 to 168; 0: 72
 }
 
 // Propose keeps a call until a person decides about it. Who proposes needs the
 // scope approvals:read, which the caller of this function has checked. The same
-// call of the same key that waits already is shown instead. Errors:
-// VALIDATION_FAILED, TOO_MANY_APPROVALS.
+// call of the same key that waits already is shown instead. At most 20 of one key,
+// grant or login wait, and at most 100 of one user. Errors: VALIDATION_FAILED,
+// TOO_MANY_APPROVALS with details.per (key, user) and details.limit.
 func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) (out Output, err error) {
 	if c.Anonymous() {
 		return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
@@ -53,21 +56,28 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	now := s.time()
 	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
 		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
-		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, OwnerDecides: in.OwnerDecides,
+		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, Token: in.Token, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOpen}})
+		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOfUser}})
 		if err != nil {
 			return nil, err
 		}
+		own := 0
 		for _, w := range waiting {
 			if same(a, w) {
 				out, err = s.shown(v, c, w, now)
 				return nil, err
 			}
+			if w.Token == a.Token {
+				own++
+			}
 		}
-		if total >= maxOpen {
-			return nil, cloud.E(cloud.Limited, codeTooMany, maxOpen)
+		switch {
+		case own >= maxOpen:
+			return nil, tooMany("key", maxOpen)
+		case total >= maxOfUser:
+			return nil, tooMany("user", maxOfUser)
 		}
 		if out, err = s.shown(v, c, a, now); err != nil {
 			return nil, err
@@ -77,9 +87,13 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	return out, err
 }
 
+func tooMany(per string, limit int) error {
+	return &cloud.Error{Kind: cloud.Limited, Code: codeTooMany, Args: []any{maxOpen, maxOfUser}, Details: map[string]any{"per": per, "limit": limit}}
+}
+
 // same reports whether two approvals are of the same call of the same key.
 func same(a, b cloud.Approval) bool {
-	return a.Server == b.Server && a.Tool == b.Tool && a.TokenName == b.TokenName && a.Reason == b.Reason && !b.Claimed() && bytes.Equal(a.Arguments, b.Arguments) && slices.Equal(a.Marks, b.Marks)
+	return a.Server == b.Server && a.Tool == b.Tool && a.Token == b.Token && a.TokenName == b.TokenName && a.Reason == b.Reason && !b.Claimed() && bytes.Equal(a.Arguments, b.Arguments) && slices.Equal(a.Marks, b.Marks)
 }
 
 func (in *ProposeInput) check() error {

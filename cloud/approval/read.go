@@ -160,7 +160,7 @@ func (s *Service) Review(ctx context.Context, c cloud.Caller, in ByApproval) (r 
 	if r.FreshError = gone; gone == nil {
 		var f Foresight
 		if f, r.FreshError = s.foresee(ctx, c, a); r.FreshError == nil {
-			r.Fresh, r.Digest = f.Preview, f.Marks.Digest()
+			r.Fresh, r.Digest = f.Preview, s.digest(f.Marks)
 		}
 	}
 	return r, nil

@@ -170,7 +170,7 @@ func TestAChangedCallIsNotRun(t *testing.T) {
 	out, err := w.s[0].Propose(t.Context(), people[5], in)
 	require.NoError(t, err)
 	id, shown := out.Approval.ApprovalID, out.Approval.Digest
-	require.Equal(t, cloud.Marks{"one"}.Digest(), shown)
+	require.Equal(t, cloud.Marks{"one"}.Digest(nil), shown)
 	approve := func(digest string) (Output, *cloud.Error) {
 		out, err := w.s[0].Approve(t.Context(), people[2], ApproveInput{ID: id, Digest: digest})
 		var refused *cloud.Error
@@ -181,19 +181,19 @@ func TestAChangedCallIsNotRun(t *testing.T) {
 	for _, digest := range []string{"", shown, "other"} {
 		_, refused := approve(digest)
 		require.Equal(t, "APPROVAL_CHANGED", refused.Code)
-		require.Equal(t, w.tool.marks.Digest(), refused.Details["digest"])
+		require.Equal(t, w.tool.marks.Digest(nil), refused.Details["digest"])
 		require.JSONEq(t, `{"ran":0,"api_token":"***"}`, string(refused.Details["preview"].(json.RawMessage)))
 	}
 	w.tool.how = changes
-	_, refused := approve(w.tool.marks.Digest())
+	_, refused := approve(w.tool.marks.Digest(nil))
 	require.Equal(t, "APPROVAL_CHANGED", refused.Code)
 	found, err := w.s[1].Find(t.Context(), people[1], ByApproval{id})
 	require.NoError(t, err)
 	require.Equal(t, []any{cloud.ApprovalPending, shown, (*Person)(nil)}, []any{found.Approval.Status, found.Approval.Digest, found.Approval.ReviewedBy})
 	w.tool.how = good
-	out, refused = approve(w.tool.marks.Digest())
+	out, refused = approve(w.tool.marks.Digest(nil))
 	require.Nil(t, refused)
-	require.Equal(t, []any{cloud.ApprovalExecuted, w.tool.marks.Digest()}, []any{out.Approval.Status, out.Approval.Digest})
+	require.Equal(t, []any{cloud.ApprovalExecuted, w.tool.marks.Digest(nil)}, []any{out.Approval.Status, out.Approval.Digest})
 	require.Equal(t, w.tool.marks, w.tool.last.Marks, "the call is held to what was seen")
 }
 

@@ -63,10 +63,13 @@ type Operation struct {
 	Kept        bool     // what nobody in particular is answered is kept for a moment
 	Media       []string // types of a body beside application/json; of answers that are a Stream
 	Gives       []string // types of documents of others that good answers may be instead of Out
-	Errors      []string // codes beside those that every operation may answer
-	GraphQL     *GraphQL // its field there; nil: one by its name, unless it cannot be one
-	Example     any      // a worked input, of the input type; nil when it takes none
-	Answered    []byte   // a good answer that was really given, in JSON; nil: none is shown
+	// Fixed are members of a body that are refused by name: people look for them here,
+	// and the operation does not change them.
+	Fixed    []string
+	Errors   []string // codes beside those that every operation may answer
+	GraphQL  *GraphQL // its field there; nil: one by its name, unless it cannot be one
+	Example  any      // a worked input, of the input type; nil when it takes none
+	Answered []byte   // a good answer that was really given, in JSON; nil: none is shown
 
 	in, out reflect.Type
 	raw     []int    // member of the input that takes the body as it came, nil when none does

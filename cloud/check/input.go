@@ -52,6 +52,7 @@ const (
 	MessageLine      = "%s must be one line, without control characters."
 	MessageUTF8      = "%s must be valid UTF-8."
 	MessageWith      = "%s must come together with %s."
+	MessageFixed     = "%s cannot be changed here. What can be: %s."
 	MessageKeyLength = "%s must have keys of %s to %s characters."
 	MessageKeyEnum   = "%s must have no keys but %s."
 )
@@ -60,7 +61,7 @@ const (
 func Messages() []string {
 	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
 		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8,
-		MessageWith, MessageKeyLength, MessageKeyEnum}
+		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum}
 }
 
 // plan is how a type is checked: by member.

@@ -27,6 +27,7 @@ var bounds = map[string]texts{
 	"%s must be valid UTF-8.":                          {"%s must be valid UTF-8.", "%s 必须是有效的 UTF-8。", "%s 必須是有效的 UTF-8。", "%s doit être du UTF-8 valide.", "%s muss gültiges UTF-8 sein.", "%s debe ser UTF-8 válido."},
 	"%s must come together with %s.":                   {"%s must come together with %s.", "%s 必须与 %s 一起提供。", "%s 必須與 %s 一起提供。", "%s doit être donné avec %s.", "%s muss zusammen mit %s angegeben werden.", "%s debe darse junto con %s."},
 	"%s must have keys of %s to %s characters.":        {"%s must have keys of %s to %s characters.", "%s 的键须有 %s 到 %s 个字符。", "%s 的鍵須有 %s 到 %s 個字元。", "Les clés de %s doivent avoir de %s à %s caractères.", "Die Schlüssel von %s müssen %s bis %s Zeichen haben.", "Las claves de %s deben tener de %s a %s caracteres."},
+	"%s cannot be changed here. What can be: %s.":      {"%s cannot be changed here. What can be: %s.", "%s 不能在此更改。可更改：%s。", "%s 不能在此變更。可變更：%s。", "%s ne peut pas être changé ici. Peuvent l’être : %s.", "%s kann hier nicht geändert werden. Änderbar sind: %s.", "%s no se puede cambiar aquí. Se puede cambiar: %s."},
 	"%s must have no keys but %s.":                     {"%s must have no keys but %s.", "%s 只能有这些键：%s。", "%s 只能有這些鍵：%s。", "%s ne doit avoir que ces clés : %s.", "%s darf nur diese Schlüssel haben: %s.", "%s solo debe tener estas claves: %s."},
 }
 

@@ -2,8 +2,8 @@ package locker
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -16,7 +16,7 @@ import (
 type ConfirmInput struct {
 	Delivery DeliveryKey      `path:"id" json:"-"`
 	Packages []ConfirmPackage `json:"packages"`
-	Photos   []string         `json:"photos"`
+	Photos   []string         `json:"photos" max:"10" item_max:"1000" doc:"Addresses or names of pictures of it, kept as evidence in the audit"`
 }
 
 // ConfirmPackage names one package that was deposited.
@@ -36,7 +36,7 @@ const notDeposited = "NOT_DEPOSITED"
 // PACKAGE_NOT_IN_DELIVERY, GRID_NOT_FOUND, DELIVERY_STATE_CONFLICT (also while a
 // door of the opening is known to be open).
 func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
-	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(c, d, in.Packages) })
+	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(c, d, in) })
 	if err != nil {
 		return out, err
 	}
@@ -46,7 +46,8 @@ func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) 
 	return out, err
 }
 
-func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, named []ConfirmPackage) error {
+func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) error {
+	named := in.Packages
 	for _, p := range named {
 		if findPackage(d, p.TrackingNumber) == nil {
 			return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
@@ -60,7 +61,14 @@ func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, named []ConfirmPackage
 		return conflict(*d)
 	}
 	by := settledBy(c)
-	audit := cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Target: o.ID, Detail: `{"confirmed_by":` + strconv.Quote(string(by)) + `}`}
+	detail, err := json.Marshal(struct {
+		By     wire.ConfirmedBy `json:"confirmed_by"`
+		Photos []string         `json:"photos,omitempty"`
+	}{by, in.Photos})
+	if err != nil {
+		return err
+	}
+	audit := cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Target: o.ID, Detail: string(detail)}
 	if d.Status == cloud.DeliveryDelivered { // evidence
 		audit.Action = "deposit_evidence"
 		w.ch.Audits = append(w.ch.Audits, audit)
@@ -88,7 +96,7 @@ func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, named []ConfirmPackage
 	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
 	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, now
 	w.touch(o)
-	if isStaff(c) {
+	if isStaff(c) || len(in.Photos) > 0 {
 		audit.Action = "deposit_confirmed"
 		w.ch.Audits = append(w.ch.Audits, audit)
 	}

@@ -421,6 +421,20 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.NoError(s.t, err)
 		require.Equal(s.t, "deposit_evidence", rows[0].Action)
 	})
+	f("partner's photos of a deposit are kept with its evidence", 1, func(s *story) {
+		s.open()
+		for range 2 {
+			_, err := s.Lockers.Confirm(ctx, s.Box.ProviderCaller, locker.ConfirmInput{Delivery: "ref:R-1", Photos: []string{"IMG_1.jpg"}})
+			require.NoError(s.t, err)
+		}
+		rows, err := s.Store.ListAudits(ctx, s.Box.ProviderCaller.Provider.BusinessID, 0, 2)
+		require.NoError(s.t, err)
+		require.Len(s.t, rows, 2)
+		require.Equal(s.t, []string{"deposit_evidence", "deposit_confirmed"}, []string{rows[0].Action, rows[1].Action})
+		for _, r := range rows {
+			require.JSONEq(s.t, `{"confirmed_by":"partner_api","photos":["IMG_1.jpg"]}`, r.Detail)
+		}
+	})
 	f("deposit settled, cancelled meanwhile", 1, func(s *story) {
 		a := s.ask()
 		s.begin(a)

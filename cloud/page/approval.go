@@ -77,6 +77,7 @@ type approvalPage struct {
 	Preview               preview
 	Arguments, Result     []leaf
 	Whole                 string // arguments as they came, where they are more than the list
+	Unseen                string // page where to make anew a secret that the call made and no person saw
 	Error                 string
 	ErrorCode             string
 	ErrorDetails          []leaf
@@ -284,6 +285,37 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	p.showApproval(again, ctx, v, err, note)
 }
 
+// unseenSecret is the path of the page where a person makes anew a secret that a
+// call made without showing it to a person, "" for other calls and once that is
+// done.
+func (p *Pages) unseenSecret(c context.Context, v visitor, result json.RawMessage) string {
+	var out any
+	if !decode(result, &out) {
+		return ""
+	}
+	all := map[string]string{}
+	flatten("", out, 0, all)
+	for name, address := range all {
+		if name != "secret_page" && !strings.HasSuffix(name, ".secret_page") {
+			continue
+		}
+		u, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		m := receiverForm.FindStringSubmatch(u.Path)
+		if m == nil {
+			continue
+		}
+		if r, err := p.cfg.Receivers.Receiver(c, v.c, cloud.EndpointID(hookID(m[1]))); err == nil && r.Unseen {
+			return u.Path
+		}
+	}
+	return ""
+}
+
+var receiverForm = regexp.MustCompile(`^` + hooksPath + `/receivers/([0-9]{1,18})$`)
+
 func approvalID(ctx *fasthttp.RequestCtx) cloud.ApprovalID {
 	id, _ := ctx.UserValue("id").(string)
 	return cloud.ApprovalID(id)
@@ -305,6 +337,9 @@ func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
+	if p.may(c, v, "webhook_settings.save") {
+		page.Unseen = p.unseenSecret(c, v, a.Result)
+	}
 	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
 		page.Whole = pretty(a.Arguments)
 	}

@@ -25,6 +25,7 @@ type receiverPage struct {
 	Held                 string   // why it is left alone for now
 	HeldUntil            *moment
 	Manages, MayRotate   bool
+	Unseen               bool // no person has seen the secret that signs for it
 	Resumes              bool
 	Events               []string // that it can be tested with
 	Problem              string   // why what was just tried did not work
@@ -135,6 +136,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
 		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard, Dropped: n.dropped,
 		AllOK: !slices.ContainsFunc(n.checks, func(k receiver.Check) bool { return !k.OK })}
+	page.Unseen = r.Unseen
 	page.MayRotate = page.Manages && (r.OwnSecret || r.Customer != "") // a rotation gives a customer's level its own
 	v.Title = v.T("hooklog.receiver") + " " + page.R.Name
 	if done := string(ctx.QueryArgs().Peek("done")); slices.Contains([]string{"pause", "send", "fail"}, done) {

@@ -27,8 +27,9 @@ type Receiver struct {
 	Report cloud.EndpointReport
 	Held   Hold
 	// Manages tells that the business itself pauses, resumes and tests it; OwnSecret
-	// that the level that it is of has a secret of its own.
-	Manages, OwnSecret bool
+	// that the level that it is of has a secret of its own, Unseen that no person has
+	// seen that one.
+	Manages, OwnSecret, Unseen bool
 
 	address string   // whole
 	secrets []string // that sign for it
@@ -178,7 +179,7 @@ func ownReceivers(v cloud.View, b cloud.BusinessID) (out []Receiver, err error) 
 			}
 			seen[e.CustomerID] = l
 		}
-		r := Receiver{Customer: l.customer, Settings: used(l.own, e.ID), OwnSecret: len(l.own.Secret) > 0}
+		r := Receiver{Customer: l.customer, Settings: used(l.own, e.ID), OwnSecret: len(l.own.Secret) > 0, Unseen: l.own.Unseen}
 		r.Manages = e.Kind == cloud.AccountEndpoint && len(r.Settings) > 0
 		out = append(out, newReceiver(e, r, l.own.Secret, l.own.SecretNext, l.business.Secret, l.business.SecretNext))
 	}

@@ -22,7 +22,7 @@ type keeper struct {
 	all       []cloud.Endpoint // of the business
 	endpoints []cloud.Endpoint // of the level, as they are now
 	dropped   bool             // the oldest of three secrets ended at once
-	tool      bool             // the caller is a tool, which is given no secret
+	unread    bool             // no person reads the answer: a secret that is made stays unseen
 	made      string           // the level's first secret, if it was made here
 }
 
@@ -48,15 +48,22 @@ func (k *keeper) save(in *SettingsInput) error {
 	if err := k.addresses(in, p); err != nil {
 		return err
 	}
-	if len(k.to.Secret) == 0 && k.unsigned() {
-		if k.to.CustomerID != 0 && len(k.was.Secret) == 0 && !k.tool { // its first address
-			k.made = NewSecret()
-			k.to.Secret = []byte(k.made)
-		} else {
-			p.add(memberSecret, "A secret is needed while there are addresses.")
-		}
-	}
+	k.firstSecret(p)
 	return p.err()
+}
+
+// firstSecret gives the level a secret with its first address, also one that was
+// made before for addresses of before and that no person saw.
+func (k *keeper) firstSecret(p problems) {
+	stale := k.was.Unseen && k.to.Unseen && !addressed(k.was)
+	switch {
+	case len(k.to.Secret) > 0 && !stale, !k.unsigned():
+	case len(k.was.Secret) > 0 && !stale:
+		p.add(memberSecret, "A secret is needed while there are addresses.")
+	case addressed(k.to):
+		k.made = NewSecret()
+		k.to.Secret, k.to.Unseen = []byte(k.made), k.unread
+	}
 }
 
 // secrets applies what is said about the secrets.
@@ -67,7 +74,7 @@ func (k *keeper) secrets(in *SettingsInput, p problems) {
 		s.Secret, s.SecretNext, s.NextUntil = current, nil, time.Time{}
 	}
 	if in.given[memberSecret] {
-		s.Secret, s.SecretNext, s.NextUntil = nil, nil, time.Time{}
+		s.Secret, s.SecretNext, s.NextUntil, s.Unseen = nil, nil, time.Time{}, false
 		if in.Secret != nil && *in.Secret != "" {
 			s.Secret = []byte(*in.Secret)
 		}
@@ -82,6 +89,8 @@ func (k *keeper) secrets(in *SettingsInput, p problems) {
 	case len(s.Secret) == 0 && k.borrows(): // the business's signs on for the overlap
 		business, _ := k.business.Secrets(k.now)
 		s.Secret, s.SecretNext, s.NextUntil = business, []byte(*in.SecretNext), k.now.Add(k.overlap)
+	case s.Unseen: // no receiver has the one before
+		s.Secret, s.Unseen = []byte(*in.SecretNext), false
 	case len(s.Secret) == 0:
 		p.add(memberNext, "There is no secret to take the place of: set webhook_sign_secret.")
 	default:
@@ -259,7 +268,7 @@ func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.Acco
 	borrowed := len(business.Secret) > 0 && addressed(own) // since before levels had secrets of their own
 	if len(own.Secret) == 0 && !borrowed {
 		p := problems{}
-		p.add("postback_url", "A secret is needed while there are addresses.")
+		p.add("postback_url", "There is no secret to sign with: save an address or webhook_sign_secret in the webhook settings first.")
 		return cloud.Endpoint{}, p.err()
 	}
 	all, err := v.AccountEndpoints(b)

@@ -17,16 +17,18 @@ func TestSettingsOfLevels(t *testing.T) {
 	empty, err := w.s.FindSettings(ctx, ann, LevelInput{})
 	require.NoError(t, err)
 	require.Equal(t, []any{levelBusiness, true, map[string]string{}, []URLBody{}}, []any{empty.Level, empty.Settings.Enabled, empty.Effective, empty.URLs})
-	refuses(w, ann, memberSecret, settings(t, `{"order_create_webhook_url":"`+good+`"}`), w.s.SaveSettings)
+	first := w.saveSettings(ann, `{"order_create_webhook_url":"`+good+`"}`)
+	require.Len(t, first.Generated, 43, "a business's first address comes with a secret")
+	require.Equal(t, []any{false, (*string)(nil)}, []any{first.Unseen, first.SecretPage})
 
 	saved := w.saveSettings(ann, `{"webhook_sign_secret":"`+secret+`","order_create_webhook_url":" https://a.example , https://b.example,https://a.example","order_lifecycle_events":"order.delivered, order.pick*","driver_location_min_interval_sec":5}`)
 	require.Equal(t, []any{"***cdef", "https://a.example,https://b.example", "order.delivered,order.pick*", 5}, []any{*saved.Settings.Secret, *saved.Settings.OrderCreate, *saved.Settings.LifecycleEvents, *saved.Settings.PlaceEvery})
 	require.NotEmpty(t, saved.StandardSecret)
 	require.Equal(t, map[string]string{memberSecret: levelBusiness, cloud.HookOrderCreate: levelBusiness, memberEvents: levelBusiness, memberPlace: levelBusiness}, saved.Effective)
 	require.Len(t, saved.URLs, 2)
-	first := saved.URLs[0]
+	one := saved.URLs[0]
 	saved = w.saveSettings(ann, `{"settings":{"order_create_webhook_url":"HTTPS://A.example"},"driver_location_min_interval_sec":null,"enabled":false}`)
-	require.Equal(t, []URLBody{first}, saved.URLs, "the same address, however its host is written")
+	require.Equal(t, []URLBody{one}, saved.URLs, "the same address, however its host is written")
 	require.Equal(t, []any{false, (*int)(nil), "***cdef"}, []any{saved.Settings.Enabled, saved.Settings.PlaceEvery, *saved.Settings.Secret})
 	saved = w.saveSettings(ann, `{"order_create_webhook_url":"https://b.example","enabled":true}`)
 	require.Equal(t, "https://b.example", saved.URLs[0].URL)
@@ -202,4 +204,42 @@ func TestAddressesPauseAndResume(t *testing.T) {
 	list, err = w.s.ListURLs(ctx, cus, None{})
 	require.NoError(t, err)
 	require.Equal(t, statusDegraded, list.URLs[0].Status, "the sender leaves it alone")
+}
+
+// A secret that a tool made is replaced at once: no receiver has it. A person who
+// names the first address again is shown another one.
+func TestSecretsThatNoPersonSaw(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agent := ann
+	agent.Surface, agent.BaseURL = "mcp", "https://postern.example"
+	first := `{"order_create_webhook_url":"` + good + `"}`
+	made := w.saveSettings(agent, first)
+	require.Equal(t, []any{"", "", true}, []any{made.Generated, made.StandardSecret, made.Unseen})
+	require.Contains(t, made.Warnings[0], *made.SecretPage)
+	next := w.saveSettings(ann, `{"webhook_sign_secret_next":"`+longer+`"}`)
+	require.Equal(t, []any{false, "***hars", (*string)(nil), false}, []any{next.Unseen, *next.Settings.Secret, next.Settings.SecretNext, next.DroppedOldest})
+	require.Empty(t, next.Warnings)
+
+	theirs := cus
+	theirs.Surface = "mcp"
+	require.True(t, w.saveSettings(theirs, first).Unseen)
+	mine := w.saveSettings(cus, `{"enabled":true}`)
+	require.Equal(t, []any{true, (*string)(nil), ""}, []any{mine.Unseen, mine.SecretPage, mine.Generated}, "customers have no page; an address that there is keeps its secret")
+	refuses(w, cus, memberSecret, settings(t, `{"webhook_sign_secret":null}`), w.s.SaveSettings)
+	w.saveSettings(cus, `{"order_create_webhook_url":null}`)
+	again := w.saveSettings(cus, first)
+	require.Len(t, again.Generated, 43)
+	require.False(t, again.Unseen)
+	require.True(t, w.saveSettings(theirs, `{"order_create_webhook_url":null,"webhook_sign_secret":null}`).Settings.Secret == nil)
+	require.False(t, w.saveSettings(theirs, `{"order_create_webhook_url":"`+good+`","webhook_sign_secret":"`+secret+`"}`).Unseen, "who gave it knows it")
+}
+
+// A business whose customers have secrets of their own needs none for them.
+func TestCustomersSecretsAskNoneOfTheBusiness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.saveSettings(cus, `{"order_create_webhook_url":"`+good+`"}`)
+	saved := w.saveSettings(ann, `{"order_lifecycle_events":"order.delivered"}`)
+	require.Equal(t, []any{"", (*string)(nil)}, []any{saved.Generated, saved.Settings.Secret})
 }

@@ -48,7 +48,7 @@ type LevelInput struct {
 // value.
 type SettingsInput struct {
 	LevelInput
-	Secret          *string         `json:"webhook_sign_secret" doc:"16 to 128 characters"`
+	Secret          *string         `json:"webhook_sign_secret" doc:"16 to 128 characters; made with the first address of a level that has none"`
 	SecretNext      *string         `json:"webhook_sign_secret_next" doc:"Signs beside the current one for the overlap, then takes its place"`
 	OverlapHours    *int            `json:"overlap_hours" min:"0" max:"168" doc:"With webhook_sign_secret_next: hours in which the former secret signs on, 0 ends it at once; empty: 24"`
 	OrderCreate     *string         `json:"order_create_webhook_url" doc:"Up to 5 https addresses with commas between them; of a customer also: none"`
@@ -218,7 +218,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, customer, err := levelOf(v, c, in)
 		if err == nil {
-			out, err = s.showSettings(v, b, customer)
+			out, err = s.showSettings(v, c, b, customer)
 		}
 		return err
 	})
@@ -226,8 +226,9 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 }
 
 // SaveSettings changes a level's settings. Saving sends what was paused, and
-// tries addresses again that said they were gone. A tool is given no secret: it
-// names one with a level's first address, and reads none back. Errors:
+// tries addresses again that said they were gone. A level's first address brings a
+// secret, shown in this answer once; where no person reads it, the secret stays
+// unseen and SettingsOutput says how a person makes another one. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, CUSTOMER_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
 func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
 	if err := s.checkSettings(ctx, &in, c.Account.Type == cloud.Customer || in.CustomerID != 0); err != nil {
@@ -236,7 +237,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var saved []cloud.Endpoint
 	dropped, made := false, ""
-	tool := c.Surface == "mcp"
+	unread := isUnread(ctx, c)
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, customer, err := levelOf(v, c, in.LevelInput)
 		if err != nil {
@@ -250,7 +251,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		if err != nil {
 			return nil, err
 		}
-		k := keeper{v: v, now: now, tool: tool, overlap: overlapOf(problems{}, in.OverlapHours, s.overlap), to: to, was: to, business: business, all: all}
+		k := keeper{v: v, now: now, unread: unread, overlap: overlapOf(problems{}, in.OverlapHours, s.overlap), to: to, was: to, business: business, all: all}
 		if err := k.save(&in); err != nil {
 			return nil, err
 		}
@@ -271,11 +272,19 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		}
 	}
 	out, err = s.FindSettings(ctx, c, in.LevelInput)
-	out.DroppedOldest, out.Generated = dropped, made
-	if !tool {
+	out.DroppedOldest = dropped
+	if !unread {
+		out.Generated = made
 		out.StandardSecret, out.StandardNext = standardForm(cmp.Or(made, given(in.Secret))), standardForm(given(in.SecretNext))
 	}
 	return out, err
+}
+
+// isUnread reports whether no person reads the answer of a call: it goes to a tool,
+// or is kept with the approval that let the call through.
+func isUnread(ctx context.Context, c cloud.Caller) bool {
+	call := cloud.CallOf(ctx)
+	return c.Surface == "mcp" || call != nil && call.Via.Consent == "approval"
 }
 
 // given is a text, "" for null.

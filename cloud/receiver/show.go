@@ -2,11 +2,13 @@ package receiver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // SettingsOutput shows one level's settings, and in Effective which level each
@@ -20,8 +22,13 @@ type SettingsOutput struct {
 	URLs          []URLBody         `json:"urls" graphql:"[JSON!]"`
 	DroppedOldest bool              `json:"dropped_oldest"` // a secret ended before its overlap did
 	Warnings      []string          `json:"warnings"`
-	// Generated is the secret of a customer's level that had none when it got its
-	// first address; shown once.
+	// Unseen says that no person has seen the level's secret, as a tool or an approved
+	// call made it; SecretPage is the page where staff make another one, null while
+	// there is no such page or secret.
+	Unseen     bool    `json:"secret_unseen"`
+	SecretPage *string `json:"secret_page"`
+	// Generated is the secret of a level that had none when it got its first address;
+	// shown once.
 	Generated string `json:"generated_secret,omitempty"`
 	// The forms of secrets that this call has set which libraries of Standard
 	// Webhooks want, where those are others; shown once.
@@ -67,7 +74,7 @@ func (SettingsOutput) GraphQLName() string { return "WebhookSettings" }
 // GraphQLName is the name of the type in GraphQL.
 func (SettingsInput) GraphQLName() string { return "WebhookSettings" }
 
-func (s *Service) showSettings(v cloud.View, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
+func (s *Service) showSettings(v cloud.View, c cloud.Caller, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
 	own, business, err := levels(v, id, customer)
 	if err != nil {
 		return SettingsOutput{}, err
@@ -120,7 +127,23 @@ func (s *Service) showSettings(v cloud.View, id cloud.BusinessID, customer cloud
 	}
 	out.Warnings = weak(signed, current, next)
 	slices.SortFunc(out.URLs, func(a, b URLBody) int { return cmp.Compare(a.URLID, b.URLID) })
+	out.unseen(c, own)
 	return out, err
+}
+
+// unseen says what to do about a secret that no person has seen. A customer, which
+// has no such page, sets one of its own.
+func (out *SettingsOutput) unseen(c cloud.Caller, own cloud.WebhookSettings) {
+	if out.Unseen = own.Unseen; !own.Unseen {
+		return
+	}
+	text := locale.Word(c.Language, "hooklog.unseen.customer")
+	if c.Account.Type != cloud.Customer && len(out.URLs) > 0 {
+		page := fmt.Sprintf("%s/console/webhooks/receivers/%d", c.BaseURL, out.URLs[0].URLID)
+		out.SecretPage = &page
+		text = locale.Word(c.Language, "hooklog.unseen.staff", page)
+	}
+	out.Warnings = append(out.Warnings, text)
 }
 
 // used are the settings of a level that name an endpoint.

@@ -55,7 +55,7 @@ func TestWebhookSettings(t *testing.T) {
 		"webhook_url_options.0.signature":   `{"webhook_url_options":[{"url":"https://a.example/","signature":"v1b"}]}`,
 		"webhook_url_options.0.url":         `{"webhook_url_options":[{"url":"https://nobody.example/"}]}`,
 		"webhook_url_options.0.private_key": `{"webhook_url_options":[{"url":"https://a.example/","signature":"standard_webhooks","private_key":"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}]}`,
-		"webhook_sign_secret":               `{"order_create_webhook_url":"https://a.example/"}`,
+		"webhook_sign_secret":               `{"webhook_sign_secret":"short","order_create_webhook_url":"https://a.example/"}`,
 		"webhook_sign_secret_next":          `{"webhook_sign_secret_next":"` + signKey + `"}`,
 		"order_deleted_webhook_url":         `{"webhook_sign_secret":"` + signKey + `","order_deleted_webhook_url":"` + fmt.Sprintf(six, 1, 2, 3, 4, 5, 6) + `"}`,
 		"order_lifecycle_events":            `{"order_lifecycle_events":"order.delivered,driver.location_update"}`,

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -27,6 +30,9 @@ func (r *route) bind(q *query) catalog.Bind {
 	return func(in any) error {
 		if r.HasBody() {
 			if err := decodeBody(q.body, in); err != nil {
+				return err
+			}
+			if err := r.CheckFixed(q.body); err != nil {
 				return err
 			}
 		}
@@ -52,8 +58,40 @@ func invalid(field, message string) error {
 
 const wrongType = "The value has the wrong type."
 
+// unknownHeader names the members of a body that had no effect.
+const unknownHeader = "X-Unknown-Members"
+
+// nameUnknown says which members the operation does not know. What is no visible
+// ASCII in their names, and commas, are shown by percent.
+func nameUnknown(ctx *fasthttp.RequestCtx, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	var b strings.Builder
+	for i, path := range paths {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		for j, c := range []byte(path) {
+			switch {
+			case j == maxPath:
+				b.WriteString("%E2%80%A6")
+			case j > maxPath:
+			case c < ' ', c > '~', c == '%', c == ',', c == ':':
+				fmt.Fprintf(&b, "%%%02X", c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+	}
+	ctx.Response.Header.Set(unknownHeader, b.String())
+}
+
+// maxPath is what is shown of one path, in bytes.
+const maxPath = 100
+
 // decodeBody reads one JSON object. No body is an empty object. Unknown members
-// are ignored. Errors: MALFORMED_JSON, VALIDATION_FAILED with the path of the
+// are left out; nameUnknown names them. Errors: MALFORMED_JSON, VALIDATION_FAILED with the path of the
 // member that has the wrong type.
 func decodeBody(body []byte, in any) error {
 	body = bytes.TrimSpace(body)

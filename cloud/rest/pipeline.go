@@ -87,6 +87,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 		s.refuse(ctx, err)
 		return
 	}
+	if op.HasBody() {
+		nameUnknown(ctx, op.Unknown(q.body))
+	}
 	r := s.answer(c, op, caller, catalog.Key{Value: string(ctx.Request.Header.Peek("Idempotency-Key")), Address: op.Method + " " + string(ctx.Path()), Request: q.body}, q)
 	if who.Parcel != "" && caller.Anonymous() { // the operation counted
 		limitHeaders(ctx, s.cfg.Pipeline.Lookups().State(who.IP, time.Now()))

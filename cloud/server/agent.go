@@ -27,7 +27,7 @@ const agentBody = 4 << 20
 
 // toolServers are the two tool servers, each at both of its addresses.
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
-	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, PerMinute: s.rates.tools, Log: s.log})
+	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, DigestKey: s.Keys.digests(), PerMinute: s.rates.tools, Log: s.log})
 	s.tools = tools
 	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
 	if err != nil {
@@ -81,6 +81,13 @@ func (k Keys) agents(server string) []byte {
 	return m.Sum(nil)
 }
 
+// digests keys the digests of previews, the same on every node.
+func (k Keys) digests() []byte {
+	m := hmac.New(sha256.New, k.Server)
+	m.Write([]byte("digests of previews"))
+	return m.Sum(nil)
+}
+
 // waiting is what tools need of approvals.
 type waiting struct {
 	*approval.Service
@@ -89,7 +96,7 @@ type waiting struct {
 
 func (w waiting) Propose(ctx context.Context, c cloud.Caller, a cloud.Approval, hours int) (cloud.ApprovalID, any, error) {
 	out, err := w.Service.Propose(ctx, c, approval.ProposeInput{Server: a.Server, Tool: a.Tool, Arguments: a.Arguments, Summary: a.Summary, Preview: a.Preview, Marks: a.Marks, Reason: a.Reason,
-		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, OwnerDecides: a.OwnerDecides, Hours: hours})
+		Risk: a.Risk, Scopes: a.Scopes, TokenName: a.TokenName, Token: a.Token, OwnerDecides: a.OwnerDecides, Hours: hours})
 	return out.Approval.ApprovalID, out.Approval, err
 }
 

@@ -30,13 +30,14 @@ type hookBody struct {
 	DeviceEvents    []string                   `json:"device_events,omitempty"`
 	PlaceEvery      time.Duration              `json:"place_every,omitempty"`
 	Off             bool                       `json:"off,omitempty"`
+	Unseen          bool                       `json:"secret_unseen,omitempty"`
 }
 
 // scanWebhookSettings leaves the secrets sealed.
 func scanWebhookSettings(r rows, s *cloud.WebhookSettings) error {
 	var b hookBody
 	err := r.Scan(&s.BusinessID, &s.CustomerID, &s.Secret, &s.SecretNext, when(&s.NextUntil), parsed(&b))
-	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.PlaceEvery, b.Off
+	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off, s.Unseen = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.PlaceEvery, b.Off, b.Unseen
 	return err
 }
 
@@ -75,7 +76,7 @@ func (w *writer) webhookSettings(c *cloud.Changes) {
 	for _, s := range c.WebhookSettings {
 		purpose := hookPurpose(s.BusinessID, s.CustomerID)
 		w.add(anything, sqlSaveWebhookSettings, int64(s.BusinessID), int64(s.CustomerID), w.seal(purpose, s.Secret), w.seal(purpose, s.SecretNext),
-			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off}))
+			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off, s.Unseen}))
 	}
 }
 

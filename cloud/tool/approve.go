@@ -30,8 +30,8 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	if s := f.subject(); s != "" {
 		summary += ": " + s
 	}
-	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.body(u.caller.Language)), Marks: f.marks,
-		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, OwnerDecides: u.token.Policy.Asks()}, hours)
+	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.whole(u.caller.Language)), Marks: f.marks,
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, Token: u.token.Source(), OwnerDecides: u.token.Policy.Asks()}, hours)
 	return pendingBody{true, pending, id, body}, err
 }
 
@@ -77,7 +77,7 @@ func (s *Service) Hold(ctx context.Context, o *catalog.Operation, c cloud.Caller
 	ctx = catalog.Admitted(ctx, c)
 	if !queue {
 		f, err := u.foresee(ctx, o.Call(), given)
-		return &catalog.Held{Outcome: preview, Body: f.body(c.Language)}, err
+		return &catalog.Held{Outcome: preview, Body: f.body(c)}, err
 	}
 	body, err := u.propose(ctx, o.Call(), given, "", 0)
 	return &catalog.Held{Outcome: pending, Approval: body.ID, Body: body}, err
@@ -129,7 +129,7 @@ func (s *Service) Foresee(ctx context.Context, reviewer cloud.Caller, a cloud.Ap
 	if err != nil {
 		return Foreseen{}, err
 	}
-	return Foreseen{compact(f.body(reviewer.Language)), f.marks, f.refused != nil}, nil
+	return Foreseen{compact(f.body(reviewer)), f.marks, f.refused != nil}, nil
 }
 
 // Approved does an approved call, now, as its requester, with the reviewer in
@@ -250,12 +250,12 @@ func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, cloud
 	lang := k.caller.Language
 	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
 	if !k.call.CanAsk {
-		return nil, nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": f.effects, "digest": f.marks.Digest()},
+		return nil, nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": cloud.EffectsFor(k.caller, f.effects), "digest": f.digest()},
 			Members: map[string]any{"message": locale.Error(lang, "CONFIRMATION_REQUIRED", k.tool.Name, what)}}
 	}
 	k.outcome = "input_required"
 	form := map[string]any{"type": "object", "properties": map[string]any{"confirm": map[string]any{"type": "boolean", "title": k.tool.Title}}, "required": []string{"confirm"}}
-	return &mcp.Result{State: []byte(f.marks.Digest()), Ask: map[string]mcp.Question{
+	return &mcp.Result{State: []byte(f.digest()), Ask: map[string]mcp.Question{
 		"confirm": {Method: "elicitation/create", Params: map[string]any{"mode": "form", "message": what, "requestedSchema": form}}}}, nil, nil
 }
 
@@ -286,13 +286,13 @@ func (k *call) agreed() (bool, error) {
 // unchanged is the marks of a call that would do what the question said. One
 // that would do something else is refused with what that is.
 func (k *call) unchanged(ctx context.Context, f foreseen) (cloud.Marks, error) {
-	if f.refused == nil && f.marks.Digest() == string(k.call.State) {
+	if f.refused == nil && f.digest() == string(k.call.State) {
 		return f.marks, nil
 	}
 	if used, err := k.cfg.Pipeline.Used(ctx, k.caller, onceKey(questionOnce(k.call.Nonce), 1, nil)); used || err != nil {
 		return nil, cmp.Or(err, k.stale())
 	}
-	return nil, &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": f.marks.Digest(), "preview": f.body(k.caller.Language)}}
+	return nil, &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": f.digest(), "preview": f.body(k.caller)}}
 }
 
 func (u *session) stale() error {

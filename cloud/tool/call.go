@@ -52,7 +52,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return k.result(p.body(k.caller.Language))
+		return k.result(p.body(k.caller))
 	case k.waits() && changes && t.Writes() && !slices.Contains(deciding, t.Name):
 		k.outcome = pending
 		body, err := k.propose(ctx, t, given, "", 0)

@@ -20,7 +20,11 @@ type foreseen struct {
 	marks    cloud.Marks  // of effects
 	refused  *cloud.Error // why it would not be done, nil when it would
 	warnings []string
+	key      []byte // of digests
 }
+
+// digest is that of the marks.
+func (f foreseen) digest() string { return f.marks.Digest(f.key) }
 
 // previewBody is a foreseen call as agents and reviewers see it (mcp-ai 4).
 type previewBody struct {
@@ -58,7 +62,7 @@ func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	if err == nil {
 		_, err = r.do(ctx, given)
 	}
-	f := foreseen{tool: t, given: given, writes: r.writes, effects: p.Effects(), marks: p.Marks(), warnings: r.warnings}
+	f := foreseen{tool: t, given: given, writes: r.writes, effects: p.Effects(), marks: p.Marks(), warnings: r.warnings, key: u.cfg.DigestKey}
 	if err != nil && (!errors.As(err, &f.refused) || f.refused.Kind == cloud.Internal) {
 		return f, err
 	}
@@ -75,7 +79,7 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 		scopes, _ := k.needs(t, arguments)
 		f, err := k.as(scopes).foresee(ctx, t, arguments)
 		if !k.reads(scopes) {
-			f = foreseen{}
+			f = foreseen{key: k.cfg.DigestKey}
 		}
 		f.tool = k.tool
 		return f, err
@@ -91,10 +95,16 @@ func (k *call) preview(ctx context.Context, given catalog.Given) (foreseen, erro
 	return k.foresee(ctx, k.tool, given)
 }
 
-// body is the preview in a language. Checks are named after the step that they
-// stand for; one that fails has the code of the refusal.
-func (f foreseen) body(lang string) previewBody {
-	out := previewBody{Result: true, Outcome: preview, Tool: f.tool.Name, Risk: string(f.tool.Risk), Confirm: f.tool.Confirm, Warnings: append([]string{}, f.warnings...), Digest: f.marks.Digest(),
+// body is the preview as a caller may see it, in its language.
+func (f foreseen) body(c cloud.Caller) previewBody {
+	f.effects = cloud.EffectsFor(c, f.effects)
+	return f.whole(c.Language)
+}
+
+// whole is the preview in a language, with prices. Checks are named after the step
+// that they stand for; one that fails has the code of the refusal.
+func (f foreseen) whole(lang string) previewBody {
+	out := previewBody{Result: true, Outcome: preview, Tool: f.tool.Name, Risk: string(f.tool.Risk), Confirm: f.tool.Confirm, Warnings: append([]string{}, f.warnings...), Digest: f.digest(),
 		WouldChange: change{Affected: append([]cloud.Effect{}, f.effects...)}}
 	if n := len(f.writes); n > 0 {
 		w := f.writes[n-1]

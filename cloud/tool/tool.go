@@ -56,6 +56,7 @@ type Config struct {
 	Store     Store
 	Approvals Approvals
 	GraphQL   GraphQL      // nil: there is no tool for it
+	DigestKey []byte       // of digests of previews (cloud.Marks): the same as approvals have
 	Log       *slog.Logger // nil: nothing is logged
 	// PerMinute is how often one caller may call one tool; 0 is 120, negative
 	// unbounded.

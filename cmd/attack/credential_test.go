@@ -103,9 +103,9 @@ func TestSecretsOfToolArgumentsAreMasked(t *testing.T) {
 	require.NotContains(t, logged.String(), secret)
 }
 
-// A customer's first address gives its level a secret. The tool that set the
-// address answered with the whole secret, and so did a GraphQL document run by a
-// tool; a secret that was given came back in the other notation.
+// A level's first address gives it a secret. The tool that set the address answered
+// with the whole secret, and so did a GraphQL document run by a tool; a secret that
+// was given came back in the other notation. Tools are given neither.
 func TestToolsGiveNoWebhookSecret(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -119,8 +119,11 @@ func TestToolsGiveNoWebhookSecret(t *testing.T) {
 		"run_graphql_query":       document(`order_create_webhook_url:"https://93.184.216.34/a"`),
 	} {
 		a, failed := c.toolAt("/mcp/developer", tool, arguments, customer)
-		require.True(t, failed, "%s: %s", tool, a.raw)
-		require.Contains(t, string(a.raw), "VALIDATION_FAILED", tool)
+		require.False(t, failed, "%s: %s", tool, a.raw)
+		require.NotContains(t, string(a.raw), "whsec_", tool)
+		require.NotRegexp(t, `"generated_secret":"[^"]`, string(a.raw), tool)
+		require.Equal(t, true, c.ok("GET", "/api/v1/webhook-settings", customer, "").at("secret_unseen"), tool)
+		c.ok("PUT", "/api/v1/webhook-settings", customer, `{"order_create_webhook_url":null,"webhook_sign_secret":null}`)
 	}
 	for tool, arguments := range map[string]string{
 		"update_webhook_settings": `{"settings":{"order_create_webhook_url":"https://93.184.216.34/a","webhook_sign_secret":"` + given + `"}}`,

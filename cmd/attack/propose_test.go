@@ -114,3 +114,39 @@ func TestAFailedApprovalSaysSo(t *testing.T) {
 	list := c.ok("GET", "/api/v1/mcp/approvals?status=failed", c.box.Admin.Token, "")
 	require.EqualValues(t, 1, list.at("total"))
 }
+
+// An agent with a full list of proposals does not lock out the other keys of its
+// person; a person's many keys together do not fill the list either.
+func TestAFullListOfOneKeyLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	id := c.order("P-5")
+	note := func(key string, n int) (answer, bool) {
+		return c.tool("propose_write", fmt.Sprintf(`{"tool":"update_order_note","arguments":{"order_id":%d,"note":"note %d"}}`, id, n), key)
+	}
+	fill := func(key string) {
+		for n := range 20 {
+			a, failed := note(key, n)
+			require.False(t, failed, "%s", a.raw)
+		}
+	}
+	refused := func(key string, per string, limit int) {
+		a, failed := note(key, 20)
+		require.Equal(t, []any{true, "TOO_MANY_APPROVALS"}, []any{failed, a.at("code")}, "%s", a.raw)
+		require.Equal(t, []any{per, float64(limit)}, []any{a.at("details.per"), a.at("details.limit")}, "%s", a.raw)
+		require.Contains(t, a.at("message"), fmt.Sprint(limit), "%s", a.raw)
+	}
+	key := func() string { return c.key(c.box.Staff.Token, `{"name":"agent","profile":"full"}`) } // names may repeat
+	flood := key()
+	fill(flood)
+	refused(flood, "key", 20)
+	for range 4 {
+		other := key()
+		fill(other)
+		refused(other, "key", 20)
+	}
+	refused(key(), "user", 100)
+	refused(c.box.Staff.Token, "user", 100)
+	_, failed := note(c.box.Admin.Token, 1)
+	require.False(t, failed, "another person's writes have room")
+}

@@ -17,6 +17,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/buffer"
 )
 
 // supportBundle collects what helps to understand a cabinet. It changes
@@ -83,7 +84,12 @@ func files(dir string) any {
 	return out
 }
 
-// storeFacts counts what the store file holds.
+type bucketFact struct {
+	Entries   int `json:"entries"`
+	BytesUsed int `json:"bytes_used"`
+}
+
+// storeFacts counts what the store file holds, the segments of a lane together.
 func storeFacts(path string) (out map[string]any) {
 	out = map[string]any{}
 	defer func() {
@@ -100,8 +106,17 @@ func storeFacts(path string) (out map[string]any) {
 	err = db.View(func(tx *bolt.Tx) error {
 		out["bytes"], out["page_bytes"] = tx.Size(), db.Info().PageSize
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
-			st := b.Stats()
-			out["bucket "+string(name)] = map[string]int{"entries": st.KeyN, "bytes_used": st.LeafInuse + st.BranchInuse}
+			key := "bucket " + string(name)
+			if l, ok := buffer.LaneOf(name); ok {
+				key = fmt.Sprintf("bucket lane%d", l)
+			}
+			st, sum := b.Stats(), bucketFact{}
+			if before, ok := out[key].(bucketFact); ok {
+				sum = before
+			}
+			sum.Entries += st.KeyN
+			sum.BytesUsed += st.LeafInuse + st.BranchInuse
+			out[key] = sum
 			return nil
 		})
 	})

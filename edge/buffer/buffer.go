@@ -17,15 +17,21 @@
 // each gets its own result.
 //
 // The package sends nothing, interprets no state, and does not watch the disk:
-// whoever owns the store runs Check in the background and Reopen after ErrBroken.
+// the store's owner runs Check in the background and Reopen after ErrBroken.
 //
 //	bucket      keys
 //	meta        epoch, prev, boot, version, segment, "s"+boot → last synchronisation
 //	state       as the caller names them
-//	lane0/1     first sequence number (8 bytes) → segment bucket;
-//	            "e" → end, "a" → acknowledged position, "g" → last eviction's gap
-//	  segment   sequence number (8 bytes) → kind, flags, boot, [head before], record
+//	lanes       "e", "a", "g" + lane → end, acknowledged position, last eviction's gap
+//	segment     sequence number (8 bytes) → kind, flags, boot, [head before], record
 //	aside       epoch, lane, sequence number → record the cloud refused for good
+//	lane0/1     segments that layout 1 left, by their first number
+//
+// A segment's name is its lane (1 byte) and its first sequence number (8 bytes).
+// Small buckets lie inside the root page, and so does the tail, a lane's last few
+// records (see tailBytes): most commits of a record write two pages and the meta
+// page. Open converts a file of layout 1 (see convert), and refuses one of a
+// layout later than its own.
 package buffer
 
 import (
@@ -177,7 +183,6 @@ type Store struct {
 	head    layout      // durable
 	acked   [2]position // newest acknowledgement known; may be ahead of layout.acked
 	cursor  [2]position // where the last Read of a lane ended
-	used    int64       // bytes of pages in use
 	pending bool        // acked is ahead of what is written
 }
 
@@ -212,11 +217,14 @@ func (s *Store) Oldest() [2]uint64 {
 }
 
 // Filled is the share of the size limit in use, in hundredths. From 90 on
-// changes that are not urgent are refused.
+// changes that are not urgent are refused. It is 0 when the store cannot be read.
 func (s *Store) Filled() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(s.used * 100 / s.cfg.capacity())
+	filled := 0
+	_ = s.view("measure the use", func(tx *bolt.Tx) error {
+		filled = int(usedBytes(tx) * 100 / s.cfg.capacity())
+		return nil
+	})
+	return filled
 }
 
 // Wake receives a value after records became durable. It holds one value: a
@@ -325,6 +333,12 @@ func (s *Store) release(broken error) error {
 
 // view runs fn in a read transaction; faults while reading become ErrDamaged.
 func (s *Store) view(what string, fn func(*bolt.Tx) error) error {
+	return s.viewSince(what, func() {}, fn)
+}
+
+// viewSince is view with a transaction that is no older than when first ran: it
+// shows all that first found durable, but for what was dropped since.
+func (s *Store) viewSince(what string, first func(), fn func(*bolt.Tx) error) error {
 	s.swapping.RLock()
 	defer s.swapping.RUnlock()
 	if s.db == nil {
@@ -333,6 +347,7 @@ func (s *Store) view(what string, fn func(*bolt.Tx) error) error {
 	if err := s.Broken(); errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	first()
 	err := guard(func() error { return s.db.View(fn) })
 	if err != nil {
 		err = fmt.Errorf("%s: %w", what, err)

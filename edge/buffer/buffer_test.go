@@ -98,7 +98,7 @@ func TestReadShowsNothingThatIsNotDurable(t *testing.T) {
 	commit(t, s, c.record(1, wire.KindScan, "a"))
 	require.NoError(t, s.db.Update(func(tx *bolt.Tx) error { // as if a commit were waiting for its sync
 		r := stored{kind: wire.KindScan, boot: 1, record: c.record(1, wire.KindScan, "b").Bytes}
-		return tx.Bucket(bucketLane[1]).Bucket(seqKey(1)).Put(seqKey(2), r.encode())
+		return tx.Bucket(segmentName(1, 1)).Put(seqKey(2), r.encode())
 	}))
 	_, got, head := readAll(t, s, 1, 1)
 	require.Equal(t, []string{"a"}, got)

@@ -12,8 +12,6 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // The check reads the file's pages itself. bbolt trusts what it reads: over a
@@ -279,116 +277,6 @@ func (p *pages) free() error {
 	return nil
 }
 
-// contents is what a check found out about a store.
-type contents struct {
-	epoch wire.Epoch
-	boot  uint64
-	acked [2]uint64 // 0 when unknown
-}
-
-// check walks the free list and the buckets meta, state and the index of the
-// lanes; with full also every record, comparing the chain with the values kept.
-// What could be read is returned even with an error.
-func (p *pages) check(full bool) (contents, error) {
-	var c contents
-	var lanes [2]*subBucket
-	var others []*subBucket
-	err := p.walk(p.meta.root, 0, nil, nil, func(e entry) error {
-		if e.bucket == nil {
-			return damaged("a value outside of buckets")
-		}
-		switch {
-		case bytes.Equal(e.key, bucketMeta):
-			return p.bucket(e.bucket, c.take)
-		case bytes.Equal(e.key, bucketLane[0]):
-			lanes[0] = e.bucket
-		case bytes.Equal(e.key, bucketLane[1]):
-			lanes[1] = e.bucket
-		default:
-			others = append(others, e.bucket)
-		}
-		return nil
-	})
-	errs := []error{err}
-	for l, b := range lanes {
-		if b == nil {
-			errs = append(errs, damaged("lane %d is missing", l))
-			continue
-		}
-		errs = append(errs, p.checkLane(b, &c, wire.Lane(l), full))
-	}
-	for _, b := range others {
-		errs = append(errs, p.bucket(b, func(e entry) error {
-			if e.bucket != nil {
-				return damaged("a bucket inside state")
-			}
-			return nil
-		}))
-	}
-	errs = append(errs, p.free())
-	if c.epoch.IsZero() {
-		errs = append(errs, damaged("no epoch"))
-	}
-	return c, errors.Join(errs...)
-}
-
-// take reads an element of meta.
-func (c *contents) take(e entry) error {
-	switch {
-	case bytes.Equal(e.key, keyEpoch) && len(e.value) == len(c.epoch):
-		copy(c.epoch[:], e.value)
-	case bytes.Equal(e.key, keyBoot) && len(e.value) == 8:
-		c.boot = binary.BigEndian.Uint64(e.value)
-	}
-	return nil
-}
-
-// checkLane reads a lane's index, and its records when full. Otherwise it looks
-// only at the first page of the last segment's tree, which the start reads.
-func (p *pages) checkLane(b *subBucket, c *contents, l wire.Lane, full bool) error {
-	var segs []entry
-	var end *position
-	err := p.bucket(b, func(e entry) error {
-		switch {
-		case e.bucket != nil && len(e.key) == 8:
-			segs = append(segs, e)
-		case e.bucket != nil:
-			return damaged("lane %d: bucket with a key of %d bytes", l, len(e.key))
-		case bytes.Equal(e.key, keyEnd), bytes.Equal(e.key, keyAcked):
-			v, err := decodePosition(e.value)
-			if err != nil {
-				return err
-			}
-			if bytes.Equal(e.key, keyEnd) {
-				end = &v
-			} else {
-				c.acked[l] = v.next
-			}
-		case !bytes.Equal(e.key, keyGap) || len(e.value) != 8:
-			return damaged("a value of %d bytes in the index", len(e.value))
-		}
-		return nil
-	})
-	if err == nil && end == nil {
-		err = damaged("no end")
-	}
-	if err != nil {
-		return fmt.Errorf("lane %d: %w", l, err)
-	}
-	for i, e := range segs {
-		switch {
-		case full:
-			err = p.checkSegment(e, i+1 == len(segs), segs, i, end)
-		case e.bucket.root != 0:
-			err = p.spine(e.bucket.root)
-		}
-		if err != nil {
-			return fmt.Errorf("lane %d, segment %d: %w", l, binary.BigEndian.Uint64(e.key), err)
-		}
-	}
-	return nil
-}
-
 // spine walks the first and last path of a segment's tree: the pages that the
 // start and the next commit read.
 func (p *pages) spine(root uint64) error {
@@ -442,43 +330,6 @@ func (p *pages) peek(id uint64) ([]byte, error) {
 		return b, p.readAt(b, id)
 	}
 	return b, nil
-}
-
-// checkSegment reads a segment's records: numbers without a hole up to the next
-// segment, and the chain from value to value.
-func (p *pages) checkSegment(e entry, last bool, segs []entry, i int, end *position) error {
-	n := binary.BigEndian.Uint64(e.key)
-	var h wire.Head
-	started := false
-	err := p.bucket(e.bucket, func(rec entry) error {
-		if len(rec.key) != 8 || binary.BigEndian.Uint64(rec.key) != n || rec.bucket != nil {
-			return damaged("record %d is missing", n)
-		}
-		r, err := decodeStored(rec.value)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", n, err)
-		}
-		if r.before != nil {
-			if started && *r.before != h {
-				return damaged("chain breaks before record %d", n)
-			}
-			h, started = *r.before, true
-		}
-		if !started {
-			return damaged("record %d keeps no chain value", n)
-		}
-		h, n = h.Next(r.record), n+1
-		return nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case last && (end.next != n || end.head != h):
-		return damaged("lane does not end at record %d", n-1)
-	case !last && binary.BigEndian.Uint64(segs[i+1].key) != n:
-		return damaged("record %d is missing", n)
-	}
-	return nil
 }
 
 // checkFile checks the store at path before anything else reads it.

@@ -66,7 +66,7 @@ type request struct {
 	size    int64
 	err     error
 	lead    bool          // guarded by queue.mu: told to lead the next group
-	ready   chan struct{} // closed when done, or when told to lead
+	ready   chan struct{} // closed when done, or when told to lead; nil of one that leads at once
 }
 
 // prepared is a record that was read once, outside the transaction.
@@ -109,13 +109,15 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 		q.mu.Unlock()
 		return err
 	}
-	q.waiting = append(q.waiting, r)
 	if !q.leading {
 		q.leading, r.lead = true, true
+		q.waiting = append(q.waiting, r)
 		q.mu.Unlock()
 		s.lead()
 		return r.err
 	}
+	r.ready = make(chan struct{})
+	q.waiting = append(q.waiting, r)
 	q.mu.Unlock()
 	select {
 	case <-r.ready:
@@ -212,7 +214,7 @@ func (q *queue) pass() {
 // prepare checks c and reads its records, so that a transaction never meets
 // what it cannot store.
 func (s *Store) prepare(c Change) (*request, error) {
-	r := &request{change: c, ready: make(chan struct{})}
+	r := &request{change: c}
 	if len(c.Records) > maxChange {
 		return nil, fmt.Errorf("%w: %d records, the limit is %d", ErrInvalid, len(c.Records), maxChange)
 	}
@@ -247,6 +249,7 @@ func (s *Store) commitGroup(group []*request) {
 		for _, r := range group {
 			size += r.size
 		}
+		t.bulk = size > tailBytes
 		if err := t.makeRoom(size); err != nil {
 			return err
 		}
@@ -280,12 +283,14 @@ func (s *Store) update(what string, fn func(*txn) error) error {
 type txn struct {
 	s     *Store
 	tx    *bolt.Tx
-	id    int // bbolt's number of tx
+	id    int   // bbolt's number of tx
+	used  int64 // bytes of pages in use before it
 	epoch wire.Epoch
 	boot  uint64
 	next  layout
 	open  [2]*bolt.Bucket // segment that is appended to
 	moved [2]bool         // lane has grown
+	bulk  bool            // many records are about to come, for which no tail is begun
 }
 
 // transact runs fn in one write transaction together with the acknowledged
@@ -304,7 +309,7 @@ func (s *Store) transact(what string, fn func(*txn) error) error {
 	var own error
 	err := guard(func() error {
 		return s.db.Update(func(tx *bolt.Tx) error {
-			t.tx, t.id = tx, tx.ID()
+			t.tx, t.id, t.used = tx, tx.ID(), usedBytes(tx)
 			own = t.writeAcked(acked)
 			if own == nil {
 				own = fn(t)
@@ -352,12 +357,11 @@ func (t *txn) undone() bool {
 
 // install makes a durable transaction visible.
 func (s *Store) install(t *txn, acked [2]position) {
-	used := usedBytes(s.db)
 	s.mu.Lock()
 	for l := range t.next {
 		t.next[l].acked = acked[l]
 	}
-	s.head, s.used = t.next, used
+	s.head = t.next
 	s.pending = s.acked != acked
 	s.mu.Unlock()
 	if t.moved[0] || t.moved[1] {
@@ -365,15 +369,11 @@ func (s *Store) install(t *txn, acked [2]position) {
 	}
 }
 
-// usedBytes is the size of the pages that hold something.
-func usedBytes(db *bolt.DB) int64 {
-	var size int64
-	_ = db.View(func(tx *bolt.Tx) error {
-		size = tx.Size()
-		return nil
-	})
-	st := db.Stats()
-	return size - int64(st.FreePageN+st.PendingPageN)*int64(db.Info().PageSize)
+// usedBytes is the size of the pages that hold something, as tx finds them: a
+// write transaction must not have written yet.
+func usedBytes(tx *bolt.Tx) int64 {
+	st := tx.DB().Stats()
+	return tx.Size() - int64(st.FreePageN+st.PendingPageN)*int64(tx.DB().Info().PageSize)
 }
 
 // writeAcked stores acknowledged positions that changed and drops the segments
@@ -385,7 +385,7 @@ func (t *txn) writeAcked(acked [2]position) error {
 			continue
 		}
 		ln.acked = acked[l]
-		if err := t.lane(l).Put(keyAcked, acked[l].encode()); err != nil {
+		if err := t.lanes().Put(keyAcked[l], acked[l].encode()); err != nil {
 			return err
 		}
 		for t.s.droppable(ln) {
@@ -397,30 +397,31 @@ func (t *txn) writeAcked(acked [2]position) error {
 	return nil
 }
 
-// droppable reports whether the oldest segment is complete and acknowledged.
-func (s *Store) droppable(ln *lane) bool {
-	if len(ln.segs) == 0 || ln.acked.next <= ln.last(0) {
-		return false
-	}
-	return len(ln.segs) > 1 || s.complete(ln)
+// droppable reports whether the oldest segment is closed and acknowledged.
+func (s *Store) droppable(ln *lane) bool { return s.closed(ln) && ln.acked.next > ln.last(0) }
+
+// closed reports whether the oldest segment takes no more records. The one
+// before the last may: the last one is then its tail.
+func (s *Store) closed(ln *lane) bool {
+	return len(ln.segs) > 2 || len(ln.segs) > 0 && s.full(ln, 0)
 }
 
-// complete reports whether the lane's last segment takes no more records.
-func (s *Store) complete(ln *lane) bool {
-	last := ln.segs[len(ln.segs)-1]
-	return ln.end.Last-last.first+1 >= uint64(s.segment.Load()) || last.bytes >= s.cfg.segmentBytes()
+// full reports whether segment i has all the records that a segment may hold.
+func (s *Store) full(ln *lane, i int) bool {
+	seg := ln.segs[i]
+	return seg.old || ln.last(i)-seg.first+1 >= uint64(s.segment.Load()) || seg.bytes >= s.cfg.segmentBytes()
 }
 
 // segmentBytes ends a segment early when its records are large, so that what
 // eviction takes at once stays a small part of the store.
 func (c Config) segmentBytes() uint64 { return uint64(c.capacity() / 24) }
 
-func (t *txn) lane(l int) *bolt.Bucket { return t.tx.Bucket(bucketLane[l]) }
+func (t *txn) lanes() *bolt.Bucket { return t.tx.Bucket(bucketLanes) }
 
 // drop deletes the oldest segment of lane l.
 func (t *txn) drop(l int) error {
 	ln := &t.next[l]
-	if err := t.lane(l).DeleteBucket(seqKey(ln.segs[0].first)); err != nil {
+	if err := ln.segs[0].remove(t.tx, ln.id); err != nil {
 		return fmt.Errorf("drop segment %d of lane %d: %w", ln.segs[0].first, l, err)
 	}
 	ln.segs = ln.segs[1:]
@@ -432,10 +433,13 @@ func (t *txn) drop(l int) error {
 // segment that is appended to stays.
 func (t *txn) makeRoom(incoming int64) error {
 	limit := t.s.cfg.capacity() * evictFrom / 100
-	used := t.s.used + incoming
+	used := t.used + incoming
 	ln := &t.next[1]
+	if used < limit {
+		return nil
+	}
 	gap := wire.Gap{Epoch: t.epoch, Lane: wire.Telemetry, Reason: wire.GapEvicted, Counts: map[wire.Kind]uint64{}}
-	for used >= limit && len(ln.segs) > 1 {
+	for used >= limit && len(ln.segs) > 1 && t.s.closed(ln) {
 		used -= int64(ln.segs[0].bytes)
 		if err := t.count(ln, &gap); err != nil {
 			return err
@@ -447,7 +451,7 @@ func (t *txn) makeRoom(incoming int64) error {
 	if gap.Last == 0 {
 		return nil
 	}
-	head, err := headBefore(t.lane(1), ln, gap.Last+1)
+	head, err := ln.headBefore(t.tx, gap.Last+1)
 	if err != nil {
 		return fmt.Errorf("chain value after %d: %w", gap.Last, err)
 	}
@@ -456,7 +460,7 @@ func (t *txn) makeRoom(incoming int64) error {
 		return err
 	}
 	ln.gap = t.next[0].end.Last
-	return t.lane(1).Put(keyGap, seqKey(ln.gap))
+	return t.lanes().Put(keyGap[1], seqKey(ln.gap))
 }
 
 // count adds the unacknowledged records of the lane's oldest segment to gap.
@@ -469,7 +473,7 @@ func (t *txn) count(ln *lane, gap *wire.Gap) error {
 		gap.First = from
 	}
 	gap.Last = to
-	return each(t.lane(1), from, func(n uint64, r stored) (bool, error) {
+	return ln.each(t.tx, from, func(n uint64, r stored) (bool, error) {
 		gap.Counts[r.kind]++
 		return n < to, nil
 	})
@@ -479,10 +483,10 @@ func (t *txn) count(ln *lane, gap *wire.Gap) error {
 // same transaction already took.
 func (t *txn) admit(r *request, taken int64) error {
 	limit := t.s.cfg.capacity() * refuseFrom / 100
-	if r.change.Urgent || len(r.records) == 0 || t.s.used+taken+r.size < limit {
+	if r.change.Urgent || len(r.records) == 0 || t.used+taken+r.size < limit {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d bytes in use", ErrFull, t.s.used+taken, t.s.cfg.capacity())
+	return fmt.Errorf("%w: %d of %d bytes in use", ErrFull, t.used+taken, t.s.cfg.capacity())
 }
 
 func (t *txn) apply(r *request) error {
@@ -510,43 +514,20 @@ func (t *txn) apply(r *request) error {
 func (t *txn) append(l wire.Lane, r stored) error {
 	ln := &t.next[l]
 	n := ln.end.Last + 1
-	if err := t.segment(l, n); err != nil {
+	r.before = nil
+	if err := t.openSegment(l, n, r.size()); err != nil {
 		return fmt.Errorf("segment for record %d: %w", n, err)
 	}
 	seg := &ln.segs[len(ln.segs)-1]
-	r.before = nil
 	if (n-seg.first)%headEvery == 0 {
 		r.before = &ln.end.Head
 	}
-	v := r.encode()
-	if err := t.open[l].Put(seqKey(n), v); err != nil {
+	if err := t.open[l].Put(seqKey(n), r.encode()); err != nil {
 		return fmt.Errorf("record %d: %w", n, err)
 	}
-	seg.bytes += uint64(len(v)) + 24 // key and the page's own entry
+	seg.bytes += r.size()
 	ln.end = wire.LaneEnd{Last: n, Head: ln.end.Head.Next(r.record)}
 	t.moved[l] = true
-	return nil
-}
-
-// segment opens the segment that record n goes to, a new one when the last is
-// complete.
-func (t *txn) segment(l wire.Lane, n uint64) error {
-	ln := &t.next[l]
-	if len(ln.segs) == 0 || t.s.complete(ln) {
-		if err := t.writeBytes(int(l)); err != nil {
-			return err
-		}
-		b, err := t.lane(int(l)).CreateBucket(seqKey(n))
-		if err != nil {
-			return err
-		}
-		ln.segs = append(ln.segs, segment{first: n})
-		t.open[l] = b
-	}
-	if t.open[l] == nil {
-		t.open[l] = t.lane(int(l)).Bucket(seqKey(ln.segs[len(ln.segs)-1].first))
-	}
-	t.open[l].FillPercent = 1 // keys only grow
 	return nil
 }
 
@@ -569,7 +550,7 @@ func (t *txn) writeEnds() error {
 			return err
 		}
 		end := t.next[l].end
-		if err := t.lane(l).Put(keyEnd, position{end.Last + 1, end.Head}.encode()); err != nil {
+		if err := t.lanes().Put(keyEnd[l], position{end.Last + 1, end.Head}.encode()); err != nil {
 			return err
 		}
 	}

@@ -112,17 +112,16 @@ func setAside(tx *bolt.Tx, head *layout, acked [2]position, gap wire.Gap, refuse
 	if l >= wire.Lanes || n < acked[l].next || n < head[l].oldest() || n > head[l].end.Last {
 		return gap, nil, fmt.Errorf("%w: record %d of lane %d is not waiting", ErrInvalid, n, l)
 	}
-	b := tx.Bucket(bucketLane[l])
 	var record []byte
 	var kind wire.Kind
-	err := each(b, n, func(_ uint64, r stored) (bool, error) {
+	err := head[l].each(tx, n, func(_ uint64, r stored) (bool, error) {
 		record, kind = slices.Clone(r.record), r.kind
 		return false, nil
 	})
 	if err != nil {
 		return gap, nil, err
 	}
-	after, err := headBefore(b, &head[l], n+1)
+	after, err := head[l].headBefore(tx, n+1)
 	if err != nil {
 		return gap, nil, err
 	}
@@ -172,7 +171,7 @@ func (s *Store) copyLane(tx *bolt.Tx, l wire.Lane, ln *lane, acked position, ref
 	for from <= ln.end.Last {
 		err := s.transact("carry records", func(t *txn) error {
 			records, size := 0, 0
-			return each(tx.Bucket(bucketLane[l]), from, func(n uint64, r stored) (bool, error) {
+			return ln.each(tx, from, func(n uint64, r stored) (bool, error) {
 				if n > ln.end.Last || records >= carryRecords || size >= carryBytes {
 					return false, nil
 				}

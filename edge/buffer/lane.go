@@ -2,7 +2,6 @@ package buffer
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -15,7 +14,7 @@ var (
 	bucketMeta  = []byte("meta")
 	bucketState = []byte("state")
 	bucketAside = []byte("aside")
-	bucketLane  = [2][]byte{[]byte("lane0"), []byte("lane1")}
+	bucketLanes = []byte("lanes")
 
 	keyEpoch   = []byte("epoch")
 	keyPrev    = []byte("prev")
@@ -23,12 +22,10 @@ var (
 	keyVersion = []byte("version")
 	keySegment = []byte("segment")
 
-	keyEnd   = []byte("e") // last, head
-	keyAcked = []byte("a") // next, head
-	keyGap   = []byte("g") // lane 0 sequence number of the last eviction's gap
+	keyEnd   = [2][]byte{[]byte("e0"), []byte("e1")} // last, head
+	keyAcked = [2][]byte{[]byte("a0"), []byte("a1")} // next, head
+	keyGap   = [2][]byte{[]byte("g0"), []byte("g1")} // lane 0 sequence number of the last eviction's gap
 )
-
-const layoutVersion = 1
 
 // headEvery is how many records lie between two stored chain values, so that
 // the value at any position costs at most that many hashes.
@@ -41,15 +38,9 @@ type position struct {
 	head wire.Head
 }
 
-// segment is an entry of the index: the records from first on, up to the next
-// segment or the lane's end.
-type segment struct {
-	first uint64
-	bytes uint64
-}
-
 // lane is what is known of one lane without reading records.
 type lane struct {
+	id    wire.Lane
 	segs  []segment // oldest first, without a hole between them; records are appended to the last
 	end   wire.LaneEnd
 	acked position // as written
@@ -91,8 +82,6 @@ func (l *lane) last(i int) uint64 {
 	return l.end.Last
 }
 
-func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
 func syncKey(boot uint64) []byte { return binary.BigEndian.AppendUint64([]byte("s"), boot) }
 
 func (p position) encode() []byte { return append(seqKey(p.next), p.head[:]...) }
@@ -106,199 +95,61 @@ func decodePosition(b []byte) (p position, err error) {
 	return p, nil
 }
 
-// stored is one record as it lies in a segment:
-//
-//	kind (1) · flags (1, bit 0: head present) · boot (uvarint) · [head before (32)] · record
-type stored struct {
-	kind   wire.Kind
-	boot   uint64
-	before *wire.Head
-	record []byte
-}
-
-func (r stored) encode() []byte {
-	b := make([]byte, 0, 2+binary.MaxVarintLen64+32+len(r.record))
-	var flags byte
-	if r.before != nil {
-		flags = 1
-	}
-	b = append(b, byte(r.kind), flags)
-	b = binary.AppendUvarint(b, r.boot)
-	if r.before != nil {
-		b = append(b, r.before[:]...)
-	}
-	return append(b, r.record...)
-}
-
-var errShortRecord = fmt.Errorf("%w: stored record is too short", ErrDamaged)
-
-// decodeStored reads a segment's value. record aliases b.
-func decodeStored(b []byte) (r stored, err error) {
-	if len(b) < 3 {
-		return r, errShortRecord
-	}
-	r.kind = wire.Kind(b[0])
-	flags := b[1]
-	boot, n := binary.Uvarint(b[2:])
-	if n <= 0 || flags > 1 {
-		return r, fmt.Errorf("%w: stored record has a bad frame", ErrDamaged)
-	}
-	r.boot, b = boot, b[2+n:]
-	if flags == 1 {
-		if len(b) < len(r.before) {
-			return r, errShortRecord
-		}
-		var h wire.Head
-		copy(h[:], b)
-		r.before, b = &h, b[len(h):]
-	}
-	if len(b) == 0 {
-		return r, errShortRecord
-	}
-	r.record = b
-	return r, nil
+// newLane is a lane that never had a record.
+func newLane(epoch wire.Epoch, l wire.Lane) lane {
+	first := wire.FirstHead(epoch, l)
+	return lane{id: l, end: wire.LaneEnd{Head: first}, acked: position{1, first}}
 }
 
 // loadLayout reads both lanes' index.
-func loadLayout(tx *bolt.Tx, epoch wire.Epoch) (layout, error) {
-	var out layout
+func loadLayout(tx *bolt.Tx, epoch wire.Epoch) (out layout, err error) {
 	for l := range out {
-		b := tx.Bucket(bucketLane[l])
-		if b == nil {
-			return out, fmt.Errorf("%w: no bucket %s", ErrDamaged, bucketLane[l])
-		}
-		ln, err := loadLane(b, epoch, wire.Lane(l))
-		if err != nil {
+		out[l] = newLane(epoch, wire.Lane(l))
+		if err := out[l].load(tx); err != nil {
 			return out, fmt.Errorf("lane %d: %w", l, err)
 		}
-		out[l] = ln
 	}
 	return out, nil
 }
 
-func loadLane(b *bolt.Bucket, epoch wire.Epoch, l wire.Lane) (lane, error) {
-	first := wire.FirstHead(epoch, l)
-	ln := lane{end: wire.LaneEnd{Head: first}, acked: position{1, first}}
-	if v := b.Get(keyEnd); v != nil {
+func (l *lane) load(tx *bolt.Tx) error {
+	lanes := tx.Bucket(bucketLanes)
+	if lanes == nil {
+		return damaged("no bucket %s", bucketLanes)
+	}
+	if v := lanes.Get(keyEnd[l.id]); v != nil {
 		p, err := decodePosition(v)
 		if err != nil {
-			return ln, err
+			return err
 		}
-		ln.end = wire.LaneEnd{Last: p.next - 1, Head: p.head}
+		l.end = wire.LaneEnd{Last: p.next - 1, Head: p.head}
 	}
-	if v := b.Get(keyAcked); v != nil {
+	if v := lanes.Get(keyAcked[l.id]); v != nil {
 		p, err := decodePosition(v)
 		if err != nil {
-			return ln, err
+			return err
 		}
-		ln.acked = p
+		l.acked = p
 	}
-	if v := b.Get(keyGap); len(v) == 8 {
-		ln.gap = binary.BigEndian.Uint64(v)
+	if v := lanes.Get(keyGap[l.id]); len(v) == 8 {
+		l.gap = binary.BigEndian.Uint64(v)
 	}
-	c := b.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		if v != nil || len(k) != 8 {
-			continue
-		}
-		ln.segs = append(ln.segs, segment{first: binary.BigEndian.Uint64(k), bytes: b.Bucket(k).Sequence()})
-	}
-	return ln, ln.check(b)
+	l.segs = loadSegments(tx, l.id)
+	return l.check(tx)
 }
 
 // check compares the index with the ends of the lane.
-func (l *lane) check(b *bolt.Bucket) error {
+func (l *lane) check(tx *bolt.Tx) error {
 	if l.acked.next == 0 || l.acked.next > l.end.Last+1 {
-		return fmt.Errorf("%w: acknowledged up to %d of %d", ErrDamaged, l.acked.next, l.end.Last)
+		return damaged("acknowledged up to %d of %d", l.acked.next, l.end.Last)
 	}
 	for i, s := range l.segs {
-		lo, _ := b.Bucket(seqKey(s.first)).Cursor().First()
-		hi, _ := b.Bucket(seqKey(s.first)).Cursor().Last()
+		c := s.bucket(tx, l.id).Cursor()
+		lo, _ := c.First()
+		hi, _ := c.Last()
 		if !slices.Equal(lo, seqKey(s.first)) || !slices.Equal(hi, seqKey(l.last(i))) {
-			return fmt.Errorf("%w: segment %d does not hold %d to %d", ErrDamaged, i, s.first, l.last(i))
+			return damaged("segment %d does not hold %d to %d", i, s.first, l.last(i))
 		}
 	}
 	return nil
-}
-
-// each calls fn with the records from n on, segment by segment, until fn
-// returns false. r's bytes belong to the transaction.
-func each(b *bolt.Bucket, n uint64, fn func(n uint64, r stored) (bool, error)) error {
-	segs := b.Cursor()
-	k, _ := segs.Seek(seqKey(n))
-	if len(k) != 8 || binary.BigEndian.Uint64(k) != n {
-		if p, _ := segs.Prev(); p != nil { // the segment that n lies in begins before it
-			k = p
-		} else {
-			k, _ = segs.First()
-		}
-	}
-	for ; len(k) == 8; k, _ = segs.Next() {
-		seg := b.Bucket(k)
-		if seg == nil {
-			return fmt.Errorf("%w: segment %x is not a bucket", ErrDamaged, k)
-		}
-		c := seg.Cursor()
-		for key, v := c.Seek(seqKey(n)); key != nil; key, v = c.Next() {
-			if len(key) != 8 {
-				return fmt.Errorf("%w: record key of %d bytes", ErrDamaged, len(key))
-			}
-			r, err := decodeStored(v)
-			if err != nil {
-				return err
-			}
-			more, err := fn(binary.BigEndian.Uint64(key), r)
-			if err != nil || !more {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-var errNoHead = errors.New("no chain value kept there")
-
-// headBefore is the chain value before record n, which the lane must hold or
-// have ended before. It returns errNoHead when n lies in what is gone.
-func headBefore(b *bolt.Bucket, l *lane, n uint64) (wire.Head, error) {
-	if n == l.end.Last+1 {
-		return l.end.Head, nil
-	}
-	i, found := slices.BinarySearchFunc(l.segs, n, func(s segment, n uint64) int {
-		switch {
-		case s.first < n:
-			return -1
-		case s.first > n:
-			return 1
-		}
-		return 0
-	})
-	if !found {
-		i--
-	}
-	if i < 0 || n > l.end.Last {
-		return wire.Head{}, errNoHead
-	}
-	from := n - (n-l.segs[i].first)%headEvery
-	var h wire.Head
-	at := from
-	err := each(b, from, func(m uint64, r stored) (bool, error) {
-		switch {
-		case m != at: // dropped since the index was read
-			return false, errNoHead
-		case m == from && r.before == nil:
-			return false, fmt.Errorf("%w: record %d keeps no chain value", ErrDamaged, m)
-		case m == from:
-			h = *r.before
-		}
-		if m == n {
-			return false, nil
-		}
-		h, at = h.Next(r.record), at+1
-		return true, nil
-	})
-	if err == nil && at != n {
-		err = errNoHead
-	}
-	return h, err
 }

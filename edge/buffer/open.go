@@ -32,8 +32,9 @@ func (c Config) mark() error {
 // Open opens the store, creating it when there is none. It checks the meta
 // pages, the free list, state and the segment index, or the whole file when the
 // last start did not call Ready. A damaged file is moved aside and a new epoch
-// begins: Opened says so. An error means that this start cannot have a store:
-// ErrInUse, or the file system's own.
+// begins: Opened says so. A file of an earlier layout is converted in one
+// transaction. An error means that this start cannot have a store: ErrInUse, a
+// file of a later layout (left as it is), or the file system's own.
 func Open(cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -113,7 +114,7 @@ func (t *txn) prune(meta *bolt.Bucket) error {
 		if ln.acked.next > ln.end.Last {
 			continue
 		}
-		err := each(t.lane(l), max(ln.acked.next, ln.oldest()), func(_ uint64, r stored) (bool, error) {
+		err := ln.each(t.tx, max(ln.acked.next, ln.oldest()), func(_ uint64, r stored) (bool, error) {
 			oldest = min(oldest, r.boot)
 			return false, nil
 		})
@@ -210,8 +211,31 @@ func (s *Store) settle() error {
 	return nil
 }
 
+// upgrade changes a file of an earlier layout into one of ours.
+func upgrade(db *bolt.DB) error {
+	var version uint64
+	err := db.View(func(tx *bolt.Tx) (err error) {
+		meta := tx.Bucket(bucketMeta)
+		if meta == nil {
+			return damaged("no bucket %s", bucketMeta)
+		}
+		version, err = parseVersion(meta.Get(keyVersion))
+		return err
+	})
+	if err != nil || version == layoutVersion {
+		return err
+	}
+	if err := db.Update(convert); err != nil {
+		return fmt.Errorf("convert layout %d: %w", version, err)
+	}
+	return nil
+}
+
 // index fills s from an open file.
 func (s *Store) index(db *bolt.DB, file *os.File) error {
+	if err := upgrade(db); err != nil {
+		return err
+	}
 	opened := Opened{}
 	var head layout
 	err := db.View(func(tx *bolt.Tx) error {
@@ -219,12 +243,9 @@ func (s *Store) index(db *bolt.DB, file *os.File) error {
 		if meta == nil || tx.Bucket(bucketState) == nil || tx.Bucket(bucketAside) == nil {
 			return damaged("a bucket is missing")
 		}
-		v, seg := meta.Get(keyVersion), meta.Get(keySegment)
-		if len(v) != 8 || len(seg) != 8 || copy(opened.Epoch[:], meta.Get(keyEpoch)) != len(opened.Epoch) {
+		seg := meta.Get(keySegment)
+		if len(seg) != 8 || copy(opened.Epoch[:], meta.Get(keyEpoch)) != len(opened.Epoch) {
 			return damaged("meta is incomplete")
-		}
-		if n := binary.BigEndian.Uint64(v); n != layoutVersion {
-			return fmt.Errorf("store has layout %d, this agent knows %d", n, layoutVersion)
 		}
 		s.segment.Store(int64(binary.BigEndian.Uint64(seg)))
 		if b := meta.Get(keyBoot); len(b) == 8 {
@@ -247,12 +268,11 @@ func (s *Store) index(db *bolt.DB, file *os.File) error {
 
 // adopt makes db the store's file.
 func (s *Store) adopt(db *bolt.DB, file *os.File, opened Opened, head layout) {
-	used := usedBytes(db)
 	s.swapping.Lock()
 	defer s.swapping.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.db, s.file, s.opened, s.head, s.used = db, file, opened, head, used
+	s.db, s.file, s.opened, s.head = db, file, opened, head
 	s.acked = [2]position{head[0].acked, head[1].acked}
 	s.cursor, s.pending = [2]position{}, false
 }
@@ -388,7 +408,7 @@ func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
 
 // initial writes the buckets of an empty store.
 func initial(tx *bolt.Tx, id identity, cfg Config, head *layout) error {
-	for _, name := range [][]byte{bucketMeta, bucketState, bucketAside, bucketLane[0], bucketLane[1]} {
+	for _, name := range [][]byte{bucketMeta, bucketState, bucketAside, bucketLanes, bucketOld[0], bucketOld[1]} {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}
@@ -407,9 +427,9 @@ func initial(tx *bolt.Tx, id identity, cfg Config, head *layout) error {
 		}
 	}
 	for l := range head {
-		first := wire.FirstHead(id.epoch, wire.Lane(l))
-		head[l] = lane{end: wire.LaneEnd{Head: first}, acked: position{1, first}}
-		if err := tx.Bucket(bucketLane[l]).Put(keyEnd, head[l].acked.encode()); err != nil {
+		head[l] = newLane(id.epoch, wire.Lane(l))
+		end := head[l].acked.encode()
+		if err := errors.Join(tx.Bucket(bucketLanes).Put(keyEnd[l], end), tx.Bucket(bucketOld[l]).Put(keyEnd[l][:1], end)); err != nil {
 			return err
 		}
 	}

@@ -35,11 +35,13 @@ func (s *Store) Read(l wire.Lane, from uint64, maxRecords, maxBytes int) (Run, e
 		return Run{}, fmt.Errorf("read lane %d from %d, %d records: %w", l, from, maxRecords, ErrInvalid)
 	}
 	var run Run
-	err := s.view(fmt.Sprintf("read %s from %d", l, from), func(tx *bolt.Tx) error {
+	var r reader
+	err := s.viewSince(fmt.Sprintf("read %s from %d", l, from), func() {
 		s.mu.Lock()
-		r := reader{ln: s.head[l], acked: s.acked[l], cursor: s.cursor[l], boot: s.opened.Boot}
+		defer s.mu.Unlock()
+		r = reader{ln: s.head[l], acked: s.acked[l], cursor: s.cursor[l], boot: s.opened.Boot}
 		run = Run{Epoch: s.opened.Epoch, Lane: l, Prev: s.opened.Prev}
-		s.mu.Unlock()
+	}, func(tx *bolt.Tx) error {
 		return r.fill(tx, &run, from, maxRecords, maxBytes)
 	})
 	if err != nil {
@@ -63,10 +65,9 @@ type reader struct {
 }
 
 func (r *reader) fill(tx *bolt.Tx, run *Run, from uint64, maxRecords, maxBytes int) error {
-	b := tx.Bucket(bucketLane[run.Lane])
 	run.First = min(max(from, r.ln.oldest()), r.ln.end.Last+1)
 	at := run.First
-	err := each(b, at, func(n uint64, rec stored) (bool, error) {
+	err := r.ln.each(tx, at, func(n uint64, rec stored) (bool, error) {
 		if n != at && len(run.Records) > 0 {
 			return false, fmt.Errorf("%w: %d follows %d", ErrDamaged, n, at-1)
 		}
@@ -94,7 +95,7 @@ func (r *reader) fill(tx *bolt.Tx, run *Run, from uint64, maxRecords, maxBytes i
 	if run.First > r.acked.next && run.First == r.ln.oldest() {
 		run.Gap = r.ln.gap
 	}
-	return r.chain(b, run)
+	return r.chain(tx, run)
 }
 
 // maxBoots bounds a run's map, which the link limits to 64 pairs.
@@ -125,11 +126,11 @@ func (r *reader) boots(tx *bolt.Tx, run *Run, boot uint64) error {
 
 // chain computes the run's head from where the last Read ended, or from the
 // nearest chain value kept.
-func (r *reader) chain(b *bolt.Bucket, run *Run) error {
+func (r *reader) chain(tx *bolt.Tx, run *Run) error {
 	h := r.cursor.head
 	if r.cursor.next != run.First {
 		var err error
-		if h, err = headBefore(b, &r.ln, run.First); err != nil {
+		if h, err = r.ln.headBefore(tx, run.First); err != nil {
 			return fmt.Errorf("chain value before %d: %w", run.First, err)
 		}
 	}
@@ -152,10 +153,14 @@ func (s *Store) Ack(epoch wire.Epoch, l wire.Lane, next uint64, head wire.Head) 
 	if l >= wire.Lanes {
 		return fmt.Errorf("acknowledge lane %d: %w", l, ErrInvalid)
 	}
-	err := s.view(fmt.Sprintf("acknowledge %s below %d", l, next), func(tx *bolt.Tx) error {
+	var ln lane
+	var acked position
+	var own wire.Epoch
+	err := s.viewSince(fmt.Sprintf("acknowledge %s below %d", l, next), func() {
 		s.mu.Lock()
-		ln, acked, own := s.head[l], s.acked[l], s.opened.Epoch
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		ln, acked, own = s.head[l], s.acked[l], s.opened.Epoch
+	}, func(tx *bolt.Tx) error {
 		if own != epoch || next < acked.next {
 			return ErrStale
 		}
@@ -165,7 +170,7 @@ func (s *Store) Ack(epoch wire.Epoch, l wire.Lane, next uint64, head wire.Head) 
 		want := acked.head
 		if next != acked.next {
 			var err error
-			want, err = headBefore(tx.Bucket(bucketLane[l]), &ln, next)
+			want, err = ln.headBefore(tx, next)
 			if errors.Is(err, errNoHead) {
 				want = head
 			} else if err != nil {

@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"cloud/limit":      {},
 	"cloud/object":     {"cloud"},
 	"cloud/picture":    {},
-	"cloud/receiver":   {"cloud", "cloud/check", "protocol/signature"},
+	"cloud/receiver":   {"cloud", "cloud/check", "cloud/locale", "protocol/signature"},
 	"cloud/app":        {"cloud", "cloud/check"},
 	"cloud/account":    {"cloud", "cloud/auth", "cloud/check", "protocol/otep"},
 	"cloud/locale":     {"cloud", "protocol/otep"},

@@ -2,8 +2,10 @@ package truth
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -78,8 +80,12 @@ func (j *judge) doubted(b *Cabinet, d Device, door uint, stretches []Span) bool 
 		}
 	}
 	grid := d.Cells[door].GridCode
+	about := func(e cloud.Exception) bool { // the door, or an opening of several that has it
+		_, opening, _ := strings.Cut(e.Source, ":")
+		return e.GridCode == grid || slices.Contains(j.Cloud.Audit.Openings[opening].Doors, door)
+	}
 	for _, e := range d.Exceptions {
-		if e.GridCode == grid && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue" && in(e.OpenedAt) {
+		if about(e) && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue" && in(e.OpenedAt) {
 			return true
 		}
 	}

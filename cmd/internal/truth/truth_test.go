@@ -358,3 +358,19 @@ func TestDoubtsAndOutagesExcuse(t *testing.T) {
 	v := Judge(c)
 	require.True(t, v.OK(), v.String())
 }
+
+// A doubt about an opening of several doors names one of them and is about all.
+func TestADoubtAboutAnOpeningIsAboutItsDoors(t *testing.T) {
+	t.Parallel()
+	for opening, excused := range map[string]bool{"op-1": true, "op-9": false} {
+		c := calmDay()
+		b := &c.Cabinets[0]
+		b.Facts = slices.Delete(b.Facts, 3, 4) // nothing was put in
+		d := c.Cloud.Devices["CAB-1"]
+		d.Exceptions = []cloud.Exception{{GridCode: "A02", Type: wire.ExDepositUnverified, Source: "late:" + opening, OpenedAt: at(18)}}
+		c.Cloud.Devices["CAB-1"] = d
+		c.Cloud.Audit.Openings = map[string]server.OpeningAudit{"op-1": {Doors: []uint{1, 2}}, "op-9": {Doors: []uint{2}}}
+		v := Judge(c)
+		require.Equal(t, excused, v.OK(), "%s: %s", opening, v.String())
+	}
+}

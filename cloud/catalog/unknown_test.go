@@ -1,0 +1,65 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+type unknownPart struct {
+	Size int             `json:"size"`
+	Any  json.RawMessage `json:"any"`
+}
+
+type unknownPaging struct {
+	Page int `json:"page"`
+}
+
+type unknownInput struct {
+	ID    int                      `path:"id" json:"-"`
+	Sort  string                   `query:"sort" json:"-"`
+	At    *time.Time               `json:"at"`
+	Parts []*unknownPart           `json:"parts"`
+	ByKey map[string][]unknownPart `json:"by_key"`
+	Texts map[string]string        `json:"texts"`
+	unknownPaging
+}
+
+func TestUnknownMembersByPath(t *testing.T) {
+	t.Parallel()
+	o := Define(Operation{Name: "things.change", Summary: "Change a thing", Tag: "Client", Method: "PATCH", Path: "/api/v1/things/{id}", Fixed: []string{"colour", "size", "page"}},
+		func(context.Context, cloud.Caller, unknownInput) (struct{}, error) { return struct{}{}, nil }, nil)
+	for body, want := range map[string][]string{
+		`{"at":"2026-01-01T00:00:00Z","parts":[{"size":1,"any":{"x":1}},null],"texts":{"x":"y"},"PAGE":2,"by_key":{"a":[{"size":1}]}}`: nil,
+		`{"id":1,"sort":"x","at":{"year":1}}`:                                      {"at.year", "id", "sort"},
+		`{"parts":[{},{"sise":1}],"by_key":{"k":[{"x":null}]},"unknownPaging":{}}`: {"by_key.k.0.x", "parts.1.sise", "unknownPaging"},
+		`[1]`: nil, `{`: nil, ``: nil, `{"parts":7,"by_key":[]}`: nil,
+	} {
+		require.Equal(t, want, o.Unknown([]byte(body)), body)
+	}
+	var many []string
+	for i := range 50 {
+		many = append(many, fmt.Sprintf(`"x%02d":1`, i))
+	}
+	found := o.Unknown([]byte("{" + strings.Join(many, ",") + "}"))
+	require.Len(t, found, maxUnknown)
+	require.Equal(t, "x00", found[0])
+
+	require.NoError(t, o.CheckFixed([]byte(`{"page":1,"parts":[],"shape":"x"}`)))
+	require.NoError(t, o.CheckFixed([]byte(`{`)))
+	for _, body := range []string{`{"colour":1}`, `{"Colour":null}`, "{" + strings.Join(many, ",") + `,"zize":1,"size":2}`} {
+		var e *cloud.Error
+		require.ErrorAs(t, o.CheckFixed([]byte(body)), &e, body)
+		require.Len(t, e.Fields, 1)
+		for _, list := range e.Fields {
+			require.Contains(t, list[0], "at, by_key, page, parts, texts")
+		}
+	}
+}

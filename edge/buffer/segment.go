@@ -1,0 +1,163 @@
+package buffer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// segment is an entry of the index: the records from first on, up to the next
+// segment or the lane's end.
+type segment struct {
+	first uint64
+	bytes uint64
+	old   bool // written by layout 1: it lies in its lane's bucket and takes no more records
+}
+
+func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// segmentName is the name of the bucket of lane l that begins with record first.
+func segmentName(l wire.Lane, first uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{byte(l)}, first)
+}
+
+// parseSegmentName reads what segmentName wrote. ok is false for the name of any
+// other bucket.
+func parseSegmentName(name []byte) (l wire.Lane, first uint64, ok bool) {
+	if len(name) != 9 || name[0] >= wire.Lanes {
+		return 0, 0, false
+	}
+	return wire.Lane(name[0]), binary.BigEndian.Uint64(name[1:]), true
+}
+
+// LaneOf reads the name of a top-level bucket of a store file: of which lane it
+// holds records. ok is false for a bucket of anything else. It is for tools that
+// count what a file holds.
+func LaneOf(bucket []byte) (l wire.Lane, ok bool) {
+	for i, name := range bucketOld {
+		if bytes.Equal(bucket, name) {
+			return wire.Lane(i), true
+		}
+	}
+	l, _, ok = parseSegmentName(bucket)
+	return l, ok
+}
+
+// bucket is where the segment's records lie, nil when tx shows none.
+func (s segment) bucket(tx *bolt.Tx, l wire.Lane) *bolt.Bucket {
+	if !s.old {
+		return tx.Bucket(segmentName(l, s.first))
+	}
+	if b := tx.Bucket(bucketOld[l]); b != nil {
+		return b.Bucket(seqKey(s.first))
+	}
+	return nil
+}
+
+// remove deletes the segment with its records.
+func (s segment) remove(tx *bolt.Tx, l wire.Lane) error {
+	if s.old {
+		return tx.Bucket(bucketOld[l]).DeleteBucket(seqKey(s.first))
+	}
+	return tx.DeleteBucket(segmentName(l, s.first))
+}
+
+// loadSegments lists the segments of a lane, those of layout 1 first.
+func loadSegments(tx *bolt.Tx, l wire.Lane) (segs []segment) {
+	if b := tx.Bucket(bucketOld[l]); b != nil {
+		_ = b.ForEachBucket(func(k []byte) error {
+			if len(k) == 8 {
+				segs = append(segs, segment{first: binary.BigEndian.Uint64(k), bytes: b.Bucket(k).Sequence(), old: true})
+			}
+			return nil
+		})
+	}
+	c := tx.Cursor()
+	for k, _ := c.Seek(segmentName(l, 0)); ; k, _ = c.Next() {
+		of, first, ok := parseSegmentName(k)
+		if !ok || of != l {
+			return segs
+		}
+		segs = append(segs, segment{first: first, bytes: tx.Bucket(k).Sequence()})
+	}
+}
+
+// find is the index of the segment that record n lies in, 0 when n comes before
+// all of them.
+func (l *lane) find(n uint64) int {
+	return max(0, sort.Search(len(l.segs), func(i int) bool { return l.segs[i].first > n })-1)
+}
+
+// each calls fn with the records from n on, segment by segment, until fn
+// returns false. tx is no older than the index: segments that it does not show
+// were dropped since, or joined to the one before. r's bytes belong to the
+// transaction.
+func (l *lane) each(tx *bolt.Tx, n uint64, fn func(n uint64, r stored) (bool, error)) error {
+	i := l.find(n)
+	for i > 0 && l.segs[i].bucket(tx, l.id) == nil {
+		i--
+	}
+	for ; i < len(l.segs); i++ {
+		seg := l.segs[i].bucket(tx, l.id)
+		if seg == nil {
+			continue
+		}
+		c := seg.Cursor()
+		for key, v := c.Seek(seqKey(n)); key != nil; key, v = c.Next() {
+			if len(key) != 8 {
+				return damaged("record key of %d bytes", len(key))
+			}
+			r, err := decodeStored(v)
+			if err != nil {
+				return err
+			}
+			more, err := fn(binary.BigEndian.Uint64(key), r)
+			if err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errNoHead = errors.New("no chain value kept there")
+
+// headBefore is the chain value before record n, which the lane must hold or
+// have ended before. It returns errNoHead when n lies in what is gone.
+func (l *lane) headBefore(tx *bolt.Tx, n uint64) (wire.Head, error) {
+	if n == l.end.Last+1 {
+		return l.end.Head, nil
+	}
+	if n < l.oldest() || n > l.end.Last {
+		return wire.Head{}, errNoHead
+	}
+	first := l.segs[l.find(n)].first
+	from := n - (n-first)%headEvery
+	var h wire.Head
+	at := from
+	err := l.each(tx, from, func(m uint64, r stored) (bool, error) {
+		switch {
+		case m != at: // dropped since the index was read
+			return false, errNoHead
+		case m == from && r.before == nil:
+			return false, fmt.Errorf("%w: record %d keeps no chain value", ErrDamaged, m)
+		case m == from:
+			h = *r.before
+		}
+		if m == n {
+			return false, nil
+		}
+		h, at = h.Next(r.record), at+1
+		return true, nil
+	})
+	if err == nil && at != n {
+		err = errNoHead
+	}
+	return h, err
+}
