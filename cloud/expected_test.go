@@ -40,7 +40,7 @@ func TestMarksStandForWhatPeopleDecideAbout(t *testing.T) {
 	require.Equal(t, Marks(nil).Digest(nil), marks(v, &Changes{AuditChanges: AuditChanges{Audits: []Audit{{}}}}), "what follows of itself is none")
 }
 
-// missing is a View of one order and nothing else.
+// missing is a View of one order, one business and nothing else.
 type missing struct{ View }
 
 func (missing) Order(BusinessID, OrderID) (Order, error) { return Order{ID: 1}, nil }
@@ -51,7 +51,7 @@ func (missing) Approval(BusinessID, ApprovalID) (Approval, error) { return Appro
 func (missing) ChatMessage(BusinessID, ChatMessageID) (ChatMessage, error) {
 	return ChatMessage{}, ErrNotFound
 }
-func (missing) Business(BusinessID) (Business, error)           { return Business{}, ErrNotFound }
+func (missing) Business(BusinessID) (Business, error)           { return Business{}, nil }
 func (missing) Provider(ProviderID) (Provider, error)           { return Provider{}, ErrNotFound }
 func (missing) Account(AccountID) (Account, error)              { return Account{}, ErrNotFound }
 func (missing) Token([32]byte) (Token, error)                   { return Token{}, ErrNotFound }
