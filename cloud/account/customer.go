@@ -115,17 +115,20 @@ func (s *Service) ChangeCustomer(ctx context.Context, c cloud.Caller, in ChangeC
 	})
 }
 
-func (s *Service) saveCustomer(ctx context.Context, c cloud.Caller, in CustomerInput, action string, find func(cloud.View, time.Time) (cloud.Account, error)) (CustomerOutput, error) {
-	a, l, err := s.save(ctx, c, action, "customer", in.Password, find, func(a *cloud.Account) {
+func (s *Service) saveCustomer(ctx context.Context, c cloud.Caller, in CustomerInput, action string, find func(cloud.View, time.Time) (cloud.Account, error)) (out CustomerOutput, err error) {
+	err = s.save(ctx, c, action, "customer", in.Password, find, func(a *cloud.Account) {
 		set(&a.Name, in.Name)
 		set(&a.Email, in.Email)
 		set(&a.Enabled, in.Enabled)
 		if in.PriceHidden != nil {
 			a.PriceHidden = distinct(*in.PriceHidden)
 		}
+	}, func(a cloud.Account, l *time.Location) any {
+		out = CustomerOutput{Result: true, Customer: showCustomer(a, l)}
+		return out
 	})
 	if err != nil {
 		return CustomerOutput{}, err
 	}
-	return CustomerOutput{Result: true, Customer: showCustomer(a, l)}, nil
+	return out, nil
 }

@@ -166,7 +166,7 @@ func (s *Service) saveProvider(ctx context.Context, c cloud.Caller, in ProviderI
 			p.Services = distinct(*in.Services)
 		}
 		out = ProviderOutput{Result: true, Provider: showProvider(p, b.Location())}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "provider", int64(p.ID))}}, nil
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "provider", int64(p.ID))}, Answer: out}, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {
 		f := newFields()

@@ -169,31 +169,34 @@ func (s *Service) saveUser(ctx context.Context, c cloud.Caller, in UserInput, ac
 			a.Permissions = nil
 		}
 	}
-	a, l, err := s.save(ctx, c, action, "user", in.Password, find, edit)
+	err = s.save(ctx, c, action, "user", in.Password, find, edit, func(a cloud.Account, l *time.Location) any {
+		out = UserOutput{Result: true, User: showUser(a, l)}
+		return out
+	})
 	if err != nil {
 		return UserOutput{}, err
 	}
-	return UserOutput{Result: true, User: showUser(a, l)}, nil
+	return out, nil
 }
 
-// save edits an account in one transaction. A new password ends its logins.
-func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account)) (a cloud.Account, l *time.Location, err error) {
+// save edits an account in one transaction, which gives show's answer. A new
+// password ends its logins.
+func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account), show func(cloud.Account, *time.Location) any) error {
 	hash := ""
 	if password != nil {
 		hash = auth.HashPassword(*password)
 	}
 	now := time.Now().UTC()
-	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := businessOf(v, c)
 		if err != nil {
 			return nil, err
 		}
-		l = b.Location()
 		before, err := find(v, now)
 		if err != nil {
 			return nil, err
 		}
-		a = before
+		a := before
 		edit(&a)
 		ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, kind, int64(a.ID))}}
 		if ch.Businesses, err = keepsAnAdmin(v, before, a); err != nil {
@@ -208,8 +211,8 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 				return nil, err
 			}
 		}
-		ch.Accounts = []cloud.Account{a}
+		ch.Accounts, ch.Answer = []cloud.Account{a}, show(a, b.Location())
 		return ch, nil
 	})
-	return a, l, taken(err)
+	return taken(err)
 }

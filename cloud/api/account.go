@@ -56,7 +56,7 @@ func (c Config) keeping() []catalog.Operation {
 		return o
 	}
 	made := func(o catalog.Operation) catalog.Operation {
-		o.Status = 201
+		o.Status, o.Idempotent = 201, true
 		return o
 	}
 	// token is an operation that shows a secret.

@@ -58,7 +58,7 @@ func (c Config) chats() []catalog.Operation {
 		catalog.Define(graph(open(row("messages", "Messages about an order, oldest first", "GET", order+"/messages", talkers, missing, outsider)), catalog.GraphQL{Field: "orderChatMessages", Type: "OrderChatMessageList"}),
 			s.Messages, nil),
 		catalog.Define(graph(open(with(row("send", "Send a message about an order", "POST", order+"/messages", talkers, missing, outsider, closed), func(r *catalog.Operation) {
-			r.Status = http.StatusCreated
+			r.Status, r.Idempotent = http.StatusCreated, true
 			r.Example = chat.SendInput{OrderID: 120045, ClientID: "c-9", Kind: "text", Text: "I am at the lobby"}
 		})), catalog.GraphQL{Field: "orderChatSend", Pick: "message", Input: true, Mutation: true}), s.Send, nil),
 		catalog.Define(open(row("edit", "Give an own message another text, within ten minutes", "PATCH", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Edit, nil),

@@ -255,3 +255,31 @@ func TestTheProxySeesWhatIsWrong(t *testing.T) {
 	}
 	require.Equal(t, 1, end()["features.list"]["404"])
 }
+
+// A caller whose answer was lost asks again with its key: every POST that makes
+// something takes one. What shows a secret does not, since the kept answer would
+// hold it; who asks without a token has no key of its own.
+func TestEveryCallThatCreatesTakesAKey(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	without := map[string]bool{}
+	for _, o := range x.table.Operations() {
+		if o.Method == http.MethodPost && o.Status == http.StatusCreated && !o.Idempotent {
+			require.True(t, o.Secret || o.NoToken, "%s makes something and takes no Idempotency-Key", o.Name)
+			without[o.Name] = true
+		}
+	}
+	require.Len(t, without, 5, "%v", without)
+	for _, c := range []struct{ path, body string }{
+		{"/api/v1/users", `{"account_type":"client_employee","name":"Ada","email":"ada@acme.example","password":"long enough to keep"}`},
+		{"/api/v1/customers", `{"name":"Books","email":"books@acme.example","password":"long enough to keep"}`},
+		{"/api/v1/providers", `{"code":"swift-2","name":"Swift","services":["locker"]}`},
+	} {
+		first := x.do("POST", c.path, x.token(admin), c.body, "Idempotency-Key", "made-once")
+		require.Equal(t, 201, first.status, "%s: %s", c.path, first.body)
+		again := x.do("POST", c.path, x.token(admin), c.body, "Idempotency-Key", "made-once")
+		require.Equal(t, []any{201, string(first.body)}, []any{again.status, string(again.body)}, c.path)
+		other := x.do("POST", c.path, x.token(admin), strings.Replace(c.body, `"name":"`, `"name":"Not `, 1), "Idempotency-Key", "made-once")
+		require.GreaterOrEqual(t, other.status, 400, "%s: another call with a key that is used: %s", c.path, other.body)
+	}
+}

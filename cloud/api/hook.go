@@ -41,6 +41,7 @@ func (c Config) hooks() []catalog.Operation {
 	gone := "WEBHOOK_REPLAY_NOT_FOUND"
 	many, job, stop := row("webhook_logs.replay_many", "Send many webhooks once more", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "How far a replay has come", "GET", "/webhook-replay-jobs/{job_id}", gone),
 		row("webhook_replays.cancel", "End a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
+	many.Idempotent = true
 	many.Group, many.Example = catalog.Replay, receiver.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
 		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),

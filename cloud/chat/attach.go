@@ -109,7 +109,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		}
 		a.BusinessID, a.OrderID, a.By, a.At = x.o.BusinessID, x.o.ID, x.me.Account, x.now
 		out = AttachOutput{Result: true, Attachment: x.attachment(a)}
-		return &cloud.Changes{ChatChanges: cloud.ChatChanges{ChatAttachments: []cloud.ChatAttachment{a}}, FileChanges: cloud.FileChanges{Files: kept(a)}}, nil
+		return &cloud.Changes{ChatChanges: cloud.ChatChanges{ChatAttachments: []cloud.ChatAttachment{a}}, FileChanges: cloud.FileChanges{Files: kept(a)}, Answer: out}, nil
 	})
 	var refused *cloud.Error
 	if errors.As(err, &refused) { // of what may have been stored nobody knows: it is swept if it has no row

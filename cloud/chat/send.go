@@ -143,7 +143,9 @@ func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out M
 		if err := x.autoReply(m); err != nil {
 			return nil, err
 		}
-		return x.changes(), nil
+		ch := x.changes()
+		ch.Answer = out
+		return ch, nil
 	})
 	return out, err
 }

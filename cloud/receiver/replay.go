@@ -88,12 +88,12 @@ func (s *Service) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) 
 	if in.DryRun || j.Total == 0 {
 		return out, nil
 	}
+	out.JobID = &j.ID
 	err = s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 		a := audit(c, o.BusinessID, now, "webhook_replay_started", 0)
 		a.Target, a.Detail = "webhook_replay:"+j.ID, fmt.Sprintf(`{"count":%d}`, j.Total)
-		return &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{j}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
+		return &cloud.Changes{ReplayChanges: cloud.ReplayChanges{ReplayJobs: []cloud.ReplayJob{j}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}, Answer: out}, nil
 	})
-	out.JobID = &j.ID
 	return out, err
 }
 
