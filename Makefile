@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants
+.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release
 
 # The three rings. `make test` and `make check` run the quick one: short seeds,
 # each model on SQLite, one pass of the browser. `make full` runs the same tests
@@ -42,6 +42,21 @@ test: ## run all tests of the quick ring, in under 4 minutes with a warm build c
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim ./cmd/demo
+
+# A release: one archive for each system with the programs, their settings' examples
+# and the licence, and SHA256SUMS over all. The same commit gives the same bytes on
+# any machine with the same Go: no time, owner or path of the machine is in them.
+SYSTEMS ?= linux-amd64 linux-arm64 linux-arm darwin-arm64
+release: $(SYSTEMS:%=release-%) ## build dist/: an archive for each of SYSTEMS, and SHA256SUMS
+	cd dist && sha256sum postern-$(VERSION)-*.tar.gz > SHA256SUMS && cat SHA256SUMS
+
+release-%:
+	@set -e; name=postern-$(VERSION)-$*; rm -rf dist/$$name; mkdir -p dist/$$name; \
+	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) CGO_ENABLED=0 \
+	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o dist/$$name/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim; \
+	cp -r LICENSE README.md CHANGELOG.md configs dist/$$name/; \
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$$(git log -1 --format=%cI)" -C dist -cf - $$name | gzip -n > dist/$$name.tar.gz; \
+	rm -rf dist/$$name
 
 # Databases of other processes have no races of ours: PostgreSQL's runs are in
 # full-race.
