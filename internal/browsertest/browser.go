@@ -1,4 +1,7 @@
-package main
+// Package browsertest drives a real Chromium from tests by its debugging
+// protocol: what a person clicks, types and sees at pages of several programs. Only
+// tests import it. A Tab belongs to one goroutine; failures end the test.
+package browsertest
 
 import (
 	"bufio"
@@ -23,28 +26,29 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// Variables of the browser test: browserTests is "require" where a missing browser
-// is a failure; pictures is a folder for screenshots.
+// Variables of browser tests: Required is "require" where a missing browser is a
+// failure; Pictures is a folder for screenshots.
 const (
-	browserTests = "POSTERN_BROWSER_TESTS"
-	pictures     = "POSTERN_BROWSER_PICTURES"
+	Required = "POSTERN_BROWSER_TESTS"
+	Pictures = "POSTERN_BROWSER_PICTURES"
 )
 
-// axe is the checker of accessibility that the pages' own browser tests install.
+// axe is the checker of accessibility that the pages' own browser tests install,
+// as tests of programs see it from their folder.
 const axe = "../../cloud/page/browser/node_modules/axe-core/axe.min.js"
 
-// chromium is a browser that is driven by its debugging protocol.
-type chromium struct {
+// Chromium is a browser that is driven by its debugging protocol.
+type Chromium struct {
 	t    *testing.T
 	http string // address of the protocol
 }
 
-// newChromium starts the browser; nil when this machine has none.
-func newChromium(t *testing.T) *chromium {
+// Start starts the browser until the test ends; nil when this machine has none.
+func Start(t *testing.T) *Chromium {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		if os.Getenv(browserTests) == "require" {
+		if os.Getenv(Required) == "require" {
 			t.Fatal("chromium is missing (Debian's chromium)")
 		}
 		return nil
@@ -59,20 +63,20 @@ func newChromium(t *testing.T) *chromium {
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its own children
 		_ = cmd.Wait()                                      // killed
-		removeFolder(t, dir)
+		RemoveFolder(t, dir)
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if m := regexp.MustCompile(`listening on ws://([^/]+)/`).FindStringSubmatch(lines.Text()); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, out) }() // it never waits for a reader
-			return &chromium{t: t, http: "http://" + m[1]}
+			return &Chromium{t: t, http: "http://" + m[1]}
 		}
 	}
 	t.Fatal("the browser ended before it listened")
 	return nil
 }
 
-// removeFolder removes what processes that are just ending may still write to.
-func removeFolder(t *testing.T, dir string) {
+// RemoveFolder removes what processes that are just ending may still write to.
+func RemoveFolder(t *testing.T, dir string) {
 	t.Helper()
 	var err error
 	for range 100 {
@@ -84,15 +88,15 @@ func removeFolder(t *testing.T, dir string) {
 	require.NoError(t, err)
 }
 
-// tab is one page of the browser.
-type tab struct {
+// Tab is one page of the browser.
+type Tab struct {
 	t    *testing.T
 	conn *websocket.Conn
 	id   int
 }
 
-// open shows an address in a new tab.
-func (c *chromium) open(address string) *tab {
+// Open shows an address in a new tab.
+func (c *Chromium) Open(address string) *Tab {
 	c.t.Helper()
 	q, err := http.NewRequestWithContext(c.t.Context(), http.MethodPut, c.http+"/json/new?"+url.QueryEscape(address), nil)
 	require.NoError(c.t, err)
@@ -106,17 +110,17 @@ func (c *chromium) open(address string) *tab {
 	conn, _, err := websocket.DefaultDialer.DialContext(c.t.Context(), out.Debugger, nil)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })
-	x := &tab{t: c.t, conn: conn}
+	x := &Tab{t: c.t, conn: conn}
 	ring.Await(c.t, func() bool {
 		raw, err := x.try("Runtime.evaluate", map[string]any{"expression": `document.readyState + " " + location.href`})
 		return err == nil && strings.Contains(string(raw), "complete "+address)
 	}, address, " shown")
-	x.call("Page.bringToFront", nil)
+	x.Call("Page.bringToFront", nil)
 	return x
 }
 
-// call sends one command of the protocol and waits for its answer.
-func (x *tab) call(method string, params map[string]any) json.RawMessage {
+// Call sends one command of the protocol and waits for its answer.
+func (x *Tab) Call(method string, params map[string]any) json.RawMessage {
 	x.t.Helper()
 	raw, err := x.try(method, params)
 	require.NoError(x.t, err)
@@ -124,7 +128,7 @@ func (x *tab) call(method string, params map[string]any) json.RawMessage {
 }
 
 // try is call with the protocol's error, as when the page is being exchanged.
-func (x *tab) try(method string, params map[string]any) (json.RawMessage, error) {
+func (x *Tab) try(method string, params map[string]any) (json.RawMessage, error) {
 	x.t.Helper()
 	x.id++
 	require.NoError(x.t, x.conn.WriteJSON(map[string]any{"id": x.id, "method": method, "params": params}))
@@ -145,9 +149,9 @@ func (x *tab) try(method string, params map[string]any) (json.RawMessage, error)
 	}
 }
 
-// eval runs an expression in the page, a promise to its end, and reads its value
+// Eval runs an expression in the page, a promise to its end, and reads its value
 // into out; nil: the value does not matter.
-func (x *tab) eval(expression string, out any) {
+func (x *Tab) Eval(expression string, out any) {
 	x.t.Helper()
 	var r struct {
 		Result struct {
@@ -155,7 +159,7 @@ func (x *tab) eval(expression string, out any) {
 		} `json:"result"`
 		Exception json.RawMessage `json:"exceptionDetails"`
 	}
-	raw := x.call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})
+	raw := x.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})
 	require.NoError(x.t, json.Unmarshal(raw, &r))
 	require.Empty(x.t, r.Exception, "%s", r.Exception)
 	if out != nil {
@@ -163,19 +167,19 @@ func (x *tab) eval(expression string, out any) {
 	}
 }
 
-// await waits in the page until a condition holds, looking at each animation
+// Await waits in the page until a condition holds, looking at each animation
 // frame's distance; the page's own clock bounds it.
-func (x *tab) await(condition string) {
+func (x *Tab) Await(condition string) {
 	x.t.Helper()
 	var ok bool
-	x.eval(fmt.Sprintf(`new Promise((done) => { const end = Date.now() + 60000; (function look() {
+	x.Eval(fmt.Sprintf(`new Promise((done) => { const end = Date.now() + 60000; (function look() {
 		let ok = false; try { ok = Boolean(%s); } catch { ok = false; }
 		if (ok || Date.now() > end) done(ok); else setTimeout(look, 20); })(); })`, condition), &ok)
 	require.True(x.t, ok, "in the page: %s", condition)
 }
 
-// press types one key, as a keyboard does.
-func (x *tab) press(key string) {
+// Press types one key, as a keyboard does.
+func (x *Tab) Press(key string) {
 	x.t.Helper()
 	down := map[string]any{"type": "keyDown", "key": key, "text": key}
 	if key == "Enter" {
@@ -184,58 +188,83 @@ func (x *tab) press(key string) {
 	if strings.HasPrefix(key, "Arrow") {
 		delete(down, "text")
 	}
-	x.call("Input.dispatchKeyEvent", down)
-	x.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+	x.Call("Input.dispatchKeyEvent", down)
+	x.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
 }
 
-// click presses the mouse in the middle of an element.
-func (x *tab) click(selector string) {
+// Click presses the mouse in the middle of an element.
+func (x *Tab) Click(selector string) {
 	x.t.Helper()
 	var at struct{ X, Y float64 }
-	x.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
+	x.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		x.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
+		x.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
 	}
 }
 
-// window gives the page a size and a scheme of colours.
-func (x *tab) window(width, height int, scheme string) {
+// Window gives the page a size and a scheme of colours.
+func (x *Tab) Window(width, height int, scheme string) {
 	x.t.Helper()
-	x.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-	x.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
+	x.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+	x.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
 }
 
-// picture keeps a screenshot of the whole page where pictures are wanted.
-func (x *tab) picture(name string) {
+// Picture keeps a screenshot of the whole page where pictures are wanted.
+func (x *Tab) Picture(name string) {
 	x.t.Helper()
-	dir := os.Getenv(pictures)
+	dir := os.Getenv(Pictures)
 	if dir == "" {
 		return
 	}
 	var out struct {
 		Data string `json:"data"`
 	}
-	require.NoError(x.t, json.Unmarshal(x.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}), &out))
+	require.NoError(x.t, json.Unmarshal(x.Call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}), &out))
 	b, err := base64.StdEncoding.DecodeString(out.Data)
 	require.NoError(x.t, err)
 	require.NoError(x.t, os.WriteFile(filepath.Join(dir, name+".png"), b, 0o644))
 }
 
-// checkAccess fails on a page that is wider than its window or holds a control
+// CheckAccess fails on a page that is wider than its window or holds a control
 // without a name, and on all that axe objects to where axe is installed.
-func (x *tab) checkAccess(where string) {
+func (x *Tab) CheckAccess(where string) {
 	x.t.Helper()
 	var wide bool
-	x.eval(`document.documentElement.scrollWidth > innerWidth`, &wide)
+	x.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide)
 	require.False(x.t, wide, "%s: wider than its window", where)
 	script, err := os.ReadFile(axe)
 	if err != nil {
-		require.NotEqual(x.t, "require", os.Getenv(browserTests), "axe-core is missing (npm ci in cloud/page/browser)")
+		require.NotEqual(x.t, "require", os.Getenv(Required), "axe-core is missing (npm ci in cloud/page/browser)")
 		x.t.Logf("%s: axe-core is missing (npm ci in cloud/page/browser)", where)
 		return
 	}
-	x.eval(string(script)+"; 0", nil)
+	x.Eval(string(script)+"; 0", nil)
 	var violations []string
-	x.eval(`axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`, &violations)
+	x.Eval(`axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`, &violations)
 	require.Empty(x.t, violations, where)
+}
+
+// Fill types a text into a field, in place of what it holds.
+func (x *Tab) Fill(selector, text string) {
+	x.t.Helper()
+	x.Call("Page.bringToFront", nil)
+	x.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.select?.(); })()`, selector), nil)
+	x.Call("Input.insertText", map[string]any{"text": text})
+}
+
+// Arrive waits until a condition holds in the page, also when the page is
+// exchanged for another meanwhile.
+func (x *Tab) Arrive(condition string) {
+	x.t.Helper()
+	ring.Await(x.t, func() bool {
+		raw, err := x.try("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(`document.readyState === "complete" && Boolean(%s)`, condition), "returnByValue": true})
+		return err == nil && strings.Contains(string(raw), `"value":true`)
+	}, "in the page: ", condition)
+}
+
+// Text is the text of an element as it is shown.
+func (x *Tab) Text(selector string) (text string) {
+	x.t.Helper()
+	x.Eval(fmt.Sprintf(`document.querySelector(%q).innerText`, selector), &text)
+	return strings.TrimSpace(text)
 }
