@@ -15,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // SetupPath is where the first start is finished: the one-time address is this
@@ -159,7 +160,7 @@ type cabinetPage struct {
 	frame
 	CSRF    string
 	Input   setup.CabinetInput
-	Layouts []setup.Template
+	Layouts []wiring.Template
 	Waiting []cloud.Device // that never enrolled
 	Errors  []fieldError
 
@@ -196,7 +197,7 @@ func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visit
 		p.trouble(ctx, err)
 		return
 	}
-	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), setup.Templates()
+	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), wiring.Templates()
 	page.Input.Layout = cmp.Or(page.Input.Layout, page.Layouts[0].Name)
 	p.show(ctx, status, "cabinet.html", page)
 }
