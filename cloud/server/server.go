@@ -73,6 +73,9 @@ type Config struct {
 	// AppURL and AppWebSocketURL are where people's apps reach the broker, empty
 	// where they do not.
 	AppURL, AppWebSocketURL string
+	// Program is how a person at this machine starts a program of ours, for commands
+	// on pages; nil: by its name.
+	Program                 func(name string) string
 	Version                 string
 
 	// PushURL takes pushes to drivers' apps that do not listen, signed with

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/internal/shell"
 	"github.com/postern-io/postern/protocol/wiring"
 )
 
@@ -96,5 +97,5 @@ func (opt options) nextCommand(s settings) (command, missing string) {
 	if len(s.Lines) == 0 {
 		args, missing = append(args, "--line", "ADDRESS"), "ADDRESS is "+lineForms+": the line to the lock boards"
 	}
-	return cli.Command(cli.Sibling("edge"), args...), missing
+	return shell.Command(cli.Sibling("edge"), args...), missing
 }

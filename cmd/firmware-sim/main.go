@@ -34,6 +34,7 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/shell"
 	"github.com/postern-io/postern/protocol/wiring"
 )
 
@@ -290,7 +291,7 @@ func prepareTCP(at places, c *board.Cabinet, name string, i int, say sayer) (fun
 	}
 	say("line %s is at tcp://%s", name, ln.Addr())
 	if at.next {
-		say("next: %s", cli.Command(cli.Sibling("edge"), "--line", "tcp://"+ln.Addr().String()))
+		say("next: %s", shell.Command(cli.Sibling("edge"), "--line", "tcp://"+ln.Addr().String()))
 	}
 	return func(ctx context.Context) error { return c.ServeTCP(ctx, name, ln) }, nil
 }

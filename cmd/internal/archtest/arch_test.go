@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"cloud/peer":       {},
 	"cloud/setup":      {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/receiver", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring"},
+	"cloud/page":       {"cloud", "cloud/account", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/receiver", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/asyncapi":                  {"cloud", "cloud/catalog", "protocol/signature"},
@@ -90,6 +90,7 @@ var allowed = map[string][]string{
 	"cloud/hookguide/snippets/verify": {},
 	"protocol/cloudevent":             {},
 	"internal/ring":                   {},
+	"internal/shell":                  {},
 }
 
 type listed struct {

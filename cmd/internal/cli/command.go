@@ -3,7 +3,6 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -28,19 +27,4 @@ func sibling(self, name string) string {
 		}
 	}
 	return name
-}
-
-// plainArgument needs no quotes in any shell.
-var plainArgument = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
-
-// Command is a command as a person types it: arguments with anything but plain
-// characters are quoted for a POSIX shell.
-func Command(program string, args ...string) string {
-	for _, a := range args {
-		if !plainArgument.MatchString(a) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		program += " " + a
-	}
-	return program
 }

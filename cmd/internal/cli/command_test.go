@@ -22,9 +22,3 @@ func TestSiblingIsStartedAsThisProgramWas(t *testing.T) {
 		require.Equal(t, want, sibling(self, "edge"), self)
 	}
 }
-
-func TestCommandIsQuotedForAShell(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, `edge --data 'it'\''s here' --line tcp://127.0.0.1:7001 'http://[::1]:8080' ''`,
-		Command("edge", "--data", "it's here", "--line", "tcp://127.0.0.1:7001", "http://[::1]:8080", ""))
-}
