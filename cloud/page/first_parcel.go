@@ -159,6 +159,11 @@ func (p *Pages) sendFirstParcel(ctx *fasthttp.RequestCtx) {
 		p.show(ctx, fasthttp.StatusForbidden, "parcel.html", page)
 		return
 	}
+	if !connectionOf(d).Online { // its codes would reach no cabinet
+		page.Problem = page.T("connection.waits")
+		p.show(ctx, fasthttp.StatusConflict, "parcel.html", page)
+		return
+	}
 	if try := string(ctx.PostArgs().Peek("try")); tryForm.MatchString(try) {
 		page.Try = try
 	}
