@@ -20,8 +20,10 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// ConsolePath is where staff log in and see what stands.
+const ConsolePath = "/console"
+
 const (
-	consolePath = "/console"
 	cookiePath  = "/" // of cookies; the interface does not look at them
 	maxCabinets = 60
 	maxRows     = 15
@@ -152,7 +154,7 @@ func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 	}
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), consolePath))
+	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), ConsolePath))
 }
 
 func seeOther(ctx *fasthttp.RequestCtx, to string) {
@@ -182,7 +184,7 @@ func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
 	}
 	p.setCookie(ctx, forStaff.session, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, consolePath+"/login")
+	seeOther(ctx, ConsolePath+"/login")
 }
 
 func (p *Pages) console(ctx *fasthttp.RequestCtx) {
@@ -194,7 +196,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if !ok {
-		seeOther(ctx, consolePath+"/login")
+		seeOther(ctx, ConsolePath+"/login")
 		return
 	}
 	f := p.frame(ctx, "console.title")
@@ -204,7 +206,6 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
-	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), caller(s, f.Lang, "")) == nil
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
@@ -291,6 +292,7 @@ type (
 // board reads what stands for a business, as far as who may see it.
 func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, error) {
 	b, id := board{frame: f, Sees: p.rights(c, who)}, who.Account.BusinessID
+	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), who) == nil
 	var devices []cloud.Device
 	var err error
 	if b.Sees.Lockers {

@@ -178,7 +178,7 @@ func TestCommandsAreForTheMachineOfTheirReader(t *testing.T) {
 // A cabinet that never connected has no free doors: nothing is known of them.
 func TestDoorsThatWereNeverReadAreNotFree(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newRig(t, func(c *page.Config) { c.Setup = setup.New(setup.Config{NewToken: device.NewToken}) })
 	r.w.Write(t, cloud.Changes{Devices: []cloud.Device{{ID: 990, BusinessID: 42, Code: "NEW-1", Name: "Brand New", Type: "smart_locker", Protocol: "mqtt", CreatedAt: time.Now()}},
 		Shelves: map[cloud.DeviceID][]cloud.Shelf{990: {{Code: "A", Position: 1}}}, Compartments: []cloud.Compartment{
 			{GridID: 99001, DeviceID: 990, GridCode: "A01", ShelfCode: "A", Door: 1, Column: 1, Row: 1, Size: "S", PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree},
@@ -193,6 +193,7 @@ func TestDoorsThatWereNeverReadAreNotFree(t *testing.T) {
 		require.NotContains(t, cab, "s-free")
 		if lang == "en" {
 			require.NotContains(t, cab, "free")
+			require.Contains(t, cab, `<a href="/setup/cabinet/990">Connect a cabinet</a>`, "the way back to its commands")
 		}
 	}
 }

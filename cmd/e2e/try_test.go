@@ -51,6 +51,11 @@ func TestAStrangerSendsAFirstParcel(t *testing.T) {
 	office.Arrive(`document.querySelector("#command-edge")`)
 	look(office, "enrolment")
 	require.Equal(t, "no", office.Attr("#connection", "data-connected"))
+	console := browser.Open(s.base + "/console")
+	require.Contains(t, console.Text("#cabinets .counts"), "8 not connected yet")
+	require.NotContains(t, console.Text("#cabinets"), "free")
+	look(console, "console-never")
+	office.Call("Page.bringToFront", nil)
 	s.start(office.Text("#command-simulator"))
 	enrolled := s.do(office.Text("#command-enrol"))
 	run := office.Text("#command-edge")
@@ -78,6 +83,9 @@ func TestAStrangerSendsAFirstParcel(t *testing.T) {
 	office.Call("Page.bringToFront", nil)
 	office.Await(`document.querySelector("#progress").dataset.status === "delivered" && document.querySelector("#code")`)
 	look(office, "recipient")
+	translate(office, s.base+"/setup/cabinet/1/parcel", "recipient")
+	translate(office, s.base+"/setup/cabinet/1", "connection")
+	office.Go(s.base + "/setup/cabinet/1/parcel")
 	require.Equal(t, door, office.Text("#door"))
 	code = digits(office.Text("#code"))
 	require.Len(t, code, 6, "the recipient's code")
@@ -218,6 +226,21 @@ func reach(t *testing.T, doors *browsertest.Tab, screen, door, action, then stri
 	doors.Await(`document.querySelector("#door-` + door + "." + then + `")`)
 	doors.Click("[data-action=close]")
 	doors.Await(`document.querySelector("#door-` + door + `:not(.open)")`)
+}
+
+// translate looks at a page in the other languages on a telephone, in the full ring
+// and where pictures are wanted, and goes back to English.
+func translate(x *browsertest.Tab, address, name string) {
+	if os.Getenv(browsertest.Pictures) == "" && !ring.Full() {
+		return
+	}
+	x.Window(360, 740, "light")
+	for _, lang := range []string{"zh-Hans", "zh-Hant", "fr", "de", "es", "en"} {
+		x.Go(address + "?lang=" + lang)
+		x.CheckAccess(name + " " + lang)
+		x.Picture(name + "-" + lang)
+	}
+	x.Window(1280, 900, "light")
 }
 
 // look keeps a page in pictures and finds nothing that axe objects to.
