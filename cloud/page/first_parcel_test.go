@@ -123,7 +123,7 @@ func TestAFirstParcelIsItsSendersOwn(t *testing.T) {
 	}
 }
 
-// Who may not add providers sends no parcel, and a cabinet that is not connected
+// A person who may not add providers sends no parcel, and a cabinet that is not connected
 // takes none.
 func TestAFirstParcelNeedsRightsAndACabinet(t *testing.T) {
 	t.Parallel()

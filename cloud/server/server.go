@@ -75,8 +75,8 @@ type Config struct {
 	AppURL, AppWebSocketURL string
 	// Program is how a person at this machine starts a program of ours, for commands
 	// on pages; nil: by its name.
-	Program                 func(name string) string
-	Version                 string
+	Program func(name string) string
+	Version string
 
 	// PushURL takes pushes to drivers' apps that do not listen, signed with
 	// PushSecret; empty: nobody does.

@@ -1,6 +1,6 @@
 // Package wiring holds what the programs around one cabinet agree on before they
 // have met: the layouts that set-up offers, the board that such a layout means, and
-// the addresses that programs on one machine take unless they are told others. It
+// the addresses that programs on one machine take without other settings. It
 // is plain data, safe for concurrent use.
 package wiring
 
