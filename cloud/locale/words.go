@@ -77,6 +77,7 @@ var pages = map[string]texts{
 	"door.closed":   {"closed", "关闭", "關閉", "fermée", "zu", "cerrada"},
 	"door.open":     {"open", "打开", "開啟", "ouverte", "offen", "abierta"},
 	"door.jammed":   {"jammed", "卡住", "卡住", "bloquée", "klemmt", "atascada"},
+	"door.never":    {"not connected yet", "尚未连接", "尚未連線", "pas encore connectée", "noch nicht verbunden", "aún sin conectar"},
 	"door.unknown":  {"not known", "未知", "未知", "inconnue", "unbekannt", "desconocida"},
 	"grid.free":     {"free", "空闲", "空閒", "libre", "frei", "libre"},
 	"grid.reserved": {"reserved", "已预留", "已預留", "réservé", "reserviert", "reservado"},

@@ -101,7 +101,7 @@ func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor,
 		return v, false
 	}
 	if !ok {
-		seeOther(ctx, consolePath+"/login?next="+url.QueryEscape(string(ctx.Path())))
+		seeOther(ctx, ConsolePath+"/login?next="+url.QueryEscape(string(ctx.Path())))
 		return v, false
 	}
 	v.frame = p.frame(ctx, "approvals.title")

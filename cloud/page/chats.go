@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	chatsPath = consolePath + "/chats"
+	chatsPath = ConsolePath + "/chats"
 	maxChats  = 20 // on a page
 )
 

@@ -20,8 +20,10 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// ConsolePath is where staff log in and see what stands.
+const ConsolePath = "/console"
+
 const (
-	consolePath = "/console"
 	cookiePath  = "/" // of cookies; the interface does not look at them
 	maxCabinets = 60
 	maxRows     = 15
@@ -152,7 +154,7 @@ func (p *Pages) login(ctx *fasthttp.RequestCtx) {
 	}
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), consolePath))
+	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), ConsolePath))
 }
 
 func seeOther(ctx *fasthttp.RequestCtx, to string) {
@@ -182,7 +184,7 @@ func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
 	}
 	p.setCookie(ctx, forStaff.session, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, consolePath+"/login")
+	seeOther(ctx, ConsolePath+"/login")
 }
 
 func (p *Pages) console(ctx *fasthttp.RequestCtx) {
@@ -194,7 +196,7 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if !ok {
-		seeOther(ctx, consolePath+"/login")
+		seeOther(ctx, ConsolePath+"/login")
 		return
 	}
 	f := p.frame(ctx, "console.title")
@@ -204,7 +206,6 @@ func (p *Pages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
-	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), caller(s, f.Lang, "")) == nil
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
@@ -257,6 +258,7 @@ type cabinet struct {
 }
 
 type count struct {
+	Kind  string // door, of doors that were not read; grid
 	State string
 	N     int
 }
@@ -266,8 +268,9 @@ type door struct {
 	GridCode, Label, Size string
 	Number                uint
 	Door, State           string // door status, compartment state
-	Sign                  string // what stands out: open, jammed, unknown, blocked, occupied, reserved, cleaning, free
+	Sign                  string // what stands out: open, jammed, unknown, never, blocked, occupied, reserved, cleaning, free
 	Reason                string
+	Guess                 bool // no reading says that a free compartment is free
 }
 
 type (
@@ -289,6 +292,7 @@ type (
 // board reads what stands for a business, as far as who may see it.
 func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, error) {
 	b, id := board{frame: f, Sees: p.rights(c, who)}, who.Account.BusinessID
+	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), who) == nil
 	var devices []cloud.Device
 	var err error
 	if b.Sees.Lockers {
@@ -423,7 +427,7 @@ func (b *board) addCabinet(v cloud.View, d cloud.Device) error {
 	if err != nil {
 		return err
 	}
-	x.Columns, x.Counts = columns(cells, x.Online)
+	x.Columns, x.Counts = columns(cells, x.Online, x.Since == nil)
 	b.Cabinets = append(b.Cabinets, x)
 	openings, err := v.RunningOpenings(d.ID)
 	if err != nil {
@@ -459,35 +463,50 @@ func doorList(o cloud.Opening, cells []cloud.Compartment) string {
 
 // columns puts compartments where they are: columns from the left, rows from
 // the top. An offline cabinet's doors are not known: what is drawn is what it
-// said last, and a closed door is not claimed.
-func columns(cells []cloud.Compartment, online bool) ([][]door, []count) {
+// said last, and a closed door is not claimed. A door that was never read makes no
+// free compartment; one of a cabinet that was never there says so.
+func columns(cells []cloud.Compartment, online, never bool) ([][]door, []count) {
 	cells = slices.Clone(cells)
 	slices.SortFunc(cells, func(a, b cloud.Compartment) int {
 		return cmp.Or(cmp.Compare(a.ShelfCode, b.ShelfCode), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Door, b.Door))
 	})
 	var out [][]door
-	states := map[string]int{}
+	states := map[count]int{}
 	for i, c := range cells {
 		if i == 0 || c.ShelfCode != cells[i-1].ShelfCode || c.Column != cells[i-1].Column {
 			out = append(out, nil)
 		}
 		status := c.DoorStatus
-		if !online && status == "closed" {
-			status = "unknown"
+		if status == unread && never {
+			status = neverRead
 		}
-		d := door{GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State, Reason: c.BlockReason}
+		guess := c.State == cloud.GridFree && (status == unread || status == neverRead)
+		if !online && status == "closed" {
+			status = unread
+		}
+		d := door{Guess: guess, GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State, Reason: c.BlockReason}
 		d.Sign = sign(status, c.State)
 		out[len(out)-1] = append(out[len(out)-1], d)
-		states[c.State]++
+		kept := count{Kind: "grid", State: c.State}
+		if guess {
+			kept = count{Kind: "door", State: status}
+		}
+		states[kept]++
 	}
 	var counts []count
-	for _, s := range []string{cloud.GridFree, cloud.GridReserved, cloud.GridOccupied, cloud.GridBlocked, cloud.GridCleaning} {
-		if states[s] > 0 {
-			counts = append(counts, count{s, states[s]})
+	for _, s := range []count{{Kind: "grid", State: cloud.GridFree}, {Kind: "grid", State: cloud.GridReserved}, {Kind: "grid", State: cloud.GridOccupied}, {Kind: "grid", State: cloud.GridBlocked},
+		{Kind: "grid", State: cloud.GridCleaning}, {Kind: "door", State: unread}, {Kind: "door", State: neverRead}} {
+		if n := states[s]; n > 0 {
+			s.N = n
+			counts = append(counts, s)
 		}
 	}
 	return out, counts
 }
+
+// What doors without a reading have in place of a status: those of a cabinet that
+// was there, and of one that never was.
+const unread, neverRead = "unknown", "never"
 
 // sign is the one thing about a door that matters most.
 func sign(doorStatus, state string) string {
@@ -498,8 +517,11 @@ func sign(doorStatus, state string) string {
 	if state == cloud.GridBlocked {
 		return state
 	}
+	if doorStatus == neverRead {
+		return neverRead
+	}
 	if doorStatus != "closed" {
-		return "unknown"
+		return unread
 	}
 	return state
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	hooksPath  = consolePath + "/webhooks"
+	hooksPath  = ConsolePath + "/webhooks"
 	maxLog     = 50                 // rows on a page of the log
 	maxAddress = 160                // characters of an address
 	maxFilter  = 100                // bytes of what is filtered by

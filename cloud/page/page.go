@@ -8,8 +8,9 @@
 // own refreshes them. Everything comes from the binary, nothing from other
 // hosts, and the content security policy admits no inline script or style.
 // Pages never hold a pickup code, a delivery code or a secret, but for a new
-// signing secret in the answer to the form that asked for it, and the token for the
-// chat of its order on a tracking page, which the public tracking answer gives too.
+// signing secret in the answer to the form that asked for it, the token for the
+// chat of its order on a tracking page, which the public tracking answer gives too,
+// and the codes of a first parcel on the page of the person who sent it.
 //
 // A page says when it was made and when its news were last confirmed. The
 // console follows changes over server-sent events: at most five updates a
@@ -111,7 +112,11 @@ type Config struct {
 	Agents *oauth.Service
 	// Setup finishes the first start; nil: there are no such pages.
 	Setup *setup.Service
-	Log   *slog.Logger
+	// Program is how a person at this machine starts a program of ours, such as
+	// bin/edge for edge; nil: by its name. Commands on pages for other machines have
+	// the name.
+	Program func(name string) string
+	Log     *slog.Logger
 }
 
 //go:embed templates/*.html
@@ -150,6 +155,9 @@ const (
 func New(cfg Config) (*Pages, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Program == nil {
+		cfg.Program = func(name string) string { return name }
 	}
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
@@ -443,13 +451,24 @@ func (p *Pages) trouble(ctx *fasthttp.RequestCtx, err error) {
 func (p *Pages) home(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "track.title")
 	f.Robots = true
-	p.show(ctx, fasthttp.StatusOK, "home.html", homePage{frame: f})
+	p.show(ctx, fasthttp.StatusOK, "home.html", homePage{frame: f, Fresh: p.fresh()})
 }
 
 type homePage struct {
 	frame
 	Number  string
 	Missing string // why there is nothing for Number
+	Fresh   bool   // nothing is set up yet
+}
+
+// fresh reports whether the deployment waits for its first administrator.
+func (p *Pages) fresh() bool {
+	if p.cfg.Setup == nil {
+		return false
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	return errors.Is(p.cfg.Setup.CheckToken(c, ""), setup.ErrToken)
 }
 
 // search sends the search form's number to its page.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"html/template"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // SetupPath is where the first start is finished: the one-time address is this
@@ -30,20 +30,30 @@ const (
 var forSetup = entrance{SetupPath, "postern_setup", "postern_setup_form", fasthttp.CookieSameSiteLaxMode, nil}
 
 func (p *Pages) setupRoutes(get, post func(string, fasthttp.RequestHandler)) {
-	private := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	safe := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		return func(ctx *fasthttp.RequestCtx) {
-			switch {
-			case !peer.Secure(ctx) && !peer.Local(ctx):
+			if !peer.Secure(ctx) && !peer.Local(ctx) {
 				p.message(ctx, fasthttp.StatusForbidden, "setup.insecure.title", "setup.insecure.body")
-			case p.limited(ctx):
+				return
+			}
+			h(ctx)
+		}
+	}
+	private := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return safe(func(ctx *fasthttp.RequestCtx) {
+			if p.limited(ctx) {
 				h(ctx)
 			}
-		}
+		})
 	}
 	get(SetupPath, private(p.setupForm))
 	post(SetupPath, private(p.setUp))
 	get(cabinetPath, private(p.cabinetForm))
 	post(cabinetPath, private(p.addCabinet))
+	// These look again by themselves; the limit of the visitor's own login counts.
+	get(cabinetPath+"/{id:[0-9]+}", safe(p.connection))
+	get(cabinetPath+"/{id:[0-9]+}/parcel", safe(p.firstParcel))
+	post(cabinetPath+"/{id:[0-9]+}/parcel", safe(p.sendFirstParcel))
 }
 
 type setupPage struct {
@@ -159,15 +169,9 @@ type cabinetPage struct {
 	frame
 	CSRF    string
 	Input   setup.CabinetInput
-	Layouts []setup.Template
+	Layouts []wiring.Template
 	Waiting []cloud.Device // that never enrolled
 	Errors  []fieldError
-
-	// Of a cabinet that was made right now.
-	Device setup.DeviceBody
-	Line   string // that edge enrol is given
-	Code   template.HTML
-	Until  *moment
 }
 
 // Problem is what is wrong with a field, "" when nothing is.
@@ -196,7 +200,7 @@ func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visit
 		p.trouble(ctx, err)
 		return
 	}
-	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), setup.Templates()
+	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), wiring.Templates()
 	page.Input.Layout = cmp.Or(page.Input.Layout, page.Layouts[0].Name)
 	p.show(ctx, status, "cabinet.html", page)
 }
@@ -240,12 +244,7 @@ func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 		p.refused(ctx, v, err)
 		return
 	}
-	page.Device, page.Line, page.Until = made.Device, made.Enrolment.Line, page.Time(stamp(made.Enrolment.ExpiresAt))
-	if page.Code, err = drawQR(page.Line); err != nil {
-		p.trouble(ctx, err)
-		return
-	}
-	p.show(ctx, fasthttp.StatusOK, "enrolment.html", page)
+	p.showEnrolment(c, ctx, v, made)
 }
 
 // cabinetFields are the members of a new cabinet, as the operation and the form name

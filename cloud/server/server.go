@@ -73,7 +73,10 @@ type Config struct {
 	// AppURL and AppWebSocketURL are where people's apps reach the broker, empty
 	// where they do not.
 	AppURL, AppWebSocketURL string
-	Version                 string
+	// Program is how a person at this machine starts a program of ours, for commands
+	// on pages; nil: by its name.
+	Program func(name string) string
+	Version string
 
 	// PushURL takes pushes to drivers' apps that do not listen, signed with
 	// PushSecret; empty: nobody does.

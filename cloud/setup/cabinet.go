@@ -3,12 +3,12 @@ package setup
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // Cabinet describes a cabinet to make. Zero Times and Codes are the usual ones.
@@ -46,30 +46,11 @@ func (c Cabinet) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.
 	return &ch.Devices[len(ch.Devices)-1]
 }
 
-// Template is a layout that a new cabinet can have: compartments on one board
-// named A, in the order of its channels.
-type Template struct {
-	Name  string // small, medium, large
-	Sizes string // of the compartments in their order, each S, M, L or XL
-}
-
-// Templates lists the layouts.
-func Templates() []Template {
-	return []Template{
-		{"small", "S S M M M M L L"},
-		{"medium", "S S S M M M M M M L L L"},
-		{"large", "S S S S S S M M M M M M M M M M M M L L L L XL XL"},
-	}
-}
-
-// Doors is how many compartments the layout has.
-func (t Template) Doors() int { return len(strings.Fields(t.Sizes)) }
-
-func (t Template) layout() []wire.LayoutDoor {
-	var out []wire.LayoutDoor
-	for i, size := range strings.Fields(t.Sizes) {
+// layout is a template's compartments as a cabinet's configuration has them.
+func layout(t wiring.Template) (out []wire.LayoutDoor) {
+	for i, size := range t.Each() {
 		n := uint(i + 1)
-		out = append(out, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: size, Display: n, Label: fmt.Sprintf("A-%d", n)})
+		out = append(out, wire.LayoutDoor{Door: n, Board: wiring.Board, Channel: n, Size: size, Display: n, Label: fmt.Sprintf("A-%d", n)})
 	}
 	return out
 }

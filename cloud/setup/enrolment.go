@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // CabinetInput is what a new cabinet needs.
@@ -142,10 +143,8 @@ func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
 	if !topic.ValidCode(in.Code) {
 		f.Add("device_code", "Use 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7.")
 	}
-	for _, t := range Templates() {
-		if t.Name == in.Layout {
-			return t.layout(), f.Err()
-		}
+	if t, ok := wiring.Find(in.Layout); ok {
+		return layout(t), f.Err()
 	}
 	f.Add("layout", "Choose small, medium or large.")
 	return nil, f.Err()

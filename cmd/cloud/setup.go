@@ -65,7 +65,8 @@ func (s settings) setupInput() setup.Input {
 
 // begin does what a start of a deployment without an administrator needs: it
 // makes the one of the settings, or prints the one-time address of the set-up page
-// for the person at the terminal. It is in no log.
+// for the person at the terminal. It is in no log. Later starts print where to log
+// in.
 func begin(ctx context.Context, srv *server.Server, s settings, ln server.Listeners, log *slog.Logger, stdout io.Writer) error {
 	if s.Setup.Email != "" {
 		made, err := srv.Setup.Ensure(ctx, s.setupInput())
@@ -78,7 +79,10 @@ func begin(ctx context.Context, srv *server.Server, s settings, ln server.Listen
 		return nil
 	}
 	token, until, err := srv.Setup.IssueToken(ctx)
-	if errors.Is(err, setup.ErrDone) {
+	if where := s.setupBase(ln); errors.Is(err, setup.ErrDone) {
+		if where != "" {
+			_, _ = fmt.Fprintf(stdout, "Log in at %s%s\n", where, page.ConsolePath) // for a person; the log has the listeners
+		}
 		return nil
 	}
 	if err != nil {

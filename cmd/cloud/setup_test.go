@@ -112,6 +112,7 @@ func TestNoOrderOfStartsLocksOut(t *testing.T) {
 
 		last := startNode(t, at...)
 		require.Empty(t, last.address(), "an administrator exists")
+		require.Contains(t, last.out.text(), "Log in at http://"+last.http+"/console\n", "the way in is on the terminal")
 		r, err := http.Get("http://" + last.http + "/setup?key=" + key)
 		require.NoError(t, err)
 		require.NoError(t, r.Body.Close())

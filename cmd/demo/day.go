@@ -43,11 +43,11 @@ func (s *stage) day(ctx context.Context) error {
 		{"The cloud is killed while a door is open", func(ctx context.Context) error { return s.killCloud(ctx, yard) }},
 		{"The receiver is sick for a while; no event is lost", func(ctx context.Context) error { return s.sickReceiver(ctx, front) }},
 	} {
-		s.say("day", "%s", act.title)
 		if err := s.connected(ctx); err != nil {
 			return err
 		}
 		s.restock(ctx)
+		s.announce(act.title)
 		if err := s.excuse(ctx, act.title, act.play(ctx)); err != nil {
 			return err
 		}

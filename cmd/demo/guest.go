@@ -228,3 +228,14 @@ func (c *cabinet) shutDoors() error {
 	}
 	return errors.Join(errs...)
 }
+
+// announce says what an act of the day is about, and what waits for a guest.
+func (s *stage) announce(title string) {
+	s.say("day", "%s", title)
+	if s.guest == nil {
+		return
+	}
+	if invitation := s.guest.invitation(); invitation != "" {
+		s.say("guest", "try it: %s", invitation)
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/firmware-sim/page"
+	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/wire"
@@ -64,7 +65,7 @@ func startProgram(t *testing.T, args ...string) *program {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // its children end by themselves
-		removeFolder(t, p.dir)
+		browsertest.RemoveFolder(t, p.dir)
 		if t.Failed() {
 			t.Log(p.String())
 		}
@@ -178,38 +179,39 @@ func (h plainHands) shut(door string)    { h.act("close", door) }
 
 // browserHands click and type in a real browser.
 type browserHands struct {
-	kiosk, cabinet *tab
+	t              *testing.T
+	kiosk, cabinet *browsertest.Tab
 	address        string // of the kiosk
 }
 
-func newBrowserHands(c *chromium, kiosk, cabinet string) browserHands {
-	return browserHands{kiosk: c.open(kiosk), cabinet: c.open(cabinet), address: kiosk}
+func newBrowserHands(t *testing.T, c *browsertest.Chromium, kiosk, cabinet string) browserHands {
+	return browserHands{t: t, kiosk: c.Open(kiosk), cabinet: c.Open(cabinet), address: kiosk}
 }
 
 func (h browserHands) typeCode(code string) {
-	h.kiosk.call("Page.bringToFront", nil)
-	h.kiosk.await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
-	h.kiosk.call("Input.insertText", map[string]any{"text": code})
-	h.kiosk.press("Enter")
+	h.kiosk.Call("Page.bringToFront", nil)
+	h.kiosk.Await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
+	h.kiosk.Call("Input.insertText", map[string]any{"text": code})
+	h.kiosk.Press("Enter")
 }
 
 func (h browserHands) awaitOpen(door string) {
-	h.cabinet.call("Page.bringToFront", nil)
-	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s.open")`, door))
-	awaitSeen(h.kiosk.t, h.address, door)
+	h.cabinet.Call("Page.bringToFront", nil)
+	h.cabinet.Await(fmt.Sprintf(`document.querySelector("#door-%s.open")`, door))
+	awaitSeen(h.t, h.address, door)
 }
 
 func (h browserHands) takeOut(door string) {
-	h.cabinet.click("#door-" + door)
-	h.cabinet.await(`document.querySelector("[data-action=take][aria-disabled=false]")`)
-	h.cabinet.click("[data-action=take]")
-	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s:not(.full)")`, door))
+	h.cabinet.Click("#door-" + door)
+	h.cabinet.Await(`document.querySelector("[data-action=take][aria-disabled=false]")`)
+	h.cabinet.Click("[data-action=take]")
+	h.cabinet.Await(fmt.Sprintf(`document.querySelector("#door-%s:not(.full)")`, door))
 }
 
 func (h browserHands) shut(door string) {
-	h.cabinet.eval(fmt.Sprintf(`document.querySelector("#door-%s").focus()`, door), nil)
-	h.cabinet.press("c")
-	h.cabinet.await(fmt.Sprintf(`document.querySelector("#door-%s:not(.open)")`, door))
+	h.cabinet.Eval(fmt.Sprintf(`document.querySelector("#door-%s").focus()`, door), nil)
+	h.cabinet.Press("c")
+	h.cabinet.Await(fmt.Sprintf(`document.querySelector("#door-%s:not(.open)")`, door))
 }
 
 // delivery finds a delivery of the demo by its number.
@@ -242,8 +244,8 @@ func TestAGuestUsesTheDemo(t *testing.T) {
 	number := p.reads(`delivery (LD-[0-9A-Z-]+) waits for a guest`)[1]
 	plain := plainHands{t, kiosk, cabinet}
 	var hands guestHands = plain
-	if c := newChromium(t); c != nil {
-		hands = newBrowserHands(c, kiosk, cabinet)
+	if c := browsertest.Start(t); c != nil {
+		hands = newBrowserHands(t, c, kiosk, cabinet)
 	} else {
 		t.Log("chromium is missing: the buttons' requests are sent instead")
 	}
@@ -313,54 +315,54 @@ func breakEverything(t *testing.T, cabinet string) {
 // The page of the simulated cabinet, in wide and narrow windows, light and dark.
 func TestTheCabinetPageInARealBrowser(t *testing.T) {
 	t.Parallel()
-	c := newChromium(t)
+	c := browsertest.Start(t)
 	if c == nil {
 		t.Skip("chromium is missing (Debian's chromium)")
 	}
 	sims, serve := newBenchPage(t)
-	x := c.open(serve + "/FRONT-01")
-	x.await(`document.querySelector("#door-3.open.full") && document.querySelector("#code").textContent === "482 915"`)
+	x := c.Open(serve + "/FRONT-01")
+	x.Await(`document.querySelector("#door-3.open.full") && document.querySelector("#code").textContent === "482 915"`)
 	for _, w := range []struct {
 		name   string
 		wide   int
 		scheme string
 	}{{"wide-light", 1280, "light"}, {"wide-dark", 1280, "dark"}, {"narrow-light", 360, "light"}, {"narrow-dark", 360, "dark"}} {
-		x.window(w.wide, 900, w.scheme)
-		x.checkAccess(w.name)
-		x.picture("cabinet-" + w.name)
+		x.Window(w.wide, 900, w.scheme)
+		x.CheckAccess(w.name)
+		x.Picture("cabinet-" + w.name)
 	}
 	for _, lang := range []string{"fr", "de", "es", "zh-Hans", "zh-Hant"} {
-		x.eval(fmt.Sprintf(`document.querySelector("#languages [data-lang=%s]").click()`, lang), nil)
-		x.await(fmt.Sprintf(`document.documentElement.lang === %q`, lang))
-		x.checkAccess("narrow " + lang)
+		x.Eval(fmt.Sprintf(`document.querySelector("#languages [data-lang=%s]").click()`, lang), nil)
+		x.Await(fmt.Sprintf(`document.documentElement.lang === %q`, lang))
+		x.CheckAccess("narrow " + lang)
 	}
-	x.eval(`document.querySelector("#languages [data-lang=en]").click()`, nil)
+	x.Eval(`document.querySelector("#languages [data-lang=en]").click()`, nil)
 
 	// By keyboard alone: arrows choose, letters act, the picture follows.
-	x.window(1280, 900, "light")
-	x.eval(`document.querySelector("#door-3").focus()`, nil)
-	x.press("ArrowDown")
-	x.await(`document.activeElement.id === "door-4" && document.querySelector("#door-title").textContent === "Door 4"`)
-	x.press("f")
-	x.await(`document.querySelector("#door-4.open")`)
-	x.press("p")
-	x.await(`document.querySelector("#door-4.full") && document.querySelector("#said").textContent === "A parcel lies behind door 4."`)
-	x.press("j")
-	x.await(`document.querySelector("#door-4.jammed")`)
-	x.press("j")
-	x.await(`!document.querySelector("#door-4.jammed")`)
-	x.press("t")
-	x.await(`!document.querySelector("#door-4.full")`)
-	x.press("c")
-	x.await(`!document.querySelector("#door-4.open") && document.activeElement.id === "door-4"`)
-	x.click("#switch-power")
-	x.await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "false" && document.querySelector("#box.dark")`)
+	x.Window(1280, 900, "light")
+	x.Eval(`document.querySelector("#door-3").focus()`, nil)
+	x.Press("ArrowDown")
+	x.Await(`document.activeElement.id === "door-4" && document.querySelector("#door-title").textContent === "Door 4"`)
+	x.Press("f")
+	x.Await(`document.querySelector("#door-4.open")`)
+	x.Press("p")
+	x.Await(`document.querySelector("#door-4.full") && document.querySelector("#said").textContent === "A parcel lies behind door 4."`)
+	x.Press("j")
+	x.Await(`document.querySelector("#door-4.jammed")`)
+	x.Press("j")
+	x.Await(`!document.querySelector("#door-4.jammed")`)
+	x.Press("t")
+	x.Await(`!document.querySelector("#door-4.full")`)
+	x.Press("c")
+	x.Await(`!document.querySelector("#door-4.open") && document.activeElement.id === "door-4"`)
+	x.Click("#switch-power")
+	x.Await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "false" && document.querySelector("#box.dark")`)
 	require.False(t, sims.View().Powered)
-	x.eval(`document.querySelector("#switch-power").focus()`, nil)
-	x.press("Enter")
-	x.await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "true" && document.activeElement.id === "switch-power"`)
+	x.Eval(`document.querySelector("#switch-power").focus()`, nil)
+	x.Press("Enter")
+	x.Await(`document.querySelector("#switch-power").getAttribute("aria-checked") === "true" && document.activeElement.id === "switch-power"`)
 	require.NoError(t, sims.Force(7)) // not by this page: it follows all the same
-	x.await(`document.querySelector("#door-7.open") && document.querySelector("#facts li").textContent.includes("Door 7 swung open")`)
+	x.Await(`document.querySelector("#door-7.open") && document.querySelector("#facts li").textContent.includes("Door 7 swung open")`)
 }
 
 // newBenchPage serves a cabinet with a door of each kind and a parcel that waits.

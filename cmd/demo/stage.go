@@ -301,8 +301,8 @@ Postern is up.
 	fmt.Fprintf(s.out, "  Parcels   http://%s/track/...  (numbers as they appear below)\n\n", s.http)
 	if s.guest != nil {
 		fmt.Fprintf(s.out, "  Touch it  http://%s/%s    (doors, locks, boxes, network and power of each cabinet, as they physically are)\n", s.guest.addr, s.cabinets[0].code)
-		fmt.Fprintf(s.out, "  Try it    %s\n\n", s.guest.invitation())
 		fmt.Fprintf(s.out, "  Type \"cut %s\" to cut a cabinet off, \"mend %s\" to connect it again. Ctrl-C ends the demo and compares.\n\n", s.cabinets[0].code, s.cabinets[0].code)
+		fmt.Fprintf(s.out, "  Try it    %s\n\n", s.guest.invitation())
 	}
 }
 

@@ -40,7 +40,8 @@ const (
 	maxMessage = 200 // of an error that is shown
 )
 
-func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.Reader, stdout io.Writer) error {
+// run enrols, writes the secrets and prints the command that comes next.
+func (e enrol) run(ctx context.Context, s settings, next func(settings) (command, missing string), roots *tls.Config, stdin io.Reader, stdout io.Writer) error {
 	// The token works once: everything that can fail here fails before it is
 	// used.
 	if _, err := os.Lstat(s.Secrets); err == nil && !e.Replace {
@@ -78,11 +79,11 @@ func (e enrol) run(ctx context.Context, s settings, roots *tls.Config, stdin io.
 	if err != nil {
 		return fmt.Errorf("enrol: %w; the token is used up, ask for another one", err)
 	}
-	next := "next: run edge with the same settings"
-	if len(s.Lines) == 0 {
-		next += "; they name no line to lock controllers, which opens the doors: add one under lines, as in configs/edge.yaml"
+	command, missing := next(s)
+	if missing != "" {
+		missing += "\n"
 	}
-	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n%s\n", secrets.DeviceCode, s.Secrets, next)
+	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\nnext: %s\n%s", secrets.DeviceCode, s.Secrets, command, missing)
 	return err
 }
 

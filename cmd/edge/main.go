@@ -3,6 +3,7 @@
 //
 //	edge enrol                                          once, with the line of the cabinet's page, typed or scanned
 //	edge enrol https://tms.example --device CAB-1001    the same with the token alone on standard input
+//	edge --line /dev/ttyUSB0                            runs a cabinet of one board
 //	edge --config edge.yaml                             runs the cabinet
 //	edge --config edge.yaml --check                     checks settings and stops
 //	edge --config edge.yaml support-bundle out.tar.gz
@@ -38,14 +39,15 @@ import (
 )
 
 type options struct {
-	Config      string  `help:"Settings, YAML. Unknown keys are refused." placeholder:"FILE"`
-	Data        *string `help:"Folder of the cabinet's store." placeholder:"DIR"`
-	Secrets     *string `help:"File with the device's secrets, readable by its owner alone. Default: secrets.json in the data folder." placeholder:"FILE"`
-	KioskListen *string `help:"Address of the local page, on the loopback; empty: no page." placeholder:"HOST:PORT"`
-	LogLevel    *string `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
-	TLSRoots    *string `help:"Certificates, PEM, that the cloud's is checked against. Default: the system's." placeholder:"FILE"`
-	Check       bool    `help:"Check settings and stop."`
-	Version     bool    `help:"Print the version and stop."`
+	Config      string   `help:"Settings, YAML. Unknown keys are refused." placeholder:"FILE"`
+	Data        *string  `help:"Folder of the cabinet's store." placeholder:"DIR"`
+	Secrets     *string  `help:"File with the device's secrets, readable by its owner alone. Default: secrets.json in the data folder." placeholder:"FILE"`
+	Line        []string `sep:"none" help:"Address of the line to the lock boards: tcp://HOST:PORT or a serial device, such as /dev/ttyUSB0. Without lines in the settings it is one board of 48 locks, as the cloud's set-up page lays cabinets out; with several, NAME=ADDRESS names one; repeat for more." placeholder:"ADDRESS"`
+	KioskListen *string  `help:"Address of the local page, on the loopback; empty: no page." placeholder:"HOST:PORT"`
+	LogLevel    *string  `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
+	TLSRoots    *string  `help:"Certificates, PEM, that the cloud's is checked against. Default: the system's." placeholder:"FILE"`
+	Check       bool     `help:"Check settings and stop."`
+	Version     bool     `help:"Print the version and stop."`
 
 	Run           struct{} `cmd:"" default:"1" help:"Run the cabinet."`
 	Enrol         enrol    `cmd:"" help:"Fetch this device's secrets from the cloud, once."`
@@ -88,7 +90,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case opt.Check:
 		return check(s, stdout)
 	case strings.HasPrefix(command.Command(), "enrol"):
-		return opt.Enrol.run(ctx, s, roots, stdin, stdout)
+		return opt.Enrol.run(ctx, s, opt.nextCommand, roots, stdin, stdout)
 	case command.Command() == "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, stdout)
 	}
@@ -96,7 +98,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	return serve(ctx, s, roots, log)
+	return serve(ctx, s, roots, log, stdout)
 }
 
 // check says what would run.
@@ -154,7 +156,7 @@ func tlsConfig(roots string) (*tls.Config, error) {
 }
 
 // serve runs the cabinet, and again after the cloud asked for a restart.
-func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger) error {
+func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger, stdout io.Writer) error {
 	secrets, err := readSecrets(s.Secrets)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: run edge enrol first, or name the file with --secrets", err)
@@ -174,7 +176,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger)
 		cfg.Trace = trace.Append
 	}
 	for {
-		again, err := once(ctx, cfg, s.Kiosk.Listen, log)
+		again, err := once(ctx, cfg, s.Kiosk.Listen, log, stdout)
 		if err != nil || !again {
 			return err
 		}
@@ -183,7 +185,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger)
 }
 
 // once runs the cabinet until ctx ends or a restart is asked for.
-func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger) (again bool, err error) {
+func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger, stdout io.Writer) (again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var page *kiosk.Kiosk
@@ -202,12 +204,12 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 		return false, err
 	}
 	page = newPage(cfg.Secrets.DeviceCode, a, log)
-	stopPage, err := servePage(page, listen, log, cancel)
+	stopPage, err := servePage(page, listen, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
 	if len(cfg.Lines) == 0 {
-		log.Warn("no line to lock controllers is set, so no door opens", "setting", "lines")
+		log.Warn("no line to lock controllers is set, so no door opens", "setting", "lines", "flag", "--line")
 	}
 	log.Info("the cabinet runs", "version", cfg.Version, "boot", a.Store().Opened().Boot)
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -235,7 +237,7 @@ func newPage(code string, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
 
 // servePage serves the local page until stop is called. When the page fails,
 // failed is called, and stop returns why.
-func servePage(page *kiosk.Kiosk, listen string, log *slog.Logger, failed func()) (stop func() error, err error) {
+func servePage(page *kiosk.Kiosk, listen string, log *slog.Logger, stdout io.Writer, failed func()) (stop func() error, err error) {
 	if listen == "" {
 		return func() error { return nil }, nil
 	}
@@ -244,6 +246,7 @@ func servePage(page *kiosk.Kiosk, listen string, log *slog.Logger, failed func()
 		return nil, fmt.Errorf("listen for the local page (kiosk.listen): %w", err)
 	}
 	log.Info("the local page is served", "addr", ln.Addr().String())
+	_, _ = fmt.Fprintf(stdout, "the cabinet's screen is at http://%s\n", ln.Addr()) // for a person; the log has it
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var ended error

@@ -236,8 +236,8 @@ func TestEnrolmentByTheScannedLine(t *testing.T) {
 		out, err := runEdge(t, c.stdin, append([]string{"-secrets", name, "-tls-roots", roots, "enrol"}, c.args...)...)
 		require.NoError(t, err)
 		require.Contains(t, out, "enrolled as CAB-1")
-		require.Contains(t, out, "next: run edge with the same settings", "the next step is said")
-		require.Contains(t, out, "no line", "these settings open no door")
+		require.Contains(t, out, "next: edge --secrets ", "the next step is said")
+		require.Contains(t, out, "--line ADDRESS", "these settings open no door")
 		require.FileExists(t, name)
 		last := asked[len(asked)-1]
 		require.Equal(t, []string{"CAB-1", "TOKEN-1"}, []string{last["device_code"], last["token"]})

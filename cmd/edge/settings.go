@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // settings is the settings file. What doors there are, and on which board, the
@@ -53,7 +54,7 @@ type boardEntry struct {
 // defaults are the settings of a cabinet that was told nothing.
 func defaults() settings {
 	s := settings{Data: "data/edge", LogLevel: "info", HealthEvery: 10 * time.Minute, Supply: uint(board.Supply12V)}
-	s.Kiosk.Listen = "127.0.0.1:8091"
+	s.Kiosk.Listen = wiring.ScreenAddress
 	s.Store.MaxMB = 512
 	return s
 }
@@ -76,6 +77,9 @@ func load(opt options) (settings, error) {
 		if f.flag != nil {
 			*f.field = *f.flag
 		}
+	}
+	if err := s.setLines(opt.Line); err != nil {
+		return s, err
 	}
 	if s.Secrets == "" {
 		s.Secrets = filepath.Join(s.Data, "secrets.json")

@@ -2,10 +2,11 @@
 // agent can be tried without hardware: over pseudo-terminals, which the agent
 // opens like serial ports, or over TCP.
 //
-//	firmware-sim                                  12 doors, one line, a new pseudo-terminal
-//	firmware-sim --link /tmp/cabinet              the same under a stable name
+//	firmware-sim                                  8 doors, one line at 127.0.0.1:7001, and a page on which people touch the doors
+//	firmware-sim --layout large                   the same with 24 doors
+//	firmware-sim --link /tmp/cabinet              the line is a pseudo-terminal under a stable name
 //	firmware-sim --tcp 127.0.0.1:7001             the first line on this port, others on the next ones
-//	firmware-sim --page 127.0.0.1:7080            with a page on which people touch the doors
+//	firmware-sim --page 127.0.0.1:7090            another address of the page
 //	firmware-sim --config cabinet.yaml --script day.txt --seed 42 --fault flip_bit=0.01
 //
 // It prints one line per thing that really happens, and when it is stopped with
@@ -13,6 +14,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,15 +34,17 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/firmware-sim/board"
-	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/internal/shell"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 type options struct {
-	Config  string             `help:"Cabinet to play, YAML or JSON. Without it: 12 doors on one CU48B board." placeholder:"FILE"`
+	Config  string             `help:"Cabinet to play, YAML or JSON. Without it: one of --layout, at addresses that are printed." placeholder:"FILE"`
+	Layout  string             `default:"" enum:",small,medium,large" help:"Cabinet to play without --config: small (8 doors), medium (12) or large (24) on one CU48B board, as the cloud's set-up page offers them. Default: small."  placeholder:"NAME"`
 	Script  string             `help:"What happens and when; one 'TIME ACTION ARGUMENTS' per line." placeholder:"FILE"`
-	TCP     string             `help:"Serve lines on TCP from this address on, the next line on the next port. Without it: pseudo-terminals." placeholder:"HOST:PORT"`
+	TCP     *string            `help:"Serve lines on TCP from this address on, the next line on the next port; empty: on pseudo-terminals. Default: 127.0.0.1:7001, or another port when that is taken; with --config or --link pseudo-terminals." placeholder:"HOST:PORT"`
 	Link    string             `help:"Keep a symbolic link to the line's pseudo-terminal here, also when the adapter comes back under another name. With several lines, -NAME is added." placeholder:"PATH"`
-	Page    string             `help:"Serve a page here on which people see the doors and touch them: close, jam, free, force, put a parcel in, cut the power. The host is 127.0.0.1." placeholder:"HOST:PORT"`
+	Page    *string            `help:"Serve a page here on which people see the doors and touch them: close, jam, free, force, put a parcel in, cut the power; empty: none. The host is 127.0.0.1. Default: 127.0.0.1:7080, or another port when that is taken; with --config none." placeholder:"HOST:PORT"`
 	Seed    uint64             `help:"Seed of all chance; 0 takes the configuration's." placeholder:"N"`
 	Fault   map[string]float64 `help:"Chance of a fault per request, for example flip_bit=0.01. Repeat, or separate with semicolons. --faults lists them." placeholder:"NAME=CHANCE"`
 	Person  bool               `help:"Someone stands in front, uses every door that opens and closes it."`
@@ -101,18 +105,27 @@ func parse(args []string, stdout, stderr io.Writer) (opt options, err error) {
 	return opt, err
 }
 
-// builtin is the cabinet that is played when none is described.
-func builtin() board.Config {
-	cfg := board.Config{Seed: 1, Boards: []board.Board{{Name: "A", Line: "main", Family: lockbus.CU48B}}}
-	for n := uint(1); n <= 12; n++ {
-		cfg.Doors = append(cfg.Doors, board.Door{Number: n, Board: "A", Channel: n})
+// layout is the cabinet that is played when none is described.
+func (opt options) layout() wiring.Template {
+	t, _ := wiring.Find(cmp.Or(opt.Layout, wiring.Templates()[0].Name)) // the flag has one of their names
+	return t
+}
+
+// builtin is a layout with the board that it means.
+func builtin(t wiring.Template) board.Config {
+	cfg := board.Config{Seed: 1, Boards: []board.Board{{Name: wiring.Board, Line: wiring.Line, Family: wiring.Family}}}
+	for n := uint(1); n <= uint(t.Doors()); n++ {
+		cfg.Doors = append(cfg.Doors, board.Door{Number: n, Board: wiring.Board, Channel: n})
 	}
 	return cfg
 }
 
 func load(opt options) (cfg board.Config, script board.Script, err error) {
-	cfg = builtin()
-	if opt.Config != "" {
+	if opt.Config == "" {
+		cfg = builtin(opt.layout())
+	} else if opt.Layout != "" {
+		return cfg, nil, errors.New("--layout is for a cabinet without --config; the file describes its own")
+	} else {
 		if cfg, err = readConfig(opt.Config); err != nil {
 			return cfg, nil, err
 		}
@@ -201,12 +214,13 @@ func play(ctx context.Context, opt options, cfg board.Config, script board.Scrip
 		})
 		return true
 	}
-	if opt.Page != "" {
-		begin(preparePage(opt.Page, c, say))
+	at := opt.places()
+	if at.page != "" {
+		begin(preparePage(at, c, opt.sizes(), say))
 	}
 	names := lineNames(cfg)
 	for i, name := range names {
-		if !begin(prepare(opt, c, name, i, len(names), say)) {
+		if !begin(prepare(opt.Link, at, c, name, i, len(names), say)) {
 			break
 		}
 	}
@@ -244,11 +258,10 @@ func printTruth(w io.Writer, facts []board.Fact) error {
 type sayer func(format string, a ...any)
 
 // prepare opens a line's first port, so that its address is known at once.
-func prepare(opt options, c *board.Cabinet, name string, i, lines int, say sayer) (func(context.Context) error, error) {
-	if opt.TCP != "" {
-		return prepareTCP(opt.TCP, c, name, i, say)
+func prepare(link string, at places, c *board.Cabinet, name string, i, lines int, say sayer) (func(context.Context) error, error) {
+	if at.tcp != "" {
+		return prepareTCP(at, c, name, i, say)
 	}
-	link := opt.Link
 	if link != "" && lines > 1 {
 		link += "-" + name
 	}
@@ -259,7 +272,8 @@ func prepare(opt options, c *board.Cabinet, name string, i, lines int, say sayer
 	return func(ctx context.Context) error { return servePTY(ctx, c, name, link, p, say) }, nil
 }
 
-func prepareTCP(addr string, c *board.Cabinet, name string, i int, say sayer) (func(context.Context) error, error) {
+func prepareTCP(at places, c *board.Cabinet, name string, i int, say sayer) (func(context.Context) error, error) {
+	addr := at.tcp
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", addr, err)
@@ -271,11 +285,14 @@ func prepareTCP(addr string, c *board.Cabinet, name string, i int, say sayer) (f
 	if n > 0 {
 		n += uint64(i)
 	}
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10)))
+	ln, err := listen(net.JoinHostPort(host, strconv.FormatUint(n, 10)), at.anyLine)
 	if err != nil {
 		return nil, fmt.Errorf("line %q: %w", name, err)
 	}
 	say("line %s is at tcp://%s", name, ln.Addr())
+	if at.next {
+		say("next: %s", shell.Command(cli.Sibling("edge"), "--line", "tcp://"+ln.Addr().String()))
+	}
 	return func(ctx context.Context) error { return c.ServeTCP(ctx, name, ln) }, nil
 }
 

@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/firmware-sim/page"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 func file(t *testing.T, text string) string {
@@ -33,7 +38,8 @@ func TestHelpVersionAndCheckTouchNothing(t *testing.T) {
 		{[]string{"-version"}, "firmware-sim"},
 		{[]string{"--version"}, "firmware-sim"},
 		{[]string{"--faults"}, "flip_keep_sum"},
-		{[]string{"-check"}, "12 doors"},
+		{[]string{"-check"}, "1 boards, 8 doors"},
+		{[]string{"-check", "-layout", "large"}, "1 boards, 24 doors"},
 		{[]string{"-check", "-config", "../../configs/cabinet.yaml"}, "2 boards, 16 doors"},
 		{[]string{"--check", "--script", file(t, "1s push 3\n+1s close 3")}, "2 script steps"},
 	} {
@@ -50,7 +56,7 @@ func TestWhatIsPrintedCanBeReadBack(t *testing.T) {
 	cfg, err := readConfig(file(t, out.String()))
 	require.NoError(t, err)
 	require.Equal(t, 0.5, cfg.Faults[board.Echo])
-	require.Len(t, cfg.Doors, 12)
+	require.Len(t, cfg.Doors, 8)
 	require.NotNil(t, cfg.Person)
 }
 
@@ -70,6 +76,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{[]string{"--tcp", "nowhere"}, "nowhere"},
 		{[]string{"--page", "0.0.0.0:7080"}, "--page 0.0.0.0:7080: the host must be an address of the loopback, such as 127.0.0.1:7080"},
 		{[]string{"--page", "7080"}, "--page 7080"},
+		{[]string{"--layout", "huge"}, "small"},
+		{[]string{"--layout", "large", "--config", "../../configs/cabinet.yaml"}, "--layout is for a cabinet without --config"},
 	} {
 		err := run(t.Context(), c.args, io.Discard, io.Discard)
 		require.ErrorContains(t, err, c.want, "%v", c.args)
@@ -120,4 +128,56 @@ func TestPlaysAScriptAndPrintsTheTruthWhenStopped(t *testing.T) {
 		kinds = append(kinds, f.Kind)
 	}
 	require.Equal(t, []board.FactKind{board.ItemIn, board.HookOut, board.Opened, board.Closed, board.HookIn}, kinds)
+}
+
+// Without settings everything that the next program needs is printed: the line that
+// edge --line takes, and the page with its doors.
+func TestAStartWithoutSettingsSaysWhereEverythingIs(t *testing.T) {
+	t.Parallel()
+	addresses := map[string]bool{}
+	for range 2 { // the second finds the usual ports taken
+		ctx, cancel := context.WithCancel(t.Context())
+		var live watcher
+		done := make(chan error, 1)
+		go func() { done <- run(ctx, []string{"--layout", "large"}, io.Discard, &live) }()
+		defer func() { cancel(); require.NoError(t, <-done) }()
+		said := regexp.MustCompile(`doors can be touched at (http://127\.0\.0\.1:[0-9]+/CABINET)\nline main is at (tcp://127\.0\.0\.1:[0-9]+)\nnext: edge --line (tcp://127\.0\.0\.1:[0-9]+)\n`)
+		ring.Await(t, func() bool { return said.MatchString(live.String()) }, "the addresses")
+		m := said.FindStringSubmatch(live.String())
+		require.Equal(t, m[2], m[3])
+		conn, err := net.Dial("tcp", strings.TrimPrefix(m[2], "tcp://"))
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		r, err := http.Get(m[1] + "/state")
+		require.NoError(t, err)
+		var state page.State
+		require.NoError(t, json.NewDecoder(r.Body).Decode(&state))
+		require.NoError(t, r.Body.Close())
+		large, _ := wiring.Find("large")
+		var sizes []string
+		for _, d := range state.Doors {
+			sizes = append(sizes, d.Size)
+		}
+		require.Equal(t, large.Each(), sizes)
+		require.False(t, state.Guests, "no parcel ever waits here")
+		for _, a := range m[1:3] {
+			require.False(t, addresses[a], a)
+			addresses[a] = true
+		}
+	}
+}
+
+// The cabinet that is played has the boards, channels and family of the layout that
+// the set-up page offers under that name.
+func TestLayoutsAreThoseOfTheSetUpPage(t *testing.T) {
+	t.Parallel()
+	for _, x := range wiring.Templates() {
+		cfg, _, err := load(options{Layout: x.Name})
+		require.NoError(t, err)
+		require.Equal(t, []board.Board{{Name: wiring.Board, Line: wiring.Line, Family: wiring.Family}}, cfg.Boards)
+		require.Len(t, cfg.Doors, x.Doors())
+		for i, d := range cfg.Doors {
+			require.Equal(t, board.Door{Number: uint(i + 1), Board: wiring.Board, Channel: uint(i + 1)}, d)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // What stood open stands open, what lay inside lies inside, and the truth goes on
@@ -17,7 +18,7 @@ func TestDoorsAndBoxesOutliveTheProgram(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "truth.jsonl")
 	start := func() (*board.Cabinet, func()) {
-		cfg := builtin()
+		cfg := builtin(wiring.Templates()[0])
 		f, err := openTruth(name, &cfg)
 		require.NoError(t, err)
 		c, err := board.New(cfg)

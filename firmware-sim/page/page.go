@@ -43,7 +43,7 @@ type Switch interface {
 type Cabinet struct {
 	Code, Name string
 	Sim        *board.Cabinet
-	Sizes      map[uint]string // S, M or L by door number; a missing one is M
+	Sizes      map[uint]string // S, M, L or XL by door number; a missing one is M
 	Kiosk      string          // address of its own screen; empty: it has none
 	Network    Switch          // nil: it has none
 	Power      Switch          // nil: that of the boards alone
@@ -61,7 +61,7 @@ type Parcel struct {
 type Config struct {
 	Cabinets []Cabinet
 	// Waiting finds the parcel that waits for the guest at a cabinet; nil: there
-	// never is one.
+	// never is one, and pages do not speak of it.
 	Waiting func(cabinet string) (Parcel, bool)
 	// OnAct is called after each act that was done; door is 0 for network and power.
 	// nil: no call.
@@ -88,6 +88,7 @@ type Page struct {
 	cfg     Config
 	handler http.Handler
 	pages   chan struct{} // one token per live page
+	guests  bool          // parcels wait for them
 	brought atomic.Uint64 // parcels that guests put in, for their names
 }
 
@@ -96,7 +97,8 @@ func New(cfg Config) *Page {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Waiting == nil {
+	guests := cfg.Waiting != nil
+	if !guests {
 		cfg.Waiting = func(string) (Parcel, bool) { return Parcel{}, false }
 	}
 	if cfg.OnAct == nil {
@@ -107,7 +109,7 @@ func New(cfg Config) *Page {
 			c.Power = boardPower{c.Sim}
 		}
 	}
-	p := &Page{cfg: cfg, pages: make(chan struct{}, maxPages)}
+	p := &Page{cfg: cfg, guests: guests, pages: make(chan struct{}, maxPages)}
 	p.handler = guard(p.routes())
 	return p
 }

@@ -18,6 +18,7 @@ type State struct {
 	Power    bool       `json:"power"`
 	Network  *bool      `json:"network"`          // null: it has none
 	Parcel   string     `json:"parcel,omitempty"` // id of the parcel that waits for the guest
+	Guests   bool       `json:"guests"`           // parcels wait for guests here, now or later
 	Facts    []Happened `json:"facts"`            // the newest, in order of time
 }
 
@@ -52,7 +53,7 @@ const maxFacts = 8
 
 func (p *Page) state(c *Cabinet) State {
 	v := c.Sim.View()
-	s := State{Code: c.Code, Name: c.Name, Kiosk: c.Kiosk, Power: c.Power.On(), Facts: []Happened{}}
+	s := State{Code: c.Code, Name: c.Name, Kiosk: c.Kiosk, Power: c.Power.On(), Guests: p.guests, Facts: []Happened{}}
 	for _, x := range p.cfg.Cabinets {
 		s.Cabinets = append(s.Cabinets, Link{Code: x.Code, Name: x.Name})
 	}

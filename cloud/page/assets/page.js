@@ -4,9 +4,22 @@ const main = document.querySelector("main");
 if (main?.dataset.events) follow(main.dataset.events);
 else if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
 else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number(main.querySelector("[data-refresh]").dataset.refresh));
+for (const button of document.querySelectorAll("[data-copies]")) copies(button);
 
-// refresh reads a part of a page again while it is looked at, and says so when it
-// cannot.
+// copies makes a button copy the text of an element, where the browser can.
+function copies(button) {
+  button.hidden = !navigator.clipboard;
+  const words = button.textContent;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    button.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = words; }, 2000);
+  });
+}
+
+// refresh reads a part of a page again while it is looked at, from the page that it
+// names or else its own, and says so when it cannot. What looks as before stays, and
+// so does the focus on what has an id; what is being typed into stays as it is.
 function refresh(part, seconds) {
   const every = seconds * 1000;
   let busy = false;
@@ -16,12 +29,16 @@ function refresh(part, seconds) {
     if (busy || document.hidden) return;
     busy = true;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(10000) });
+      const answer = await fetch(document.querySelector(part)?.dataset.from ?? location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(10000) });
       if (!answer.ok) throw new Error(String(answer.status));
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(part);
       const here = document.querySelector(part);
-      if (next && here && !here.contains(document.activeElement)) here.replaceChildren(...next.childNodes);
-      else if (next && here) {
+      const at = here?.contains(document.activeElement) ? document.activeElement : null;
+      if (next && here && next.innerHTML === here.innerHTML) { /* as before */ }
+      else if (next && here && (!at || at.id && !at.matches("input, textarea, select"))) {
+        here.replaceChildren(...next.childNodes);
+        if (at) document.getElementById(at.id)?.focus();
+      } else if (next && here) {
         here.querySelector("[data-made]")?.replaceWith(next.querySelector("[data-made]"));
       }
       last = Date.now();

@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"protocol/wire":      {},
 	"protocol/topic":     {},
 	"protocol/lockbus":   {},
+	"protocol/wiring":    {"protocol/lockbus"},
 	"protocol/signature": {},
 	"protocol/signed":    {"protocol/wire"},
 	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
@@ -79,9 +80,9 @@ var allowed = map[string][]string{
 	"cloud/oauth":      {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":    {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/peer":       {},
-	"cloud/setup":      {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire"},
+	"cloud/setup":      {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
 	"cloud/rest":       {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
-	"cloud/page":       {"cloud", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/receiver", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire"},
+	"cloud/page":       {"cloud", "cloud/account", "cloud/asyncapi", "cloud/catalog", "cloud/chat", "cloud/hookguide", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/guide", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/receiver", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":     {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/asyncapi":                  {"cloud", "cloud/catalog", "protocol/signature"},
@@ -89,6 +90,7 @@ var allowed = map[string][]string{
 	"cloud/hookguide/snippets/verify": {},
 	"protocol/cloudevent":             {},
 	"internal/ring":                   {},
+	"internal/shell":                  {},
 }
 
 type listed struct {

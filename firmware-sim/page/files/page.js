@@ -136,6 +136,7 @@ function choose(door) {
 
 function drawParcel() {
   const ready = parcel && parcel.id === state.parcel;
+  $("try").hidden = !state.guests;
   $("parcel").hidden = !ready;
   $("try-title").textContent = t(ready ? "try" : "no_parcel");
   if (!ready) return;

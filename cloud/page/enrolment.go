@@ -1,0 +1,207 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/internal/shell"
+	"github.com/postern-io/postern/protocol/wiring"
+)
+
+// enrolmentPage leads from a new cabinet to one that is connected: the commands
+// to copy, and whether it is there. The one-time token is on it once, in the answer
+// to the form that made it.
+type enrolmentPage struct {
+	frame
+	CSRF     string
+	Cabinet  cabinetName
+	Commands commands
+	Line     string // that edge enrol is given; "": the token was shown before
+	Code     template.HTML
+	Until    *moment
+	State    connection
+	Sends    bool // the visitor may send a first parcel
+}
+
+// cabinetName is a cabinet as its pages name it.
+type cabinetName struct {
+	ID         cloud.DeviceID
+	Code, Name string
+}
+
+// Path is where the cabinet's page is.
+func (c cabinetName) Path() string { return fmt.Sprintf("%s/%d", cabinetPath, c.ID) }
+
+// command is one line to copy.
+type command struct{ Name, Text, Label, Copy, Done string }
+
+// Shown is a command as the page draws it.
+func (x enrolmentPage) Shown(name, text string) command {
+	return command{name, text, x.T("command.label"), x.T("command.copy"), x.T("command.copied")}
+}
+
+// connection is how far a cabinet has come.
+type connection struct {
+	Online      bool
+	Doors, Read int // compartments, and those whose door was read
+}
+
+// Ready reports whether every door has been read.
+func (c connection) Ready() bool { return c.Online && c.Doors > 0 && c.Read == c.Doors }
+
+func connectionOf(d locker.DeviceBody) connection {
+	c := connection{Online: d.Status == "online", Doors: len(d.Grids)}
+	for _, g := range d.Grids {
+		if g.DoorStatus != unread {
+			c.Read++
+		}
+	}
+	return c
+}
+
+const findsDevice = "smart_lockers.devices.find"
+
+// cabinetOf finds the cabinet of a page's path, and the places of the programs
+// around it. When it cannot, the visitor has been answered.
+func (p *Pages) cabinetOf(c context.Context, ctx *fasthttp.RequestCtx, title string) (v visitor, d locker.DeviceBody, ok bool) {
+	if v, ok = p.reader(c, ctx, findsDevice); !ok {
+		return v, d, false
+	}
+	v.Title = v.T(title)
+	id, _ := ctx.UserValue("id").(string)
+	out, err := run[locker.DeviceOutput](c, ctx, p, v, findsDevice, map[string]any{"id": id})
+	if err != nil {
+		p.refused(ctx, v, err)
+	}
+	return v, out.Device, err == nil
+}
+
+// connection shows whether a cabinet is connected.
+func (p *Pages) connection(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, d, ok := p.cabinetOf(c, ctx, "enrolment.title")
+	if !ok {
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "enrolment.html", p.enrolmentPage(c, ctx, v, cabinetName{d.DeviceID, d.DeviceCode, d.DeviceName}, d, ""))
+}
+
+// showEnrolment shows a cabinet that was made, or got another token, with that token.
+func (p *Pages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
+	d := made.Device
+	v.Title = d.Name
+	out := p.enrolmentPage(c, ctx, v, cabinetName{d.ID, d.Code, d.Name}, locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
+	out.State = connection{Doors: d.Compartments}
+	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
+	var err error
+	if out.Code, err = drawQR(out.Line); err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "enrolment.html", out)
+}
+
+func (p *Pages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
+	at := p.places(ctx, name.ID)
+	return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider),
+		Commands: p.commands(ctx, name, len(d.Grids), at, token)}
+}
+
+// commands are what a person types to bring a cabinet up, one line each.
+type commands struct {
+	Simulator string // "" when no layout has so many doors
+	Enrol     string // "" without a token
+	Edge      string
+}
+
+func (p *Pages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {
+	program := func(name string) string { return name }
+	if peer.Local(ctx) {
+		program = p.cfg.Program
+	}
+	list := wiring.Templates()
+	if i := slices.IndexFunc(list, func(t wiring.Template) bool { return t.Doors() == doors }); i >= 0 {
+		var args []string
+		if i > 0 {
+			args = append(args, "--layout", list[i].Name)
+		}
+		if at.line != wiring.LineAddress {
+			args = append(args, "--tcp", at.line)
+		}
+		if at.simulator != wiring.SimulatorAddress {
+			args = append(args, "--page", at.simulator)
+		}
+		out.Simulator = shell.Command(program("firmware-sim"), args...)
+	}
+	settings := []string{"--data", "data/edge-" + name.Code}
+	if at.screen != wiring.ScreenAddress {
+		settings = append(settings, "--kiosk-listen", at.screen)
+	}
+	settings = append(settings, "--line", "tcp://"+at.line)
+	out.Edge = shell.Command(program("edge"), settings...)
+	if token != "" {
+		out.Enrol = shell.Command(program("edge")+" enrol", append([]string{p.base(ctx), "--device=" + name.Code, "--token=" + token}, settings...)...)
+	}
+	return out
+}
+
+// places are where the programs around a cabinet listen on the machine of the
+// person who tries it, each as HOST:PORT of the loopback.
+type places struct{ line, simulator, screen string }
+
+const (
+	placesCookie = "postern_try_"
+	placesLife   = 30 * 24 * time.Hour
+	triedPorts   = 50 // from the usual one on
+)
+
+// places are those that a cabinet's commands named before, else the usual ones, and
+// on this machine the next ones that are free. A cookie keeps them: they are this
+// person's, and no secret.
+func (p *Pages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID) places {
+	name := placesCookie + strconv.FormatInt(int64(id), 10)
+	usual := []string{wiring.LineAddress, wiring.SimulatorAddress, wiring.ScreenAddress}
+	ports := strings.Split(string(ctx.Request.Header.Cookie(name)), ".")
+	if len(ports) != len(usual) || slices.ContainsFunc(ports, func(s string) bool { n, err := strconv.ParseUint(s, 10, 16); return err != nil || n == 0 }) {
+		ports = nil
+		for _, address := range usual {
+			_, port, _ := net.SplitHostPort(address) // ours
+			if peer.Local(ctx) {
+				port = freePort(port)
+			}
+			ports = append(ports, port)
+		}
+		p.setCookie(ctx, name, strings.Join(ports, "."), cabinetPath, placesLife, fasthttp.CookieSameSiteStrictMode)
+	}
+	at := func(i int) string {
+		host, _, _ := net.SplitHostPort(usual[i]) // ours
+		return net.JoinHostPort(host, ports[i])
+	}
+	return places{at(0), at(1), at(2)}
+}
+
+// freePort is the first port of this machine's loopback from one on that nothing
+// listens on; when all are taken, the first.
+func freePort(from string) string {
+	first, _ := strconv.Atoi(from) // ours
+	for port := first; port < first+triedPorts; port++ {
+		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil && ln.Close() == nil {
+			return strconv.Itoa(port)
+		}
+	}
+	return from
+}
