@@ -179,10 +179,11 @@ func TestCommandsAreForTheMachineOfTheirReader(t *testing.T) {
 func TestDoorsThatWereNeverReadAreNotFree(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *page.Config) { c.Setup = setup.New(setup.Config{NewToken: device.NewToken}) })
-	r.w.Write(t, cloud.Changes{Devices: []cloud.Device{{ID: 990, BusinessID: 42, Code: "NEW-1", Name: "Brand New", Type: "smart_locker", Protocol: "mqtt", CreatedAt: time.Now()}},
-		Shelves: map[cloud.DeviceID][]cloud.Shelf{990: {{Code: "A", Position: 1}}}, Compartments: []cloud.Compartment{
-			{GridID: 99001, DeviceID: 990, GridCode: "A01", ShelfCode: "A", Door: 1, Column: 1, Row: 1, Size: "S", PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree},
-			{GridID: 99002, DeviceID: 990, GridCode: "A02", ShelfCode: "A", Door: 2, Column: 1, Row: 2, Size: "S", PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree}}})
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: 990, BusinessID: 42, Code: "NEW-1", Name: "Brand New", Type: "smart_locker", Protocol: "mqtt", CreatedAt: time.Now()}}},
+		LockerChanges: cloud.LockerChanges{Shelves: map[cloud.DeviceID][]cloud.Shelf{990: {{Code: "A", Position: 1}}},
+			Compartments: []cloud.Compartment{
+				{GridID: 99001, DeviceID: 990, GridCode: "A01", ShelfCode: "A", Door: 1, Column: 1, Row: 1, Size: "S", PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree},
+				{GridID: 99002, DeviceID: 990, GridCode: "A02", ShelfCode: "A", Door: 2, Column: 1, Row: 2, Size: "S", PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree}}}})
 	r.signedIn()
 	for lang, words := range map[string]string{"en": "not connected yet", "zh-Hans": "尚未连接", "zh-Hant": "尚未連線", "fr": "pas encore connectée", "de": "noch nicht verbunden", "es": "aún sin conectar"} {
 		g := r.do("GET", "/console?lang="+lang, nil)
