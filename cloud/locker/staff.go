@@ -192,12 +192,39 @@ func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) e
 	if !blocked {
 		return nil
 	}
-	cell.State, cell.BlockReason = cloud.GridFree, ""
-	if cell.DeliveryID != 0 {
-		cell.State = cloud.GridOccupied
+	cell.BlockReason = ""
+	var err error
+	if cell.State, err = w.use(cell); err != nil {
+		return err
 	}
-	_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, nil, longCommandLife)
+	if cell.State == cloud.GridFree {
+		cell.DeliveryID = 0
+	}
+	_, err = w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, nil, longCommandLife)
 	return err
+}
+
+// use is the state of a compartment that is not blocked, by the packages of its
+// delivery: one that waits there fills it, one that is to come there reserves it.
+func (w *Work) use(cell *cloud.Compartment) (state string, err error) {
+	if cell.DeliveryID == 0 {
+		return cloud.GridFree, nil
+	}
+	d, err := w.delivery(cell.DeliveryID)
+	if err != nil {
+		return "", err
+	}
+	state = cloud.GridFree
+	for _, p := range d.Packages {
+		switch {
+		case p.GridID != cell.GridID || p.Status == cloud.PackageFailed || p.Status == cloud.PackagePickedUp:
+		case p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting:
+			return cloud.GridOccupied, nil
+		default:
+			state = cloud.GridReserved
+		}
+	}
+	return state, nil
 }
 
 // acceptViews ends a difference about a compartment's contents by staff's word.

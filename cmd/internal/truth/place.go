@@ -51,11 +51,12 @@ func (j *judge) places(b *Cabinet) {
 }
 
 // lying is the delivery that the cloud believes lies in a compartment. One that
-// is kept for a delivery holds it where the cabinet says so: something may have
-// been left there although the delivery was given up.
+// is kept for a delivery, in use or blocked, holds it where the cabinet says so:
+// something may have been left there although the delivery was given up.
 func (d Device) lying(c cloud.Compartment, cabinet string) string {
+	kept := c.State == cloud.GridReserved || c.State == cloud.GridBlocked && d.keeps(c)
 	for _, x := range d.Deliveries {
-		if x.ID == c.DeliveryID && (c.State != cloud.GridReserved || x.Number == cabinet) {
+		if x.ID == c.DeliveryID && (!kept || x.Number == cabinet) {
 			return x.Number
 		}
 	}
