@@ -70,6 +70,18 @@ func (w *world) boxes(x *task) map[uint][]string {
 	return out
 }
 
+// opened reports whether a door was opened for a delivery's courier since a moment:
+// not for staff, not for another delivery, and not by force.
+func (w *world) opened(c *cabinet, x *task, door uint, since time.Time) bool {
+	switch p := c.pulsedSince(door, since); {
+	case p.Kind == "" || strings.HasPrefix(p.OpeningID, staffOpening):
+		return false
+	case p.Kind == edge.ByCommand:
+		return w.opens(p.OpeningID, x)
+	}
+	return true
+}
+
 // opens reports whether an opening is one of a delivery.
 func (w *world) opens(opening string, x *task) (mine bool) {
 	_ = w.server().Store.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -170,15 +182,8 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	}
 	w.atDoors(c, doors, func(n uint) error {
 		var err error
-		switch p := c.pulsedSince(n, came); {
-		case p.Kind == "":
-			return errShut // it stood open before
-		case strings.HasPrefix(p.OpeningID, staffOpening):
-			return errShut // it opens for staff
-		case p.Kind == edge.ByCommand:
-			if !w.opens(p.OpeningID, x) {
-				return errShut // it opens for another delivery
-			}
+		if !w.opened(c, x, n, came) {
+			return errShut
 		}
 		for _, p := range boxes[n] {
 			if err == nil && !w.placed(p) {
@@ -206,7 +211,11 @@ func (w *world) otherOpens(c *cabinet, x *task, than []uint) (opened bool) {
 			others = append(others, n)
 		}
 	}
+	came := time.Now().Add(-40 * time.Second)
 	w.atDoors(c, others, func(n uint) error {
+		if !w.opened(c, x, n, came) {
+			return errShut
+		}
 		err := w.look(c, n)
 		opened = opened || err == nil
 		return err
