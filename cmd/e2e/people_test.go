@@ -71,15 +71,30 @@ func (w *world) boxes(x *task) map[uint][]string {
 }
 
 // opened reports whether a door was opened for a delivery's courier since a moment:
-// not for staff, not for another delivery, and not by force.
+// not for staff and not for another delivery. One that stood open is the courier's
+// where the running opening shows it as open.
 func (w *world) opened(c *cabinet, x *task, door uint, since time.Time) bool {
 	switch p := c.pulsedSince(door, since); {
-	case p.Kind == "" || strings.HasPrefix(p.OpeningID, staffOpening):
+	case p.Kind == "":
+		return w.shownOpen(x, door)
+	case strings.HasPrefix(p.OpeningID, staffOpening):
 		return false
 	case p.Kind == edge.ByCommand:
 		return w.opens(p.OpeningID, x)
 	}
 	return true
+}
+
+// shownOpen reports whether a delivery's running opening shows a door as open.
+func (w *world) shownOpen(x *task, door uint) (shown bool) {
+	_ = w.server().Store.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		list, err := v.DeliveryOpenings(x.id)
+		shown = slices.ContainsFunc(list, func(o cloud.Opening) bool {
+			return o.State == cloud.OpeningRunning && slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == door && d.Status == wire.DoorOpen })
+		})
+		return &cloud.Changes{}, err
+	})
+	return shown
 }
 
 // opens reports whether an opening is one of a delivery.
