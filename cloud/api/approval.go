@@ -21,15 +21,15 @@ func (c Config) approvals() []catalog.Operation {
 		return o
 	}
 	const one, unknown, decided, expired = "/{approval_id}", "APPROVAL_NOT_FOUND", "APPROVAL_ALREADY_DECIDED", "APPROVAL_EXPIRED"
-	approve := asked(row("approvals.approve", "Approve a write of an agent and run it", "POST", one+"/approve", unknown, decided, expired, "APPROVAL_CHANGED", "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"), "approve_pending_write")
+	approve := asked(row("approvals.approve", "Approve and execute a pending write", "POST", one+"/approve", unknown, decided, expired, "APPROVAL_CHANGED", "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"), "approve_pending_write")
 	approve.Example = approval.ApproveInput{ID: exampleApproval, Note: "Checked with the customer"}
-	reject := tools(row("approvals.reject", "Reject a write of an agent", "POST", one+"/reject", unknown, decided, expired), "reject_pending_write")
+	reject := tools(row("approvals.reject", "Reject a pending write", "POST", one+"/reject", unknown, decided, expired), "reject_pending_write")
 	reject.Example = approval.RejectInput{ID: exampleApproval, Reason: "The order is out for delivery already"}
-	together := row("approvals.reject_many", "Reject several writes of agents", "POST", "/reject")
+	together := row("approvals.reject_many", "Reject several pending writes", "POST", "/reject")
 	together.Example = approval.RejectManyInput{IDs: []cloud.ApprovalID{exampleApproval}, Reason: "The agent repeats itself"}
 	return []catalog.Operation{
-		catalog.Define(tools(row("approvals.list", "Writes of agents that wait for a person, newest first", "GET", ""), "list_pending_approvals"), a.List, nil),
-		catalog.Define(row("approvals.find", "One write of an agent, and what came of it", "GET", one, unknown), a.Find, nil),
+		catalog.Define(tools(row("approvals.list", "List approvals, newest first", "GET", ""), "list_pending_approvals"), a.List, nil),
+		catalog.Define(row("approvals.find", "Get an approval and its outcome", "GET", one, unknown), a.Find, nil),
 		catalog.Define(approve, a.Approve, nil),
 		catalog.Define(reject, a.Reject, nil),
 		catalog.Define(together, a.RejectMany, nil),

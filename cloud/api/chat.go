@@ -46,27 +46,27 @@ func (c Config) chats() []catalog.Operation {
 	}
 	settings := func(r *catalog.Operation) { r.Scopes = settingsWrite }
 	rows := []catalog.Operation{
-		catalog.Define(with(row("settings.find", "Settings of the order chat", "GET", area+"/settings", admins), settings), s.FindSettings, nil),
-		catalog.Define(with(row("settings.save", "Change settings of the order chat", "PUT", area+"/settings", admins), func(r *catalog.Operation) {
+		catalog.Define(with(row("settings.find", "Get the order chat settings", "GET", area+"/settings", admins), settings), s.FindSettings, nil),
+		catalog.Define(with(row("settings.save", "Save the order chat settings", "PUT", area+"/settings", admins), func(r *catalog.Operation) {
 			settings(r)
 			r.Risk, r.Example = catalog.RiskMedium, chat.SettingsInput{Recipient: ptr(true), CloseHours: ptr(48), QuickReplies: &[]chat.QuickReply{{ID: "on-my-way", Text: "I am on my way", Audience: "all"}},
 				Hours: &[]chat.Hours{{Days: []int{1, 2, 3, 4, 5}, Start: "09:00", End: "17:00"}}, AutoReply: ptr("We answer from nine to five.")}
 		}), s.SaveSettings, nil),
-		catalog.Define(row("conversations", "Conversations about orders, those that changed last first", "GET", area+"/conversations", talkers), s.List, nil),
-		catalog.Define(row("unread_count", "How many messages the caller has not read", "GET", area+"/unread-count", talkers), s.UnreadCount, nil),
-		catalog.Define(open(row("find", "The conversation about an order", "GET", order, talkers, missing, outsider)), s.Find, nil),
-		catalog.Define(graph(open(row("messages", "Messages about an order, oldest first", "GET", order+"/messages", talkers, missing, outsider)), catalog.GraphQL{Field: "orderChatMessages", Type: "OrderChatMessageList"}),
+		catalog.Define(row("conversations", "List order conversations, latest change first", "GET", area+"/conversations", talkers), s.List, nil),
+		catalog.Define(row("unread_count", "Count the caller's unread messages", "GET", area+"/unread-count", talkers), s.UnreadCount, nil),
+		catalog.Define(open(row("find", "Get the conversation about an order", "GET", order, talkers, missing, outsider)), s.Find, nil),
+		catalog.Define(graph(open(row("messages", "List messages about an order, oldest first", "GET", order+"/messages", talkers, missing, outsider)), catalog.GraphQL{Field: "orderChatMessages", Type: "OrderChatMessageList"}),
 			s.Messages, nil),
 		catalog.Define(graph(open(with(row("send", "Send a message about an order", "POST", order+"/messages", talkers, missing, outsider, closed), func(r *catalog.Operation) {
 			r.Status, r.Idempotent = http.StatusCreated, true
 			r.Example = chat.SendInput{OrderID: 120045, ClientID: "c-9", Kind: "text", Text: "I am at the lobby"}
 		})), catalog.GraphQL{Field: "orderChatSend", Pick: "message", Input: true, Mutation: true}), s.Send, nil),
-		catalog.Define(open(row("edit", "Give an own message another text, within ten minutes", "PATCH", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Edit, nil),
-		catalog.Define(open(row("delete", "Take the content of an own message away, within ten minutes", "DELETE", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Delete, nil),
-		catalog.Define(graph(open(with(row("read", "Say up to where the caller has read", "POST", order+"/read", talkers, missing, outsider), func(r *catalog.Operation) {
+		catalog.Define(open(row("edit", "Edit an own message within ten minutes", "PATCH", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Edit, nil),
+		catalog.Define(open(row("delete", "Delete the content of an own message within ten minutes", "DELETE", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Delete, nil),
+		catalog.Define(graph(open(with(row("read", "Mark messages as read", "POST", order+"/read", talkers, missing, outsider), func(r *catalog.Operation) {
 			r.Scopes, r.Example = chatRead, chat.MarkInput{OrderID: 120045, UpTo: 51}
 		})), catalog.GraphQL{Field: "orderChatMarkRead", Type: "OrderChatReadResult", Mutation: true}), s.MarkRead, nil),
-		catalog.Define(open(with(row("typing", "Tell those who listen that the caller types", "POST", order+"/typing", talkers, missing, outsider, closed), func(r *catalog.Operation) {
+		catalog.Define(open(with(row("typing", "Send a typing indicator", "POST", order+"/typing", talkers, missing, outsider, closed), func(r *catalog.Operation) {
 			r.Status, r.Example = http.StatusNoContent, chat.TypingInput{Typing: true}
 		})), s.Typing, func(chat.Nothing) catalog.Answer { return catalog.Answer{} }),
 		catalog.Define(open(with(row("attach", "Upload a file for a message", "POST", area+"/attachments", talkers, missing, outsider, closed, "PAYLOAD_TOO_LARGE"), func(r *catalog.Operation) {
@@ -74,14 +74,14 @@ func (c Config) chats() []catalog.Operation {
 		})), s.Attach, nil),
 		catalog.Define(row("close", "Close the conversation about an order", "POST", order+"/close", staff, missing, unknown), s.Close, nil),
 		catalog.Define(row("reopen", "Open a closed conversation again", "POST", order+"/reopen", staff, missing, unknown), s.Reopen, nil),
-		catalog.Define(row("participants.list", "Who may take part in the conversation about an order", "GET", order+"/participants", staff, missing), s.Participants, nil),
-		catalog.Define(with(row("participants.add", "Add a participant, or mute one", "POST", order+"/participants", staff, missing, unknown), func(r *catalog.Operation) {
+		catalog.Define(row("participants.list", "List the participants of a conversation", "GET", order+"/participants", staff, missing), s.Participants, nil),
+		catalog.Define(with(row("participants.add", "Add or mute a participant", "POST", order+"/participants", staff, missing, unknown), func(r *catalog.Operation) {
 			r.Example = chat.AddInput{ID: 903, Muted: ptr(true)}
 		}), s.Add, nil),
-		catalog.Define(row("participants.remove", "Take a participant out of a conversation", "DELETE", order+"/participants", staff, missing, unknown), s.Remove, nil),
+		catalog.Define(row("participants.remove", "Remove a participant", "DELETE", order+"/participants", staff, missing, unknown), s.Remove, nil),
 	}
 	if s.Listens() {
-		rows = append(rows, catalog.Define(open(with(row("token", "What live events of orders are listened to with", "POST", area+"/token", talkers, missing, outsider), func(r *catalog.Operation) {
+		rows = append(rows, catalog.Define(open(with(row("token", "Create live credentials for orders", "POST", area+"/token", talkers, missing, outsider), func(r *catalog.Operation) {
 			r.Scopes, r.Secret, r.Example = chatRead, true, chat.TokenInput{OrderIDs: []cloud.OrderID{120045}}
 		})), s.Token, nil))
 	}

@@ -26,10 +26,10 @@ func (c Config) files() []catalog.Operation {
 	}
 	const area = "/proof-files"
 	return []catalog.Operation{
-		catalog.Define(upload(row("orders.proof_files.add", "Keep a photo, signature, document or video of a stop", "Client", "POST", "/api/v1/orders/{order_id}"+area, staff, ordersWrite)), o.Attach, nil),
-		catalog.Define(row("orders.proof_files.remove", "Take a proof file away", "Client", "DELETE", "/api/v1/orders/{order_id}"+area+"/{file_id}", staff, ordersWrite, missing, "FILE_NOT_FOUND"), o.Detach, nil),
-		catalog.Define(upload(row("driver.orders.proof_files", "Upload a proof file of an own stop", "Driver", "POST", "/api/v1/driver/orders/{order_id}"+area, drivers, []string{"routes:write"})), o.Attach, nil),
-		catalog.Define(catalog.Operation{Name: "files.find", Summary: "A stored file, by the address that an answer gave", Tag: "Client", Method: "GET", Path: object.Prefix + "{area}/{name}", NoToken: true,
+		catalog.Define(upload(row("orders.proof_files.add", "Add a proof file to a stop", "Client", "POST", "/api/v1/orders/{order_id}"+area, staff, ordersWrite)), o.Attach, nil),
+		catalog.Define(row("orders.proof_files.remove", "Remove a proof file", "Client", "DELETE", "/api/v1/orders/{order_id}"+area+"/{file_id}", staff, ordersWrite, missing, "FILE_NOT_FOUND"), o.Detach, nil),
+		catalog.Define(upload(row("driver.orders.proof_files", "Add a proof file to the calling driver's stop", "Driver", "POST", "/api/v1/driver/orders/{order_id}"+area, drivers, []string{"routes:write"})), o.Attach, nil),
+		catalog.Define(catalog.Operation{Name: "files.find", Summary: "Get a stored file by its signed address", Tag: "Client", Method: "GET", Path: object.Prefix + "{area}/{name}", NoToken: true,
 			Group: catalog.Unlimited, Secret: true, Media: []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}, Errors: []string{"FILE_NOT_FOUND", "GONE"}}, c.file, file),
 	}
 }

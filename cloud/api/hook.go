@@ -20,28 +20,27 @@ func (c Config) hooks() []catalog.Operation {
 		}
 		return o
 	}
-	settings, update := row("webhook_settings.find", "Who is told of orders", "GET", "/webhook-settings", "CUSTOMER_NOT_FOUND"),
-		row("webhook_settings.save", "Change who is told of orders", "PUT", "/webhook-settings", "CUSTOMER_NOT_FOUND", "BLOCKED_URL")
+	settings, update := row("webhook_settings.find", "Get webhook settings", "GET", "/webhook-settings", "CUSTOMER_NOT_FOUND"),
+		row("webhook_settings.save", "Save webhook settings", "PUT", "/webhook-settings", "CUSTOMER_NOT_FOUND", "BLOCKED_URL")
 	settings.GraphQL = &catalog.GraphQL{Field: "webhookSettings", Type: "WebhookSettings"}
 	update.GraphQL = &catalog.GraphQL{Field: "webhookSettingsUpdate", Type: "WebhookSettings", Input: true, Mutation: true}
 	secret, url := "0123456789abcdef0123456789abcdef", "https://hooks.example.com/orders"
 	update.Example = receiver.SettingsInput{Secret: &secret, OrderCreate: &url, StatusChange: &url}
-	logs, entry, replay := row("webhook_logs.list", "What was sent to those who are told", "GET", "/webhook-delivery-logs"),
-		row("webhook_logs.find", "One webhook delivery with its attempts", "GET", "/webhook-delivery-logs/{id}", "WEBHOOK_DELIVERY_NOT_FOUND"),
-		row("webhook_logs.replay", "Send a webhook once more", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
+	logs, entry, replay := row("webhook_logs.list", "List webhook deliveries", "GET", "/webhook-delivery-logs"),
+		row("webhook_logs.find", "Get a webhook delivery with its attempts", "GET", "/webhook-delivery-logs/{id}", "WEBHOOK_DELIVERY_NOT_FOUND"),
+		row("webhook_logs.replay", "Replay a webhook delivery", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
 	logs.GraphQL = &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"}
 	replay.Group = catalog.Replay
 	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "WEBHOOK_URL_NOT_FOUND", "BLOCKED_URL")
 	test.Group, test.Example = catalog.Replay, receiver.TestInput{Event: "order.created", URL: url}
 	lost := "WEBHOOK_URL_NOT_FOUND"
-	urls, pause := row("webhook_urls.list", "Webhook addresses and how they are doing", "GET", "/webhook-urls"), row("webhook_urls.pause", "Keep what is for a webhook address", "POST", "/webhook-urls/{url_id}/pause", lost)
-	resume, checkup := row("webhook_urls.resume", "End the pause of a webhook address", "POST", "/webhook-urls/{url_id}/resume", lost),
-		row("webhook_urls.check_up", "See whether a receiver verifies what it gets", "POST", "/webhook-urls/{url_id}/check-up", lost)
+	urls, pause := row("webhook_urls.list", "List webhook endpoints with their health", "GET", "/webhook-urls"), row("webhook_urls.pause", "Pause a webhook endpoint", "POST", "/webhook-urls/{url_id}/pause", lost)
+	resume, checkup := row("webhook_urls.resume", "Resume a webhook endpoint", "POST", "/webhook-urls/{url_id}/resume", lost),
+		row("webhook_urls.check_up", "Check whether a receiver verifies signatures", "POST", "/webhook-urls/{url_id}/check-up", lost)
 	checkup.Group = catalog.Replay
 	gone := "WEBHOOK_REPLAY_NOT_FOUND"
-	many, job, stop := row("webhook_logs.replay_many", "Send many webhooks once more", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "How far a replay has come", "GET", "/webhook-replay-jobs/{job_id}", gone),
-		row("webhook_replays.cancel", "End a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
-	many.Idempotent = true
+	many, job, stop := row("webhook_logs.replay_many", "Replay webhook deliveries in bulk", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "Get the progress of a replay", "GET", "/webhook-replay-jobs/{job_id}", gone),
+		row("webhook_replays.cancel", "Cancel a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
 	many.Group, many.Example = catalog.Replay, receiver.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
 		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),

@@ -21,9 +21,9 @@ func (c Config) live() []catalog.Operation {
 		}
 		return o
 	}
-	register := row("driver.push_token.set", "Say where the calling app gets pushes while the login lasts", "Driver", "POST", "/driver/push-token", drivers, "routes:write")
+	register := row("driver.push_token.set", "Register the calling app for pushes", "Driver", "POST", "/driver/push-token", drivers, "routes:write")
 	register.Example = push.TokenInput{Token: "fcm-registration-token", Platform: "fcm"}
-	token := row("user.live_token", "Credentials to listen to the caller's own live topics over MQTT, for an hour", "User", "POST", "/user/live-token", slices.Concat(staff, drivers), "orders:read")
+	token := row("user.live_token", "Create live credentials for the caller's own topics", "User", "POST", "/user/live-token", slices.Concat(staff, drivers), "orders:read")
 	token.Secret, token.Surface = true, "live"
 	return []catalog.Operation{
 		catalog.Define(token, c.liveToken, nil),
@@ -34,7 +34,7 @@ func (c Config) live() []catalog.Operation {
 			}
 			return c.Pushes.Register(ctx, caller, t.Hash, in)
 		}, nil),
-		catalog.Define(row("driver.push_token.remove", "Send the calling app no more pushes", "Driver", "DELETE", "/driver/push-token", drivers, "routes:write"),
+		catalog.Define(row("driver.push_token.remove", "Unregister the calling app from pushes", "Driver", "DELETE", "/driver/push-token", drivers, "routes:write"),
 			func(ctx context.Context, _ cloud.Caller, _ none) (push.Done, error) {
 				t, err := tokenOf(ctx)
 				if err != nil {
@@ -42,8 +42,8 @@ func (c Config) live() []catalog.Operation {
 				}
 				return c.Pushes.Forget(ctx, t.Hash)
 			}, nil),
-		catalog.Define(row("driver.pushes.list", "What the calling driver was pushed, oldest first", "Driver", "GET", "/driver/pushes", drivers, "routes:read"), c.Pushes.List, nil),
-		catalog.Define(row("sandbox.pushes.list", "What drivers of the sandbox would have been pushed, oldest first", "Client", "GET", "/sandbox/pushes", staff, "orders:read"), c.Pushes.ListTests, nil),
+		catalog.Define(row("driver.pushes.list", "List the calling driver's pushes, oldest first", "Driver", "GET", "/driver/pushes", drivers, "routes:read"), c.Pushes.List, nil),
+		catalog.Define(row("sandbox.pushes.list", "List the sandbox's pushes, oldest first", "Client", "GET", "/sandbox/pushes", staff, "orders:read"), c.Pushes.ListTests, nil),
 	}
 }
 

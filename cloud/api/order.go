@@ -58,53 +58,53 @@ func (c Config) orders() []catalog.Operation {
 	}
 	const unknown = missing
 	return []catalog.Operation{
-		catalog.Define(graph(with(tools(row("orders.create", "Make an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), "create_order"), func(r *catalog.Operation) {
+		catalog.Define(graph(with(tools(row("orders.create", "Create an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), "create_order"), func(r *catalog.Operation) {
 			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
 		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
-		catalog.Define(with(tools(row("orders.rate", "What an order would cost", "POST", "/api/v1/orders/rate", makers), "quote_delivery"), func(r *catalog.Operation) {
+		catalog.Define(with(tools(row("orders.rate", "Rate an order", "POST", "/api/v1/orders/rate", makers), "quote_delivery"), func(r *catalog.Operation) {
 			r.Scopes, r.Risk, r.Group = ordersRead, "", catalog.Quotes
 			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
 		}), o.Rate, nil),
-		catalog.Define(graph(tools(row("orders.list", "Orders, newest first", "GET", "/api/v1/orders", readers), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
-		catalog.Define(tools(row("orders.exceptions", "Orders that need somebody", "GET", "/api/v1/orders/exceptions", withOrders), "list_exceptions"), o.Exceptions, nil),
-		catalog.Define(tools(row("orders.search", "Find orders by a part of a number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
-		catalog.Define(graph(row("orders.detail", "One order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
+		catalog.Define(graph(tools(row("orders.list", "List orders, newest first", "GET", "/api/v1/orders", readers), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
+		catalog.Define(tools(row("orders.exceptions", "List orders with exceptions", "GET", "/api/v1/orders/exceptions", withOrders), "list_exceptions"), o.Exceptions, nil),
+		catalog.Define(tools(row("orders.search", "Search orders by number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
+		catalog.Define(graph(row("orders.detail", "Get an order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
 			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.DetailOutput, error) {
 			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number}, Include: in.Include})
 		}, nil),
-		catalog.Define(tools(row("orders.find", "One order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
+		catalog.Define(tools(row("orders.find", "Get an order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
 			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID}, Include: in.Include})
 		}, nil),
-		catalog.Define(with(tools(row("orders.update", "Change an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), func(r *catalog.Operation) {
+		catalog.Define(with(tools(row("orders.update", "Update an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), func(r *catalog.Operation) {
 			r.Fixed = catalog.BodyNames(order.CreateInput{}, order.OrderBody{})
 		}), o.Update, nil),
-		catalog.Define(with(row("orders.delete", "Delete an order for good", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
-		catalog.Define(tools(row("orders.time_windows", "Give orders a new time window", "POST", "/api/v1/orders/time-windows", staff), "update_time_window_by_refs"), o.SetWindows, nil),
+		catalog.Define(with(row("orders.delete", "Delete an order", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
+		catalog.Define(tools(row("orders.time_windows", "Update the time windows of orders", "POST", "/api/v1/orders/time-windows", staff), "update_time_window_by_refs"), o.SetWindows, nil),
 		catalog.Define(graph(asked(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), "cancel_order"), pick("orderCancel")), o.Cancel, nil),
-		catalog.Define(graph(asked(row("orders.hold", "Keep an order from being planned", "POST", one+"/hold", staff, unknown, status), "hold_order"), pick("orderHold")), o.Hold, nil),
-		catalog.Define(graph(asked(row("orders.release", "End a hold", "POST", one+"/release", staff, unknown, status), "release_order"), pick("orderRelease")), o.Release, nil),
-		catalog.Define(with(row("orders.tracking_number", "Replace an order's tracking number and its recipient's link", "POST", one+"/tracking-number", makers, unknown, "HELD_BY_THIRD_PARTY"), func(r *catalog.Operation) {
+		catalog.Define(graph(asked(row("orders.hold", "Hold an order", "POST", one+"/hold", staff, unknown, status), "hold_order"), pick("orderHold")), o.Hold, nil),
+		catalog.Define(graph(asked(row("orders.release", "Release an order from hold", "POST", one+"/release", staff, unknown, status), "release_order"), pick("orderRelease")), o.Release, nil),
+		catalog.Define(with(row("orders.tracking_number", "Replace the tracking number and recipient link of an order", "POST", one+"/tracking-number", makers, unknown, "HELD_BY_THIRD_PARTY"), func(r *catalog.Operation) {
 			r.Idempotent = true
 		}), o.ReplaceNumber, nil),
-		catalog.Define(row("orders.ready", "Mark goods as ready to be fetched", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
-		catalog.Define(with(asked(row("orders.reroute", "Cancel an order and make it again with another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
+		catalog.Define(row("orders.ready", "Mark an order as ready for pickup", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
+		catalog.Define(with(asked(row("orders.reroute", "Reroute an order to another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
 			r.Idempotent = true
 		}), o.Reroute, nil),
-		catalog.Define(with(asked(row("orders.batch_async", "Make up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers, "BLOCKED_URL"), "bulk_create_orders_async"), func(r *catalog.Operation) {
+		catalog.Define(with(asked(row("orders.batch_async", "Create up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers, "BLOCKED_URL"), "bulk_create_orders_async"), func(r *catalog.Operation) {
 			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
 		}), o.BatchAsync, nil),
-		catalog.Define(tools(row("orders.job", "How far a batch has come", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), "get_async_batch_result"), o.Job, nil),
-		catalog.Define(graph(with(tools(row("orders.operations", "What was done to an order, by whom and when", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), "get_operation_events"), func(r *catalog.Operation) {
+		catalog.Define(tools(row("orders.job", "Get the progress of an order batch", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), "get_async_batch_result"), o.Job, nil),
+		catalog.Define(graph(with(tools(row("orders.operations", "List the operations on orders", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), "get_operation_events"), func(r *catalog.Operation) {
 			r.Tag, r.Scopes, r.Risk = "Tracking", ordersRead, ""
 		}), catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"}), o.Operations, nil),
-		catalog.Define(with(row("orders.intercept", "Stop an order on its way", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
+		catalog.Define(with(row("orders.intercept", "Intercept an order in transit", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
 			r.Status, r.Risk, r.Idempotent = http.StatusCreated, catalog.RiskHigh, true
 		}), o.Intercept, nil),
-		catalog.Define(row("orders.interceptions", "The interceptions of an order", "GET", one+"/interceptions", withOrders, unknown), o.Interceptions, nil),
-		catalog.Define(row("interceptions.withdraw", "Take an interception back", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Withdraw, nil),
-		catalog.Define(row("interceptions.execute", "Carry an interception out", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Execute, nil),
-		catalog.Define(row("interceptions.reject", "Refuse an interception that waits for review", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Reject, nil),
-		catalog.Define(row("interceptions.approve", "Put an interception that waits for review into force", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
+		catalog.Define(row("orders.interceptions", "List the interceptions of an order", "GET", one+"/interceptions", withOrders, unknown), o.Interceptions, nil),
+		catalog.Define(row("interceptions.withdraw", "Withdraw an interception", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Withdraw, nil),
+		catalog.Define(row("interceptions.execute", "Execute an interception", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Execute, nil),
+		catalog.Define(row("interceptions.reject", "Reject an interception", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Reject, nil),
+		catalog.Define(row("interceptions.approve", "Approve an interception", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
 	}
 }
 
@@ -125,13 +125,13 @@ func (c Config) assignments() []catalog.Operation {
 		return r
 	}
 	return []catalog.Operation{
-		catalog.Define(row("list", "Which contractor holds, or held, which order", "GET", path, []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker},
+		catalog.Define(row("list", "List contractor assignments", "GET", path, []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker},
 			catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"}), o.Assignments, nil),
-		catalog.Define(like(row("assign", "Hand orders to one contractor alone", "POST", path, admins, catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult"}),
+		catalog.Define(like(row("assign", "Assign orders to a contractor", "POST", path, admins, catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult"}),
 			order.AssignInput{OrderIDs: []cloud.OrderID{120045, 120046}, BrokerID: 31, Note: "Before noon"}), o.Assign, nil),
-		catalog.Define(like(row("revoke", "Take orders back from their contractors", "POST", path+"/revoke", admins, catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult"}),
+		catalog.Define(like(row("revoke", "Revoke contractor assignments", "POST", path+"/revoke", admins, catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult"}),
 			order.RevokeInput{OrderIDs: []cloud.OrderID{120045}, Reason: "No van today"}), o.Revoke, nil),
-		catalog.Define(like(row("release", "Give an own order back to the business", "POST", path+"/release", []cloud.AccountType{cloud.Broker},
+		catalog.Define(like(row("release", "Release an order back to the business", "POST", path+"/release", []cloud.AccountType{cloud.Broker},
 			catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult"}), order.ReleaseOrderInput{OrderID: 120045, Reason: "No van today"}, "NOT_ASSIGNED", "ORDER_ON_ROUTE"), o.GiveBack, nil),
 	}
 }

@@ -25,10 +25,10 @@ func (c Config) cabinets() []catalog.Operation {
 		return catalog.Operation{Name: name, Summary: summary, Tag: "Smart Locker", Method: "POST", Path: devicesPath + path, Types: staff, Scopes: lockersWrite,
 			Risk: catalog.RiskHigh, Secret: true, Status: 201, Errors: errors}
 	}
-	create := row("smart_lockers.devices.create", "Make a cabinet and its one-time enrolment token", "")
+	create := row("smart_lockers.devices.create", "Create a cabinet with a one-time enrolment token", "")
 	create.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true}
 	create.Example = setup.CabinetInput{Name: "Pier 7", Code: "PIER-7", Address: "7 Quay Street, Toronto", Layout: "medium"}
-	renew := row("smart_lockers.devices.renew_token", "Make another enrolment token for a cabinet that never enrolled", "/{id}/enrolment-token", "DEVICE_NOT_FOUND", "DEVICE_ENROLLED")
+	renew := row("smart_lockers.devices.renew_token", "Create another enrolment token for a cabinet that never enrolled", "/{id}/enrolment-token", "DEVICE_NOT_FOUND", "DEVICE_ENROLLED")
 	renew.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceRenewToken", Type: "SmartLockerEnrolment", Mutation: true}
 	return []catalog.Operation{catalog.Define(create, c.Setup.AddCabinet, nil), catalog.Define(renew, c.Setup.RenewToken, nil)}
 }
@@ -36,11 +36,11 @@ func (c Config) cabinets() []catalog.Operation {
 func (c Config) staff() []catalog.Operation {
 	const devices = devicesPath + "/{id}"
 	return []catalog.Operation{
-		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.find", Summary: "A cabinet with its compartments", Tag: "Smart Locker", Method: "GET", Path: devices,
+		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.find", Summary: "Get a cabinet with its compartments", Tag: "Smart Locker", Method: "GET", Path: devices,
 			Types: staff, Scopes: lockersRead, Errors: []string{"DEVICE_NOT_FOUND"}}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {
 			return c.Lockers.FindDevice(ctx, caller, in.ID)
 		}, nil),
-		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Put a blocked compartment back into use", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
+		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Unblock a compartment", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
 		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.command", Summary: "Send a command to a cabinet", Tag: "Smart Locker", Method: "POST", Path: devices + "/command",
 			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"}}, c.Lockers.SendDeviceCommand, nil),
@@ -56,7 +56,7 @@ type enrolInput struct {
 }
 
 func (c Config) enrolment() []catalog.Operation {
-	return []catalog.Operation{catalog.Define(catalog.Operation{Name: "devices.enrol", Summary: "Give a cabinet its secrets, once", Tag: "Device Operations", Method: "POST", Path: "/api/v1/devices/enrol",
+	return []catalog.Operation{catalog.Define(catalog.Operation{Name: "devices.enrol", Summary: "Enrol a cabinet", Tag: "Device Operations", Method: "POST", Path: "/api/v1/devices/enrol",
 		NoToken: true, Secret: true, Risk: catalog.RiskHigh, Errors: []string{"TOKEN_INVALID"}}, c.enrol, nil)}
 }
 

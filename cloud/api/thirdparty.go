@@ -23,24 +23,24 @@ func (c Config) thirdParties() []catalog.Operation {
 		return r
 	}
 	const unknown, state, foreign = "ASSIGNMENT_NOT_FOUND", "ASSIGNMENT_STATE_CONFLICT", "PACKAGE_NOT_IN_ASSIGNMENT"
-	give := row("create", "Give an order to a delivery company", "POST", all, staff, order.ThirdPartyInput{OrderID: 120045, ProviderID: 17, Service: "same_day"},
+	give := row("create", "Assign an order to a delivery provider", "POST", all, staff, order.ThirdPartyInput{OrderID: 120045, ProviderID: 17, Service: "same_day"},
 		missing, status, "HELD_BY_THIRD_PARTY", "HELD_BY_CONTRACTOR", "ORDER_ON_ROUTE")
 	give.Status, give.Idempotent = http.StatusCreated, true
-	leg := row("set_leg", "Keep an order that the company made of an assignment", "POST", one+"/legs", providers,
+	leg := row("set_leg", "Save a carrier leg of an assignment", "POST", one+"/legs", providers,
 		order.LegInput{ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"}, unknown, state, foreign)
 	leg.Idempotent = true // a repeat would be another leg
-	back := row("cancel", "Take an order back from a delivery company", "POST", one+"/cancel", staff, order.CancelThirdPartyInput{Reason: cloud.ThirdPartyFallback}, unknown, state, status)
+	back := row("cancel", "Cancel an assignment to a delivery provider", "POST", one+"/cancel", staff, order.CancelThirdPartyInput{Reason: cloud.ThirdPartyFallback}, unknown, state, status)
 	back.Risk = catalog.RiskHigh
 	return []catalog.Operation{
 		catalog.Define(give, o.AssignThirdParty, nil),
-		catalog.Define(row("list", "What delivery companies carry, or carried", "GET", all, both, nil), o.ThirdParties, nil),
-		catalog.Define(row("find", "One assignment to a delivery company", "GET", one, both, nil, unknown), o.ThirdParty, nil),
-		catalog.Define(row("hand_over", "Note that packages were handed to the company", "POST", one+"/hand-over", staff, order.HandOverInput{}, unknown, state, foreign, status), o.HandOverThirdParty, nil),
+		catalog.Define(row("list", "List assignments to delivery providers", "GET", all, both, nil), o.ThirdParties, nil),
+		catalog.Define(row("find", "Get an assignment to a delivery provider", "GET", one, both, nil, unknown), o.ThirdParty, nil),
+		catalog.Define(row("hand_over", "Record the hand-over of packages to a provider", "POST", one+"/hand-over", staff, order.HandOverInput{}, unknown, state, foreign, status), o.HandOverThirdParty, nil),
 		catalog.Define(back, o.CancelThirdParty, nil),
-		catalog.Define(row("accept", "Take an assignment", "POST", one+"/accept", providers, nil, unknown, state), o.AcceptThirdParty, nil),
-		catalog.Define(row("reject", "Refuse an assignment", "POST", one+"/reject", providers, order.RejectThirdPartyInput{Reason: "No van today"}, unknown, state), o.RejectThirdParty, nil),
+		catalog.Define(row("accept", "Accept an assignment", "POST", one+"/accept", providers, nil, unknown, state), o.AcceptThirdParty, nil),
+		catalog.Define(row("reject", "Reject an assignment", "POST", one+"/reject", providers, order.RejectThirdPartyInput{Reason: "No van today"}, unknown, state), o.RejectThirdParty, nil),
 		catalog.Define(leg, o.SetThirdPartyLeg, nil),
-		catalog.Define(row("report", "Say what became of packages", "POST", one+"/outcomes", providers,
+		catalog.Define(row("report", "Report the outcome of packages", "POST", one+"/outcomes", providers,
 			order.OutcomesInput{Packages: []order.OutcomeInput{{Number: "SR204518837-1", Outcome: "delivered"}, {Number: "SR204518837-2", Outcome: "failed", FailureCode: "damaged"}}},
 			unknown, state, foreign), o.ReportThirdParty, nil),
 	}

@@ -22,25 +22,25 @@ func (c Config) tracking() []catalog.Operation {
 		o.Errors, o.Media = errors, media
 		return o
 	}
-	timeline := with(row("tracking", "The timeline of a tracking number, in any format", "GET", "/trackings/{tracking_number}"), reads)
+	timeline := with(row("tracking", "Get the timeline of a tracking number, in any format", "GET", "/trackings/{tracking_number}"), reads)
 	timeline.Gives, timeline.Kept, timeline.Tagged, timeline.Tools = ld, true, true, []string{"otep_tracking", "get_otep_tracking"}
 	timeline.GraphQL = &catalog.GraphQL{Field: "otepTracking", Pick: "data", JSON: true, Nullable: true}
-	epcis := takes(row("ingest_epcis", "Add events of an EPCIS 2.0 document", "POST", "/ingest/epcis"))
+	epcis := takes(row("ingest_epcis", "Ingest an EPCIS 2.0 document", "POST", "/ingest/epcis"))
 	epcis.Media = ld
-	events := tools(with(row("events", "The events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), "otep_tracking")
+	events := tools(with(row("events", "List the events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), "otep_tracking")
 	events.Tagged = true
-	pull := with(row("epcis_events", "Pull events as an EPCIS 2.0 query", "GET", "/epcis/events"), []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST"})
+	pull := with(row("epcis_events", "Query events as EPCIS 2.0", "GET", "/epcis/events"), []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST"})
 	pull.Scopes, pull.NoTokenCode, pull.Gives = []string{"orders:read"}, "OTEP_CREDENTIALS_REQUIRED", ld
 	return []catalog.Operation{
-		catalog.Define(catalog.Operation{Name: "tracking.public", Summary: "What everybody may know of a tracking number", Tag: "Tracking", Method: "GET", Path: "/api/v1/tracking/{tracking_number}",
+		catalog.Define(catalog.Operation{Name: "tracking.public", Summary: "Get the public tracking of a tracking number", Tag: "Tracking", Method: "GET", Path: "/api/v1/tracking/{tracking_number}",
 			Errors: []string{"TRACKING_NOT_FOUND"}, Tools: []string{"track_package"}, GraphQL: &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true}}, t.Public, nil),
 		catalog.Define(timeline, t.Timeline, timelineAnswer),
 		catalog.Define(events, t.Events, func(out tracking.EventsOutput) catalog.Answer {
 			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
 		}),
-		catalog.Define(with(row("batch", "Up to a hundred timelines at once", "POST", "/trackings/batch"), []string{"OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_UNSUPPORTED_FORMAT", "OTEP_PAYLOAD_TOO_LARGE"}), t.Batch, nil),
-		catalog.Define(tools(with(row("validate", "Say how a timeline conforms", "POST", "/validate"), []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"}, ld...), "validate_otep_payload"), t.Validate, nil),
-		catalog.Define(takes(row("ingest", "Add events to the timelines of parcels", "POST", "/ingest")), t.Ingest, nil),
+		catalog.Define(with(row("batch", "Get up to 100 timelines", "POST", "/trackings/batch"), []string{"OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_UNSUPPORTED_FORMAT", "OTEP_PAYLOAD_TOO_LARGE"}), t.Batch, nil),
+		catalog.Define(tools(with(row("validate", "Validate a timeline", "POST", "/validate"), []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"}, ld...), "validate_otep_payload"), t.Validate, nil),
+		catalog.Define(takes(row("ingest", "Ingest events into timelines", "POST", "/ingest")), t.Ingest, nil),
 		catalog.Define(epcis, t.IngestEPCIS, nil),
 		catalog.Define(pull, t.Pull, pullAnswer),
 	}

@@ -214,7 +214,7 @@ func TestQueriesOfGuides(t *testing.T) {
 		}
 	}
 	require.Positive(t, found)
-	require.Contains(t, *s.guides(t, locale.English)["integration tracking "].Markdown, "- `POST /api/v1/otep/ingest`: Add events to the timelines of parcels\n", "who sends needs a token")
+	require.Contains(t, *s.guides(t, locale.English)["integration tracking "].Markdown, "- `POST /api/v1/otep/ingest`: Ingest events into timelines\n", "who sends needs a token")
 }
 
 // Each event has its body; the list has them all with their settings.

@@ -12,7 +12,7 @@ var errors = map[string]texts{
 		"No existe esa aprobación. Liste las aprobaciones y use uno de sus identificadores.",
 	},
 	"APPROVAL_ALREADY_DECIDED": {
-		"Somebody has decided about this already. Look at it again to see how.",
+		"A decision about this was made already. Open it again to see which.",
 		"此项已有人作出决定。请重新查看结果。",
 		"此項目已有人作出決定。請重新檢視結果。",
 		"Quelqu’un a déjà tranché. Consultez à nouveau l’approbation pour voir comment.",
@@ -100,7 +100,7 @@ var errors = map[string]texts{
 		"Las herramientas no inician sesión ni dan credenciales. Inicie sesión como persona o cree una clave en los ajustes, y póngala en la cabecera Authorization de la conexión.",
 	},
 	"SELF_APPROVAL_NOT_ALLOWED": {
-		"You asked for this yourself. Somebody else must approve it, unless the business setting allow_self_approval is on.",
+		"You asked for this yourself. Another person must approve it, unless the business setting allow_self_approval is on.",
 		"这是您自己提出的，须由他人批准，除非企业设置 allow_self_approval 已开启。",
 		"這是您自己提出的，須由他人核准，除非企業設定 allow_self_approval 已開啟。",
 		"C’est vous qui l’avez demandé. Quelqu’un d’autre doit l’approuver, sauf si le réglage allow_self_approval est actif.",
@@ -116,7 +116,7 @@ var errors = map[string]texts{
 		"La cuenta que lo pidió está desactivada o ha cambiado desde entonces; no se ejecutó. Pídalo de nuevo con una cuenta autorizada.",
 	},
 	"CONVERSATION_NOT_FOUND": {
-		"Nobody has said anything about this order yet. Send a message to begin the conversation.",
+		"There is no message about this order yet. Send one to begin the conversation.",
 		"此订单尚无对话。请发送消息以开始对话。",
 		"此訂單尚無對話。請傳送訊息以開始對話。",
 		"Personne n’a encore rien dit sur cette commande. Envoyez un message pour commencer la conversation.",
@@ -1088,7 +1088,7 @@ var errors = map[string]texts{
 		"No tiene ese conductor. Revise el driver_id.",
 	},
 	"DRIVER_NOT_AVAILABLE": {
-		"This driver is not active, or drives for somebody else. Choose another driver.",
+		"This driver is not active, or drives for another contractor. Choose another driver.",
 		"该司机未启用，或为其他方驾驶。请选择其他司机。",
 		"此司機未啟用，或為其他方駕駛。請選擇其他司機。",
 		"Ce chauffeur n’est pas actif ou roule pour quelqu’un d’autre. Choisissez-en un autre.",

@@ -157,3 +157,13 @@ func TestEveryWordIsUsed(t *testing.T) {
 		require.Contains(t, words, m[1], "a page uses a word that is not there")
 	}
 }
+
+// The words that no message in English has: a subject is a noun, and what is sent
+// to an endpoint is an event.
+func TestMessagesUseNoRefusedWords(t *testing.T) {
+	t.Parallel()
+	refused := regexp.MustCompile(`(?i)\b(hears|told|nobody|somebody|whoever)\b`)
+	for code, m := range errors {
+		require.NotRegexp(t, refused, m[0], code)
+	}
+}

@@ -138,7 +138,7 @@ func TestDecidingOnAPage(t *testing.T) {
 	require.NotContains(t, g.body, "Approve and run now")
 	g = r.decide(id, "approve", "")
 	require.Equal(t, 409, g.status)
-	require.Contains(t, g.body, "Somebody has decided about this already")
+	require.Contains(t, g.body, "A decision about this was made already")
 	require.Equal(t, 1, r.f.tool.runs)
 
 	require.Equal(t, 303, r.decide(next, "reject", "Not needed").status)

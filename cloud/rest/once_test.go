@@ -97,12 +97,17 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			require.Equal(t, 201, g.status, "%s", g.body)
 			return number(g.json["order_id"])
 		}
+		require.Equal(t, 200, lives.do("PUT", "/api/v1/features/order_chat", admin, `{"enabled":true}`).status)
 		type call struct {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
 			"orders.create":          {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
+			"users.create":           {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
+			"customers.create":       {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},
+			"providers.create":       {token: admin, path: "/api/v1/providers", body: `{"code":"swift-once","name":"Swift","services":["locker"]}`},
+			"order_chat.send":        {token: admin, path: fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", id("CH")), body: `{"text":"Hello"}`},
 			"routes.create":          {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
 			"orders.batch_async":     {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
 			"orders.tracking_number": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
