@@ -42,6 +42,10 @@ const approving = "approvals.approve"
 // deciding are the operations about what waits, which never wait.
 var deciding = map[string]bool{approving: true, "approvals.reject": true, "approvals.reject_many": true}
 
+// Approves reports whether the operation is the one by which a person decides
+// that a call is done. It is part of no call that waits itself.
+func (o *Operation) Approves() bool { return o.Name == approving }
+
 // decided reports whether a person let a call through, after a look at it.
 func decided(call *cloud.Call) bool { return call != nil && call.Via.Consent == "approval" }
 
@@ -50,9 +54,11 @@ func decided(call *cloud.Call) bool { return call != nil && call.Via.Consent == 
 func (p *Pipeline) hold(ctx context.Context, o *Operation, c cloud.Caller, in any) error {
 	t, ok := TokenOf(ctx)
 	switch {
+	case o.Approves() && decided(cloud.CallOf(ctx)): // a person decides about each call itself
+		return cloud.E(cloud.Forbidden, "APPROVAL_NEEDS_PERSON")
 	case !ok || !o.Held() || cloud.PreviewOf(ctx) != nil || decided(cloud.CallOf(ctx)):
 		return nil
-	case o.Name == approving && (t.Policy.Asks() || t.Policy.DryRunOnly):
+	case o.Approves() && (t.Policy.Asks() || t.Policy.DryRunOnly):
 		return cloud.E(cloud.Forbidden, "APPROVAL_NEEDS_PERSON")
 	case deciding[o.Name] && !t.Policy.DryRunOnly:
 		return nil

@@ -28,7 +28,8 @@ func (k *call) mutated() []*catalog.Operation {
 }
 
 // mutation checks a document that changes something: it must be meant, and what
-// asks for a person's word must have it unless the call waits for one anyway.
+// asks for a person's word must have it unless the call waits for one anyway, and
+// a call that waits approves no other.
 func (k *call) mutation() error {
 	if k.tool.Name != graphQLTool || !k.changes() {
 		return nil
@@ -36,7 +37,13 @@ func (k *call) mutation() error {
 	if !k.given.Bool("allow_mutation", false) {
 		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Members: map[string]any{"message": locale.Word(k.caller.Language, "tool.mutation")}}
 	}
-	if k.dry || k.waits() {
+	if k.dry {
+		return nil
+	}
+	if k.waits() {
+		if slices.ContainsFunc(k.mutated(), (*catalog.Operation).Approves) {
+			return cloud.E(cloud.Forbidden, "APPROVAL_NEEDS_PERSON")
+		}
 		return nil
 	}
 	for _, o := range k.mutated() {
