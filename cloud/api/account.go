@@ -32,6 +32,10 @@ func (c Config) keeping() []catalog.Operation {
 		if method != "GET" {
 			o.Risk = catalog.RiskMedium
 		}
+		switch name { // who logs in without a key's policy, and who decides about what waits
+		case "users.create", "users.edit", "settings.save":
+			o.Risk = catalog.RiskHigh
+		}
 		return o
 	}
 	// key is an operation on the caller's own keys.

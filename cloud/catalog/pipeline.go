@@ -337,6 +337,39 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 // TakeAnonymous takes a call without a token from its limit.
 func (p *Pipeline) TakeAnonymous(w Who) limit.State { return p.take(&Operation{}, w, nil, 0) }
 
+// MayRead says why a face does not look at a document, which costs before anything
+// is asked: without a token, when too many from the address were read in vain.
+func (p *Pipeline) MayRead(ctx context.Context, w Who) error {
+	if _, ok := ctx.Value(admittedKey{}).(cloud.Caller); ok || p.limits.Peek(inVain(w), p.cfg.Limits.Anonymous, time.Now()).OK {
+		return nil
+	}
+	if w.Authorization == "" {
+		return &Limited{p.Take(inVain(w), p.cfg.Limits.Anonymous)}
+	}
+	_, _, _, err := p.Enter(ctx, w)
+	return err
+}
+
+// ReadInVain counts a document that could not be run, by the caller's limit or
+// without a good token by the address. Error: Limited.
+func (p *Pipeline) ReadInVain(ctx context.Context, w Who) error {
+	var err error
+	if w.Authorization != "" {
+		_, _, _, err = p.Enter(ctx, w)
+	}
+	var over *Limited
+	if errors.As(err, &over) {
+		return over
+	}
+	if _, ok := ctx.Value(admittedKey{}).(cloud.Caller); !ok && (w.Authorization == "" || err != nil) {
+		p.Take(inVain(w), p.cfg.Limits.Anonymous)
+	}
+	return nil
+}
+
+// inVain is the limit of an address's documents that could not be run.
+func inVain(w Who) string { return "vain/" + limit.Address(w.IP) }
+
 // LookAgain counts a lookup without a token that an answer was kept for. Error:
 // Limited.
 func (p *Pipeline) LookAgain(w Who, about cloud.ShipmentID) (limit.State, error) {

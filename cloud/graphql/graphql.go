@@ -6,7 +6,8 @@
 // Requests are bounded before anything runs: by characters, tokens, depth,
 // fields and root fields. Introspection is not held to depth and fields but to
 // the nodes of the schema that it visits; it is one call of its caller's limit,
-// and what tools of others ask for is answered from bytes.
+// and what tools of others ask for is answered from bytes. A request that cannot be
+// run counts as one call, and after too many of them no other is looked at.
 package graphql
 
 import (
@@ -39,6 +40,7 @@ const (
 	MaxRoots      = 10
 	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
 	MaxNodes      = 20_000 // of the schema that an introspection visits
+	MaxProblems   = 10     // of a document that are told
 )
 
 // Config is what New needs.
@@ -167,9 +169,23 @@ func prefersGraphQL(accept string) bool {
 	return false
 }
 
-// answer reads, checks and runs a request. readable is false for a body that is
-// no GraphQL request.
+// answer answers a request, unless its caller sent too many that could not be
+// run. readable is false for a body that is no GraphQL request.
 func (s *Server) answer(ctx context.Context, q Request) (r result, readable bool) {
+	if err := s.cfg.Pipeline.MayRead(ctx, q.Who); err != nil {
+		return s.turnedAway(q, err), true
+	}
+	if r, readable = s.read(ctx, q); r.Data != nil {
+		return r, readable
+	}
+	if err := s.cfg.Pipeline.ReadInVain(ctx, q.Who); err != nil {
+		return s.turnedAway(q, err), true
+	}
+	return r, readable
+}
+
+// read reads, checks and runs a request.
+func (s *Server) read(ctx context.Context, q Request) (r result, readable bool) {
 	refuse := func(code, message string) (result, bool) {
 		return result{Errors: []failed{{Message: message, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: code})}}}, false
 	}
@@ -277,8 +293,9 @@ func asList(err error) gqlerror.List {
 	return gqlerror.List{{Message: err.Error()}}
 }
 
-// problems are errors of the document itself.
+// problems are the first errors of the document itself.
 func (s *Server) problems(q Request, list gqlerror.List) []failed {
+	list = list[:min(len(list), MaxProblems)]
 	out := make([]failed, len(list))
 	for i, e := range list {
 		out[i] = failed{Message: e.Message, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/server"
 )
 
 // document is a call of run_graphql_query with a mutation.
@@ -64,4 +66,23 @@ func TestToolsSetNoPassword(t *testing.T) {
 	require.EqualValues(t, 0, c.ok("GET", "/api/v1/mcp/approvals?status=all", admin, "").at("total"), "nothing was queued")
 	a, failed := c.toolAt("/mcp/developer", "run_graphql_query", document(`mutation{usersEdit(id:2,name:"Kim"){user{name}}}`), admin)
 	require.False(t, failed, "what takes no password is done: %s", a.raw)
+}
+
+// A stranger sends documents that are not good, as often as it likes: each cost up
+// to 80 ms and was answered with 20 times its size, and no limit counted it.
+func TestBadDocumentsHaveAPrice(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(cfg *server.Config) { cfg.Limits.Anonymous = 5 })
+	bad := fmt.Sprintf(`{"query":"{%s}"}`, strings.Repeat("usersLis ", 900))
+	for range 5 {
+		a := c.send("POST", "/api/graphql", "", bad)
+		require.Contains(t, string(a.raw), "Cannot query field")
+		require.Less(t, len(a.raw), 8_000)
+	}
+	for name, body := range map[string]string{"wrong": bad, "no document": `{"query":"{"}`, "too much": fmt.Sprintf(`{"query":"{%s}"}`, strings.Repeat("me{id} ", 600)), "good": `{"query":"{me{id}}"}`} {
+		a := c.send("POST", "/api/graphql", "", body)
+		require.Contains(t, string(a.raw), "RATE_LIMITED", name)
+	}
+	a := c.send("POST", "/api/graphql", c.box.Admin.Token, bad)
+	require.Contains(t, string(a.raw), "Cannot query field", "others are not held up")
 }

@@ -3,6 +3,7 @@ package attack
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -236,4 +237,23 @@ func (c *target) connect(t *testing.T, at, ask string) string {
 	token, ok := parse(t, body).at("access_token").(string)
 	require.True(t, ok)
 	return token
+}
+
+// A key that asks about what is high made an administrator with a password that it
+// chose, and could log in as one without any policy; and it let its user approve
+// their own requests.
+func TestAKeyThatAsksMakesNoAdministrator(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	admin := c.box.Admin.Token
+	asks := c.key(admin, `{"name":"agent","scopes":["settings:write"],"require_approval":"high"}`)
+	for address, body := range map[string]string{
+		"POST /api/v1/users":    `{"account_type":"client_admin","name":"Eve","email":"eve@acme.example","password":"long-and-secret-1"}`,
+		"PATCH /api/v1/users/2": `{"password":"long-and-secret-1"}`,
+		"PUT /api/v1/settings":  `{"allow_self_approval":true}`,
+	} {
+		method, path, _ := strings.Cut(address, " ")
+		a := c.send(method, path, asks, body)
+		require.Equal(t, []any{202, "pending_approval"}, []any{a.status, a.at("outcome")}, "%s: %s", address, a.raw)
+	}
 }
