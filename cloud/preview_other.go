@@ -3,6 +3,7 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 // otherEffects are the effects of c on things of which a preview shows no
-// members: that there is a new one, or that one changes. Things that follow of
-// themselves have none.
+// members: that there is a new one, or that one changes. An account's show what it
+// may. Things that follow of themselves have none.
 func otherEffects(v View, c *Changes) ([]Effect, error) {
 	var out []Effect
 	var failed error
@@ -40,6 +41,14 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 	for _, x := range c.Accounts {
 		old, err := v.Account(x.ID)
 		add("account", x.ID, x.Name, old, err)
+		e := &out[len(out)-1]
+		maps.Copy(e.After, x.rights())
+		if e.Before != nil {
+			maps.Copy(e.Before, old.rights())
+		}
+		if x.PasswordHash != old.PasswordHash {
+			e.After["password"] = Masked
+		}
 	}
 	for _, x := range c.Tokens {
 		old, err := v.Token(x.Hash)
@@ -78,6 +87,15 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 		add("route", x.ID, "", old, err)
 	}
 	return out, failed
+}
+
+// rights are what an account may, for a person who decides about it.
+func (a Account) rights() map[string]any {
+	out := map[string]any{"account_type": a.Type, "email": a.Email, "enabled": a.Enabled}
+	if len(a.Permissions) > 0 {
+		out["permissions"] = a.Permissions
+	}
+	return out
 }
 
 // withoutReports is a device without what it last said: it speaks all the time,

@@ -86,3 +86,21 @@ func TestBadDocumentsHaveAPrice(t *testing.T) {
 	a := c.send("POST", "/api/graphql", c.box.Admin.Token, bad)
 	require.Contains(t, string(a.raw), "Cannot query field", "others are not held up")
 }
+
+// Texts of a document are masked where it waits, and the preview said only that an
+// account is new: a person could not see that it is an administrator.
+func TestTheReviewerSeesWhatAnAccountMay(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	admin := c.box.Admin.Token
+	affected := func(query string) map[string]any {
+		a, failed := c.toolAt("/mcp/developer", "run_graphql_query", document(query), admin, "X-MCP-Require-Approval", "1")
+		require.False(t, failed, "%s", a.raw)
+		return a.at("approval.preview.would_change.affected").([]any)[0].(map[string]any)
+	}
+	fresh := affected(`mutation{usersCreate(accountType:"client_admin",name:"Eve",email:"eve@acme.example"){user{id}}}`)
+	require.Equal(t, map[string]any{"new": true, "account_type": "client_admin", "email": "eve@acme.example", "enabled": true}, fresh["after"])
+	changed := affected(`mutation{usersEdit(id:2,accountType:"client_admin",permissions:[]){user{id}}}`)
+	require.Equal(t, "client_employee", changed["before"].(map[string]any)["account_type"])
+	require.Equal(t, "client_admin", changed["after"].(map[string]any)["account_type"])
+}
