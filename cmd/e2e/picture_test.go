@@ -31,39 +31,39 @@ func TestThePictureShowsWhatAParcelDoes(t *testing.T) {
 		const number = "PARCEL-1"
 		var rows []pictureRow
 		var from time.Time
-		phase := func(title string, cut bool, act func()) {
+		phase := func(title, detail string, cut bool, act func()) {
 			from = time.Now()
 			c.setCut(cut)
 			act()
-			rows = append(rows, pictureRow{title: title, cut: cut, from: from, to: time.Now()})
+			rows = append(rows, pictureRow{title: title, detail: detail, cut: cut, from: from, to: time.Now()})
 		}
 		var out struct {
 			door uint
 			code string
 		}
-		phase("An app opens a door", false, func() {
+		phase("Connected", "an app opens a door", false, func() {
 			o := w.begin("REF-1", number)
 			out.door, out.code = o.Opening.Compartments[0].Door, *o.PickupCode
 			time.Sleep(10 * time.Second)
 		})
-		phase("No network: the courier closes the door", true, func() {
+		phase("No network", "the courier closes the door", true, func() {
 			require.NoError(t, c.sim.CloseDoor(out.door))
 			time.Sleep(30 * time.Second)
 			require.Equal(t, cloud.DeliveryDoorsOpened, w.find("REF-1").Status)
 			require.NotZero(t, c.agent.Store().Backlog()[0], "the cabinet has settled by itself")
 		})
-		phase("The network is back", false, func() {
+		phase("Connected again", "the cloud gets the records", false, func() {
 			w.delivered("REF-1")
 			time.Sleep(10 * time.Second)
 		})
-		phase("No network: the recipient types the code", true, func() {
+		phase("No network", "the recipient types the code", true, func() {
 			require.Equal(t, wire.CodeOK, c.try(out.code).Outcome)
 			time.Sleep(10 * time.Second)
 			require.NoError(t, c.sim.CloseDoor(out.door))
 			time.Sleep(30 * time.Second)
 			require.Equal(t, cloud.DeliveryDelivered, w.find("REF-1").Status)
 		})
-		phase("The network is back", false, func() {
+		phase("Connected again", "the cloud gets the records", false, func() {
 			w.awaits("picked up", 5*time.Minute, func() bool { return w.find("REF-1").Status == cloud.DeliveryPickedUp })
 			c.drained()
 			time.Sleep(10 * time.Second)
@@ -71,7 +71,7 @@ func TestThePictureShowsWhatAParcelDoes(t *testing.T) {
 		for i := range rows {
 			rows[i].fill(t, w, number)
 		}
-		got := drawn(rows)
+		got := drawn(t, rows)
 		if *update {
 			require.NoError(t, os.WriteFile(picture, []byte(got), 0o644))
 		}
@@ -83,7 +83,7 @@ func TestThePictureShowsWhatAParcelDoes(t *testing.T) {
 
 // pictureRow is one phase of the parcel's day and what each side wrote in it.
 type pictureRow struct {
-	title                    string
+	title, detail            string
 	cut                      bool
 	from, to                 time.Time
 	cabinet, timeline, calls []string
@@ -131,25 +131,32 @@ func (r *pictureRow) fill(t *testing.T, w *world, number string) {
 var shown = []wire.Kind{wire.KindOpeningStarted, wire.KindDoorOpened, wire.KindDoorClosed, wire.KindOpeningSettled, wire.KindPickupCompleted}
 
 // drawn is the picture: a row for each phase, a column for each side.
-func drawn(rows []pictureRow) string {
-	const width, line, head = 980, 20, 56
+func drawn(t *testing.T, rows []pictureRow) string {
+	const width, line, head, letter = 980, 20, 56, 8
 	columns := []struct {
 		x    int
 		name string
-	}{{24, "phase"}, {330, "records of the cabinet"}, {520, "events of the timeline"}, {730, "webhooks to the partner"}}
+	}{{24, "phase"}, {270, "records of the cabinet"}, {490, "events of the timeline"}, {716, "webhooks to the partner"}}
 	var b strings.Builder
 	text := func(x, y int, style, s string) {
+		room := width
+		for _, c := range columns {
+			if c.x > x {
+				room = min(room, c.x)
+			}
+		}
+		require.LessOrEqual(t, x+len(s)*letter, room, "%q reaches into the next column", s)
 		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, style, html.EscapeString(s))
 	}
 	height := head
 	heights := make([]int, len(rows))
 	for i, r := range rows {
-		heights[i] = 28 + line*max(1, len(r.cabinet), len(r.timeline), len(r.calls))
+		heights[i] = 28 + line*max(2, len(r.cabinet), len(r.timeline), len(r.calls))
 		height += heights[i]
 	}
 	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"system-ui, sans-serif\" font-size=\"14\" role=\"img\">\n", width, height+12)
 	b.WriteString("<title>One parcel: what the cabinet, the cloud and the partner write, with the network cut twice</title>\n")
-	b.WriteString("<style>.h{font-weight:600;fill:#475467}.p{font-weight:600;fill:#101828}.n{fill:#98a2b3}.t{font-family:ui-monospace,monospace;font-size:13px;fill:#101828}</style>\n")
+	b.WriteString("<style>.h{font-weight:600;fill:#475467}.p{font-weight:600;fill:#101828}.d{fill:#475467}.n{fill:#98a2b3}.t{font-family:ui-monospace,monospace;font-size:13px;fill:#101828}</style>\n")
 	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" rx=\"12\" fill=\"#ffffff\" stroke=\"#d0d5dd\"/>\n", width, height+12)
 	for _, c := range columns {
 		text(c.x, 34, "h", c.name)
@@ -162,6 +169,7 @@ func drawn(rows []pictureRow) string {
 		}
 		fmt.Fprintf(&b, "<rect x=\"12\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\" fill=\"%s\"/>\n", y, width-24, heights[i]-8, fill)
 		text(columns[0].x, y+26, "p", r.title)
+		text(columns[0].x, y+26+line, "d", r.detail)
 		for k, list := range [][]string{r.cabinet, r.timeline, r.calls} {
 			if len(list) == 0 {
 				text(columns[k+1].x, y+26, "n", "–")
