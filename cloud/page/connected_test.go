@@ -3,6 +3,7 @@ package page_test
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,9 @@ func TestAConnectedCabinetIsReachedFromTheConsole(t *testing.T) {
 	_, text = f.do(admin, "GET", "/setup/cabinet/89", nil, nil)
 	require.Contains(t, text, `id="command-edge"`, "one that is not connected is started")
 	require.NotContains(t, text, `name="renew"`)
+	w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{{ID: 990, BusinessID: 42, Code: "NEW-1", Name: "Brand New", Type: "smart_locker", Protocol: "mqtt", CreatedAt: time.Now()}}}})
+	_, text = f.do(admin, "GET", "/setup/cabinet/990", nil, nil)
+	require.Contains(t, text, `name="renew" value="990"`, "one that never enrolled takes another code")
 	staff := f.enter(w.Emails[cloud.ClientEmployee])
 	_, text = f.do(staff, "GET", "/console", nil, nil)
 	require.NotContains(t, text, "/setup/cabinet/", "who adds no cabinets")
