@@ -86,6 +86,9 @@ func (in *CustomerInput) check(fresh bool) error {
 	return f.Err()
 }
 
+// SetsPassword reports whether the customer can log in with it.
+func (in CustomerInput) SetsPassword() bool { return in.Password != nil }
+
 // AddCustomer makes a customer with its account. Error: VALIDATION_FAILED.
 func (s *Service) AddCustomer(ctx context.Context, c cloud.Caller, in CustomerInput) (CustomerOutput, error) {
 	if err := in.check(true); err != nil {

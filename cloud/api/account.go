@@ -19,7 +19,7 @@ func (c Config) accounts() []catalog.Operation {
 			Example: loginInput{Email: "admin@acme.example", Password: "correct horse battery"}}, c.login, nil),
 		catalog.Define(catalog.Operation{Name: "user.me", Summary: "Get the calling account", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone,
 			GraphQL: &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"}}, c.me, nil),
-		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Log out and revoke the token of the call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone}, c.logout, nil),
+		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Log out and revoke the token of the call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone, EndsToken: true}, c.logout, nil),
 	}
 }
 
@@ -78,12 +78,12 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(key(row("user.agents.end", "Revoke an agent's access", "DELETE", "/user/agents/{id}", "AGENT_NOT_FOUND")), byPerson(a.EndAgent), nil),
 		catalog.Define(admin(row("users.list", "List the users of the business", "GET", "/users")), a.ListUsers, nil),
 		catalog.Define(admin(row("users.find", "Get a user", "GET", "/users/{id}", "USER_NOT_FOUND")), a.FindUser, nil),
-		catalog.Define(made(admin(row("users.create", "Create a user", "POST", "/users"))), a.AddUser, nil),
-		catalog.Define(admin(row("users.edit", "Update or disable a user", "PATCH", "/users/{id}", "USER_NOT_FOUND", "LAST_ADMIN")), a.ChangeUser, nil),
+		catalog.Define(made(admin(row("users.create", "Create a user", "POST", "/users", "LOGIN_REQUIRED"))), withPerson(catalog.RiskHigh, a.AddUser, nil), nil),
+		catalog.Define(admin(row("users.edit", "Update or disable a user", "PATCH", "/users/{id}", "USER_NOT_FOUND", "LAST_ADMIN", "LOGIN_REQUIRED")), withPerson(catalog.RiskHigh, a.ChangeUser, nil), nil),
 		catalog.Define(admin(row("customers.list", "List the customers of the business", "GET", "/customers")), a.ListCustomers, nil),
 		catalog.Define(admin(row("customers.find", "Get a customer", "GET", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.FindCustomer, nil),
-		catalog.Define(made(admin(row("customers.create", "Create a customer", "POST", "/customers"))), a.AddCustomer, nil),
-		catalog.Define(admin(row("customers.edit", "Update or disable a customer", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.ChangeCustomer, nil),
+		catalog.Define(made(admin(row("customers.create", "Create a customer", "POST", "/customers", "LOGIN_REQUIRED"))), withPerson(catalog.RiskMedium, a.AddCustomer, account.CustomerInput.SetsPassword), nil),
+		catalog.Define(admin(row("customers.edit", "Update or disable a customer", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND", "LOGIN_REQUIRED")), withPerson(catalog.RiskMedium, a.ChangeCustomer, account.ChangeCustomerInput.SetsPassword), nil),
 		catalog.Define(admin(row("settings.find", "Get the settings of the business", "GET", "/settings")), a.FindSettings, nil),
 		catalog.Define(admin(row("settings.save", "Update the settings of the business", "PUT", "/settings")), a.SaveSettings, nil),
 		catalog.Define(admin(row("settings.prices.find", "Get the price list of local deliveries", "GET", "/settings/prices")), a.FindPrices, nil),
@@ -108,6 +108,20 @@ func (c Config) keeping() []catalog.Operation {
 func byPerson[In, Out any](fn func(context.Context, cloud.Caller, In) (Out, error)) func(context.Context, cloud.Caller, In) (Out, error) {
 	return func(ctx context.Context, c cloud.Caller, in In) (out Out, err error) {
 		if t, _ := catalog.TokenOf(ctx); !t.Login() {
+			return out, cloud.E(cloud.Forbidden, "LOGIN_REQUIRED")
+		}
+		return fn(ctx, c, in)
+	}
+}
+
+// withPerson keeps keys from those calls of an operation that concerns reports,
+// nil: all, unless a person approves them: a login that was made with a leaked key
+// has neither its allow-list nor its limits. A key whose calls of this risk wait
+// gets here only to try them; approved ones run with the reviewer's token.
+func withPerson[In, Out any](risk catalog.Risk, fn func(context.Context, cloud.Caller, In) (Out, error), concerns func(In) bool) func(context.Context, cloud.Caller, In) (Out, error) {
+	return func(ctx context.Context, c cloud.Caller, in In) (out Out, err error) {
+		t, _ := catalog.TokenOf(ctx)
+		if !t.Login() && !t.Policy.Waits(risk == catalog.RiskHigh) && (concerns == nil || concerns(in)) {
 			return out, cloud.E(cloud.Forbidden, "LOGIN_REQUIRED")
 		}
 		return fn(ctx, c, in)

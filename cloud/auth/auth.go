@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -23,12 +24,20 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Cost of a password: argon2id, one thread.
+// Cost is what hashing a password costs: argon2id, one thread. A hash carries its
+// cost, so hashes of several costs are checked side by side.
+type Cost struct {
+	MemoryKiB uint32
+	Passes    uint32
+}
+
+// PersonCost is the cost of people's passwords.
+var PersonCost = Cost{MemoryKiB: 19 << 10, Passes: 2}
+
+// Sizes in bytes.
 const (
-	memoryKiB = 19 << 10
-	passes    = 2
-	saltSize  = 16
-	hashSize  = 32
+	saltSize = 16
+	hashSize = 32
 )
 
 // How long a login lasts: as a rule, and when the person asked to be
@@ -49,21 +58,24 @@ type Store interface {
 type Service struct {
 	store Store
 	turn  chan struct{}
-	none  string // a hash that nothing matches, so that unknown names cost the same
+	none  func() string // a hash that nothing matches, so that unknown names cost the same; made at the first login
 }
 
 // New builds the service.
 func New(s Store) *Service {
-	return &Service{store: s, turn: make(chan struct{}, runtime.NumCPU()), none: HashPassword(NewToken())}
+	return &Service{store: s, turn: make(chan struct{}, runtime.NumCPU()), none: sync.OnceValue(func() string { return HashPassword(NewToken()) })}
 }
 
-// HashPassword is the PHC form of a password.
-func HashPassword(password string) string {
+// HashPassword is the PHC form of a person's password.
+func HashPassword(password string) string { return PersonCost.Hash(password) }
+
+// Hash is the PHC form of a password at this cost.
+func (c Cost) Hash(password string) string {
 	var salt [saltSize]byte
 	_, _ = rand.Read(salt[:]) // never fails
-	sum := argon2.IDKey([]byte(password), salt[:], passes, memoryKiB, 1, hashSize)
+	sum := argon2.IDKey([]byte(password), salt[:], c.Passes, c.MemoryKiB, 1, hashSize)
 	e := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, memoryKiB, passes, e.EncodeToString(salt[:]), e.EncodeToString(sum))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$%s$%s", argon2.Version, c.MemoryKiB, c.Passes, e.EncodeToString(salt[:]), e.EncodeToString(sum))
 }
 
 // CheckPassword reports whether password is the one that hash was made of.
@@ -155,10 +167,10 @@ func (s *Service) choose(ctx context.Context, try Try) (member, error) {
 		return member{}, ctx.Err()
 	}
 	if len(list) == 0 {
-		CheckPassword(s.none, try.Password) // an unknown name costs the same
+		CheckPassword(s.none(), try.Password) // an unknown name costs the same
 	}
 	for _, m := range list {
-		if CheckPassword(cmp.Or(m.PasswordHash, s.none), try.Password) && m.PasswordHash != "" {
+		if CheckPassword(cmp.Or(m.PasswordHash, s.none()), try.Password) && m.PasswordHash != "" {
 			good = append(good, m)
 		}
 	}

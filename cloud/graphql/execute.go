@@ -63,7 +63,8 @@ func (o *ordered) set(key string, v any) {
 }
 
 // run runs an operation's root fields one after the other. A field that must
-// not be null and is makes the whole answer null.
+// not be null and is makes the whole answer null; what mutations before it did is
+// then the member done of its error's extensions.
 func (e *execution) run(ctx context.Context, op *ast.OperationDefinition) any {
 	out := &ordered{values: map[string]any{}}
 	root := "Query"
@@ -84,6 +85,9 @@ func (e *execution) run(ctx context.Context, op *ast.OperationDefinition) any {
 			v = e.call(ctx, f, g)
 		}
 		if v == nil && f.Definition.Type.NonNull {
+			if n := len(e.errors); n > 0 && root == "Mutation" && len(out.keys) > 0 {
+				e.errors[n-1].Extensions["done"] = out
+			}
 			return nil
 		}
 		out.set(f.Alias, v)
@@ -95,7 +99,7 @@ func (e *execution) run(ctx context.Context, op *ast.OperationDefinition) any {
 func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) any {
 	at := e.s.fields[f.Name]
 	given := at.given(f.ArgumentMap(e.vars))
-	if e.q.Tool && (at.op.Secret || given["password"] != nil) { // who sets a password logs in
+	if e.q.Tool && (at.op.Secret || at.op.EndsToken || given["password"] != nil) { // who sets a password logs in
 		e.fail(f, cloud.E(cloud.Forbidden, "NOT_FOR_TOOLS"))
 		return nil
 	}

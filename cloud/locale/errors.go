@@ -35,6 +35,14 @@ var errors = map[string]texts{
 		"Was dies bewirken würde, ist nicht mehr das, was gezeigt wurde; es wurde nichts getan. Bitte die Vorschau in den Details ansehen und dann mit deren digest oder auf der Seite der Freigaben freigeben, neu aufrufen oder ablehnen.",
 		"Lo que esto haría ha cambiado desde que se mostró, así que no se hizo nada. Mire la vista previa en los detalles; después apruebe con su digest o en la página de aprobaciones, vuelva a llamar o rechácelo.",
 	},
+	"PARTLY_DONE": {
+		"Some changes of the document were made and others were refused. The details give both: data is what was done, errors what was refused and why.",
+		"文档中的部分更改已执行，其余被拒绝。详情同时列出：data 为已执行的内容，errors 为被拒绝的内容及原因。",
+		"文件中的部分變更已執行，其餘遭拒絕。詳細資料同時列出：data 為已執行的內容，errors 為遭拒絕的內容及原因。",
+		"Certaines modifications du document ont été faites, d’autres refusées. Les détails donnent les deux : data ce qui a été fait, errors ce qui a été refusé et pourquoi.",
+		"Einige Änderungen des Dokuments wurden gemacht, andere abgelehnt. Die Details nennen beides: data, was getan wurde, errors, was abgelehnt wurde und warum.",
+		"Algunos cambios del documento se hicieron y otros se rechazaron. Los detalles indican ambos: data lo que se hizo, errors lo que se rechazó y por qué.",
+	},
 	"PENDING_APPROVAL": {
 		"Nothing was done yet: the key asks a person first. approval_id names what waits; it is done once it is approved at /mcp-approvals.",
 		"尚未执行：此密钥需先由人批准。approval_id 指明等待项；在 /mcp-approvals 批准后即执行。",
@@ -968,12 +976,12 @@ var errors = map[string]texts{
 		"Hay demasiadas claves. Revoque una que ya no se use e inténtelo de nuevo.",
 	},
 	"LOGIN_REQUIRED": {
-		"Keys cannot manage keys. Log in with email and password and use that token.",
-		"密钥不能用于管理密钥。请用邮箱和密码登录，并使用所得令牌。",
-		"金鑰不能用於管理金鑰。請以電子郵件和密碼登入，並使用取得的權杖。",
-		"Une clé ne peut pas gérer de clés. Connectez-vous avec e-mail et mot de passe et utilisez ce jeton.",
-		"Mit einem Schlüssel lassen sich keine Schlüssel verwalten. Bitte mit E-Mail und Passwort anmelden und jenes Token verwenden.",
-		"Una clave no puede administrar claves. Inicie sesión con correo y contraseña y use ese token.",
+		"A key cannot manage keys, users or passwords. Log in with email and password and use that token.",
+		"密钥不能用于管理密钥、用户或密码。请用邮箱和密码登录，并使用所得令牌。",
+		"金鑰不能用於管理金鑰、使用者或密碼。請以電子郵件和密碼登入，並使用取得的權杖。",
+		"Une clé ne peut gérer ni clés, ni utilisateurs, ni mots de passe. Connectez-vous avec e-mail et mot de passe et utilisez ce jeton.",
+		"Mit einem Schlüssel lassen sich weder Schlüssel noch Personen oder Passwörter verwalten. Bitte mit E-Mail und Passwort anmelden und jenes Token verwenden.",
+		"Una clave no puede administrar claves, usuarios ni contraseñas. Inicie sesión con correo y contraseña y use ese token.",
 	},
 	"USER_NOT_FOUND": {
 		"There is no such user in your business. Check the id in the list of users.",

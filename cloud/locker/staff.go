@@ -55,7 +55,8 @@ type DeviceBody struct {
 	DeviceCode string         `json:"device_code"`
 	DeviceName string         `json:"device_name"`
 	DeviceType string         `json:"device_type"`
-	Status     string         `json:"status"` // online, offline, disabled
+	Status     string         `json:"status"`      // online, offline, disabled
+	EnrolledAt *string        `json:"enrolled_at"` // null: never
 	LastSeenAt *string        `json:"last_seen_at"`
 	Firmware   string         `json:"firmware"`
 	// Exceptions are those that are open, oldest first.
@@ -118,7 +119,7 @@ func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.Devic
 			return err
 		}
 		out = DeviceOutput{Result: true, Device: DeviceBody{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Status: "offline",
-			LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Exceptions: []DeviceExceptionBody{}, Grids: []GridBody{}}}
+			EnrolledAt: cloud.Stamp(d.EnrolledAt, biz.Location()), LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Exceptions: []DeviceExceptionBody{}, Grids: []GridBody{}}}
 		switch {
 		case d.Disabled:
 			out.Device.Status = "disabled"

@@ -87,7 +87,7 @@ func (m *model) may(by order.Trigger, to int) bool {
 	case order.DriverAccepts:
 		return s == 11 && to == 12
 	case order.DriverDeclines:
-		return s == 12 && (to == 11 || to == m.before)
+		return s == 12 && to == 11 || in(s, 11, 12) && to == m.before
 	case order.HandOver:
 		return in(s, 1, 4, 30, 44) && to == 13
 	case order.FallBack:

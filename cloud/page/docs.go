@@ -185,16 +185,19 @@ func (o docsOp) Short() bool { return len(o.Answer) <= 12 }
 // JSON is a document with its parts marked for reading.
 func (o docsOp) JSON() template.HTML { return marked(o.Example) }
 
-// docs answers with the page.
-func (p *Pages) docs(d docsPage) fasthttp.RequestHandler {
+// docs answers with the page that read gives.
+func (p *Pages) docs(read func() (docsPage, error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		f := p.frame(ctx, "docs.title")
 		f.Path, f.Made, f.Robots, f.Kit = docsPath, time.Time{}, true, []string{"guide", "docs"}
 		m, err := p.guides.make("docs "+f.Lang, typeHTML, func() ([]byte, error) {
+			shown, err := read()
+			if err != nil {
+				return nil, err
+			}
 			var b bytes.Buffer
-			shown := d
 			shown.frame = f
-			err := p.tmpl.ExecuteTemplate(&b, "docs.html", shown)
+			err = p.tmpl.ExecuteTemplate(&b, "docs.html", shown)
 			return b.Bytes(), err
 		})
 		p.guideAnswer(ctx, m, err)

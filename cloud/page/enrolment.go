@@ -54,6 +54,7 @@ func (x enrolmentPage) Shown(name, text string) command {
 
 // connection is how far a cabinet has come.
 type connection struct {
+	Enrolled    bool
 	Online      bool
 	Doors, Read int // compartments, and those whose door was read
 }
@@ -62,7 +63,7 @@ type connection struct {
 func (c connection) Ready() bool { return c.Online && c.Doors > 0 && c.Read == c.Doors }
 
 func connectionOf(d locker.DeviceBody) connection {
-	c := connection{Online: d.Status == "online", Doors: len(d.Grids)}
+	c := connection{Enrolled: d.EnrolledAt != nil, Online: d.Status == "online", Doors: len(d.Grids)}
 	for _, g := range d.Grids {
 		if g.DoorStatus != unread {
 			c.Read++
@@ -115,7 +116,7 @@ func (p *Pages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v vis
 }
 
 func (p *Pages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
-	at := p.places(ctx, name.ID)
+	at := p.places(ctx, name.ID, d.Status == "online")
 	return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider),
 		Commands: p.commands(ctx, name, len(d.Grids), at, token)}
 }
@@ -169,9 +170,10 @@ const (
 )
 
 // places are those that a cabinet's commands named before, else the usual ones, and
-// on this machine the next ones that are free. A cookie keeps them: they are this
+// on this machine, for one that is not connected, the next ones that are free: the
+// programs of a connected one listen on theirs. A cookie keeps them: they are this
 // person's, and no secret.
-func (p *Pages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID) places {
+func (p *Pages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID, connected bool) places {
 	name := placesCookie + strconv.FormatInt(int64(id), 10)
 	usual := []string{wiring.LineAddress, wiring.SimulatorAddress, wiring.ScreenAddress}
 	ports := strings.Split(string(ctx.Request.Header.Cookie(name)), ".")
@@ -179,12 +181,14 @@ func (p *Pages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID) places {
 		ports = nil
 		for _, address := range usual {
 			_, port, _ := net.SplitHostPort(address) // ours
-			if peer.Local(ctx) {
+			if peer.Local(ctx) && !connected {
 				port = freePort(port)
 			}
 			ports = append(ports, port)
 		}
-		p.setCookie(ctx, name, strings.Join(ports, "."), cabinetPath, placesLife, fasthttp.CookieSameSiteStrictMode)
+		if !connected {
+			p.setCookie(ctx, name, strings.Join(ports, "."), cabinetPath, placesLife, fasthttp.CookieSameSiteStrictMode)
+		}
 	}
 	at := func(i int) string {
 		host, _, _ := net.SplitHostPort(usual[i]) // ours

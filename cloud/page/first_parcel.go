@@ -86,7 +86,7 @@ func (p *Pages) firstParcel(ctx *fasthttp.RequestCtx) {
 		var shown *cloud.Error
 		switch {
 		case err == nil && out.Delivery.DeviceID == d.DeviceID:
-			page.fill(out.Delivery, d, p.places(ctx, d.DeviceID))
+			page.fill(out.Delivery, d, p.places(ctx, d.DeviceID, d.Status == "online"))
 		case err == nil || errors.As(err, &shown) && (shown.Kind == cloud.Unauthenticated || shown.Kind == cloud.NotFound):
 			p.setCookie(ctx, parcelCookie, "", page.Cabinet.Path(), 0, fasthttp.CookieSameSiteStrictMode) // it is over
 		default:

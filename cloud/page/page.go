@@ -35,6 +35,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -102,9 +103,9 @@ type Config struct {
 	// none.
 	Limits  map[string]int
 	BaseURL string // own public address, for examples; "": one of an example
-	// Interface is the OpenAPI description of the REST addresses, as JSON; nil:
-	// there is no page about it.
-	Interface []byte
+	// Interface gives the OpenAPI description of the REST addresses, as JSON. It is
+	// asked once, when the page is read first; nil: there is no page about it.
+	Interface func() []byte
 	// Webhooks is the guide for receivers of webhooks; nil: there is no page of it.
 	Webhooks *hookguide.Guide
 	// Agents is the authorization server whose questions people answer here; nil:
@@ -266,14 +267,13 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		get(hookguide.Path, p.hookGuide)
 	}
 	if p.cfg.Interface != nil {
-		d, err := readInterface(p.cfg.Interface)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range slices.Sorted(maps.Keys(p.cfg.Limits)) {
-			d.Limits = append(d.Limits, docsLimit{name, p.cfg.Limits[name]})
-		}
-		get(docsPath, p.docs(d))
+		get(docsPath, p.docs(sync.OnceValues(func() (docsPage, error) {
+			d, err := readInterface(p.cfg.Interface())
+			for _, name := range slices.Sorted(maps.Keys(p.cfg.Limits)) {
+				d.Limits = append(d.Limits, docsLimit{name, p.cfg.Limits[name]})
+			}
+			return d, err
+		})))
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.Path()) == guide.Path+"/" { // the router overlooks it among routes below

@@ -102,7 +102,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
-		cfg.Interface = table.OpenAPI("", "test")
+		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }
 	}
 	pages, err := page.New(cfg)
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func agentWorldOn(t *testing.T, cfg Config, ln net.Listener, passwords bool) *ag
 	cfg.Dir = t.TempDir()
 	s, err := New(t.Context(), cfg)
 	require.NoError(t, err)
-	box, err := s.Sandbox(t.Context(), SandboxConfig{Passwords: passwords})
+	box, err := s.Sandbox(t.Context(), SandboxConfig{Passwords: passwords, HashCost: auth.Cost{MemoryKiB: 8, Passes: 1}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

@@ -31,9 +31,7 @@ func description(t *testing.T) map[string]any {
 
 func served(t *testing.T) []byte {
 	t.Helper()
-	m, err := asyncAPI("https://api.example.com", "1.0.0")
-	require.NoError(t, err)
-	d, err := m.Document(rest.DocumentQuery{})
+	d, err := asyncAPI("https://api.example.com", "1.0.0").Document(rest.DocumentQuery{})
 	require.NoError(t, err)
 	return d.Body
 }

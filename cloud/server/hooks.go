@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -28,17 +29,17 @@ func HookEvents() []cloud.HookEvent {
 }
 
 // asyncAPI serves the description of what is sent. It is for everybody.
-func asyncAPI(base, version string) (rest.Mount, error) {
-	doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
-		Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1, cloud.ChannelThirdParty: cloud.ProviderAttempts - 1}})
-	if err != nil {
-		return rest.Mount{}, err
-	}
-	sum := sha256.Sum256(doc)
-	tag := hex.EncodeToString(sum[:12])
-	return rest.Mount{Path: asyncapi.Path, Document: func(rest.DocumentQuery) (rest.Document, error) {
-		return rest.Document{Body: doc, Type: "application/json", Tag: tag}, nil
-	}}, nil
+func asyncAPI(base, version string) rest.Mount {
+	made := sync.OnceValues(func() (rest.Document, error) {
+		doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
+			Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1, cloud.ChannelThirdParty: cloud.ProviderAttempts - 1}})
+		if err != nil {
+			return rest.Document{}, fmt.Errorf("describe webhooks: %w", err)
+		}
+		sum := sha256.Sum256(doc)
+		return rest.Document{Body: doc, Type: "application/json", Tag: hex.EncodeToString(sum[:12])}, nil
+	})
+	return rest.Mount{Path: asyncapi.Path, Document: func(rest.DocumentQuery) (rest.Document, error) { return made() }}
 }
 
 // HookGuide is the guide for receivers, with requests as they would go out. base

@@ -70,7 +70,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
 	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.receivers, Catalog: s.Catalog, Pipeline: s.line,
-		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: s.Catalog.OpenAPI(s.cfg.BaseURL, version), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
@@ -82,11 +82,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build tool servers: %w", err)
 	}
-	described, err := asyncAPI(s.cfg.BaseURL, version)
-	if err != nil {
-		return fmt.Errorf("describe webhooks: %w", err)
-	}
-	mounts = append(mounts, described, s.hookKeys())
+	mounts = append(mounts, asyncAPI(s.cfg.BaseURL, version), s.hookKeys())
 	for _, r := range s.agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,8 @@ type SandboxConfig struct {
 	Codes      wire.CodeParams
 	Times      wire.Times
 	BaseURL    string
-	Passwords  bool // hash passwords, so that people can log in; costs time
+	Passwords  bool      // hash passwords, so that people can log in
+	HashCost   auth.Cost // of those; zero: that of people's passwords
 }
 
 // SandboxAccount is a person's way in.
@@ -130,7 +132,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 			a.Email = role + "@acme.example"
 			sa.Email, sa.Password = a.Email, auth.NewToken()[:16]
 			if cfg.Passwords {
-				a.PasswordHash = auth.HashPassword(sa.Password)
+				a.PasswordHash = cmp.Or(cfg.HashCost, auth.PersonCost).Hash(sa.Password)
 			}
 		}
 		if t == cloud.ClientEmployee {

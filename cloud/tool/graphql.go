@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
@@ -89,7 +90,11 @@ func (s *Service) runGraphQL(ctx context.Context, a catalog.Agent, given catalog
 	if held := graphQLHeld(out["errors"]); held != nil {
 		return nil, held
 	}
-	if errs, _ := out["errors"].([]any); len(errs) > 0 && (len(r.writes) > 0 || out["data"] == nil) {
+	errs, _ := out["errors"].([]any)
+	if done := graphQLDone(out["data"], errs); len(errs) > 0 && len(r.writes) > 0 && done != nil {
+		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "PARTLY_DONE", Details: map[string]any{"data": done, "errors": errs}}
+	}
+	if len(errs) > 0 && (len(r.writes) > 0 || out["data"] == nil) {
 		if refused := graphQLRefusal(errs[0]); refused != nil {
 			return nil, refused
 		}
@@ -113,6 +118,23 @@ func graphQLHeld(errs any) *catalog.Held {
 		}
 	}
 	return nil
+}
+
+// graphQLDone are the answers of those mutations of a document that were done,
+// nil when there is none: they are done in turn, and one that is refused undoes
+// none before it.
+func graphQLDone(data any, errs []any) map[string]any {
+	fields, _ := data.(map[string]any)
+	for _, e := range errs {
+		if done, ok := catalog.Pick(e, "extensions", "done"); ok {
+			fields, _ = done.(map[string]any)
+		}
+	}
+	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == nil })
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
 }
 
 // graphQLRefusal is the error of a mutation that was not done.

@@ -12,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // target is a running cloud. Its tokens are those of a sandbox: an
@@ -26,7 +28,7 @@ type target struct {
 }
 
 // start starts a cloud that limits no calls; startWithPasswords one whose people
-// can log in, which takes a second.
+// can log in.
 func start(t *testing.T, change ...func(*server.Config)) *target {
 	t.Helper()
 	return startOf(t, false, change)
@@ -37,6 +39,13 @@ func startWithPasswords(t *testing.T, change ...func(*server.Config)) *target {
 	return startOf(t, true, change)
 }
 
+// Codes and passwords that cost next to nothing to check: no attack here is on a
+// stolen list.
+var (
+	cheapCodes     = wire.CodeParams{MemoryKiB: 8, Passes: 1}
+	cheapPasswords = auth.Cost{MemoryKiB: 8, Passes: 1}
+)
+
 func startOf(t *testing.T, passwords bool, change []func(*server.Config)) *target {
 	t.Helper()
 	cfg := server.Config{Dir: t.TempDir(), ToolsPerMinute: -1, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Quotes: -1, Doors: -1}}
@@ -45,7 +54,7 @@ func startOf(t *testing.T, passwords bool, change []func(*server.Config)) *targe
 	}
 	s, err := server.New(t.Context(), cfg)
 	require.NoError(t, err)
-	box, err := s.Sandbox(t.Context(), server.SandboxConfig{Passwords: passwords})
+	box, err := s.Sandbox(t.Context(), server.SandboxConfig{Passwords: passwords, HashCost: cheapPasswords, Codes: cheapCodes})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

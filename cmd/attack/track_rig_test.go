@@ -41,7 +41,7 @@ func launch(t *testing.T, change ...func(*server.Config)) *gateway {
 	var err error
 	g.server, err = server.New(t.Context(), cfg)
 	require.NoError(t, err)
-	g.box, err = g.server.Sandbox(t.Context(), server.SandboxConfig{Passwords: true})
+	g.box, err = g.server.Sandbox(t.Context(), server.SandboxConfig{Passwords: true, HashCost: cheapPasswords, Codes: cheapCodes})
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -94,11 +94,13 @@ func (w *world) judge(records []Record) {
 	}
 }
 
-// wait lets time pass in small steps, answering pulses as confirmed.
+// wait lets time pass in steps of 100 ms, or larger ones where that would be over
+// a thousand steps, and to every moment that the state waits for.
 func (w *world) wait(d time.Duration) {
+	step := max(100*milli, int64(d)/1000)
 	end := w.now.Mono + int64(d)
 	for w.now.Mono < end {
-		next := min(end, w.now.Mono+100*milli)
+		next := min(end, w.now.Mono+step)
 		if n := w.s.Next(w.now); n > w.now.Mono && n < next {
 			next = n
 		}
