@@ -296,7 +296,7 @@ func sharing(way string) shared {
 // refusals are what is said when something is not done, and what is still there then.
 var refusals = func() map[string]any {
 	const long = "a long name a long name a long name a long name a long name a long name a long name a long name a long name 5.png"
-	const closed, gate, please = "This conversation is closed: nobody can write here any more.", "At the gate", "Which gate, please?"
+	const closed, gate, please = "This conversation is closed: no more messages can be written here.", "At the gate", "Which gate, please?"
 	return map[string]any{
 		"kind":      "“notes.txt” is no photo that can be sent. Choose a JPEG, PNG or WebP file.",
 		"big":       "“huge.png” is larger than 10 MB. Choose a smaller photo.",

@@ -20,23 +20,6 @@ import (
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-// shared reads a file of the interface description, which may stand beside this
-// tree.
-func shared(t *testing.T, path ...string) []byte {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if raw, err := os.ReadFile(filepath.Join(append([]string{dir, "shared"}, path...)...)); err == nil {
-			return raw
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("the interface description (shared/spec/webhook-examples.json) is not beside this tree")
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
 // description is the document as it is served.
 func description(t *testing.T) map[string]any {
 	t.Helper()
@@ -137,7 +120,8 @@ func TestAsyncAPIHasEveryEventOnce(t *testing.T) {
 // Every body of the interface description whose event there is fits its schema.
 func TestPublishedBodiesFitTheirSchemas(t *testing.T) {
 	t.Parallel()
-	raw := shared(t, "spec", "webhook-examples.json")
+	raw, err := os.ReadFile("../../docs/interface/webhook-examples.json")
+	require.NoError(t, err)
 	var doc struct {
 		Events []struct {
 			Event, Setting string

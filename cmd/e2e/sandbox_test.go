@@ -22,7 +22,13 @@ func sandbox(t *testing.T) (box server.Sandbox) {
 	if testing.Short() {
 		t.Skip("builds and starts programs")
 	}
-	bin, addr := build(t), freeAddress(t)
+	return sandboxOf(t, build(t))
+}
+
+// sandboxOf is a sandbox of programs that are built.
+func sandboxOf(t *testing.T, bin programs) (box server.Sandbox) {
+	t.Helper()
+	addr := freeAddress(t)
 	at := []string{"--data", filepath.Join(t.TempDir(), "cloud"), "--listen", addr, "--mqtt-listen", freeAddress(t)}
 	out, err := exec.Command(filepath.Join(string(bin), "cloud"), append(at, "demo-data")...).Output()
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package otep
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,15 +16,9 @@ type sheet []string
 
 func readSheet(t *testing.T) sheet {
 	t.Helper()
-	dir, err := os.Getwd()
+	b, err := os.ReadFile("../../docs/interface/otep.md")
 	require.NoError(t, err)
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if b, err := os.ReadFile(filepath.Join(dir, "shared", "spec", "otep.md")); err == nil {
-			return strings.Split(string(b), "\n")
-		}
-	}
-	t.Skip("the protocol's text (shared/spec/otep.md) is not beside this tree; the golden files still hold the tables")
-	return nil
+	return strings.Split(string(b), "\n")
 }
 
 var marks = regexp.MustCompile(`\s*\[(?:seed|public|standard|decided)[^\]]*\]`)

@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
+)
+
+// commands is a block of commands of a document. Its kind stands behind "sh" at
+// its head:
+//
+//	(none)     calls to the server at $BASE, with the passwords in $SANDBOX
+//	make       targets, of which make must know how they are made
+//	programs   built programs, in a folder with bin/, configs/ and a sandbox
+//	terminals  the same, each line in a terminal of its own
+//	archive    in the folder that make release has filled
+type commands struct {
+	name, kind, script string
+}
+
+var fence = regexp.MustCompile("(?ms)^```sh([^\n]*)\n(.*?)^```$")
+
+func documentedCommands(t *testing.T) (out []commands) {
+	t.Helper()
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			for i, m := range fence.FindAllStringSubmatch(string(text), -1) {
+				out = append(out, commands{name: fmt.Sprint(filepath.Base(f), " ", i+1), kind: strings.TrimSpace(m[1]), script: m[2]})
+			}
+		}
+	}
+	return out
+}
+
+// Commands of the documents work as they stand, and print the text that is
+// written behind them.
+func TestCommandsOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds and starts programs")
+	}
+	for _, tool := range []string{"sh", "sed", "curl", "make", "tar", "sha256sum"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the commands need %s, which is missing here", tool)
+		}
+	}
+	blocks := documentedCommands(t)
+	bin := build(t)
+	kinds := map[string]func(*testing.T, commands){
+		"": func(t *testing.T, c commands) { c.onServer(t, bin) }, "make": func(t *testing.T, c commands) { c.known(t) },
+		"programs":  func(t *testing.T, c commands) { c.run(t, installed(t, bin, c.ports(t))) },
+		"terminals": func(t *testing.T, c commands) { c.inTerminals(t, bin) },
+		"archive":   func(t *testing.T, c commands) { c.released(t) },
+	}
+	seen := map[string]int{}
+	for _, c := range blocks {
+		run := kinds[c.kind]
+		require.NotNil(t, run, "%s: no test runs commands of the kind %q", c.name, c.kind)
+		seen[c.kind]++
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			run(t, c)
+		})
+	}
+	for kind := range kinds {
+		require.NotZero(t, seen[kind], kind)
+	}
+}
+
+var expected = regexp.MustCompile(`(?m)  # (".+)$`)
+
+// promises are the texts that stand behind commands, in quotes: members of an
+// answer with their own.
+func (c commands) promises() (out []string) {
+	for _, m := range expected.FindAllStringSubmatch(c.script, -1) {
+		if s := strings.TrimPrefix(m[1], `"`); strings.Index(s, `"`) == len(s)-1 {
+			out = append(out, strings.TrimSuffix(s, `"`))
+		} else {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// run runs the block in a folder. Every promise is in the rest of the output.
+func (c commands) run(t *testing.T, dir string, env ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", c.script)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "LC_ALL=C"), env...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", errs.String())
+	require.NotEmpty(t, c.promises(), "the block says what it prints")
+	left := string(out)
+	for _, p := range c.promises() {
+		_, rest, ok := strings.Cut(left, p)
+		require.True(t, ok, "%s is not in the rest of the output: %s", p, left)
+		left = rest
+	}
+	return string(out)
+}
+
+// onServer runs the block against a server of its own.
+func (c commands) onServer(t *testing.T, bin programs) {
+	box := sandboxOf(t, bin)
+	file, err := json.MarshalIndent(box, "", "  ") // as both commands write it
+	require.NoError(t, err)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "sandbox.json"), string(file))
+	out := c.run(t, dir, "BASE="+box.BaseURL, "SANDBOX="+filepath.Join(dir, "sandbox.json"))
+	if strings.Contains(c.script, "Accept-Language: de") {
+		require.Contains(t, out, "Diesen Auftrag")
+	}
+}
+
+// known asks make how the targets are made; other tests make them.
+func (c commands) known(t *testing.T) {
+	for line := range strings.Lines(c.script) {
+		command, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(command)
+		require.Equal(t, "make", words[0], line)
+		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-n", "-C", "../.."}, words[1:]...)...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", line, out)
+		require.Contains(t, string(out), "go ", line)
+	}
+}
+
+var loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// ports are free addresses for those that the block and the settings name.
+func (c commands) ports(t *testing.T) func(string) string {
+	free := map[string]string{}
+	return func(text string) string {
+		return loopback.ReplaceAllStringFunc(text, func(a string) string {
+			if free[a] == "" {
+				free[a] = freeAddress(t)
+			}
+			return free[a]
+		})
+	}
+}
+
+// installed is a folder with the programs, their settings and a sandbox.
+func installed(t *testing.T, bin programs, addresses func(string) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(string(bin), filepath.Join(dir, "bin")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "configs"), 0o700))
+	files, err := filepath.Glob("../../configs/*.yaml")
+	require.NoError(t, err)
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		writeFile(t, filepath.Join(dir, "configs", filepath.Base(f)), addresses(string(raw)))
+	}
+	cmd := exec.CommandContext(t.Context(), "bin/cloud", "demo-data", "--config", "configs/cloud.yaml")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return dir
+}
+
+// inTerminals starts one line after the other. A line has ended, or has printed
+// its promise, before the next one starts; all that still run end in order.
+func (c commands) inTerminals(t *testing.T, bin programs) {
+	addresses := c.ports(t)
+	dir := installed(t, bin, addresses)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "data"))) // the block makes it
+	for line := range strings.Lines(addresses(c.script)) {
+		p := &process{name: line, cmd: exec.Command("sh", "-euc", "exec "+line), done: make(chan error, 1)}
+		p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p, p
+		p.run(t)
+		promises := commands{script: line}.promises()
+		if len(promises) == 0 {
+			require.NoError(t, p.await(), p.tail())
+			continue
+		}
+		t.Cleanup(func() { p.stop(t) })
+		ring.Await(t, func() bool { return strings.Contains(p.text(), promises[0]) }, line)
+	}
+}
+
+// released makes an archive of this system and runs the block beside it.
+func (c commands) released(t *testing.T) {
+	ring.SkipUnlessFull(t, "builds a release")
+	if at := runtime.GOOS + "/" + runtime.GOARCH; at != "linux/amd64" {
+		t.Skip("the block is for linux/amd64, this is " + at)
+	}
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", "release", "SYSTEMS=linux-amd64", "VERSION=v0.0.0", "DIST="+dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	c.run(t, dir)
+	for _, name := range []string{"README.md", "docs/install.md", "docs/pictures/parcel.svg", "configs/edge.yaml", "LICENSE"} {
+		require.FileExists(t, filepath.Join(dir, "postern-v0.0.0-linux-amd64", name))
+	}
+}
+
+// A link of a document leads to a file of the repository.
+func TestLinksOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	seen := 0
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/interface/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+				target, _, _ := strings.Cut(m[1], "#")
+				if target == "" || strings.Contains(target, ":") {
+					continue
+				}
+				seen++
+				require.FileExists(t, filepath.Join(filepath.Dir(f), target), "%s: %s", f, m[1])
+			}
+		}
+	}
+	require.Greater(t, seen, 8)
+}

@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refused are words that no text for readers has: a subject is a noun, and an
+// endpoint gets events.
+var refused = regexp.MustCompile(`(?i)\b(hook|hears|told|nobody|somebody|whoever)\b`)
+
+var (
+	code    = regexp.MustCompile("`[^`\n]+`")
+	markup  = regexp.MustCompile(`(?s)<(script|style)\b.*?</(script|style)>|\{\{.*?\}\}|<!--.*?-->|<[^>]*>`)
+	setting = regexp.MustCompile(`#.*`)
+)
+
+// findings are the refused words of a text with their lines; keep is what of a
+// text is read by people.
+func findings(text string, keep func(string) string) (out []string) {
+	for n, line := range strings.Split(keep(text), "\n") {
+		for _, w := range refused.FindAllString(line, -1) {
+			out = append(out, strconv.Itoa(n+1)+": "+w)
+		}
+	}
+	return out
+}
+
+// blank replaces matches by their line breaks, so that lines keep their numbers.
+func blank(r *regexp.Regexp) func(string) string {
+	return func(text string) string {
+		return r.ReplaceAllStringFunc(text, func(m string) string { return strings.Repeat("\n", strings.Count(m, "\n")) + " " })
+	}
+}
+
+func comments(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = setting.FindString(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sentences are the string literals of a Go file that have a space: the texts of
+// pages and messages, not their keys.
+func sentences(t *testing.T, text string) string {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "", text, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	lines := make([]string, strings.Count(text, "\n")+1)
+	ast.Inspect(f, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Contains(l.Value, " ") {
+			lines[fset.Position(l.Pos()).Line-1] += " " + strings.ReplaceAll(l.Value, "\n", " ")
+		}
+		return true
+	})
+	return strings.Join(lines, "\n")
+}
+
+func TestTextsHavePlainWords(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"2: told"}, findings("a `hook`\nis told", blank(code)))
+	require.Equal(t, []string{"2: Nobody"}, findings("<p class=\"told\">\nNobody {{.T \"x.nobody\"}}</p>", blank(markup)))
+	require.Equal(t, []string{"2: hears"}, findings("hook: 1\na: 2 # hears", comments))
+	require.Equal(t, []string{"2: somebody"}, findings(sentences(t, "package x\nvar a = []string{\"x.nobody\", \"for somebody\"} // told"), strings.Clone))
+
+	ofGo := func(text string) string { return sentences(t, text) }
+	for _, group := range []struct {
+		patterns []string
+		keep     func(string) string
+		least    int // files
+	}{
+		{[]string{"*.md", "docs/*.md", "docs/interface/*.md"}, blank(code), 14},
+		{[]string{"configs/*.yaml"}, comments, 5},
+		{[]string{"cloud/page/templates/*.html", "edge/kiosk/page/*.html", "firmware-sim/page/files/*.html"}, blank(markup), 20},
+		{[]string{"cloud/locale/*.go", "edge/kiosk/text.go", "firmware-sim/page/text.go"}, ofGo, 10},
+	} {
+		seen := 0
+		for _, p := range group.patterns {
+			files, err := filepath.Glob(filepath.Join("../../..", p))
+			require.NoError(t, err)
+			for _, f := range files {
+				if strings.HasSuffix(f, "_test.go") || slices.Contains(rewritten, filepath.Base(f)) {
+					continue
+				}
+				raw, err := os.ReadFile(f)
+				require.NoError(t, err)
+				seen++
+				for _, x := range findings(string(raw), group.keep) {
+					t.Errorf("%s:%s", strings.TrimPrefix(f, "../../../"), x)
+				}
+			}
+		}
+		require.GreaterOrEqual(t, seen, group.least, "%s", group.patterns)
+	}
+}
+
+// rewritten are documents that are being written anew.
+var rewritten = []string{"architecture.md"}
