@@ -392,6 +392,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
 	unopened := false                          // a door that swung after its opening had been told as failed
 	var deposited, failed []*cloud.Package
+	lay := map[*cloud.Package]bool{} // those that had been settled before
 	for _, sp := range b.Packages {
 		p := findPackage(d, sp.Ref)
 		c, err := w.cell(sp.Door)
@@ -410,6 +411,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 			p.GridID = 0
 			failed = append(failed, p)
 		case sp.Outcome == wire.Deposited:
+			lay[p] = p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting
 			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""
 			deposited = append(deposited, p)
 			unopened = unopened || slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return od.Door == sp.Door && od.Error == wire.DoorOpenFailed })
@@ -459,8 +461,8 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		}
 	}
 	for _, p := range deposited {
-		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection {
-			continue // told already; an order knows by itself
+		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection && lay[p] {
+			continue // in the timeline already; an order knows by itself
 		}
 		if err := w.tell(closed, d, p, otep.AvailableForPickup); err != nil {
 			return err

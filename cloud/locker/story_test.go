@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -355,6 +356,25 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.Equal(s.t, []string{"PK-1 stored", "PK-2 unverified"}, s.orders())
 		require.Equal(s.t, cloud.GridOccupied, s.cell(a.Doors[1]).State)
 		require.Equal(s.t, s.find().DeliveryID, s.cell(a.Doors[1]).DeliveryID, "stays assigned")
+	})
+	f("a correction settles what was unverified", 2, func(s *story) {
+		a := s.open()
+		s.settle(a, wire.Deposited, wire.Unverified)
+		waits := func(ref string) (n int) {
+			_, rows, err := s.Store.FindTimeline(ctx, ref, nil)
+			require.NoError(s.t, err)
+			for _, row := range rows {
+				if row.Event.StatusCode == otep.AvailableForPickup {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(s.t, []int{1, 0}, []int{waits("PK-1"), waits("PK-2")})
+		_, err := s.correct(func(b asked) { s.opened(b); s.settle(b) })
+		require.NoError(s.t, err)
+		require.Equal(s.t, []string{"PK-1 stored", "PK-2 stored"}, s.orders())
+		require.Equal(s.t, []int{1, 1}, []int{waits("PK-1"), waits("PK-2")}, "each is told once")
 	})
 	f("no door report came: unverified until somebody confirms", 1, func(s *story) {
 		a := s.open()

@@ -179,9 +179,16 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	switch rnd.IntN(16) {
 	case 0, 1: // it is dirty inside: another compartment
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
+		if w.shutIn(c, boxes) {
+			break // what lies behind a shut door cannot be put elsewhere
+		}
 		out, err := w.server().Lockers.Reassign(w.soon(), w.box.ProviderCaller, locker.ReassignInput{Delivery: x.key(), Size: "M", Reason: "dirty"})
 		w.effect("reassign at the door", err)
 		if err == nil && (!out.Pending || w.otherOpens(c, x, doors)) {
+			for _, n := range doors {
+				items, _ := c.sim.TakeOut(n) // none from a door that did not open
+				w.hold(items, true)
+			}
 			w.leave(c, doors, rnd)
 			w.courier(x, rnd)
 			return
@@ -203,6 +210,7 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 		for _, p := range boxes[n] {
 			if err == nil && !w.placed(p) {
 				err = c.sim.Put(n, p)
+				w.hold([]string{p}, err != nil)
 			}
 		}
 		return err
@@ -215,6 +223,26 @@ func (w *world) courier(x *task, rnd *rand.Rand) {
 	_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
 	w.effect("correct at the door", err)
 	w.leave(c, doors, rnd)
+}
+
+// shutIn reports whether any of a delivery's packages lies behind a door that is
+// not open.
+func (w *world) shutIn(c *cabinet, boxes map[uint][]string) bool {
+	for n, packages := range boxes {
+		for _, p := range c.sim.ItemsAt(n, time.Now()) {
+			if slices.Contains(packages, p) && !c.sim.OpenAt(n, time.Now()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hold notes that a courier took packages back into their hands, or let go of them.
+func (w *world) hold(packages []string, held bool) {
+	for _, p := range packages {
+		w.inHand.Store(p, held)
+	}
 }
 
 // otherOpens reports whether another door than these opens for a delivery, while
@@ -250,6 +278,9 @@ var errShut = errors.New("the door is shut")
 
 // placed reports whether a package was put anywhere before: there is one of it.
 func (w *world) placed(p string) bool {
+	if held, _ := w.inHand.Load(p); held == true {
+		return false
+	}
 	for _, c := range w.cabinets {
 		for _, f := range c.sim.Truth() {
 			if f.Item == p {

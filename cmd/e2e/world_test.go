@@ -57,6 +57,7 @@ type world struct {
 	unscripted bool       // people do more than the script notes
 	mu         sync.Mutex // guards all below
 	acts       []truth.Act
+	inHand     sync.Map // package: a courier took it out again
 	cancels    []truth.Cancel
 	outages    []truth.Span
 	tasks      []*task

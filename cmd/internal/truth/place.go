@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // items is what lies in a box at the end.
@@ -180,7 +181,12 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 	}
 	switch p.Status {
 	case cloud.PackageInCompartment:
-		if row == nil || !slices.Contains([]string{"stored", "overdue"}, row.Status) {
+		// A correction that the cabinet lost leaves the deposit as it was, and staff to
+		// look whether it still is.
+		looked := row != nil && row.Status == "unverified" && slices.ContainsFunc(d.Exceptions, func(e cloud.Exception) bool {
+			return e.Type == wire.ExDepositUnverified && e.GridCode == row.GridCode && e.Status == "open"
+		})
+		if row == nil || !looked && !slices.Contains([]string{"stored", "overdue"}, row.Status) {
 			j.find("device_order", b, 0, time.Time{}, "%s lies in a compartment, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
 		if !slices.Contains(waiting, last) {
