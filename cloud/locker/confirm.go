@@ -137,10 +137,11 @@ func confirmation(d *cloud.Delivery, o *cloud.Opening, named []ConfirmPackage, b
 				door = o.Doors[slices.IndexFunc(o.Doors, func(x cloud.OpeningDoor) bool { return x.GridID == named[i].GridID })]
 				sp.Door = door.Door
 			}
+			shut := door.Error == wire.DoorOpenFailed && door.OpenedAt.IsZero() // it may have swung later
 			switch {
-			case door.Error == wire.DoorOpenFailed && i >= 0:
+			case shut && i >= 0:
 				return body, conflict(*d) // nothing can lie behind it
-			case door.Error == wire.DoorOpenFailed:
+			case shut:
 				sp.Outcome, sp.FailureCode = wire.Failed, doorNotOpened
 			case len(named) > 0 && i < 0:
 				sp.Outcome, sp.FailureCode = wire.Failed, notDeposited

@@ -358,29 +358,35 @@ func (r Occurrence) upper() time.Time {
 // staff keeps the cabinet's record as evidence; where the record says
 // otherwise, staff look.
 func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled) error {
-	doubtful := o.State != cloud.OpeningSettled
+	doubtful, door := o.State != cloud.OpeningSettled, o.Doors[0].Door
 	for _, sp := range b.Packages {
-		doubtful = doubtful || sp.Outcome != wire.Deposited
+		if sp.Outcome != wire.Deposited {
+			doubtful, door = true, sp.Door
+		}
 		p := findPackage(d, sp.Ref)
 		if p == nil || p.Status != cloud.PackageFailed || sp.Outcome != wire.Deposited {
 			continue
 		}
 		// Left out of the confirmation, and the cabinet holds it for deposited.
-		doubtful = true
+		doubtful, door = true, sp.Door
 		c, err := w.cell(sp.Door)
 		if err != nil {
 			return err
 		}
-		if c != nil && c.DeliveryID == 0 && c.State == cloud.GridFree {
-			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
-			w.touch(c)
+		if c == nil || c.DeliveryID != 0 || c.State != cloud.GridFree && c.State != cloud.GridBlocked {
+			continue
 		}
+		c.DeliveryID = d.ID
+		if c.State == cloud.GridFree { // one that is blocked stays so
+			c.State = cloud.GridOccupied
+		}
+		w.touch(c)
 	}
 	w.audit(r, "deposit_evidence", o.ID, fmt.Sprintf(`{"confirmed_by":%q,"kept":%q}`, b.ConfirmedBy, o.ConfirmedBy))
 	if !doubtful {
 		return nil
 	}
-	return w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet settled it differently afterwards")
+	return w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, door, "the cabinet settled it differently afterwards")
 }
 
 // deposit applies a settlement's packages. closed is its last closing.
