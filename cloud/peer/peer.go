@@ -117,20 +117,24 @@ func forwardedHops(line string) (out []hop, found bool) {
 	return out, line != ""
 }
 
-// splitQuoted splits at a separator outside of double quotes.
+// splitQuoted splits at a separator outside of double quotes, which are matched
+// from the end: a quote that a caller left open takes nothing in of what a proxy
+// added after it.
 func splitQuoted(s string, sep byte) []string {
 	var out []string
-	quoted, from := false, 0
-	for i := range len(s) {
+	quoted, to := false, len(s)
+	for i := len(s) - 1; i >= 0; i-- {
 		switch {
 		case s[i] == '"':
 			quoted = !quoted
 		case s[i] == sep && !quoted:
-			out = append(out, s[from:i])
-			from = i + 1
+			out = append(out, s[i+1:to])
+			to = i
 		}
 	}
-	return append(out, s[from:])
+	out = append(out, s[:to])
+	slices.Reverse(out)
+	return out
 }
 
 // parseNode reads an address that may have a port and brackets.
