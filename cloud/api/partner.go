@@ -55,7 +55,7 @@ func (c Config) partner() []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(row("me", "Get the calling provider", "GET", "/me"), c.partnerMe, nil),
 		catalog.Define(row("deliveries.create", "Create a locker delivery", "POST", "/deliveries", once, or(http.StatusCreated), secret,
-			errs("DEVICE_NOT_FOUND", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE", "DUPLICATE_REFERENCE", "DEVICE_NOT_SHARED"),
+			errs("DEVICE_NOT_FOUND", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE", "DUPLICATE_REFERENCE", "DEVICE_NOT_SHARED", "LIVEMODE_NOT_ALLOWED"),
 			like(locker.CreateInput{ReferenceNumber: "SWP-REF-88", DeviceID: 88, Packages: []locker.PackageInput{{TrackingNumber: "SWP100200300", Size: "M", Weight: 2.4}},
 				Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}})), l.Create, created),
 		catalog.Define(row("deliveries.find", "Get a locker delivery with its codes", "GET", "/deliveries/{id}", secret, errs(unknown)), of(l.Find), nil),

@@ -379,6 +379,14 @@ var errors = map[string]texts{
 		"Dieser Schrank ist außer Betrieb. Bitte einen anderen wählen.",
 		"Esta taquilla está fuera de servicio. Elija otra.",
 	},
+	"LIVEMODE_NOT_ALLOWED": {
+		"Your provider account may use test lockers only (livemode false). Ask the business to set livemode_allowed on it.",
+		"您的服务商账户只能使用测试柜机（livemode 为 false）。请让企业为其设置 livemode_allowed。",
+		"您的服務商帳戶只能使用測試櫃機（livemode 為 false）。請讓企業為其設定 livemode_allowed。",
+		"Votre compte de prestataire ne peut utiliser que des consignes de test (livemode false). Demandez à l’entreprise de lui donner livemode_allowed.",
+		"Ihr Anbieterkonto darf nur Testschränke benutzen (livemode false). Bitten Sie das Unternehmen, livemode_allowed zu setzen.",
+		"Su cuenta de proveedor solo puede usar taquillas de prueba (livemode false). Pida a la empresa que le ponga livemode_allowed.",
+	},
 	"DEVICE_ENROLLED": {
 		"This cabinet has enrolled already. A token is made only for a cabinet that never enrolled.",
 		"此柜机已注册。仅可为从未注册的柜机生成令牌。",

@@ -127,7 +127,7 @@ func mine(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 // codes are drawn, compartments reserved, and the cabinet's code list grows, so
 // that a courier can deposit with no network. Errors: VALIDATION_FAILED,
 // DEVICE_NOT_FOUND, DEVICE_NOT_SHARED, DEVICE_DISABLED, NO_COMPARTMENT,
-// PARCEL_TOO_LARGE, DUPLICATE_REFERENCE.
+// PARCEL_TOO_LARGE, DUPLICATE_REFERENCE, LIVEMODE_NOT_ALLOWED.
 func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (DeliveryOutput, error) {
 	now := time.Now().UTC()
 	raw, _ := json.Marshal(in) // plain fields always encode
@@ -160,6 +160,9 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 	}
 	if device.Disabled {
 		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	if device.Livemode && !c.Provider.LivemodeAllowed {
+		return DeliveryOutput{}, cloud.E(cloud.Forbidden, "LIVEMODE_NOT_ALLOWED")
 	}
 	var id cloud.DeliveryID
 	for range 20 { // a drawn code may be in use

@@ -339,3 +339,18 @@ func TestFeaturesOverHTTP(t *testing.T) {
 	r.refused(r.do("PUT", grant+"/sms_marketing/42", platform, `{"state":"maybe","enabled":true}`), 422, "VALIDATION_FAILED")
 	require.Equal(t, others, string(r.do("GET", features, r.w.OtherAdmin, "").body), "another business has its own")
 }
+
+// A provider that may use test lockers only reserves no door of a real one.
+func TestProvidersForTestsReserveNoRealDoor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, body := r.w.Tokens[cloud.ClientAdmin], bodies["third_party.deliveries.create"]
+	p := r.made(r.do("POST", "/api/v1/providers", admin, `{"code":"tester","name":"Tester","services":["locker"]}`), 201, "provider")
+	one := fmt.Sprint("/api/v1/providers/", number(p["id"]))
+	g := r.do("POST", one+"/tokens", admin, `{"name":"x"}`)
+	require.Equal(t, 201, g.status, "%s", g.body)
+	token, _ := g.json["token"].(string)
+	r.refused(r.do("POST", base+"/deliveries", token, body), 403, "LIVEMODE_NOT_ALLOWED")
+	require.Equal(t, 200, r.do("PATCH", one, admin, `{"livemode_allowed":true}`).status)
+	require.Equal(t, 201, r.do("POST", base+"/deliveries", token, body).status)
+}
