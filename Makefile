@@ -91,7 +91,7 @@ kill: ## kill -9 of real processes, 50 rounds each side
 FULL        := POSTERN_RING=full $(GO) test $(AT_ONCE) $(LINKED) -count 1 -timeout $(HOUR)
 SEED_PARTS  := 1-2500 2501-5000 5001-7500 7501-10000
 ROUND_PARTS := 1-200 201-400 401-600 601-800 801-1000
-BROWSERS    := ./cloud/discovery ./cloud/mcp ./cloud/page ./cloud/server
+BROWSERS    := ./cloud/docs/agent ./cloud/mcp ./cloud/page ./cloud/server
 
 full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-seeds full-kills ## everything, in parts of at most an hour
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/discovery"
-	"github.com/postern-io/postern/cloud/handbook"
+	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
+	"github.com/postern-io/postern/cloud/docs/developer"
 	"github.com/postern-io/postern/cloud/tool"
 )
 
@@ -19,10 +19,10 @@ import (
 func withTools() *catalog.Catalog {
 	c := table()
 	tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
-	if _, err := discovery.New(discovery.Config{Catalog: c}); err != nil {
+	if _, err := agentdocs.New(agentdocs.Config{Catalog: c}); err != nil {
 		panic(err)
 	}
-	if _, err := handbook.New(handbook.Config{Catalog: c}); err != nil {
+	if _, err := developer.New(developer.Config{Catalog: c}); err != nil {
 		panic(err)
 	}
 	return c

@@ -19,7 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/approval"
-	"github.com/postern-io/postern/cloud/guide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/webtest"
@@ -221,7 +221,7 @@ func TestGuideInARealBrowser(t *testing.T) {
 	require.Empty(t, f.Console, "errors in the browser's console")
 	require.Empty(t, f.Foreign, "requests to other hosts")
 	require.Empty(t, f.Overflow, "pages wider than the window")
-	report, err := otep.Validate([]byte(guide.Faulty()), time.Now())
+	report, err := otep.Validate([]byte(otepdocs.Faulty()), time.Now())
 	require.NoError(t, err)
 	var paths, messages, hints []string
 	for _, e := range report.Errors {

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/guide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/protocol/otep"
@@ -27,7 +27,7 @@ import (
 
 type guidePage struct {
 	frame
-	G     guide.View
+	G     otepdocs.View
 	Here  string // name of this page
 	Check check
 }
@@ -56,7 +56,7 @@ type check struct {
 
 // guides is the guide with what was made of it.
 type guides struct {
-	guide *guide.Guide
+	guide *otepdocs.Guide
 	mu    sync.Mutex
 	made  map[string]*made // by page and language; both come from our own lists
 }
@@ -84,14 +84,14 @@ var guideNames = []guideName{
 }
 
 func (p *Pages) guideRoutes(r *router.Router) error {
-	g, err := guide.New(p.cfg.BaseURL)
+	g, err := otepdocs.New(p.cfg.BaseURL)
 	if err != nil {
 		return err
 	}
 	p.guides = &guides{guide: g, made: map[string]*made{}}
 	get := func(path string, h fasthttp.RequestHandler) {
-		r.GET(guide.Path+path, h)
-		r.HEAD(guide.Path+path, h)
+		r.GET(otepdocs.Path+path, h)
+		r.HEAD(otepdocs.Path+path, h)
 	}
 	for _, n := range guideNames {
 		get(n.path, p.guidePage(n))
@@ -101,7 +101,7 @@ func (p *Pages) guideRoutes(r *router.Router) error {
 	get("/schema.json", p.guideFile("schema.json", typeSchema, func(string) ([]byte, error) { return otep.Schema(), nil }))
 	get("/codebook.json", p.guideFile("codebook.json", typeJSON, func(string) ([]byte, error) { return otep.Codebook(), nil }))
 	get("/validate", p.checker)
-	r.POST(guide.Path+"/validate", p.checker)
+	r.POST(otepdocs.Path+"/validate", p.checker)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func text(s string, err error) ([]byte, error) { return []byte(s), err }
 // guidePage answers with a page of the guide.
 func (p *Pages) guidePage(n guideName) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		f := p.guideFrame(ctx, n.title, guide.Path+n.path)
+		f := p.guideFrame(ctx, n.title, otepdocs.Path+n.path)
 		m, err := p.guides.make(n.name+" "+f.Lang, typeHTML, func() ([]byte, error) {
 			var b bytes.Buffer
 			err := p.tmpl.ExecuteTemplate(&b, "guide_"+n.name+".html", p.guideView(f, n.name))
@@ -139,7 +139,7 @@ func (p *Pages) guideFrame(ctx *fasthttp.RequestCtx, title, path string) frame {
 
 func (p *Pages) guideView(f frame, name string) guidePage {
 	v := guidePage{frame: f, G: p.guides.guide.View(f.Lang), Here: name}
-	v.Check = check{Text: guide.Faulty(), Sound: guide.Sample(), Faulty: guide.Faulty()}
+	v.Check = check{Text: otepdocs.Faulty(), Sound: otepdocs.Sample(), Faulty: otepdocs.Faulty()}
 	return v
 }
 
@@ -208,7 +208,7 @@ func holds(header, tag string) bool {
 
 // checker is the validator for people whose browser runs no script.
 func (p *Pages) checker(ctx *fasthttp.RequestCtx) {
-	v := p.guideView(p.guideFrame(ctx, "check.title", guide.Path+"/validate"), "validate")
+	v := p.guideView(p.guideFrame(ctx, "check.title", otepdocs.Path+"/validate"), "validate")
 	if string(ctx.QueryArgs().Peek("sample")) == "sound" {
 		v.Check.Text = v.Check.Sound
 	}

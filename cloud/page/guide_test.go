@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud/api"
-	"github.com/postern-io/postern/cloud/guide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/projection"
@@ -30,7 +30,7 @@ func TestEveryGuidePageInEveryLanguage(t *testing.T) {
 	r := newRig(t, nil)
 	for _, l := range locale.All() {
 		for _, path := range guidePaths {
-			g := r.do("GET", guide.Path+path, nil, "Accept-Language", l.Code)
+			g := r.do("GET", otepdocs.Path+path, nil, "Accept-Language", l.Code)
 			require.Equal(t, 200, g.status, path)
 			require.Equal(t, "text/html; charset=utf-8", g.header("Content-Type"))
 			require.Contains(t, g.body, `<html lang="`+l.Code+`">`)
@@ -69,10 +69,10 @@ func TestGuideLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`href="([^"?]*?)(?:#([^"]*))?"`)
 	seen := 0
 	for _, path := range guidePaths {
-		for _, m := range link.FindAllStringSubmatch(get(guide.Path+path), -1) {
+		for _, m := range link.FindAllStringSubmatch(get(otepdocs.Path+path), -1) {
 			to := m[1]
 			if to == "" {
-				to = guide.Path + path
+				to = otepdocs.Path + path
 			}
 			if body := get(to); m[2] != "" {
 				seen++
@@ -81,14 +81,14 @@ func TestGuideLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	require.Greater(t, seen, 300)
-	require.Contains(t, r.do("GET", "/", nil).body, `href="`+guide.Path+`"`, "pages link to the guide")
+	require.Contains(t, r.do("GET", "/", nil).body, `href="`+otepdocs.Path+`"`, "pages link to the guide")
 }
 
 // Addresses that our documents point to are there.
 func TestAddressesInDocumentsAreThere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	vocab, list := r.do("GET", guide.Path+"/vocab", nil).body, r.do("GET", guide.Path+"/code-lists/OtepEventCode", nil).body
+	vocab, list := r.do("GET", otepdocs.Path+"/vocab", nil).body, r.do("GET", otepdocs.Path+"/code-lists/OtepEventCode", nil).body
 	for _, term := range projection.Terms() {
 		require.Contains(t, vocab, ` id="`+term.Name+`"`)
 	}
@@ -109,7 +109,7 @@ func TestAddressesInDocumentsAreThere(t *testing.T) {
 func TestGuideTablesHaveEveryRowOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	spec, book, examples := r.do("GET", guide.Path+"/spec", nil).body, r.do("GET", guide.Path+"/codebook", nil).body, r.do("GET", guide.Path+"/examples", nil).body
+	spec, book, examples := r.do("GET", otepdocs.Path+"/spec", nil).body, r.do("GET", otepdocs.Path+"/codebook", nil).body, r.do("GET", otepdocs.Path+"/examples", nil).body
 	for _, rule := range otep.Rules() {
 		require.Equal(t, 1, strings.Count(spec, `<tr id="`+rule.ID+`">`))
 	}
@@ -145,7 +145,7 @@ func TestGuideCallsAreTheOperations(t *testing.T) {
 			want = append(want, op.Method+" "+op.Path)
 		}
 	}
-	g, err := guide.New("")
+	g, err := otepdocs.New("")
 	require.NoError(t, err)
 	for _, c := range g.View(locale.English).Calls {
 		got = append(got, c.Method+" "+c.Path)
@@ -156,35 +156,35 @@ func TestGuideCallsAreTheOperations(t *testing.T) {
 func TestGuideFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *page.Config) { c.BaseURL = "https://tms.example" })
-	g := r.do("GET", guide.Path+"/schema.json", nil)
+	g := r.do("GET", otepdocs.Path+"/schema.json", nil)
 	require.Equal(t, "application/schema+json", g.header("Content-Type"))
 	require.Equal(t, string(otep.Schema()), g.body)
-	g = r.do("GET", guide.Path+"/codebook.json", nil, "Accept-Language", "de")
+	g = r.do("GET", otepdocs.Path+"/codebook.json", nil, "Accept-Language", "de")
 	require.Equal(t, "application/json", g.header("Content-Type"))
 	require.Equal(t, string(otep.Codebook()), g.body)
-	g = r.do("GET", guide.Path+"/spec.md", nil, "Accept-Language", "de")
+	g = r.do("GET", otepdocs.Path+"/spec.md", nil, "Accept-Language", "de")
 	require.Equal(t, "text/markdown; charset=utf-8", g.header("Content-Type"))
 	require.Contains(t, g.body, "Regeln der Konformität")
 	require.NotContains(t, g.body, "<html")
-	g = r.do("GET", guide.Path+"/skill", nil)
+	g = r.do("GET", otepdocs.Path+"/skill", nil)
 	require.Equal(t, "text/markdown; charset=utf-8", g.header("Content-Type"))
 	require.Contains(t, g.body, "https://tms.example/api/v1/otep/validate")
-	require.Contains(t, r.do("GET", guide.Path+"/examples", nil).body, "https://tms.example/api/v1/otep/trackings/SR123456789")
+	require.Contains(t, r.do("GET", otepdocs.Path+"/examples", nil).body, "https://tms.example/api/v1/otep/trackings/SR123456789")
 }
 
 func TestGuideIsCachedByItsTag(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	for _, path := range append([]string{"/spec.md", "/skill", "/schema.json", "/codebook.json"}, guidePaths[:6]...) {
-		g := r.do("GET", guide.Path+path, nil)
+		g := r.do("GET", otepdocs.Path+path, nil)
 		tag := g.header("ETag")
 		require.NotEmpty(t, tag, path)
-		again := r.do("GET", guide.Path+path, nil, "If-None-Match", tag)
+		again := r.do("GET", otepdocs.Path+path, nil, "If-None-Match", tag)
 		require.Equal(t, 304, again.status, path)
 		require.Empty(t, again.body)
 		require.Equal(t, tag, again.header("ETag"))
-		require.Equal(t, 200, r.do("GET", guide.Path+path, nil, "If-None-Match", `"other"`).status)
-		zipped := r.do("GET", guide.Path+path, nil, "Accept-Encoding", "gzip")
+		require.Equal(t, 200, r.do("GET", otepdocs.Path+path, nil, "If-None-Match", `"other"`).status)
+		zipped := r.do("GET", otepdocs.Path+path, nil, "Accept-Encoding", "gzip")
 		require.Equal(t, "gzip", zipped.header("Content-Encoding"))
 		require.NotEqual(t, tag, zipped.header("ETag"))
 		z, err := gzip.NewReader(strings.NewReader(zipped.body))
@@ -192,27 +192,27 @@ func TestGuideIsCachedByItsTag(t *testing.T) {
 		plain, err := io.ReadAll(z)
 		require.NoError(t, err)
 		require.Equal(t, g.body, string(plain), path)
-		require.Equal(t, 304, r.do("GET", guide.Path+path, nil, "Accept-Encoding", "gzip", "If-None-Match", "W/"+zipped.header("ETag")).status)
+		require.Equal(t, 304, r.do("GET", otepdocs.Path+path, nil, "Accept-Encoding", "gzip", "If-None-Match", "W/"+zipped.header("ETag")).status)
 		require.Contains(t, g.header("Vary"), "Accept-Language")
 	}
-	head := r.do("HEAD", guide.Path, nil)
+	head := r.do("HEAD", otepdocs.Path, nil)
 	require.Equal(t, 200, head.status)
 	require.Empty(t, head.body)
-	require.Equal(t, guide.Path, strings.TrimPrefix(r.do("GET", guide.Path+"/", nil).header("Location"), "http://cloud.test"), "a slash too many")
-	english := r.do("GET", guide.Path, nil).header("ETag")
-	require.Equal(t, 200, r.do("GET", guide.Path, nil, "Accept-Language", "fr", "If-None-Match", english).status, "another language is another page")
+	require.Equal(t, otepdocs.Path, strings.TrimPrefix(r.do("GET", otepdocs.Path+"/", nil).header("Location"), "http://cloud.test"), "a slash too many")
+	english := r.do("GET", otepdocs.Path, nil).header("ETag")
+	require.Equal(t, 200, r.do("GET", otepdocs.Path, nil, "Accept-Language", "fr", "If-None-Match", english).status, "another language is another page")
 }
 
 func TestGuideRefusesWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	for _, path := range []string{"/nothing", "/spec/x", "/code-lists/Other", "/spec.html"} {
-		require.Equal(t, 404, r.do("GET", guide.Path+path, nil).status, path)
+		require.Equal(t, 404, r.do("GET", otepdocs.Path+path, nil).status, path)
 	}
 	for _, path := range append([]string{"/schema.json", "/skill"}, guidePaths[:6]...) {
-		require.Equal(t, 405, r.do("POST", guide.Path+path, url.Values{}).status, path)
+		require.Equal(t, 405, r.do("POST", otepdocs.Path+path, url.Values{}).status, path)
 	}
-	require.Equal(t, 405, r.do("DELETE", guide.Path+"/validate", nil).status)
+	require.Equal(t, 405, r.do("DELETE", otepdocs.Path+"/validate", nil).status)
 	require.Contains(t, r.do("GET", "/api/otep-guides", nil).header("Content-Type"), "application/json", "beside it the interface answers")
 	require.Contains(t, r.do("GET", "/api/v1/nothing", nil).header("Content-Type"), "application/json")
 }
@@ -221,12 +221,12 @@ func TestValidatorWithoutScript(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	post := func(text string, headers ...string) got {
-		return r.do("POST", guide.Path+"/validate", url.Values{"timeline": {text}}, headers...)
+		return r.do("POST", otepdocs.Path+"/validate", url.Values{"timeline": {text}}, headers...)
 	}
-	g := post(guide.Faulty(), "Accept-Language", "de")
+	g := post(otepdocs.Faulty(), "Accept-Language", "de")
 	require.Equal(t, 200, g.status)
 	require.Equal(t, "no-store", g.header("Cache-Control"))
-	report, err := otep.Validate([]byte(guide.Faulty()), time.Now())
+	report, err := otep.Validate([]byte(otepdocs.Faulty()), time.Now())
 	require.NoError(t, err)
 	require.Contains(t, g.body, "Nicht konform")
 	for _, e := range report.Errors {
@@ -234,10 +234,10 @@ func TestValidatorWithoutScript(t *testing.T) {
 			require.Contains(t, g.body, want)
 		}
 	}
-	g = post(guide.Sample())
+	g = post(otepdocs.Sample())
 	require.Contains(t, g.body, `class="card seal yes"`)
 	require.NotContains(t, g.body, `class="findings bad"`)
-	require.Regexp(t, `<textarea[^>]*>[^<]*Toronto Hub`, r.do("GET", guide.Path+"/validate?sample=sound", nil).body)
+	require.Regexp(t, `<textarea[^>]*>[^<]*Toronto Hub`, r.do("GET", otepdocs.Path+"/validate?sample=sound", nil).body)
 
 	g = post(`</textarea><script>alert(1)</script>`)
 	require.Equal(t, 400, g.status)
@@ -258,12 +258,12 @@ func TestValidatorTakesAFormInParts(t *testing.T) {
 	r := newRig(t, nil)
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	require.NoError(t, w.WriteField("timeline", guide.Faulty()))
+	require.NoError(t, w.WriteField("timeline", otepdocs.Faulty()))
 	require.NoError(t, w.Close())
 	var req fasthttp.Request
 	var resp fasthttp.Response
 	req.Header.SetMethod("POST")
-	req.SetRequestURI("http://cloud.test" + guide.Path + "/validate")
+	req.SetRequestURI("http://cloud.test" + otepdocs.Path + "/validate")
 	req.Header.SetContentType(w.FormDataContentType())
 	req.SetBody(b.Bytes())
 	require.NoError(t, r.c.DoTimeout(&req, &resp, 30*time.Second))
@@ -274,20 +274,20 @@ func TestValidatorTakesAFormInParts(t *testing.T) {
 func TestValidatorIsLimited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *page.Config) { c.PerMinute = 1 })
-	form := url.Values{"timeline": {guide.Sample()}}
-	require.Equal(t, 200, r.do("POST", guide.Path+"/validate", form).status)
-	g := r.do("POST", guide.Path+"/validate", form)
+	form := url.Values{"timeline": {otepdocs.Sample()}}
+	require.Equal(t, 200, r.do("POST", otepdocs.Path+"/validate", form).status)
+	g := r.do("POST", otepdocs.Path+"/validate", form)
 	require.Equal(t, 429, g.status)
 	require.NotEmpty(t, g.header("Retry-After"))
-	require.Equal(t, 200, r.do("GET", guide.Path, nil).status, "reading is not limited")
+	require.Equal(t, 200, r.do("GET", otepdocs.Path, nil).status, "reading is not limited")
 }
 
 // What a page shows of a document is that document.
 func TestMarkedDocumentsStayThemselves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	body := r.do("GET", guide.Path+"/examples", nil).body
-	g, err := guide.New("")
+	body := r.do("GET", otepdocs.Path+"/examples", nil).body
+	g, err := otepdocs.New("")
 	require.NoError(t, err)
 	tags := regexp.MustCompile(`<[^>]*>`)
 	shown := regexp.MustCompile(`(?s)<pre class="json tall"[^>]*>(.*?)</pre>`).FindAllStringSubmatch(body, -1)

@@ -45,8 +45,8 @@ import (
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/guide"
-	"github.com/postern-io/postern/cloud/hookguide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
+	webhookdocs "github.com/postern-io/postern/cloud/docs/webhook"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
@@ -107,7 +107,7 @@ type Config struct {
 	// asked once, when the page is read first; nil: there is no page about it.
 	Interface func() []byte
 	// Webhooks is the guide for receivers of webhooks; nil: there is no page of it.
-	Webhooks *hookguide.Guide
+	Webhooks *webhookdocs.Guide
 	// Agents is the authorization server whose questions people answer here; nil:
 	// there are no such pages.
 	Agents *oauth.Service
@@ -264,7 +264,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		return nil, err
 	}
 	if p.cfg.Webhooks != nil {
-		get(hookguide.Path, p.hookGuide)
+		get(webhookdocs.Path, p.hookGuide)
 	}
 	if p.cfg.Interface != nil {
 		get(docsPath, p.docs(sync.OnceValues(func() (docsPage, error) {
@@ -276,8 +276,8 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		})))
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
-		if string(ctx.Path()) == guide.Path+"/" { // the router overlooks it among routes below
-			ctx.Redirect(guide.Path, fasthttp.StatusMovedPermanently)
+		if string(ctx.Path()) == otepdocs.Path+"/" { // the router overlooks it among routes below
+			ctx.Redirect(otepdocs.Path, fasthttp.StatusMovedPermanently)
 			return
 		}
 		p.missing(ctx)

@@ -22,7 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/discovery"
+	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
@@ -112,7 +112,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	for _, r := range cfg.Agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}
-	describes, err := discovery.New(discovery.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools})
+	describes, err := agentdocs.New(agentdocs.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools})
 	require.NoError(t, err)
 	for _, x := range describes.Documents() {
 		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {

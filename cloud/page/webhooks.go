@@ -7,15 +7,15 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/postern-io/postern/cloud/asyncapi"
-	"github.com/postern-io/postern/cloud/hookguide"
+	"github.com/postern-io/postern/cloud/docs/asyncapi"
+	webhookdocs "github.com/postern-io/postern/cloud/docs/webhook"
 )
 
 // hookPage is the guide for receivers of webhooks. It depends on nothing but the
 // language.
 type hookPage struct {
 	frame
-	*hookguide.Guide
+	*webhookdocs.Guide
 	Machine string // address of the description for machines
 	Calls   []hookCall
 	Schemes []hookScheme
@@ -28,7 +28,7 @@ type hookCall struct{ Method, Path, Text string }
 type hookScheme struct{ Channel, Header, Value string }
 
 func (p *Pages) hookGuide(ctx *fasthttp.RequestCtx) {
-	f := p.guideFrame(ctx, "hooks.title", hookguide.Path)
+	f := p.guideFrame(ctx, "hooks.title", webhookdocs.Path)
 	m, err := p.guides.make("webhooks "+f.Lang, typeHTML, func() ([]byte, error) {
 		const settings, endpoint = "/api/v1/webhook-settings", "/api/v1/third-party-delivery/webhook-endpoint"
 		v := hookPage{frame: f, Guide: p.cfg.Webhooks, Machine: asyncapi.Path,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud/hookguide"
+	webhookdocs "github.com/postern-io/postern/cloud/docs/webhook"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	platform "github.com/postern-io/postern/cloud/server"
@@ -25,10 +25,10 @@ func TestWebhookGuideInEveryLanguage(t *testing.T) {
 	r := newRig(t, nil)
 	texts := map[string]bool{}
 	for _, l := range locale.All() {
-		g := r.do("GET", hookguide.Path, nil, "Accept-Language", l.Code)
+		g := r.do("GET", webhookdocs.Path, nil, "Accept-Language", l.Code)
 		require.Equal(t, 200, g.status)
 		require.Equal(t, "text/html; charset=utf-8", g.header("Content-Type"))
-		require.Equal(t, 304, r.do("GET", hookguide.Path, nil, "Accept-Language", l.Code, "If-None-Match", g.header("ETag")).status)
+		require.Equal(t, 304, r.do("GET", webhookdocs.Path, nil, "Accept-Language", l.Code, "If-None-Match", g.header("ETag")).status)
 		require.Contains(t, g.body, `<html lang="`+l.Code+`">`)
 		require.Equal(t, 1, strings.Count(g.body, "<h1"))
 		require.NotContains(t, g.body, `name="robots"`)
@@ -55,21 +55,21 @@ func TestWebhookGuideInEveryLanguage(t *testing.T) {
 		require.Contains(t, html.UnescapeString(g.body), locale.Word(l.Code, "hooks.lead"))
 	}
 	require.Len(t, texts, len(locale.All()))
-	require.Contains(t, r.do("GET", hookguide.Path+"?lang=fr", nil).body, `<html lang="fr">`)
-	require.Contains(t, r.do("GET", "/", nil).body, `href="`+hookguide.Path+`"`, "pages link to the guide")
+	require.Contains(t, r.do("GET", webhookdocs.Path+"?lang=fr", nil).body, `<html lang="fr">`)
+	require.Contains(t, r.do("GET", "/", nil).body, `href="`+webhookdocs.Path+`"`, "pages link to the guide")
 
 	without := newRig(t, func(c *page.Config) { c.Webhooks = nil })
-	require.Equal(t, 404, without.do("GET", hookguide.Path, nil).status)
+	require.Equal(t, 404, without.do("GET", webhookdocs.Path, nil).status)
 }
 
 // The page shows the files that tests run, byte for byte.
 func TestWebhookGuideShowsTheTestedFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	body := html.UnescapeString(r.do("GET", hookguide.Path, nil).body)
+	body := html.UnescapeString(r.do("GET", webhookdocs.Path, nil).body)
 	shown := 0
 	for _, pattern := range []string{"*.*", "verify/*.go"} {
-		files, err := filepath.Glob("../hookguide/snippets/" + pattern)
+		files, err := filepath.Glob("../docs/webhook/snippets/" + pattern)
 		require.NoError(t, err)
 		for _, f := range files {
 			raw, err := os.ReadFile(f)

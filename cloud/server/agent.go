@@ -12,9 +12,9 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/discovery"
+	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
+	"github.com/postern-io/postern/cloud/docs/developer"
 	"github.com/postern-io/postern/cloud/graphql"
-	"github.com/postern-io/postern/cloud/handbook"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/rest"
@@ -29,11 +29,11 @@ const agentBody = 4 << 20
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, DigestKey: s.Keys.digests(), PerMinute: s.rates.tools, Log: s.log})
 	s.tools = tools
-	describes, err := discovery.New(discovery.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
+	describes, err := agentdocs.New(agentdocs.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
 	if err != nil {
 		return nil, err
 	}
-	_, err = handbook.New(handbook.Config{Catalog: s.Catalog, Events: HookEvents(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	_, err = developer.New(developer.Config{Catalog: s.Catalog, Events: HookEvents(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server,
 }
 
 // documented mounts what programs read to find out what there is.
-func documented(d *discovery.Service) []rest.Mount {
+func documented(d *agentdocs.Service) []rest.Mount {
 	var mounts []rest.Mount
 	for _, x := range d.Documents() {
 		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/asyncapi"
+	"github.com/postern-io/postern/cloud/docs/asyncapi"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/protocol/signature"
 )

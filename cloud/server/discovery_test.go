@@ -229,7 +229,7 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 // compiler of JSON Schemas.
 func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {
 	t.Parallel()
-	ring.SkipUnlessFull(t, "cloud/discovery checks the documents by itself")
+	ring.SkipUnlessFull(t, "cloud/docs/agent checks the documents by itself")
 	const folder = "../page/browser"
 	if _, err := os.Stat(folder + "/node_modules"); err != nil {
 		if os.Getenv("POSTERN_BROWSER_TESTS") == "require" {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/asyncapi"
-	"github.com/postern-io/postern/cloud/hookguide"
+	"github.com/postern-io/postern/cloud/docs/asyncapi"
+	webhookdocs "github.com/postern-io/postern/cloud/docs/webhook"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -44,9 +44,9 @@ func asyncAPI(base, version string) rest.Mount {
 
 // HookGuide is the guide for receivers, with requests as they would go out. base
 // is the deployment's address; "" is an example.
-func HookGuide(base string) (*hookguide.Guide, error) {
+func HookGuide(base string) (*webhookdocs.Guide, error) {
 	base = cmp.Or(base, "https://api.example.com")
-	c := hookguide.Config{Base: base, Events: HookEvents(), Account: webhook.Waits()[:cloud.AccountAttempts-1], Provider: webhook.Waits()}
+	c := webhookdocs.Config{Base: base, Events: HookEvents(), Account: webhook.Waits()[:cloud.AccountAttempts-1], Provider: webhook.Waits()}
 	for _, x := range []struct{ name, event, format, signature string }{
 		{cloud.FormatNative, "order.status_change", "", ""}, {cloud.FormatBinary, "order.status_change", cloud.FormatBinary, ""}, {cloud.FormatStructured, "order.status_change", cloud.FormatStructured, ""},
 		{cloud.SignatureStandard, "order.status_change", "", cloud.SignatureStandard}, {cloud.SignatureAsymmetric, "order.status_change", "", cloud.SignatureAsymmetric},
@@ -64,9 +64,9 @@ func HookGuide(base string) (*hookguide.Guide, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write an example of %s: %w", x.name, err)
 		}
-		c.Requests = append(c.Requests, hookguide.Request{Name: x.name, Head: head, Body: sent})
+		c.Requests = append(c.Requests, webhookdocs.Request{Name: x.name, Head: head, Body: sent})
 	}
-	return hookguide.New(c)
+	return webhookdocs.New(c)
 }
 
 // exampleSecret signs the examples of the guide.

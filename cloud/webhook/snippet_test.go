@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/hookguide/snippets/verify"
+	"github.com/postern-io/postern/cloud/docs/webhook/snippets/verify"
 )
 
 // received is a request as a receiver has it, with what it is to make of it.
@@ -113,7 +113,7 @@ func TestGuideCode(t *testing.T) {
 		}
 		in.WriteByte('\n')
 	}
-	harness, err := filepath.Abs("../hookguide/testdata")
+	harness, err := filepath.Abs("../docs/webhook/testdata")
 	require.NoError(t, err)
 	run := func(t *testing.T, dir, name string, args ...string) string {
 		t.Helper()

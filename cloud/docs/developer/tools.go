@@ -1,4 +1,4 @@
-package handbook
+package developer
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/guide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -120,7 +120,7 @@ func (s *Service) otep(c cloud.Caller, given catalog.Given) (any, error) {
 		return nil, err
 	}
 	section := cmp.Or(given.Text("section"), "overview")
-	g, err := guide.New(c.BaseURL)
+	g, err := otepdocs.New(c.BaseURL)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package guide
+package otepdocs
 
 import (
 	"bytes"

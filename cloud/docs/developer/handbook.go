@@ -1,4 +1,4 @@
-// Package handbook teaches people's agents how to build on the interface: short
+// Package developer teaches people's agents how to build on the interface: short
 // guides by topic, in Markdown, and a check of received webhook signatures.
 //
 // Guides hold what the program itself runs on: operations, their examples and
@@ -6,7 +6,7 @@
 // them, waits from the sender, messages of errors, and the tracking protocol
 // from its own guide. Nothing is stored, and what the check is given stays with
 // the call. Safe for concurrent use.
-package handbook
+package developer
 
 import (
 	"bytes"

@@ -1,11 +1,11 @@
-// Package guide is the public description of the tracking protocol: what its
+// Package otepdocs is the public description of the tracking protocol: what its
 // pages, its Markdown and its samples are made from.
 //
 // It holds no list of its own. Codes, phases, reasons, sources, moves, rules,
 // formats, limits and members come from the tables that the rules and the
 // projections run on, and every example is what those made of one sample. Words
 // are those of package locale. Read only after New, safe for concurrent use.
-package guide
+package otepdocs
 
 import (
 	"bytes"

@@ -1,9 +1,9 @@
-package handbook
+package developer
 
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/postern-io/postern/cloud/asyncapi"
+	"github.com/postern-io/postern/cloud/docs/asyncapi"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/discovery"
+	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
@@ -39,7 +39,7 @@ func real(t *testing.T) *Service {
 	graph, err := graphql.New(graphql.Config{Catalog: c})
 	require.NoError(t, err)
 	tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
-	_, err = discovery.New(discovery.Config{Catalog: c})
+	_, err = agentdocs.New(agentdocs.Config{Catalog: c})
 	require.NoError(t, err)
 	s, err := New(Config{Catalog: c, Events: slices.Concat(order.Events(), locker.Events()), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package guide_test
+package otepdocs_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud/guide"
+	otepdocs "github.com/postern-io/postern/cloud/docs/otep"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/protocol/otep"
@@ -18,19 +18,19 @@ import (
 
 var future = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newGuide(t *testing.T) *guide.Guide {
-	g, err := guide.New("https://tms.example/")
+func newGuide(t *testing.T) *otepdocs.Guide {
+	g, err := otepdocs.New("https://tms.example/")
 	require.NoError(t, err)
 	return g
 }
 
 func TestSamplesSayWhatTheyPromise(t *testing.T) {
 	t.Parallel()
-	good, err := otep.Validate([]byte(guide.Sample()), future)
+	good, err := otep.Validate([]byte(otepdocs.Sample()), future)
 	require.NoError(t, err)
 	require.Empty(t, good.Errors)
 	require.Empty(t, good.Warnings)
-	bad, err := otep.Validate([]byte(guide.Faulty()), future)
+	bad, err := otep.Validate([]byte(otepdocs.Faulty()), future)
 	require.NoError(t, err)
 	require.Empty(t, bad.Warnings)
 	found := [][2]string{}
@@ -54,7 +54,7 @@ func TestThereIsAnExampleOfEveryFormat(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(g.Examples[0].Body), &native))
 	require.Equal(t, "evt_3bb8f382b2d362260118", native.Events[0].EventID, "the published sample")
 	require.True(t, native.Delivered)
-	unnamed, err := guide.New("")
+	unnamed, err := otepdocs.New("")
 	require.NoError(t, err)
 	require.Equal(t, "https://api.example.com", unnamed.Base)
 }

@@ -1,4 +1,4 @@
-package discovery_test
+package agentdocs_test
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/discovery"
+	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/tool"
@@ -43,7 +43,7 @@ type noGraphQL struct{ tool.GraphQL }
 type world struct {
 	t       *testing.T
 	catalog *catalog.Catalog
-	service *discovery.Service
+	service *agentdocs.Service
 	graph   *graphql.Server
 }
 
@@ -53,13 +53,13 @@ func newWorld(t *testing.T) *world {
 	graph, err := graphql.New(graphql.Config{Catalog: c})
 	require.NoError(t, err)
 	tools := tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
-	s, err := discovery.New(discovery.Config{Catalog: c, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: "1.2.3"})
+	s, err := agentdocs.New(agentdocs.Config{Catalog: c, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: "1.2.3"})
 	require.NoError(t, err)
 	return &world{t, c, s, graph}
 }
 
 // get makes a document; query is its parameters in pairs.
-func (w *world) get(path string, query ...string) (discovery.File, error) {
+func (w *world) get(path string, query ...string) (agentdocs.File, error) {
 	w.t.Helper()
 	for _, d := range w.service.Documents() {
 		if d.Path == path {
@@ -72,7 +72,7 @@ func (w *world) get(path string, query ...string) (discovery.File, error) {
 		}
 	}
 	w.t.Fatalf("there is no document at %s", path)
-	return discovery.File{}, nil
+	return agentdocs.File{}, nil
 }
 
 func (w *world) json(path string, query ...string) (out map[string]any) {

@@ -1,8 +1,8 @@
-// Package hookguide is the guide for receivers of webhooks: what its page is
+// Package webhookdocs is the guide for receivers of webhooks: what its page is
 // made from. Events, waits and requests are those that the sender has; the code
 // that verifies signatures is that of files which tests run against real
 // requests. Read only after New, safe for concurrent use.
-package hookguide
+package webhookdocs
 
 import (
 	"bytes"

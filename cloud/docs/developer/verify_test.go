@@ -1,4 +1,4 @@
-package handbook
+package developer
 
 import (
 	"encoding/base64"

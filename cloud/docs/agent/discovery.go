@@ -1,4 +1,4 @@
-// Package discovery tells programs what there is: the tools of both servers and
+// Package agentdocs tells programs what there is: the tools of both servers and
 // the operations behind them in the forms that agents' platforms take, and a
 // skill file that leads an agent through an integration (mcp-ai 7).
 //
@@ -6,7 +6,7 @@
 // definitions; there is no list of tools here. Documents hold nothing of any
 // business, are made once for each address that the deployment is reached at,
 // and are kept for a bounded number of addresses. Safe for concurrent use.
-package discovery
+package agentdocs
 
 import (
 	"bytes"

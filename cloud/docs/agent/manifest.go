@@ -1,4 +1,4 @@
-package discovery
+package agentdocs
 
 import (
 	"encoding/json"
