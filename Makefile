@@ -104,7 +104,7 @@ full-kills-%:
 	POSTERN_ROUNDS=$* $(FULL) ./cmd/e2e -run '^TestKilled'
 
 full-postgres: ## the cloud's models and stories whole, on both databases
-	$(FULL) $$($(GO) list ./cloud/... | grep -Ev '/cloud/(discovery|mcp|page|server)$$')
+	$(FULL) $$($(GO) list ./cloud/... | grep -Ev '/cloud/(docs/agent|mcp|page|server)$$')
 
 full-browsers: ## every page and language in a browser, other people's clients and conformance suites
 	$(FULL) $(BROWSERS)
