@@ -114,6 +114,9 @@ type Server struct {
 	// transfers are the rows whose bodies are files.
 	transfers []*catalog.Operation
 
+	descriptionOnce sync.Once
+	description     []byte // of the REST addresses, with someBase
+
 	slow      slow
 	mu        sync.Mutex // of what follows
 	listeners []net.Listener
@@ -310,12 +313,6 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	plain(ctx, fasthttp.StatusOK, "ready\n")
-}
-
-// openAPI answers with the description of the REST addresses.
-func (s *Server) openAPI(ctx *fasthttp.RequestCtx) {
-	r := reply{status: fasthttp.StatusOK, body: s.cfg.Catalog.OpenAPI(s.base(ctx), s.cfg.Version), etag: true, headers: [][2]string{{"Cache-Control", "public, max-age=300"}}}
-	s.write(ctx, &route{Operation: &catalog.Operation{}}, r)
 }
 
 func plain(ctx *fasthttp.RequestCtx, status int, text string) {
