@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -98,6 +100,8 @@ type Response struct {
 	Body   []byte
 	// Replayed is set for the first answer of a call that was repeated.
 	Replayed bool
+	// Unknown are variables that the operation does not declare, sorted.
+	Unknown []string
 }
 
 // params is the body of a request (GraphQL over HTTP, 6.1).
@@ -114,6 +118,7 @@ type result struct {
 	Errors []failed `json:"errors,omitempty"`
 
 	replayed bool
+	unknown  []string // variables
 }
 
 type failed struct {
@@ -143,7 +148,7 @@ func (s *Server) Serve(ctx context.Context, q Request) Response {
 	}
 	q.Surface = "graphql"
 	r, readable := s.answer(ctx, q)
-	out := Response{Status: 200, Type: kind, Replayed: r.replayed}
+	out := Response{Status: 200, Type: kind, Replayed: r.replayed, Unknown: r.unknown}
 	if r.Data == nil && (kind == typeGraphQL || !readable) {
 		out.Status = 400
 	}
@@ -244,7 +249,18 @@ func (s *Server) read(ctx context.Context, q Request) (r result, readable bool) 
 	if e.nodes > MaxNodes {
 		return refuse("BAD_REQUEST", tooMuch)
 	}
-	return result{Data: &data, Errors: e.errors, replayed: e.replayed}, true
+	return result{Data: &data, Errors: e.errors, replayed: e.replayed, unknown: undeclared(op, p.Variables)}, true
+}
+
+// undeclared are the first variables of a request that its operation does not
+// declare.
+func undeclared(op *ast.OperationDefinition, given map[string]any) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if op.VariableDefinitions.ForName(name) == nil && len(out) < MaxProblems {
+			out = append(out, "variables."+name)
+		}
+	}
+	return out
 }
 
 // Mutated are the operations that a document may change something by; none for

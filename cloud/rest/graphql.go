@@ -28,6 +28,8 @@ type GraphQLResponse struct {
 	Body   []byte
 	// Replayed is set for the first answer of a call that was repeated.
 	Replayed bool
+	// Unknown are variables that the operation does not declare, sorted.
+	Unknown []string
 }
 
 // graphQL hands a request to the face that answers GraphQL.
@@ -44,6 +46,7 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 	if out.Replayed {
 		ctx.Response.Header.Set("Idempotent-Replayed", "true")
 	}
+	nameUnknown(ctx, out.Unknown)
 	ctx.SetStatusCode(out.Status)
 	ctx.SetContentType(out.Type)
 	ctx.SetBody(out.Body)

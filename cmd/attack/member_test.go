@@ -50,4 +50,7 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	order := fmt.Sprintf(`{"type":"D","order_ref":"MB-4","metadata":{"any":"thing"},"recipient":%s,"packages":[{"weight":1},{"weight":2,"wieght":3,"items":[{"name":"x","unti":1}]}]}`, fmt.Sprintf(recipient, "1 Main St"))
 	require.Equal(t, "packages.1.items.0.unti, packages.1.wieght", named("POST", "/api/v1/client/orderCreate", order))
 	require.Equal(t, "a%0D%0AX-Evil%3A 1%2C", named("PATCH", path, `{"note":"o","a\r\nX-Evil: 1,":2}`), "names of others make no headers")
+	g := c.send("POST", "/api/graphql", c.box.Admin.Token, `{"query":"query($n:Int){orders(page:$n){total}}","variables":{"n":1,"pge":2,"a,b":3}}`)
+	require.Equal(t, []any{200, "variables.a%2Cb, variables.pge"}, []any{g.status, g.header.Get("X-Unknown-Members")}, "%s", g.raw)
+	require.Nil(t, g.at("errors"), "%s", g.raw)
 }
