@@ -97,8 +97,8 @@ func (c Config) keeping() []catalog.Operation {
 		catalog.Define(made(admin(row("providers.create", "Create a provider", "POST", "/providers"))), a.AddProvider, nil),
 		catalog.Define(admin(row("providers.edit", "Update a provider", "PATCH", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.ChangeProvider, nil),
 		catalog.Define(admin(row("providers.tokens.list", "List the tokens of a provider", "GET", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND")), a.ListTokens, nil),
-		catalog.Define(token(admin(row("providers.tokens.create", "Create a token of a provider, shown once", "POST", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND", "KEY_LIMIT")),
-			account.TokenInput{Name: "Production"}), a.MakeToken, nil),
+		catalog.Define(token(admin(row("providers.tokens.create", "Create a token of a provider, shown once", "POST", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND", "KEY_LIMIT", "LOGIN_REQUIRED")),
+			account.TokenInput{Name: "Production"}), withPerson(catalog.RiskHigh, a.MakeToken, nil), nil),
 		catalog.Define(admin(row("providers.tokens.revoke", "Revoke a token of a provider", "DELETE", "/providers/{id}/tokens/{token_id}", "PROVIDER_NOT_FOUND", "TOKEN_NOT_FOUND")), a.RevokeToken, nil),
 	}
 }

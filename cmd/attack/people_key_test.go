@@ -37,6 +37,9 @@ func TestAKeyMakesNoPerson(t *testing.T) {
 		require.Equal(t, []any{403, "LOGIN_REQUIRED"}, []any{a.status, a.at("code")}, "%s", a.raw)
 	}
 
+	a = c.send("POST", fmt.Sprintf("/api/v1/providers/%d/tokens", c.box.ProviderCaller.Provider.ID), key, `{"name":"x"}`)
+	require.Equal(t, []any{403, "LOGIN_REQUIRED"}, []any{a.status, a.at("code")}, "a provider's token opens doors: %s", a.raw)
+
 	asks := c.key(admin, `{"name":"agent","profile":"full","require_approval":"high"}`)
 	a = c.send("POST", "/api/v1/customers", asks, `{"name":"Mallory","email":"mallory@evil.example","password":"correct horse"}`)
 	require.Equal(t, []any{403, "LOGIN_REQUIRED"}, []any{a.status, a.at("code")}, "this call would not wait: %s", a.raw)
