@@ -37,6 +37,7 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 		d.Mono += 1e6
 		d.Send(0, wire.MustEncode(wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Boot: d.Boot, Mono: d.Mono, Clock: wire.ClockSynced, Body: wire.MustEncode(body)}))
 		d.Ack()
+		synctest.Wait()
 		out, err := w.Lockers.Find(t.Context(), w.Box.ProviderCaller, "ref:R-1")
 		require.NoError(t, err)
 		row := deliveryOf(w, out.Delivery.DeliveryNumber)
@@ -103,6 +104,7 @@ func TestDepositOfACabinetWithoutAClock(t *testing.T) {
 		d.Sign(&b)
 		d.Up(wire.MustEncode(b))
 		d.Ack()
+		synctest.Wait()
 		out, err := w.Lockers.Find(t.Context(), w.Box.ProviderCaller, "ref:R-1")
 		require.NoError(t, err)
 		row := deliveryOf(w, out.Delivery.DeliveryNumber)
@@ -140,6 +142,7 @@ func TestBoundsOfTheLastClose(t *testing.T) {
 			}
 			d.Up(wire.MustEncode(b))
 			d.Ack()
+			synctest.Wait() // that may have been the receipt of the opening
 			out, err := w.Lockers.Find(t.Context(), w.Box.ProviderCaller, locker.DeliveryKey("ref:"+ref))
 			require.NoError(t, err)
 			row := deliveryOf(w, out.Delivery.DeliveryNumber)
