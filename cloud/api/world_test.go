@@ -30,6 +30,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locale"
@@ -99,7 +100,7 @@ func newWorld(t *testing.T) *world {
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
-	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: webhook.NewGuard(webhook.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
+	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/receiver"
@@ -46,7 +47,7 @@ func (anywhere) CheckURL(context.Context, string) error { return nil }
 // receivers is the feature with the real sender, whose every connection goes to
 // the feed's receiver.
 func (f *feed) receivers(w *webtest.World) *receiver.Service {
-	sender := webhook.New(webhook.Config{Store: w.DB, Guard: webhook.NewGuard(webhook.GuardConfig{HTTP: true}), Resolver: anywhere{}, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+	sender := webhook.New(webhook.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: anywhere{}, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 		to, _ := f.to.Load().(string)
 		if to == "" {
 			return nil, errors.New("nobody listens")

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
@@ -31,7 +32,6 @@ import (
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tracking"
-	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -60,7 +60,7 @@ func (s *Server) faces() error {
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
 		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
-	documents := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
+	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err
@@ -167,7 +167,7 @@ func (s *Server) enrol(ctx context.Context, code, token string, publicKey []byte
 
 // guard checks addresses when they are saved. A name that does not resolve yet
 // may be saved: the check that counts is made at every connection.
-type guard struct{ g *webhook.Guard }
+type guard struct{ g *fetch.Guard }
 
 func (g guard) CheckURL(ctx context.Context, url string) error {
 	_, err := g.g.CheckSave(ctx, net.DefaultResolver, url)

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/store/storetest"
-	"github.com/postern-io/postern/cloud/webhook/webhooktest"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -27,7 +27,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 	t.Parallel()
 	const login = "postern:hunter2"
 	// To the proxy the receiver has two addresses.
-	there := &webhooktest.Proxy{Login: login, Dial: func(to string) (net.Conn, error) {
+	there := &fetchtest.Proxy{Login: login, Dial: func(to string) (net.Conn, error) {
 		return net.Dial("tcp", strings.Replace(to, "127.0.0.2", "127.0.0.1", 1))
 	}}
 	var log written
@@ -65,7 +65,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 	require.Equal(t, strings.Replace(target, "127.0.0.1", "127.0.0.3", 1), there.Asked()[1])
 
 	// It fails: what is under way over a kept connection is not concerned, the rest waits.
-	there.Instead(webhooktest.Say("HTTP/1.1 407 " + login + "\r\nProxy-Authenticate: Basic\r\n\r\n"))
+	there.Instead(fetchtest.Say("HTTP/1.1 407 " + login + "\r\nProxy-Authenticate: Basic\r\n\r\n"))
 	good("PUT", "/api/v1/webhook-settings", map[string]any{"webhook_sign_secret": hookSecret, "order_create_webhook_url": strings.Replace(w.hook.URL, "127.0.0.1", "127.0.0.2", 1) + "/again"})
 	status, out = w.call("POST", "/api/v1/client/orderCreate", admin, map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 1}}, "recipient": map[string]any{"name": "Ada Moreau", "phone": "+14165550123",
 		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}})

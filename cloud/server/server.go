@@ -28,6 +28,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
@@ -151,8 +152,8 @@ type Server struct {
 	Lockers  *locker.Service
 	Webhooks *webhook.Dispatcher
 	Live     *live.Service
-	Guard    *webhook.Guard
-	Proxy    *webhook.Proxy // nil: none
+	Guard    *fetch.Guard
+	Proxy    *fetch.Proxy // nil: none
 	Broker   *mqttbroker.Broker
 	Metrics  *prometheus.Registry
 
@@ -206,7 +207,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.rates = cfg.rates()
 	var err error
 	if cfg.WebhookProxy != "" {
-		if s.Proxy, err = webhook.NewProxy(webhook.ProxyConfig{URL: cfg.WebhookProxy, Login: cfg.WebhookProxyLogin, Metrics: s.Metrics, Logger: cfg.Log}); err != nil {
+		if s.Proxy, err = fetch.NewProxy(fetch.ProxyConfig{URL: cfg.WebhookProxy, Login: cfg.WebhookProxyLogin, Metrics: s.Metrics, Logger: cfg.Log}); err != nil {
 			return nil, fmt.Errorf("outgoing proxy: %w", err)
 		}
 	}
@@ -235,7 +236,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.tls, err = s.certificates(); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
-	s.Guard = webhook.NewGuard(webhook.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
+	s.Guard = fetch.NewGuard(fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
 	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.hooks(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.hooks().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
@@ -309,7 +310,7 @@ func (s *Server) provider() push.Provider {
 	if s.cfg.PushURL == "" {
 		return nil
 	}
-	f := webhook.NewFetcher(webhook.FetcherConfig{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
+	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	return push.Hook{URL: s.cfg.PushURL, Secret: s.cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
 		d, err := f.Post(ctx, url, headers, body)
 		return d.Status, d.Body, err

@@ -9,25 +9,26 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
 // follows. Address, secret and settings are those of this moment.
-func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
+func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, verdict) {
 	w, now := &it.work, time.Now()
 	ep, err := d.endpoint(context.Background(), w.Delivery.EndpointID)
 	if err != nil {
 		// Postponed, not an attempt.
 		v := verdict{cloud.OutboxRetrying, now.Add(pollEvery), "settings_unreadable"}
-		return d.unsent(w, v), answer{}, v
+		return d.unsent(w, v), fetch.Answer{}, v
 	}
 	if v, ok := refuse(&ep, w); !ok {
-		return d.unsent(w, v), answer{}, v
+		return d.unsent(w, v), fetch.Answer{}, v
 	}
 	if w.Event.Supersedes() {
 		if newer, err := d.cfg.Store.Superseded(context.Background(), *w); err == nil && newer {
 			v := verdict{state: cloud.OutboxFailed, reason: ReasonSuperseded}
-			return d.unsent(w, v), answer{}, v
+			return d.unsent(w, v), fetch.Answer{}, v
 		}
 	}
 	url, t, urlErr := ep.route(w.Event.Test)
@@ -40,9 +41,9 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 	}
 	r.endpoint, r.url, r.business, r.ended = ep.ID, url, ep.BusinessID, time.Now()
 	if !w.Event.Test { // which says nothing about the receiver
-		r.gone, r.pause = v.reason == ReasonGone, a.directive == directiveDisable
+		r.gone, r.pause = v.reason == ReasonGone, a.Directive == directiveDisable
 		r.healthy = v.state == cloud.OutboxSuccess && ep.Status != "healthy"
-		r.counts = !a.unsent() && r.Attempt != nil
+		r.counts = !a.Unsent() && r.Attempt != nil
 	}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r, a, v
@@ -50,16 +51,16 @@ func (d *Dispatcher) attempt(it *item) (result, answer, verdict) {
 
 // try sends one delivery to an address of ep, unless urlErr says that it cannot
 // be one, and says what follows. The outcome is not stored yet.
-func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a answer, v verdict) {
+func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a fetch.Answer, v verdict) {
 	now, made, uid := time.Now(), w.Delivery.Attempts+1, uuid.NewString()
 	var req request
-	a = answer{code: CodeBlocked, err: ErrBlocked.Error()}
+	a = fetch.Answer{Code: fetch.CodeBlocked, Reason: fetch.ErrBlocked.Error()}
 	if urlErr == nil {
 		var err error
 		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age), d.cfg.SigningKey}).build(); err != nil {
 			v = verdict{ended(w), time.Time{}, ReasonUnsentError}
 			r.OutboxResult = outcome(w, v)
-			return r, answer{}, v
+			return r, fetch.Answer{}, v
 		}
 		if tweak.Body != nil {
 			req.body = tweak.Body
@@ -68,17 +69,17 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, url
 			req.head = strings.TrimSuffix(req.head, "\r\n") + tweak.Header + "\r\n\r\n"
 		}
 		d.metrics.size(w, req)
-		a = d.client.post(ctx, t, []byte(req.head), req.body)
+		a = d.client.Post(ctx, t, []byte(req.head), req.body)
 	}
 	end := time.Now()
-	if a.code == CodeProxy { // postponed, not an attempt
-		v = verdict{cloud.OutboxRetrying, end.Add(a.wait), ReasonProxy}
+	if a.Code == fetch.CodeProxy { // postponed, not an attempt
+		v = verdict{cloud.OutboxRetrying, end.Add(a.Wait), ReasonProxy}
 		r.OutboxResult = outcome(w, v)
 		return r, a, v
 	}
-	if a.retryAfter != "" {
-		if _, ok := retryAfter(a.retryAfter, end); !ok {
-			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.retryAfter[:min(len(a.retryAfter), 64)])
+	if a.RetryAfter != "" {
+		if _, ok := retryAfter(a.RetryAfter, end); !ok {
+			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.RetryAfter[:min(len(a.RetryAfter), 64)])
 		}
 	}
 	v = judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
@@ -86,10 +87,10 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *Target, url
 	r.OutboxResult = outcome(w, v)
 	r.Attempts = made
 	r.Attempt = &cloud.OutboxAttempt{
-		DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.status,
-		Duration: a.phases.total, ErrorCode: a.code, Error: a.err, RequestHead: logHead(t, req.head),
-		AnswerHead: a.head, AnswerBody: a.body, Reused: a.reused, Repeated: a.repeated, RetryAfter: a.retryAfter,
-		DNS: a.phases.dns, Connect: a.phases.connect, TLS: a.phases.tls, FirstByte: a.phases.firstByte, RemoteIP: a.remote,
+		DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.Status,
+		Duration: a.Phases.Total, ErrorCode: a.Code, Error: a.Reason, RequestHead: logHead(t, req.head),
+		AnswerHead: a.Head, AnswerBody: a.Body, Reused: a.Reused, Repeated: a.Repeated, RetryAfter: a.RetryAfter,
+		DNS: a.Phases.DNS, Connect: a.Phases.Connect, TLS: a.Phases.TLS, FirstByte: a.Phases.FirstByte, RemoteIP: a.Remote,
 	}
 	if v.state == cloud.OutboxSuccess {
 		r.DeliveredAt = end
@@ -124,7 +125,7 @@ func refuse(ep *knownEndpoint, w *cloud.OutboxWork) (v verdict, ok bool) {
 	return verdict{}, true
 }
 
-func maskedURL(t *Target) string {
+func maskedURL(t *fetch.Target) string {
 	if t == nil {
 		return ""
 	}
@@ -133,7 +134,7 @@ func maskedURL(t *Target) string {
 
 // logHead is the head as sent, its lines ended by newlines and the request
 // line's query masked.
-func logHead(t *Target, head string) string {
+func logHead(t *fetch.Target, head string) string {
 	if head == "" {
 		return ""
 	}

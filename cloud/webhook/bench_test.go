@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
@@ -67,7 +68,7 @@ func newYard(b *testing.B, db *store.DB, urls int) *yard {
 		require.NoError(b, y.db.Close())
 		y.db = db
 	}
-	y.guard = GuardConfig{HTTP: true, Networks: prefixes("127.0.0.1/32"), Ports: []uint16{y.addr.Port(), 8080}}
+	y.guard = fetch.GuardConfig{HTTP: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Ports: []uint16{y.addr.Port(), 8080}}
 	for u := range urls {
 		y.endpoint(func(e *cloud.Endpoint) {
 			e.ID, e.BusinessID = cloud.EndpointID(100+u), cloud.BusinessID(u+1)
@@ -90,7 +91,7 @@ func (y *yard) hear(ctx *fasthttp.RequestCtx) {
 
 // send starts the sender.
 func (y *yard) send() (stop func()) {
-	d := New(Config{Store: y.db, Guard: NewGuard(y.guard), Logger: slog.New(slog.DiscardHandler)})
+	d := New(Config{Store: y.db, Guard: fetch.NewGuard(y.guard), Logger: slog.New(slog.DiscardHandler)})
 	y.db.OnCommit(d.Committed)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -326,7 +327,7 @@ func BenchmarkManyWaiting(b *testing.B) {
 
 // barePosts signs and posts n times over kept connections.
 func barePosts(b *testing.B, addr netip.AddrPort, n int, body []byte) time.Duration {
-	t, err := NewGuard(GuardConfig{HTTP: true, Networks: prefixes("127.0.0.1/32"), Ports: []uint16{addr.Port()}}).CheckURL("http://" + addr.String() + "/")
+	t, err := fetch.NewGuard(fetch.GuardConfig{HTTP: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Ports: []uint16{addr.Port()}}).CheckURL("http://" + addr.String() + "/")
 	require.NoError(b, err)
 	ep := &cloud.Endpoint{Secret: []byte(secret)}
 	o := event(1)
@@ -368,7 +369,7 @@ func barePosts(b *testing.B, addr netip.AddrPort, n int, body []byte) time.Durat
 // secret is being replaced. v1a adds an Ed25519 signature, which costs more than
 // all of the rest.
 func BenchmarkSign(b *testing.B) {
-	t, err := NewGuard(GuardConfig{}).CheckURL("https://a.example.com/hook")
+	t, err := fetch.NewGuard(fetch.GuardConfig{}).CheckURL("https://a.example.com/hook")
 	require.NoError(b, err)
 	for _, c := range []struct{ name, channel, signature string }{
 		{"provider", cloud.ChannelLocker, cloud.SignatureStandard}, {"account", cloud.ChannelAccount, cloud.SignatureStandard},

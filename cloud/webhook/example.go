@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // Example is what would go out for an event of an order or delivery with its
@@ -16,7 +17,7 @@ import (
 // secret: the headers, one a line, and the body. The Ed25519 key is that of a
 // seed of zeros.
 func Example(base string, e cloud.HookEvent, sample []byte, format, signature, secret string, at time.Time) (head, body string, err error) {
-	t := &Target{TLS: true, Host: "hooks.example.com", Port: 443, Path: "/postern"}
+	t := &fetch.Target{TLS: true, Host: "hooks.example.com", Port: 443, Path: "/postern"}
 	var envelope struct {
 		ID         string    `json:"event_id"`
 		OccurredAt time.Time `json:"occurred_at"`

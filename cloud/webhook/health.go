@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // Health is what the store keeps of how receivers are doing.
@@ -98,7 +99,7 @@ func (d *Dispatcher) tally(r *result) {
 // noteHealth stores what was counted, and warns of or pauses receivers that do
 // nothing but fail.
 func (d *Dispatcher) noteHealth() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-attemptTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
 	defer cancel()
 	d.mu.Lock()
 	tallies := make([]cloud.EndpointTally, 0, len(d.tallies))

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 )
 
 func TestTowardsPause(t *testing.T) {
@@ -61,7 +63,7 @@ func TestPauseWarnsKeepsAndResumes(t *testing.T) {
 					w.waits = append(w.waits, 20*time.Minute)
 				}
 				var well atomic.Bool
-				w.a.reply = func(_ int, rw http.ResponseWriter) {
+				w.a.Reply = func(_ int, rw http.ResponseWriter) {
 					if !well.Load() {
 						rw.WriteHeader(404)
 					}
@@ -102,10 +104,10 @@ func TestPauseWarnsKeepsAndResumes(t *testing.T) {
 				require.Equal(t, []string{"webhook_url_failing", "webhook_url_failing", "webhook_url_failing", "webhook_url_paused"}, health())
 				w.run()
 				synctest.Wait()
-				seen := len(w.a.seen())
+				seen := len(w.a.Seen())
 				kept := w.emit(nil)
 				time.Sleep(time.Minute)
-				require.Len(t, w.a.seen(), seen, "nothing is sent")
+				require.Len(t, w.a.Seen(), seen, "nothing is sent")
 				row, _ := w.row(kept)
 				require.Equal(t, cloud.OutboxPaused, row.State)
 				well.Store(true)
@@ -119,7 +121,7 @@ func TestPauseWarnsKeepsAndResumes(t *testing.T) {
 				time.Sleep(time.Minute)
 				row, _ = w.row(kept)
 				if failed {
-					require.Equal(t, []any{cloud.OutboxFailed, "given_up", seen}, []any{row.State, row.Reason, len(w.a.seen())})
+					require.Equal(t, []any{cloud.OutboxFailed, "given_up", seen}, []any{row.State, row.Reason, len(w.a.Seen())})
 				} else {
 					require.Equal(t, cloud.OutboxSuccess, row.State)
 				}
@@ -135,7 +137,7 @@ func TestTestsDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(_ int, rw http.ResponseWriter) { rw.WriteHeader(500) }
+		w.a.Reply = func(_ int, rw http.ResponseWriter) { rw.WriteHeader(500) }
 		d := w.run()
 		synctest.Wait()
 		w.emit(func(o *cloud.OutboxWrite) { o.Event.Test = true })
@@ -155,7 +157,7 @@ func TestReceiversAskForLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(n int, rw http.ResponseWriter) {
+		w.a.Reply = func(n int, rw http.ResponseWriter) {
 			rw.Header().Set("Webhook-Delivery", []string{"abort", "disable", ""}[min(n, 3)-1])
 			rw.WriteHeader(500)
 		}
@@ -168,7 +170,7 @@ func TestReceiversAskForLess(t *testing.T) {
 		later := w.emit(nil)
 		time.Sleep(time.Hour)
 		w.stop()
-		require.Len(t, w.a.seen(), 2)
+		require.Len(t, w.a.Seen(), 2)
 		for id, want := range map[cloud.OutboxID][]any{aborted: {cloud.OutboxDead, ReasonAborted}, disabled: {cloud.OutboxPaused, ReasonPaused}, later: {cloud.OutboxPaused, ReasonPaused}} {
 			row, _ := w.row(id)
 			require.Equal(t, want, []any{row.State, row.Reason})
@@ -184,7 +186,7 @@ func TestUnprovenReceiversAreNotFlooded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var well atomic.Bool
-		w.a.reply = func(_ int, rw http.ResponseWriter) {
+		w.a.Reply = func(_ int, rw http.ResponseWriter) {
 			if !well.Load() {
 				rw.WriteHeader(500)
 			}
@@ -198,7 +200,7 @@ func TestUnprovenReceiversAreNotFlooded(t *testing.T) {
 			last = w.emit(func(o *cloud.OutboxWrite) { o.Deliveries[0].EndpointID = 8 })
 		}
 		time.Sleep(35 * time.Second)
-		n := len(w.a.seen())
+		n := len(w.a.Seen())
 		require.True(t, n >= 3 && n <= 4, "%d attempts in 35 s", n)
 		require.Positive(t, w.count("webhook_postponed_total", "reason", "rate"))
 		well.Store(true)
@@ -258,15 +260,15 @@ func TestSentByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		status := 200
-		w.a.reply = func(_ int, rw http.ResponseWriter) { rw.WriteHeader(status) }
+		w.a.Reply = func(_ int, rw http.ResponseWriter) { rw.WriteHeader(status) }
 		d := w.run()
 		synctest.Wait()
 		check := func(change func(*cloud.Endpoint, *cloud.OutboxWrite), state cloud.OutboxState, code string, posts, attempts int) {
 			t.Helper()
-			seen := len(w.a.seen())
+			seen := len(w.a.Seen())
 			id, r := w.direct(d, change)
 			require.Equal(t, state, r.State)
-			require.Len(t, w.a.seen(), seen+posts)
+			require.Len(t, w.a.Seen(), seen+posts)
 			row, as := w.row(id)
 			require.Equal(t, []any{state, "", true}, []any{row.State, row.LeaseOwner, row.NextAt.IsZero()})
 			require.Len(t, as, attempts)
@@ -275,16 +277,16 @@ func TestSentByHand(t *testing.T) {
 			}
 		}
 		check(nil, cloud.OutboxSuccess, "", 1, 1)
-		p := w.a.seen()[0]
-		require.Equal(t, []string{"1", "1"}, []string{p.head.Get("X-Webhook-Test"), p.head.Get("X-Webhook-Attempt")})
+		p := w.a.Seen()[0]
+		require.Equal(t, []string{"1", "1"}, []string{p.Head.Get("X-Webhook-Test"), p.Head.Get("X-Webhook-Attempt")})
 		status = 503
-		check(nil, cloud.OutboxFailed, CodeStatus, 1, 1)
-		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.URL = "http://169.254.169.254/latest" }, cloud.OutboxFailed, CodeBlocked, 0, 1)
+		check(nil, cloud.OutboxFailed, fetch.CodeStatus, 1, 1)
+		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.URL = "http://169.254.169.254/latest" }, cloud.OutboxFailed, fetch.CodeBlocked, 0, 1)
 		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.SandboxEnabled = false }, cloud.OutboxFailed, "", 0, 0)
 		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.Secret = nil }, cloud.OutboxFailed, "", 0, 0)
-		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.URL = "http://nowhere.example.com/" }, cloud.OutboxFailed, CodeDNS, 0, 1)
+		check(func(e *cloud.Endpoint, _ *cloud.OutboxWrite) { e.URL = "http://nowhere.example.com/" }, cloud.OutboxFailed, fetch.CodeDNS, 0, 1)
 		time.Sleep(10 * time.Minute)
-		require.Len(t, w.a.seen(), 2, "nothing is tried again")
+		require.Len(t, w.a.Seen(), 2, "nothing is tried again")
 		require.Zero(t, w.count("webhook_emitted_total", "channel", cloud.ChannelLocker), "no business")
 		w.stop()
 		w.close()
@@ -296,7 +298,7 @@ func TestTheLogIsKeptForThirtyDays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(int, http.ResponseWriter) { time.Sleep(70 * time.Millisecond) }
+		w.a.Reply = func(int, http.ResponseWriter) { time.Sleep(70 * time.Millisecond) }
 		w.run()
 		synctest.Wait()
 		id := w.emit(nil)
@@ -327,9 +329,9 @@ func TestAFloodAndAHangDelayNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(int, http.ResponseWriter) { time.Sleep(20 * time.Millisecond) }
-		b := &receiver{reply: func(int, http.ResponseWriter) { time.Sleep(time.Hour) }}
-		w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = b.handle
+		w.a.Reply = func(int, http.ResponseWriter) { time.Sleep(20 * time.Millisecond) }
+		b := &fetchtest.Receiver{Reply: func(int, http.ResponseWriter) { time.Sleep(time.Hour) }}
+		w.net.Serve[netip.AddrPortFrom(fetchtest.AddrB.Addr(), 80)] = b.Handle
 		const flood, hang = 100, 101
 		for n := range 20 {
 			w.endpoint(func(e *cloud.Endpoint) {
@@ -358,14 +360,14 @@ func TestAFloodAndAHangDelayNobody(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		times := map[string]int{}
-		for _, p := range w.a.seen() {
-			times[p.path]++
+		for _, p := range w.a.Seen() {
+			times[p.Path]++
 		}
 		for n := 2; n < 20; n++ {
 			require.Equal(t, 10, times[fmt.Sprint("/", n)])
 		}
 		require.InDelta(t, 250, times["/0"], 15, "the flood has its own five slots, no more")
-		require.Len(t, b.seen(), perURL)
+		require.Len(t, b.Seen(), perURL)
 		w.stop()
 		w.close()
 	})

@@ -33,7 +33,7 @@ func TestLeasesInDoubtAreGivenBack(t *testing.T) {
 		w := newWorld(t)
 		var off atomic.Bool
 		w.wrap = func(s Store) Store { return cutOff{s, &off} }
-		w.a.reply = func(int, http.ResponseWriter) { time.Sleep(4 * time.Second) }
+		w.a.Reply = func(int, http.ResponseWriter) { time.Sleep(4 * time.Second) }
 		w.run()
 		synctest.Wait()
 		time.Sleep(6 * time.Second)
@@ -43,16 +43,16 @@ func TestLeasesInDoubtAreGivenBack(t *testing.T) {
 			w.emit(nil)
 		}
 		time.Sleep(time.Minute)
-		sent := w.a.seen()
+		sent := w.a.Seen()
 		require.Less(t, len(sent), 60)
 		for _, p := range sent {
-			require.Less(t, p.at.Sub(begun), leaseSure, "its attempt ends before the lease does")
+			require.Less(t, p.At.Sub(begun), leaseSure, "its attempt ends before the lease does")
 		}
 		off.Store(false)
 		time.Sleep(2 * time.Minute)
 		times := map[string]int{}
-		for _, p := range w.a.seen() {
-			times[p.head.Get("X-Webhook-Id")]++
+		for _, p := range w.a.Seen() {
+			times[p.Head.Get("X-Webhook-Id")]++
 		}
 		require.Len(t, times, 60)
 		for id, n := range times {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // metrics of the sender. No label holds an address, customer or event id.
@@ -54,7 +55,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-var codeResults = map[string]string{CodeTimeout: "timeout", CodeConnect: "connect", CodeTLS: "tls", CodeDNS: "dns", CodeBlocked: "blocked"}
+var codeResults = map[string]string{fetch.CodeTimeout: "timeout", fetch.CodeConnect: "connect", fetch.CodeTLS: "tls", fetch.CodeDNS: "dns", fetch.CodeBlocked: "blocked"}
 
 // size counts a request that may be too large.
 func (m *metrics) size(w *cloud.OutboxWork, r request) {
@@ -64,29 +65,29 @@ func (m *metrics) size(w *cloud.OutboxWork, r request) {
 }
 
 // attempt counts one attempt that ended at now.
-func (m *metrics) attempt(w *cloud.OutboxWork, a *answer) {
-	result := codeResults[a.code]
+func (m *metrics) attempt(w *cloud.OutboxWork, a *fetch.Answer) {
+	result := codeResults[a.Code]
 	switch {
 	case result != "":
-	case a.status >= 100 && a.status < 600:
-		result = string('0'+byte(a.status/100)) + "xx"
+	case a.Status >= 100 && a.Status < 600:
+		result = string('0'+byte(a.Status/100)) + "xx"
 	default: // a receiver may answer any number
 		result = "other"
 	}
 	m.attempts.WithLabelValues(w.Event.Channel, result).Inc()
-	if a.sent.IsZero() {
+	if a.Sent.IsZero() {
 		return
 	}
 	reused := "false"
-	if a.reused {
+	if a.Reused {
 		reused = "true"
 	}
 	m.connections.WithLabelValues(reused).Inc()
 	if w.Delivery.Attempts == 0 && w.Delivery.ReplayOf == 0 {
-		m.first.WithLabelValues(w.Event.Channel).Observe(a.sent.Sub(w.Delivery.CreatedAt).Seconds())
+		m.first.WithLabelValues(w.Event.Channel).Observe(a.Sent.Sub(w.Delivery.CreatedAt).Seconds())
 	}
-	for phase, d := range map[string]time.Duration{"dns": a.phases.dns, "connect": a.phases.connect, "tls": a.phases.tls,
-		"first_byte": a.phases.firstByte, "total": a.phases.total} {
+	for phase, d := range map[string]time.Duration{"dns": a.Phases.DNS, "connect": a.Phases.Connect, "tls": a.Phases.TLS,
+		"first_byte": a.Phases.FirstByte, "total": a.Phases.Total} {
 		if d > 0 {
 			m.phase.WithLabelValues(phase).Observe(d.Seconds())
 		}

@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -26,121 +23,17 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// public addresses of the test network.
-var (
-	addrA = netip.MustParseAddrPort("93.184.216.34:443")
-	addrB = netip.MustParseAddrPort("93.184.216.35:443")
-)
-
-// testNet is a network in memory: names, and what listens where.
-type testNet struct {
-	mu    sync.Mutex
-	names map[string][]netip.Addr
-	serve map[netip.AddrPort]func(net.Conn)
-	dials []netip.AddrPort
-	wg    sync.WaitGroup
-}
-
-func newNet() *testNet {
-	return &testNet{serve: map[netip.AddrPort]func(net.Conn){}, names: map[string][]netip.Addr{
-		"a.example.com": {addrA.Addr()}, "b.example.com": {addrB.Addr()}}}
-}
-
-func (n *testNet) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if a, ok := n.names[host]; ok {
-		return a, nil
-	}
-	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-}
-
-func (n *testNet) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-	n.mu.Lock()
-	serve := n.serve[addr]
-	n.dials = append(n.dials, addr)
-	n.mu.Unlock()
-	if serve == nil {
-		return nil, errors.New("connection refused")
-	}
-	here, there := net.Pipe()
-	n.wg.Go(func() { defer there.Close(); serve(there) })
-	return here, nil
-}
-
-// post is one request as a receiver saw it.
-type post struct {
-	at   time.Time
-	head http.Header
-	body []byte
-	path string
-	host string
-}
-
-// receiver answers every post by a function and remembers them.
-type receiver struct {
-	mu    sync.Mutex
-	posts []post
-	reply func(n int, w http.ResponseWriter) // n counts from 1
-}
-
-func (r *receiver) seen() []post {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]post(nil), r.posts...)
-}
-
-// handle serves requests on one connection until it ends.
-func (r *receiver) handle(c net.Conn) {
-	l := &oneConn{c: c, done: make(chan struct{})}
-	srv := &http.Server{Handler: r, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			if s == http.StateClosed || s == http.StateHijacked {
-				l.Close()
-			}
-		}}
-	_ = srv.Serve(l)
-}
-
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, _ := io.ReadAll(req.Body)
-	r.mu.Lock()
-	r.posts = append(r.posts, post{time.Now(), req.Header, body, req.URL.RequestURI(), req.Host})
-	n := len(r.posts)
-	r.mu.Unlock()
-	if r.reply != nil {
-		r.reply(n, w)
-	}
-}
-
-type oneConn struct {
-	c    net.Conn
-	once sync.Once
-	done chan struct{}
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	if c := l.c; c != nil {
-		l.c = nil
-		return c, nil
-	}
-	<-l.done
-	return nil, net.ErrClosed
-}
-func (l *oneConn) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
-
 // world is a store, a network and a sender.
 type world struct {
 	t       testing.TB
 	db      *store.DB
-	net     *testNet
-	a       *receiver
+	net     *fetchtest.Network
+	a       *fetchtest.Receiver
 	metrics *prometheus.Registry
-	guard   GuardConfig
+	guard   fetch.GuardConfig
 	wrap    func(Store) Store
 	waits   []time.Duration
-	proxy   *Proxy
+	proxy   *fetch.Proxy
 	log     *slog.Logger
 	dir     string
 
@@ -150,8 +43,8 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, net: newNet(), a: &receiver{}, dir: t.TempDir()}
-	w.net.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = w.a.handle
+	w := &world{t: t, net: fetchtest.NewNetwork(), a: &fetchtest.Receiver{}, dir: t.TempDir()}
+	w.net.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = w.a.Handle
 	w.guard.HTTP = true
 	storetest.WriteMigrated(t, w.dir)
 	w.open()
@@ -191,7 +84,7 @@ func (w *world) run() *Dispatcher {
 	if w.wrap != nil {
 		s = w.wrap(s)
 	}
-	d := New(Config{Store: s, Guard: NewGuard(w.guard), Resolver: w.net, Dial: w.net.dial, Metrics: w.metrics, Waits: w.waits,
+	d := New(Config{Store: s, Guard: fetch.NewGuard(w.guard), Resolver: w.net, Dial: w.net.Dial, Metrics: w.metrics, Waits: w.waits,
 		Proxy: w.proxy, Logger: cmp.Or(w.log, slog.New(slog.DiscardHandler))})
 	w.db.OnCommit(d.Committed)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -207,7 +100,7 @@ func (w *world) stop() {
 
 func (w *world) close() {
 	require.NoError(w.t, w.db.Close())
-	w.net.wg.Wait()
+	w.net.Handlers.Wait()
 }
 
 // emit commits one event and returns its delivery's id.

@@ -35,7 +35,7 @@ func TestOnlyTheNewestPlaceIsSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.account(cloud.WebhookSettings{Secret: []byte(secret)})
-				w.a.reply = func(n int, rw http.ResponseWriter) {
+				w.a.Reply = func(n int, rw http.ResponseWriter) {
 					if n == 1 {
 						down(rw)
 					}
@@ -49,10 +49,10 @@ func TestOnlyTheNewestPlaceIsSent(t *testing.T) {
 				}
 				other := w.emit(place("904"))
 				time.Sleep(2 * time.Hour)
-				posts := w.a.seen()
+				posts := w.a.Seen()
 				ids := map[string]int{}
 				for _, p := range posts {
-					ids[p.head.Get("X-Webhook-Event-Id")]++
+					ids[p.Head.Get("X-Webhook-Event-Id")]++
 				}
 				first, _ := w.row(mine[0])
 				last, _ := w.row(mine[4])
@@ -77,7 +77,7 @@ func TestOnlyTheNewestPlaceIsSent(t *testing.T) {
 				_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{BusinessID: 42}, mine[0], 1000, "", time.Now())
 				require.NoError(t, err)
 				time.Sleep(time.Second)
-				require.Len(t, w.a.seen(), len(posts)+1, "what is sent again by hand goes out, however old")
+				require.Len(t, w.a.Seen(), len(posts)+1, "what is sent again by hand goes out, however old")
 				w.stop()
 				w.close()
 			})
@@ -108,7 +108,7 @@ func TestPlacesOfAPausedReceiver(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, waiting)
-		require.Empty(t, w.a.seen())
+		require.Empty(t, w.a.Seen())
 		w.stop()
 		w.close()
 	})

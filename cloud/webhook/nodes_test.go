@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -20,8 +22,8 @@ import (
 func TestTwoNodesSendOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.PostgresURL(t)
-	n, r := newNet(), &receiver{}
-	n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
+	n, r := fetchtest.NewNetwork(), &fetchtest.Receiver{}
+	n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = r.Handle
 	var dbs []*store.DB
 	for i := range 2 {
 		dbs = append(dbs, storetest.Open(t, store.Config{URL: url, Node: fmt.Sprint("n", i), Box: storetest.Box(t)}))
@@ -38,7 +40,7 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	for _, db := range dbs {
-		d := New(Config{Store: db, Guard: NewGuard(GuardConfig{HTTP: true}), Resolver: n, Dial: n.dial, Logger: slog.New(slog.DiscardHandler)})
+		d := New(Config{Store: db, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: n, Dial: n.Dial, Logger: slog.New(slog.DiscardHandler)})
 		db.OnCommit(d.Committed)
 		go func() { ended <- d.Run(ctx) }()
 	}
@@ -53,10 +55,10 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	for range dbs {
 		require.NoError(t, <-ended)
 	}
-	n.wg.Wait()
+	n.Handlers.Wait()
 	times := map[string]int{}
-	for _, p := range r.seen() {
-		times[p.head.Get("X-Webhook-Id")]++
+	for _, p := range r.Seen() {
+		times[p.Head.Get("X-Webhook-Id")]++
 	}
 	require.Len(t, times, 150)
 	for id, k := range times {

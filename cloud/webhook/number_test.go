@@ -21,7 +21,7 @@ func TestRunningNumbers(t *testing.T) {
 		w := newWorld(t)
 		w.endpoint(func(e *cloud.Endpoint) { e.Numbered = true })
 		numbered := func(o *cloud.OutboxWrite) { o.Deliveries[0].Sequence = cloud.Unnumbered }
-		w.a.reply = func(n int, rw http.ResponseWriter) {
+		w.a.Reply = func(n int, rw http.ResponseWriter) {
 			if n == 2 {
 				rw.WriteHeader(500)
 			}
@@ -30,16 +30,16 @@ func TestRunningNumbers(t *testing.T) {
 		synctest.Wait()
 		first := w.emit(numbered)
 		time.Sleep(100 * time.Millisecond)
-		require.Len(t, w.a.seen(), 1, "it does not wait for a poll")
+		require.Len(t, w.a.Seen(), 1, "it does not wait for a poll")
 		for range 30 {
 			w.emit(numbered)
 		}
 		plain := w.emit(nil)
 		time.Sleep(time.Minute)
 		numbers := map[string][]string{}
-		for _, p := range w.a.seen() {
-			id := p.head.Get("X-Webhook-Id")
-			numbers[id] = append(numbers[id], p.head.Get("X-Webhook-Sequence"))
+		for _, p := range w.a.Seen() {
+			id := p.Head.Get("X-Webhook-Id")
+			numbers[id] = append(numbers[id], p.Head.Get("X-Webhook-Sequence"))
 		}
 		require.Len(t, numbers, 32)
 		seen, twice := map[int64]bool{}, 0
@@ -60,13 +60,13 @@ func TestRunningNumbers(t *testing.T) {
 		_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, first, 1000, "", time.Now())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		last := posts[len(posts)-1]
-		require.Equal(t, []string{"1", "1"}, []string{last.head.Get("X-Webhook-Sequence"), last.head.Get("X-Webhook-Replay")})
+		require.Equal(t, []string{"1", "1"}, []string{last.Head.Get("X-Webhook-Sequence"), last.Head.Get("X-Webhook-Replay")})
 		w.emit(numbered)
 		time.Sleep(time.Second)
-		posts = w.a.seen()
-		require.Equal(t, "32", posts[len(posts)-1].head.Get("X-Webhook-Sequence"), "what was sent again used up none")
+		posts = w.a.Seen()
+		require.Equal(t, "32", posts[len(posts)-1].Head.Get("X-Webhook-Sequence"), "what was sent again used up none")
 		w.stop()
 		w.close()
 	})

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -29,9 +31,9 @@ func TestAnAddressIsEachAccountsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(n int, rw http.ResponseWriter) {
-			p := w.a.seen()[n-1]
-			if _, err := signature.Verify(p.head.Get, p.body, p.at, secret); err != nil {
+		w.a.Reply = func(n int, rw http.ResponseWriter) {
+			p := w.a.Seen()[n-1]
+			if _, err := signature.Verify(p.Head.Get, p.Body, p.At, secret); err != nil {
 				rw.WriteHeader(http.StatusUnauthorized)
 			}
 		}
@@ -47,7 +49,7 @@ func TestAnAddressIsEachAccountsOwn(t *testing.T) {
 			w.emit(stranger)
 		}
 		time.Sleep(5 * time.Second)
-		refused := len(w.a.seen())
+		refused := len(w.a.Seen())
 		require.GreaterOrEqual(t, refused, 10)
 		why, _ := d.Held(7, "http://a.example.com/hook?key=hidden")
 		require.Equal(t, "breaker", why)
@@ -67,13 +69,13 @@ func TestAnAddressIsEachAccountsOwn(t *testing.T) {
 func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *store.DB) {
-		n, well := newNet(), &receiver{}
-		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = func(c net.Conn) {
-			if readPost(c) {
+		n, well := fetchtest.NewNetwork(), &fetchtest.Receiver{}
+		n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = func(c net.Conn) {
+			if fetchtest.ReadPost(c) {
 				fmt.Fprint(c, "HTTP/1.1 503 No\r\nRetry-After: \xff\xfe\r\nWebhook-Delivery: \xff\r\nX-A: \xff\r\nLocation: \xff\r\nContent-Type: \xff\r\nContent-Length: 3\r\n\r\n\xff\x00a")
 			}
 		}
-		n.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = well.handle
+		n.Serve[netip.AddrPortFrom(fetchtest.AddrB.Addr(), 80)] = well.Handle
 		c := &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{
 			{ID: 3, BusinessID: 42, ProviderID: 17, URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)},
 			{ID: 4, BusinessID: 43, ProviderID: 18, URL: "http://b.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}}}}
@@ -83,7 +85,7 @@ func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		d := New(Config{Store: db, Guard: NewGuard(GuardConfig{HTTP: true}), Resolver: n, Dial: n.dial, Logger: slog.New(slog.DiscardHandler)})
+		d := New(Config{Store: db, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: n, Dial: n.Dial, Logger: slog.New(slog.DiscardHandler)})
 		go func() { ended <- d.Run(ctx) }()
 		ring.Await(t, func() bool {
 			b, err := db.FindOutbox(t.Context(), 1)
@@ -94,7 +96,7 @@ func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 		})
 		cancel()
 		require.NoError(t, <-ended)
-		n.wg.Wait()
+		n.Handlers.Wait()
 		as, err := db.OutboxAttempts(t.Context(), 1)
 		require.NoError(t, err)
 		require.Len(t, as, 1)
@@ -110,8 +112,8 @@ func TestASandboxSaysNothingOfTheRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, box := newWorld(t), &receiver{}
-				w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = box.handle
+				w, box := newWorld(t), &fetchtest.Receiver{}
+				w.net.Serve[netip.AddrPortFrom(fetchtest.AddrB.Addr(), 80)] = box.Handle
 				tested := func(n int, rw http.ResponseWriter) {
 					switch n {
 					case 1:
@@ -121,8 +123,8 @@ func TestASandboxSaysNothingOfTheRest(t *testing.T) {
 						rw.WriteHeader(http.StatusInternalServerError)
 					}
 				}
-				if box.reply = tested; sandbox == "" {
-					w.a.reply = tested
+				if box.Reply = tested; sandbox == "" {
+					w.a.Reply = tested
 				}
 				w.endpoint(func(e *cloud.Endpoint) { e.SandboxURL = sandbox })
 				w.run()
@@ -159,8 +161,8 @@ func TestASandboxSaysNothingOfTheRest(t *testing.T) {
 func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *store.DB) {
-		n, r := newNet(), &receiver{}
-		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
+		n, r := fetchtest.NewNetwork(), &fetchtest.Receiver{}
+		n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = r.Handle
 		c := &cloud.Changes{}
 		for id, change := range map[cloud.EndpointID]func(*cloud.Endpoint){1: func(*cloud.Endpoint) {}, 2: func(e *cloud.Endpoint) { e.Status = "paused" },
 			3: func(e *cloud.Endpoint) { e.Status, e.Enabled = "paused", false }, 4: func(e *cloud.Endpoint) { e.Status = "gone" },
@@ -177,7 +179,7 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		d := New(Config{Store: db, Guard: NewGuard(GuardConfig{HTTP: true}), Resolver: n, Dial: n.dial, Logger: slog.New(slog.DiscardHandler)})
+		d := New(Config{Store: db, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: n, Dial: n.Dial, Logger: slog.New(slog.DiscardHandler)})
 		go func() { ended <- d.Run(ctx) }()
 		want := map[cloud.OutboxID]string{1: "success ", 2: "paused paused", 3: "failed endpoint_disabled", 4: "success ", 5: "failed endpoint_removed", 6: "paused paused"}
 		got := map[cloud.OutboxID]string{}
@@ -191,8 +193,8 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 		})
 		cancel()
 		require.NoError(t, <-ended)
-		n.wg.Wait()
-		require.Len(t, r.seen(), 2)
+		n.Handlers.Wait()
+		require.Len(t, r.Seen(), 2)
 	})
 }
 
@@ -219,13 +221,13 @@ func TestANewAddressIsProvenAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, victim := newWorld(t), &receiver{reply: func(_ int, rw http.ResponseWriter) { rw.WriteHeader(404) }}
-				w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = victim.handle
+				w, victim := newWorld(t), &fetchtest.Receiver{Reply: func(_ int, rw http.ResponseWriter) { rw.WriteHeader(404) }}
+				w.net.Serve[netip.AddrPortFrom(fetchtest.AddrB.Addr(), 80)] = victim.Handle
 				w.run()
 				synctest.Wait()
 				w.emit(nil)
 				time.Sleep(time.Second)
-				require.Len(t, w.a.seen(), 1)
+				require.Len(t, w.a.Seen(), 1)
 				e, err := w.db.FindEndpoint(t.Context(), 3)
 				require.NoError(t, err)
 				if e.SandboxURL = "http://b.example.com/victim"; !test {
@@ -236,7 +238,7 @@ func TestANewAddressIsProvenAnew(t *testing.T) {
 					w.emit(func(o *cloud.OutboxWrite) { o.Event.Test = test })
 				}
 				time.Sleep(35 * time.Second)
-				n := len(victim.seen())
+				n := len(victim.Seen())
 				require.True(t, n >= 3 && n <= 4, "%d attempts in 35 s", n)
 				w.stop()
 				w.close()
@@ -293,39 +295,6 @@ func TestAResumedReceiverHasAnotherChance(t *testing.T) {
 	})
 }
 
-// Of several addresses of a name one that swallows connections leaves time for
-// the others; when all do, the attempt ends in time.
-func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n, r := newNet(), &receiver{}
-		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
-		silent := prefixAddrs("2606:4700::1", "2606:4700::2", "93.184.216.40")
-		c, target := testClient(t, n, nil, "http://a.example.com/")
-		c.dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
-			if slices.Contains(silent, a.Addr()) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return n.dial(ctx, a)
-		}
-		for k := range silent {
-			n.names["a.example.com"] = append(slices.Clone(silent[:k+1]), addrA.Addr())
-			clear(c.names.known)
-			a := c.post(t.Context(), target, []byte(emptyPost), nil)
-			require.Equal(t, []any{200, ""}, []any{a.status, a.code}, "after %d", k+1)
-			require.Less(t, a.phases.connect, connectTimeout)
-			c.sweep(true)
-		}
-		n.names["a.example.com"] = silent
-		clear(c.names.known)
-		a := c.post(t.Context(), target, []byte(emptyPost), nil)
-		require.Equal(t, CodeTimeout, a.code)
-		require.Equal(t, connectTimeout, a.phases.total)
-		n.wg.Wait()
-	})
-}
-
 // The settings of a receiver, its secret among them, do not stay in memory.
 func TestSettingsAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -345,7 +314,7 @@ func TestSettingsAreForgotten(t *testing.T) {
 		require.Zero(t, known())
 		w.emit(nil)
 		time.Sleep(10 * time.Second)
-		require.Len(t, w.a.seen(), 2)
+		require.Len(t, w.a.Seen(), 2)
 		w.stop()
 		w.close()
 	})
@@ -385,7 +354,7 @@ func TestOldSecretsAreDropped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		tidied := &tidySignal{DB: db, dropped: make(chan struct{}, 1)}
-		d := New(Config{Store: tidied, Guard: NewGuard(GuardConfig{}), Logger: slog.New(slog.DiscardHandler)})
+		d := New(Config{Store: tidied, Guard: fetch.NewGuard(fetch.GuardConfig{}), Logger: slog.New(slog.DiscardHandler)})
 		go func() { ended <- d.Run(ctx) }()
 		<-tidied.dropped
 		secrets := func(i int) (out []string) {
@@ -416,7 +385,7 @@ func TestAnAnswerEndsNoPause(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.a.reply = func(_ int, rw http.ResponseWriter) {
+				w.a.Reply = func(_ int, rw http.ResponseWriter) {
 					time.Sleep(5 * time.Second)
 					rw.WriteHeader(status)
 				}
@@ -430,7 +399,7 @@ func TestAnAnswerEndsNoPause(t *testing.T) {
 				time.Sleep(time.Second)
 				w.endpoint(func(e *cloud.Endpoint) { e.Status, e.StatusReason = "paused", cloud.PausedByHand })
 				time.Sleep(10 * time.Second)
-				require.Len(t, w.a.seen(), 1)
+				require.Len(t, w.a.Seen(), 1)
 				e, err := w.db.FindEndpoint(t.Context(), 3)
 				require.NoError(t, err)
 				require.Equal(t, []string{"paused", cloud.PausedByHand}, []string{e.Status, e.StatusReason})
@@ -465,8 +434,8 @@ func TestOneOutcomeIsRefused(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		times := map[string]int{}
-		for _, p := range w.a.seen() {
-			times[p.head.Get("X-Webhook-Id")]++
+		for _, p := range w.a.Seen() {
+			times[p.Head.Get("X-Webhook-Id")]++
 		}
 		for _, id := range []cloud.OutboxID{1, 2, 4, 5} {
 			row, as := w.row(id)
@@ -485,13 +454,13 @@ func TestOneOutcomeIsRefused(t *testing.T) {
 func TestLogAndMetricsTellNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, log := newWorld(t), &logged{}
-		w.log, w.waits = log.logger(), []time.Duration{time.Second}
-		w.a.reply = func(n int, rw http.ResponseWriter) {
+		w, log := newWorld(t), &fetchtest.Log{}
+		w.log, w.waits = log.Logger(), []time.Duration{time.Second}
+		w.a.Reply = func(n int, rw http.ResponseWriter) {
 			rw.Header().Set("Retry-After", "soon")
 			rw.WriteHeader([]int{200, 500, 404, 700, 410, 503}[n%6])
 		}
-		w.net.names["inside.example.com"] = prefixAddrs("10.0.0.1")
+		w.net.Names["inside.example.com"] = fetchtest.Addrs("10.0.0.1")
 		for i, url := range []string{"http://inside.example.com/?key=hidden", "http://nowhere.example.com/hidden", "ftp://hidden"} {
 			w.endpoint(func(e *cloud.Endpoint) { e.ID, e.URL = cloud.EndpointID(10+i), url })
 		}

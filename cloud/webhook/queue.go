@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 const (
@@ -372,7 +373,7 @@ func (u *urlQueue) remove(l *line) {
 }
 
 // done gives the slot of it back and notes how the URL is doing.
-func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
+func (q *queues) done(it *item, v verdict, a *fetch.Answer, now time.Time) {
 	u, l := it.url, it.line
 	u.inFlight--
 	q.inFlight--
@@ -382,10 +383,10 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 	delete(q.held, it.work.Delivery.ID)
 	l.busy, l.ended = false, now
 	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 && !it.work.Event.Supersedes() {
-		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(nameLife)
+		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(fetch.NameLife)
 	}
 	u.adapt(a, now)
-	if a.code == CodeProxy {
+	if a.Code == fetch.CodeProxy {
 		u.hold(v.next, waitProxy)
 	}
 	if len(l.items) == 0 && l.blocked == 0 {
@@ -396,20 +397,20 @@ func (q *queues) done(it *item, v verdict, a *answer, now time.Time) {
 }
 
 // adapt moves the cap and the wait that all deliveries to a URL share.
-func (u *urlQueue) adapt(a *answer, now time.Time) {
-	if a.status != 0 && a.code == "" {
+func (u *urlQueue) adapt(a *fetch.Answer, now time.Time) {
+	if a.Status != 0 && a.Code == "" {
 		u.proven, u.unproven = true, false
 	}
 	switch {
-	case a.unsent():
-	case a.status == 429 || a.status == 503 || a.code == CodeTimeout:
+	case a.Unsent():
+	case a.Status == 429 || a.Status == 503 || a.Code == fetch.CodeTimeout:
 		u.cap, u.quick = max(u.cap/2, 1), 0
-	case a.code == "" && a.phases.total < slowAnswer:
+	case a.Code == "" && a.Phases.Total < slowAnswer:
 		if u.quick++; u.quick >= capStep {
 			u.cap, u.quick = min(u.cap+1, perURL), 0
 		}
 	}
-	if after, ok := retryAfter(a.retryAfter, now); ok && a.code != "" {
+	if after, ok := retryAfter(a.RetryAfter, now); ok && a.Code != "" {
 		u.hold(now.Add(after), waitAfter)
 	}
 }
@@ -446,13 +447,13 @@ var (
 
 // report tells the breaker of an attempt. Every opening in a row is twice as
 // long as the one before.
-func (u *urlQueue) report(done func(error), a *answer, now time.Time) {
+func (u *urlQueue) report(done func(error), a *fetch.Answer, now time.Time) {
 	before := u.breaker.State()
 	switch {
-	case a.unsent():
+	case a.Unsent():
 		done(errUnsent)
 		return
-	case a.code == "":
+	case a.Code == "":
 		done(nil)
 		u.reopened = 0
 		return

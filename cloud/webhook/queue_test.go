@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 func work(id cloud.OutboxID, account int, ref string, attempts int) cloud.OutboxWork {
@@ -75,7 +76,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 				i := rapid.IntRange(0, len(flights)-1).Draw(t, "flight")
 				f := flights[i]
 				flights = append(flights[:i], flights[i+1:]...)
-				a := answer{status: 200}
+				a := fetch.Answer{Status: 200}
 				f.it.url.report(f.done, &a, now)
 				q.done(f.it, verdict{state: cloud.OutboxSuccess}, &a, now)
 			}
@@ -86,7 +87,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 		}
 		for len(waiting)+len(flights) > 0 { // everything gets out
 			for _, f := range flights {
-				a := answer{status: 200}
+				a := fetch.Answer{Status: 200}
 				f.it.url.report(f.done, &a, now)
 				q.done(f.it, verdict{state: cloud.OutboxSuccess}, &a, now)
 			}
@@ -161,15 +162,15 @@ func TestCapAdapts(t *testing.T) {
 	u := &urlQueue{cap: perURL}
 	now := time.Now()
 	for _, want := range []int{2, 1, 1} {
-		u.adapt(&answer{code: CodeStatus, status: 429}, now)
+		u.adapt(&fetch.Answer{Code: fetch.CodeStatus, Status: 429}, now)
 		require.Equal(t, want, u.cap)
 	}
 	for range 2 * capStep {
-		u.adapt(&answer{status: 200}, now)
+		u.adapt(&fetch.Answer{Status: 200}, now)
 	}
 	require.Equal(t, 3, u.cap)
 	for range 100 * capStep {
-		u.adapt(&answer{status: 200}, now)
+		u.adapt(&fetch.Answer{Status: 200}, now)
 	}
 	require.Equal(t, perURL, u.cap)
 }
@@ -183,7 +184,7 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 	held := func() (string, time.Time) { return q.holds(address{1, "u"}, now) }
 	reason, _ := held()
 	require.Empty(t, reason, "it was never sent anything")
-	try := func(n int, a answer) {
+	try := func(n int, a fetch.Answer) {
 		require.True(t, q.push(address{1, "u"}, work(cloud.OutboxID(n), 1, fmt.Sprint(n), 0)))
 		it, done := q.pop(now)
 		require.NotNil(t, it)
@@ -191,17 +192,17 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 		q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
 	}
 	for n := range 9 {
-		try(n+1, answer{status: 500, code: CodeStatus})
+		try(n+1, fetch.Answer{Status: 500, Code: fetch.CodeStatus})
 		reason, _ = held()
 		require.Empty(t, reason)
 	}
-	try(10, answer{status: 500, code: CodeStatus})
+	try(10, fetch.Answer{Status: 500, Code: fetch.CodeStatus})
 	reason, until := held()
 	require.Equal(t, waitBreaker, reason)
 	require.Equal(t, now.Add(breakerOpen), until)
 
 	q = newQueues(10)
-	try(20, answer{status: 503, code: CodeStatus, retryAfter: "120"})
+	try(20, fetch.Answer{Status: 503, Code: fetch.CodeStatus, RetryAfter: "120"})
 	reason, until = held()
 	require.Equal(t, waitAfter, reason)
 	require.Equal(t, now.Add(2*time.Minute), until)
@@ -223,7 +224,7 @@ func TestTheLongerWaitCounts(t *testing.T) {
 			now := time.Now()
 			it, done := q.pop(now)
 			require.NotNil(t, it)
-			a := answer{status: 500, code: CodeStatus, retryAfter: after}
+			a := fetch.Answer{Status: 500, Code: fetch.CodeStatus, RetryAfter: after}
 			it.url.report(done, &a, now)
 			q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
 		}

@@ -29,17 +29,17 @@ func TestARateIsKept(t *testing.T) {
 			ids = append(ids, w.emit(nil))
 		}
 		time.Sleep(100 * time.Millisecond)
-		require.Len(t, w.a.seen(), 3, "a burst")
+		require.Len(t, w.a.Seen(), 3, "a burst")
 		time.Sleep(8 * time.Second)
-		require.InDelta(t, 3+32, len(w.a.seen()), 1)
+		require.InDelta(t, 3+32, len(w.a.Seen()), 1)
 		limited(1, 1)
 		time.Sleep(time.Until(begun.Add(30 * time.Second)))
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		require.Len(t, posts, 43)
 		for i := 3; i < 43; i++ {
-			require.GreaterOrEqual(t, posts[i].at.Sub(posts[i-1].at), 240*time.Millisecond, "one after another behind the burst")
+			require.GreaterOrEqual(t, posts[i].At.Sub(posts[i-1].At), 240*time.Millisecond, "one after another behind the burst")
 		}
-		last := posts[42].at.Sub(posts[38].at)
+		last := posts[42].At.Sub(posts[38].At)
 		require.True(t, last >= 3900*time.Millisecond && last < 5*time.Second, "at the new pace: %v", last)
 		row, as := w.row(ids[20])
 		require.Equal(t, 1, row.Attempts)

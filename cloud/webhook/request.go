@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/protocol/cloudevent"
 	"github.com/postern-io/postern/protocol/signature"
 )
@@ -33,7 +34,7 @@ func (r request) large() bool { return len(r.head)+len(r.body) > largeBody }
 
 // message is an event on its way to one receiver.
 type message struct {
-	target   *Target
+	target   *fetch.Target
 	endpoint *cloud.Endpoint
 	work     *cloud.OutboxWork
 	base     string // the deployment's address, without a slash at its end

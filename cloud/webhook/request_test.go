@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/protocol/cloudevent"
 	"github.com/postern-io/postern/protocol/signature"
 )
@@ -42,7 +43,7 @@ func seed() []byte {
 // sent is a request as a receiver reads it.
 func sent(t *testing.T, body string, edit func(*message)) *http.Request {
 	t.Helper()
-	target, err := NewGuard(GuardConfig{}).CheckURL("https://a.example.com/hook?key=1")
+	target, err := fetch.NewGuard(fetch.GuardConfig{}).CheckURL("https://a.example.com/hook?key=1")
 	require.NoError(t, err)
 	o := event(1)
 	toAccount(&o)
@@ -246,7 +247,7 @@ func TestStructuredMode(t *testing.T) {
 
 func TestWhatCannotBeSent(t *testing.T) {
 	t.Parallel()
-	target, err := NewGuard(GuardConfig{}).CheckURL("https://a.example.com/hook")
+	target, err := fetch.NewGuard(fetch.GuardConfig{}).CheckURL("https://a.example.com/hook")
 	require.NoError(t, err)
 	for what, edit := range map[string]func(*message){
 		"no secret":         func(m *message) { m.endpoint.Secret = nil },
@@ -275,32 +276,32 @@ func TestFormatIsThatOfTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.waits = []time.Duration{time.Second, time.Second}
-		w.a.reply = func(n int, w http.ResponseWriter) { w.WriteHeader(500) }
+		w.a.Reply = func(n int, w http.ResponseWriter) { w.WriteHeader(500) }
 		w.run()
 		synctest.Wait()
 		w.emit(nil)
 		time.Sleep(100 * time.Millisecond)
 		w.endpoint(func(e *cloud.Endpoint) { e.Format, e.Signature = cloud.FormatStructured, cloud.SignatureStandard })
 		for range 100 { // waits have a jitter, and due retries are looked for each second
-			if len(w.a.seen()) == 3 {
+			if len(w.a.Seen()) == 3 {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		require.Len(t, posts, 3)
-		require.Empty(t, posts[0].head.Get("webhook-id"))
+		require.Empty(t, posts[0].Head.Get("webhook-id"))
 		var outer struct {
 			ID   string
 			Data json.RawMessage
 		}
-		require.NoError(t, json.Unmarshal(posts[2].body, &outer))
-		require.Equal(t, string(posts[0].body), string(outer.Data))
-		require.Equal(t, posts[0].head.Get("X-Webhook-Event-Id"), outer.ID)
-		require.Equal(t, outer.ID, posts[2].head.Get("webhook-id"))
-		require.Equal(t, posts[0].head.Get("X-Webhook-Id"), posts[2].head.Get("X-Webhook-Id"))
+		require.NoError(t, json.Unmarshal(posts[2].Body, &outer))
+		require.Equal(t, string(posts[0].Body), string(outer.Data))
+		require.Equal(t, posts[0].Head.Get("X-Webhook-Event-Id"), outer.ID)
+		require.Equal(t, outer.ID, posts[2].Head.Get("webhook-id"))
+		require.Equal(t, posts[0].Head.Get("X-Webhook-Id"), posts[2].Head.Get("X-Webhook-Id"))
 		for _, p := range posts {
-			_, err := signature.Verify(p.head.Get, p.body, p.at, secret)
+			_, err := signature.Verify(p.Head.Get, p.Body, p.At, secret)
 			require.NoError(t, err)
 		}
 		require.Zero(t, w.count("webhook_oversize_total", "channel", cloud.ChannelLocker))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // Waits are the waits after the first, second, … failed attempt: 30 s, 2, 8, 32
@@ -48,17 +49,6 @@ const (
 	directiveDisable = "disable"
 )
 
-// Error codes of attempts.
-const (
-	CodeTimeout = "TIMEOUT"
-	CodeDNS     = "DNS"
-	CodeTLS     = "TLS"
-	CodeConnect = "CONNECT"
-	CodeStatus  = "HTTP_STATUS"
-	CodeBlocked = "BLOCKED_URL"
-	CodeProxy   = "PROXY" // not of an attempt: the deployment's own proxy is at fault
-)
-
 // verdict is what follows from an attempt.
 type verdict struct {
 	state  cloud.OutboxState
@@ -69,29 +59,29 @@ type verdict struct {
 // judge decides what follows from an answer, or from code when there was none.
 // made counts this attempt; random is uniform in [0, 1). The wait is measured
 // from now, the end of the attempt.
-func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, a *answer, random float64) verdict {
+func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, a *fetch.Answer, random float64) verdict {
 	switch {
-	case a.code == "":
+	case a.Code == "":
 		return verdict{state: cloud.OutboxSuccess}
-	case a.code == CodeBlocked && !a.byProxy: // a proxy's rules may be changed for a new receiver
-		return verdict{state: ended(w), reason: CodeBlocked}
-	case a.status == http.StatusGone:
+	case a.Code == fetch.CodeBlocked && !a.ByProxy: // a proxy's rules may be changed for a new receiver
+		return verdict{state: ended(w), reason: fetch.CodeBlocked}
+	case a.Status == http.StatusGone:
 		return verdict{state: ended(w), reason: ReasonGone}
-	case a.directive == directiveAbort, a.directive == directiveDisable && w.Event.Test: // which pauses nothing
+	case a.Directive == directiveAbort, a.Directive == directiveDisable && w.Event.Test: // which pauses nothing
 		return verdict{state: ended(w), reason: ReasonAborted}
 	case made >= w.Delivery.MaxAttempts || made > len(waits):
 		return verdict{state: ended(w), reason: ReasonOutOfTries}
-	case a.directive == directiveDisable:
+	case a.Directive == directiveDisable:
 		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}
 	}
 	wait := time.Duration(float64(waits[made-1]) * (1 - jitter + 2*jitter*random))
-	if overloaded(a.status) {
+	if overloaded(a.Status) {
 		wait = max(wait, overloadWait)
 	}
-	if after, ok := retryAfter(a.retryAfter, now); ok {
+	if after, ok := retryAfter(a.RetryAfter, now); ok {
 		wait = max(wait, min(after, maxRetryAfter))
 	}
-	return verdict{cloud.OutboxRetrying, now.Add(wait), a.code}
+	return verdict{cloud.OutboxRetrying, now.Add(wait), a.Code}
 }
 
 // ended is the state of a delivery that is given up: a dead letter of a provider,

@@ -44,6 +44,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
 )
 
 // Store is the outbox. cloud/store's DB is one.
@@ -70,9 +71,9 @@ type Store interface {
 // Config is what a Dispatcher needs.
 type Config struct {
 	Store Store
-	Guard *Guard
+	Guard *fetch.Guard
 	// Proxy is by what receivers are reached; nil: they are connected to directly.
-	Proxy *Proxy
+	Proxy *fetch.Proxy
 	// BaseURL is the deployment's address; the source of CloudEvents is below it.
 	BaseURL string
 	// SigningKey signs v1a for receivers without a key of their own; nil: these get
@@ -87,7 +88,7 @@ type Config struct {
 	// TLS holds root certificates and the like; nil is the system's.
 	TLS *tls.Config
 	// Resolver looks names up; nil is the system's.
-	Resolver Resolver
+	Resolver fetch.Resolver
 	// Dial connects to an address that the guard has allowed; nil is TCP.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	// Metrics is where the sender's metrics are registered; nil for nowhere.
@@ -113,7 +114,7 @@ const (
 // OnCommit; Run does the work.
 type Dispatcher struct {
 	cfg     Config
-	client  *client
+	client  *fetch.Client
 	metrics *metrics
 	log     *slog.Logger
 
@@ -138,7 +139,7 @@ type Dispatcher struct {
 
 type knownEndpoint struct {
 	cloud.Endpoint
-	target, sandbox       *Target
+	target, sandbox       *fetch.Target
 	targetErr, sandboxErr error
 	removed               bool
 	proven                bool // it has answered well once
@@ -169,22 +170,15 @@ func New(cfg Config) *Dispatcher {
 		cfg.Waits = Waits()
 	}
 	if cfg.Guard == nil {
-		cfg.Guard = NewGuard(GuardConfig{})
-	}
-	if cfg.Resolver == nil {
-		cfg.Resolver = net.DefaultResolver
-	}
-	if cfg.Dial == nil {
-		cfg.Dial = dialTCP
+		cfg.Guard = fetch.NewGuard(fetch.GuardConfig{})
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	return &Dispatcher{
 		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
-		client: &client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
-			names: names{resolver: cfg.Resolver, known: map[string]resolved{}}},
-		wake: make(chan struct{}, 1), results: make(chan result, resultBatch),
+		client: fetch.NewClient(fetch.Config{Guard: cfg.Guard, Proxy: cfg.Proxy, TLS: cfg.TLS, Resolver: cfg.Resolver, Dial: cfg.Dial}),
+		wake:   make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
 		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{}, blocked: map[cloud.BusinessID]blockedCount{},
 	}
@@ -266,13 +260,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	close(d.results)
 	<-stored
 	d.noteHealth()
-	d.client.sweep(true)
+	d.client.Sweep(true)
 	return d.giveBack()
 }
 
 // giveBack returns the leases of everything that was not tried.
 func (d *Dispatcher) giveBack() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-attemptTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
 	defer cancel()
 	d.mu.Lock()
 	rest := append(d.queues.drain(), d.overflow...)
@@ -308,7 +302,7 @@ func (d *Dispatcher) loop(ctx context.Context) {
 		case <-poll.C:
 			d.deliverInbox(ctx)
 			d.poll(ctx)
-			d.client.sweep(false)
+			d.client.Sweep(false)
 		case <-renew.C:
 			d.renew(ctx)
 		case <-count.C:
@@ -582,7 +576,7 @@ func (d *Dispatcher) known(e cloud.Endpoint, now time.Time) knownEndpoint {
 
 // route is where an event goes: sandbox events to the sandbox address when
 // there is one, else to the production address, still marked.
-func (k *knownEndpoint) route(test bool) (url string, t *Target, err error) {
+func (k *knownEndpoint) route(test bool) (url string, t *fetch.Target, err error) {
 	if test && k.SandboxURL != "" {
 		return k.SandboxURL, k.sandbox, k.sandboxErr
 	}
@@ -686,10 +680,10 @@ func (d *Dispatcher) flag(ctx context.Context, r *result) {
 		}
 		d.refresh(r.endpoint)
 	}
-	if r.Reason == CodeBlocked {
+	if r.Reason == fetch.CodeBlocked {
 		d.noteBlocked(r.business)
 	}
-	if r.gone || r.State == cloud.OutboxDead || r.Reason == CodeBlocked && r.State != cloud.OutboxRetrying {
+	if r.gone || r.State == cloud.OutboxDead || r.Reason == fetch.CodeBlocked && r.State != cloud.OutboxRetrying {
 		d.tellGivenUp(ctx, r)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -29,27 +31,27 @@ func TestDeliversSignedBytes(t *testing.T) {
 		synctest.Wait()
 		id := w.emit(nil)
 		time.Sleep(10 * time.Millisecond)
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		require.Len(t, posts, 1)
 		p := posts[0]
 		body := event(1).Event.Body
-		require.Equal(t, body, p.body)
-		require.Equal(t, "/hook?key=hidden", p.path)
-		require.Equal(t, "a.example.com", p.host)
-		require.NoError(t, signature.VerifyProvider(p.head.Get, p.body, time.Now(), []byte(secret)))
+		require.Equal(t, body, p.Body)
+		require.Equal(t, "/hook?key=hidden", p.Path)
+		require.Equal(t, "a.example.com", p.Host)
+		require.NoError(t, signature.VerifyProvider(p.Head.Get, p.Body, time.Now(), []byte(secret)))
 		for name, want := range map[string]string{"Content-Type": "application/json; charset=utf-8", "User-Agent": "TMS-Webhooks/1",
 			"X-Webhook-Event": "locker_delivery.delivered", "X-Webhook-Event-Id": "PLE-810201", "X-Webhook-Id": "PLE-810201",
-			"X-Webhook-Attempt": "1", "X-Webhook-Timestamp": fmt.Sprint(p.at.Unix()), "X-Webhook-Content-Digest": signature.Digest(body)} {
-			require.Equal(t, want, p.head.Get(name), name)
-			delete(p.head, http.CanonicalHeaderKey(name))
+			"X-Webhook-Attempt": "1", "X-Webhook-Timestamp": fmt.Sprint(p.At.Unix()), "X-Webhook-Content-Digest": signature.Digest(body)} {
+			require.Equal(t, want, p.Head.Get(name), name)
+			delete(p.Head, http.CanonicalHeaderKey(name))
 		}
-		uid, err := uuid.Parse(p.head.Get("X-Webhook-Delivery-Id"))
+		uid, err := uuid.Parse(p.Head.Get("X-Webhook-Delivery-Id"))
 		require.NoError(t, err)
 		require.EqualValues(t, 4, uid.Version())
 		for _, name := range []string{"X-Webhook-Delivery-Id", "X-Webhook-Signature", "Content-Length"} {
-			delete(p.head, name)
+			delete(p.Head, name)
 		}
-		require.Empty(t, p.head, "nothing else is sent")
+		require.Empty(t, p.Head, "nothing else is sent")
 
 		w.stop()
 		row, as := w.row(id)
@@ -95,13 +97,13 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 		for _, wait := range Waits() { // a twentieth of the table, for a quick test
 			w.waits = append(w.waits, wait/20)
 		}
-		w.a.reply = func(_ int, w http.ResponseWriter) { w.WriteHeader(500); fmt.Fprint(w, "no") }
+		w.a.Reply = func(_ int, w http.ResponseWriter) { w.WriteHeader(500); fmt.Fprint(w, "no") }
 		w.run()
 		synctest.Wait()
 		id := w.emit(nil)
 		planned := []time.Time{time.Now()}
 		for n := 1; n <= 8; n++ {
-			for len(w.a.seen()) < n {
+			for len(w.a.Seen()) < n {
 				time.Sleep(200 * time.Millisecond)
 				if row, _ := w.row(id); time.Until(row.NextAt) > 2*time.Second {
 					time.Sleep(time.Until(row.NextAt) - time.Second)
@@ -111,8 +113,8 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 			row, as := w.row(id)
 			require.Len(t, as, n)
 			require.Equal(t, n, row.Attempts)
-			posts := w.a.seen()
-			late := posts[n-1].at.Sub(planned[n-1])
+			posts := w.a.Seen()
+			late := posts[n-1].At.Sub(planned[n-1])
 			require.True(t, late >= 0 && late <= 1100*time.Millisecond, "attempt %d came %v after its time", n, late)
 			if n == 8 {
 				require.Equal(t, cloud.OutboxDead, row.State)
@@ -120,33 +122,33 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 				break
 			}
 			require.Equal(t, cloud.OutboxRetrying, row.State)
-			wait := row.NextAt.Sub(posts[n-1].at).Seconds() / w.waits[n-1].Seconds()
+			wait := row.NextAt.Sub(posts[n-1].At).Seconds() / w.waits[n-1].Seconds()
 			require.True(t, wait >= 0.79 && wait <= 1.21, "wait %d is %.2f of the table's", n, wait)
 			planned = append(planned, row.NextAt)
 		}
 		time.Sleep(time.Hour)
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		require.Len(t, posts, 8, "no attempt beyond the count")
 		uids := map[string]bool{}
 		for i, p := range posts {
-			require.Equal(t, posts[0].body, p.body)
-			require.Equal(t, "PLE-810201", p.head.Get("X-Webhook-Id"))
-			require.Equal(t, fmt.Sprint(i+1), p.head.Get("X-Webhook-Attempt"))
-			require.NoError(t, signature.VerifyProvider(p.head.Get, p.body, p.at, []byte(secret)))
-			uids[p.head.Get("X-Webhook-Delivery-Id")] = true
+			require.Equal(t, posts[0].Body, p.Body)
+			require.Equal(t, "PLE-810201", p.Head.Get("X-Webhook-Id"))
+			require.Equal(t, fmt.Sprint(i+1), p.Head.Get("X-Webhook-Attempt"))
+			require.NoError(t, signature.VerifyProvider(p.Head.Get, p.Body, p.At, []byte(secret)))
+			uids[p.Head.Get("X-Webhook-Delivery-Id")] = true
 		}
 		require.Len(t, uids, 8)
 
 		// By hand: same bytes and ids, a new row, one attempt.
-		w.a.reply = nil
+		w.a.Reply = nil
 		again, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, "", time.Now())
 		require.NoError(t, err)
 		d := again.Delivery
 		time.Sleep(10 * time.Millisecond)
-		p := w.a.seen()[8]
-		require.Equal(t, posts[0].body, p.body)
-		require.Equal(t, "PLE-810201", p.head.Get("X-Webhook-Id"))
-		require.Equal(t, "1", p.head.Get("X-Webhook-Replay"))
+		p := w.a.Seen()[8]
+		require.Equal(t, posts[0].Body, p.Body)
+		require.Equal(t, "PLE-810201", p.Head.Get("X-Webhook-Id"))
+		require.Equal(t, "1", p.Head.Get("X-Webhook-Replay"))
 		w.stop()
 		row, _ := w.row(d.ID)
 		require.Equal(t, cloud.OutboxSuccess, row.State)
@@ -163,10 +165,10 @@ func TestJudge(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	d := &cloud.OutboxWork{Delivery: cloud.OutboxDelivery{MaxAttempts: 8}}
 	replay := &cloud.OutboxWork{Delivery: cloud.OutboxDelivery{MaxAttempts: 1, ReplayOf: 5}}
-	f := func(d *cloud.OutboxWork, made int, a answer, random float64, state cloud.OutboxState, wait time.Duration, reason string) {
+	f := func(d *cloud.OutboxWork, made int, a fetch.Answer, random float64, state cloud.OutboxState, wait time.Duration, reason string) {
 		t.Helper()
-		if a.code == "" {
-			a.judgeStatus()
+		if a.Code == "" {
+			a.JudgeStatus()
 		}
 		v := judge(now, Waits(), d, made, &a, random)
 		require.Equal(t, state, v.state)
@@ -176,29 +178,29 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	for status, want := range map[int]cloud.OutboxState{200: cloud.OutboxSuccess, 204: cloud.OutboxSuccess, 299: cloud.OutboxSuccess} {
-		f(d, 1, answer{status: status}, 0, want, 0, "")
+		f(d, 1, fetch.Answer{Status: status}, 0, want, 0, "")
 	}
 	for _, status := range []int{199, 301, 302, 307, 400, 401, 404, 500} {
-		f(d, 1, answer{status: status}, 0.5, cloud.OutboxRetrying, 30*time.Second, CodeStatus)
+		f(d, 1, fetch.Answer{Status: status}, 0.5, cloud.OutboxRetrying, 30*time.Second, fetch.CodeStatus)
 	}
 	for _, status := range []int{408, 425, 429, 502, 503, 504} {
-		f(d, 1, answer{status: status}, 0.5, cloud.OutboxRetrying, time.Minute, CodeStatus)
-		f(d, 2, answer{status: status}, 0.5, cloud.OutboxRetrying, 2*time.Minute, CodeStatus)
+		f(d, 1, fetch.Answer{Status: status}, 0.5, cloud.OutboxRetrying, time.Minute, fetch.CodeStatus)
+		f(d, 2, fetch.Answer{Status: status}, 0.5, cloud.OutboxRetrying, 2*time.Minute, fetch.CodeStatus)
 	}
-	f(d, 1, answer{code: CodeTimeout}, 0, cloud.OutboxRetrying, 24*time.Second, CodeTimeout)
-	f(d, 1, answer{code: CodeTLS}, 0.999999, cloud.OutboxRetrying, 36*time.Second, CodeTLS)
-	f(d, 7, answer{code: CodeDNS}, 0.5, cloud.OutboxRetrying, 34*time.Hour+8*time.Minute, CodeDNS)
-	f(d, 8, answer{code: CodeDNS}, 0.5, cloud.OutboxDead, 0, ReasonOutOfTries)
-	f(d, 1, answer{status: 410}, 0.5, cloud.OutboxDead, 0, ReasonGone)
-	f(d, 1, answer{code: CodeBlocked}, 0.5, cloud.OutboxDead, 0, CodeBlocked)
-	f(replay, 1, answer{status: 500}, 0.5, cloud.OutboxFailed, 0, ReasonOutOfTries)
-	f(d, 7, answer{status: 500, directive: directiveDisable}, 0.5, cloud.OutboxPaused, 0, ReasonPaused)
-	f(d, 8, answer{status: 500, directive: directiveDisable}, 0.5, cloud.OutboxDead, 0, ReasonOutOfTries)
-	f(replay, 1, answer{status: 500, directive: directiveDisable}, 0.5, cloud.OutboxFailed, 0, ReasonOutOfTries)
-	f(d, 1, answer{status: 503, retryAfter: "90"}, 0.5, cloud.OutboxRetrying, 90*time.Second, CodeStatus)
-	f(d, 1, answer{status: 503, retryAfter: "10"}, 0.5, cloud.OutboxRetrying, time.Minute, CodeStatus)
-	f(d, 1, answer{status: 503, retryAfter: "999999"}, 0.5, cloud.OutboxRetrying, time.Hour, CodeStatus)
-	f(d, 6, answer{status: 503, retryAfter: "3600"}, 0.5, cloud.OutboxRetrying, Waits()[5], CodeStatus)
+	f(d, 1, fetch.Answer{Code: fetch.CodeTimeout}, 0, cloud.OutboxRetrying, 24*time.Second, fetch.CodeTimeout)
+	f(d, 1, fetch.Answer{Code: fetch.CodeTLS}, 0.999999, cloud.OutboxRetrying, 36*time.Second, fetch.CodeTLS)
+	f(d, 7, fetch.Answer{Code: fetch.CodeDNS}, 0.5, cloud.OutboxRetrying, 34*time.Hour+8*time.Minute, fetch.CodeDNS)
+	f(d, 8, fetch.Answer{Code: fetch.CodeDNS}, 0.5, cloud.OutboxDead, 0, ReasonOutOfTries)
+	f(d, 1, fetch.Answer{Status: 410}, 0.5, cloud.OutboxDead, 0, ReasonGone)
+	f(d, 1, fetch.Answer{Code: fetch.CodeBlocked}, 0.5, cloud.OutboxDead, 0, fetch.CodeBlocked)
+	f(replay, 1, fetch.Answer{Status: 500}, 0.5, cloud.OutboxFailed, 0, ReasonOutOfTries)
+	f(d, 7, fetch.Answer{Status: 500, Directive: directiveDisable}, 0.5, cloud.OutboxPaused, 0, ReasonPaused)
+	f(d, 8, fetch.Answer{Status: 500, Directive: directiveDisable}, 0.5, cloud.OutboxDead, 0, ReasonOutOfTries)
+	f(replay, 1, fetch.Answer{Status: 500, Directive: directiveDisable}, 0.5, cloud.OutboxFailed, 0, ReasonOutOfTries)
+	f(d, 1, fetch.Answer{Status: 503, RetryAfter: "90"}, 0.5, cloud.OutboxRetrying, 90*time.Second, fetch.CodeStatus)
+	f(d, 1, fetch.Answer{Status: 503, RetryAfter: "10"}, 0.5, cloud.OutboxRetrying, time.Minute, fetch.CodeStatus)
+	f(d, 1, fetch.Answer{Status: 503, RetryAfter: "999999"}, 0.5, cloud.OutboxRetrying, time.Hour, fetch.CodeStatus)
+	f(d, 6, fetch.Answer{Status: 503, RetryAfter: "3600"}, 0.5, cloud.OutboxRetrying, Waits()[5], fetch.CodeStatus)
 	total := time.Duration(0)
 	for _, w := range Waits() {
 		total += w
@@ -234,7 +236,7 @@ func TestRetryAfterHoldsTheWholeURL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(n int, w http.ResponseWriter) {
+		w.a.Reply = func(n int, w http.ResponseWriter) {
 			if n == 1 {
 				w.Header().Set("Retry-After", "120")
 				w.WriteHeader(503)
@@ -246,9 +248,9 @@ func TestRetryAfterHoldsTheWholeURL(t *testing.T) {
 		time.Sleep(time.Second)
 		w.emit(nil)
 		time.Sleep(115 * time.Second)
-		require.Len(t, w.a.seen(), 1)
+		require.Len(t, w.a.Seen(), 1)
 		time.Sleep(10 * time.Second)
-		require.Len(t, w.a.seen(), 3)
+		require.Len(t, w.a.Seen(), 3)
 		w.stop()
 		require.Positive(t, w.count("webhook_postponed_total", "reason", "retry_after"))
 		w.close()
@@ -275,7 +277,7 @@ func TestGoneAndNotSent(t *testing.T) {
 		"disabled":            {endpoint: func(e *cloud.Endpoint) { e.Enabled = false }, state: cloud.OutboxFailed, reason: ReasonDisabled},
 		"paused":              {endpoint: func(e *cloud.Endpoint) { e.Status = "paused" }, state: cloud.OutboxPaused, reason: ReasonPaused},
 		"removed":             {event: func(o *cloud.OutboxWrite) { o.Deliveries[0].EndpointID = 9 }, state: cloud.OutboxFailed, reason: ReasonNoEndpoint},
-		"blocked":             {endpoint: func(e *cloud.Endpoint) { e.URL = "http://10.0.0.1/" }, state: cloud.OutboxDead, reason: CodeBlocked, attempts: 1},
+		"blocked":             {endpoint: func(e *cloud.Endpoint) { e.URL = "http://10.0.0.1/" }, state: cloud.OutboxDead, reason: fetch.CodeBlocked, attempts: 1},
 		"bad id":              {event: func(o *cloud.OutboxWrite) { o.Deliveries[0].WebhookID = "a\r\nX: y" }, state: cloud.OutboxDead, reason: ReasonUnsentError},
 		"no secret":           {endpoint: func(e *cloud.Endpoint) { e.Secret = nil }, state: cloud.OutboxDead, reason: ReasonUnsentError},
 	} {
@@ -284,7 +286,7 @@ func TestGoneAndNotSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				if c.reply != 0 {
-					w.a.reply = func(_ int, w http.ResponseWriter) { w.WriteHeader(c.reply) }
+					w.a.Reply = func(_ int, w http.ResponseWriter) { w.WriteHeader(c.reply) }
 				}
 				if c.endpoint != nil {
 					w.endpoint(c.endpoint)
@@ -298,17 +300,17 @@ func TestGoneAndNotSent(t *testing.T) {
 				require.Equal(t, c.state, row.State)
 				require.Equal(t, c.reason, row.Reason)
 				require.Len(t, as, c.attempts)
-				posts := w.a.seen()
+				posts := w.a.Seen()
 				if c.path == "" {
 					require.Empty(t, posts)
 				} else {
 					require.Len(t, posts, 1)
-					require.Equal(t, c.path, posts[0].path)
+					require.Equal(t, c.path, posts[0].Path)
 					want := ""
 					if strings.HasPrefix(name, "sandbox") {
 						want = "1"
 					}
-					require.Equal(t, want, posts[0].head.Get("X-Webhook-Test"))
+					require.Equal(t, want, posts[0].Head.Get("X-Webhook-Test"))
 				}
 				e, err := w.db.FindEndpoint(t.Context(), 3)
 				require.NoError(t, err)
@@ -334,13 +336,13 @@ func TestRotationCarriesBothSignatures(t *testing.T) {
 		w.emit(nil)
 		time.Sleep(time.Second)
 		w.stop()
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		for _, s := range []string{secret, next} {
-			require.NoError(t, signature.VerifyProvider(posts[0].head.Get, posts[0].body, posts[0].at, []byte(s)))
+			require.NoError(t, signature.VerifyProvider(posts[0].Head.Get, posts[0].Body, posts[0].At, []byte(s)))
 		}
 		// The overlap is over: the next secret is the current one.
-		require.NoError(t, signature.VerifyProvider(posts[1].head.Get, posts[1].body, posts[1].at, []byte(next)))
-		require.Error(t, signature.VerifyProvider(posts[1].head.Get, posts[1].body, posts[1].at, []byte(secret)))
+		require.NoError(t, signature.VerifyProvider(posts[1].Head.Get, posts[1].Body, posts[1].At, []byte(next)))
+		require.Error(t, signature.VerifyProvider(posts[1].Head.Get, posts[1].Body, posts[1].At, []byte(secret)))
 		w.close()
 	})
 }
@@ -367,7 +369,7 @@ func TestKilledBetweenPostAndResult(t *testing.T) {
 		w.cancel()
 		<-w.ended
 		require.NoError(t, w.db.Close())
-		require.Len(t, w.a.seen(), 1)
+		require.Len(t, w.a.Seen(), 1)
 
 		w.open()
 		row, as := w.row(id)
@@ -377,13 +379,13 @@ func TestKilledBetweenPostAndResult(t *testing.T) {
 		w.run()
 		time.Sleep(100 * time.Millisecond)
 		w.stop()
-		posts := w.a.seen()
+		posts := w.a.Seen()
 		require.Len(t, posts, 2)
-		require.Equal(t, posts[0].body, posts[1].body)
+		require.Equal(t, posts[0].Body, posts[1].Body)
 		for _, h := range []string{"X-Webhook-Id", "X-Webhook-Event-Id", "X-Webhook-Attempt"} {
-			require.Equal(t, posts[0].head.Get(h), posts[1].head.Get(h))
+			require.Equal(t, posts[0].Head.Get(h), posts[1].Head.Get(h))
 		}
-		require.NotEqual(t, posts[0].head.Get("X-Webhook-Delivery-Id"), posts[1].head.Get("X-Webhook-Delivery-Id"))
+		require.NotEqual(t, posts[0].Head.Get("X-Webhook-Delivery-Id"), posts[1].Head.Get("X-Webhook-Delivery-Id"))
 		row, as = w.row(id)
 		require.Equal(t, cloud.OutboxSuccess, row.State)
 		require.Len(t, as, 1)
@@ -404,7 +406,7 @@ func TestStartsWithWhatWaits(t *testing.T) {
 		w.run()
 		time.Sleep(2 * time.Second)
 		w.stop()
-		require.Len(t, w.a.seen(), 1500)
+		require.Len(t, w.a.Seen(), 1500)
 		w.close()
 	})
 }
@@ -415,7 +417,7 @@ func TestOverflowGoesBackToTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		open := make(chan struct{})
-		w.a.reply = func(int, http.ResponseWriter) { <-open }
+		w.a.Reply = func(int, http.ResponseWriter) { <-open }
 		d := w.run()
 		synctest.Wait()
 		const n = perURLWaiting + 200
@@ -432,8 +434,8 @@ func TestOverflowGoesBackToTheStore(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.stop()
 		seen := map[string]int{}
-		for _, p := range w.a.seen() {
-			seen[p.head.Get("X-Webhook-Id")]++
+		for _, p := range w.a.Seen() {
+			seen[p.Head.Get("X-Webhook-Id")]++
 		}
 		require.Len(t, seen, n)
 		for id, times := range seen {
@@ -452,9 +454,9 @@ func TestOrderPerReference(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(n int, rw http.ResponseWriter) {
+		w.a.Reply = func(n int, rw http.ResponseWriter) {
 			time.Sleep(50 * time.Millisecond)
-			if h := w.a.seen()[n-1].head; h.Get("X-Webhook-Id") == "PLE-810201" && h.Get("X-Webhook-Attempt") == "1" {
+			if h := w.a.Seen()[n-1].Head; h.Get("X-Webhook-Id") == "PLE-810201" && h.Get("X-Webhook-Attempt") == "1" {
 				rw.WriteHeader(500)
 			}
 		}
@@ -469,8 +471,8 @@ func TestOrderPerReference(t *testing.T) {
 		w.write(c)
 		time.Sleep(10 * time.Second)
 		order := func() (ids []string) {
-			for _, p := range w.a.seen() {
-				ids = append(ids, strings.TrimPrefix(p.head.Get("X-Webhook-Id"), "PLE-81020"))
+			for _, p := range w.a.Seen() {
+				ids = append(ids, strings.TrimPrefix(p.Head.Get("X-Webhook-Id"), "PLE-81020"))
 			}
 			return ids
 		}
@@ -488,7 +490,7 @@ func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.a.reply = func(int, http.ResponseWriter) { time.Sleep(3 * time.Second) }
+		w.a.Reply = func(int, http.ResponseWriter) { time.Sleep(3 * time.Second) }
 		w.run()
 		synctest.Wait()
 		for range 8 {
@@ -514,8 +516,8 @@ func TestHangingReceiverDelaysNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		b := &receiver{reply: func(int, http.ResponseWriter) { time.Sleep(time.Hour) }}
-		w.net.serve[netip.AddrPortFrom(addrB.Addr(), 80)] = b.handle
+		b := &fetchtest.Receiver{Reply: func(int, http.ResponseWriter) { time.Sleep(time.Hour) }}
+		w.net.Serve[netip.AddrPortFrom(fetchtest.AddrB.Addr(), 80)] = b.Handle
 		w.endpoint(func(e *cloud.Endpoint) { e.ID, e.URL = 4, "http://b.example.com/" })
 		w.run()
 		synctest.Wait()
@@ -523,8 +525,8 @@ func TestHangingReceiverDelaysNobody(t *testing.T) {
 			w.emit(func(o *cloud.OutboxWrite) { o.Deliveries[0].EndpointID = cloud.EndpointID(3 + n%2) })
 		}
 		time.Sleep(100 * time.Millisecond)
-		require.Len(t, w.a.seen(), 20)
-		require.Len(t, b.seen(), perURL)
+		require.Len(t, w.a.Seen(), 20)
+		require.Len(t, b.Seen(), perURL)
 		w.stop()
 		w.close()
 	})
@@ -538,7 +540,7 @@ func TestBreaker(t *testing.T) {
 		w := newWorld(t)
 		var mu sync.Mutex
 		down := true
-		w.a.reply = func(_ int, rw http.ResponseWriter) {
+		w.a.Reply = func(_ int, rw http.ResponseWriter) {
 			mu.Lock()
 			defer mu.Unlock()
 			if down {
@@ -551,13 +553,13 @@ func TestBreaker(t *testing.T) {
 			w.emit(nil)
 		}
 		time.Sleep(5 * time.Second)
-		n := len(w.a.seen())
+		n := len(w.a.Seen())
 		require.True(t, n >= 10 && n < 10+perURL, "%d attempts", n)
 		mu.Lock()
 		down = false
 		mu.Unlock()
 		time.Sleep(40 * time.Second)
-		require.GreaterOrEqual(t, len(w.a.seen()), 30)
+		require.GreaterOrEqual(t, len(w.a.Seen()), 30)
 		w.stop()
 		for id := range 30 {
 			row, as := w.row(cloud.OutboxID(id + 1))
@@ -574,10 +576,10 @@ func TestMetricsHaveNoAddresses(t *testing.T) {
 	m := newMetrics(r)
 	m.postponed.WithLabelValues("breaker").Inc()
 	w := &cloud.OutboxWork{Event: cloud.OutboxEvent{Channel: cloud.ChannelLocker}}
-	for _, code := range []string{CodeTimeout, CodeConnect, CodeTLS, CodeDNS, CodeBlocked} {
-		m.attempt(w, &answer{code: code})
+	for _, code := range []string{fetch.CodeTimeout, fetch.CodeConnect, fetch.CodeTLS, fetch.CodeDNS, fetch.CodeBlocked} {
+		m.attempt(w, &fetch.Answer{Code: code})
 	}
-	m.attempt(w, &answer{status: 503, code: CodeStatus, sent: time.Now()})
+	m.attempt(w, &fetch.Answer{Status: 503, Code: fetch.CodeStatus, Sent: time.Now()})
 	families, err := r.Gather()
 	require.NoError(t, err)
 	var results []string

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/tracking"
-	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/topic"
@@ -326,7 +326,7 @@ func (s *settings) checkProxy(bad func(string, ...any)) {
 		}
 		return
 	}
-	if _, err := webhook.NewProxy(webhook.ProxyConfig{URL: s.Webhook.Proxy}); err != nil {
+	if _, err := fetch.NewProxy(fetch.ProxyConfig{URL: s.Webhook.Proxy}); err != nil {
 		bad("webhook.proxy: %w", err)
 		return
 	}
@@ -346,7 +346,7 @@ func (s *settings) checkProxy(bad func(string, ...any)) {
 		bad("webhook.proxy_secret_file: %s is empty", s.Webhook.ProxySecret)
 		return
 	}
-	if _, err := webhook.NewProxy(webhook.ProxyConfig{URL: s.Webhook.Proxy, Login: s.proxyLogin}); err != nil {
+	if _, err := fetch.NewProxy(fetch.ProxyConfig{URL: s.Webhook.Proxy, Login: s.proxyLogin}); err != nil {
 		bad("webhook.proxy_secret_file: %w", err)
 	}
 }

@@ -1,4 +1,4 @@
-package webhook
+package fetch
 
 import (
 	"bufio"
@@ -150,6 +150,9 @@ const (
 	faultSilent  = "silent"
 )
 
+// proxyJitter spreads the waits of nodes that use one proxy.
+const proxyJitter = 0.2
+
 // detour is the error of a way that was not opened by the proxy's fault: wait so
 // long and try again.
 type detour struct{ wait time.Duration }
@@ -291,7 +294,7 @@ func (p *Proxy) blame(to string, f *fault, now time.Time) (wait time.Duration, m
 		since = p.down
 	}
 	wait = min(max(now.Sub(since), proxyFirst), proxyMost)
-	return time.Duration(float64(wait) * (1 + jitter*rand.Float64())), true
+	return time.Duration(float64(wait) * (1 + proxyJitter*rand.Float64())), true
 }
 
 // trouble notes that no way to a target was opened, and gives the first time.

@@ -1,4 +1,4 @@
-package webhook
+package fetch
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,8 +20,8 @@ import (
 // is read, and errors tell of their kind only.
 func TestFetch(t *testing.T) {
 	t.Parallel()
-	n := newNet()
-	cert, pool := certificate(t, "a.example.com", time.Now().Add(time.Hour))
+	n := fetchtest.NewNetwork()
+	cert, pool := fetchtest.Certificate(t, "a.example.com", time.Now().Add(time.Hour))
 	say := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
 			tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -31,8 +32,8 @@ func TestFetch(t *testing.T) {
 			_, _ = io.WriteString(tc, strings.ReplaceAll(text, "PATH", req.URL.RequestURI()))
 		}
 	}
-	n.names["inside.example.com"] = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-	f := NewFetcher(FetcherConfig{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.dial})
+	n.Names["inside.example.com"] = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	f := NewFetcher(Config{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.Dial})
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for _, x := range []struct {
 		answer string
@@ -50,7 +51,7 @@ func TestFetch(t *testing.T) {
 		{ok + "Content-Length: 9\r\n\r\nshort", 0, "", "CONNECT"},
 		{"nonsense\r\n\r\n", 0, "", "CONNECT"},
 	} {
-		n.serve[addrA] = say(x.answer)
+		n.Serve[fetchtest.AddrA] = say(x.answer)
 		d, err := f.Fetch(t.Context(), "https://a.example.com/c/x")
 		if x.err != "" {
 			require.ErrorContains(t, err, x.err)
@@ -62,24 +63,24 @@ func TestFetch(t *testing.T) {
 	}
 	for url, want := range map[string]string{"https://inside.example.com/": ErrBlocked.Error(), "https://127.0.0.1/": ErrBlocked.Error(), "http://a.example.com/": "https",
 		"https://none.example.com/": "DNS", "https://b.example.com/": "CONNECT"} {
-		dials := len(n.dials)
+		dials := len(n.Dials)
 		_, err := f.Fetch(t.Context(), url)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "10.0.0.1")
 		if want != "CONNECT" {
-			require.Len(t, n.dials, dials, "nothing was connected to")
+			require.Len(t, n.Dials, dials, "nothing was connected to")
 		}
 	}
-	n.wg.Wait()
+	n.Handlers.Wait()
 }
 
 // Who trickles is waited for no longer than for anybody.
 func TestFetchEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNet()
-		cert, pool := certificate(t, "a.example.com", time.Now().Add(time.Hour))
-		n.serve[addrA] = func(c net.Conn) {
+		n := fetchtest.NewNetwork()
+		cert, pool := fetchtest.Certificate(t, "a.example.com", time.Now().Add(time.Hour))
+		n.Serve[fetchtest.AddrA] = func(c net.Conn) {
 			tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
 			if _, err := http.ReadRequest(bufio.NewReader(tc)); err != nil {
 				return
@@ -91,22 +92,22 @@ func TestFetchEnds(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		f := NewFetcher(FetcherConfig{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.dial})
+		f := NewFetcher(Config{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.Dial})
 		start := time.Now()
 		_, err := f.Fetch(t.Context(), "https://a.example.com/")
 		require.Error(t, err)
 		require.Equal(t, connectTimeout, time.Since(start))
-		n.wg.Wait()
+		n.Handlers.Wait()
 	})
 }
 
 // A post has its body and headers, and goes nowhere that a webhook would not.
 func TestPost(t *testing.T) {
 	t.Parallel()
-	n := newNet()
-	cert, pool := certificate(t, "a.example.com", time.Now().Add(time.Hour))
+	n := fetchtest.NewNetwork()
+	cert, pool := fetchtest.Certificate(t, "a.example.com", time.Now().Add(time.Hour))
 	got := make(chan string, 1)
-	n.serve[addrA] = func(c net.Conn) {
+	n.Serve[fetchtest.AddrA] = func(c net.Conn) {
 		tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
 		req, err := http.ReadRequest(bufio.NewReader(tc))
 		if err != nil {
@@ -116,8 +117,8 @@ func TestPost(t *testing.T) {
 		got <- req.Method + " " + req.RequestURI + " " + req.Header.Get("webhook-id") + " " + string(body)
 		_, _ = io.WriteString(tc, "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}")
 	}
-	n.names["inside.example.com"] = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-	f := NewFetcher(FetcherConfig{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.dial})
+	n.Names["inside.example.com"] = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	f := NewFetcher(Config{Guard: NewGuard(GuardConfig{}), TLS: &tls.Config{RootCAs: pool}, Resolver: n, Dial: n.Dial})
 	d, err := f.Post(t.Context(), "https://a.example.com/send?x=1", [][2]string{{"webhook-id", "psh_1"}}, []byte(`{"title":"é"}`))
 	require.NoError(t, err)
 	require.Equal(t, 202, d.Status)

@@ -1,16 +1,18 @@
-package webhook
+// Package fetch makes the requests that leave the cloud for addresses that
+// outsiders name: webhooks, client metadata, traces. Guard decides which addresses
+// are allowed; Client checks each connection against it, at the moment when it is
+// made, and goes by way of the deployment's outgoing Proxy where there is one;
+// Fetcher reads small documents. Redirects are never followed.
+package fetch
 
 import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
 )
 
@@ -27,31 +29,13 @@ const MaxDocument = 16 << 10
 // ErrTooLarge is the error of a document of more than MaxDocument bytes.
 var ErrTooLarge = errors.New("the document is too large")
 
-// FetcherConfig is what NewFetcher needs.
-type FetcherConfig struct {
-	Guard    *Guard
-	Proxy    *Proxy      // nil: addresses are connected to directly
-	TLS      *tls.Config // nil is the system's
-	Resolver Resolver    // nil is the system's
-	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-}
-
 // Fetcher asks addresses that outsiders name for small documents, through
 // the same guard as webhooks: each connection is checked, none is kept, and
 // nothing is redirected. Safe for concurrent use.
-type Fetcher struct{ client *client }
+type Fetcher struct{ client *Client }
 
 // NewFetcher builds a fetcher.
-func NewFetcher(cfg FetcherConfig) *Fetcher {
-	if cfg.Resolver == nil {
-		cfg.Resolver = net.DefaultResolver
-	}
-	if cfg.Dial == nil {
-		cfg.Dial = dialTCP
-	}
-	return &Fetcher{&client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
-		names: names{resolver: cfg.Resolver, known: map[string]resolved{}}}}
-}
+func NewFetcher(cfg Config) *Fetcher { return &Fetcher{NewClient(cfg)} }
 
 // Fetch reads what is at an address, within connectTimeout. An error says of
 // what kind it is and nothing about the inside; ErrBlocked when the guard
@@ -97,7 +81,7 @@ func question(t *Target, method string, headers [][2]string, body []byte) []byte
 }
 
 func (f *Fetcher) fetch(ctx context.Context, t *Target, request []byte, method string) (d Document, err error) {
-	cn, err := f.client.connection(ctx, t, &answer{})
+	cn, err := f.client.connection(ctx, t, &Answer{})
 	if err != nil {
 		return d, err
 	}

@@ -1,4 +1,4 @@
-package webhook
+package fetch
 
 import (
 	"bufio"
@@ -18,9 +18,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// Timeout is the longest that one request takes, from the lookup of the name to
+// the last byte of the answer.
+const Timeout = 10 * time.Second
+
 const (
 	connectTimeout = 5 * time.Second
-	attemptTimeout = 10 * time.Second
 	idleLife       = 15 * time.Second
 	connLife       = 5 * time.Minute
 	readLimit      = 64 << 10
@@ -28,14 +31,35 @@ const (
 	maxIdle        = 64 // connections to one host, which may serve many URLs
 )
 
-// client posts over connections of its own. Every connection is made to an
+// Codes of what went wrong with a request.
+const (
+	CodeTimeout = "TIMEOUT"
+	CodeDNS     = "DNS"
+	CodeTLS     = "TLS"
+	CodeConnect = "CONNECT"
+	CodeStatus  = "HTTP_STATUS"
+	CodeBlocked = "BLOCKED_URL"
+	CodeProxy   = "PROXY" // not of the receiver: the deployment's own proxy is at fault
+)
+
+// Config is the settings of a client and of a fetcher. A nil Guard allows HTTPS to
+// public addresses alone.
+type Config struct {
+	Guard    *Guard
+	Proxy    *Proxy      // nil: addresses are connected to directly
+	TLS      *tls.Config // nil is the system's
+	Resolver Resolver    // nil is the system's
+	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+}
+
+// Client posts over connections of its own. Every connection is made to an
 // address that the guard has just allowed, or by way of the deployment's proxy
 // to a host that it does not forbid; nothing is ever redirected.
 //
 // It uses fasthttp's reading of answers but not its host client, which hides
 // what the log needs: whether a connection was reused, whether it failed before
 // the first byte of an answer, and how long each phase took.
-type client struct {
+type Client struct {
 	guard *Guard
 	proxy *Proxy // nil: receivers are connected to directly
 	names names
@@ -44,6 +68,21 @@ type client struct {
 
 	mu   sync.Mutex
 	idle map[connKey][]*conn // last used last
+}
+
+// NewClient builds a client.
+func NewClient(cfg Config) *Client {
+	if cfg.Guard == nil {
+		cfg.Guard = NewGuard(GuardConfig{})
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = dialTCP
+	}
+	return &Client{guard: cfg.Guard, proxy: cfg.Proxy, tls: cfg.TLS, dial: cfg.Dial, idle: map[connKey][]*conn{},
+		names: names{resolver: cfg.Resolver, known: map[string]resolved{}}}
 }
 
 // connKey is what connections must have in common to stand for each other.
@@ -60,31 +99,31 @@ type conn struct {
 	since time.Time // idle since
 }
 
-// answer is what came back from one attempt, or why nothing did.
-type answer struct {
-	status     int
-	code       string // of the attempt; "" is success
-	err        string // for the log: names no address
-	head, body string
-	retryAfter string
-	directive  string // what the receiver wants of the sender: abort, disable
-	remote     string // address that was connected to
-	reused     bool
-	repeated   bool
-	byProxy    bool          // the deployment's proxy refused, not our guard
-	wait       time.Duration // when code is CodeProxy
-	sent       time.Time     // when the first byte went out; zero when none did
-	phases     phases
+// Answer is what came back from one attempt, or why nothing did.
+type Answer struct {
+	Status     int
+	Code       string // of the attempt; "" is success
+	Reason     string // for the log: names no address
+	Head, Body string
+	RetryAfter string
+	Directive  string // what the receiver wants of the sender: abort, disable
+	Remote     string // address that was connected to
+	Reused     bool
+	Repeated   bool
+	ByProxy    bool          // the deployment's proxy refused, not our guard
+	Wait       time.Duration // when code is CodeProxy
+	Sent       time.Time     // when the first byte went out; zero when none did
+	Phases     Phases
 }
 
-// unsent reports whether no connection was even tried, or none that would tell
+// Unsent reports whether no connection was even tried, or none that would tell
 // anything about the receiver.
-func (a *answer) unsent() bool {
-	return a.code == CodeBlocked || a.code == CodeProxy || a.code == "" && a.status == 0
+func (a *Answer) Unsent() bool {
+	return a.Code == CodeBlocked || a.Code == CodeProxy || a.Code == "" && a.Status == 0
 }
 
-// phases are durations; zero when a phase did not happen.
-type phases struct{ dns, connect, tls, firstByte, total time.Duration }
+// Phases are the durations of a request; zero when a phase did not happen.
+type Phases struct{ DNS, Connect, TLS, FirstByte, Total time.Duration }
 
 // drop closes a connection that nothing good is expected of: without a word of
 // TLS, which a receiver that does not read could hold up.
@@ -112,27 +151,27 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// post sends head and body to t and reads the answer. It returns within
+// Post sends head and body to t and reads the answer. It returns within
 // attemptTimeout whatever the receiver does.
-func (c *client) post(ctx context.Context, t *Target, head, body []byte) answer {
+func (c *Client) Post(ctx context.Context, t *Target, head, body []byte) Answer {
 	start := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, start.Add(attemptTimeout))
+	ctx, cancel := context.WithDeadline(ctx, start.Add(Timeout))
 	defer cancel()
-	var a answer
+	var a Answer
 	c.try(ctx, t, head, body, &a)
-	if a.reused && a.code != "" && a.status == 0 && a.phases.firstByte == 0 && a.code != CodeTimeout && ctx.Err() == nil {
+	if a.Reused && a.Code != "" && a.Status == 0 && a.Phases.FirstByte == 0 && a.Code != CodeTimeout && ctx.Err() == nil {
 		// The receiver closed an idle connection just as it was used: not a
 		// failure of the receiver, and nothing was read that could be lost.
-		a = answer{repeated: true, sent: a.sent}
+		a = Answer{Repeated: true, Sent: a.Sent}
 		c.drop(t)
 		c.try(ctx, t, head, body, &a)
 	}
-	a.phases.total = time.Since(start)
+	a.Phases.Total = time.Since(start)
 	return a
 }
 
 // try makes one request.
-func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answer) {
+func (c *Client) try(ctx context.Context, t *Target, head, body []byte, a *Answer) {
 	cn, err := c.connection(ctx, t, a)
 	if err == nil {
 		var keep bool
@@ -143,23 +182,23 @@ func (c *client) try(ctx context.Context, t *Target, head, body []byte, a *answe
 			cn.drop()
 		}
 	}
-	if err == nil || a.status != 0 {
-		a.judgeStatus()
+	if err == nil || a.Status != 0 {
+		a.JudgeStatus()
 		return
 	}
-	a.code, a.err = classify(err)
-	a.byProxy = errors.Is(err, errProxyRefuses)
+	a.Code, a.Reason = classify(err)
+	a.ByProxy = errors.Is(err, errProxyRefuses)
 	var d *detour
 	if errors.As(err, &d) {
-		a.wait = d.wait
+		a.Wait = d.wait
 	}
 }
 
-// judgeStatus makes everything but 2xx a failure. What was wrong with the rest
+// JudgeStatus makes everything but 2xx a failure. What was wrong with the rest
 // of an answer does not matter once its status is known.
-func (a *answer) judgeStatus() {
-	if a.status < 200 || a.status > 299 {
-		a.code, a.err = CodeStatus, fmt.Sprintf("the receiver answered %d", a.status)
+func (a *Answer) JudgeStatus() {
+	if a.Status < 200 || a.Status > 299 {
+		a.Code, a.Reason = CodeStatus, fmt.Sprintf("the receiver answered %d", a.Status)
 	}
 }
 
@@ -186,9 +225,9 @@ func classify(err error) (code, text string) {
 }
 
 // connection takes an idle connection or makes one.
-func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, error) {
+func (c *Client) connection(ctx context.Context, t *Target, a *Answer) (*conn, error) {
 	if cn := c.take(t); cn != nil {
-		a.reused, a.remote = true, c.remote(cn)
+		a.Reused, a.Remote = true, c.remote(cn)
 		return cn, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -200,7 +239,7 @@ func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, e
 		return nil, err
 	}
 	if !t.addr.IsValid() {
-		lap(&a.phases.dns)
+		lap(&a.Phases.DNS)
 	}
 	if err := c.guard.all(addrs); err != nil {
 		return nil, err
@@ -214,20 +253,20 @@ func (c *client) connection(ctx context.Context, t *Target, a *answer) (*conn, e
 	if err != nil {
 		return nil, err
 	}
-	lap(&a.phases.connect)
+	lap(&a.Phases.Connect)
 	if t.TLS {
 		if nc, err = c.handshake(ctx, nc, t.Host); err != nil {
 			return nil, err
 		}
-		lap(&a.phases.tls)
+		lap(&a.Phases.TLS)
 	}
-	a.remote = c.remote(nc)
+	a.Remote = c.remote(nc)
 	return &conn{Conn: nc, r: bufio.NewReaderSize(nc, 4<<10), born: time.Now()}, nil
 }
 
 // resolve finds the addresses of a target. None, and no error, is what comes of a
 // name that only the proxy may know.
-func (c *client) resolve(ctx context.Context, t *Target) ([]netip.Addr, error) {
+func (c *Client) resolve(ctx context.Context, t *Target) ([]netip.Addr, error) {
 	if t.addr.IsValid() {
 		return []netip.Addr{t.addr}, nil
 	}
@@ -251,7 +290,7 @@ func (c *client) resolve(ctx context.Context, t *Target) ([]netip.Addr, error) {
 }
 
 // remote is the address at the other end, "" when it is not known.
-func (c *client) remote(nc net.Conn) string {
+func (c *Client) remote(nc net.Conn) string {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok && c.proxy == nil {
 		return a.IP.String()
 	}
@@ -260,7 +299,7 @@ func (c *client) remote(nc net.Conn) string {
 
 // connect tries each address, each checked right before its socket, and each with
 // its share of the time that is left.
-func (c *client) connect(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
+func (c *Client) connect(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	err := error(&failure{CodeDNS, errors.New("the host name has no address")})
 	deadline, _ := ctx.Deadline()
 	for i, addr := range addrs {
@@ -284,7 +323,7 @@ func (c *client) connect(ctx context.Context, addrs []netip.Addr, port uint16) (
 	return nil, err
 }
 
-func (c *client) handshake(ctx context.Context, nc net.Conn, host string) (net.Conn, error) {
+func (c *Client) handshake(ctx context.Context, nc net.Conn, host string) (net.Conn, error) {
 	cfg := &tls.Config{}
 	if c.tls != nil {
 		cfg = c.tls.Clone()
@@ -316,13 +355,13 @@ func tlsReason(err error) string {
 
 // exchange writes the request and reads the answer, at most readLimit bytes of
 // its body. keep says whether the connection can carry another request.
-func (c *client) exchange(ctx context.Context, cn *conn, head, body []byte, a *answer) (keep bool, err error) {
+func (c *Client) exchange(ctx context.Context, cn *conn, head, body []byte, a *Answer) (keep bool, err error) {
 	deadline, _ := ctx.Deadline()
 	if err := cn.SetDeadline(deadline); err != nil {
 		return false, err
 	}
 	written := make(chan error, 1)
-	a.sent = time.Now()
+	a.Sent = time.Now()
 	if len(head)+len(body) <= 32<<10 {
 		_, err := cn.Write(append(head[:len(head):len(head)], body...))
 		written <- err
@@ -338,7 +377,7 @@ func (c *client) exchange(ctx context.Context, cn *conn, head, body []byte, a *a
 	if _, err := cn.r.Peek(1); err != nil {
 		return false, unread(err)
 	}
-	a.phases.firstByte = time.Since(a.sent)
+	a.Phases.FirstByte = time.Since(a.Sent)
 	var h fasthttp.ResponseHeader
 	for {
 		if err := h.Read(cn.r); err != nil {
@@ -348,14 +387,14 @@ func (c *client) exchange(ctx context.Context, cn *conn, head, body []byte, a *a
 			break
 		}
 	}
-	a.status = h.StatusCode()
-	a.head = cut(headLines(&h), keepLimit)
-	a.retryAfter = cut(string(h.Peek("Retry-After")), 64)
-	a.directive = strings.ToLower(cut(string(h.Peek("Webhook-Delivery")), 16))
+	a.Status = h.StatusCode()
+	a.Head = cut(headLines(&h), keepLimit)
+	a.RetryAfter = cut(string(h.Peek("Retry-After")), 64)
+	a.Directive = strings.ToLower(cut(string(h.Peek("Webhook-Delivery")), 16))
 	whole := readBody(cn.r, &h, a)
 	select {
 	case err := <-written:
-		return whole && err == nil && !h.ConnectionClose() && a.status != 101, nil
+		return whole && err == nil && !h.ConnectionClose() && a.Status != 101, nil
 	default: // still writing: closing ends it
 		return false, nil
 	}
@@ -391,7 +430,7 @@ func unread(err error) error {
 
 // readBody keeps the beginning of an answer's body and reports whether it ended
 // where it said it would.
-func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *answer) bool {
+func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *Answer) bool {
 	var src io.Reader
 	n := h.ContentLength()
 	switch {
@@ -405,7 +444,7 @@ func readBody(r *bufio.Reader, h *fasthttp.ResponseHeader, a *answer) bool {
 		src = r
 	}
 	b, err := io.ReadAll(io.LimitReader(src, readLimit))
-	a.body = cut(strings.ToValidUTF8(string(b), "\uFFFD"), keepLimit)
+	a.Body = cut(strings.ToValidUTF8(string(b), "\uFFFD"), keepLimit)
 	switch {
 	case err != nil || n == -2 || len(b) == readLimit:
 		return false
@@ -429,7 +468,7 @@ func cut(s string, n int) string {
 func keyOf(t *Target) connKey { return connKey{t.TLS, t.Host, t.Port} }
 
 // take gives the idle connection that was used last, if one is young enough.
-func (c *client) take(t *Target) *conn {
+func (c *Client) take(t *Target) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, now := keyOf(t), time.Now()
@@ -449,7 +488,7 @@ func (cn *conn) old(now time.Time) bool {
 	return now.Sub(cn.since) > idleLife || now.Sub(cn.born) > connLife
 }
 
-func (c *client) put(t *Target, cn *conn) {
+func (c *Client) put(t *Target, cn *conn) {
 	cn.since = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -462,7 +501,7 @@ func (c *client) put(t *Target, cn *conn) {
 }
 
 // drop closes the idle connections to t: one was stale, so the others are.
-func (c *client) drop(t *Target) {
+func (c *Client) drop(t *Target) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cn := range c.idle[keyOf(t)] {
@@ -471,9 +510,9 @@ func (c *client) drop(t *Target) {
 	delete(c.idle, keyOf(t))
 }
 
-// sweep closes connections that have been idle too long; all of them when
+// Sweep closes connections that have been idle too long; all of them when
 // everything is true.
-func (c *client) sweep(everything bool) {
+func (c *Client) Sweep(everything bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

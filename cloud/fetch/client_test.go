@@ -1,18 +1,11 @@
-package webhook
+package fetch
 
 import (
-	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,31 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postern-io/postern/cloud/fetch/fetchtest"
 	"github.com/stretchr/testify/require"
 )
-
-// readPost reads one request and leaves the connection open.
-func readPost(c net.Conn) bool {
-	req, err := http.ReadRequest(bufio.NewReader(c))
-	if err == nil {
-		_, err = io.Copy(io.Discard, req.Body)
-	}
-	return err == nil
-}
-
-func certificate(t *testing.T, host string, until time.Time) (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{host},
-		NotBefore: until.Add(-100 * 24 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
 
 // TestZoo posts to receivers that misbehave. Every attempt ends in time with the
 // class that fits.
@@ -53,7 +24,7 @@ func TestZoo(t *testing.T) {
 	t.Parallel()
 	say := func(text string) func(net.Conn) {
 		return func(c net.Conn) {
-			if readPost(c) {
+			if fetchtest.ReadPost(c) {
 				_, _ = io.WriteString(c, text)
 			}
 		}
@@ -65,12 +36,12 @@ func TestZoo(t *testing.T) {
 		status int
 		after  time.Duration // the attempt lasts this long
 	}{
-		"hangs":           {serve: func(c net.Conn) { readPost(c); time.Sleep(time.Minute) }, code: CodeTimeout, after: attemptTimeout},
-		"accepts only":    {serve: func(net.Conn) { time.Sleep(time.Minute) }, code: CodeTimeout, after: attemptTimeout},
-		"closes":          {serve: func(c net.Conn) { readPost(c) }, code: CodeConnect},
+		"hangs":           {serve: func(c net.Conn) { fetchtest.ReadPost(c); time.Sleep(time.Minute) }, code: CodeTimeout, after: Timeout},
+		"accepts only":    {serve: func(net.Conn) { time.Sleep(time.Minute) }, code: CodeTimeout, after: Timeout},
+		"closes":          {serve: func(c net.Conn) { fetchtest.ReadPost(c) }, code: CodeConnect},
 		"garbage":         {serve: say("SSH-2.0-OpenSSH\r\n\r\n"), code: CodeConnect},
-		"trickles a head": {serve: trickle("HTTP/1.1 200 OK\r\nX: 123456789\r\n\r\n"), code: CodeTimeout, after: attemptTimeout},
-		"trickles a body": {serve: trickleAfter("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), status: 200, after: attemptTimeout},
+		"trickles a head": {serve: trickle("HTTP/1.1 200 OK\r\nX: 123456789\r\n\r\n"), code: CodeTimeout, after: Timeout},
+		"trickles a body": {serve: trickleAfter("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), status: 200, after: Timeout},
 		"204":             {serve: say("HTTP/1.1 204 No Content\r\n\r\n"), status: 204},
 		"204 with a body": {serve: say("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello"), status: 204},
 		"100 first":       {serve: say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), status: 200},
@@ -80,9 +51,9 @@ func TestZoo(t *testing.T) {
 		"bad chunks":      {serve: say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello"), status: 200},
 		"good chunks":     {serve: say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), status: 200},
 		"error with body": {serve: say("HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno"), code: CodeStatus, status: 500},
-		"endless head":    {serve: func(c net.Conn) { readPost(c); endless(c, "HTTP/1.1 200 OK\r\n", "X: y\r\n") }, code: CodeConnect},
+		"endless head":    {serve: func(c net.Conn) { fetchtest.ReadPost(c); endless(c, "HTTP/1.1 200 OK\r\n", "X: y\r\n") }, code: CodeConnect},
 		"100 MB answer": {serve: func(c net.Conn) {
-			readPost(c)
+			fetchtest.ReadPost(c)
 			endless(c, "HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n", "xxxxxxxx")
 		}, status: 200},
 		"answers unread":   {serve: func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 413 Large\r\nContent-Length: 0\r\n\r\n") }, body: 200 << 10, code: CodeStatus, status: 413},
@@ -92,30 +63,30 @@ func TestZoo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := newNet()
+				n := fetchtest.NewNetwork()
 				if z.serve != nil {
-					n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = z.serve
+					n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = z.serve
 				}
 				c, target := testClient(t, n, nil, "http://a.example.com/")
 				begin := time.Now()
-				a := c.post(t.Context(), target, []byte(fmt.Sprintf("POST / HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: %d\r\n\r\n", z.body)), make([]byte, z.body))
-				require.Equal(t, z.code, a.code, a.err)
-				require.Equal(t, z.status, a.status)
+				a := c.Post(t.Context(), target, []byte(fmt.Sprintf("POST / HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: %d\r\n\r\n", z.body)), make([]byte, z.body))
+				require.Equal(t, z.code, a.Code, a.Reason)
+				require.Equal(t, z.status, a.Status)
 				require.InDelta(t, z.after.Seconds(), time.Since(begin).Seconds(), 0.1)
-				require.LessOrEqual(t, len(a.body), keepLimit)
-				require.NotContains(t, a.body, "\x00")
-				c.sweep(true)
-				n.wg.Wait()
+				require.LessOrEqual(t, len(a.Body), keepLimit)
+				require.NotContains(t, a.Body, "\x00")
+				c.Sweep(true)
+				n.Handlers.Wait()
 			})
 		})
 	}
 }
 
-func testClient(t *testing.T, n *testNet, cfg *tls.Config, url string) (*client, *Target) {
+func testClient(t *testing.T, n *fetchtest.Network, cfg *tls.Config, url string) (*Client, *Target) {
 	g := NewGuard(GuardConfig{HTTP: true})
 	target, err := g.CheckURL(url)
 	require.NoError(t, err)
-	return &client{guard: g, tls: cfg, dial: n.dial, idle: map[connKey][]*conn{}, names: names{resolver: n, known: map[string]resolved{}}}, target
+	return &Client{guard: g, tls: cfg, dial: n.Dial, idle: map[connKey][]*conn{}, names: names{resolver: n, known: map[string]resolved{}}}, target
 }
 
 func trickle(text string) func(net.Conn) { return trickleAfter("", text) }
@@ -123,7 +94,7 @@ func trickle(text string) func(net.Conn) { return trickleAfter("", text) }
 // trickleAfter sends the first text at once and then one byte a second.
 func trickleAfter(first string, rest ...string) func(net.Conn) {
 	return func(c net.Conn) {
-		if !readPost(c) {
+		if !fetchtest.ReadPost(c) {
 			return
 		}
 		_, _ = io.WriteString(c, first)
@@ -160,12 +131,12 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cert, pool := certificate(t, z.host, time.Now().Add(z.left))
+			cert, pool := fetchtest.Certificate(t, z.host, time.Now().Add(z.left))
 			// Over TCP: a pipe has no room for the alert that ends a handshake.
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			defer l.Close()
-			srv := &http.Server{Handler: &receiver{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+			srv := &http.Server{Handler: &fetchtest.Receiver{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 			go func() {
 				if z.host == "" {
 					_ = srv.Serve(l)
@@ -174,15 +145,15 @@ func TestTLS(t *testing.T) {
 				}
 			}()
 			defer srv.Close()
-			c, target := testClient(t, newNet(), &tls.Config{RootCAs: pool}, "https://a.example.com/")
+			c, target := testClient(t, fetchtest.NewNetwork(), &tls.Config{RootCAs: pool}, "https://a.example.com/")
 			c.dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-				require.Equal(t, addrA, addr)
+				require.Equal(t, fetchtest.AddrA, addr)
 				var d net.Dialer
 				return d.DialContext(ctx, "tcp", l.Addr().String())
 			}
-			a := c.post(t.Context(), target, []byte(emptyPost), nil)
-			require.Equal(t, z.code, a.code, a.err)
-			c.sweep(true)
+			a := c.Post(t.Context(), target, []byte(emptyPost), nil)
+			require.Equal(t, z.code, a.Code, a.Reason)
+			c.Sweep(true)
 		})
 	}
 }
@@ -192,47 +163,47 @@ func TestTLS(t *testing.T) {
 func TestIdleConnectionClosedByReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNet()
+		n := fetchtest.NewNetwork()
 		posts := 0
-		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = func(c net.Conn) {
-			if readPost(c) {
+		n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = func(c net.Conn) {
+			if fetchtest.ReadPost(c) {
 				posts++
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 				time.Sleep(time.Second) // and closes
 			}
 		}
 		c, target := testClient(t, n, nil, "http://a.example.com/")
-		a := c.post(t.Context(), target, []byte(emptyPost), nil)
-		require.Equal(t, "", a.code)
-		require.False(t, a.reused)
+		a := c.Post(t.Context(), target, []byte(emptyPost), nil)
+		require.Equal(t, "", a.Code)
+		require.False(t, a.Reused)
 		time.Sleep(2 * time.Second)
-		a = c.post(t.Context(), target, []byte(emptyPost), nil)
-		require.Equal(t, "", a.code, a.err)
-		require.True(t, a.repeated)
-		require.Len(t, n.dials, 2)
+		a = c.Post(t.Context(), target, []byte(emptyPost), nil)
+		require.Equal(t, "", a.Code, a.Reason)
+		require.True(t, a.Repeated)
+		require.Len(t, n.Dials, 2)
 		require.Equal(t, 2, posts)
-		c.sweep(true)
-		n.wg.Wait()
+		c.Sweep(true)
+		n.Handlers.Wait()
 	})
 }
 
 func TestConnectionsAreReusedAndForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, r := newNet(), &receiver{}
-		n.serve[netip.AddrPortFrom(addrA.Addr(), 80)] = r.handle
+		n, r := fetchtest.NewNetwork(), &fetchtest.Receiver{}
+		n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = r.Handle
 		c, target := testClient(t, n, nil, "http://a.example.com/")
-		post := func() answer { return c.post(t.Context(), target, []byte(emptyPost), nil) }
+		post := func() Answer { return c.Post(t.Context(), target, []byte(emptyPost), nil) }
 		post()
 		for range 25 { // kept while it is used …
 			time.Sleep(idleLife - time.Second)
 			post()
 		}
-		require.Len(t, n.dials, 2, "… but not beyond its life of five minutes")
+		require.Len(t, n.Dials, 2, "… but not beyond its life of five minutes")
 		time.Sleep(idleLife + time.Second)
-		require.False(t, post().reused)
-		require.Len(t, n.dials, 3)
-		c.sweep(true)
-		n.wg.Wait()
+		require.False(t, post().Reused)
+		require.Len(t, n.Dials, 3)
+		c.Sweep(true)
+		n.Handlers.Wait()
 	})
 }

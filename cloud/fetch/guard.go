@@ -1,4 +1,4 @@
-package webhook
+package fetch
 
 import (
 	"context"
@@ -306,8 +306,10 @@ type resolved struct {
 	until time.Time
 }
 
+// NameLife is how long the addresses of a name are known without another lookup.
+const NameLife = 60 * time.Second
+
 const (
-	nameLife    = 60 * time.Second
 	maxNames    = 4096
 	saveResolve = 2 * time.Second
 )
@@ -334,7 +336,7 @@ func (n *names) keep(host string, addrs []netip.Addr) {
 	if len(n.known) >= maxNames {
 		clear(n.known)
 	}
-	n.known[host] = resolved{addrs, time.Now().Add(nameLife)}
+	n.known[host] = resolved{addrs, time.Now().Add(NameLife)}
 }
 
 var _ Resolver = (*net.Resolver)(nil)
