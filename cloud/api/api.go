@@ -18,10 +18,10 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/push"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // Store is what this package needs of the database itself.
@@ -37,7 +37,7 @@ type Config struct {
 	Auth      *auth.Service
 	Lockers   *locker.Service
 	Tracking  *tracking.Service
-	Receivers *receiver.Service
+	Receivers *webhook.Service
 	Orders    *order.Service
 	Accounts  *account.Service
 	Apps      *app.Service

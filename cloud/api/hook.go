@@ -5,7 +5,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // hooks are the operations by which a business and its customers keep who is
@@ -25,14 +25,14 @@ func (c Config) hooks() []catalog.Operation {
 	settings.GraphQL = &catalog.GraphQL{Field: "webhookSettings", Type: "WebhookSettings"}
 	update.GraphQL = &catalog.GraphQL{Field: "webhookSettingsUpdate", Type: "WebhookSettings", Input: true, Mutation: true}
 	secret, url := "0123456789abcdef0123456789abcdef", "https://hooks.example.com/orders"
-	update.Example = receiver.SettingsInput{Secret: &secret, OrderCreate: &url, StatusChange: &url}
+	update.Example = webhook.SettingsInput{Secret: &secret, OrderCreate: &url, StatusChange: &url}
 	logs, entry, replay := row("webhook_logs.list", "List webhook deliveries", "GET", "/webhook-delivery-logs"),
 		row("webhook_logs.find", "Get a webhook delivery with its attempts", "GET", "/webhook-delivery-logs/{id}", "WEBHOOK_DELIVERY_NOT_FOUND"),
 		row("webhook_logs.replay", "Replay a webhook delivery", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
 	logs.GraphQL = &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"}
 	replay.Group = catalog.Replay
 	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "WEBHOOK_URL_NOT_FOUND", "BLOCKED_URL")
-	test.Group, test.Example = catalog.Replay, receiver.TestInput{Event: "order.created", URL: url}
+	test.Group, test.Example = catalog.Replay, webhook.TestInput{Event: "order.created", URL: url}
 	lost := "WEBHOOK_URL_NOT_FOUND"
 	urls, pause := row("webhook_urls.list", "List webhook endpoints with their health", "GET", "/webhook-urls"), row("webhook_urls.pause", "Pause a webhook endpoint", "POST", "/webhook-urls/{url_id}/pause", lost)
 	resume, checkup := row("webhook_urls.resume", "Resume a webhook endpoint", "POST", "/webhook-urls/{url_id}/resume", lost),
@@ -41,7 +41,7 @@ func (c Config) hooks() []catalog.Operation {
 	gone := "WEBHOOK_REPLAY_NOT_FOUND"
 	many, job, stop := row("webhook_logs.replay_many", "Replay webhook deliveries in bulk", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "Get the progress of a replay", "GET", "/webhook-replay-jobs/{job_id}", gone),
 		row("webhook_replays.cancel", "Cancel a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
-	many.Group, many.Example = catalog.Replay, receiver.BulkInput{Status: "failed", DryRun: true}
+	many.Group, many.Example = catalog.Replay, webhook.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
 		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),
 		catalog.Define(tools(update, "update_webhook_settings"), r.SaveSettings, nil),

@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // byDelivery names a delivery in the path and nothing else: its id, or ref: and
@@ -78,7 +78,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(row("webhook_endpoint.save", "Save the webhook endpoint", "PUT", "/webhook-endpoint", secret, hook), r.Save, nil),
 		catalog.Define(row("webhook_endpoint.rotate_secret", "Rotate the signing secret", "POST", "/webhook-endpoint/secret", secret, risky, hook, errs("WEBHOOK_ENDPOINT_NOT_FOUND")), r.RotateSecret, nil),
 		catalog.Define(row("webhook_endpoint.test", "Test the webhook endpoint with a mock event", "POST", "/webhook-endpoint/test", replay, hook, errs("WEBHOOK_ENDPOINT_NOT_FOUND"),
-			like(receiver.MockInput{Event: locker.EventDelivered})), r.TestEndpoint, nil),
+			like(webhook.MockInput{Event: locker.EventDelivered})), r.TestEndpoint, nil),
 		catalog.Define(row("webhook_deliveries.list", "List the provider's webhook deliveries", "GET", "/webhook-deliveries", hook), r.List, nil),
 		catalog.Define(row("webhook_deliveries.find", "Get one of the provider's webhook deliveries", "GET", "/webhook-deliveries/{id}", hook, errs("WEBHOOK_DELIVERY_NOT_FOUND")), r.FindDelivery, nil),
 		catalog.Define(row("webhook_deliveries.redeliver", "Replay one of the provider's webhook deliveries", "POST", "/webhook-deliveries/{id}/redeliver", replay, hook, errs("WEBHOOK_DELIVERY_NOT_FOUND")), r.Redeliver, nil),

@@ -38,13 +38,13 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/push"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -100,14 +100,14 @@ func newWorld(t *testing.T) *world {
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
 	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
-	receivers := receiver.New(w.DB, openGuard{}).Sending(webhook.New(webhook.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
+	receivers := webhook.New(w.DB, openGuard{}).Sending(sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
 		})
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
-	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address, Number: storetest.OldNumber})
+	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address, Number: storetest.OldNumber})
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32), PerMinute: -1})
 	chats.LetListen(listening{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})

@@ -36,10 +36,13 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 			Packages: []wire.SettledPackage{{Ref: "PK-1", Door: o.Doors[0], Outcome: wire.Deposited}, {Ref: "PK-2", Door: o.Doors[1], Outcome: wire.Deposited}}}
 		d.Mono += 1e6
 		d.Send(0, wire.MustEncode(wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Boot: d.Boot, Mono: d.Mono, Clock: wire.ClockSynced, Body: wire.MustEncode(body)}))
-		d.Ack()
-		synctest.Wait()
-		out, err := w.Lockers.Find(t.Context(), w.Box.ProviderCaller, "ref:R-1")
-		require.NoError(t, err)
+		var out locker.DeliveryOutput
+		require.Eventually(t, func() bool {
+			var err error
+			out, err = w.Lockers.Find(t.Context(), w.Box.ProviderCaller, "ref:R-1")
+			require.NoError(t, err)
+			return out.Delivery.DepositedAt != nil
+		}, time.Minute, 10*time.Millisecond)
 		row := deliveryOf(w, out.Delivery.DeliveryNumber)
 		near := func(ago time.Duration, got time.Time) {
 			t.Helper()

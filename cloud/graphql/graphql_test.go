@@ -17,10 +17,10 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -45,7 +45,7 @@ func newRig(t *testing.T) *rig {
 	w := webtest.New(t)
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, Hidden: api.PricesHidden, Calls: w.DB, Limits: catalog.Limits{Anonymous: -1, Authenticated: -1}})
 	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers, Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receiver.New(w.DB, anywhere{})})
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000}), Lockers: w.Lockers, Tracking: tracking.New(w.DB), Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: webhook.New(w.DB, anywhere{})})
 	s, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
 	return &rig{t: t, w: w, s: s}

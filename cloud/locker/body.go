@@ -248,10 +248,10 @@ const (
 // that want it. Codes are in it: it goes to the partner that made the delivery
 // and to nobody else.
 func (s *Service) tell(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
-	if s.cfg.Hooks == nil {
+	if s.cfg.Webhooks == nil {
 		return nil
 	}
-	out, err := s.cfg.Hooks.TellProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
+	out, err := s.cfg.Webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
 		ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, Test: !d.Livemode,
 		Body: func(eventID string) (any, error) { return s.eventBody(v, eventID, event, at, d, o, rot) }})
 	ch.Outbox = append(ch.Outbox, out...)

@@ -41,10 +41,10 @@ type Orders interface {
 
 // Config is what New needs.
 type Config struct {
-	Store  Store
-	Sealer Sealer
-	Orders Orders // nil: no parcel is an order's
-	Hooks  Hooks  // nil: nobody is told of anything
+	Store    Store
+	Sealer   Sealer
+	Orders   Orders   // nil: no parcel is an order's
+	Webhooks Webhooks // nil: nobody is told of anything
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
 	// Correction is how long after a deposit its compartments may be opened

@@ -16,9 +16,9 @@ import (
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -58,14 +58,14 @@ func carry(t *testing.T, w *devicetest.World, packages int, bubble bool, play fu
 	defer w.Stop()
 	s := &parcels{story: &story{t: t, World: w, Device: w.Connect("CAB-1", nil)}, bubble: bubble}
 	s.Greet(nil)
-	hooks := receiver.New(w.Store, anyURL{})
-	s.service = order.New(order.Config{Store: w.Store, Sealer: w.Server.Box, Hooks: hooks})
+	hooks := webhook.New(w.Store, anyURL{})
+	s.service = order.New(order.Config{Store: w.Store, Sealer: w.Server.Box, Webhooks: hooks})
 	s.Look(func(v cloud.View) error {
 		all, _, err := v.Accounts(cloud.AccountFilter{BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Types: []cloud.AccountType{cloud.ClientAdmin}, Page: cloud.Page{Sort: "id", Limit: 1}})
 		s.staff = cloud.Caller{Account: all[0], Language: "en"}
 		return err
 	})
-	var in receiver.SettingsInput
+	var in webhook.SettingsInput
 	settings := map[string]string{"webhook_sign_secret": strings.Repeat("s", 32)}
 	for _, name := range cloud.HookSettings() {
 		settings[name] = "https://8.8.8.8/orders"

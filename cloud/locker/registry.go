@@ -9,14 +9,14 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Hooks are those whom a business has set to be told of what rests in its
+// Webhooks are those whom a business has set to be told of what rests in its
 // cabinets, and providers.
-type Hooks interface {
-	// Tell is what is to be written so that those hear of events who are set to
+type Webhooks interface {
+	// FanOut is what is to be written so that those hear of events who are set to
 	// in the view.
-	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
-	// TellProvider is what is to be written so that a provider hears of an event.
-	TellProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
+	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+	// FanOutToProvider is what is to be written so that a provider hears of an event.
+	FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 }
 
 // Events of device orders, and of exceptions at their compartments.
@@ -126,7 +126,7 @@ func (w *Work) noteStatus(row any) {
 // carrier's own cabinet reports to that carrier alone, and a cabinet for tests
 // to nobody.
 func (w *Work) tellAccounts(ch *cloud.Changes) error {
-	if w.s.cfg.Hooks == nil || w.device.OwnerProviderID != 0 || !w.device.Livemode || len(w.registry) == 0 {
+	if w.s.cfg.Webhooks == nil || w.device.OwnerProviderID != 0 || !w.device.Livemode || len(w.registry) == 0 {
 		return nil
 	}
 	var events []cloud.AccountEvent
@@ -137,7 +137,7 @@ func (w *Work) tellAccounts(ch *cloud.Changes) error {
 		}
 		events = append(events, e)
 	}
-	out, err := w.s.cfg.Hooks.Tell(w.v, events...)
+	out, err := w.s.cfg.Webhooks.FanOut(w.v, events...)
 	ch.Outbox = append(ch.Outbox, out...)
 	return err
 }

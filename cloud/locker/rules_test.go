@@ -13,7 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -392,7 +392,7 @@ func TestDeadlinesOnSeveralNodesAreToldOnce(t *testing.T) {
 		nodes, stop := context.WithCancel(ctx)
 		defer stop()
 		for range 3 {
-			other := locker.New(locker.Config{Store: s.Store, Sealer: s.Server.Box, Hooks: receiver.New(s.Store, anyURL{})})
+			other := locker.New(locker.Config{Store: s.Store, Sealer: s.Server.Box, Webhooks: webhook.New(s.Store, anyURL{})})
 			go func() { _ = other.RunDeadlines(nodes, s.Store) }()
 		}
 		time.Sleep(90 * time.Second)

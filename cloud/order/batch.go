@@ -76,7 +76,7 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		return AsyncOutput{}, err
 	}
 	if in.PostbackURL != "" {
-		if err := s.hooks.CheckURL(ctx, in.PostbackURL); err != nil {
+		if err := s.webhooks.CheckURL(ctx, in.PostbackURL); err != nil {
 			return AsyncOutput{}, &cloud.Error{Kind: cloud.Invalid, Code: "BLOCKED_URL", Details: map[string]any{"postback_url": err.Error()},
 				Fields: map[string][]string{"postback_url": {"This address cannot be used: it must be a public https address that our guard accepts."}}}
 		}
@@ -101,7 +101,7 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		if in.PostbackURL == "" {
 			return ch, nil
 		}
-		e, err := s.hooks.Postback(v, j.BusinessID, asCustomer(c.Account), in.PostbackURL)
+		e, err := s.webhooks.Postback(v, j.BusinessID, asCustomer(c.Account), in.PostbackURL)
 		j.Postback = e.ID
 		ch.OrderJobs, ch.Endpoints = []cloud.OrderJob{j}, []cloud.Endpoint{e}
 		return ch, err

@@ -10,29 +10,31 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Hooks are those whom businesses and customers have set to be told of what
+// Webhooks are those whom businesses and customers have set to be told of what
 // happens to orders.
-type Hooks interface {
-	// Tell is what is to be written so that those hear of events who are set to
+type Webhooks interface {
+	// FanOut is what is to be written so that those hear of events who are set to
 	// in the view.
-	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
-	// TellProvider is what is to be written so that a provider hears of an event.
-	TellProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
+	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+	// FanOutToProvider is what is to be written so that a provider hears of an event.
+	FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 	// CheckURL refuses an address that cannot be told, saying why.
 	CheckURL(ctx context.Context, url string) error
 	// Postback is the receiver of one batch; one that is new is to be written.
 	Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, url string) (cloud.Endpoint, error)
 }
 
-// deaf is nobody.
-type deaf struct{}
+// noWebhooks is nobody.
+type noWebhooks struct{}
 
-func (deaf) Tell(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) { return nil, nil }
-func (deaf) TellProvider(cloud.View, cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
+func (noWebhooks) FanOut(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
 	return nil, nil
 }
-func (deaf) CheckURL(context.Context, string) error { return nil }
-func (deaf) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string) (cloud.Endpoint, error) {
+func (noWebhooks) FanOutToProvider(cloud.View, cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
+	return nil, nil
+}
+func (noWebhooks) CheckURL(context.Context, string) error { return nil }
+func (noWebhooks) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string) (cloud.Endpoint, error) {
 	f := newFields()
 	f.Add("postback_url", "This address cannot be used: it must be a public https address that our guard accepts.")
 	return cloud.Endpoint{}, f.Err()
@@ -90,7 +92,7 @@ func (w *work) told() error {
 		}
 	}
 	if len(events) > 0 {
-		out, err := w.s.hooks.Tell(w.v, events...)
+		out, err := w.s.webhooks.FanOut(w.v, events...)
 		if err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden events")
@@ -38,11 +38,11 @@ func (open) CheckURL(_ context.Context, url string) error {
 const hookSecret = "0123456789abcdef0123456789abcdef"
 
 // set changes the settings of the business, or of a customer.
-func (w *world) set(customer cloud.AccountID, members map[string]any) receiver.SettingsOutput {
+func (w *world) set(customer cloud.AccountID, members map[string]any) webhook.SettingsOutput {
 	w.t.Helper()
 	raw, err := json.Marshal(members)
 	require.NoError(w.t, err)
-	var in receiver.SettingsInput
+	var in webhook.SettingsInput
 	require.NoError(w.t, json.Unmarshal(raw, &in))
 	in.CustomerID = customer
 	out, err := w.hooks.SaveSettings(w.t.Context(), w.admin, in)

@@ -122,7 +122,7 @@ func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
 			if err != nil {
 				return nil, err
 			}
-			if ch.Outbox, err = s.hooks.Tell(v, e); err != nil {
+			if ch.Outbox, err = s.webhooks.FanOut(v, e); err != nil {
 				return nil, err
 			}
 		}

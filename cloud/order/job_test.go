@@ -32,7 +32,7 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	ended := make(chan error, workers)
 	for range workers {
 		go func() {
-			s := order.New(order.Config{Store: w.db, Sealer: storetest.Box(w.t), Hooks: w.hooks})
+			s := order.New(order.Config{Store: w.db, Sealer: storetest.Box(w.t), Webhooks: w.hooks})
 			order.SetNumber(s, order.NumberOf(w.orders))
 			ended <- s.Run(ctx, slog.New(slog.DiscardHandler))
 		}()

@@ -46,9 +46,9 @@ type Config struct {
 	SignFile func(path string, until time.Time) string
 	Files    Files // nil: no files are taken
 	// Sealer keeps rates from being made up.
-	Sealer Sealer
-	Hooks  Hooks // nil: nobody is told of anything
-	Talk   Talk  // nil: nobody talks
+	Sealer   Sealer
+	Webhooks Webhooks // nil: nobody is told of anything
+	Talk     Talk     // nil: nobody talks
 	// Links makes the secrets of tracking links; empty: answers hold none.
 	Links cloud.LinkKey
 	// Number makes the tracking number of a new order; nil is
@@ -65,28 +65,28 @@ type Talk interface {
 
 // Service is the feature.
 type Service struct {
-	store   Store
-	box     Sealer
-	sign    func(path string, until time.Time) string
-	files   Files
-	hooks   Hooks
-	talk    Talk
-	links   cloud.LinkKey
-	number  func(cloud.OrderID) string
-	now     func() time.Time
-	wake    chan struct{}
-	dropped time.Time // old jobs; owned by Run
+	store    Store
+	box      Sealer
+	sign     func(path string, until time.Time) string
+	files    Files
+	webhooks Webhooks
+	talk     Talk
+	links    cloud.LinkKey
+	number   func(cloud.OrderID) string
+	now      func() time.Time
+	wake     chan struct{}
+	dropped  time.Time // old jobs; owned by Run
 }
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	if cfg.Hooks == nil {
-		cfg.Hooks = deaf{}
+	if cfg.Webhooks == nil {
+		cfg.Webhooks = noWebhooks{}
 	}
 	if cfg.Number == nil {
 		cfg.Number = func(cloud.OrderID) string { return cloud.NewTrackingNumber() }
 	}
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, hooks: cfg.Hooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, webhooks: cfg.Webhooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Error codes of this package.

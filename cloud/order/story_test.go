@@ -17,10 +17,10 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -29,19 +29,19 @@ type world struct {
 	t      testing.TB
 	db     *store.DB
 	orders *order.Service
-	hooks  *receiver.Service
+	hooks  *webhook.Service
 	files  *shelf
 
 	admin, staff, customer, other, broker, rival, driver, stranger cloud.Caller
 }
 
 func newWorld(t testing.TB, db *store.DB) *world {
-	w := &world{t: t, db: db, hooks: receiver.New(db, open{})}
+	w := &world{t: t, db: db, hooks: webhook.New(db, open{})}
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	w.files = &shelf{Folder: files}
-	w.orders = order.New(order.Config{Store: db, SignFile: signed, Files: w.files, Sealer: storetest.Box(t), Hooks: w.hooks})
+	w.orders = order.New(order.Config{Store: db, SignFile: signed, Files: w.files, Sealer: storetest.Box(t), Webhooks: w.hooks})
 	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}

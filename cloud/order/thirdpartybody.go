@@ -116,7 +116,7 @@ func showThird(v cloud.View, a cloud.ThirdPartyAssignment, o cloud.Order) (b Thi
 func (w *work) tellThird() error {
 	for _, event := range w.thirds {
 		a := w.third
-		out, err := w.s.hooks.TellProvider(w.v, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
+		out, err := w.s.webhooks.FanOutToProvider(w.v, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
 			Prefix: thirdPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: w.now,
 			Body: func(id string) (any, error) {
 				b, err := w.v.Business(a.BusinessID)

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 const (
@@ -73,7 +73,7 @@ type receiverRow struct {
 
 var healthIcons = map[string]string{"healthy": "✓", "degraded": "▲", "paused": "‖", "gone": "✗", "off": "–"}
 
-func newReceiverRow(f frame, r receiver.Receiver) receiverRow {
+func newReceiverRow(f frame, r webhook.Receiver) receiverRow {
 	row := receiverRow{ID: r.ID, URL: outside(r.URL, maxAddress), Name: cmp.Or(hostOf(r.URL), outside(r.URL, 80), fmt.Sprint(r.ID)), Health: r.Status, Since: f.Time(r.StatusSince),
 		Success: f.Time(r.Report.SucceededAt), Worse: f.Time(r.Report.FailedAt), Waiting: r.Report.Waiting}
 	switch {

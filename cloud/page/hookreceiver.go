@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // workTime bounds what waits for a receiver's answers.
@@ -31,7 +31,7 @@ type receiverPage struct {
 	Problem              string   // why what was just tried did not work
 	Done                 string   // what was just done
 	Test                 *webhookRow
-	Checks               []receiver.Check
+	Checks               []webhook.Check
 	AllOK                bool
 	Secret, Standard     string // new; shown once
 	Dropped              bool   // the oldest secret ended for it
@@ -40,7 +40,7 @@ type receiverPage struct {
 // receiverNews is what a form about a receiver has brought.
 type receiverNews struct {
 	tried            error
-	checks           []receiver.Check
+	checks           []webhook.Check
 	secret, standard string
 	dropped          bool
 }
@@ -78,18 +78,18 @@ func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
 	query := ""
 	switch do {
 	case "test":
-		var out receiver.TestOutput
-		out, news.tried = run[receiver.TestOutput](c, ctx, p, v, "webhook_settings.test", map[string]any{"url_id": id, "event": string(ctx.PostArgs().Peek("event"))})
+		var out webhook.TestOutput
+		out, news.tried = run[webhook.TestOutput](c, ctx, p, v, "webhook_settings.test", map[string]any{"url_id": id, "event": string(ctx.PostArgs().Peek("event"))})
 		query = fmt.Sprint("?test=", out.LogID)
 	case "pause":
-		_, news.tried = run[receiver.URLOutput](c, ctx, p, v, "webhook_urls.pause", map[string]any{"url_id": id})
+		_, news.tried = run[webhook.URLOutput](c, ctx, p, v, "webhook_urls.pause", map[string]any{"url_id": id})
 		query = "?done=pause"
 	case "send", "fail":
-		_, news.tried = run[receiver.URLOutput](c, ctx, p, v, "webhook_urls.resume", map[string]any{"url_id": id, "mode": do})
+		_, news.tried = run[webhook.URLOutput](c, ctx, p, v, "webhook_urls.resume", map[string]any{"url_id": id, "mode": do})
 		query = "?done=" + do
 	case "check":
-		var out receiver.CheckupOutput
-		out, news.tried = run[receiver.CheckupOutput](c, ctx, p, v, "webhook_urls.check_up", map[string]any{"url_id": id})
+		var out webhook.CheckupOutput
+		out, news.tried = run[webhook.CheckupOutput](c, ctx, p, v, "webhook_urls.check_up", map[string]any{"url_id": id})
 		news.checks = out.Checks
 	case "rotate":
 		news = p.rotate(c, ctx, v, id)
@@ -115,11 +115,11 @@ func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 	if err != nil {
 		return receiverNews{tried: err}
 	}
-	in := map[string]any{"webhook_sign_secret_next": receiver.NewSecret()}
+	in := map[string]any{"webhook_sign_secret_next": webhook.NewSecret()}
 	if r.CustomerID != 0 {
 		in["customer_id"] = r.CustomerID
 	}
-	out, err := run[receiver.SettingsOutput](c, ctx, p, v, "webhook_settings.save", in)
+	out, err := run[webhook.SettingsOutput](c, ctx, p, v, "webhook_settings.save", in)
 	if err != nil {
 		return receiverNews{tried: err}
 	}
@@ -135,7 +135,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	}
 	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
 		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard, Dropped: n.dropped,
-		AllOK: !slices.ContainsFunc(n.checks, func(k receiver.Check) bool { return !k.OK })}
+		AllOK: !slices.ContainsFunc(n.checks, func(k webhook.Check) bool { return !k.OK })}
 	page.Unseen = r.Unseen
 	page.MayRotate = page.Manages && (r.OwnSecret || r.Customer != "") // a rotation gives a customer's level its own
 	v.Title = v.T("hooklog.receiver") + " " + page.R.Name
@@ -143,7 +143,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		page.Done, v.Query = v.V("hookdone", done), "done="+done
 	}
 	if id := hookID(string(ctx.QueryArgs().Peek("test"))); id != 0 {
-		s, err := p.cfg.Receivers.Look(c, v.c, receiver.EntryInput{ID: id})
+		s, err := p.cfg.Receivers.FindDeliveryView(c, v.c, webhook.EntryInput{ID: id})
 		if err == nil && s.Event.Test && s.Delivery.EndpointID == r.ID {
 			row := newWebhookRow(v.frame, cloud.OutboxRow{Event: s.Event, Delivery: s.Delivery})
 			page.Test, v.Query = &row, "test="+strconv.FormatInt(id, 10)
@@ -167,7 +167,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 }
 
 // testEvents are what a receiver can be told of, by the settings that name it.
-func (p *Pages) testEvents(r receiver.Receiver) (out []string) {
+func (p *Pages) testEvents(r webhook.Receiver) (out []string) {
 	if p.cfg.Webhooks == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (p *Pages) testEvents(r receiver.Receiver) (out []string) {
 }
 
 // health says what a receiver's health rests on.
-func (page *receiverPage) health(r receiver.Receiver) {
+func (page *receiverPage) health(r webhook.Receiver) {
 	f, x := page.frame, r.Report
 	if r.Status == "paused" && r.StatusReason != "" {
 		page.Why = append(page.Why, f.V("hookpause", r.StatusReason))

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 const replaysPath = hooksPath + "/replays"
@@ -51,7 +51,7 @@ func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	send := string(ctx.PostArgs().Peek("send")) == "yes"
-	out, err := run[receiver.BulkOutput](c, ctx, p, v, "webhook_logs.replay_many", map[string]any{"from": inputTime(filter.From), "to": inputTime(filter.To), "event": filter.Event,
+	out, err := run[webhook.BulkOutput](c, ctx, p, v, "webhook_logs.replay_many", map[string]any{"from": inputTime(filter.From), "to": inputTime(filter.To), "event": filter.Event,
 		"status": string(filter.State), "url_id": filter.EndpointID, "dry_run": !send})
 	switch {
 	case err != nil:
@@ -97,7 +97,7 @@ func (p *Pages) showJob(ctx *fasthttp.RequestCtx, operation string) {
 		return
 	}
 	id, _ := ctx.UserValue("job").(string)
-	out, err := run[receiver.JobOutput](c, ctx, p, v, operation, map[string]any{"job_id": id})
+	out, err := run[webhook.JobOutput](c, ctx, p, v, operation, map[string]any{"job_id": id})
 	if err != nil {
 		p.refused(ctx, v, err)
 		return

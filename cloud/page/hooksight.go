@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/receiver"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 const (
@@ -152,9 +152,9 @@ func hookID(s string) int64 {
 	return id
 }
 
-func hookInput(ctx *fasthttp.RequestCtx) receiver.EntryInput {
+func hookInput(ctx *fasthttp.RequestCtx) webhook.EntryInput {
 	id, _ := ctx.UserValue("id").(string)
-	return receiver.EntryInput{ID: hookID(id)}
+	return webhook.EntryInput{ID: hookID(id)}
 }
 
 // hook shows one delivery.
@@ -167,7 +167,7 @@ func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
 	}
 	in := hookInput(ctx)
 	v.Title = v.T("hooklog.one", strconv.FormatInt(in.ID, 10))
-	s, err := p.cfg.Receivers.Look(c, v.c, in)
+	s, err := p.cfg.Receivers.FindDeliveryView(c, v.c, in)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
@@ -175,7 +175,7 @@ func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
 	page := newEntryPage(v, s)
 	page.CSRF = p.formToken(ctx, &forStaff)
 	if again := hookID(string(ctx.QueryArgs().Peek("again"))); again != 0 {
-		if n, err := p.cfg.Receivers.Look(c, v.c, receiver.EntryInput{ID: again}); err == nil && n.Delivery.ReplayOf == s.Delivery.ID {
+		if n, err := p.cfg.Receivers.FindDeliveryView(c, v.c, webhook.EntryInput{ID: again}); err == nil && n.Delivery.ReplayOf == s.Delivery.ID {
 			page.Again = n.Delivery.ID
 			page.Query = "again=" + fmt.Sprint(again)
 		}
@@ -183,7 +183,7 @@ func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
 	p.show(ctx, fasthttp.StatusOK, "hookentry.html", page)
 }
 
-func newEntryPage(v visitor, s receiver.Sight) entryPage {
+func newEntryPage(v visitor, s webhook.DeliveryView) entryPage {
 	d, f := s.Delivery, v.frame
 	page := entryPage{frame: f, User: v.c.Account.Name, Business: v.business, D: newWebhookRow(f, cloud.OutboxRow{Event: s.Event, Delivery: d}), EventID: outside(d.EventID, 80),
 		WebhookID: outside(d.WebhookID, 80), ReferenceType: words(s.Event.ReferenceType), Delivered: f.Time(d.DeliveredAt), Of: d.ReplayOf, Contents: s.Contents,
@@ -230,7 +230,7 @@ func (p *Pages) replay(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	in := hookInput(ctx)
-	out, err := run[receiver.RedeliverOutput](c, ctx, p, v, "webhook_logs.replay", map[string]any{"id": in.ID})
+	out, err := run[webhook.RedeliverOutput](c, ctx, p, v, "webhook_logs.replay", map[string]any{"id": in.ID})
 	if err != nil {
 		var shown *cloud.Error
 		if errors.As(err, &shown) && shown.Kind == cloud.Forbidden {

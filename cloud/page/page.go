@@ -51,9 +51,9 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/peer"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // Store is what pages read.
@@ -85,7 +85,7 @@ type Config struct {
 	// Receivers are those who hear of events, and what they were sent; nil: there
 	// are no pages about them. What people do there are operations of Catalog,
 	// through Pipeline.
-	Receivers *receiver.Service
+	Receivers *webhook.Service
 	Catalog   *catalog.Catalog
 	Pipeline  *catalog.Pipeline
 	// Chats says that there are pages of what is said about orders. What people do

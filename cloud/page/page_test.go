@@ -30,12 +30,12 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/peer"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	platform "github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
 )
@@ -47,7 +47,7 @@ type feed struct {
 	tool runner
 	to   atomic.Value // address of the receiver that every name leads to
 
-	service *receiver.Service
+	service *webhook.Service
 }
 
 func (f *feed) committed(*cloud.Changes) {

@@ -22,10 +22,10 @@ import (
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
-	"github.com/postern-io/postern/cloud/receiver"
 	platform "github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signature"
@@ -46,15 +46,15 @@ func (anywhere) CheckURL(context.Context, string) error { return nil }
 
 // receivers is the feature with the real sender, whose every connection goes to
 // the feed's receiver.
-func (f *feed) receivers(w *webtest.World) *receiver.Service {
-	sender := webhook.New(webhook.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: anywhere{}, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+func (f *feed) receivers(w *webtest.World) *webhook.Service {
+	sender := sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: anywhere{}, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 		to, _ := f.to.Load().(string)
 		if to == "" {
 			return nil, errors.New("nobody listens")
 		}
 		return (&net.Dialer{}).DialContext(ctx, "tcp", to)
 	}})
-	f.service = receiver.New(w.DB, anywhere{}).Sending(sender, func(event string) (cloud.HookSample, bool) { return cloud.SampleOf(platform.HookEvents(), event) })
+	f.service = webhook.New(w.DB, anywhere{}).Sending(sender, func(event string) (cloud.HookSample, bool) { return cloud.SampleOf(platform.HookEvents(), event) })
 	return f.service
 }
 
@@ -129,7 +129,7 @@ func TestWhoIsLeftAloneShows(t *testing.T) {
 	t.Parallel()
 	until := time.Now().Add(time.Minute)
 	r := newRig(t, func(cfg *page.Config) {
-		cfg.Receivers = receiver.New(cfg.Store.(*store.DB), anywhere{}).Sending(waiting{"https://erp.example/hook?key=very-private", until}, nil)
+		cfg.Receivers = webhook.New(cfg.Store.(*store.DB), anywhere{}).Sending(waiting{"https://erp.example/hook?key=very-private", until}, nil)
 	})
 	fillHooks(t, r.w)
 	r.signedIn()

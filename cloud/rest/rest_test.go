@@ -31,10 +31,10 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/push"
-	"github.com/postern-io/postern/cloud/receiver"
 	routes "github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -89,10 +89,10 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32)})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
-	receivers := receiver.New(w.DB, guard{})
+	receivers := webhook.New(w.DB, guard{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
 	parcels.InviteToChat(chats.Invite)
-	orders := order.New(order.Config{Store: w.DB, Hooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
+	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), Files: files, SignFile: files.Address})
 	o.Catalog = api.New(api.Config{Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}

@@ -77,7 +77,7 @@ func driverEvent(d cloud.Driver, now time.Time, setting, name, id string, data f
 
 // tellDuty tells that a driver began or ended work.
 func (s *Service) tellDuty(v cloud.View, d cloud.Driver, now time.Time) ([]cloud.OutboxWrite, error) {
-	return s.hooks.Tell(v, driverEvent(d, now, cloud.HookOrderLifecycle, eventDuty, "DLE-", func() (any, error) {
+	return s.webhooks.FanOut(v, driverEvent(d, now, cloud.HookOrderLifecycle, eventDuty, "DLE-", func() (any, error) {
 		b, err := v.Business(d.Account.BusinessID)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func (s *Service) tellPlace(v cloud.View, d cloud.Driver, p cloud.DriverPlace, n
 		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, Unaudited: true}, nil
 	}
 	p.ToldAt, p.DueAt = now, time.Time{}
-	told, err := s.hooks.Tell(v, driverEvent(d, now, cloud.HookDriverPlace, cloud.EventDriverPlace, fmt.Sprintf("DLU-%d-%d", d.Account.ID, now.Unix()), func() (any, error) {
+	told, err := s.webhooks.FanOut(v, driverEvent(d, now, cloud.HookDriverPlace, cloud.EventDriverPlace, fmt.Sprintf("DLU-%d-%d", d.Account.ID, now.Unix()), func() (any, error) {
 		b, err := v.Business(p.BusinessID)
 		if err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/route"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // open takes every address.
@@ -22,20 +22,20 @@ func (open) CheckURL(context.Context, string) error { return nil }
 // ear is a business that hears of its drivers, at a time that the test sets.
 type ear struct {
 	*world
-	receivers *receiver.Service
+	receivers *webhook.Service
 	now       time.Time
 	heard     int // events that were looked at
 }
 
 func newEar(w *world) *ear {
-	e := &ear{world: w, receivers: receiver.New(w.db, open{}), now: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
-	w.routes = route.New(route.Config{Store: w.db, Orders: w.orders, Hooks: e.receivers})
+	e := &ear{world: w, receivers: webhook.New(w.db, open{}), now: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
+	w.routes = route.New(route.Config{Store: w.db, Orders: w.orders, Webhooks: e.receivers})
 	route.SetNow(w.routes, func() time.Time { return e.now })
 	return e
 }
 
 func (e *ear) set(c cloud.Caller, members string) error {
-	var in receiver.SettingsInput
+	var in webhook.SettingsInput
 	require.NoError(e.t, json.Unmarshal([]byte(members), &in))
 	if c.Account.Type == cloud.Customer {
 		in.CustomerID = c.Account.ID
@@ -195,7 +195,7 @@ func TestPointsOfADriverAtSeveralNodes(t *testing.T) {
 			errs := make(chan error, nodes)
 			for i := range nodes {
 				now := e.now.Add(time.Duration(i) * 2 * time.Second)
-				s := route.New(route.Config{Store: w.db, Orders: w.orders, Hooks: e.receivers})
+				s := route.New(route.Config{Store: w.db, Orders: w.orders, Webhooks: e.receivers})
 				route.SetNow(s, func() time.Time { return now })
 				latitude, longitude := float64(i), -79.38
 				p := route.Point{Latitude: &latitude, Longitude: &longitude, RecordedAt: now.Format(time.RFC3339Nano)}

@@ -36,39 +36,41 @@ type Orders interface {
 	Steps(v cloud.View, c cloud.Caller, list ...order.MoveInput) (*cloud.Changes, error)
 }
 
-// Hooks are those whom businesses have set to be told of their drivers.
-type Hooks interface {
-	// Tell is what is to be written so that those hear of events who are set to
+// Webhooks are those whom businesses have set to be told of their drivers.
+type Webhooks interface {
+	// FanOut is what is to be written so that those hear of events who are set to
 	// in the view.
-	Tell(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
+	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
 }
 
 // Config is what New needs.
 type Config struct {
-	Store  Store
-	Orders Orders
-	Hooks  Hooks // nil: nobody is told of anything
+	Store    Store
+	Orders   Orders
+	Webhooks Webhooks // nil: nobody is told of anything
 }
 
-// deaf is nobody.
-type deaf struct{}
+// noWebhooks is nobody.
+type noWebhooks struct{}
 
-func (deaf) Tell(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) { return nil, nil }
+func (noWebhooks) FanOut(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
+	return nil, nil
+}
 
 // Service is the feature.
 type Service struct {
-	store  Store
-	orders Orders
-	hooks  Hooks
-	now    func() time.Time
+	store    Store
+	orders   Orders
+	webhooks Webhooks
+	now      func() time.Time
 }
 
 // New builds the service; it starts nothing.
 func New(cfg Config) *Service {
-	if cfg.Hooks == nil {
-		cfg.Hooks = deaf{}
+	if cfg.Webhooks == nil {
+		cfg.Webhooks = noWebhooks{}
 	}
-	return &Service{store: cfg.Store, orders: cfg.Orders, hooks: cfg.Hooks, now: time.Now}
+	return &Service{store: cfg.Store, orders: cfg.Orders, webhooks: cfg.Webhooks, now: time.Now}
 }
 
 // Error codes of this package.

@@ -19,7 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/tool"
-	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 )
 
 // agentBody bounds a message to a tool server (mcp-wire 1).
@@ -33,7 +33,7 @@ func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server,
 	if err != nil {
 		return nil, err
 	}
-	_, err = developer.New(developer.Config{Catalog: s.Catalog, Events: HookEvents(), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	_, err = developer.New(developer.Config{Catalog: s.Catalog, Events: HookEvents(), Waits: sender.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	if err != nil {
 		return nil, err
 	}

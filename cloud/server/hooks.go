@@ -16,10 +16,10 @@ import (
 	webhookdocs "github.com/postern-io/postern/cloud/docs/webhook"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -31,7 +31,7 @@ func HookEvents() []cloud.HookEvent {
 // asyncAPI serves the description of what is sent. It is for everybody.
 func asyncAPI(base, version string) rest.Mount {
 	made := sync.OnceValues(func() (rest.Document, error) {
-		doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: receiver.Envelope{},
+		doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: webhook.Envelope{},
 			Retries: map[string]int{cloud.ChannelAccount: cloud.AccountAttempts - 1, cloud.ChannelLocker: cloud.ProviderAttempts - 1, cloud.ChannelThirdParty: cloud.ProviderAttempts - 1}})
 		if err != nil {
 			return rest.Document{}, fmt.Errorf("describe webhooks: %w", err)
@@ -46,7 +46,7 @@ func asyncAPI(base, version string) rest.Mount {
 // is the deployment's address; "" is an example.
 func HookGuide(base string) (*webhookdocs.Guide, error) {
 	base = cmp.Or(base, "https://api.example.com")
-	c := webhookdocs.Config{Base: base, Events: HookEvents(), Account: webhook.Waits()[:cloud.AccountAttempts-1], Provider: webhook.Waits()}
+	c := webhookdocs.Config{Base: base, Events: HookEvents(), Account: sender.Waits()[:cloud.AccountAttempts-1], Provider: sender.Waits()}
 	for _, x := range []struct{ name, event, format, signature string }{
 		{cloud.FormatNative, "order.status_change", "", ""}, {cloud.FormatBinary, "order.status_change", cloud.FormatBinary, ""}, {cloud.FormatStructured, "order.status_change", cloud.FormatStructured, ""},
 		{cloud.SignatureStandard, "order.status_change", "", cloud.SignatureStandard}, {cloud.SignatureAsymmetric, "order.status_change", "", cloud.SignatureAsymmetric},
@@ -60,7 +60,7 @@ func HookGuide(base string) (*webhookdocs.Guide, error) {
 		if err := json.Compact(&body, c.Events[i].Sample); err != nil {
 			return nil, fmt.Errorf("read the sample of %s: %w", x.event, err)
 		}
-		head, sent, err := webhook.Example(base, c.Events[i], body.Bytes(), x.format, x.signature, exampleSecret, time.Unix(1795216320, 0))
+		head, sent, err := sender.Example(base, c.Events[i], body.Bytes(), x.format, x.signature, exampleSecret, time.Unix(1795216320, 0))
 		if err != nil {
 			return nil, fmt.Errorf("write an example of %s: %w", x.name, err)
 		}

@@ -58,7 +58,7 @@ func (s *Server) faces() error {
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.receivers, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
+		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
@@ -69,7 +69,7 @@ func (s *Server) faces() error {
 	if err != nil {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
-	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.receivers, Catalog: s.Catalog, Pipeline: s.line,
+	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.webhooks, Catalog: s.Catalog, Pipeline: s.line,
 		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)

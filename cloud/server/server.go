@@ -39,7 +39,6 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/push"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
@@ -48,6 +47,7 @@ import (
 	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/trace"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
@@ -150,7 +150,7 @@ type Server struct {
 	Files    *object.Folder
 	Devices  *device.Service
 	Lockers  *locker.Service
-	Webhooks *webhook.Dispatcher
+	Webhooks *sender.Dispatcher
 	Live     *live.Service
 	Guard    *fetch.Guard
 	Proxy    *fetch.Proxy // nil: none
@@ -160,15 +160,15 @@ type Server struct {
 	Catalog *catalog.Catalog
 	Setup   *setup.Service
 
-	line      *catalog.Pipeline
-	orders    *order.Service
-	routes    *route.Service
-	chats     *chat.Service
-	receivers *receiver.Service
-	agents    *oauth.Service
-	traces    *trace.Pusher // nil: none
-	pushes    *push.Sender
-	tools     *tool.Service // nil until there are any
+	line     *catalog.Pipeline
+	orders   *order.Service
+	routes   *route.Service
+	chats    *chat.Service
+	webhooks *webhook.Service
+	agents   *oauth.Service
+	traces   *trace.Pusher // nil: none
+	pushes   *push.Sender
+	tools    *tool.Service // nil until there are any
 
 	engines []*mcp.Server
 	tls     *tls.Config // nil: there are no certificates
@@ -237,15 +237,15 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.Guard = fetch.NewGuard(fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
-	s.Webhooks = webhook.New(webhook.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.hooks(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
-	s.receivers = receiver.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.hooks().Public().(ed25519.PublicKey))
+	s.Webhooks = sender.New(sender.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.hooks(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.hooks().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
-		s.receivers.Overlapping(*cfg.WebhookOverlap)
+		s.webhooks.Overlapping(*cfg.WebhookOverlap)
 	}
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Hooks: s.receivers, Talk: s.chats, Files: s.Files, SignFile: s.Files.Address, Links: s.Keys.links()})
-	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Hooks: s.receivers})
-	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Hooks: s.receivers, Session: cfg.Session, Log: cfg.Log})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, Files: s.Files, SignFile: s.Files.Address, Links: s.Keys.links()})
+	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres
@@ -380,7 +380,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
 	run("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })
 	run("webhooks", s.Webhooks.Run)
-	run("webhook replays", func(ctx context.Context) error { return s.receivers.Run(ctx, s.log) })
+	run("webhook replays", func(ctx context.Context) error { return s.webhooks.Run(ctx, s.log) })
 	run("live channel", s.Live.Run)
 	run("pushes", s.pushes.Run)
 	run("calls", s.line.Forget)

@@ -166,7 +166,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 	tell := func(event string) {
 		t.Helper()
 		require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
-			writes, err := w.s.receivers.TellProvider(v, cloud.ProviderEvent{BusinessID: provider.BusinessID, ProviderID: provider.ID, Channel: cloud.ChannelThirdParty, Event: event, Prefix: "TPD-",
+			writes, err := w.s.webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: provider.BusinessID, ProviderID: provider.ID, Channel: cloud.ChannelThirdParty, Event: event, Prefix: "TPD-",
 				ReferenceType: "third_party_assignment", ReferenceID: "TPA-2026-000001", OccurredAt: time.Now(),
 				Body: func(id string) (any, error) {
 					if event != thirdHanded {

@@ -1,197 +1,225 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"strconv"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/fetch"
 )
 
-// Health is what the store keeps of how receivers are doing.
-type Health interface {
-	NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (failing []cloud.EndpointHealth, err error)
-	FindHealth(ctx context.Context, id cloud.EndpointID) (cloud.EndpointHealth, error)
-	WarnEndpoint(ctx context.Context, id cloud.EndpointID, percent int, a cloud.Audit) (first bool, err error)
-	EndOldPauses(ctx context.Context, now time.Time) error
-	PauseEndpoint(ctx context.Context, id cloud.EndpointID, now time.Time, a cloud.Audit) (first bool, err error)
-	CountEndpoints(ctx context.Context, now time.Time) (status, overlap []cloud.EndpointCount, err error)
-	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+// MaxReceivers is how many receivers Receivers gives at most.
+const MaxReceivers = 100
+
+// Receiver is an address that hears of a business's events, as the business's
+// staff see it: without secrets, the values in the address's query hidden. Of
+// addresses only administrators see more than the host.
+type Receiver struct {
+	cloud.Endpoint
+	Partner  string   // name of the provider whose it is; "" in the account channel
+	Customer string   // name of the customer of whose level it is; "" for the business's
+	Settings []string // of the account channel, that name it
+	// Report is what is known of how it is doing, Held whether it is left alone for
+	// now. Status and StatusSince go by both.
+	Report cloud.EndpointReport
+	Held   Hold
+	// Manages tells that the business itself pauses, resumes and tests it; OwnSecret
+	// that the level that it is of has a secret of its own, Unseen that no person has
+	// seen that one.
+	Manages, OwnSecret, Unseen bool
+
+	address string   // whole
+	secrets []string // that sign for it
 }
 
-// pauses are the rules by which a receiver is paused: nothing but failures for
-// so long, and so many of them. One success begins anew.
-var pauses = []struct {
-	span     time.Duration
-	failures int
-}{{24 * time.Hour, 50}, {5 * 24 * time.Hour, 10}}
-
-// warnings are the percentages of the way to a pause at which owners are told.
-var warnings = []int{90, 70, 50}
-
-const (
-	tellEvery   = time.Hour // of what is given up, for one receiver
-	manyBlocked = 10        // refused addresses of one account in a minute
-)
-
-// blockedCount counts what of one account was refused in one minute.
-type blockedCount struct {
-	minute int64
-	n      int
+// staff are who sees a business's deliveries. Error: ACCOUNT_TYPE_NOT_ALLOWED.
+func staff(c cloud.Caller) (cloud.BusinessID, error) {
+	b := c.Account.BusinessID
+	if b == 0 || c.Account.Type != cloud.ClientAdmin && c.Account.Type != cloud.ClientEmployee {
+		return 0, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	return b, nil
 }
 
-// noteBlocked counts a refused address, and warns of an account that has many.
-func (d *Dispatcher) noteBlocked(b cloud.BusinessID) {
-	minute := time.Now().Unix() / 60
-	d.mu.Lock()
-	c := d.blocked[b]
-	if c.minute != minute {
-		c = blockedCount{minute: minute}
+// Receivers lists who hears of the events of the caller's business: its own
+// addresses, those of its customers, those given with batches, its partners'.
+// more tells that there are others. Error: ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) Receivers(ctx context.Context, c cloud.Caller) (out []Receiver, more bool, err error) {
+	b, err := staff(c)
+	if err != nil {
+		return nil, false, err
 	}
-	c.n++
-	d.blocked[b] = c
-	d.mu.Unlock()
-	if c.n == manyBlocked+1 {
-		d.log.Warn("many webhooks of one account go to addresses that are refused", "business", b)
+	all, err := s.receivers(ctx, b)
+	if err != nil {
+		return nil, false, err
 	}
-}
-
-// towardsPause is how much of the way to a pause a receiver has gone, in
-// percent; 100 and more pause it.
-func towardsPause(h cloud.EndpointHealth, now time.Time) int {
-	if h.Failures == 0 || h.FailingSince.IsZero() {
-		return 0
+	var ids []cloud.EndpointID
+	for _, r := range all {
+		if r.Kind == cloud.AccountEndpoint && len(r.Settings) == 0 {
+			continue // no setting names it any more
+		}
+		if len(out) == MaxReceivers {
+			more = true
+			break
+		}
+		out, ids = append(out, r), append(ids, r.ID)
 	}
-	most := 0.0
-	for _, rule := range pauses {
-		most = max(most, min(float64(now.Sub(h.FailingSince))/float64(rule.span), float64(h.Failures)/float64(rule.failures)))
+	reports, err := s.store.ReportEndpoints(ctx, ids, time.Now())
+	if err != nil {
+		return nil, false, fmt.Errorf("report on receivers: %w", err)
 	}
-	return int(most * 100)
-}
-
-// tally counts one attempt for the health of its receiver.
-func (d *Dispatcher) tally(r *result) {
-	if !r.counts {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	hour := r.ended.Unix() / 3600
-	t := d.tallies[r.endpoint]
-	if t == nil || t.URL != r.url {
-		t = &cloud.EndpointTally{EndpointID: r.endpoint, URL: r.url, Hour: hour}
-		d.tallies[r.endpoint] = t
-	}
-	t.Attempts++
-	if r.Attempt.ErrorCode == "" {
-		t.SucceededAt, t.FailingSince, t.Streak = r.ended, time.Time{}, 0
-		return
-	}
-	t.Failures++
-	t.FailedAt = r.ended
-	if t.Streak++; t.Streak == 1 {
-		t.FailingSince = r.ended
-	}
-}
-
-// noteHealth stores what was counted, and warns of or pauses receivers that do
-// nothing but fail.
-func (d *Dispatcher) noteHealth() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
-	defer cancel()
-	d.mu.Lock()
-	tallies := make([]cloud.EndpointTally, 0, len(d.tallies))
-	for _, t := range d.tallies {
-		tallies = append(tallies, *t)
-	}
-	clear(d.tallies)
-	d.mu.Unlock()
-	if len(tallies) == 0 {
-		return
-	}
-	failing, err := d.cfg.Store.NoteHealth(ctx, tallies)
-	if err != nil { // what is lost is some seconds of statistics
-		d.log.Warn("storing the health of webhook receivers failed", "error", err)
-		return
-	}
-	now := time.Now()
-	for _, h := range failing {
-		if err := d.judgeHealth(ctx, h, now); err != nil {
-			d.log.Warn("warning of a failing webhook receiver failed", "endpoint", h.EndpointID, "error", err)
+	for i := range out {
+		s.report(&out[i], reports[i])
+		if c.Account.Type != cloud.ClientAdmin {
+			out[i].URL, out[i].SandboxURL = origin(out[i].URL), origin(out[i].SandboxURL)
 		}
 	}
+	return out, more, nil
 }
 
-func (d *Dispatcher) judgeHealth(ctx context.Context, h cloud.EndpointHealth, now time.Time) error {
-	gone := towardsPause(h, now)
-	if gone < warnings[len(warnings)-1] {
-		return nil
+// Hold is why a sender leaves a receiver alone for now: breaker, after failures,
+// retry_after, as it asked for, or proxy, as the deployment's makes no
+// connection to it; the zero value when it does not.
+type Hold struct {
+	Why   string
+	Until time.Time
+}
+
+func (s *Service) held(b cloud.BusinessID, url string) (h Hold) {
+	if s.sender != nil {
+		h.Why, h.Until = s.sender.Held(b, url)
 	}
-	ep, err := d.endpoint(ctx, h.EndpointID)
-	if err != nil || ep.removed {
-		return err
+	return h
+}
+
+// report adds how a receiver is doing.
+func (s *Service) report(r *Receiver, x cloud.EndpointReport) {
+	r.Report, r.Held = x, s.held(r.BusinessID, r.address)
+	r.Status, r.StatusSince = standing(r.Endpoint, x, r.Held.Why)
+}
+
+// Receiver shows one receiver of the caller's business, also one that no setting
+// names any more. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND.
+func (s *Service) Receiver(ctx context.Context, c cloud.Caller, id cloud.EndpointID) (r Receiver, err error) {
+	b, err := staff(c)
+	if err != nil {
+		return r, err
 	}
-	if gone >= 100 {
-		first, err := d.cfg.Store.PauseEndpoint(ctx, h.EndpointID, now, notice(&ep.Endpoint, "webhook_url_paused", now, h))
-		if first {
-			d.refresh(h.EndpointID)
-			d.log.Warn("a webhook receiver is paused: it did nothing but fail", "endpoint", h.EndpointID, "business", ep.BusinessID, "failures", h.Failures)
-		}
-		return err
+	all, err := s.receivers(ctx, b)
+	if err != nil {
+		return r, err
 	}
-	for _, percent := range warnings {
-		if gone >= percent {
-			if h.Warned < percent {
-				_, err = d.cfg.Store.WarnEndpoint(ctx, h.EndpointID, percent, notice(&ep.Endpoint, "webhook_url_failing", now, h))
-			}
+	i := slices.IndexFunc(all, func(r Receiver) bool { return r.ID == id })
+	if i < 0 {
+		return r, cloud.E(cloud.NotFound, "WEBHOOK_URL_NOT_FOUND")
+	}
+	r = all[i]
+	reports, err := s.store.ReportEndpoints(ctx, []cloud.EndpointID{id}, time.Now())
+	if err != nil {
+		return r, fmt.Errorf("report on receiver %d: %w", id, err)
+	}
+	s.report(&r, reports[0])
+	if c.Account.Type != cloud.ClientAdmin {
+		r.URL, r.SandboxURL = origin(r.URL), origin(r.SandboxURL)
+	}
+	r.secrets = nil
+	return r, nil
+}
+
+// receivers are all that a business ever had, its own first.
+func (s *Service) receivers(ctx context.Context, b cloud.BusinessID) (out []Receiver, err error) {
+	partners, err := s.store.ListProviders(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("list partners: %w", err)
+	}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		if out, err = ownReceivers(v, b); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// notice is the audit line by which an owner hears of a receiver's health.
-func notice(ep *cloud.Endpoint, action string, now time.Time, h cloud.EndpointHealth) cloud.Audit {
-	detail, _ := json.Marshal(map[string]any{"failures": h.Failures, "failing_since": h.FailingSince, "percent": min(towardsPause(h, now), 100)}) // never fails
-	return cloud.Audit{BusinessID: ep.BusinessID, At: now, Actor: "system", Action: action, Target: "endpoint:" + strconv.FormatInt(int64(ep.ID), 10), Detail: string(detail)}
-}
-
-// tellGivenUp leaves an audit line about a delivery that is given up, at most
-// one per receiver and hour.
-func (d *Dispatcher) tellGivenUp(ctx context.Context, r *result) {
-	now := time.Now()
-	d.mu.Lock()
-	recent := now.Sub(d.told[r.endpoint]) < tellEvery
-	if !recent {
-		d.told[r.endpoint] = now
-	}
-	d.mu.Unlock()
-	if recent {
-		return
-	}
-	detail, _ := json.Marshal(map[string]any{"delivery": r.ID, "reason": r.Reason}) // never fails
-	a := cloud.Audit{BusinessID: r.business, At: now, Actor: "system", Action: "webhook_given_up", Target: "endpoint:" + strconv.FormatInt(int64(r.endpoint), 10), Detail: string(detail)}
-	err := d.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
+		for _, p := range partners {
+			es, err := v.Endpoints(p.ID)
+			if err != nil {
+				return err
+			}
+			for _, e := range es {
+				out = append(out, newReceiver(e, Receiver{Partner: p.Name}, e.Secret, e.SecretNext))
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		d.log.Warn("telling of a webhook that was given up failed", "endpoint", r.endpoint, "error", err)
-	}
+	return out, err
 }
 
-// gaugeEndpoints counts receivers by status, and secrets that overlap.
-func (d *Dispatcher) gaugeEndpoints(ctx context.Context) {
-	status, overlap, err := d.cfg.Store.CountEndpoints(ctx, time.Now())
+// ownReceivers are those of the account channel, by kind, level and id.
+func ownReceivers(v cloud.View, b cloud.BusinessID) (out []Receiver, err error) {
+	all, err := v.AccountEndpoints(b)
 	if err != nil {
-		return
+		return nil, err
 	}
-	d.metrics.endpoints.Reset()
-	for _, c := range status {
-		d.metrics.endpoints.WithLabelValues(c.Label).Set(float64(c.Count))
+	type known struct {
+		own, business cloud.WebhookSettings
+		customer      string
 	}
-	for _, c := range overlap {
-		d.metrics.overlap.WithLabelValues(c.Label).Set(float64(c.Count))
+	seen := map[cloud.AccountID]known{}
+	for _, e := range all {
+		l, ok := seen[e.CustomerID]
+		if !ok {
+			if l.own, l.business, err = levels(v, b, e.CustomerID); err != nil {
+				return nil, err
+			}
+			if e.CustomerID != 0 {
+				a, err := v.Account(e.CustomerID)
+				if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+					return nil, err
+				}
+				l.customer = cmp.Or(a.Name, fmt.Sprint(e.CustomerID))
+			}
+			seen[e.CustomerID] = l
+		}
+		r := Receiver{Customer: l.customer, Settings: used(l.own, e.ID), OwnSecret: len(l.own.Secret) > 0, Unseen: l.own.Unseen}
+		r.Manages = e.Kind == cloud.AccountEndpoint && len(r.Settings) > 0
+		out = append(out, newReceiver(e, r, l.own.Secret, l.own.SecretNext, l.business.Secret, l.business.SecretNext))
 	}
+	slices.SortStableFunc(out, func(x, y Receiver) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.CustomerID, y.CustomerID), cmp.Compare(x.ID, y.ID))
+	})
+	return out, nil
+}
+
+func newReceiver(e cloud.Endpoint, r Receiver, secrets ...[]byte) Receiver {
+	for _, secret := range secrets {
+		if len(secret) > 0 {
+			r.secrets = append(r.secrets, string(secret))
+		}
+	}
+	e.Secret, e.SecretNext = nil, nil
+	r.address = e.URL
+	e.URL, e.SandboxURL = maskedURL(e.URL), maskedURL(e.SandboxURL)
+	r.Endpoint = e
+	return r
+}
+
+// BusinessLog lists deliveries of the caller's business, of all channels. Rows
+// have no bodies, and of their last attempts the host only, no heads and no
+// answers. Error:
+// ACCOUNT_TYPE_NOT_ALLOWED.
+func (s *Service) BusinessLog(ctx context.Context, c cloud.Caller, f cloud.BusinessLog) ([]cloud.OutboxRow, error) {
+	b, err := staff(c)
+	if err != nil {
+		return nil, err
+	}
+	f.BusinessID = b
+	rows, err := s.store.ListBusinessOutbox(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	for i := range rows {
+		if a := rows[i].Last; a != nil {
+			a.URL, a.RequestHead, a.AnswerHead, a.AnswerBody = origin(a.URL), "", "", ""
+		}
+	}
+	return rows, nil
 }

@@ -1,717 +1,476 @@
-// Package webhook sends what the outbox holds to its receivers: those of
-// locker providers and those that accounts have set. The channels differ in
-// their signatures, in how often they try, and in what is given up: a provider's
-// is a dead letter, an account's has failed.
+// Package receiver keeps who is told of events: a provider its own webhook
+// endpoints, a business and its customers the addresses of the account channel.
+// They set addresses and secret, look into what was sent, and have it sent again
+// by hand. Staff of a business look at all of its receivers and deliveries. Tell
+// finds those whom an account has set for an event.
 //
-//   - Loss. A delivery that was committed is sent at least once, whatever
-//     process dies when: it stays in the store until its outcome is stored. What
-//     was in flight when a process died is sent again, with the same ids.
-//   - Bytes. The body is sent as it was stored, in every attempt. Ids stay the
-//     same; timestamp, signature, delivery id and attempt number are fresh.
-//   - Order. To one URL at most one delivery per reference is in flight, oldest
-//     first; one that waits for its second or later retry is overtaken. There is
-//     no order between references.
-//   - Fairness. Accounts take turns, then their URLs; each URL of an account has at
-//     most 5 attempts in flight, the process at most Config.Slots. A receiver that
-//     hangs or fails costs only its own slots.
-//   - Address safety. Every connection goes through the Guard. Where the deployment
-//     has an outgoing proxy, every connection goes through that as well, and what
-//     is the proxy's fault counts against nobody.
-//
-// Fresh deliveries come from OnCommit and are sent from memory. The store is
-// read for due retries, for what did not fit into memory, and at start; that
-// happens at least once a second. Memory holds at most 20,000 waiting
-// deliveries and 64 MB of bodies; what does not fit is given back to the store.
-//
-// It does not build bodies and hides nothing in them.
+// Addresses are checked before they are stored. A secret is shown once, when
+// it is made; later only its last four characters. Pickup and delivery codes
+// are masked in every body that is shown. Every change is one transaction with
+// an audit line. Safe for concurrent use.
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/tls"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
-	"log/slog"
-	"maps"
-	"math/rand/v2"
-	"net"
-	"net/netip"
-	"strings"
-	"sync"
+	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/protocol/signature"
 )
 
-// Store is the outbox. cloud/store's DB is one.
+// Store is what this package needs of the database.
 type Store interface {
-	// RecoverOutbox gives back what an earlier run of this node had taken up.
-	RecoverOutbox(ctx context.Context) error
-	// OwnFresh says whether new deliveries are written leased to this node.
-	OwnFresh(on bool)
-	DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error)
-	ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error)
-	// Superseded reports whether something newer is told in place of a delivery.
-	Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error)
-	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
-	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
-	RenewOutbox(ctx context.Context) error
-	EndForgotten(ctx context.Context) error
-	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
-	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
-	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error
-	Health
-	Keeping
+	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	Look(ctx context.Context, fn func(cloud.View) error) error
+	EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error
+	ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) ([]cloud.EndpointReport, error)
+	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
+	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, rows []cloud.OutboxRow, err error)
+	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
+	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
+	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
+	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
+	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error)
+	CountReplay(ctx context.Context, j cloud.ReplayJob) (int, error)
+	FindReplay(ctx context.Context, id string) (cloud.ReplayJob, error)
+	OpenReplays(ctx context.Context) ([]cloud.ReplayJob, error)
+	StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error
 }
 
-// Config is what a Dispatcher needs.
-type Config struct {
-	Store Store
-	Guard *fetch.Guard
-	// Proxy is by what receivers are reached; nil: they are connected to directly.
-	Proxy *fetch.Proxy
-	// BaseURL is the deployment's address; the source of CloudEvents is below it.
-	BaseURL string
-	// SigningKey signs v1a for receivers without a key of their own; nil: these get
-	// nothing.
-	SigningKey ed25519.PrivateKey
-	// Slots are attempts in flight altogether; 256 when 0.
-	Slots int
-	// Waits are the waits after failed attempts; Waits() when nil.
-	Waits []time.Duration
-	// Keep is how long the log is kept; 30 days when 0.
-	Keep time.Duration
-	// TLS holds root certificates and the like; nil is the system's.
-	TLS *tls.Config
-	// Resolver looks names up; nil is the system's.
-	Resolver fetch.Resolver
-	// Dial connects to an address that the guard has allowed; nil is TCP.
-	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	// Metrics is where the sender's metrics are registered; nil for nowhere.
-	Metrics prometheus.Registerer
-	Logger  *slog.Logger // nil is slog.Default
+// Sender sends once what is sent by hand, and knows whom it leaves alone for now.
+// webhook's Dispatcher is one.
+type Sender interface {
+	SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.OutboxWork, tweak cloud.HookTweak) (cloud.OutboxResult, error)
+	// Held says why nothing goes to an account's address at present, and until when;
+	// "" when it does.
+	Held(account cloud.BusinessID, url string) (reason string, until time.Time)
 }
+
+// Samples gives an event as it may be told at a time; ok is false when there is
+// no such event.
+type Samples func(event string) (s cloud.HookSample, ok bool)
+
+// AddressGuard says whether an address may receive: nil when it may.
+type AddressGuard interface {
+	CheckURL(ctx context.Context, url string) error
+}
+
+// Service is the feature.
+type Service struct {
+	store   Store
+	guard   AddressGuard
+	sender  Sender
+	samples Samples
+	overlap time.Duration
+	// signedBy verifies v1a for endpoints without a key of their own; nil: there is
+	// no such key.
+	signedBy ed25519.PublicKey
+}
+
+// New builds the service.
+func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g, overlap: Overlap} }
+
+// Overlapping sets how long a former secret stays the current one beside the
+// next; 0 is no time. It is called once, before the service is used.
+func (s *Service) Overlapping(d time.Duration) *Service {
+	s.overlap = d
+	return s
+}
+
+// SignedBy says which key signs for endpoints without one of their own. It is called
+// once, before the service is used.
+func (s *Service) SignedBy(key ed25519.PublicKey) *Service {
+	s.signedBy = key
+	return s
+}
+
+// Sending makes the service one that can send by hand: tests, and replays to
+// other addresses. It is called once, before the service is used.
+func (s *Service) Sending(x Sender, samples Samples) *Service {
+	s.sender, s.samples = x, samples
+	return s
+}
+
+// Overlap is how long a former secret stays the current one beside the next,
+// where nothing else is set.
+const Overlap = 24 * time.Hour
 
 const (
-	defaultSlots = 256
-	pollEvery    = time.Second
-	renewEvery   = 5 * time.Second  // a sixth of the store's lease
-	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
-	countEvery   = 5 * time.Second
-	tidyEvery    = time.Minute
-	stopLimit    = 15 * time.Second
-	resultBatch  = 512
-	refusedMost  = 32 // times that the parts of a batch are refused
-	claimBatch   = 512
-	endpointLife = time.Second // of a receiver's settings in memory
+	statusFresh = "healthy"
+	maxURL      = 2048
+	badSecret   = "The secret must have 16 to 128 visible ASCII characters and no spaces. After whsec_ comes the base64 of at least 16 bytes; whsk_ and whpk_ begin keys of another kind."
 )
 
-// Dispatcher sends deliveries. Its Committed is registered with the store's
-// OnCommit; Run does the work.
-type Dispatcher struct {
-	cfg     Config
-	client  *fetch.Client
-	metrics *metrics
-	log     *slog.Logger
-
-	wake    chan struct{} // of capacity 1: the inbox or the overflow has something
-	results chan result
-
-	mu        sync.Mutex // guards what follows
-	running   bool
-	queues    *queues
-	inbox     []cloud.OutboxWork
-	inboxSize int                  // bytes of bodies in inbox
-	overflow  []cloud.OutboxResult // leases to give back
-	endpoints map[cloud.EndpointID]knownEndpoint
-	workers   sync.WaitGroup
-	more      bool      // the store has more that is due
-	renewed   time.Time // when leases were known to be ours
-	alarmAt   time.Time // when the loop is woken; past: not planned
-	tallies   map[cloud.EndpointID]*cloud.EndpointTally
-	told      map[cloud.EndpointID]time.Time // when owners heard last of what is given up
-	blocked   map[cloud.BusinessID]blockedCount
+// Endpoint is a webhook endpoint as its owner sees it.
+type Endpoint struct {
+	EndpointID     cloud.EndpointID `json:"endpoint_id"`
+	Kind           string           `json:"kind"`
+	URL            string           `json:"url"`
+	SandboxURL     *string          `json:"sandbox_url"`
+	SandboxEnabled bool             `json:"sandbox_enabled"`
+	Events         []string         `json:"events"`
+	Categories     []string         `json:"categories"`
+	Format         string           `json:"format"`
+	Signature      string           `json:"signature"`
+	PublicKey      *string          `json:"public_key"` // verifies standard_webhooks_v1a
+	KeyID          *string          `json:"kid"`        // of PublicKey (RFC 7638)
+	SecretHint     string           `json:"secret_hint"`
+	Enabled        bool             `json:"enabled"`
+	Status         string           `json:"status"`
+	CreatedAt      *string          `json:"created_at"`
 }
 
-type knownEndpoint struct {
-	cloud.Endpoint
-	target, sandbox       *fetch.Target
-	targetErr, sandboxErr error
-	removed               bool
-	proven                bool // it has answered well once
-	at                    time.Time
+// EndpointOutput shows an endpoint. Secret is set once, when the endpoint was
+// made by this call, and with it the form that libraries of Standard Webhooks
+// want.
+type EndpointOutput struct {
+	Result         bool     `json:"result"`
+	Endpoint       Endpoint `json:"webhook_endpoint"`
+	Secret         string   `json:"secret,omitempty"`
+	StandardSecret string   `json:"standard_secret,omitempty"`
+	Warnings       []string `json:"warnings"`
 }
 
-// result is a delivery with what became of it.
-type result struct {
-	cloud.OutboxResult
-	gone, healthy, pause bool // flags for the endpoint
-	counts               bool // for its health
-	endpoint             cloud.EndpointID
-	url                  string
-	business             cloud.BusinessID
-	ended                time.Time
+// EndpointInput sets an endpoint. Members that are absent stay as they are.
+type EndpointInput struct {
+	Kind           string    `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
+	URL            *string   `json:"url"`
+	SandboxURL     *string   `json:"sandbox_url"`
+	SandboxEnabled *bool     `json:"sandbox_enabled"`
+	Events         *[]string `json:"events"`
+	Categories     *[]string `json:"categories" doc:"Of third-party deliveries: some of assignment, handover, cancellation, outcome; none are all"`
+	Format         *string   `json:"format"`
+	Signature      *string   `json:"signature"`
+	PrivateKey     *string   `json:"private_key"`
+	Enabled        *bool     `json:"enabled"`
 }
 
-// New returns a Dispatcher; it starts nothing.
-func New(cfg Config) *Dispatcher {
-	if cfg.Slots == 0 {
-		cfg.Slots = defaultSlots
-	}
-	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	if cfg.Keep == 0 {
-		cfg.Keep = logKept
-	}
-	if cfg.Waits == nil {
-		cfg.Waits = Waits()
-	}
-	if cfg.Guard == nil {
-		cfg.Guard = fetch.NewGuard(fetch.GuardConfig{})
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	return &Dispatcher{
-		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
-		client: fetch.NewClient(fetch.Config{Guard: cfg.Guard, Proxy: cfg.Proxy, TLS: cfg.TLS, Resolver: cfg.Resolver, Dial: cfg.Dial}),
-		wake:   make(chan struct{}, 1), results: make(chan result, resultBatch),
-		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
-		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{}, blocked: map[cloud.BusinessID]blockedCount{},
-	}
-}
+type problems map[string][]string
 
-// Committed takes note of committed changes. It is registered with OnCommit
-// before Run, and never blocks.
-func (d *Dispatcher) Committed(c *cloud.Changes) {
-	if len(c.Outbox) == 0 && len(c.Endpoints) == 0 {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range c.Endpoints {
-		delete(d.endpoints, c.Endpoints[i].ID)
-	}
-	for i := range c.Outbox {
-		o := &c.Outbox[i]
-		if len(o.Deliveries) == 0 {
-			continue
-		}
-		if first := o.Deliveries[0]; first.ReplayOf == 0 && first.State != cloud.OutboxDelivering {
-			d.metrics.emitted.WithLabelValues(o.Event.Channel, o.Event.Event).Inc()
-		}
-		e := o.Event
-		e.Body = bytes.Clone(e.Body)
-		for _, del := range o.Deliveries {
-			d.fresh(e, del)
-		}
-	}
-	d.nudge()
-}
+func (p problems) add(field, message string) { p[field] = append(p[field], message) }
 
-// fresh takes a new delivery into memory if the store leased it to this node.
-func (d *Dispatcher) fresh(e cloud.OutboxEvent, del cloud.OutboxDelivery) {
-	if !d.running || del.State != cloud.OutboxPending || del.NextAt.After(del.CreatedAt) {
-		return
-	}
-	if del.LeaseOwner == "" { // it is to be numbered, or was written before this sender owned what is new
-		d.more = true
-		return
-	}
-	if d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
-		d.overflow = append(d.overflow, cloud.OutboxResult{ID: del.ID, Generation: 1})
-		return
-	}
-	d.inboxSize += len(e.Body)
-	d.inbox = append(d.inbox, cloud.OutboxWork{Event: e, Delivery: del})
-}
-
-func (d *Dispatcher) nudge() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Run sends until ctx ends; then it finishes what is in flight, stores the
-// outcomes and gives the rest back, within 15 s. It is called once.
-func (d *Dispatcher) Run(ctx context.Context) error {
-	if err := d.cfg.Store.RecoverOutbox(ctx); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.running, d.renewed = true, time.Now()
-	d.mu.Unlock()
-	d.cfg.Store.OwnFresh(true)
-	stored := make(chan struct{})
-	go func() { defer close(stored); d.store() }()
-	var keeping sync.WaitGroup
-	keeping.Go(func() { d.keep(ctx) })
-	d.loop(ctx)
-	keeping.Wait()
-	d.cfg.Store.OwnFresh(false)
-	d.mu.Lock()
-	d.running = false
-	d.mu.Unlock()
-	d.workers.Wait() // each ends within its attempt's deadline
-	close(d.results)
-	<-stored
-	d.noteHealth()
-	d.client.Sweep(true)
-	return d.giveBack()
-}
-
-// giveBack returns the leases of everything that was not tried.
-func (d *Dispatcher) giveBack() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
-	defer cancel()
-	d.mu.Lock()
-	rest := append(d.queues.drain(), d.overflow...)
-	for _, w := range d.inbox {
-		rest = append(rest, cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation})
-	}
-	d.inbox, d.overflow = nil, nil
-	d.mu.Unlock()
-	if len(rest) == 0 {
+func (p problems) err() error {
+	if len(p) == 0 {
 		return nil
 	}
-	return d.cfg.Store.ReleaseOutbox(ctx, rest)
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: p}
 }
 
-// loop brings work to the queues.
-func (d *Dispatcher) loop(ctx context.Context) {
-	poll, renew, count, tidy := time.NewTicker(pollEvery), time.NewTicker(renewEvery), time.NewTicker(countEvery), time.NewTicker(tidyEvery)
-	defer poll.Stop()
-	defer renew.Stop()
-	defer count.Stop()
-	defer tidy.Stop()
-	d.tidy(ctx)
-	d.poll(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.wake:
-			d.deliverInbox(ctx)
-			if d.hungry() {
-				d.poll(ctx)
-			}
-		case <-poll.C:
-			d.deliverInbox(ctx)
-			d.poll(ctx)
-			d.client.Sweep(false)
-		case <-renew.C:
-			d.renew(ctx)
-		case <-count.C:
-			d.noteHealth()
-			d.gauge(ctx)
-		case <-tidy.C:
-			d.tidy(ctx)
-		}
-	}
+// None is the input of operations that take none.
+type None struct{}
+
+// KindInput names one of the caller's endpoints.
+type KindInput struct {
+	Kind string `query:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
 }
 
-// tidy lets go what is kept for receivers that are not paused, drops secrets that
-// others have taken the place of, ends what nodes that died were sending by hand,
-// and forgets the settings of receivers that nothing was sent to for a while.
-func (d *Dispatcher) tidy(ctx context.Context) {
-	now := time.Now()
-	d.mu.Lock()
-	maps.DeleteFunc(d.endpoints, func(_ cloud.EndpointID, k knownEndpoint) bool { return now.Sub(k.at) > tidyEvery })
-	d.mu.Unlock()
-	err := errors.Join(d.cfg.Store.EndOldPauses(ctx, now), d.cfg.Store.DropOldSecrets(ctx, now), d.cfg.Store.EndForgotten(ctx))
-	if err != nil && ctx.Err() == nil {
-		d.log.Warn("tidying up after webhooks failed", "error", err)
-	}
-}
-
-// renew keeps the leases of what waits in memory.
-func (d *Dispatcher) renew(ctx context.Context) {
-	begun := time.Now()
-	err := d.cfg.Store.RenewOutbox(ctx)
-	if err != nil && ctx.Err() == nil {
-		d.log.Warn("renewing webhook leases failed", "error", err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.yield(begun)
-	if err == nil {
-		d.renewed = begun
-	}
-}
-
-// yield gives up what waits in memory when its leases may have passed to another
-// node: this process stood still, or the database could not be reached. Called
-// with mu held.
-func (d *Dispatcher) yield(now time.Time) {
-	if !d.doubtful(now) || d.queues.count == 0 {
-		return
-	}
-	lost := d.queues.drain()
-	d.overflow = append(d.overflow, lost...)
-	d.log.Warn("webhooks are given up to whoever holds them: leases were not renewed in time", "count", len(lost))
-	d.nudge()
-}
-
-// doubtful reports whether leases may have ended. Called with mu held.
-func (d *Dispatcher) doubtful(now time.Time) bool { return now.Sub(d.renewed) >= leaseSure }
-
-// hungry reports whether the store has more and there is room again.
-func (d *Dispatcher) hungry() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.more && d.queues.count < claimBatch/2
-}
-
-// deliverInbox moves fresh deliveries to the queues of their URLs.
-func (d *Dispatcher) deliverInbox(ctx context.Context) {
-	d.mu.Lock()
-	inbox, overflow := d.inbox, d.overflow
-	d.inbox, d.overflow, d.inboxSize = nil, nil, 0
-	d.mu.Unlock()
-	overflow = append(overflow, d.enqueue(ctx, inbox)...)
-	if len(overflow) > 0 {
-		if err := d.cfg.Store.ReleaseOutbox(ctx, overflow); err != nil {
-			d.log.Warn("giving webhook deliveries back failed", "count", len(overflow), "error", err)
-			d.mu.Lock()
-			d.overflow = append(d.overflow, overflow...)
-			d.mu.Unlock()
-			return
-		}
-		d.mu.Lock()
-		d.more = true
-		d.mu.Unlock()
-	}
-}
-
-// enqueue puts work into the queues of its URLs, starts workers, and returns
-// what did not fit. What cannot be sent at all is finished here.
-func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest []cloud.OutboxResult) {
-	for i := range work {
-		w := &work[i]
-		lease := cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation}
-		ep, err := d.endpoint(ctx, w.Delivery.EndpointID)
-		if err != nil {
-			d.log.Warn("reading a webhook receiver failed", "endpoint", w.Delivery.EndpointID, "error", err)
-			rest = append(rest, lease)
-			continue
-		}
-		url, _, _ := ep.route(w.Event.Test)
-		to := address{ep.BusinessID, url}
-		d.mu.Lock()
-		if !d.queues.push(to, *w) {
-			rest = append(rest, lease)
-		}
-		d.queues.prove(to, ep.proven && url == ep.URL)
-		d.queues.limit(to, ep.Rate, ep.Burst)
-		d.mu.Unlock()
-	}
-	d.mu.Lock()
-	d.startWorkers()
-	d.mu.Unlock()
-	return rest
-}
-
-// startWorkers starts a worker for every delivery that may go now. Called with
-// mu held.
-func (d *Dispatcher) startWorkers() {
-	if !d.running {
-		return
-	}
-	now := time.Now()
-	d.yield(now)
-	for {
-		it, done := d.queues.pop(now)
-		if it == nil {
-			break
-		}
-		d.workers.Go(func() { d.work(it, done) })
-	}
-	d.alarm(now)
-	for reason, n := range d.queues.postponed {
-		d.metrics.postponed.WithLabelValues(reason).Add(float64(n))
-		delete(d.queues.postponed, reason)
-	}
-}
-
-// alarm wakes the loop when something may go that was passed over. Called with
-// mu held.
-func (d *Dispatcher) alarm(now time.Time) {
-	at := d.queues.wakeAt
-	d.queues.wakeAt = time.Time{}
-	if at.IsZero() || d.alarmAt.After(now) && !at.Before(d.alarmAt) {
-		return
-	}
-	d.alarmAt = at
-	time.AfterFunc(at.Sub(now), d.nudge)
-}
-
-// work sends one delivery after another while there are any.
-func (d *Dispatcher) work(it *item, done func(error)) {
-	for it != nil {
-		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Inc()
-		r, a, v := d.attempt(it)
-		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Dec()
-		d.results <- r // bounded: the store's pace is ours
-		d.mu.Lock()
-		now := time.Now()
-		it.url.report(done, &a, now)
-		d.queues.done(it, v, &a, now)
-		it, done = nil, nil
-		if d.running {
-			d.yield(now)
-			it, done = d.queues.pop(now)
-			d.alarm(now)
-		}
-		if d.more && d.queues.count < claimBatch/2 {
-			d.nudge()
-		}
-		d.mu.Unlock()
-	}
-}
-
-// poll takes up what is due in the store.
-func (d *Dispatcher) poll(ctx context.Context) {
-	now := time.Now()
-	d.mu.Lock()
-	doubtful := d.doubtful(now)
-	d.more = false
-	d.queues.forget(now)
-	d.startWorkers()
-	d.mu.Unlock()
-	if doubtful { // nothing is taken up that could not be kept
-		d.renew(ctx)
-		return
-	}
-	due, err := d.cfg.Store.DueEndpoints(ctx, now)
-	if err == nil {
-		rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-		for _, id := range due {
-			if err = d.claim(ctx, id, now); err != nil {
-				break
-			}
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		d.log.Warn("reading due webhook deliveries failed", "error", err)
-	}
-}
-
-// claim takes up due deliveries to one receiver as far as there is room.
-func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Time) error {
-	ep, err := d.endpoint(ctx, id)
+// Find shows the caller's endpoint of a kind. Errors: VALIDATION_FAILED,
+// WEBHOOK_ENDPOINT_NOT_FOUND.
+func (s *Service) Find(ctx context.Context, c cloud.Caller, in KindInput) (out EndpointOutput, err error) {
+	kind, err := kindOf(c, in.Kind)
 	if err != nil {
-		return err
+		return out, err
 	}
-	d.mu.Lock()
-	room := claimBatch
-	for _, test := range []bool{false, true} {
-		url, _, _ := ep.route(test)
-		room = min(room, d.queues.room(address{ep.BusinessID, url}))
-	}
-	d.mu.Unlock()
-	if room == 0 {
-		return nil
-	}
-	work, err := d.cfg.Store.ClaimOutbox(ctx, id, now, room)
-	if err != nil {
-		return err
-	}
-	if len(work) == room {
-		d.mu.Lock()
-		d.more = true
-		d.mu.Unlock()
-	}
-	if rest := d.enqueue(ctx, work); len(rest) > 0 {
-		return d.cfg.Store.ReleaseOutbox(ctx, rest)
-	}
-	return nil
-}
-
-// endpoint is a receiver's settings, at most endpointLife old.
-func (d *Dispatcher) endpoint(ctx context.Context, id cloud.EndpointID) (knownEndpoint, error) {
-	now := time.Now()
-	d.mu.Lock()
-	k, ok := d.endpoints[id]
-	d.mu.Unlock()
-	if ok && now.Sub(k.at) < endpointLife {
-		return k, nil
-	}
-	e, err := d.cfg.Store.FindEndpoint(ctx, id)
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return k, err
-	}
-	removed := err != nil
-	proven := k.proven && k.URL == e.URL
-	if !removed && !proven {
-		h, err := d.cfg.Store.FindHealth(ctx, id)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return k, err
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		e, ok, err := mine(v, c, kind)
+		if err == nil && !ok {
+			err = cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
 		}
-		proven = !h.SucceededAt.IsZero()
-	}
-	k = d.known(e, now)
-	k.removed, k.proven = removed, proven
-	d.mu.Lock()
-	d.endpoints[id] = k
-	d.mu.Unlock()
-	return k, nil
-}
-
-// known is a receiver whose addresses have been looked at.
-func (d *Dispatcher) known(e cloud.Endpoint, now time.Time) knownEndpoint {
-	k := knownEndpoint{Endpoint: e, at: now}
-	if e.Signature == cloud.SignatureAsymmetric {
-		k.SigningKey = signingKey(&e) // once, and not for each request: it costs as much as a signature
-	}
-	k.target, k.targetErr = d.cfg.Guard.CheckURL(e.URL)
-	if e.SandboxURL != "" {
-		k.sandbox, k.sandboxErr = d.cfg.Guard.CheckURL(e.SandboxURL)
-	}
-	return k
-}
-
-// route is where an event goes: sandbox events to the sandbox address when
-// there is one, else to the production address, still marked.
-func (k *knownEndpoint) route(test bool) (url string, t *fetch.Target, err error) {
-	if test && k.SandboxURL != "" {
-		return k.SandboxURL, k.sandbox, k.sandboxErr
-	}
-	return k.URL, k.target, k.targetErr
-}
-
-// store writes results, as many together as have come.
-func (d *Dispatcher) store() {
-	for r := range d.results {
-		batch := []result{r}
-	more:
-		for len(batch) < resultBatch {
-			select {
-			case r, ok := <-d.results:
-				if !ok {
-					break more
-				}
-				batch = append(batch, r)
-			default:
-				break more
-			}
-		}
-		d.storeBatch(batch)
-	}
-}
-
-func (d *Dispatcher) storeBatch(batch []result) {
-	ctx := context.Background() // an outcome is worth waiting for
-	d.metrics.batch.WithLabelValues("result").Observe(float64(len(batch)))
-	out := outcomes(batch)
-	lost, err := d.cfg.Store.FinishOutbox(ctx, out)
-	for try := 0; err != nil && try < 5; try++ {
-		d.log.Warn("storing webhook results failed", "count", len(out), "error", err)
-		time.Sleep(100 * time.Millisecond << try)
-		lost, err = d.cfg.Store.FinishOutbox(ctx, out)
-	}
-	if err != nil {
-		refusals := refusedMost
-		d.storeParts(ctx, batch, err, &refusals)
-		return
-	}
-	d.stored(ctx, batch, lost)
-}
-
-// storeParts stores what it can of results that were refused together: it may be
-// that the database minds one of them. Halves are tried until there were refusals
-// as many as are left: then it is not that. What is not stored is sent again, as
-// after a crash.
-func (d *Dispatcher) storeParts(ctx context.Context, batch []result, err error, refusals *int) {
-	if len(batch) == 1 || *refusals <= 0 {
-		d.log.Error("webhook results were not stored", "count", len(batch), "first", batch[0].ID, "error", err)
-		d.mu.Lock()
-		d.overflow = append(d.overflow, outcomes(batch)...)
-		d.mu.Unlock()
-		return
-	}
-	half := len(batch) / 2
-	for _, part := range [][]result{batch[:half], batch[half:]} {
-		lost, err := d.cfg.Store.FinishOutbox(ctx, outcomes(part))
 		if err == nil {
-			d.stored(ctx, part, lost)
-			continue
+			out, err = s.show(v, e)
 		}
-		*refusals--
-		d.storeParts(ctx, part, err, refusals)
-	}
+		return err
+	})
+	return out, err
 }
 
-func outcomes(batch []result) []cloud.OutboxResult {
-	out := make([]cloud.OutboxResult, len(batch))
-	for i := range batch {
-		out[i] = batch[i].OutboxResult
+// Save sets the caller's endpoint of a kind, or makes it with a secret. Saving
+// resumes what was paused. Error: VALIDATION_FAILED.
+func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (out EndpointOutput, err error) {
+	if in.Kind, err = kindOf(c, in.Kind); err != nil {
+		return out, err
 	}
-	return out
-}
-
-// stored does what follows once results are stored.
-func (d *Dispatcher) stored(ctx context.Context, batch []result, lost []cloud.OutboxID) {
-	d.metrics.leaseLost.Add(float64(len(lost)))
-	for i := range batch {
-		d.tally(&batch[i])
-		d.flag(ctx, &batch[i])
+	if err := s.check(ctx, in); err != nil {
+		return out, err
 	}
-}
-
-// flag keeps the receiver's status in line with what it said last.
-func (d *Dispatcher) flag(ctx context.Context, r *result) {
-	status, reason := "", ""
-	switch {
-	case r.gone:
-		status = "gone"
-	case r.pause:
-		status, reason = "paused", cloud.PausedByItsWord
-	case r.healthy:
-		status = "healthy"
-	}
-	if status != "" {
-		if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, reason, time.Now()); err != nil {
-			d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
-			return
+	now := time.Now().UTC()
+	var saved cloud.Endpoint
+	resumed := false
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		e, known, err := mine(v, c, in.Kind)
+		if err != nil {
+			return nil, err
 		}
-		d.refresh(r.endpoint)
-	}
-	if r.Reason == fetch.CodeBlocked {
-		d.noteBlocked(r.business)
-	}
-	if r.gone || r.State == cloud.OutboxDead || r.Reason == fetch.CodeBlocked && r.State != cloud.OutboxRetrying {
-		d.tellGivenUp(ctx, r)
-	}
-}
-
-// refresh has a receiver's settings read again before they are used.
-func (d *Dispatcher) refresh(id cloud.EndpointID) {
-	d.mu.Lock()
-	delete(d.endpoints, id)
-	d.mu.Unlock()
-}
-
-// gauge counts what waits in the store.
-func (d *Dispatcher) gauge(ctx context.Context) {
-	counts, err := d.cfg.Store.OutboxWaiting(ctx)
+		out, resumed = EndpointOutput{}, known && e.Status != statusFresh
+		if !known {
+			if in.URL == nil {
+				p := problems{}
+				p.add("url", "The value is required.")
+				return nil, p.err()
+			}
+			id, err := v.NewID(cloud.EndpointIDs)
+			if err != nil {
+				return nil, err
+			}
+			out.Secret = NewSecret()
+			e = cloud.Endpoint{ID: cloud.EndpointID(id), BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Kind: in.Kind, SandboxEnabled: true,
+				Events: []string{"*"}, Secret: []byte(out.Secret), Enabled: true, CreatedAt: now}
+		}
+		in.apply(&e)
+		if e.Status != statusFresh {
+			e.Status, e.StatusSince, e.StatusReason = statusFresh, now, ""
+		}
+		saved = e
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_endpoint_saved", e.ID)}}}, nil
+	})
 	if err != nil {
-		return
+		return EndpointOutput{}, err
 	}
-	oldest := map[string]float64{}
-	waiting := map[[2]string]float64{}
-	for _, c := range counts {
-		waiting[[2]string{c.Channel, string(c.State)}] = float64(c.Count)
-		oldest[c.Channel] = max(oldest[c.Channel], time.Since(c.Oldest).Seconds())
-	}
-	for _, channel := range cloud.Channels() {
-		for _, s := range []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxRetrying} {
-			d.metrics.waiting.WithLabelValues(channel, string(s)).Set(waiting[[2]string{channel, string(s)}])
+	if resumed {
+		if err := s.store.EndPause(ctx, saved.ID, now, ""); err != nil {
+			return EndpointOutput{}, fmt.Errorf("resume deliveries of endpoint %d: %w", saved.ID, err)
 		}
-		d.metrics.oldest.WithLabelValues(channel).Set(oldest[channel])
 	}
-	d.gaugeEndpoints(ctx)
+	secret := out.Secret
+	err = s.store.Look(ctx, func(v cloud.View) (err error) {
+		out, err = s.show(v, saved)
+		return err
+	})
+	out.Secret, out.StandardSecret = secret, standardForm(secret)
+	return out, err
+}
+
+// check looks at everything that can be wrong before anything is stored.
+func (s *Service) check(ctx context.Context, in EndpointInput) error {
+	p := problems{}
+	s.checkURL(ctx, p, "url", in.URL, false)
+	s.checkURL(ctx, p, "sandbox_url", in.SandboxURL, true)
+	if in.Events != nil {
+		names := eventsOf(in.Kind)
+		ok := len(*in.Events) > 0 && len(*in.Events) <= len(names)+1
+		for _, n := range *in.Events {
+			ok = ok && (n == "*" || slices.Contains(names, n))
+		}
+		switch {
+		case ok:
+		case in.Kind == cloud.ThirdPartyEndpoint:
+			p.add("events", `The events must be ["*"] or names of third-party delivery events.`)
+		default:
+			p.add("events", `The events must be ["*"] or names of locker delivery events.`)
+		}
+	}
+	if in.Categories != nil && len(*in.Categories) > 0 {
+		unknown := func(name string) bool { return !slices.Contains(cloud.ThirdPartyCategories(), name) }
+		switch {
+		case in.Kind != cloud.ThirdPartyEndpoint:
+			p.add("categories", "Only an endpoint for third-party deliveries has categories.")
+		case slices.ContainsFunc(*in.Categories, unknown):
+			p.add("categories", "The categories must be some of assignment, handover, cancellation, outcome.")
+		}
+	}
+	if in.Format != nil && !slices.Contains(cloud.HookFormats(), *in.Format) {
+		p.add("format", notAllowed)
+	}
+	if in.Signature != nil && !slices.Contains(cloud.HookSignatures(), *in.Signature) {
+		p.add("signature", notAllowed)
+	}
+	if in.PrivateKey != nil && *in.PrivateKey != "" {
+		if _, err := signature.ParsePrivateKey(*in.PrivateKey); err != nil {
+			p.add("private_key", badKey)
+		}
+	}
+	return p.err()
+}
+
+func (s *Service) checkURL(ctx context.Context, p problems, field string, url *string, emptyOK bool) {
+	switch {
+	case url == nil || emptyOK && *url == "":
+	case len(*url) > maxURL:
+		p.add(field, "The value is too long.")
+	case s.guard.CheckURL(ctx, *url) != nil:
+		p.add(field, "This address cannot be used: it must be a public https address that our guard accepts.")
+	}
+}
+
+func (in EndpointInput) apply(e *cloud.Endpoint) {
+	set(&e.URL, in.URL)
+	set(&e.SandboxURL, in.SandboxURL)
+	set(&e.SandboxEnabled, in.SandboxEnabled)
+	set(&e.Events, in.Events)
+	if in.Categories != nil {
+		e.Categories = slices.DeleteFunc(cloud.ThirdPartyCategories(), func(name string) bool { return !slices.Contains(*in.Categories, name) })
+	}
+	set(&e.Enabled, in.Enabled)
+	o := URLOptions{Format: e.Format, Signature: e.Signature}
+	set(&o.Format, in.Format)
+	set(&o.Signature, in.Signature)
+	set(&o.PrivateKey, in.PrivateKey)
+	o.apply(e)
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// SecretInput asks for a new secret; an empty one is made.
+type SecretInput struct {
+	Kind   string `json:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
+	Secret string `json:"secret"`
+	// OverlapHours is how long the former secret signs on, 0 to 168; 0: not at all,
+	// nil: as the deployment has it.
+	OverlapHours *int `json:"overlap_hours" min:"0" max:"168" doc:"Hours in which the former secret signs on: 0 ends it at once; empty: 24"`
+}
+
+// maxOverlap is how many hours two secrets may be good at once.
+const maxOverlap = 168
+
+// overlapOf is how long the caller of a rotation wants the former secret to sign
+// on; usual where nothing is said.
+func overlapOf(p problems, hours *int, usual time.Duration) time.Duration {
+	if hours == nil {
+		return usual
+	}
+	if *hours < 0 || *hours > maxOverlap {
+		p.add("overlap_hours", "Use 0 to 168 hours.")
+	}
+	return time.Duration(*hours) * time.Hour
+}
+
+// SecretOutput shows a new secret, once. The former signs until
+// PreviousUntil. StandardSecret is the form that libraries of Standard Webhooks
+// want, where that is another. DroppedOldest tells that a rotation was under way, and that
+// the key before it ended at once.
+type SecretOutput struct {
+	Result         bool     `json:"result"`
+	Secret         string   `json:"secret"`
+	StandardSecret string   `json:"standard_secret,omitempty"`
+	SecretHint     string   `json:"secret_hint"`
+	PreviousUntil  *string  `json:"previous_secret_valid_until"`
+	DroppedOldest  bool     `json:"dropped_oldest"`
+	Warnings       []string `json:"warnings"`
+}
+
+// RotateSecret gives the caller's endpoint of a kind a new secret. Errors:
+// WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
+func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
+	kind, err := kindOf(c, in.Kind)
+	if err != nil {
+		return out, err
+	}
+	secret := in.Secret
+	if secret == "" {
+		secret = NewSecret()
+	}
+	p := problems{}
+	if !goodSecret(secret) {
+		p.add("secret", badSecret)
+	}
+	overlap := overlapOf(p, in.OverlapHours, s.overlap)
+	if err := p.err(); err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		e, ok, err := mine(v, c, kind)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, cloud.E(cloud.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND")
+		}
+		b, err := v.Business(e.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		out = SecretOutput{Result: true, Secret: secret, StandardSecret: standardForm(secret), SecretHint: hint([]byte(secret)),
+			Warnings: weak([]cloud.Endpoint{e}, []byte(secret))}
+		if len(e.SecretNext) > 0 {
+			out.DroppedOldest = now.Before(e.NextUntil)
+			e.Secret = e.SecretNext // over or not: of three the oldest goes
+		}
+		e.SecretNext, e.NextUntil = []byte(secret), now.Add(overlap)
+		if overlap == 0 {
+			e.Secret, e.SecretNext, e.NextUntil = []byte(secret), nil, time.Time{}
+		}
+		out.PreviousUntil = cloud.Stamp(e.NextUntil, b.Location())
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{audit(c, c.Provider.BusinessID, now, "webhook_secret_rotated", e.ID)}}}, nil
+	})
+	if err != nil {
+		return SecretOutput{}, err
+	}
+	return out, nil
+}
+
+// goodSecret reports whether a secret can be used: 16 to 128 printable ASCII
+// characters; after whsec_ the base64 of at least 16 bytes; no v1a key.
+func goodSecret(s string) bool {
+	if len(s) < 16 || len(s) > 128 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	_, err := signature.StandardKey(s)
+	return err == nil && !signature.KeyText(s)
+}
+
+// NewSecret makes a signing secret: 32 random bytes in base64url.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func hint(secret []byte) string {
+	if len(secret) < 16 {
+		return ""
+	}
+	return "…" + string(secret[len(secret)-4:])
+}
+
+// mine finds the caller's endpoint of a kind.
+func mine(v cloud.View, c cloud.Caller, kind string) (e cloud.Endpoint, ok bool, err error) {
+	if c.Provider.ID == 0 {
+		return e, false, errors.New("find endpoint: the caller is no provider")
+	}
+	es, err := v.Endpoints(c.Provider.ID)
+	if err != nil {
+		return e, false, err
+	}
+	i := slices.IndexFunc(es, func(e cloud.Endpoint) bool { return e.Kind == kind })
+	if i < 0 {
+		return e, false, nil
+	}
+	return es[i], true, nil
+}
+
+func (s *Service) show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
+	b, err := v.Business(e.BusinessID)
+	if err != nil {
+		return EndpointOutput{}, err
+	}
+	newest := e.Secret
+	if len(e.SecretNext) > 0 {
+		newest = e.SecretNext
+	}
+	o := s.optionsOf(e)
+	return EndpointOutput{Result: true, Warnings: weak([]cloud.Endpoint{e}, newest), Endpoint: Endpoint{EndpointID: e.ID, Kind: e.Kind, URL: e.URL, SandboxURL: cloud.OrNull(e.SandboxURL), SandboxEnabled: e.SandboxEnabled,
+		Events: e.Events, Categories: append([]string{}, e.Categories...), Format: o.Format, Signature: o.Signature, PublicKey: o.PublicKey, KeyID: o.KeyID, SecretHint: hint(newest), Enabled: e.Enabled, Status: e.Status,
+		CreatedAt: cloud.Stamp(e.CreatedAt, b.Location())}}, nil
+}
+
+func audit(c cloud.Caller, b cloud.BusinessID, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
+	return cloud.Audit{BusinessID: b, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+		Target: "endpoint:" + strconv.FormatInt(int64(id), 10)}
 }

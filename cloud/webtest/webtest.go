@@ -18,9 +18,9 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -71,7 +71,7 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Hooks: receiver.New(db, nil)})}
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil)})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
 	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world

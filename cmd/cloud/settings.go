@@ -16,9 +16,9 @@ import (
 
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/peer"
-	"github.com/postern-io/postern/cloud/receiver"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/protocol/signature"
 	"github.com/postern-io/postern/protocol/topic"
@@ -85,7 +85,7 @@ const maxOverlap = 7 * 24 * time.Hour
 func defaults() settings {
 	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
 	s.Numbers.Legacy = tracking.LegacyReduced
-	s.Webhook.SecretOverlap = receiver.Overlap.String()
+	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
 	s.TLS.HSTS = "4320h"

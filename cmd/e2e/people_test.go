@@ -168,9 +168,11 @@ func (w *world) leave(c *cabinet, doors []uint, rnd *rand.Rand) {
 }
 
 // courier puts a delivery's packages into the boxes that open for it.
-func (w *world) courier(x *task, rnd *rand.Rand) {
+func (w *world) courier(x *task, rnd *rand.Rand) { w.deposit(x, w.boxes(x), rnd) }
+
+// deposit puts the packages into the doors that the courier was sent to.
+func (w *world) deposit(x *task, boxes map[uint][]string, rnd *rand.Rand) {
 	c, came := w.cabinets[x.cabinet], time.Now().Add(-40*time.Second) // an opening from afar takes that long
-	boxes := w.boxes(x)
 	var doors []uint
 	for n := range boxes {
 		doors = append(doors, n)
@@ -328,7 +330,16 @@ func (w *world) depositLocal(x *task, rnd *rand.Rand) {
 	if err == nil && a.Outcome != wire.CodeOK {
 		return
 	}
-	w.courier(x, rnd)
+	boxes := w.boxes(x)
+	// The cabinet may not have heard that the delivery ended: a courier goes by the
+	// doors that it shows.
+	if len(boxes) == 0 {
+		boxes = map[uint][]string{}
+		for i := range min(len(a.Doors), len(x.packages)) {
+			boxes[uint(a.Doors[i])] = []string{x.packages[i]}
+		}
+	}
+	w.deposit(x, boxes, rnd)
 }
 
 // collect uses the pickup code, or one that was rotated away.

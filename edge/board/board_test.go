@@ -426,6 +426,31 @@ func TestAResetOnAnIdleLineShowsZerosNoLongerThanTheBoardDoes(t *testing.T) {
 	})
 }
 
+// Power that comes and goes: each time the line is lost the board resets, and the
+// zeros of one reset follow those of the last. No poll saw that the doors were shut
+// in between, and yet no door opened.
+func TestResetsOneAfterAnotherOpenNoDoor(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.do(r.sim.ResetBoard("A"))
+		for range 4 {
+			time.Sleep(270 * time.Millisecond)
+			r.do(r.sim.Unplug("main", 20*time.Millisecond))
+			r.do(r.sim.ResetBoard("A"))
+		}
+		seen := 0
+		for _, e := range r.after(5 * time.Second) {
+			if d, ok := e.Event.(edge.DoorReading); ok {
+				seen++
+				require.Less(t, d.OpenFor, edge.ProvenOpen(800*time.Millisecond))
+			}
+		}
+		require.NotZero(t, seen, "the zeros were read")
+		require.Empty(t, r.proofs)
+	})
+}
+
 // A line that stands still while a board shows zeros cannot say how long it did: the
 // reading carries no more than what polls have seen. Here the receiver of events
 // blocks for seconds, as a slow disk makes it.

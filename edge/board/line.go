@@ -270,11 +270,17 @@ func (l *line) lose(err error) {
 }
 
 func (l *line) closePort() {
-	if l.port != nil {
-		_ = l.port.Close()
-		<-l.in.broken
-		l.port, l.in = nil, nil
-		l.nextOpen = time.Now().Add(l.backoff)
+	if l.port == nil {
+		return
+	}
+	_ = l.port.Close()
+	<-l.in.broken
+	l.port, l.in = nil, nil
+	l.nextOpen = time.Now().Add(l.backoff)
+	for _, u := range l.units {
+		for _, c := range u.channels {
+			c.openFrom = time.Time{} // what broke the line may reset the boards, whose zeros read as open
+		}
 	}
 }
 

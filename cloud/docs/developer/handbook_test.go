@@ -23,7 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/tool"
-	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 )
 
 const base = "https://host.example"
@@ -41,7 +41,7 @@ func real(t *testing.T) *Service {
 	tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
 	_, err = agentdocs.New(agentdocs.Config{Catalog: c})
 	require.NoError(t, err)
-	s, err := New(Config{Catalog: c, Events: slices.Concat(order.Events(), locker.Events()), Waits: webhook.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
+	s, err := New(Config{Catalog: c, Events: slices.Concat(order.Events(), locker.Events()), Waits: sender.Waits(), Fields: graph.Fields(), Versions: tool.Versions})
 	require.NoError(t, err)
 	return s
 }

@@ -100,14 +100,17 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	}
 	i, known := acts[p.Act]
 	if !known {
-		whose := ""
+		whose, kind := "", ""
 		if e := j.entry(b, p.CodeNumber); e != nil {
-			whose = e.Entry.DeliveryRef
+			whose, kind = e.Entry.DeliveryRef, e.Entry.Kind
 		}
 		fits := func(a Act) bool {
 			return a.Cabinet == b.Code && a.Kind == p.Kind && within(began, a.At.Add(-b.slack()), j.until(a).Add(b.slack())) && !taken(acts, j.Acts, a)
 		}
-		i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose })
+		i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose && a.Code == kind })
+		if i < 0 { // judged below: another code of the delivery
+			i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && a.Delivery == whose })
+		}
 		if i < 0 { // judged below: another delivery's code
 			i = slices.IndexFunc(j.Acts, func(a Act) bool { return fits(a) && (!j.Unscripted || a.namesDoor(uint(p.Door))) })
 		}

@@ -1,0 +1,224 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Envelope is the body of every event of the account channel.
+type Envelope struct {
+	EventID    string           `json:"event_id"`
+	Event      string           `json:"event"`
+	APIVersion string           `json:"api_version"`
+	OccurredAt *string          `json:"occurred_at"`
+	BusinessID cloud.BusinessID `json:"business_id"`
+	CustomerID *cloud.AccountID `json:"customer_id"`
+	Test       bool             `json:"test"`
+	Data       any              `json:"data"`
+}
+
+// target is an address that is told of an event.
+type target struct {
+	endpoint cloud.EndpointID
+	setting  string
+	customer cloud.AccountID // whose level
+	numbered bool
+}
+
+// FanOut is what is to be written so that those hear of events who are set to, as
+// the settings are in the view. An event that nobody is to hear of writes
+// nothing. Not safe for use after the decision.
+func (s *Service) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
+	t := fanout{v: v, known: map[cloud.AccountID]cloud.WebhookSettings{}, now: time.Now().UTC()}
+	var out []cloud.OutboxWrite
+	for _, e := range events {
+		w, err := t.write(e)
+		if err != nil {
+			return nil, fmt.Errorf("tell of %s: %w", e.Event, err)
+		}
+		if len(w.Deliveries) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out, nil
+}
+
+// fanout tells of events inside one decision. It reads settings once.
+type fanout struct {
+	v     cloud.View
+	now   time.Time
+	known map[cloud.AccountID]cloud.WebhookSettings // of the business of the last event
+	of    cloud.BusinessID
+}
+
+func (t *fanout) settings(b cloud.BusinessID, customer cloud.AccountID) (cloud.WebhookSettings, error) {
+	if t.of != b {
+		clear(t.known)
+		t.of = b
+	}
+	if s, ok := t.known[customer]; ok {
+		return s, nil
+	}
+	s, err := t.v.WebhookSettings(b, customer)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return s, err
+	}
+	t.known[customer] = s
+	return s, nil
+}
+
+// levelOf finds the level that a setting is taken from: the customer's where
+// that has it, else the business's.
+func (t *fanout) levelOf(b cloud.BusinessID, customer cloud.AccountID, has func(cloud.WebhookSettings) bool) (cloud.WebhookSettings, error) {
+	if customer != 0 {
+		s, err := t.settings(b, customer)
+		if err != nil || has(s) {
+			return s, err
+		}
+	}
+	return t.settings(b, 0)
+}
+
+func has(setting string) func(cloud.WebhookSettings) bool {
+	return func(s cloud.WebhookSettings) bool {
+		_, ok := s.URLs[setting]
+		return ok
+	}
+}
+
+// targets are the addresses that hear of an event, each once.
+func (t *fanout) targets(e cloud.AccountEvent) ([]target, error) {
+	if e.Endpoint != 0 {
+		return []target{{e.Endpoint, "", e.CustomerID, false}}, nil
+	}
+	var out []target
+	seen := map[cloud.EndpointID]bool{}
+	for _, setting := range e.Settings {
+		s, err := t.levelOf(e.BusinessID, e.CustomerID, has(setting))
+		if err != nil {
+			return nil, err
+		}
+		if wanted, err := t.wanted(e, setting); err != nil || s.Off || !wanted {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, u := range s.URLs[setting] {
+			if !seen[u.EndpointID] {
+				seen[u.EndpointID] = true
+				out = append(out, target{u.EndpointID, setting, s.CustomerID, u.Numbered})
+			}
+		}
+	}
+	return out, nil
+}
+
+// narrowed are the settings that names of events narrow, with those names.
+var narrowed = map[string]func(cloud.WebhookSettings) []string{
+	cloud.HookOrderLifecycle: func(s cloud.WebhookSettings) []string { return s.LifecycleEvents },
+	cloud.HookDeviceOrder:    func(s cloud.WebhookSettings) []string { return s.DeviceEvents },
+}
+
+// wanted reports whether a setting is not narrowed to other events.
+func (t *fanout) wanted(e cloud.AccountEvent, setting string) (bool, error) {
+	names := narrowed[setting]
+	if names == nil {
+		return true, nil
+	}
+	s, err := t.levelOf(e.BusinessID, e.CustomerID, func(s cloud.WebhookSettings) bool { return names(s) != nil })
+	return cloud.HookNamed(names(s), e.Event), err
+}
+
+// quiet drops the targets of levels that hear of another event instead.
+func (t *fanout) quiet(to []target, e *cloud.AccountEvent) ([]target, error) {
+	if e == nil || e.Endpoint != 0 || len(to) == 0 {
+		return to, nil
+	}
+	others, err := t.targets(*e)
+	if err != nil {
+		return nil, err
+	}
+	levels := map[cloud.AccountID]bool{}
+	for _, o := range others {
+		levels[o.customer] = true
+	}
+	var out []target
+	for _, x := range to {
+		if !levels[x.customer] {
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+func (t *fanout) write(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
+	to, err := t.targets(e)
+	if err == nil {
+		to, err = t.quiet(to, e.Unless)
+	}
+	if err != nil || len(to) == 0 {
+		return w, err
+	}
+	b, err := t.v.Business(e.BusinessID)
+	if err != nil {
+		return w, err
+	}
+	body := Envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
+		CustomerID: cloud.OrNull(e.CustomerID)}
+	var number int64
+	if strings.HasSuffix(e.ID, "-") {
+		if number, err = t.v.NewID(cloud.EventIDs); err != nil {
+			return w, err
+		}
+		body.EventID = fmt.Sprint(e.ID, number)
+	}
+	customer := false
+	for _, x := range to {
+		customer = customer || x.customer != 0
+	}
+	if body.Data, err = e.Data(number, customer); err != nil {
+		return w, err
+	}
+	raw, err := marshalJSON(body)
+	if err != nil {
+		return w, err
+	}
+	w.Event = cloud.OutboxEvent{EventID: body.EventID, Event: e.Event, BusinessID: e.BusinessID, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType,
+		ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: t.now, Body: raw}
+	for i, x := range to {
+		id, err := t.v.NewID(cloud.OutboxIDs)
+		if err != nil {
+			return w, err
+		}
+		webhookID := body.EventID
+		if len(to) > 1 {
+			webhookID = fmt.Sprintf("%s-%d", body.EventID, i+1)
+		}
+		d := cloud.OutboxDelivery{ID: cloud.OutboxID(id), EventID: body.EventID, EndpointID: x.endpoint, BusinessID: e.BusinessID,
+			WebhookID: webhookID, State: cloud.OutboxPending, MaxAttempts: cloud.AccountAttempts, NextAt: t.now, CreatedAt: t.now, Setting: x.setting, CustomerID: x.customer}
+		if x.numbered {
+			d.Sequence = cloud.Unnumbered
+		}
+		w.Deliveries = append(w.Deliveries, d)
+	}
+	return w, nil
+}
+
+// marshalJSON is a body as it goes out: nothing escaped that need not be, and no
+// newline at the end.
+func marshalJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

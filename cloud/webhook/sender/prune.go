@@ -1,0 +1,64 @@
+package sender
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Keeping is what the store does to keep the log from growing for ever.
+type Keeping interface {
+	PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error)
+	DropOldSecrets(ctx context.Context, now time.Time) error
+	DropReplays(ctx context.Context, before time.Time) error
+	LongestTransaction(ctx context.Context) (time.Duration, error)
+}
+
+const (
+	logKept    = 30 * 24 * time.Hour
+	keepEvery  = 10 * time.Minute
+	pruneStep  = 200                   // deliveries in one transaction
+	prunePause = 50 * time.Millisecond // between them
+	longWrite  = time.Minute           // a transaction that is older is warned of
+)
+
+// keep removes what is too old from the log, in small steps, until ctx ends.
+func (d *Dispatcher) keep(ctx context.Context) {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		if err := d.prune(ctx, time.Now().Add(-d.cfg.Keep)); err != nil && ctx.Err() == nil {
+			d.log.Warn("removing old webhook deliveries failed", "error", err)
+		}
+		if age, err := d.cfg.Store.LongestTransaction(ctx); err == nil && age > longWrite {
+			d.log.Warn("a transaction keeps the database from cleaning up", "seconds", int(age.Seconds()))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Dispatcher) prune(ctx context.Context, before time.Time) error {
+	if err := d.cfg.Store.DropReplays(ctx, before); err != nil {
+		return err
+	}
+	for last, more := cloud.OutboxID(0), true; more; {
+		var err error
+		if last, _, more, err = d.cfg.Store.PruneOutbox(ctx, last, before, pruneStep); err != nil {
+			return err
+		}
+		if !more {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(prunePause):
+		}
+	}
+	return nil
+}
