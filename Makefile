@@ -27,7 +27,7 @@ LINKED  := -ldflags '-s -w'
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
 # list whole.
-RACE := ./cloud/device ./cloud/fetch ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/tracking ./cloud/webhook \
+RACE := ./cloud/device ./cloud/fetch ./cloud/live ./cloud/mcp ./cloud/mqttbroker ./cloud/push ./cloud/tracking ./cloud/webhook/sender \
         ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/uplink ./firmware-sim/board ./firmware-sim/page
 
 help: ## show this list

@@ -44,7 +44,7 @@ type Config struct {
 	Store    Store
 	Sealer   Sealer
 	Orders   Orders   // nil: no parcel is an order's
-	Webhooks Webhooks // nil: nobody is told of anything
+	Webhooks Webhooks // nil: no event is sent
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
 	// Correction is how long after a deposit its compartments may be opened

@@ -9,13 +9,12 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Webhooks are those whom a business has set to be told of what rests in its
-// cabinets, and providers.
+// Webhooks are the webhook subscriptions to events of device orders and of
+// locker deliveries.
 type Webhooks interface {
-	// FanOut is what is to be written so that those hear of events who are set to
-	// in the view.
+	// FanOut returns the outbox writes for the subscribers of events.
 	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
-	// FanOutToProvider is what is to be written so that a provider hears of an event.
+	// FanOutToProvider returns the outbox writes for a provider's endpoints.
 	FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 }
 

@@ -10,21 +10,19 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Webhooks are those whom businesses and customers have set to be told of what
-// happens to orders.
+// Webhooks are the webhook subscriptions to events of orders.
 type Webhooks interface {
-	// FanOut is what is to be written so that those hear of events who are set to
-	// in the view.
+	// FanOut returns the outbox writes for the subscribers of events.
 	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
-	// FanOutToProvider is what is to be written so that a provider hears of an event.
+	// FanOutToProvider returns the outbox writes for a provider's endpoints.
 	FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
-	// CheckURL refuses an address that cannot be told, saying why.
+	// CheckURL refuses an address that may not receive webhooks, saying why.
 	CheckURL(ctx context.Context, url string) error
 	// Postback is the receiver of one batch; one that is new is to be written.
 	Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, url string) (cloud.Endpoint, error)
 }
 
-// noWebhooks is nobody.
+// noWebhooks has no subscription and takes no address.
 type noWebhooks struct{}
 
 func (noWebhooks) FanOut(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {

@@ -47,7 +47,7 @@ type Config struct {
 	Files    Files // nil: no files are taken
 	// Sealer keeps rates from being made up.
 	Sealer   Sealer
-	Webhooks Webhooks // nil: nobody is told of anything
+	Webhooks Webhooks // nil: no event is sent
 	Talk     Talk     // nil: nobody talks
 	// Links makes the secrets of tracking links; empty: answers hold none.
 	Links cloud.LinkKey

@@ -36,10 +36,9 @@ type Orders interface {
 	Steps(v cloud.View, c cloud.Caller, list ...order.MoveInput) (*cloud.Changes, error)
 }
 
-// Webhooks are those whom businesses have set to be told of their drivers.
+// Webhooks are the webhook subscriptions to events of drivers.
 type Webhooks interface {
-	// FanOut is what is to be written so that those hear of events who are set to
-	// in the view.
+	// FanOut returns the outbox writes for the subscribers of events.
 	FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error)
 }
 
@@ -47,10 +46,10 @@ type Webhooks interface {
 type Config struct {
 	Store    Store
 	Orders   Orders
-	Webhooks Webhooks // nil: nobody is told of anything
+	Webhooks Webhooks // nil: no event is sent
 }
 
-// noWebhooks is nobody.
+// noWebhooks has no subscription.
 type noWebhooks struct{}
 
 func (noWebhooks) FanOut(cloud.View, ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {

@@ -22,7 +22,7 @@ type DeliveryView struct {
 	Receiver Receiver // zero when it is there no more
 	Attempts []cloud.OutboxAttempt
 	Body     string // indented JSON; "" when it is not JSON
-	// Contents tells whether the caller sees what was sent and what came back.
+	// Contents reports whether the caller sees what was sent and what came back.
 	// Where it is false, Body and the heads and answers of Attempts are empty.
 	Contents bool
 	// Obstacle is why the caller cannot have it sent again; nil: Replay does.
@@ -147,7 +147,7 @@ func maskedURL(address string) string {
 	return start + "?" + strings.Join(parts, "&")
 }
 
-// origin is what of an address tells where it is, without what may be a key.
+// origin is scheme and host of an address, without what may be a key.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -23,7 +23,7 @@ type Envelope struct {
 	Data       any              `json:"data"`
 }
 
-// target is an address that is told of an event.
+// target is an address subscribed to an event.
 type target struct {
 	endpoint cloud.EndpointID
 	setting  string
@@ -31,16 +31,17 @@ type target struct {
 	numbered bool
 }
 
-// FanOut is what is to be written so that those hear of events who are set to, as
-// the settings are in the view. An event that nobody is to hear of writes
-// nothing. Not safe for use after the decision.
+// FanOut returns the outbox writes that deliver events to the addresses that
+// subscribe to them by the settings in the view; none for an event without a
+// subscriber. The writes belong into the changes of the decision that reads the
+// view.
 func (s *Service) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
 	t := fanout{v: v, known: map[cloud.AccountID]cloud.WebhookSettings{}, now: time.Now().UTC()}
 	var out []cloud.OutboxWrite
 	for _, e := range events {
 		w, err := t.write(e)
 		if err != nil {
-			return nil, fmt.Errorf("tell of %s: %w", e.Event, err)
+			return nil, fmt.Errorf("fan out %s: %w", e.Event, err)
 		}
 		if len(w.Deliveries) > 0 {
 			out = append(out, w)
@@ -49,7 +50,7 @@ func (s *Service) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.Ou
 	return out, nil
 }
 
-// fanout tells of events inside one decision. It reads settings once.
+// fanout makes the deliveries of one decision. It reads settings once.
 type fanout struct {
 	v     cloud.View
 	now   time.Time
@@ -92,7 +93,7 @@ func has(setting string) func(cloud.WebhookSettings) bool {
 	}
 }
 
-// targets are the addresses that hear of an event, each once.
+// targets are the addresses subscribed to an event, each once.
 func (t *fanout) targets(e cloud.AccountEvent) ([]target, error) {
 	if e.Endpoint != 0 {
 		return []target{{e.Endpoint, "", e.CustomerID, false}}, nil
@@ -136,7 +137,7 @@ func (t *fanout) wanted(e cloud.AccountEvent, setting string) (bool, error) {
 	return cloud.HookNamed(names(s), e.Event), err
 }
 
-// quiet drops the targets of levels that hear of another event instead.
+// quiet drops the targets of levels that get another event instead.
 func (t *fanout) quiet(to []target, e *cloud.AccountEvent) ([]target, error) {
 	if e == nil || e.Endpoint != 0 || len(to) == 0 {
 		return to, nil

@@ -7,13 +7,12 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// FanOutToProvider is what is to be written so that those of a provider's endpoints
-// hear of an event that want it, as they are in the view: nothing when none
-// does.
+// FanOutToProvider returns the outbox writes that deliver an event to the
+// endpoints of its provider that subscribe to it; none without a subscriber.
 func (s *Service) FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
 	w, err := providerWrite(v, e)
 	if err != nil {
-		return nil, fmt.Errorf("tell provider %d of %s: %w", e.ProviderID, e.Event, err)
+		return nil, fmt.Errorf("fan out %[2]s to provider %[1]d: %[3]w", e.ProviderID, e.Event, err)
 	}
 	if len(w.Deliveries) == 0 {
 		return nil, nil

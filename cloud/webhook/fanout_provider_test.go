@@ -71,5 +71,5 @@ func TestTellProvider(t *testing.T) {
 
 	event.Body = func(string) (any, error) { return nil, errors.New("there is no such order") }
 	_, err = tell(event)
-	require.ErrorContains(t, err, "tell provider 17 of third_party_delivery.packages_handed_over: there is no such order")
+	require.ErrorContains(t, err, "fan out third_party_delivery.packages_handed_over to provider 17: there is no such order")
 }

@@ -14,7 +14,7 @@ import (
 // MaxReceivers is how many receivers Receivers gives at most.
 const MaxReceivers = 100
 
-// Receiver is an address that hears of a business's events, as the business's
+// Receiver is an address that gets a business's events, as the business's
 // staff see it: without secrets, the values in the address's query hidden. Of
 // addresses only administrators see more than the host.
 type Receiver struct {
@@ -26,7 +26,7 @@ type Receiver struct {
 	// now. Status and StatusSince go by both.
 	Report cloud.EndpointReport
 	Held   Hold
-	// Manages tells that the business itself pauses, resumes and tests it; OwnSecret
+	// Manages reports that the business itself pauses, resumes and tests it; OwnSecret
 	// that the level that it is of has a secret of its own, Unseen that no person has
 	// seen that one.
 	Manages, OwnSecret, Unseen bool
@@ -44,9 +44,9 @@ func staff(c cloud.Caller) (cloud.BusinessID, error) {
 	return b, nil
 }
 
-// Receivers lists who hears of the events of the caller's business: its own
+// Receivers lists who gets the events of the caller's business: its own
 // addresses, those of its customers, those given with batches, its partners'.
-// more tells that there are others. Error: ACCOUNT_TYPE_NOT_ALLOWED.
+// more reports that there are others. Error: ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Receivers(ctx context.Context, c cloud.Caller) (out []Receiver, more bool, err error) {
 	b, err := staff(c)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package receiver keeps who is told of events: a provider its own webhook
-// endpoints, a business and its customers the addresses of the account channel.
-// They set addresses and secret, look into what was sent, and have it sent again
-// by hand. Staff of a business look at all of its receivers and deliveries. Tell
-// finds those whom an account has set for an event.
+// Package webhook manages webhook subscriptions: the endpoints of a provider, and
+// the addresses of a business and of its customers. Their owners set addresses,
+// events and the signing secret, read the delivery log, redeliver and replay.
+// Staff of a business read all of its endpoints and deliveries. FanOut turns an
+// event into one outbox write for each subscribed address; package sender
+// delivers them.
 //
 // Addresses are checked before they are stored. A secret is shown once, when
 // it is made; later only its last four characters. Pickup and delivery codes
@@ -44,17 +45,16 @@ type Store interface {
 	StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error
 }
 
-// Sender sends once what is sent by hand, and knows whom it leaves alone for now.
-// webhook's Dispatcher is one.
+// Sender sends one delivery at once, outside the schedule, and knows which
+// addresses are paused. sender.Dispatcher implements it.
 type Sender interface {
 	SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.OutboxWork, tweak cloud.HookTweak) (cloud.OutboxResult, error)
-	// Held says why nothing goes to an account's address at present, and until when;
-	// "" when it does.
+	// Held gives the reason and the end of a pause of an account's address; the
+	// reason is empty when deliveries are sent.
 	Held(account cloud.BusinessID, url string) (reason string, until time.Time)
 }
 
-// Samples gives an event as it may be told at a time; ok is false when there is
-// no such event.
+// Samples returns an example of an event; ok is false when there is no such event.
 type Samples func(event string) (s cloud.HookSample, ok bool)
 
 // AddressGuard says whether an address may receive: nil when it may.

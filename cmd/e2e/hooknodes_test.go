@@ -32,7 +32,7 @@ func TestProcessesShareWebhooks(t *testing.T) {
 		t.Skip("builds and kills programs")
 	}
 	t.Parallel()
-	ring.SkipUnlessFull(t, "cloud/webhook has two nodes in one process")
+	ring.SkipUnlessFull(t, "cloud/webhook/sender has two nodes in one process")
 	database := storetest.PostgresURL(t)
 	bin := build(t)
 	for _, n := range []int{2, 3} {

@@ -35,7 +35,7 @@ func TestAlarmsAskForMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	var d described
 	newMetrics(&d)
-	raw, err := os.ReadFile("../../configs/alerts.yaml")
+	raw, err := os.ReadFile("../../../configs/alerts.yaml")
 	require.NoError(t, err)
 	names := regexp.MustCompile(`webhook_[a-z_]+`).FindAllString(string(raw), -1)
 	require.Greater(t, len(names), 5)

@@ -1,4 +1,4 @@
-// Package webhook sends what the outbox holds to its receivers: those of
+// Package sender sends what the outbox holds to its receivers: those of
 // locker providers and those that accounts have set. The channels differ in
 // their signatures, in how often they try, and in what is given up: a provider's
 // is a dead letter, an account's has failed.
@@ -14,7 +14,7 @@
 //   - Fairness. Accounts take turns, then their URLs; each URL of an account has at
 //     most 5 attempts in flight, the process at most Config.Slots. A receiver that
 //     hangs or fails costs only its own slots.
-//   - Address safety. Every connection goes through the Guard. Where the deployment
+//   - Address safety. Every connection goes through the guard of package fetch. Where the deployment
 //     has an outgoing proxy, every connection goes through that as well, and what
 //     is the proxy's fault counts against nobody.
 //

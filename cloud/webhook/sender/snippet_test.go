@@ -113,7 +113,7 @@ func TestGuideCode(t *testing.T) {
 		}
 		in.WriteByte('\n')
 	}
-	harness, err := filepath.Abs("../docs/webhook/testdata")
+	harness, err := filepath.Abs("../../docs/webhook/testdata")
 	require.NoError(t, err)
 	run := func(t *testing.T, dir, name string, args ...string) string {
 		t.Helper()
