@@ -13,6 +13,7 @@ package peer
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -125,7 +126,7 @@ func splitQuoted(s string, sep byte) []string {
 	quoted, to := false, len(s)
 	for i := len(s) - 1; i >= 0; i-- {
 		switch {
-		case s[i] == '"':
+		case s[i] == '"' && !escaped(s[:i]):
 			quoted = !quoted
 		case s[i] == sep && !quoted:
 			out = append(out, s[i+1:to])
@@ -135,6 +136,12 @@ func splitQuoted(s string, sep byte) []string {
 	out = append(out, s[:to])
 	slices.Reverse(out)
 	return out
+}
+
+// escaped reports whether a backslash before a character makes it an ordinary one:
+// a proxy may quote what its caller wrote.
+func escaped(before string) bool {
+	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
 // parseNode reads an address that may have a port and brackets.
@@ -176,6 +183,20 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	}
 	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && isLoopbackHost(string(ctx.Host()))
 	ctx.SetUserValue(wayKey{}, w)
+}
+
+// Caller is the address of who sent a request of net/http: the one that limits,
+// log and audit speak of. It has no port when a proxy told it.
+func (p Proxies) Caller(r *http.Request) net.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return &net.TCPAddr{}
+	}
+	h, _ := p.caller(ap.Addr().Unmap(), r.Header.Values)
+	if h.from != ap.Addr().Unmap() {
+		return &net.TCPAddr{IP: h.from.AsSlice()}
+	}
+	return net.TCPAddrFromAddrPort(ap)
 }
 
 // claimsForwarding reports whether a request says that a proxy passed it on: then

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"testing"
 
@@ -52,6 +53,7 @@ func TestWhoCalls(t *testing.T) {
 		"a comma within quotes":          {Forwarded, "10.0.0.1", map[string][]string{"Forwarded": {`for=203.0.113.5;host="a,for=192.0.2.9"`}}, "203.0.113.5", false, true},
 		"an open quote before it":        {Forwarded, "10.0.0.1", map[string][]string{"Forwarded": {`for=198.51.100.7;x=", for=203.0.113.5`}}, "203.0.113.5", false, true},
 		"an open quote in another line":  {Forwarded, "10.0.0.1", map[string][]string{"Forwarded": {`for=198.51.100.7;x="`, `for=203.0.113.5`}}, "203.0.113.5", false, true},
+		"escaped quotes in a value":      {Forwarded, "10.0.0.1", map[string][]string{"Forwarded": {`for=203.0.113.5;host="\",for=198.51.100.7;x=\""`}}, "203.0.113.5", false, true},
 		"an obfuscated node":             {Forwarded, "10.0.0.1", map[string][]string{"Forwarded": {`for=203.0.113.5, for=_hidden`}}, "10.0.0.1", false, true},
 		"the other header the other way": {Forwarded, "10.0.0.1", map[string][]string{"X-Forwarded-For": {"127.0.0.1"}}, "10.0.0.1", false, false},
 		"protocols of two proxies":       {"", "10.0.0.1", map[string][]string{"X-Forwarded-For": {"203.0.113.5"}, "X-Forwarded-Proto": {"https, http"}}, "203.0.113.5", false, true},
@@ -59,6 +61,8 @@ func TestWhoCalls(t *testing.T) {
 		p := proxies(t, c.header, "10.0.0.0/8", "2001:db8:ffff::/48")
 		h, proxied := p.caller(netip.MustParseAddr(c.conn), func(n string) []string { return c.in[n] })
 		require.Equal(t, c.want, h.from.String(), name)
+		asked := &http.Request{RemoteAddr: net.JoinHostPort(c.conn, "4711"), Header: http.Header(c.in)}
+		require.Equal(t, c.want, addrOf(p.Caller(asked)).String(), name)
 		require.Equal(t, []bool{c.https, c.proxied}, []bool{h.https, proxied}, name)
 	}
 	_, err := New(nil, "x-real-ip")
