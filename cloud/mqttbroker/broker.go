@@ -22,6 +22,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -54,6 +55,9 @@ type Config struct {
 	// Plain lets listeners without TLS take connections from beyond the loopback.
 	// Device secrets then cross the network in the clear.
 	Plain bool
+	// Caller is the address of who connects over WebSocket, as seen behind proxies;
+	// nil: that of the connection.
+	Caller func(*http.Request) net.Addr
 }
 
 // Limits of a client.

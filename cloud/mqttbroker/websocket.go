@@ -4,11 +4,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/gorilla/websocket"
+)
+
+// Bounds of a request for a WebSocket.
+const (
+	headWait = 5 * time.Second
+	maxHead  = 16 << 10
 )
 
 // ServeWebSocket takes MQTT over WebSocket on path /mqtt from ln until Close, as
@@ -28,11 +35,18 @@ func (b *Broker) ServeWebSocket(ln net.Listener, config *tls.Config) error {
 			return // Upgrade has answered
 		}
 		c.SetReadLimit(maxPacket)
-		if err := b.ServeConn(&wsConn{Conn: c.NetConn(), ws: c}); err != nil {
-			b.cfg.Log.Debug("websocket client left", "remote", c.RemoteAddr(), "err", err)
+		conn := &wsConn{Conn: c.NetConn(), ws: c, remote: c.RemoteAddr()}
+		if b.cfg.Caller != nil {
+			conn.remote = b.cfg.Caller(r)
+		}
+		if err := b.ServeConn(conn); err != nil {
+			b.cfg.Log.Debug("websocket client left", "remote", conn.remote, "err", err)
 		}
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// The deadlines end with the upgrade.
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: headWait, ReadTimeout: loginWait, WriteTimeout: loginWait, MaxHeaderBytes: maxHead,
+		ErrorLog: slog.NewLogLogger(b.cfg.Log.Handler(), slog.LevelDebug)}
+	s.SetKeepAlivesEnabled(false) // there is one thing to ask for here
 	if !b.keep(s) {
 		return errors.Join(errClosed, ln.Close())
 	}
@@ -47,9 +61,12 @@ func (b *Broker) ServeWebSocket(ln net.Listener, config *tls.Config) error {
 // wsConn is a byte stream over binary WebSocket messages.
 type wsConn struct {
 	net.Conn
-	ws *websocket.Conn
-	r  io.Reader
+	ws     *websocket.Conn
+	r      io.Reader
+	remote net.Addr // of the caller
 }
+
+func (c *wsConn) RemoteAddr() net.Addr { return c.remote }
 
 func (c *wsConn) Read(p []byte) (int, error) {
 	for {
