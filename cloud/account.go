@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -112,6 +113,10 @@ type Caller struct {
 	Language string   // of messages, as in cloud/locale
 	Scopes   []string // that the call is narrowed to; nil is everything that the account may
 	BaseURL  string   // own address as the caller reaches it, without a slash at the end
+	// PublicURL is the own address in what others get of a call: events, messages.
+	// BaseURL may be what the caller's Host header says. Empty: BaseURL, which no
+	// caller chose.
+	PublicURL string
 	// Surface is how the call came: web, api, graphql, mcp, import, app. Empty
 	// is api.
 	Surface string
@@ -119,6 +124,13 @@ type Caller struct {
 	// calls. Such a caller has no account but its order's business, and may do what
 	// operations for recipients do about that order.
 	Recipient OrderID
+}
+
+// ForOthers is the caller as the maker of what others get: links begin with
+// PublicURL.
+func (c Caller) ForOthers() Caller {
+	c.BaseURL = cmp.Or(c.PublicURL, c.BaseURL)
+	return c
 }
 
 // RecipientToken is what tokens of recipients begin with.

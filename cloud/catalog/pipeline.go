@@ -106,6 +106,7 @@ type Who struct {
 	Parcel        string // cloud.NumberKey of the number that the call asks about, "" when it is about none
 	Language      string // of ours
 	BaseURL       string
+	PublicURL     string // as cloud.Caller.PublicURL
 	Surface       string // as cloud.Caller.Surface
 	RequestID     string
 	// Resource is the address that was called, where tokens may be bound to one
@@ -216,7 +217,7 @@ func (p *Pipeline) Gated(ctx context.Context, feature string, c cloud.Caller) er
 }
 
 func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Context, cloud.Caller, *auth.Session, error) {
-	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, Surface: w.Surface}
+	c := cloud.Caller{Language: w.Language, BaseURL: w.BaseURL, PublicURL: w.PublicURL, Surface: w.Surface}
 	ctx = context.WithValue(ctx, addressKey{}, w.IP)
 	known, err := p.recipient(ctx, o, w, &c)
 	if err != nil || known {

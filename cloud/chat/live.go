@@ -85,7 +85,9 @@ func (x *seat) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, e
 // tellMessage tells of a message to those whom it is for. What they were told of
 // one that is deleted loses its words: it is told again to those who come back.
 func (x *seat) tellMessage(kind string, m *cloud.ChatMessage) error {
-	list, err := x.messages([]cloud.ChatMessage{*m}, m.Staff)
+	others := *x
+	others.c = x.c.ForOthers()
+	list, err := others.messages([]cloud.ChatMessage{*m}, m.Staff)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,7 @@ package mcp
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -15,9 +13,7 @@ import (
 
 // BaseURL is our own address as the caller of ctx reaches it, without a slash
 // at the end: that of public whose host the request names, else the first of
-// them. When there is none, it is what the request names if that is a loopback
-// name, else the local address of the connection, so that no header chooses the
-// host. The scheme is that of the caller's own connection (peer.Scheme).
+// them, else peer.Public. No header chooses the host.
 func BaseURL(ctx *fasthttp.RequestCtx, public []string) string {
 	host := string(ctx.Host())
 	for _, p := range public {
@@ -30,10 +26,7 @@ func BaseURL(ctx *fasthttp.RequestCtx, public []string) string {
 	if len(public) > 0 {
 		return strings.TrimRight(public[0], "/")
 	}
-	if !loopbackName(host) {
-		host = ctx.LocalAddr().String()
-	}
-	return peer.Scheme(ctx) + "://" + strings.ToLower(host)
+	return peer.Public(ctx, "")
 }
 
 // origins are those that may call, in lower case.
@@ -82,14 +75,14 @@ func (s *Server) allowed(ctx *fasthttp.RequestCtx, origin string) bool {
 		}
 	}
 	_, host, _ := strings.Cut(o, "://")
-	return onLoopback(ctx) && loopbackName(host)
+	return onLoopback(ctx) && peer.LoopbackName(host)
 }
 
 // hostAllowed keeps pages from reaching a server on this machine by a name of
 // their own that resolves to it.
 func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
 	host := string(ctx.Host())
-	if !onLoopback(ctx) || loopbackName(host) {
+	if !onLoopback(ctx) || peer.LoopbackName(host) {
 		return true
 	}
 	for _, p := range s.cfg.Public {
@@ -104,20 +97,4 @@ func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
 func onLoopback(ctx *fasthttp.RequestCtx) bool {
 	a, ok := ctx.LocalAddr().(*net.TCPAddr)
 	return ok && a.IP.IsLoopback()
-}
-
-// loopbackName reports whether a host, perhaps with a port, is this machine.
-func loopbackName(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
-		name = h
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
-	return err == nil && ip.IsLoopback()
 }

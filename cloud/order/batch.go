@@ -86,7 +86,7 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		return AsyncOutput{}, fmt.Errorf("make job id: %w", err)
 	}
 	j := cloud.OrderJob{ID: fmt.Sprintf("bat_%x", id[:]), BusinessID: c.Account.BusinessID, AccountID: c.Account.ID, Surface: c.Surface, Language: c.Language,
-		BaseURL: c.BaseURL, Total: len(in.Orders), StopOnError: in.StopOnError, Status: cloud.JobQueued, CreatedAt: s.time()}
+		BaseURL: c.ForOthers().BaseURL, Total: len(in.Orders), StopOnError: in.StopOnError, Status: cloud.JobQueued, CreatedAt: s.time()}
 	ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
 	for i, x := range in.Orders {
 		raw, err := json.Marshal(x)

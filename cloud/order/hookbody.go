@@ -24,7 +24,7 @@ func (t *telling) begin() (err error) {
 	if t.business, err = t.w.v.Business(t.w.o.BusinessID); err != nil {
 		return err
 	}
-	t.zone, t.show = t.business.Location(), t.w.s.shower(t.w.v, t.w.c)
+	t.zone, t.show = t.business.Location(), t.w.s.shower(t.w.v, t.w.c.ForOthers())
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (t *telling) created() (any, error) {
 	o := t.w.o
 	c := hookCreated{Order: t.order(), StatusID: o.Status, Status: o.Status.String(), ScheduledDate: cloud.OrNull(o.ScheduledDate), Sender: addressBody(o.Sender),
 		Recipient: addressBody(o.Recipient), Packages: []hookPackage{}, Instruction: cloud.OrNull(o.Instruction), Note: cloud.OrNull(o.Note), Source: o.Source,
-		TrackingURL: trackingURL(t.w.c, o.Number)}
+		TrackingURL: trackingURL(t.w.c.ForOthers(), o.Number)}
 	if o.WindowStart != "" {
 		c.TimeWindow = &TimeWindow{Start: o.WindowStart, End: o.WindowEnd}
 	}

@@ -95,5 +95,5 @@ type hookNumber struct {
 }
 
 func (t *telling) renumbered(was string, linkOnly bool) hookNumber {
-	return hookNumber{Order: t.order(), Previous: was, LinkOnly: linkOnly, TrackingURL: trackingURL(t.w.c, t.w.o.Number), Operator: t.actor(), ChangedAt: t.stamp(t.w.now)}
+	return hookNumber{Order: t.order(), Previous: was, LinkOnly: linkOnly, TrackingURL: trackingURL(t.w.c.ForOthers(), t.w.o.Number), Operator: t.actor(), ChangedAt: t.stamp(t.w.now)}
 }

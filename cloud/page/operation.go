@@ -65,7 +65,7 @@ func (p *Pages) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token,
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
 	}
-	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), Surface: "web"})
+	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"})
 	if err != nil {
 		return catalog.Answer{}, err
 	}

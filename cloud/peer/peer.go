@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -181,7 +182,7 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	if h.from != conn {
 		ctx.SetRemoteAddr(&net.TCPAddr{IP: h.from.AsSlice()})
 	}
-	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && isLoopbackHost(string(ctx.Host()))
+	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && LoopbackName(string(ctx.Host()))
 	ctx.SetUserValue(wayKey{}, w)
 }
 
@@ -210,17 +211,25 @@ func claimsForwarding(ctx *fasthttp.RequestCtx) bool {
 	return false
 }
 
-// isLoopbackHost reports whether a Host header names this machine itself: another
-// name could be a site's own that resolves to it.
-func isLoopbackHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+// LoopbackName reports whether a host as in a Host header, perhaps with a port,
+// names this machine itself: another name could be a site's own that resolves to
+// it. It is localhost or an address of the loopback, and nothing that an address
+// in a link could hide.
+func LoopbackName(host string) bool {
+	name := host
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+		name = h
+	} else if inner, ok := strings.CutPrefix(host, "["); ok {
+		name = strings.TrimSuffix(inner, "]")
 	}
-	if strings.EqualFold(host, "localhost") {
+	if strings.EqualFold(name, "localhost") {
 		return true
 	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && a.IsLoopback()
+	a, err := netip.ParseAddr(name)
+	return err == nil && a.IsLoopback() && a.Zone() == ""
 }
 
 // Secure reports whether the caller's own connection is encrypted: ours, or the
@@ -242,6 +251,20 @@ func Scheme(ctx *fasthttp.RequestCtx) string {
 // the Host header, without a slash at the end. The caller chooses the host: it is
 // good for links back to the caller and for nothing that others are given.
 func Asked(ctx *fasthttp.RequestCtx) string { return Scheme(ctx) + "://" + string(ctx.Host()) }
+
+// Public is our own address in what others than the caller get: the configured one,
+// else a name of the loopback that the request names, else the local address of the
+// connection, so that no header chooses the host. It has no slash at the end.
+func Public(ctx *fasthttp.RequestCtx, configured string) string {
+	if configured != "" {
+		return strings.TrimRight(configured, "/")
+	}
+	host := string(ctx.Host())
+	if !LoopbackName(host) {
+		host = ctx.LocalAddr().String()
+	}
+	return Scheme(ctx) + "://" + strings.ToLower(host)
+}
 
 // Local reports whether a request was made on this machine: over the loopback, to
 // a name of the loopback, through no proxy that shows itself.

@@ -9,6 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // GraphQLRequest is one request for the other face at its address here.
@@ -56,5 +57,5 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 func (s *Server) who(ctx *fasthttp.RequestCtx) catalog.Who {
 	id, _ := ctx.UserValue(idKey).(string)
 	return catalog.Who{Surface: "api", RequestID: id, Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
-		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx)}
+		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx), PublicURL: peer.Public(ctx, s.cfg.BaseURL)}
 }

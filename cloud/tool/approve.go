@@ -69,7 +69,7 @@ func (u *session) as(scopes []string) *session {
 // GraphQL, or with queue asks a person to decide about it. The same call that
 // waits already is not asked about twice.
 func (s *Service) Hold(ctx context.Context, o *catalog.Operation, c cloud.Caller, given map[string]any, queue bool) (*catalog.Held, error) {
-	u := &session{Service: s, server: catalog.APIServer, caller: c, entered: ctx, who: catalog.Who{Language: c.Language, BaseURL: c.BaseURL, Surface: c.Surface, IP: catalog.AddressOf(ctx)}}
+	u := &session{Service: s, server: catalog.APIServer, caller: c, entered: ctx, who: catalog.Who{Language: c.Language, BaseURL: c.BaseURL, PublicURL: c.PublicURL, Surface: c.Surface, IP: catalog.AddressOf(ctx)}}
 	u.token, _ = catalog.TokenOf(ctx)
 	if call := cloud.CallOf(ctx); call != nil {
 		u.who.RequestID = call.RequestID
@@ -173,8 +173,8 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 		surface = "api"
 	}
 	u := &session{Service: s, server: a.Server, token: cloud.Token{Name: a.TokenName}, entered: ctx,
-		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, Scopes: append([]string{}, a.Scopes...)}}
-	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, Surface: surface, IP: catalog.AddressOf(ctx)}
+		caller: cloud.Caller{Language: reviewer.Language, BaseURL: reviewer.BaseURL, PublicURL: reviewer.PublicURL, Surface: surface, Scopes: append([]string{}, a.Scopes...)}}
+	u.who = catalog.Who{Language: reviewer.Language, BaseURL: reviewer.BaseURL, PublicURL: reviewer.PublicURL, Surface: surface, IP: catalog.AddressOf(ctx)}
 	if call := cloud.CallOf(ctx); call != nil {
 		u.who.RequestID = call.RequestID
 	}

@@ -99,6 +99,9 @@ func (g *gateway) call(method, path, token, body string, headers ...string) resu
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
 	}
 	resp, err := plain.Do(req)
 	require.NoError(g.t, err)
