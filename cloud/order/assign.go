@@ -63,7 +63,7 @@ func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (A
 		return AssignOutput{}, err
 	}
 	out := AssignOutput{}
-	out.Assigned, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(w *work) error { return w.assign(in.BrokerID, in.Note) })
+	out.Assigned, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(d *Decision) error { return d.assign(in.BrokerID, in.Note) })
 	out.Result, out.Skipped = out.Assigned > 0, len(out.Errors)
 	return out, err
 }
@@ -76,7 +76,7 @@ func contractor(a cloud.Account, b cloud.BusinessID) bool {
 
 // each runs a decision for every order once and collects why some stayed as
 // they were.
-func (s *Service) each(ctx context.Context, c cloud.Caller, list []cloud.OrderID, fn func(w *work) error) (done int, why []OrderError, err error) {
+func (s *Service) each(ctx context.Context, c cloud.Caller, list []cloud.OrderID, fn func(d *Decision) error) (done int, why []OrderError, err error) {
 	why = []OrderError{}
 	seen := map[cloud.OrderID]bool{}
 	for _, id := range list {
@@ -97,8 +97,8 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, list []cloud.OrderID
 	return done, why, nil
 }
 
-// assignable is why an order cannot be handed to a contractor, nil when it can.
-func assignable(o cloud.Order) error {
+// whyNotAssignable is why an order cannot be handed to a contractor, nil when it can.
+func whyNotAssignable(o cloud.Order) error {
 	code := ""
 	switch {
 	case onRoute(o):
@@ -125,75 +125,75 @@ func onRoute(o cloud.Order) bool {
 	return o.RouteID != 0
 }
 
-func (w *work) assign(broker cloud.AccountID, note string) error {
-	if err := assignable(w.o); err != nil {
+func (d *Decision) assign(broker cloud.AccountID, note string) error {
+	if err := whyNotAssignable(d.Order); err != nil {
 		return err
 	}
-	a, err := w.v.Account(broker) // it may have gone since the list was checked
+	a, err := d.View.Account(broker) // it may have gone since the list was checked
 	if err != nil {
 		return err
 	}
-	if w.o.AssignmentID != 0 && w.o.BrokerID == broker {
+	if d.Order.AssignmentID != 0 && d.Order.BrokerID == broker {
 		return cloud.E(cloud.Conflict, codeAlreadyAssigned)
 	}
-	if !contractor(a, w.o.BusinessID) {
+	if !contractor(a, d.Order.BusinessID) {
 		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{"broker_id": {"This is no contractor of yours."}}}
 	}
-	before := cloud.OrNull(w.o.BrokerID)
-	if err := w.unassign(cloud.AssignmentRevoked, "reassigned"); err != nil {
+	before := cloud.OrNull(d.Order.BrokerID)
+	if err := d.EndAssignment(cloud.AssignmentRevoked, "reassigned"); err != nil {
 		return err
 	}
-	id, err := w.v.NewID(cloud.AssignmentIDs)
+	id, err := d.View.NewID(cloud.AssignmentIDs)
 	if err != nil {
 		return err
 	}
-	x := cloud.Assignment{ID: cloud.AssignmentID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, BrokerID: broker, Status: cloud.AssignmentActive, Note: note,
-		AssignedBy: w.c.Account.ID, AssignedAt: w.now}
-	w.ch.Assignments = append(w.ch.Assignments, x)
-	w.o.AssignmentID, w.o.BrokerID = x.ID, broker
-	w.did(actAssign.by(w.c), w.o.Status, note, map[string]cloud.FieldChange{"broker_id": {From: before, To: broker}})
+	x := cloud.Assignment{ID: cloud.AssignmentID(id), BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, BrokerID: broker, Status: cloud.AssignmentActive, Note: note,
+		AssignedBy: d.Caller.Account.ID, AssignedAt: d.Now}
+	d.Changes.Assignments = append(d.Changes.Assignments, x)
+	d.Order.AssignmentID, d.Order.BrokerID = x.ID, broker
+	d.LogOperation(actAssign.operation(d.Caller), d.Order.Status, note, map[string]cloud.FieldChange{"broker_id": {From: before, To: broker}})
 	return nil
 }
 
 // assignment is the order's active one, nil when there is none.
-func (w *work) assignment() (*cloud.Assignment, error) {
-	if w.o.AssignmentID == 0 {
+func (d *Decision) assignment() (*cloud.Assignment, error) {
+	if d.Order.AssignmentID == 0 {
 		return nil, nil
 	}
-	for _, a := range w.ch.Assignments {
-		if a.ID == w.o.AssignmentID {
+	for _, a := range d.Changes.Assignments {
+		if a.ID == d.Order.AssignmentID {
 			return &a, nil
 		}
 	}
-	a, err := w.v.Assignment(w.o.BusinessID, w.o.AssignmentID)
+	a, err := d.View.Assignment(d.Order.BusinessID, d.Order.AssignmentID)
 	return &a, err
 }
 
-// unassign ends the order's active assignment, if it has one. The order is
+// EndAssignment ends the order's active assignment, if it has one. The order is
 // everybody's again.
-func (w *work) unassign(to cloud.AssignmentStatus, reason string) error {
-	a, err := w.assignment()
+func (d *Decision) EndAssignment(to cloud.AssignmentStatus, reason string) error {
+	a, err := d.assignment()
 	if a == nil || err != nil {
 		return err
 	}
-	a.Status, a.EndedBy, a.EndedAt, a.EndReason = to, w.c.Account.ID, w.now, reason
-	w.ch.Assignments = append(w.ch.Assignments, *a)
-	w.o.AssignmentID, w.o.BrokerID = 0, 0
+	a.Status, a.EndedBy, a.EndedAt, a.EndReason = to, d.Caller.Account.ID, d.Now, reason
+	d.Changes.Assignments = append(d.Changes.Assignments, *a)
+	d.Order.AssignmentID, d.Order.BrokerID = 0, 0
 	return nil
 }
 
-// settle ends the assignments of an order that has come to its end. The
+// endAssignments ends the assignments of an order that has come to its end. The
 // contractor that completed it goes on seeing it.
-func (w *work) settle() error {
-	if err := w.settleThird(); err != nil || !w.o.Status.State().Terminal {
+func (d *Decision) endAssignments() error {
+	if err := d.endThirdParty(); err != nil || !d.Order.Status.State().Terminal {
 		return err
 	}
-	if w.o.Status == cloud.OrderCancelled {
-		return w.unassign(cloud.AssignmentRevoked, "order_cancelled")
+	if d.Order.Status == cloud.OrderCancelled {
+		return d.EndAssignment(cloud.AssignmentRevoked, "order_cancelled")
 	}
-	broker := w.o.BrokerID
-	err := w.unassign(cloud.AssignmentReleased, "order_completed")
-	w.o.BrokerID = broker
+	broker := d.Order.BrokerID
+	err := d.EndAssignment(cloud.AssignmentReleased, "order_completed")
+	d.Order.BrokerID = broker
 	return err
 }
 
@@ -217,8 +217,8 @@ type RevokeOutput struct {
 func (s *Service) Revoke(ctx context.Context, c cloud.Caller, in RevokeInput) (RevokeOutput, error) {
 	out := RevokeOutput{}
 	var err error
-	out.Revoked, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(w *work) error {
-		return w.giveBack(cloud.Conflict, cloud.AssignmentRevoked, actRevoke.by(c), in.Reason)
+	out.Revoked, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(d *Decision) error {
+		return d.giveBack(cloud.Conflict, cloud.AssignmentRevoked, actRevoke.operation(c), in.Reason)
 	})
 	out.Result, out.Skipped = out.Revoked > 0, len(out.Errors)
 	return out, err
@@ -249,11 +249,11 @@ func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderI
 		if err != nil {
 			return nil, err
 		}
-		w := s.work(v, c, s.time(), o)
-		if err := w.giveBack(cloud.Malformed, cloud.AssignmentReleased, actGiveBack.by(c), in.Reason); err != nil {
+		d := s.begin(v, c, s.time(), o)
+		if err := d.giveBack(cloud.Malformed, cloud.AssignmentReleased, actGiveBack.operation(c), in.Reason); err != nil {
 			return nil, err
 		}
-		return &w.ch, w.finish()
+		return &d.Changes, d.finish()
 	})
 	if err != nil {
 		return ReleaseOrderOutput{}, err
@@ -262,18 +262,18 @@ func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderI
 }
 
 // giveBack ends an assignment before the order is done.
-func (w *work) giveBack(kind cloud.Kind, to cloud.AssignmentStatus, operation int, reason string) error {
+func (d *Decision) giveBack(kind cloud.Kind, to cloud.AssignmentStatus, operation int, reason string) error {
 	switch {
-	case w.o.AssignmentID == 0:
+	case d.Order.AssignmentID == 0:
 		return cloud.E(kind, codeNotAssigned)
-	case onRoute(w.o):
+	case onRoute(d.Order):
 		return cloud.E(kind, codeOnRoute)
 	}
-	broker := w.o.BrokerID
-	if err := w.unassign(to, reason); err != nil {
+	broker := d.Order.BrokerID
+	if err := d.EndAssignment(to, reason); err != nil {
 		return err
 	}
-	w.did(operation, w.o.Status, reason, map[string]cloud.FieldChange{"broker_id": {From: broker}})
+	d.LogOperation(operation, d.Order.Status, reason, map[string]cloud.FieldChange{"broker_id": {From: broker}})
 	return nil
 }
 

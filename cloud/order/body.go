@@ -184,7 +184,7 @@ func (s *shower) name(id cloud.AccountID) (string, error) {
 
 // order shows one order. w is the decision about it, of which nothing is
 // stored yet, or nil.
-func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
+func (s *shower) order(o cloud.Order, d *Decision) (OrderBody, error) {
 	zone, err := s.zone(o.BusinessID)
 	if err != nil {
 		return OrderBody{}, err
@@ -225,7 +225,7 @@ func (s *shower) order(o cloud.Order, w *work) (OrderBody, error) {
 			b.ProofFiles = append(b.ProofFiles, *body.FullURL)
 		}
 	}
-	if err := s.related(o, w, &b); err != nil {
+	if err := s.related(o, d, &b); err != nil {
 		return OrderBody{}, err
 	}
 	b.Locker, err = s.locker(o)
@@ -265,9 +265,9 @@ func statusNow(v cloud.View, s cloud.Shipment, now time.Time) (otep.Code, error)
 }
 
 // related fills in what is kept beside the order.
-func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
-	if w != nil && w.line != nil {
-		b.OTEPStatus = cloud.OrNull(w.line.current())
+func (s *shower) related(o cloud.Order, d *Decision, b *OrderBody) error {
+	if d != nil && d.timeline != nil {
+		b.OTEPStatus = cloud.OrNull(d.timeline.Current())
 	} else {
 		sh, err := s.v.OrderShipment(o.BusinessID, o.ID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
@@ -279,10 +279,10 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 		}
 		b.OTEPStatus = cloud.OrNull(code)
 	}
-	if w == nil {
-		w = &work{v: s.v, o: o}
+	if d == nil {
+		d = &Decision{View: s.v, Order: o}
 	}
-	if held, err := w.assignment(); err != nil {
+	if held, err := d.assignment(); err != nil {
 		return err
 	} else if held != nil {
 		body, err := s.held(*held, o)
@@ -291,14 +291,14 @@ func (s *shower) related(o cloud.Order, w *work, b *OrderBody) error {
 		}
 		b.BrokerAssignment = &body
 	}
-	if a, err := w.thirdParty(); err != nil {
+	if a, err := d.ThirdParty(); err != nil {
 		return err
 	} else if a != nil {
 		if b.ThirdParty, err = thirdRef(s.v, *a); err != nil {
 			return err
 		}
 	}
-	stop, err := w.interception()
+	stop, err := d.Interception()
 	if err == nil && stop != nil {
 		b.Interception = &InterceptionRef{ID: stop.ID, Status: stop.Status, Outcome: cloud.OrNull(stop.Outcome)}
 	}

@@ -111,7 +111,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (C
 	now := s.time()
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
-		if out, ch, err = s.open(v, c, in, now, actCreate.by(c), nil); err == nil {
+		if out, ch, err = s.open(v, c, in, now, actCreate.operation(c), nil); err == nil {
 			ch.Answer = out
 		}
 		return ch, err
@@ -150,19 +150,19 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 			return CreateOutput{}, nil, err
 		}
 	}
-	w := &work{s: s, v: v, c: c, now: now, batch: batch}
-	if err := w.open(in); err != nil {
+	d := &Decision{service: s, View: v, Caller: c, Now: now, batch: batch}
+	if err := d.open(in); err != nil {
 		return CreateOutput{}, nil, err
 	}
-	if err := w.charge(s.box, b, in.RateID); err != nil {
+	if err := d.charge(s.box, b, in.RateID); err != nil {
 		return CreateOutput{}, nil, err
 	}
-	w.did(operation, 0, "", nil)
-	if err := w.finish(); err != nil {
+	d.LogOperation(operation, 0, "", nil)
+	if err := d.finish(); err != nil {
 		return CreateOutput{}, nil, err
 	}
-	body, err := s.shower(v, c).order(w.o, w)
-	return created(body, warnings(c, w.o)), &w.ch, err
+	body, err := s.shower(v, c).order(d.Order, d)
+	return created(body, warnings(c, d.Order)), &d.Changes, err
 }
 
 // placed refuses addresses that are only known by their words.
@@ -181,16 +181,16 @@ func placed(in CreateInput) error {
 
 // open makes the order and its timeline. Errors: VALIDATION_FAILED,
 // DUPLICATE_ORDER_REF.
-func (w *work) open(in CreateInput) error {
-	customer, err := w.customer(in.CustomerID)
+func (d *Decision) open(in CreateInput) error {
+	customer, err := d.customer(in.CustomerID)
 	if err != nil {
 		return err
 	}
-	o := cloud.Order{BusinessID: w.c.Account.BusinessID, CustomerID: customer, Ref: in.Ref, ExternalID: in.ExternalID, Type: in.Type, Status: cloud.OrderNew,
+	o := cloud.Order{BusinessID: d.Caller.Account.BusinessID, CustomerID: customer, Ref: in.Ref, ExternalID: in.ExternalID, Type: in.Type, Status: cloud.OrderNew,
 		SelfDelivery: true, Skills: in.Skills, ScheduledDate: in.ScheduledDate, WindowStart: in.WindowStart, WindowEnd: in.WindowEnd, Service: *in.ServiceMinutes, Priority: in.Priority,
 		Sender: in.Sender, Recipient: in.Recipient, Instruction: in.Instruction, Note: in.Note, SignatureRequired: *in.SignatureRequired, PhotoRequired: *in.PhotoRequired,
-		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: w.c.Surface, Metadata: in.Metadata,
-		CreatedAt: w.now, UpdatedAt: w.now, StatusAt: w.now}
+		AgeVerification: in.AgeVerification, COD: in.COD, Declared: in.Declared, PaymentStatus: cloud.Unpaid, Source: d.Caller.Surface, Metadata: in.Metadata,
+		CreatedAt: d.Now, UpdatedAt: d.Now, StatusAt: d.Now}
 	if o.Source == "" {
 		o.Source = "api"
 	}
@@ -200,14 +200,14 @@ func (w *work) open(in CreateInput) error {
 	for _, p := range in.Packages {
 		o.Packages = append(o.Packages, newPackage(p))
 	}
-	return w.insert(o)
+	return d.insert(o)
 }
 
 // insert gives a new order its ids and numbers and begins its timeline. Error:
 // DUPLICATE_ORDER_REF.
-func (w *work) insert(o cloud.Order) error {
+func (d *Decision) insert(o cloud.Order) error {
 	if o.Ref != "" {
-		old, err := w.v.OrderByRef(o.BusinessID, o.CustomerID, o.Ref)
+		old, err := d.View.OrderByRef(o.BusinessID, o.CustomerID, o.Ref)
 		if err == nil {
 			return &cloud.Error{Kind: cloud.Conflict, Code: codeDuplicateRef, Details: map[string]any{"order_id": old.ID}}
 		}
@@ -215,37 +215,37 @@ func (w *work) insert(o cloud.Order) error {
 			return err
 		}
 	}
-	if err := w.number(&o); err != nil {
+	if err := d.number(&o); err != nil {
 		return err
 	}
 	for i := range o.Packages {
-		id, err := w.v.NewID(cloud.PackageIDs)
+		id, err := d.View.NewID(cloud.PackageIDs)
 		if err != nil {
 			return err
 		}
 		o.Packages[i].ID, o.Packages[i].Number = cloud.PackageID(id), packageNumber(o.Number, i)
 	}
-	id, err := w.v.NewID(cloud.ShipmentIDs)
+	id, err := d.View.NewID(cloud.ShipmentIDs)
 	if err != nil {
 		return err
 	}
-	w.o, w.line = o, newLine(o, cloud.ShipmentID(id), w.now)
-	w.line.tell(otep.InformationSubmitted, otep.System, "", w.now, w.now)
-	w.index()
+	d.Order, d.timeline = o, newTimeline(o, cloud.ShipmentID(id), d.Now)
+	d.timeline.Append(otep.InformationSubmitted, otep.System, "", d.Now, d.Now)
+	d.Index()
 	return nil
 }
 
 // number gives an order an id whose tracking number nobody uses: partners name
 // their parcels as they like.
-func (w *work) number(o *cloud.Order) error {
+func (d *Decision) number(o *cloud.Order) error {
 	for {
-		id, err := w.v.NewID(cloud.OrderIDs)
+		id, err := d.View.NewID(cloud.OrderIDs)
 		if err != nil {
 			return err
 		}
 		o.ID = cloud.OrderID(id)
-		o.Number = w.s.number(o.ID)
-		if _, err = w.v.ShipmentByNumber(o.Number); errors.Is(err, cloud.ErrNotFound) {
+		o.Number = d.service.number(o.ID)
+		if _, err = d.View.ShipmentByNumber(o.Number); errors.Is(err, cloud.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -256,22 +256,22 @@ func (w *work) number(o *cloud.Order) error {
 
 // customer is whose a new order is: a customer's own, else the one that staff
 // name.
-func (w *work) customer(id cloud.AccountID) (cloud.AccountID, error) {
+func (d *Decision) customer(id cloud.AccountID) (cloud.AccountID, error) {
 	f := newFields()
-	if w.c.Account.Type == cloud.Customer {
-		if id != 0 && id != w.c.Account.ID {
+	if d.Caller.Account.Type == cloud.Customer {
+		if id != 0 && id != d.Caller.Account.ID {
 			f.Add("customer_id", "There is no such customer.")
 		}
-		return w.c.Account.ID, f.Err()
+		return d.Caller.Account.ID, f.Err()
 	}
 	if id == 0 {
 		return 0, nil
 	}
-	a, err := w.v.Account(id)
+	a, err := d.View.Account(id)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return 0, err
 	}
-	if err != nil || a.BusinessID != w.c.Account.BusinessID || a.Type != cloud.Customer {
+	if err != nil || a.BusinessID != d.Caller.Account.BusinessID || a.Type != cloud.Customer {
 		f.Add("customer_id", "There is no such customer.")
 	}
 	return id, f.Err()
@@ -318,19 +318,19 @@ func digits(s string) string {
 	}, s)
 }
 
-// index keeps what the order is found by.
-func (w *work) index() {
-	t := cloud.OrderTerms{BusinessID: w.o.BusinessID, OrderID: w.o.ID}
-	t.Terms[cloud.SearchNumber], t.Terms[cloud.SearchExternal], t.Terms[cloud.SearchRef] = fold(strings.Join(append([]string{w.o.Number}, w.o.FormerNumbers...), " ")), fold(w.o.ExternalNumber), fold(w.o.Ref)
-	for _, p := range w.o.Packages {
+// Index keeps what the order is found by.
+func (d *Decision) Index() {
+	t := cloud.OrderTerms{BusinessID: d.Order.BusinessID, OrderID: d.Order.ID}
+	t.Terms[cloud.SearchNumber], t.Terms[cloud.SearchExternal], t.Terms[cloud.SearchRef] = fold(strings.Join(append([]string{d.Order.Number}, d.Order.FormerNumbers...), " ")), fold(d.Order.ExternalNumber), fold(d.Order.Ref)
+	for _, p := range d.Order.Packages {
 		if p.ExternalNumber != "" {
 			t.Terms[cloud.SearchExternal] = strings.TrimSpace(t.Terms[cloud.SearchExternal] + " " + fold(p.ExternalNumber))
 		}
 	}
-	if a := consignee(w.o); a != nil {
+	if a := consignee(d.Order); a != nil {
 		t.Terms[cloud.SearchName], t.Terms[cloud.SearchPhone] = fold(a.Name), digits(a.Phone)
 	}
-	w.ch.OrderTerms = append(w.ch.OrderTerms, t)
+	d.Changes.OrderTerms = append(d.Changes.OrderTerms, t)
 }
 
 // consignee is the person at the order's last stop: the recipient, or of a

@@ -74,8 +74,8 @@ func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (o
 func (s *Service) tracked(ctx context.Context, c cloud.Caller, id cloud.OrderID) (*otep.Timeline, error) {
 	var t otep.Timeline
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		w := s.work(v, c, s.time(), cloud.Order{ID: id, BusinessID: c.Account.BusinessID})
-		l, err := w.timeline()
+		d := s.begin(v, c, s.time(), cloud.Order{ID: id, BusinessID: c.Account.BusinessID})
+		l, err := d.Timeline()
 		if err != nil {
 			return err
 		}

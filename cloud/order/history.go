@@ -91,21 +91,21 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	return out, nil
 }
 
-// didItself reports whether a customer did something itself.
-func didItself(c cloud.Caller, x cloud.OrderOperation) bool {
+// isOwnOperation reports whether a customer did something itself.
+func isOwnOperation(c cloud.Caller, x cloud.OrderOperation) bool {
 	return x.Operator.ID == c.Account.ID && (x.Type/1000 == 5 || x.Type/1000 == 6)
 }
 
 // hidden is what a caller may not know of at all.
 func hidden(c cloud.Caller, x cloud.OrderOperation) bool {
-	return c.Account.Type == cloud.Customer && x.Before == x.After && !didItself(c, x)
+	return c.Account.Type == cloud.Customer && x.Before == x.After && !isOwnOperation(c, x)
 }
 
 func operationBody(c cloud.Caller, x cloud.OrderOperation, zone *time.Location) OperationBody {
 	b := OperationBody{ID: x.ID, OrderID: x.OrderID, PackageID: cloud.OrNull(x.PackageID), Type: x.Type, Name: operations[x.Type], Channel: channels[x.Type/1000],
 		Before: cloud.OrNull(x.Before), After: x.After, Changes: map[string]cloud.FieldChange{}, Operator: OperatorBody{Type: x.Operator.Type},
 		CreatedAt: cloud.Stamp(x.At, zone)}
-	if c.Account.Type == cloud.Customer && !didItself(c, x) {
+	if c.Account.Type == cloud.Customer && !isOwnOperation(c, x) {
 		return b
 	}
 	b.Note, b.Operator.ID, b.Operator.Name = cloud.OrNull(x.Note), cloud.OrNull(x.Operator.ID), cloud.OrNull(x.Operator.Name)

@@ -84,76 +84,76 @@ func (s *Service) Intercept(ctx context.Context, c cloud.Caller, in InterceptInp
 		return InterceptionOutput{}, err
 	}
 	var out InterceptionOutput
-	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		if err := w.intercept(in); err != nil {
+	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		if err := d.intercept(in); err != nil {
 			return err
 		}
-		err := s.showStop(w, &out)
-		w.ch.Answer = out
+		err := s.showStop(d, &out)
+		d.Changes.Answer = out
 		return err
 	})
 	return out, err
 }
 
-func (s *Service) showStop(w *work, out *InterceptionOutput) error {
-	zone, err := s.shower(w.v, w.c).zone(w.o.BusinessID)
+func (s *Service) showStop(d *Decision, out *InterceptionOutput) error {
+	zone, err := s.shower(d.View, d.Caller).zone(d.Order.BusinessID)
 	if err == nil {
-		*out = InterceptionOutput{Result: true, Interception: interceptionBody(*w.stop, zone)}
+		*out = InterceptionOutput{Result: true, Interception: interceptionBody(*d.interception, zone)}
 	}
 	return err
 }
 
-func (w *work) intercept(in InterceptInput) error {
-	b, err := w.v.Business(w.o.BusinessID)
+func (d *Decision) intercept(in InterceptInput) error {
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return err
 	}
 	f := newFields()
 	in.NewAddress = own(in.NewAddress)
-	f.ahead("new_scheduled_date", in.NewDate, w.now.In(b.Location()))
+	f.ahead("new_scheduled_date", in.NewDate, d.Now.In(b.Location()))
 	if err := f.Err(); err != nil {
 		return err
 	}
-	old, err := w.interception()
+	old, err := d.Interception()
 	if err != nil {
 		return err
 	}
 	if old != nil && old.Open() {
 		return &cloud.Error{Kind: cloud.Conflict, Code: codeStopOpen, Details: map[string]any{"interception_id": old.ID}}
 	}
-	if rowOf(w.o, cloud.OrderIntercepted, Intercept, 0) == nil {
-		return conflict(w.o)
+	if rowOf(d.Order, cloud.OrderIntercepted, Intercept, 0) == nil {
+		return conflict(d.Order)
 	}
-	id, err := w.v.NewID(cloud.InterceptionIDs)
+	id, err := d.View.NewID(cloud.InterceptionIDs)
 	if err != nil {
 		return err
 	}
-	operation := actIntercept.by(w.c)
-	w.stopWas, w.stop = "", &cloud.Interception{ID: cloud.InterceptionID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, Status: cloud.InterceptionRequested,
-		Requested: in.Outcome, NewAddress: in.NewAddress, NewDate: in.NewDate, Reason: in.Reason, By: operator(w.c), Before: w.o.Status, Operation: operation, CreatedAt: w.now}
-	if w.c.Account.Type == cloud.Customer {
-		w.stop.By.Type = "customer"
+	operation := actIntercept.operation(d.Caller)
+	d.interceptionWas, d.interception = "", &cloud.Interception{ID: cloud.InterceptionID(id), BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, Status: cloud.InterceptionRequested,
+		Requested: in.Outcome, NewAddress: in.NewAddress, NewDate: in.NewDate, Reason: in.Reason, By: operator(d.Caller), Before: d.Order.Status, Operation: operation, CreatedAt: d.Now}
+	if d.Caller.Account.Type == cloud.Customer {
+		d.interception.By.Type = "customer"
 	}
-	w.o.InterceptionID = w.stop.ID
-	if b.Settings.InterceptionReview && w.c.Account.Type == cloud.Customer {
-		w.did(operation, w.o.Status, in.Reason, nil)
+	d.Order.InterceptionID = d.interception.ID
+	if b.Settings.InterceptionReview && d.Caller.Account.Type == cloud.Customer {
+		d.LogOperation(operation, d.Order.Status, in.Reason, nil)
 		return nil
 	}
-	return w.force(operation)
+	return d.force(operation)
 }
 
 // force puts the requested interception into force.
-func (w *work) force(operation int) error {
-	l, err := w.timeline()
+func (d *Decision) force(operation int) error {
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	i := w.stop
-	i.Before, i.BeforeCode = w.o.Status, l.current()
-	if err := w.move(cloud.OrderIntercepted, Intercept, operation, "", i.Reason); err != nil {
+	i := d.interception
+	i.Before, i.BeforeCode = d.Order.Status, l.Current()
+	if err := d.Move(cloud.OrderIntercepted, Intercept, operation, "", i.Reason); err != nil {
 		return err
 	}
-	i.Status, i.InForceAt, i.After, i.Operation = cloud.InterceptionInForce, w.now, w.o.Status, operation
+	i.Status, i.InForceAt, i.After, i.Operation = cloud.InterceptionInForce, d.Now, d.Order.Status, operation
 	return nil
 }
 
@@ -164,7 +164,7 @@ type StopInput struct {
 }
 
 // stopping runs one decision about an interception of the caller's orders.
-func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn func(w *work) error) (InterceptionOutput, error) {
+func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn func(d *Decision) error) (InterceptionOutput, error) {
 	missing := cloud.E(cloud.NotFound, codeStopMissing)
 	var i cloud.Interception
 	err := s.store.Look(ctx, func(v cloud.View) (err error) {
@@ -178,18 +178,18 @@ func (s *Service) stopping(ctx context.Context, c cloud.Caller, in StopInput, fn
 		return InterceptionOutput{}, err
 	}
 	var out InterceptionOutput
-	_, err = s.decide(ctx, c, Key{OrderID: i.OrderID}, func(w *work) error {
-		stop, err := w.interception()
+	_, err = s.decide(ctx, c, Key{OrderID: i.OrderID}, func(d *Decision) error {
+		stop, err := d.Interception()
 		if err != nil {
 			return err
 		}
 		if stop == nil || stop.ID != in.ID {
 			return ended(i) // a newer one is there
 		}
-		if err := fn(w); err != nil {
+		if err := fn(d); err != nil {
 			return err
 		}
-		return s.showStop(w, &out)
+		return s.showStop(d, &out)
 	})
 	var e *cloud.Error
 	if errors.As(err, &e) && e.Code == codeNotFound {
@@ -210,21 +210,21 @@ func (s *Service) Withdraw(ctx context.Context, c cloud.Caller, in StopInput) (I
 	if err := owners(c); err != nil {
 		return InterceptionOutput{}, err
 	}
-	return s.stopping(ctx, c, in, func(w *work) error {
-		i, operation := w.stop, actWithdraw.by(c)
+	return s.stopping(ctx, c, in, func(d *Decision) error {
+		i, operation := d.interception, actWithdraw.operation(c)
 		switch {
 		case c.Account.Type == cloud.Customer && i.By.ID != c.Account.ID:
 			return cloud.E(cloud.Forbidden, "FORBIDDEN") // staff asked for it
 		case !i.Open():
 			return ended(*i)
 		case i.InForce():
-			if err := w.move(i.Before, Withdraw, operation, "", in.Reason); err != nil {
+			if err := d.Move(i.Before, Withdraw, operation, "", in.Reason); err != nil {
 				return err
 			}
 		default:
-			w.did(operation, w.o.Status, in.Reason, nil)
+			d.LogOperation(operation, d.Order.Status, in.Reason, nil)
 		}
-		i.Status, i.EndedAt, i.After, i.Operation = cloud.InterceptionWithdrawn, w.now, w.o.Status, operation
+		i.Status, i.EndedAt, i.After, i.Operation = cloud.InterceptionWithdrawn, d.Now, d.Order.Status, operation
 		return nil
 	})
 }
@@ -232,41 +232,41 @@ func (s *Service) Withdraw(ctx context.Context, c cloud.Caller, in StopInput) (I
 // Approve puts a request that waits for review into force. Staff may. Errors:
 // INTERCEPTION_NOT_FOUND, INTERCEPTION_STATUS_CONFLICT, ORDER_STATUS_CONFLICT.
 func (s *Service) Approve(ctx context.Context, c cloud.Caller, in StopInput) (InterceptionOutput, error) {
-	return s.reviewing(ctx, c, in, func(w *work) error { return w.force(actIntercept.by(c)) })
+	return s.reviewing(ctx, c, in, func(d *Decision) error { return d.force(actIntercept.operation(c)) })
 }
 
 // Reject refuses a request that waits for review. Staff may. Errors:
 // INTERCEPTION_NOT_FOUND, INTERCEPTION_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Reject(ctx context.Context, c cloud.Caller, in StopInput) (InterceptionOutput, error) {
-	return s.reviewing(ctx, c, in, func(w *work) error {
-		i := w.stop
-		i.Status, i.RejectReason, i.EndedAt, i.Operation = cloud.InterceptionRejected, in.Reason, w.now, actWithdraw.by(c)
-		w.did(i.Operation, w.o.Status, in.Reason, nil)
+	return s.reviewing(ctx, c, in, func(d *Decision) error {
+		i := d.interception
+		i.Status, i.RejectReason, i.EndedAt, i.Operation = cloud.InterceptionRejected, in.Reason, d.Now, actWithdraw.operation(c)
+		d.LogOperation(i.Operation, d.Order.Status, in.Reason, nil)
 		return nil
 	})
 }
 
-func (s *Service) reviewing(ctx context.Context, c cloud.Caller, in StopInput, fn func(w *work) error) (InterceptionOutput, error) {
+func (s *Service) reviewing(ctx context.Context, c cloud.Caller, in StopInput, fn func(d *Decision) error) (InterceptionOutput, error) {
 	if err := staff(c); err != nil {
 		return InterceptionOutput{}, err
 	}
-	return s.stopping(ctx, c, in, func(w *work) error {
-		if w.stop.Status != cloud.InterceptionRequested {
-			return ended(*w.stop)
+	return s.stopping(ctx, c, in, func(d *Decision) error {
+		if d.interception.Status != cloud.InterceptionRequested {
+			return ended(*d.interception)
 		}
-		return fn(w)
+		return fn(d)
 	})
 }
 
 // Held notes that a stopped order's goods are at a warehouse. Staff may.
 // Errors: INTERCEPTION_NOT_FOUND, INTERCEPTION_STATUS_CONFLICT.
 func (s *Service) Held(ctx context.Context, c cloud.Caller, in StopInput) (InterceptionOutput, error) {
-	return s.stopped(ctx, c, in, func(w *work) error {
-		if w.stop.Status == cloud.InterceptionHeld {
-			return ended(*w.stop)
+	return s.stopped(ctx, c, in, func(d *Decision) error {
+		if d.interception.Status == cloud.InterceptionHeld {
+			return ended(*d.interception)
 		}
-		w.did(heldAtWarehouse, w.o.Status, in.Reason, nil)
-		w.stop.Status, w.stop.HeldAt, w.stop.Operation = cloud.InterceptionHeld, w.now, heldAtWarehouse
+		d.LogOperation(heldAtWarehouse, d.Order.Status, in.Reason, nil)
+		d.interception.Status, d.interception.HeldAt, d.interception.Operation = cloud.InterceptionHeld, d.Now, heldAtWarehouse
 		return nil
 	})
 }
@@ -274,18 +274,18 @@ func (s *Service) Held(ctx context.Context, c cloud.Caller, in StopInput) (Inter
 // Execute carries out the outcome that was asked for. Staff may. Errors:
 // INTERCEPTION_NOT_FOUND, INTERCEPTION_STATUS_CONFLICT.
 func (s *Service) Execute(ctx context.Context, c cloud.Caller, in StopInput) (InterceptionOutput, error) {
-	return s.stopped(ctx, c, in, func(w *work) error {
-		i, operation := w.stop, actExecute.by(c)
-		if err := w.move(outcomeStatus(w.o, *i), ExecuteOutcome, operation, "", in.Reason); err != nil {
+	return s.stopped(ctx, c, in, func(d *Decision) error {
+		i, operation := d.interception, actExecute.operation(c)
+		if err := d.Move(outcomeStatus(d.Order, *i), ExecuteOutcome, operation, "", in.Reason); err != nil {
 			return err
 		}
 		if i.Requested == outcomeRedeliver {
-			w.redirect(*i)
+			d.redirect(*i)
 		}
-		if w.o.Status == cloud.OrderCancelled {
-			w.o.CancelReason = i.Reason
+		if d.Order.Status == cloud.OrderCancelled {
+			d.Order.CancelReason = i.Reason
 		}
-		i.Status, i.Outcome, i.ExecutedAt, i.EndedAt, i.After, i.Operation = cloud.InterceptionExecuted, i.Requested, w.now, w.now, w.o.Status, operation
+		i.Status, i.Outcome, i.ExecutedAt, i.EndedAt, i.After, i.Operation = cloud.InterceptionExecuted, i.Requested, d.Now, d.Now, d.Order.Status, operation
 		return nil
 	})
 }
@@ -306,13 +306,13 @@ func outcomeStatus(o cloud.Order, i cloud.Interception) cloud.OrderStatus {
 }
 
 // redirect gives the order the new address and date.
-func (w *work) redirect(i cloud.Interception) {
+func (d *Decision) redirect(i cloud.Interception) {
 	if i.NewDate != "" {
-		w.o.ScheduledDate = i.NewDate
+		d.Order.ScheduledDate = i.NewDate
 	}
 	if i.NewAddress != nil {
-		w.o.Recipient = i.NewAddress
-		w.index()
+		d.Order.Recipient = i.NewAddress
+		d.Index()
 	}
 }
 
@@ -327,29 +327,29 @@ type FailInput struct {
 // or goes on as before. Staff may. Errors: INTERCEPTION_NOT_FOUND,
 // INTERCEPTION_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Fail(ctx context.Context, c cloud.Caller, in FailInput) (InterceptionOutput, error) {
-	return s.stopped(ctx, c, StopInput{ID: in.ID, Reason: in.Reason}, func(w *work) error {
-		i, to := w.stop, w.stop.Before
+	return s.stopped(ctx, c, StopInput{ID: in.ID, Reason: in.Reason}, func(d *Decision) error {
+		i, to := d.interception, d.interception.Before
 		if in.Delivered {
 			to = cloud.OrderDelivered
 		}
-		if err := w.move(to, InterceptionFailed, actWithdraw.by(c), "", in.Reason); err != nil {
+		if err := d.Move(to, InterceptionFailed, actWithdraw.operation(c), "", in.Reason); err != nil {
 			return err
 		}
-		i.Status, i.FailureReason, i.EndedAt, i.After, i.Operation = cloud.InterceptionFailed, in.Reason, w.now, w.o.Status, actWithdraw.by(c)
+		i.Status, i.FailureReason, i.EndedAt, i.After, i.Operation = cloud.InterceptionFailed, in.Reason, d.Now, d.Order.Status, actWithdraw.operation(c)
 		return nil
 	})
 }
 
 // stopped is what staff do to an interception in force.
-func (s *Service) stopped(ctx context.Context, c cloud.Caller, in StopInput, fn func(w *work) error) (InterceptionOutput, error) {
+func (s *Service) stopped(ctx context.Context, c cloud.Caller, in StopInput, fn func(d *Decision) error) (InterceptionOutput, error) {
 	if err := staff(c); err != nil {
 		return InterceptionOutput{}, err
 	}
-	return s.stopping(ctx, c, in, func(w *work) error {
-		if !w.stop.InForce() {
-			return ended(*w.stop)
+	return s.stopping(ctx, c, in, func(d *Decision) error {
+		if !d.interception.InForce() {
+			return ended(*d.interception)
 		}
-		return fn(w)
+		return fn(d)
 	})
 }
 

@@ -27,36 +27,36 @@ const (
 //	overdue    stays and is told
 func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Changes, error) {
 	now := s.time()
-	var all works
+	var all decisions
 	for _, n := range news {
-		w, err := all.find(v, n.BusinessID, n.OrderID, func(o cloud.Order) *work { return s.work(v, cloud.Caller{}, now, o) })
+		d, err := all.find(v, n.BusinessID, n.OrderID, func(o cloud.Order) *Decision { return s.begin(v, cloud.Caller{}, now, o) })
 		if errors.Is(err, cloud.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		w.device, w.code = &n.Device, n.DeviceCode
-		if err := w.heard(n); err != nil {
+		d.device, d.code = &n.Device, n.DeviceCode
+		if err := d.applyLockerNews(n); err != nil {
 			return nil, err
 		}
 	}
 	return all.finish()
 }
 
-// heard is one of FromLocker.
-func (w *work) heard(n cloud.LockerNews) error {
+// applyLockerNews is one of FromLocker.
+func (d *Decision) applyLockerNews(n cloud.LockerNews) error {
 	if n.Kind == cloud.LockerAnnounced {
-		w.o.DeliveryID, w.touched = n.DeliveryID, true
+		d.Order.DeliveryID, d.touched = n.DeliveryID, true
 		return nil
 	}
-	if w.o.Status.State().Terminal {
+	if d.Order.Status.State().Terminal {
 		return nil
 	}
-	if err := w.wordOfLocker(n); err != nil {
+	if err := d.noteLockerPush(n); err != nil {
 		return err
 	}
-	in := MoveInput{BusinessID: w.o.BusinessID, OrderID: w.o.ID, Place: n.Place, At: n.At, Approximate: n.Approximate, Earliest: n.Earliest, Latest: n.Latest,
+	in := MoveInput{BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, Place: n.Place, At: n.At, Approximate: n.Approximate, Earliest: n.Earliest, Latest: n.Latest,
 		Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	switch n.Kind {
 	case cloud.LockerOpened:
@@ -65,45 +65,45 @@ func (w *work) heard(n cloud.LockerNews) error {
 		in.Operation = lockerExpired
 	case cloud.LockerOverdue:
 		in.Operation = lockerExpired
-		if w.o.Status == cloud.OrderInLocker {
+		if d.Order.Status == cloud.OrderInLocker {
 			in.To, in.Trigger, in.Reason = cloud.OrderInLocker, Overdue, "pickup_expired"
 		}
 	case cloud.LockerDeposited:
-		return w.deposited(in, n.Packages)
+		return d.noteDeposit(in, n.Packages)
 	case cloud.LockerCollected:
-		return w.collected(in, n.Packages)
+		return d.noteCollection(in, n.Packages)
 	case cloud.LockerRemoved:
-		return w.removed(in, n.Packages)
+		return d.noteRemoval(in, n.Packages)
 	}
-	return w.step(in)
+	return d.Step(in)
 }
 
-func (w *work) deposited(in MoveInput, which []cloud.PackageID) error {
+func (d *Decision) noteDeposit(in MoveInput, which []cloud.PackageID) error {
 	changed := false
-	for _, p := range w.owed(which) {
+	for _, p := range d.openPackages(which) {
 		in.Packages[p.ID] = cloud.OrderPackageInLocker
 		changed = changed || p.Status != cloud.OrderPackageInLocker
 	}
-	if w.o.Status != cloud.OrderInLocker {
+	if d.Order.Status != cloud.OrderInLocker {
 		in.To, in.Trigger = cloud.OrderInLocker, Deposit
 	} else if !changed {
 		return nil // confirmed once more
 	}
 	in.Operation = depositConfirmed
-	return w.step(in)
+	return d.Step(in)
 }
 
-// collected: what was collected had been deposited, whether that was told or
+// noteCollection: what was collected had been deposited, whether that was told or
 // not, and whatever was decided about the order since.
-func (w *work) collected(in MoveInput, which []cloud.PackageID) error {
-	taken := w.owed(which)
+func (d *Decision) noteCollection(in MoveInput, which []cloud.PackageID) error {
+	taken := d.openPackages(which)
 	if len(taken) == 0 {
 		return nil
 	}
-	if w.o.Status != cloud.OrderInLocker {
+	if d.Order.Status != cloud.OrderInLocker {
 		before := in
 		before.Packages = map[cloud.PackageID]cloud.OrderPackageStatus{}
-		if err := w.deposited(before, which); err != nil {
+		if err := d.noteDeposit(before, which); err != nil {
 			return err
 		}
 	}
@@ -113,13 +113,13 @@ func (w *work) collected(in MoveInput, which []cloud.PackageID) error {
 	in.Operation = collected
 	var done []cloud.PackageID
 	left, waiting := false, false
-	for _, p := range w.o.Packages {
+	for _, p := range d.Order.Packages {
 		switch {
 		case in.Packages[p.ID] != "" || p.Status == cloud.OrderPackageDelivered:
 			done = append(done, p.ID)
 		case p.Status == cloud.OrderPackageInLocker:
 			waiting = true
-		case !over(p.Status):
+		case !isFinal(p.Status):
 			left = true
 		}
 	}
@@ -130,11 +130,11 @@ func (w *work) collected(in MoveInput, which []cloud.PackageID) error {
 	default:
 		in.To, in.Trigger = cloud.OrderDelivered, Collect
 	}
-	return w.step(in)
+	return d.Step(in)
 }
 
-func (w *work) removed(in MoveInput, which []cloud.PackageID) error {
-	for _, p := range w.owed(which) {
+func (d *Decision) noteRemoval(in MoveInput, which []cloud.PackageID) error {
+	for _, p := range d.openPackages(which) {
 		if p.Status == cloud.OrderPackageInLocker {
 			in.Packages[p.ID] = cloud.OrderPackageFailed
 		}
@@ -143,27 +143,27 @@ func (w *work) removed(in MoveInput, which []cloud.PackageID) error {
 		return nil
 	}
 	in.Operation = lockerRemoved
-	waits := slices.ContainsFunc(w.o.Packages, func(p cloud.OrderPackage) bool {
+	waits := slices.ContainsFunc(d.Order.Packages, func(p cloud.OrderPackage) bool {
 		return p.Status == cloud.OrderPackageInLocker && in.Packages[p.ID] == ""
 	})
-	if w.o.Status == cloud.OrderInLocker && !waits {
+	if d.Order.Status == cloud.OrderInLocker && !waits {
 		in.To, in.Trigger = cloud.OrderDeliveryFailed, RemoveFromLocker
 	}
-	return w.step(in)
+	return d.Step(in)
 }
 
-// owed are those of the named packages, or with a 0 of all, that have not come
+// openPackages are those of the named packages, or with a 0 of all, that have not come
 // to their end.
-func (w *work) owed(which []cloud.PackageID) (out []cloud.OrderPackage) {
-	for _, p := range w.o.Packages {
-		if !over(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
+func (d *Decision) openPackages(which []cloud.PackageID) (out []cloud.OrderPackage) {
+	for _, p := range d.Order.Packages {
+		if !isFinal(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func over(s cloud.OrderPackageStatus) bool {
+func isFinal(s cloud.OrderPackageStatus) bool {
 	return s == cloud.OrderPackageDelivered || s == cloud.OrderPackageLost
 }
 

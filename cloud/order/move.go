@@ -55,106 +55,106 @@ func (s *Service) Move(ctx context.Context, c cloud.Caller, in MoveInput) error 
 // made or none. Errors: those of Move.
 func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud.Changes, error) {
 	now := s.time()
-	var all works
+	var all decisions
 	for _, in := range list {
-		w, err := all.find(v, in.BusinessID, in.OrderID, func(o cloud.Order) *work { return s.work(v, c, now, o) })
+		d, err := all.find(v, in.BusinessID, in.OrderID, func(o cloud.Order) *Decision { return s.begin(v, c, now, o) })
 		if errors.Is(err, cloud.ErrNotFound) {
 			return nil, cloud.E(cloud.NotFound, codeNotFound)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := w.step(in); err != nil {
+		if err := d.Step(in); err != nil {
 			return nil, err
 		}
 	}
 	return all.finish()
 }
 
-// works are decisions about several orders that are written together.
-type works []*work
+// decisions are decisions about several orders that are written together.
+type decisions []*Decision
 
 // find is the decision about an order, which begins when there is none yet.
-func (all *works) find(v cloud.View, b cloud.BusinessID, id cloud.OrderID, begin func(cloud.Order) *work) (*work, error) {
-	for _, w := range *all {
-		if w.o.ID == id && w.o.BusinessID == b {
-			return w, nil
+func (all *decisions) find(v cloud.View, b cloud.BusinessID, id cloud.OrderID, begin func(cloud.Order) *Decision) (*Decision, error) {
+	for _, d := range *all {
+		if d.Order.ID == id && d.Order.BusinessID == b {
+			return d, nil
 		}
 	}
 	o, err := v.Order(b, id)
 	if err != nil {
 		return nil, err
 	}
-	w := begin(o)
-	*all = append(*all, w)
-	return w, nil
+	d := begin(o)
+	*all = append(*all, d)
+	return d, nil
 }
 
-func (all works) finish() (*cloud.Changes, error) {
+func (all decisions) finish() (*cloud.Changes, error) {
 	ch := &cloud.Changes{}
-	for _, w := range all {
-		if err := w.finish(); err != nil {
+	for _, d := range all {
+		if err := d.finish(); err != nil {
 			return nil, err
 		}
-		ch.Join(&w.ch)
+		ch.Join(&d.Changes)
 	}
 	return ch, nil
 }
 
-// step is one of Steps.
-func (w *work) step(in MoveInput) error {
-	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !someOf(w.o, in.Delivered) {
-		return conflict(w.o)
+// Step is one of Steps.
+func (d *Decision) Step(in MoveInput) error {
+	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !isProperSubset(d.Order, in.Delivered) {
+		return conflict(d.Order)
 	}
-	w.quiet = w.quiet || in.Quiet
-	w.at, w.only = in.At, in.Packages != nil
-	if w.at.IsZero() || w.at.After(w.now) {
-		w.at = w.now
+	d.quiet = d.quiet || in.Quiet
+	d.at, d.only = in.At, in.Packages != nil
+	if d.at.IsZero() || d.at.After(d.Now) {
+		d.at = d.Now
 	}
-	defer func() { w.at, w.only = w.now, false }()
+	defer func() { d.at, d.only = d.Now, false }()
 	if in.To == 0 {
-		w.did(in.Operation, w.o.Status, in.Note, nil)
-	} else if err := w.witnessed(in); err != nil {
+		d.LogOperation(in.Operation, d.Order.Status, in.Note, nil)
+	} else if err := d.moveWitnessed(in); err != nil {
 		return err
 	}
-	w.o.Packages = slices.Clone(w.o.Packages)
-	for i, p := range w.o.Packages {
+	d.Order.Packages = slices.Clone(d.Order.Packages)
+	for i, p := range d.Order.Packages {
 		if slices.Contains(in.Delivered, p.ID) {
-			w.o.Packages[i].Status = cloud.OrderPackageDelivered
+			d.Order.Packages[i].Status = cloud.OrderPackageDelivered
 		}
 		if status, ok := in.Packages[p.ID]; ok {
-			w.o.Packages[i].Status = status
+			d.Order.Packages[i].Status = status
 		}
 	}
-	if in.To == cloud.OrderReceived && w.o.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
-		if err := w.move(cloud.OrderDelivered, Complete, 1005, "", ""); err != nil {
+	if in.To == cloud.OrderReceived && d.Order.Type == cloud.PickupOrder && in.Trigger != ExecuteOutcome {
+		if err := d.Move(cloud.OrderDelivered, Complete, 1005, "", ""); err != nil {
 			return err
 		}
 	}
 	if in.Set != nil {
-		in.Set(&w.o)
+		in.Set(&d.Order)
 	}
 	return nil
 }
 
-// witnessed is a move with what was seen of it.
-func (w *work) witnessed(in MoveInput) error {
-	l, err := w.timeline()
+// moveWitnessed is a move with what was seen of it.
+func (d *Decision) moveWitnessed(in MoveInput) error {
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
 	told := len(l.fresh)
-	if err := w.move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
+	if err := d.Move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
 		return err
 	}
 	if len(l.fresh) > told {
-		l.witness(in)
+		l.setProof(in)
 	}
 	return nil
 }
 
-// someOf reports whether ids are packages of an order, but not all of them.
-func someOf(o cloud.Order, ids []cloud.PackageID) bool {
+// isProperSubset reports whether ids are packages of an order, but not all of them.
+func isProperSubset(o cloud.Order, ids []cloud.PackageID) bool {
 	n := 0
 	for _, p := range o.Packages {
 		if slices.Contains(ids, p.ID) {
@@ -164,11 +164,11 @@ func someOf(o cloud.Order, ids []cloud.PackageID) bool {
 	return n == len(ids) && (n == 0 || n < len(o.Packages))
 }
 
-// move moves the order by the table: status, packages, times, timeline,
+// Move moves the order by the table: status, packages, times, timeline,
 // operation, and what becomes of its interception. Error:
 // ORDER_STATUS_CONFLICT.
-func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note string) error {
-	stop, err := w.interception()
+func (d *Decision) Move(to cloud.OrderStatus, t Trigger, operation int, reason, note string) error {
+	stop, err := d.Interception()
 	if err != nil {
 		return err
 	}
@@ -176,36 +176,36 @@ func (w *work) move(to cloud.OrderStatus, t Trigger, operation int, reason, note
 	if stop != nil && stop.InForce() {
 		before = stop.Before
 	}
-	m := rowOf(w.o, to, t, before)
+	m := rowOf(d.Order, to, t, before)
 	if m == nil {
-		return conflict(w.o)
+		return conflict(d.Order)
 	}
-	l, err := w.timeline()
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	if code := m.tells(w.o, l, to); code != silent {
+	if code := m.tells(d.Order, l, to); code != silent {
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
-		l.tell(code, m.source, reason, w.at, w.now)
+		l.Append(code, m.source, reason, d.at, d.Now)
 	}
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
-		l.tell(stop.BeforeCode, m.source, "", w.at, w.now)
+		l.Append(stop.BeforeCode, m.source, "", d.at, d.Now)
 	}
-	w.trigger, w.reason = t, cmp.Or(reason, to.State().Reason)
-	w.enter(w.resumed(to), operation, note)
-	w.trigger, w.reason = "", ""
-	w.unstop(t)
+	d.trigger, d.reason = t, cmp.Or(reason, to.State().Reason)
+	d.enterStatus(d.resumedStatus(to), operation, note)
+	d.trigger, d.reason = "", ""
+	d.failInterception(t)
 	return nil
 }
 
-// resumed is the status in which an order that was stopped comes back to its
+// resumedStatus is the status in which an order that was stopped comes back to its
 // route: the route may have got a driver meanwhile, or lost the one it had.
-func (w *work) resumed(to cloud.OrderStatus) cloud.OrderStatus {
-	p := w.o.Paused
+func (d *Decision) resumedStatus(to cloud.OrderStatus) cloud.OrderStatus {
+	p := d.Order.Paused
 	switch {
-	case w.o.Status != cloud.OrderIntercepted || p == nil || p.RouteID == 0 || !slices.Contains(planned, to):
+	case d.Order.Status != cloud.OrderIntercepted || p == nil || p.RouteID == 0 || !slices.Contains(planned, to):
 		return to
 	case p.DriverID == 0:
 		return cloud.OrderRoutePlanned
@@ -216,7 +216,7 @@ func (w *work) resumed(to cloud.OrderStatus) cloud.OrderStatus {
 }
 
 // tells is the code that a move writes, or silent.
-func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
+func (m *move) tells(o cloud.Order, l *Timeline, to cloud.OrderStatus) otep.Code {
 	switch {
 	case m.trigger == Withdraw || m.trigger == InterceptionFailed && to != cloud.OrderDelivered:
 		return silent // what was current before comes again
@@ -224,7 +224,7 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 		return m.code
 	case m.trigger == ThirdPartyTracking && to.State().Terminal && l.universal() == to.State().Code:
 		return silent // whoever carries it has told it itself
-	case to == cloud.OrderDriverAccepted && !l.bookable():
+	case to == cloud.OrderDriverAccepted && !l.Bookable():
 		return silent
 	case to == cloud.OrderHandedOver && otep.Reached(l.events):
 		return otep.PackageOutbound
@@ -232,46 +232,46 @@ func (m *move) tells(o cloud.Order, l *line, to cloud.OrderStatus) otep.Code {
 	return to.State().Code
 }
 
-// enter puts the order into a status.
-func (w *work) enter(to cloud.OrderStatus, operation int, note string) {
-	from, before := w.o.Status, w.o.Before
+// enterStatus puts the order into a status.
+func (d *Decision) enterStatus(to cloud.OrderStatus, operation int, note string) {
+	from, before := d.Order.Status, d.Order.Before
 	switch held := slices.Contains(planned, to) || to == cloud.OrderHandedOver; {
 	case to == cloud.OrderIntercepted || from == cloud.OrderIntercepted && held:
 	case !held:
-		w.o.Before = 0
+		d.Order.Before = 0
 	case !slices.Contains(planned, from):
-		w.o.Before = from
+		d.Order.Before = from
 	}
 	switch to {
 	case cloud.OrderPickedUp, cloud.OrderReceived, cloud.OrderArrivalScan, cloud.OrderInTransit, cloud.OrderOutbound, cloud.OrderOutForDelivery, cloud.OrderInLocker:
-		w.o.Collected = true
+		d.Order.Collected = true
 	case cloud.OrderDelivered:
-		w.o.Collected, w.o.DeliveredAt = true, w.at
+		d.Order.Collected, d.Order.DeliveredAt = true, d.at
 	case cloud.OrderCancelled:
-		w.o.CancelledAt = w.now
+		d.Order.CancelledAt = d.Now
 	}
-	if from.State().Terminal && !to.State().Terminal && w.o.AssignmentID == 0 {
-		w.o.BrokerID = 0 // who completed it has no part in what comes now
+	if from.State().Terminal && !to.State().Terminal && d.Order.AssignmentID == 0 {
+		d.Order.BrokerID = 0 // who completed it has no part in what comes now
 	}
 	if to == cloud.OrderHandedOver {
-		w.o.SelfDelivery = false
+		d.Order.SelfDelivery = false
 	} else if from == cloud.OrderHandedOver && slices.Contains(resting, to) {
-		w.o.SelfDelivery = true // it was given back
+		d.Order.SelfDelivery = true // it was given back
 	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
-		w.o.Attempts++
+		d.Order.Attempts++
 	}
-	if s, ok := packageStates[to]; ok && !w.only {
-		w.o.Packages = slices.Clone(w.o.Packages)
-		for i := range w.o.Packages {
-			if p := &w.o.Packages[i]; p.Status != cloud.OrderPackageLost && (p.Status != cloud.OrderPackageDelivered || to == cloud.OrderCancelled) {
+	if s, ok := packageStates[to]; ok && !d.only {
+		d.Order.Packages = slices.Clone(d.Order.Packages)
+		for i := range d.Order.Packages {
+			if p := &d.Order.Packages[i]; p.Status != cloud.OrderPackageLost && (p.Status != cloud.OrderPackageDelivered || to == cloud.OrderCancelled) {
 				p.Status = s
 			}
 		}
 	}
-	w.o.Status, w.o.StatusAt = to, w.now
-	w.ride(from, to, before)
-	w.did(operation, from, note, nil)
+	d.Order.Status, d.Order.StatusAt = to, d.Now
+	d.linkRoute(from, to, before)
+	d.LogOperation(operation, from, note, nil)
 }
 
 // A move from one of attempting to one of attempted was an attempt to deliver.
@@ -291,13 +291,13 @@ var packageStates = map[cloud.OrderStatus]cloud.OrderPackageStatus{
 	cloud.OrderCancelled: cloud.OrderPackageCancelled,
 }
 
-// unstop ends an interception that the order has got away from.
-func (w *work) unstop(t Trigger) {
-	i := w.stop
+// failInterception ends an interception that the order has got away from.
+func (d *Decision) failInterception(t Trigger) {
+	i := d.interception
 	if i == nil || !i.Open() || t == Intercept || t == Withdraw || t == ExecuteOutcome || t == InterceptionFailed {
 		return
 	}
-	if i.InForce() && w.o.Status != cloud.OrderIntercepted || !i.InForce() && w.o.Status.State().Terminal {
-		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(t), w.now, w.o.Status
+	if i.InForce() && d.Order.Status != cloud.OrderIntercepted || !i.InForce() && d.Order.Status.State().Terminal {
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(t), d.Now, d.Order.Status
 	}
 }

@@ -26,56 +26,56 @@ func (s *Service) ReplaceNumber(ctx context.Context, c cloud.Caller, in ReplaceN
 	if err := owners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.replaceLink(in.LinkOnly) })
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.replaceLink(in.LinkOnly) })
 }
 
-func (w *work) replaceLink(linkOnly bool) error {
-	w.repeats = true
-	was := w.o.Number
-	w.o.LinkGeneration++
-	changes := map[string]cloud.FieldChange{"link_generation": {From: w.o.LinkGeneration - 1, To: w.o.LinkGeneration}}
+func (d *Decision) replaceLink(linkOnly bool) error {
+	d.repeats = true
+	was := d.Order.Number
+	d.Order.LinkGeneration++
+	changes := map[string]cloud.FieldChange{"link_generation": {From: d.Order.LinkGeneration - 1, To: d.Order.LinkGeneration}}
 	if !linkOnly {
-		if err := w.replaceNumber(); err != nil {
+		if err := d.replaceNumber(); err != nil {
 			return err
 		}
-		changes["tracking_number"] = cloud.FieldChange{From: was, To: w.o.Number}
+		changes["tracking_number"] = cloud.FieldChange{From: was, To: d.Order.Number}
 	}
-	w.did(orderRenumbered, w.o.Status, "", changes)
-	w.tell(eventRenumbered, "OLE-", func(t *telling) (any, error) { return t.renumbered(was, linkOnly), nil })
+	d.LogOperation(orderRenumbered, d.Order.Status, "", changes)
+	d.AddEvent(eventRenumbered, "OLE-", func(t *eventWriter) (any, error) { return t.renumbered(was, linkOnly), nil })
 	return nil
 }
 
 // replaceNumber gives the order and its packages new numbers. The timeline stays.
-func (w *work) replaceNumber() error {
-	if w.o.HeldByThirdParty() {
+func (d *Decision) replaceNumber() error {
+	if d.Order.HeldByThirdParty() {
 		return cloud.E(cloud.Conflict, codeThirdParty)
 	}
-	l, err := w.timeline()
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	number, err := w.unusedNumber()
+	number, err := d.unusedNumber()
 	if err != nil {
 		return err
 	}
-	w.o.FormerNumbers = append([]string{w.o.Number}, w.o.FormerNumbers...)
-	w.o.FormerNumbers = w.o.FormerNumbers[:min(len(w.o.FormerNumbers), maxFormer)]
-	w.o.Number, l.shipment.Number, l.changed = number, number, true
-	packages := make([]cloud.OrderPackage, len(w.o.Packages))
-	for i, p := range w.o.Packages {
+	d.Order.FormerNumbers = append([]string{d.Order.Number}, d.Order.FormerNumbers...)
+	d.Order.FormerNumbers = d.Order.FormerNumbers[:min(len(d.Order.FormerNumbers), maxFormer)]
+	d.Order.Number, l.Shipment.Number, l.Changed = number, number, true
+	packages := make([]cloud.OrderPackage, len(d.Order.Packages))
+	for i, p := range d.Order.Packages {
 		p.Number = packageNumber(number, i)
 		packages[i] = p
 	}
-	w.o.Packages = packages
-	w.index()
+	d.Order.Packages = packages
+	d.Index()
 	return nil
 }
 
 // unusedNumber is a number that no parcel has: partners name theirs as they like.
-func (w *work) unusedNumber() (string, error) {
+func (d *Decision) unusedNumber() (string, error) {
 	for {
 		number := cloud.NewTrackingNumber()
-		if _, err := w.v.ShipmentByNumber(number); errors.Is(err, cloud.ErrNotFound) {
+		if _, err := d.View.ShipmentByNumber(number); errors.Is(err, cloud.ErrNotFound) {
 			return number, nil
 		} else if err != nil {
 			return "", err
@@ -94,6 +94,6 @@ type hookNumber struct {
 	ChangedAt   *string      `json:"changed_at"`
 }
 
-func (t *telling) renumbered(was string, linkOnly bool) hookNumber {
-	return hookNumber{Order: t.order(), Previous: was, LinkOnly: linkOnly, TrackingURL: trackingURL(t.w.c.ForOthers(), t.w.o.Number), Operator: t.actor(), ChangedAt: t.stamp(t.w.now)}
+func (t *eventWriter) renumbered(was string, linkOnly bool) hookNumber {
+	return hookNumber{Order: t.order(), Previous: was, LinkOnly: linkOnly, TrackingURL: trackingURL(t.d.Caller.ForOthers(), t.d.Order.Number), Operator: t.actor(), ChangedAt: t.stamp(t.d.Now)}
 }

@@ -27,37 +27,37 @@ var operations = map[int]string{
 // channel.
 const orderRenumbered = 3060
 
-// act is something that people do to an order by more than one channel. A 0 is
+// action is something that people do to an order by more than one channel. A 0 is
 // the same as by the API.
-type act struct {
+type action struct {
 	office, customer, api int
 }
 
 var (
-	actCreate    = act{3001, 5001, 6001}
-	actEdit      = act{3002, 0, 6002}
-	actNote      = act{3002, 0, 6008}
-	actWindow    = act{3021, 0, 6009}
-	actInstruct  = act{3002, 0, 6010}
-	actCancel    = act{3003, 5002, 6003}
-	actDelete    = act{3004, 0, 6004}
-	actHold      = act{3005, 0, 6005}
-	actRelease   = act{3006, 0, 6006}
-	actReroute   = act{3003, 5003, 6011}
-	actIntercept = act{3043, 5004, 6012}
-	actExecute   = act{3044, 0, 6013}
-	actAttach    = act{3050, 0, 3050}
-	actReplace   = act{3051, 0, 3051}
-	actDetach    = act{3052, 0, 3052}
-	actWithdraw  = act{3045, 5005, 6014}
-	actAssign    = act{3030, 0, 6020}
-	actRevoke    = act{3031, 0, 6021}
-	actGiveBack  = act{3032, 0, 6022}
+	actCreate    = action{3001, 5001, 6001}
+	actEdit      = action{3002, 0, 6002}
+	actNote      = action{3002, 0, 6008}
+	actWindow    = action{3021, 0, 6009}
+	actInstruct  = action{3002, 0, 6010}
+	actCancel    = action{3003, 5002, 6003}
+	actDelete    = action{3004, 0, 6004}
+	actHold      = action{3005, 0, 6005}
+	actRelease   = action{3006, 0, 6006}
+	actReroute   = action{3003, 5003, 6011}
+	actIntercept = action{3043, 5004, 6012}
+	actExecute   = action{3044, 0, 6013}
+	actAttach    = action{3050, 0, 3050}
+	actReplace   = action{3051, 0, 3051}
+	actDetach    = action{3052, 0, 3052}
+	actWithdraw  = action{3045, 5005, 6014}
+	actAssign    = action{3030, 0, 6020}
+	actRevoke    = action{3031, 0, 6021}
+	actGiveBack  = action{3032, 0, 6022}
 )
 
-// by is the operation type of an act by a caller: people at pages and apps work
+// operation is the operation type of an act by a caller: people at pages and apps work
 // in the back office or the customer portal, everything else is the API.
-func (a act) by(c cloud.Caller) int {
+func (a action) operation(c cloud.Caller) int {
 	people := c.Surface == "web" || c.Surface == "app"
 	switch {
 	case people && c.Account.Type == cloud.Customer && a.customer != 0:

@@ -58,9 +58,9 @@ type Config struct {
 
 // Talk is what people say about orders, live.
 type Talk interface {
-	// Redriven is what those who talk about an order are told when its driver has
+	// DriverChanged is what those who talk about an order are told when its driver has
 	// changed; was drove it before, 0 for nobody.
-	Redriven(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error)
+	DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error)
 }
 
 // Service is the feature.

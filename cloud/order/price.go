@@ -182,8 +182,8 @@ func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateO
 		if err != nil {
 			return err
 		}
-		w := &work{v: v, c: c}
-		customer, err := w.customer(in.CustomerID)
+		d := &Decision{View: v, Caller: c}
+		customer, err := d.customer(in.CustomerID)
 		if err != nil {
 			return err
 		}
@@ -233,8 +233,8 @@ func (in RateInput) order(now time.Time) (cloud.Order, error) {
 
 // charge gives a new order its price: that of its rate, else that of the list.
 // Errors: RATE_EXPIRED, RATE_MISMATCH, OUT_OF_SERVICE_AREA, VALIDATION_FAILED.
-func (w *work) charge(box Sealer, b cloud.Business, rateID string) error {
-	j := jobOf(w.o)
+func (d *Decision) charge(box Sealer, b cloud.Business, rateID string) error {
+	j := jobOf(d.Order)
 	if rateID == "" {
 		p, reason := price(b, j)
 		if reason == outOfArea {
@@ -243,19 +243,19 @@ func (w *work) charge(box Sealer, b cloud.Business, rateID string) error {
 		if reason == oversize {
 			return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{"packages": {"This is heavier than the business takes."}}}
 		}
-		w.o.Prices = p
+		d.Order.Prices = p
 		return nil
 	}
 	p, err := openRate(box, rateID)
 	switch {
 	case err != nil || p.Business != b.ID:
 		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{"rate_id": {"This is no rate of yours."}}}
-	case p.Customer != w.o.CustomerID || p.Job != j.hash():
+	case p.Customer != d.Order.CustomerID || p.Job != j.hash():
 		return cloud.E(cloud.Conflict, "RATE_MISMATCH")
-	case !w.now.Before(p.Until):
+	case !d.Now.Before(p.Until):
 		return cloud.E(cloud.Conflict, "RATE_EXPIRED")
 	}
-	w.o.Prices = &p.Prices
+	d.Order.Prices = &p.Prices
 	return nil
 }
 

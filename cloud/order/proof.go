@@ -109,7 +109,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		if err != nil {
 			return err
 		}
-		_, err = s.work(v, c, s.time(), o).attached(in)
+		_, err = s.begin(v, c, s.time(), o).attached(in)
 		return err
 	})
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	case err != nil:
 		return out, err
 	}
-	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) (err error) {
-		out, err = w.attach(in, stored)
+	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) (err error) {
+		out, err = d.attach(in, stored)
 		return err
 	})
 	if err != nil {
@@ -143,66 +143,66 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 }
 
 // attached checks a file for an order and is what is kept of it.
-func (w *work) attached(in AttachInput) (cloud.ProofFile, error) {
-	b, err := w.v.Business(w.o.BusinessID)
+func (d *Decision) attached(in AttachInput) (cloud.ProofFile, error) {
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return cloud.ProofFile{}, err
 	}
 	f := newFields()
 	status := proven[[2]int{in.Service, in.Result}]
-	if in.Replaces == 0 && len(w.o.Files) >= maxFiles {
+	if in.Replaces == 0 && len(d.Order.Files) >= maxFiles {
 		f.Add("file", "An order has at most 100 files.")
 	}
 	if err := f.Err(); err != nil {
 		return cloud.ProofFile{}, err
 	}
 	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: check.Moment(in.CapturedAt, b.Location()).Truncate(time.Millisecond),
-		Latitude: in.Latitude, Longitude: in.Longitude, By: operator(w.c), AddedAt: w.now}, nil
+		Latitude: in.Latitude, Longitude: in.Longitude, By: operator(d.Caller), AddedAt: d.Now}, nil
 }
 
-func (w *work) attach(in AttachInput, stored cloud.StoredFile) (out FileOutput, err error) {
-	file, err := w.attached(in)
+func (d *Decision) attach(in AttachInput, stored cloud.StoredFile) (out FileOutput, err error) {
+	file, err := d.attached(in)
 	if err != nil {
 		return out, err
 	}
-	if file.ID, err = w.v.NewID(cloud.FileIDs); err != nil {
+	if file.ID, err = d.View.NewID(cloud.FileIDs); err != nil {
 		return out, err
 	}
 	file.Path, file.MIME, file.Size = stored.Path, stored.MIME, stored.Size
 	operation, action := actAttach, "added"
 	if in.Replaces != 0 {
-		old, err := w.drop(in.Replaces)
+		old, err := d.drop(in.Replaces)
 		if err != nil {
 			return out, err
 		}
-		if w.c.Account.Type == cloud.DriverAccount && old.By.ID != w.c.Account.ID {
+		if d.Caller.Account.Type == cloud.DriverAccount && old.By.ID != d.Caller.Account.ID {
 			return out, cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
 		}
 		operation, action = actReplace, "updated"
 	}
-	w.o.Files = append(slices.Clone(w.o.Files), file)
-	w.ch.Files = append(w.ch.Files, w.kept(file))
-	w.tellProof(action, file)
-	kind := operation.by(w.c)
-	if w.c.Account.Type == cloud.DriverAccount {
+	d.Order.Files = append(slices.Clone(d.Order.Files), file)
+	d.Changes.Files = append(d.Changes.Files, d.keptFile(file))
+	d.AddProofEvent(action, file)
+	kind := operation.operation(d.Caller)
+	if d.Caller.Account.Type == cloud.DriverAccount {
 		kind = opUploaded
 	}
-	w.did(kind, w.o.Status, "", nil)
-	show := w.s.shower(w.v, w.c)
-	zone, err := show.zone(w.o.BusinessID)
+	d.LogOperation(kind, d.Order.Status, "", nil)
+	show := d.service.shower(d.View, d.Caller)
+	zone, err := show.zone(d.Order.BusinessID)
 	if err != nil {
 		return out, err
 	}
 	out = FileOutput{Result: true, File: show.file(file, zone)}
-	w.ch.Answer = out
+	d.Changes.Answer = out
 	return out, nil
 }
 
 // opUploaded is the operation of a driver's upload.
 const opUploaded = 2010
 
-func (w *work) kept(f cloud.ProofFile) cloud.KeptFile {
-	return cloud.KeptFile{Path: f.Path, BusinessID: w.o.BusinessID, OrderID: w.o.ID, At: w.now}
+func (d *Decision) keptFile(f cloud.ProofFile) cloud.KeptFile {
+	return cloud.KeptFile{Path: f.Path, BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, At: d.Now}
 }
 
 // DetachInput names a file of an order.
@@ -217,24 +217,24 @@ func (s *Service) Detach(ctx context.Context, c cloud.Caller, in DetachInput) (O
 	if err := staff(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		f, err := w.drop(in.FileID)
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		f, err := d.drop(in.FileID)
 		if err != nil {
 			return err
 		}
-		w.tellProof("removed", f)
-		w.did(actDetach.by(w.c), w.o.Status, "", nil)
+		d.AddProofEvent("removed", f)
+		d.LogOperation(actDetach.operation(d.Caller), d.Order.Status, "", nil)
 		return nil
 	})
 }
 
-func (w *work) drop(id int64) (cloud.ProofFile, error) {
-	i := slices.IndexFunc(w.o.Files, func(f cloud.ProofFile) bool { return f.ID == id })
+func (d *Decision) drop(id int64) (cloud.ProofFile, error) {
+	i := slices.IndexFunc(d.Order.Files, func(f cloud.ProofFile) bool { return f.ID == id })
 	if i < 0 {
 		return cloud.ProofFile{}, cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
 	}
-	f := w.o.Files[i]
-	w.o.Files = slices.Delete(slices.Clone(w.o.Files), i, i+1)
-	w.ch.DroppedFiles = append(w.ch.DroppedFiles, w.kept(f))
+	f := d.Order.Files[i]
+	d.Order.Files = slices.Delete(slices.Clone(d.Order.Files), i, i+1)
+	d.Changes.DroppedFiles = append(d.Changes.DroppedFiles, d.keptFile(f))
 	return f, nil
 }

@@ -76,14 +76,14 @@ func TestOperationsAreThoseOfTheText(t *testing.T) {
 	}
 	want[orderRenumbered] = true // of the tracking network
 	require.Len(t, operations, len(want))
-	for _, a := range []act{actCreate, actEdit, actNote, actWindow, actInstruct, actCancel, actDelete, actHold, actRelease, actReroute, actIntercept, actExecute, actWithdraw} {
+	for _, a := range []action{actCreate, actEdit, actNote, actWindow, actInstruct, actCancel, actDelete, actHold, actRelease, actReroute, actIntercept, actExecute, actWithdraw} {
 		for _, c := range []cloud.Caller{{}, {Surface: "web"}, {Surface: "app", Account: cloud.Account{Type: cloud.Customer}}, {Surface: "graphql"}} {
-			require.Contains(t, operations, a.by(c))
-			require.Contains(t, channels, a.by(c)/1000)
+			require.Contains(t, operations, a.operation(c))
+			require.Contains(t, channels, a.operation(c)/1000)
 		}
 	}
-	require.Equal(t, 3043, actIntercept.by(cloud.Caller{Surface: "web"}))
-	require.Equal(t, 6012, actIntercept.by(cloud.Caller{}))
+	require.Equal(t, 3043, actIntercept.operation(cloud.Caller{Surface: "web"}))
+	require.Equal(t, 6012, actIntercept.operation(cloud.Caller{}))
 }
 
 type pair struct{ from, to cloud.OrderStatus }

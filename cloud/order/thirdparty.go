@@ -55,18 +55,18 @@ func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in Third
 	if err := staff(c); err != nil {
 		return out, err
 	}
-	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		err := w.entrust(in)
+	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		err := d.assignThirdParty(in)
 		if err == nil {
-			out, err = w.showThird()
+			out, err = d.showThird()
 		}
 		return err
 	})
 	return out, err
 }
 
-// entrustable is why an order cannot go to a third party, nil when it can.
-func entrustable(o cloud.Order) error {
+// whyNotThirdParty is why an order cannot go to a third party, nil when it can.
+func whyNotThirdParty(o cloud.Order) error {
 	code := ""
 	switch {
 	case o.HeldByThirdParty():
@@ -83,18 +83,18 @@ func entrustable(o cloud.Order) error {
 	return cloud.E(cloud.Conflict, code)
 }
 
-func (w *work) entrust(in ThirdPartyInput) error {
+func (d *Decision) assignThirdParty(in ThirdPartyInput) error {
 	f := newFields()
-	p, err := w.v.Provider(in.ProviderID)
+	p, err := d.View.Provider(in.ProviderID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
-	if err != nil || p.BusinessID != w.o.BusinessID || !slices.Contains(p.Services, thirdParty) {
+	if err != nil || p.BusinessID != d.Order.BusinessID || !slices.Contains(p.Services, thirdParty) {
 		f.Add("provider_id", "This is no third-party delivery provider of yours.")
 	}
 	var list []cloud.ThirdPartyPackage
-	for _, x := range w.o.Packages {
-		if !over(x.Status) {
+	for _, x := range d.Order.Packages {
+		if !isFinal(x.Status) {
 			list = append(list, cloud.ThirdPartyPackage{ID: x.ID, Number: x.Number, Own: x.ExternalNumber, Outcome: cloud.OutcomePending})
 		}
 	}
@@ -105,35 +105,35 @@ func (w *work) entrust(in ThirdPartyInput) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	if err := entrustable(w.o); err != nil {
+	if err := whyNotThirdParty(d.Order); err != nil {
 		return err
 	}
 	if len(which) == 0 {
-		return conflict(w.o) // nothing is left to be brought
+		return conflict(d.Order) // nothing is left to be brought
 	}
-	b, err := w.v.Business(w.o.BusinessID)
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return err
 	}
-	id, err := w.v.NewID(cloud.ThirdPartyIDs)
+	id, err := d.View.NewID(cloud.ThirdPartyIDs)
 	if err != nil {
 		return err
 	}
-	l, err := w.timeline()
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	w.third = &cloud.ThirdPartyAssignment{ID: cloud.ThirdPartyID(id), BusinessID: w.o.BusinessID, OrderID: w.o.ID, ProviderID: p.ID,
-		Number: fmt.Sprintf("TPA-%d-%06d", w.now.In(b.Location()).Year(), id), Status: cloud.ThirdPartyCreated, Service: in.Service, Note: in.Note, Own: w.o.ExternalNumber, By: w.c.Account.ID, CreatedAt: w.now}
+	d.thirdParty = &cloud.ThirdPartyAssignment{ID: cloud.ThirdPartyID(id), BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, ProviderID: p.ID,
+		Number: fmt.Sprintf("TPA-%d-%06d", d.Now.In(b.Location()).Year(), id), Status: cloud.ThirdPartyCreated, Service: in.Service, Note: in.Note, Own: d.Order.ExternalNumber, By: d.Caller.Account.ID, CreatedAt: d.Now}
 	for _, i := range which {
-		w.third.Packages = append(w.third.Packages, list[i])
+		d.thirdParty.Packages = append(d.thirdParty.Packages, list[i])
 	}
-	w.o.ThirdPartyID, w.o.ThirdPartyOpen, w.thirdNew = w.third.ID, true, true
-	w.did(thirdCreated, w.o.Status, in.Note, map[string]cloud.FieldChange{"third_party": {To: w.third.Number}})
-	if l.bookable() {
-		l.tell(otep.BookingConfirmed, otep.ThirdParty, "", w.now, w.now)
+	d.Order.ThirdPartyID, d.Order.ThirdPartyOpen, d.thirdPartyChanged = d.thirdParty.ID, true, true
+	d.LogOperation(thirdCreated, d.Order.Status, in.Note, map[string]cloud.FieldChange{"third_party": {To: d.thirdParty.Number}})
+	if l.Bookable() {
+		l.Append(otep.BookingConfirmed, otep.ThirdParty, "", d.Now, d.Now)
 	}
-	w.thirds = append(w.thirds, eventThirdCreated)
+	d.thirdPartyEvents = append(d.thirdPartyEvents, eventThirdCreated)
 	return nil
 }
 
@@ -187,7 +187,7 @@ func findThird(v cloud.View, c cloud.Caller, number string) (a cloud.ThirdPartyA
 // atThird runs one decision about an open assignment, of staff or, with provider
 // set, of whoever carries it. Errors: those of findThird and fn,
 // ASSIGNMENT_STATE_CONFLICT.
-func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, provider bool, fn func(w *work) error) (out ThirdPartyOutput, err error) {
+func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, provider bool, fn func(d *Decision) error) (out ThirdPartyOutput, err error) {
 	if provider != (c.Provider.ID != 0) {
 		if c.Anonymous() {
 			return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
@@ -207,15 +207,15 @@ func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, pr
 		if err != nil {
 			return nil, err
 		}
-		w := s.work(v, c, now, o)
-		w.third = &a
-		if err := fn(w); err != nil {
+		d := s.begin(v, c, now, o)
+		d.thirdParty = &a
+		if err := fn(d); err != nil {
 			return nil, err
 		}
-		if out, err = w.showThird(); err != nil {
+		if out, err = d.showThird(); err != nil {
 			return nil, err
 		}
-		return &w.ch, w.finish()
+		return &d.Changes, d.finish()
 	})
 	if err != nil {
 		return ThirdPartyOutput{}, err
@@ -239,8 +239,8 @@ type HandOverInput struct {
 // may. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT,
 // PACKAGE_NOT_IN_ASSIGNMENT, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in HandOverInput) (ThirdPartyOutput, error) {
-	return s.atThird(ctx, c, in.Number, false, func(w *work) error {
-		a := w.third
+	return s.atThird(ctx, c, in.Number, false, func(d *Decision) error {
+		a := d.thirdParty
 		which, unknown := chosen(a.Packages, in.Packages)
 		if len(unknown) > 0 {
 			return notIn(unknown)
@@ -248,7 +248,7 @@ func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in Han
 		now := map[cloud.PackageID]cloud.OrderPackageStatus{}
 		for _, i := range which {
 			if p := &a.Packages[i]; p.Outcome == cloud.OutcomePending {
-				p.Outcome, p.OccurredAt = cloud.OutcomeHandedOver, w.now
+				p.Outcome, p.OccurredAt = cloud.OutcomeHandedOver, d.Now
 				now[p.ID] = cloud.OrderPackageInTransit
 			}
 		}
@@ -256,31 +256,31 @@ func (s *Service) HandOverThirdParty(ctx context.Context, c cloud.Caller, in Han
 			return thirdConflict(*a)
 		}
 		step := MoveInput{Operation: thirdHandedOver, Packages: now}
-		if w.o.Status != cloud.OrderHandedOver { // which staff may have set before
+		if d.Order.Status != cloud.OrderHandedOver { // which staff may have set before
 			step.To, step.Trigger = cloud.OrderHandedOver, HandOver
 		}
-		if err := w.step(step); err != nil {
+		if err := d.Step(step); err != nil {
 			return err
 		}
 		if a.Status == cloud.ThirdPartyCreated {
-			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, w.now
+			a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, d.Now
 		}
-		w.thirds, w.thirdNew = append(w.thirds, eventThirdHandedOver), true
-		return w.carried(true)
+		d.thirdPartyEvents, d.thirdPartyChanged = append(d.thirdPartyEvents, eventThirdHandedOver), true
+		return d.SetCarrier(true)
 	})
 }
 
-// carried says in the order's timeline whether it is the carrier's to add to.
-func (w *work) carried(on bool) error {
-	l, err := w.timeline()
+// SetCarrier says in the order's timeline whether it is the carrier's to add to.
+func (d *Decision) SetCarrier(on bool) error {
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	switch mine := l.shipment.ProviderID == w.third.ProviderID; {
+	switch mine := l.Shipment.ProviderID == d.thirdParty.ProviderID; {
 	case on && !mine:
-		l.shipment.ProviderID, l.changed = w.third.ProviderID, true
+		l.Shipment.ProviderID, l.Changed = d.thirdParty.ProviderID, true
 	case !on && mine:
-		l.shipment.ProviderID, l.changed = 0, true
+		l.Shipment.ProviderID, l.Changed = 0, true
 	}
 	return nil
 }
@@ -297,132 +297,132 @@ type CancelThirdPartyInput struct {
 // ASSIGNMENT_STATE_CONFLICT, ORDER_STATUS_CONFLICT of one that was intercepted on
 // its way, VALIDATION_FAILED.
 func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in CancelThirdPartyInput) (out ThirdPartyOutput, err error) {
-	return s.atThird(ctx, c, in.Number, false, func(w *work) error { return w.callOff(in.Reason, in.Note) })
+	return s.atThird(ctx, c, in.Number, false, func(d *Decision) error { return d.CancelThirdParty(in.Reason, in.Note) })
 }
 
-// callOff takes the order back from the third party.
-func (w *work) callOff(reason, note string) error {
-	switch stopped := w.o.Status == cloud.OrderIntercepted; {
-	case stopped && w.third.Status == cloud.ThirdPartyHandedOver: // it would come back to a carrier that has it no more
-		return conflict(w.o)
+// CancelThirdParty takes the order back from the third party.
+func (d *Decision) CancelThirdParty(reason, note string) error {
+	switch stopped := d.Order.Status == cloud.OrderIntercepted; {
+	case stopped && d.thirdParty.Status == cloud.ThirdPartyHandedOver: // it would come back to a carrier that has it no more
+		return conflict(d.Order)
 	case stopped:
-		w.did(thirdCancelled, w.o.Status, note, nil)
-	case w.o.Status == cloud.OrderHandedOver:
-		if err := w.move(w.o.Before, FallBack, thirdCancelled, "", note); err != nil {
+		d.LogOperation(thirdCancelled, d.Order.Status, note, nil)
+	case d.Order.Status == cloud.OrderHandedOver:
+		if err := d.Move(d.Order.Before, FallBack, thirdCancelled, "", note); err != nil {
 			return err
 		}
 	default:
-		l, err := w.timeline()
+		l, err := d.Timeline()
 		if err != nil {
 			return err
 		}
-		l.tell(otep.RouteCancelled, otep.ThirdParty, "", w.now, w.now)
-		w.did(thirdCancelled, w.o.Status, note, nil)
+		l.Append(otep.RouteCancelled, otep.ThirdParty, "", d.Now, d.Now)
+		d.LogOperation(thirdCancelled, d.Order.Status, note, nil)
 	}
-	w.third.Reason, w.third.EndNote = reason, note
-	if err := w.endThird(cloud.ThirdPartyCancelled); err != nil {
+	d.thirdParty.Reason, d.thirdParty.EndNote = reason, note
+	if err := d.CloseThirdParty(cloud.ThirdPartyCancelled); err != nil {
 		return err
 	}
-	return w.renumber()
+	return d.SetThirdPartyNumbers()
 }
 
-// endThird ends the assignment. What is not done is the business's own to deliver
+// CloseThirdParty ends the assignment. What is not done is the business's own to deliver
 // again, and the company has no part in it.
-func (w *work) endThird(to cloud.ThirdPartyStatus) error {
-	a := w.third
-	a.Status, a.EndedAt, w.thirdNew = to, w.now, true
+func (d *Decision) CloseThirdParty(to cloud.ThirdPartyStatus) error {
+	a := d.thirdParty
+	a.Status, a.EndedAt, d.thirdPartyChanged = to, d.Now, true
 	if to == cloud.ThirdPartyCancelled {
 		for i := range a.Packages {
 			if p := &a.Packages[i]; !p.Outcome.Final() {
-				p.Outcome, p.OccurredAt = cloud.OutcomeCancelled, w.now
+				p.Outcome, p.OccurredAt = cloud.OutcomeCancelled, d.Now
 			}
 		}
-		w.thirds = append(w.thirds, eventThirdCancelled)
+		d.thirdPartyEvents = append(d.thirdPartyEvents, eventThirdCancelled)
 	} else {
-		a.CompletedAt = w.now
+		a.CompletedAt = d.Now
 	}
 	if to == cloud.ThirdPartyPartly {
-		w.thirds = append(w.thirds, eventThirdPartial)
+		d.thirdPartyEvents = append(d.thirdPartyEvents, eventThirdPartial)
 	}
-	w.o.ThirdPartyOpen = false
-	over := w.o.Status.State().Terminal
-	w.o.SelfDelivery = w.o.SelfDelivery || !over
+	d.Order.ThirdPartyOpen = false
+	over := d.Order.Status.State().Terminal
+	d.Order.SelfDelivery = d.Order.SelfDelivery || !over
 	if over && to != cloud.ThirdPartyCancelled {
 		return nil
 	}
-	return w.carried(false)
+	return d.SetCarrier(false)
 }
 
-// settleThird ends the assignment of an order that has come to its end by
+// endThirdParty ends the assignment of an order that has come to its end by
 // another way: what was delivered, from a locker for one, the carrier brought;
 // anything else is called off, and so is what an interception has brought back.
-func (w *work) settleThird() error {
-	back := w.was.Status == cloud.OrderIntercepted && slices.Contains(resting, w.o.Status)
-	if !w.o.ThirdPartyOpen || !back && !w.o.Status.State().Terminal {
+func (d *Decision) endThirdParty() error {
+	back := d.Was.Status == cloud.OrderIntercepted && slices.Contains(resting, d.Order.Status)
+	if !d.Order.ThirdPartyOpen || !back && !d.Order.Status.State().Terminal {
 		return nil
 	}
-	a, err := w.thirdParty()
+	a, err := d.ThirdParty()
 	switch {
 	case err != nil:
 		return err
-	case w.o.Status == cloud.OrderDelivered:
-		w.arrived()
-		return w.endThird(concluded(*a))
+	case d.Order.Status == cloud.OrderDelivered:
+		d.markDelivered()
+		return d.CloseThirdParty(concluded(*a))
 	case back && a.Status != cloud.ThirdPartyHandedOver: // it was here all the time
 		return nil
 	}
 	a.Reason = cloud.ThirdPartyCalledOff
-	if err := w.endThird(cloud.ThirdPartyCancelled); err != nil || !back {
+	if err := d.CloseThirdParty(cloud.ThirdPartyCancelled); err != nil || !back {
 		return err
 	}
-	return w.renumber()
+	return d.SetThirdPartyNumbers()
 }
 
-// arrived notes in the assignment what was delivered by another way, from a
+// markDelivered notes in the assignment what was delivered by another way, from a
 // locker for one.
-func (w *work) arrived() {
-	for i := range w.third.Packages {
-		p := &w.third.Packages[i]
+func (d *Decision) markDelivered() {
+	for i := range d.thirdParty.Packages {
+		p := &d.thirdParty.Packages[i]
 		there := func(x cloud.OrderPackage) bool { return x.ID == p.ID && x.Status == cloud.OrderPackageDelivered }
-		if !p.Outcome.Final() && (w.o.Status == cloud.OrderDelivered || slices.ContainsFunc(w.o.Packages, there)) {
-			p.Outcome, p.OccurredAt = cloud.OutcomeDelivered, w.now
+		if !p.Outcome.Final() && (d.Order.Status == cloud.OrderDelivered || slices.ContainsFunc(d.Order.Packages, there)) {
+			p.Outcome, p.OccurredAt = cloud.OutcomeDelivered, d.Now
 		}
 	}
 }
 
-// thirdParty is the order's latest assignment to a third party, nil when there
+// ThirdParty is the order's latest assignment to a third party, nil when there
 // was none.
-func (w *work) thirdParty() (*cloud.ThirdPartyAssignment, error) {
-	if w.third != nil || w.o.ThirdPartyID == 0 {
-		return w.third, nil
+func (d *Decision) ThirdParty() (*cloud.ThirdPartyAssignment, error) {
+	if d.thirdParty != nil || d.Order.ThirdPartyID == 0 {
+		return d.thirdParty, nil
 	}
-	a, err := w.v.ThirdParty(w.o.BusinessID, w.o.ThirdPartyID)
+	a, err := d.View.ThirdParty(d.Order.BusinessID, d.Order.ThirdPartyID)
 	if err == nil {
-		w.third = &a
+		d.thirdParty = &a
 	}
-	return w.third, err
+	return d.thirdParty, err
 }
 
 // AcceptThirdParty notes that a provider takes an assignment. Whoever carries it
 // may, once or again. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT.
 func (s *Service) AcceptThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyKey) (ThirdPartyOutput, error) {
-	return s.atThird(ctx, c, in.Number, true, func(w *work) error {
-		if w.third.Status != cloud.ThirdPartyCreated {
-			return thirdConflict(*w.third)
+	return s.atThird(ctx, c, in.Number, true, func(d *Decision) error {
+		if d.thirdParty.Status != cloud.ThirdPartyCreated {
+			return thirdConflict(*d.thirdParty)
 		}
-		if w.third.AcceptedAt.IsZero() {
-			w.third.AcceptedAt = w.now
-			w.noteThird("accepted")
+		if d.thirdParty.AcceptedAt.IsZero() {
+			d.thirdParty.AcceptedAt = d.Now
+			d.noteThird("accepted")
 		}
 		return nil
 	})
 }
 
 // noteThird keeps what does nothing to the order, and takes it down in the audit.
-func (w *work) noteThird(what string) {
-	w.thirdNew, w.touched = true, true
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.o.BusinessID, At: w.now, Actor: fmt.Sprint("account:", w.c.Account.ID), Action: "third_party_" + what,
-		Target: fmt.Sprint("order:", w.o.ID), Detail: fmt.Sprintf(`{"assignment_number":%q}`, w.third.Number)})
+func (d *Decision) noteThird(what string) {
+	d.thirdPartyChanged, d.touched = true, true
+	d.Changes.Audits = append(d.Changes.Audits, cloud.Audit{BusinessID: d.Order.BusinessID, At: d.Now, Actor: fmt.Sprint("account:", d.Caller.Account.ID), Action: "third_party_" + what,
+		Target: fmt.Sprint("order:", d.Order.ID), Detail: fmt.Sprintf(`{"assignment_number":%q}`, d.thirdParty.Number)})
 }
 
 // RejectThirdPartyInput refuses an assignment.
@@ -435,11 +435,11 @@ type RejectThirdPartyInput struct {
 // ends as one that falls back to self delivery. Whoever was to carry it may.
 // Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT, VALIDATION_FAILED.
 func (s *Service) RejectThirdParty(ctx context.Context, c cloud.Caller, in RejectThirdPartyInput) (out ThirdPartyOutput, err error) {
-	return s.atThird(ctx, c, in.Number, true, func(w *work) error {
-		if w.third.Status != cloud.ThirdPartyCreated {
-			return thirdConflict(*w.third)
+	return s.atThird(ctx, c, in.Number, true, func(d *Decision) error {
+		if d.thirdParty.Status != cloud.ThirdPartyCreated {
+			return thirdConflict(*d.thirdParty)
 		}
-		return w.callOff(cloud.ThirdPartyFallback, in.Reason)
+		return d.CancelThirdParty(cloud.ThirdPartyFallback, in.Reason)
 	})
 }
 
@@ -479,16 +479,16 @@ func (s *Service) SetThirdPartyLeg(ctx context.Context, c cloud.Caller, in LegIn
 	if err := in.check(); err != nil {
 		return out, err
 	}
-	return s.atThird(ctx, c, in.Number, true, func(w *work) error { return w.leg(in) })
+	return s.atThird(ctx, c, in.Number, true, func(d *Decision) error { return d.leg(in) })
 }
 
-func (w *work) leg(in LegInput) error {
-	a := w.third
+func (d *Decision) leg(in LegInput) error {
+	a := d.thirdParty
 	which, unknown := chosen(a.Packages, in.Packages)
 	if len(unknown) > 0 {
 		return notIn(unknown)
 	}
-	leg := cloud.ThirdPartyLeg{ID: in.LegID, CarrierCode: cmp.Or(in.CarrierCode, w.c.Provider.Code), ExternalOrder: in.ExternalOrder, ExternalNumber: in.ExternalNumber,
+	leg := cloud.ThirdPartyLeg{ID: in.LegID, CarrierCode: cmp.Or(in.CarrierCode, d.Caller.Provider.Code), ExternalOrder: in.ExternalOrder, ExternalNumber: in.ExternalNumber,
 		LabelURL: in.LabelURL, Status: in.Status}
 	if leg.ID == 0 {
 		leg.ID = len(a.Legs) + 1
@@ -512,21 +512,21 @@ func (w *work) leg(in LegInput) error {
 			}
 		}
 	}
-	w.noteThird("leg_set")
-	return w.renumber()
+	d.noteThird("leg_set")
+	return d.SetThirdPartyNumbers()
 }
 
-// renumber gives the order and its packages the tracking numbers that the company
+// SetThirdPartyNumbers gives the order and its packages the tracking numbers that the company
 // has for them, and their own where it has none, or has them no more.
-func (w *work) renumber() error {
-	l, err := w.timeline()
+func (d *Decision) SetThirdPartyNumbers() error {
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	a, whole := w.third, ""
-	w.o.Packages = slices.Clone(w.o.Packages)
-	for i := range w.o.Packages {
-		x, external := &w.o.Packages[i], ""
+	a, whole := d.thirdParty, ""
+	d.Order.Packages = slices.Clone(d.Order.Packages)
+	for i := range d.Order.Packages {
+		x, external := &d.Order.Packages[i], ""
 		for _, p := range a.Packages {
 			if p.ID != x.ID {
 				continue
@@ -543,9 +543,9 @@ func (w *work) renumber() error {
 			whole = "" // it is not one parcel there
 		}
 	}
-	w.o.ExternalNumber = cmp.Or(whole, a.Own)
-	l.shipment.External, l.changed = w.o.ExternalNumber, true
-	w.index()
+	d.Order.ExternalNumber = cmp.Or(whole, a.Own)
+	l.Shipment.External, l.Changed = d.Order.ExternalNumber, true
+	d.Index()
 	return nil
 }
 
@@ -611,9 +611,9 @@ func (s *Service) ThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyK
 	return out, err
 }
 
-func (w *work) showThird() (out ThirdPartyOutput, err error) {
-	out.Assignment, err = showThird(w.v, *w.third, w.o)
+func (d *Decision) showThird() (out ThirdPartyOutput, err error) {
+	out.Assignment, err = showThird(d.View, *d.thirdParty, d.Order)
 	out.Result = err == nil
-	w.ch.Answer = out
+	d.Changes.Answer = out
 	return out, err
 }

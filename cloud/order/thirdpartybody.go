@@ -56,8 +56,8 @@ func streetLine(a cloud.Address) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// toldThird is the assignment as its events tell it.
-func toldThird(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Business) thirdData {
+// thirdPartyData is the assignment as its events tell it.
+func thirdPartyData(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Business) thirdData {
 	l := b.Location()
 	d := thirdData{AssignmentNumber: a.Number, Order: thirdOrder{OrderID: a.OrderID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalID: cloud.OrNull(o.ExternalID)},
 		Numbers: []string{}, Status: a.Status, Reason: cloud.OrNull(a.Reason), Packages: []ThirdPartyPackage{}, Legs: []ThirdPartyLeg{}, Note: cloud.OrNull(a.Note),
@@ -101,7 +101,7 @@ func showThird(v cloud.View, a cloud.ThirdPartyAssignment, o cloud.Order) (b Thi
 	if err != nil {
 		return b, err
 	}
-	d, l := toldThird(a, o, business), business.Location()
+	d, l := thirdPartyData(a, o, business), business.Location()
 	at := func(t time.Time) *string { return cloud.Stamp(t, l) }
 	b = ThirdPartyBody{Number: a.Number, Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Order: d.Order, Numbers: d.Numbers, Status: a.Status, Reason: d.Reason,
 		EndNote: cloud.OrNull(a.EndNote), Service: cloud.OrNull(a.Service), Packages: []ThirdPartyParcel{}, Legs: d.Legs, Pickup: d.Pickup, Dropoff: d.Dropoff, Note: d.Note,
@@ -112,25 +112,25 @@ func showThird(v cloud.View, a cloud.ThirdPartyAssignment, o cloud.Order) (b Thi
 	return b, nil
 }
 
-// tellThird tells whoever carries the order what became of the assignment.
-func (w *work) tellThird() error {
-	for _, event := range w.thirds {
-		a := w.third
-		out, err := w.s.webhooks.FanOutToProvider(w.v, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
-			Prefix: thirdPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: w.now,
+// addThirdPartyEvents tells whoever carries the order what became of the assignment.
+func (d *Decision) addThirdPartyEvents() error {
+	for _, event := range d.thirdPartyEvents {
+		a := d.thirdParty
+		out, err := d.service.webhooks.FanOutToProvider(d.View, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
+			Prefix: thirdPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: d.Now,
 			Body: func(id string) (any, error) {
-				b, err := w.v.Business(a.BusinessID)
+				b, err := d.View.Business(a.BusinessID)
 				if err != nil {
 					return nil, err
 				}
-				p, err := w.v.Provider(a.ProviderID)
-				return thirdBody{EventID: id, Event: event, APIVersion: "1", OccurredAt: cloud.Stamp(w.now, b.Location()), BusinessID: a.BusinessID,
-					Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: toldThird(*a, w.o, b)}, err
+				p, err := d.View.Provider(a.ProviderID)
+				return thirdBody{EventID: id, Event: event, APIVersion: "1", OccurredAt: cloud.Stamp(d.Now, b.Location()), BusinessID: a.BusinessID,
+					Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: thirdPartyData(*a, d.Order, b)}, err
 			}})
 		if err != nil {
 			return err
 		}
-		w.ch.Outbox = append(w.ch.Outbox, out...)
+		d.Changes.Outbox = append(d.Changes.Outbox, out...)
 	}
 	return nil
 }

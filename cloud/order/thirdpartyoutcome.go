@@ -34,7 +34,7 @@ type OutcomeInput struct {
 // nothing. Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
 // ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
 func (s *Service) ReportThirdParty(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
-	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(w *work) error { return w.report(in) })
+	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(d *Decision) error { return d.report(in) })
 }
 
 // check checks outcomes, with times without offset in a zone.
@@ -62,15 +62,15 @@ func (in OutcomesInput) check(now time.Time, zone *time.Location) error {
 var shownAs = map[cloud.ThirdPartyOutcome]cloud.OrderPackageStatus{cloud.OutcomeDelivered: cloud.OrderPackageDelivered, cloud.OutcomeFailed: cloud.OrderPackageFailed,
 	cloud.OutcomeReturned: cloud.OrderPackageReturned}
 
-func (w *work) report(told OutcomesInput) error {
-	b, err := w.v.Business(w.o.BusinessID)
+func (d *Decision) report(told OutcomesInput) error {
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return err
 	}
-	if err := told.check(w.now, b.Location()); err != nil {
+	if err := told.check(d.Now, b.Location()); err != nil {
 		return err
 	}
-	a := w.third
+	a := d.thirdParty
 	in := MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	for _, x := range told.Packages {
 		which, _ := chosen(a.Packages, []string{x.Number})
@@ -84,8 +84,8 @@ func (w *work) report(told OutcomesInput) error {
 		if p.Outcome != cloud.OutcomeHandedOver && p.Outcome != cloud.OutcomeFailed {
 			return thirdConflict(*a)
 		}
-		p.Outcome, p.Failure, p.OccurredAt = to, x.FailureCode, w.now
-		if t := check.Moment(x.OccurredAt, b.Location()); !t.IsZero() && t.Before(w.now) {
+		p.Outcome, p.Failure, p.OccurredAt = to, x.FailureCode, d.Now
+		if t := check.Moment(x.OccurredAt, b.Location()); !t.IsZero() && t.Before(d.Now) {
 			p.OccurredAt = t
 		}
 		if len(x.Proofs) > 0 {
@@ -99,23 +99,23 @@ func (w *work) report(told OutcomesInput) error {
 	if len(in.Packages) == 0 {
 		return nil
 	}
-	w.thirdNew = true
-	w.arrived()
+	d.thirdPartyChanged = true
+	d.markDelivered()
 	ends := !slices.ContainsFunc(a.Packages, func(p cloud.ThirdPartyPackage) bool { return !p.Outcome.Final() })
 	if ends {
-		if err := w.conclude(&in); err != nil {
+		if err := d.conclude(&in); err != nil {
 			return err
 		}
 	}
-	if err := w.step(in); err != nil {
+	if err := d.Step(in); err != nil {
 		return err
 	}
 	if in.Trigger == InterceptionFailed {
-		i := w.stop
-		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(ThirdPartyTracking), w.now, w.o.Status
+		i := d.interception
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(ThirdPartyTracking), d.Now, d.Order.Status
 	}
 	if ends {
-		return w.endThird(concluded(*a))
+		return d.CloseThirdParty(concluded(*a))
 	}
 	return nil
 }
@@ -137,10 +137,10 @@ func concluded(a cloud.ThirdPartyAssignment) cloud.ThirdPartyStatus {
 // conclude puts into a step where the order goes when its third party is done.
 // One that is no more with it, by hand or otherwise, stays where it is, and so
 // does one that is stopped, which goes on there when it is let go.
-func (w *work) conclude(in *MoveInput) error {
+func (d *Decision) conclude(in *MoveInput) error {
 	var delivered []cloud.PackageID
 	failed, returned := "", true
-	for _, p := range w.o.Packages {
+	for _, p := range d.Order.Packages {
 		status := p.Status
 		if now, ok := in.Packages[p.ID]; ok {
 			status = now
@@ -151,7 +151,7 @@ func (w *work) conclude(in *MoveInput) error {
 		returned = returned && (status == cloud.OrderPackageReturned || status == cloud.OrderPackageLost)
 	}
 	refused := true
-	for _, p := range w.third.Packages {
+	for _, p := range d.thirdParty.Packages {
 		if p.Outcome == cloud.OutcomeFailed {
 			failed = strings.ToLower(p.Failure)
 		}
@@ -159,22 +159,22 @@ func (w *work) conclude(in *MoveInput) error {
 	}
 	to := cloud.OrderDeliveryFailed
 	switch {
-	case len(delivered) == len(w.o.Packages):
+	case len(delivered) == len(d.Order.Packages):
 		to = cloud.OrderDelivered
 	case len(delivered) > 0:
 		to = cloud.OrderPartlyDelivered
 	case returned:
 		to = cloud.OrderReturned
-	case refused && len(w.third.Packages) == len(w.o.Packages):
+	case refused && len(d.thirdParty.Packages) == len(d.Order.Packages):
 		to = cloud.OrderRejected
 	}
 	switch {
-	case w.o.Status == cloud.OrderHandedOver, w.o.Status == cloud.OrderPartlyDelivered && to == cloud.OrderDelivered:
+	case d.Order.Status == cloud.OrderHandedOver, d.Order.Status == cloud.OrderPartlyDelivered && to == cloud.OrderDelivered:
 		in.To, in.Trigger = to, ThirdPartyTracking
-	case w.o.Status == cloud.OrderIntercepted && to == cloud.OrderDelivered:
+	case d.Order.Status == cloud.OrderIntercepted && to == cloud.OrderDelivered:
 		in.To, in.Trigger = to, InterceptionFailed
-	case w.o.Status == cloud.OrderIntercepted:
-		return w.pass(to)
+	case d.Order.Status == cloud.OrderIntercepted:
+		return d.pass(to)
 	default:
 		return nil
 	}
@@ -189,8 +189,8 @@ func (w *work) conclude(in *MoveInput) error {
 
 // pass has a stopped order go on where its third party left it, and not with
 // that. It is the interception that brings goods to their end.
-func (w *work) pass(to cloud.OrderStatus) error {
-	i, err := w.interception()
+func (d *Decision) pass(to cloud.OrderStatus) error {
+	i, err := d.Interception()
 	if err != nil || i == nil || i.Before != cloud.OrderHandedOver {
 		return err
 	}

@@ -34,44 +34,44 @@ func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (O
 	if err := owners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.update(in) })
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.update(in) })
 }
 
-func (w *work) update(in UpdateInput) error {
-	if in.Note != nil && w.c.Account.Type == cloud.Customer { // who cannot see what it would be written over
+func (d *Decision) update(in UpdateInput) error {
+	if in.Note != nil && d.Caller.Account.Type == cloud.Customer { // who cannot see what it would be written over
 		f := newFields()
 		f.Add("note", "Notes are kept by staff. Use delivery_instruction for what the driver has to know.")
 		return f.Err()
 	}
-	b, err := w.v.Business(w.o.BusinessID)
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return err
 	}
-	if err := in.check(w.o, w.now.In(b.Location())); err != nil {
+	if err := in.check(d.Order, d.Now.In(b.Location())); err != nil {
 		return err
 	}
 	more := in.Instruction != nil || in.ScheduledDate != nil || in.WindowStart != nil || in.WindowEnd != nil || in.Priority != nil
-	if more && w.o.Status.State().Terminal || in.Recipient != nil && (w.o.Collected || !slices.Contains(beforePickup, w.o.Status)) {
-		return conflict(w.o)
+	if more && d.Order.Status.State().Terminal || in.Recipient != nil && (d.Order.Collected || !slices.Contains(beforePickup, d.Order.Status)) {
+		return conflict(d.Order)
 	}
 	changes := map[string]cloud.FieldChange{}
-	set(changes, "delivery_instruction", &w.o.Instruction, in.Instruction)
-	set(changes, "note", &w.o.Note, in.Note)
-	set(changes, "priority", &w.o.Priority, in.Priority)
-	set(changes, "time_window_start", &w.o.WindowStart, in.WindowStart)
-	set(changes, "time_window_end", &w.o.WindowEnd, in.WindowEnd)
-	set(changes, "scheduled_date", &w.o.ScheduledDate, in.ScheduledDate)
-	if in.Recipient != nil && !reflect.DeepEqual(in.Recipient, w.o.Recipient) {
-		changes["recipient"] = cloud.FieldChange{From: w.o.Recipient, To: in.Recipient}
-		w.o.Recipient = in.Recipient
-		w.index()
+	set(changes, "delivery_instruction", &d.Order.Instruction, in.Instruction)
+	set(changes, "note", &d.Order.Note, in.Note)
+	set(changes, "priority", &d.Order.Priority, in.Priority)
+	set(changes, "time_window_start", &d.Order.WindowStart, in.WindowStart)
+	set(changes, "time_window_end", &d.Order.WindowEnd, in.WindowEnd)
+	set(changes, "scheduled_date", &d.Order.ScheduledDate, in.ScheduledDate)
+	if in.Recipient != nil && !reflect.DeepEqual(in.Recipient, d.Order.Recipient) {
+		changes["recipient"] = cloud.FieldChange{From: d.Order.Recipient, To: in.Recipient}
+		d.Order.Recipient = in.Recipient
+		d.Index()
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	w.did(actOf(changes).by(w.c), w.o.Status, "", changes)
-	if _, dated := changes["scheduled_date"]; dated && w.o.ScheduledDate != "" {
-		return w.reschedule()
+	d.LogOperation(actionOf(changes).operation(d.Caller), d.Order.Status, "", changes)
+	if _, dated := changes["scheduled_date"]; dated && d.Order.ScheduledDate != "" {
+		return d.reschedule()
 	}
 	return nil
 }
@@ -84,8 +84,8 @@ func set[T comparable](changes map[string]cloud.FieldChange, name string, old *T
 	}
 }
 
-// actOf is what a change of these members is called.
-func actOf(changes map[string]cloud.FieldChange) act {
+// actionOf is what a change of these members is called.
+func actionOf(changes map[string]cloud.FieldChange) action {
 	only := func(names ...string) bool {
 		for name := range changes {
 			if !slices.Contains(names, name) {
@@ -106,13 +106,13 @@ func actOf(changes map[string]cloud.FieldChange) act {
 }
 
 // reschedule plans a failed stop again.
-func (w *work) reschedule() error {
+func (d *Decision) reschedule() error {
 	to, failed := map[cloud.OrderStatus]cloud.OrderStatus{cloud.OrderPickupFailed: cloud.OrderPickupRescheduled,
-		cloud.OrderDeliveryFailed: cloud.OrderDeliveryRescheduled}[w.o.Status]
+		cloud.OrderDeliveryFailed: cloud.OrderDeliveryRescheduled}[d.Order.Status]
 	if !failed {
 		return nil
 	}
-	return w.move(to, Reschedule, actWindow.by(w.c), "", "")
+	return d.Move(to, Reschedule, actWindow.operation(d.Caller), "", "")
 }
 
 // check checks what is to change in an order.
@@ -175,9 +175,9 @@ func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInpu
 		}
 		seen[ref] = true
 		changed := false
-		_, err := s.decide(ctx, c, Key{Ref: ref}, func(w *work) error {
-			err := w.update(UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
-			changed = len(w.ch.OrderOperations) > 0
+		_, err := s.decide(ctx, c, Key{Ref: ref}, func(d *Decision) error {
+			err := d.update(UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
+			changed = len(d.Changes.OrderOperations) > 0
 			return err
 		})
 		switch e := (*cloud.Error)(nil); {

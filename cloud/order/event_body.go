@@ -8,10 +8,10 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// telling makes the data of one event. What goes to a customer holds no notes
+// eventWriter makes the data of one event. What goes to a customer holds no notes
 // and names of staff, and no prices where those are hidden from it.
-type telling struct {
-	w        *work
+type eventWriter struct {
+	d        *Decision
 	number   int64
 	customer bool
 
@@ -20,15 +20,15 @@ type telling struct {
 	show     *shower
 }
 
-func (t *telling) begin() (err error) {
-	if t.business, err = t.w.v.Business(t.w.o.BusinessID); err != nil {
+func (t *eventWriter) load() (err error) {
+	if t.business, err = t.d.View.Business(t.d.Order.BusinessID); err != nil {
 		return err
 	}
-	t.zone, t.show = t.business.Location(), t.w.s.shower(t.w.v, t.w.c.ForOthers())
+	t.zone, t.show = t.business.Location(), t.d.service.shower(t.d.View, t.d.Caller.ForOthers())
 	return nil
 }
 
-func (t *telling) stamp(at time.Time) *string { return cloud.Stamp(at, t.zone) }
+func (t *eventWriter) stamp(at time.Time) *string { return cloud.Stamp(at, t.zone) }
 
 // hookOrder names the order in every event.
 type hookOrder struct {
@@ -42,8 +42,8 @@ type hookOrder struct {
 	Metadata       map[string]string `json:"metadata"`
 }
 
-func (t *telling) order() hookOrder {
-	o := t.w.o
+func (t *eventWriter) order() hookOrder {
+	o := t.d.Order
 	h := hookOrder{OrderID: o.ID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalNumber: cloud.OrNull(o.ExternalNumber), ExternalID: cloud.OrNull(o.ExternalID),
 		Type: o.Type, CustomerID: cloud.OrNull(o.CustomerID), Metadata: map[string]string{}}
 	if o.Metadata != nil {
@@ -91,11 +91,11 @@ type hookCreated struct {
 	TrackingURL   string              `json:"tracking_url"`
 }
 
-func (t *telling) created() (any, error) {
-	o := t.w.o
+func (t *eventWriter) created() (any, error) {
+	o := t.d.Order
 	c := hookCreated{Order: t.order(), StatusID: o.Status, Status: o.Status.String(), ScheduledDate: cloud.OrNull(o.ScheduledDate), Sender: addressBody(o.Sender),
 		Recipient: addressBody(o.Recipient), Packages: []hookPackage{}, Instruction: cloud.OrNull(o.Instruction), Note: cloud.OrNull(o.Note), Source: o.Source,
-		TrackingURL: trackingURL(t.w.c.ForOthers(), o.Number)}
+		TrackingURL: trackingURL(t.d.Caller.ForOthers(), o.Number)}
 	if o.WindowStart != "" {
 		c.TimeWindow = &TimeWindow{Start: o.WindowStart, End: o.WindowEnd}
 	}
@@ -107,7 +107,7 @@ func (t *telling) created() (any, error) {
 	}
 	if t.customer {
 		c.Note = nil
-		a, err := t.w.v.Account(o.CustomerID)
+		a, err := t.d.View.Account(o.CustomerID)
 		if err != nil {
 			return nil, err
 		}
@@ -120,26 +120,26 @@ func (t *telling) created() (any, error) {
 }
 
 // actor is who acts, as far as who is told may know.
-func (t *telling) actor() OperatorBody {
-	by := t.w.operator()
-	if t.w.c.Account.Type == cloud.Customer {
+func (t *eventWriter) actor() OperatorBody {
+	by := t.d.Operator()
+	if t.d.Caller.Account.Type == cloud.Customer {
 		by.Type = "customer"
 	}
 	b := OperatorBody{Type: by.Type}
-	if !t.customer || t.ownAct() {
+	if !t.customer || t.byCustomer() {
 		b.ID, b.Name = cloud.OrNull(by.ID), cloud.OrNull(by.Name)
 	}
 	return b
 }
 
-// ownAct reports whether the order's customer acts.
-func (t *telling) ownAct() bool {
-	return t.w.c.Account.Type == cloud.Customer && t.w.c.Account.ID == t.w.o.CustomerID
+// byCustomer reports whether the order's customer acts.
+func (t *eventWriter) byCustomer() bool {
+	return t.d.Caller.Account.Type == cloud.Customer && t.d.Caller.Account.ID == t.d.Order.CustomerID
 }
 
 // note is a text of whoever acted, as far as who is told may know.
-func (t *telling) note(text string) string {
-	if t.customer && !t.ownAct() {
+func (t *eventWriter) note(text string) string {
+	if t.customer && !t.byCustomer() {
 		return ""
 	}
 	return text
@@ -158,15 +158,15 @@ func TellDriver(d cloud.Driver) HookDriver {
 	return HookDriver{DriverID: d.Account.ID, Name: cloud.OrNull(d.Account.Name), Phone: cloud.OrNull(d.Phone), Vehicle: cloud.OrNull(d.Vehicle.Type)}
 }
 
-func (t *telling) driver() (*HookDriver, error) { return t.driven(t.w.o) }
+func (t *eventWriter) driver() (*HookDriver, error) { return t.driverOf(t.d.Order) }
 
-// driven is the driver of an order as it was, nil when it had none.
-func (t *telling) driven(o cloud.Order) (*HookDriver, error) {
+// driverOf is the driver of an order as it was, nil when it had none.
+func (t *eventWriter) driverOf(o cloud.Order) (*HookDriver, error) {
 	if o.DriverID == 0 {
 		return nil, nil
 	}
 	out := HookDriver{DriverID: o.DriverID}
-	d, err := t.w.v.Driver(o.BusinessID, o.DriverID)
+	d, err := t.d.View.Driver(o.BusinessID, o.DriverID)
 	switch {
 	case err == nil:
 		out = TellDriver(d)

@@ -191,15 +191,15 @@ func (s *Service) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (re
 		}
 	}
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		w := s.work(v, c, s.time(), o)
+		d := s.begin(v, c, s.time(), o)
 		if o.Status == cloud.OrderIntercepted {
-			stop, err := w.interception()
+			stop, err := d.Interception()
 			if err == nil && stop != nil {
 				reason = stop.Reason
 			}
 			return err
 		}
-		l, err := w.timeline()
+		l, err := d.Timeline()
 		if err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ func TestPricesInEvents(t *testing.T) {
 		if hidden {
 			p.customer.PriceHidden = []string{cloud.LocalDelivery}
 		}
-		w := &work{v: p, o: cloud.Order{ID: 7, CustomerID: 3, Prices: prices, Note: "fragile", CreatedAt: time.Now()}}
-		data, err := (&telling{w: w, customer: customer}).created()
+		d := &Decision{View: p, Order: cloud.Order{ID: 7, CustomerID: 3, Prices: prices, Note: "fragile", CreatedAt: time.Now()}}
+		data, err := (&eventWriter{d: d, customer: customer}).created()
 		require.NoError(t, err)
 		raw, err := json.Marshal(data)
 		require.NoError(t, err)

@@ -15,9 +15,9 @@ type hookDeleted struct {
 	DeletedAt *string           `json:"deleted_at"`
 }
 
-func (t *telling) deleted() (any, error) {
-	return hookDeleted{Order: t.order(), Status: t.w.o.Status, Name: t.w.o.Status.String(), Operation: t.w.steps[len(t.w.steps)-1].operation, Operator: t.actor(),
-		DeletedAt: t.stamp(t.w.now)}, nil
+func (t *eventWriter) deleted() (any, error) {
+	return hookDeleted{Order: t.order(), Status: t.d.Order.Status, Name: t.d.Order.Status.String(), Operation: t.d.steps[len(t.d.steps)-1].operation, Operator: t.actor(),
+		DeletedAt: t.stamp(t.d.Now)}, nil
 }
 
 // hookRefused is the data of order.cancel_failed.
@@ -31,10 +31,10 @@ type hookRefused struct {
 	AttemptedAt *string           `json:"attempted_at"`
 }
 
-func (t *telling) refused() (any, error) {
-	code := whyNot(t.w.o.Status)
-	return hookRefused{Order: t.order(), StatusID: t.w.o.Status, Status: t.w.o.Status.String(), Code: code,
-		Message: locale.Error(t.business.Settings.Locale(), code), RequestedBy: t.actor(), AttemptedAt: t.stamp(t.w.now)}, nil
+func (t *eventWriter) refused() (any, error) {
+	code := cancelRefusal(t.d.Order.Status)
+	return hookRefused{Order: t.order(), StatusID: t.d.Order.Status, Status: t.d.Order.Status.String(), Code: code,
+		Message: locale.Error(t.business.Settings.Locale(), code), RequestedBy: t.actor(), AttemptedAt: t.stamp(t.d.Now)}, nil
 }
 
 // hookStop is the data of the events of an interception. Each has the moment
@@ -63,12 +63,12 @@ type hookStop struct {
 }
 
 // interception tells of one that came to a status and had another before.
-func (t *telling) interception(status, was string, i cloud.Interception) (any, error) {
+func (t *eventWriter) interception(status, was string, i cloud.Interception) (any, error) {
 	h := hookStop{ID: i.ID, Order: t.order(), Status: status, Requested: i.Requested, Outcome: cloud.OrNull(i.Outcome), Before: i.Before, After: cloud.OrNull(i.After),
 		Operation: i.Operation, Reason: cloud.OrNull(i.Reason), NewAddress: addressBody(i.NewAddress), NewDate: cloud.OrNull(i.NewDate), RequestedBy: i.By,
 		RejectReason: cloud.OrNull(i.RejectReason), FailureReason: cloud.OrNull(i.FailureReason), CreatedAt: t.stamp(i.CreatedAt)}
 	if !i.HeldAt.IsZero() {
-		h.WarehouseID = cloud.OrNull(t.w.o.WarehouseID)
+		h.WarehouseID = cloud.OrNull(t.d.Order.WarehouseID)
 	}
 	switch status {
 	case cloud.InterceptionInForce:

@@ -47,59 +47,59 @@ type step struct {
 	note          string
 }
 
-// tell adds an event about the order. fill makes its data from the order as it
+// AddEvent adds an event about the order. fill makes its data from the order as it
 // is at the end of the decision.
-func (w *work) tell(event, id string, fill func(t *telling) (any, error)) {
-	w.tells = append(w.tells, pending{event, id, fill})
+func (d *Decision) AddEvent(event, id string, fill func(t *eventWriter) (any, error)) {
+	d.events = append(d.events, pending{event, id, fill})
 }
 
 // pending is an event that the end of the decision makes.
 type pending struct {
 	event, id string
-	fill      func(t *telling) (any, error)
+	fill      func(t *eventWriter) (any, error)
 }
 
-// told puts what is told of the decision into its changes, in the order in
+// collectEvents puts what is told of the decision into its changes, in the order in
 // which it happened: what was made, how it moved, what became of its
 // interception, what the timeline says.
-func (w *work) told() error {
-	w.tellMade()
-	for _, s := range w.steps {
-		w.tellStep(s)
+func (d *Decision) collectEvents() error {
+	d.addCreated()
+	for _, s := range d.steps {
+		d.addStatusChange(s)
 	}
-	w.tellDriver()
-	w.tellStop()
-	if w.line != nil && !w.dropped() {
-		for _, e := range w.line.fresh {
-			w.tellTracking(e)
+	d.addDriverChange()
+	d.addInterception()
+	if d.timeline != nil && !d.isDeleted() {
+		for _, e := range d.timeline.fresh {
+			d.addTracking(e)
 		}
 	}
-	events := make([]cloud.AccountEvent, len(w.tells))
-	for i, p := range w.tells {
-		events[i] = cloud.AccountEvent{BusinessID: w.o.BusinessID, CustomerID: w.o.CustomerID, Settings: settingsOf(p.event), Event: p.event, ID: p.id,
-			ReferenceType: "order", ReferenceID: fmt.Sprint(w.o.ID), OccurredAt: w.now,
+	events := make([]cloud.AccountEvent, len(d.events))
+	for i, p := range d.events {
+		events[i] = cloud.AccountEvent{BusinessID: d.Order.BusinessID, CustomerID: d.Order.CustomerID, Settings: settingsOf(p.event), Event: p.event, ID: p.id,
+			ReferenceType: "order", ReferenceID: fmt.Sprint(d.Order.ID), OccurredAt: d.Now,
 			Data: func(number int64, customer bool) (any, error) {
-				t := telling{w: w, number: number, customer: customer}
-				if err := t.begin(); err != nil {
+				t := eventWriter{d: d, number: number, customer: customer}
+				if err := t.load(); err != nil {
 					return nil, err
 				}
 				return p.fill(&t)
 			}}
 		if p.event == eventCreated {
-			events[i].Unless = w.batch
+			events[i].Unless = d.batch
 		}
 	}
 	if len(events) > 0 {
-		out, err := w.s.webhooks.FanOut(w.v, events...)
+		out, err := d.service.webhooks.FanOut(d.View, events...)
 		if err != nil {
 			return err
 		}
-		w.ch.Outbox = append(w.ch.Outbox, out...)
+		d.Changes.Outbox = append(d.Changes.Outbox, out...)
 	}
-	return w.tellThird()
+	return d.addThirdPartyEvents()
 }
 
-func (w *work) dropped() bool { return len(w.ch.DroppedOrders) > 0 }
+func (d *Decision) isDeleted() bool { return len(d.Changes.DroppedOrders) > 0 }
 
 // Events of orders.
 const (
@@ -116,27 +116,27 @@ const (
 	eventRenumbered = "order.tracking_number_changed"
 )
 
-// tellMade tells of an order that this decision made.
-func (w *work) tellMade() {
-	if len(w.steps) > 0 && w.steps[0].before == 0 {
-		w.tell(eventCreated, fmt.Sprint("OCR-", w.o.ID), (*telling).created)
+// addCreated tells of an order that this decision made.
+func (d *Decision) addCreated() {
+	if len(d.steps) > 0 && d.steps[0].before == 0 {
+		d.AddEvent(eventCreated, fmt.Sprint("OCR-", d.Order.ID), (*eventWriter).created)
 	}
 }
 
-// tellStep tells of a change of status, and of what it means in the life of an
+// addStatusChange tells of a change of status, and of what it means in the life of an
 // order.
-func (w *work) tellStep(s step) {
+func (d *Decision) addStatusChange(s step) {
 	if s.before == 0 || s.before == s.after {
 		return
 	}
-	w.tell(eventStatus, "OSC-", func(t *telling) (any, error) { return t.statusChange(s) })
+	d.AddEvent(eventStatus, "OSC-", func(t *eventWriter) (any, error) { return t.statusChange(s) })
 	for _, name := range lifecycle(s) {
-		w.live(name, s)
+		d.addLifecycle(name, s)
 	}
 }
 
-func (w *work) live(name string, s step) {
-	w.tell(eventLifecycle+name, "OLE-", func(t *telling) (any, error) { return t.lifecycle(name, s) })
+func (d *Decision) addLifecycle(name string, s step) {
+	d.AddEvent(eventLifecycle+name, "OLE-", func(t *eventWriter) (any, error) { return t.lifecycle(name, s) })
 }
 
 // Lifecycle events, behind "order.".
@@ -175,61 +175,61 @@ func lifecycle(s step) []string {
 	return []string{entered[s.after]}
 }
 
-// tellDriver tells of a driver that came or went without a change of status
+// addDriverChange tells of a driver that came or went without a change of status
 // that says so.
-func (w *work) tellDriver() {
-	if w.was.ID == 0 || w.was.DriverID == w.o.DriverID {
+func (d *Decision) addDriverChange() {
+	if d.Was.ID == 0 || d.Was.DriverID == d.Order.DriverID {
 		return
 	}
 	said := func(name string) bool {
-		return slices.ContainsFunc(w.tells, func(p pending) bool { return p.event == eventLifecycle+name })
+		return slices.ContainsFunc(d.events, func(p pending) bool { return p.event == eventLifecycle+name })
 	}
-	s := step{before: w.o.Status, after: w.o.Status}
-	if w.was.DriverID != 0 && !said(liveUnassigned) && !said(liveCancelled) {
-		w.live(liveUnassigned, s)
+	s := step{before: d.Order.Status, after: d.Order.Status}
+	if d.Was.DriverID != 0 && !said(liveUnassigned) && !said(liveCancelled) {
+		d.addLifecycle(liveUnassigned, s)
 	}
-	if w.o.DriverID != 0 && !said(liveAssigned) {
-		w.live(liveAssigned, s)
+	if d.Order.DriverID != 0 && !said(liveAssigned) {
+		d.addLifecycle(liveAssigned, s)
 	}
 }
 
-// tellStop tells of what became of the order's interception.
-func (w *work) tellStop() {
-	if w.stop == nil || w.stop.Status == w.stopWas {
+// addInterception tells of what became of the order's interception.
+func (d *Decision) addInterception() {
+	if d.interception == nil || d.interception.Status == d.interceptionWas {
 		return
 	}
 	say := func(status string, i cloud.Interception) {
-		was := w.stopWas
-		w.tell(eventStop+status, "OIE-", func(t *telling) (any, error) { return t.interception(status, was, i) })
+		was := d.interceptionWas
+		d.AddEvent(eventStop+status, "OIE-", func(t *eventWriter) (any, error) { return t.interception(status, was, i) })
 	}
-	if w.stopWas == "" { // asked for in this decision
-		asked := *w.stop
+	if d.interceptionWas == "" { // asked for in this decision
+		asked := *d.interception
 		asked.After = 0
 		say(cloud.InterceptionRequested, asked)
 	}
-	if w.stop.Status != cloud.InterceptionRequested {
-		say(w.stop.Status, *w.stop)
+	if d.interception.Status != cloud.InterceptionRequested {
+		say(d.interception.Status, *d.interception)
 	}
 }
 
-// tellTracking tells of an event of the timeline.
-func (w *work) tellTracking(e otep.Event) {
-	w.tell(eventTracking, "TRE-", func(t *telling) (any, error) { return t.tracking(e) })
+// addTracking tells of an event of the timeline.
+func (d *Decision) addTracking(e otep.Event) {
+	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e) })
 }
 
-// tellProof tells of a proof file that was added, updated or removed.
-func (w *work) tellProof(action string, f cloud.ProofFile) {
-	w.tell(eventProof, "PFU-", func(t *telling) (any, error) { return t.proof(action, f) })
+// AddProofEvent tells of a proof file that was added, updated or removed.
+func (d *Decision) AddProofEvent(action string, f cloud.ProofFile) {
+	d.AddEvent(eventProof, "PFU-", func(t *eventWriter) (any, error) { return t.proof(action, f) })
 }
 
-// refuse tells that a cancellation was refused, and gives the refusal.
-func (w *work) refuse(err *cloud.Error) {
-	w.refusal = err
-	w.tell(eventRefused, "OCF-", (*telling).refused)
+// refuseCancellation tells that a cancellation was refused, and gives the refusal.
+func (d *Decision) refuseCancellation(err *cloud.Error) {
+	d.refusal = err
+	d.AddEvent(eventRefused, "OCF-", (*eventWriter).refused)
 }
 
-// whyNot is why an order cannot be cancelled.
-func whyNot(s cloud.OrderStatus) string {
+// cancelRefusal is why an order cannot be cancelled.
+func cancelRefusal(s cloud.OrderStatus) string {
 	return cmp.Or(map[cloud.OrderStatus]string{cloud.OrderOutForDelivery: "ALREADY_OUT_FOR_DELIVERY", cloud.OrderDelivered: "ALREADY_DELIVERED",
 		cloud.OrderCancelled: "ALREADY_CANCELLED"}[s], "NOT_CANCELLABLE_FOR_ACCOUNT")
 }

@@ -16,10 +16,10 @@ func TestFormerDrivers(t *testing.T) {
 	start := time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 	o := cloud.Order{}
 	give := func(driver cloud.AccountID, after time.Duration) (list []cloud.AccountID) {
-		w := &work{now: start.Add(after), was: o, o: o}
-		w.o.DriverID = driver
-		w.drove()
-		o = w.o
+		d := &Decision{Now: start.Add(after), Was: o, Order: o}
+		d.Order.DriverID = driver
+		d.keepFormerDriver()
+		o = d.Order
 		for _, f := range o.Drove {
 			list = append(list, f.ID)
 		}

@@ -71,7 +71,7 @@ func eventID(code otep.Code) int {
 	return 0
 }
 
-func (t *telling) tracking(e otep.Event) (any, error) {
+func (t *eventWriter) tracking(e otep.Event) (any, error) {
 	h := hookTracking{Order: t.order(), ID: t.number, StatusID: eventID(e.StatusCode), Key: e.StatusCode, Phase: e.Phase,
 		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time), Location: place(e.Location),
 		Reason: cloud.OrNull(e.IncidentReason), Files: []string{}, Source: eventSource{Name: t.business.Name}}
@@ -117,15 +117,15 @@ type hookFile struct {
 	Longitude  *float64           `json:"longitude"`
 }
 
-func (t *telling) file(f cloud.ProofFile) hookFile {
+func (t *eventWriter) file(f cloud.ProofFile) hookFile {
 	b := t.show.file(f, t.zone)
 	return hookFile{FileID: b.FileID, Type: b.Type, URL: &b.URL, FullURL: b.FullURL, EventID: b.EventID, StatusID: b.StatusID, Key: b.EventKey, Service: b.Service,
 		Result: b.Result, MIME: b.MIME, Size: b.Size, CapturedAt: b.CapturedAt, Latitude: b.Latitude, Longitude: b.Longitude}
 }
 
-func (t *telling) files(keep func(cloud.ProofFile) bool) []hookFile {
+func (t *eventWriter) files(keep func(cloud.ProofFile) bool) []hookFile {
 	out := []hookFile{}
-	for _, f := range t.w.o.Files {
+	for _, f := range t.d.Order.Files {
 		if keep(f) {
 			out = append(out, t.file(f))
 		}
@@ -143,7 +143,7 @@ type hookProof struct {
 	Detail  []hookFile `json:"proof_files_detail"`
 }
 
-func (t *telling) proof(action string, f cloud.ProofFile) (any, error) {
+func (t *eventWriter) proof(action string, f cloud.ProofFile) (any, error) {
 	h := hookProof{Action: action, Order: t.order(), File: t.file(f), Files: []string{}, Detail: t.files(func(cloud.ProofFile) bool { return true })}
 	if action == "removed" {
 		h.File.URL, h.File.FullURL = nil, nil

@@ -21,10 +21,10 @@ type hookStatus struct {
 	ChangedAt  *string           `json:"changed_at"`
 }
 
-func (t *telling) statusChange(s step) (any, error) {
+func (t *eventWriter) statusChange(s step) (any, error) {
 	driver, err := t.driver()
 	return hookStatus{Order: t.order(), Before: s.before, After: s.after, BeforeName: s.before.String(), AfterName: s.after.String(), Operation: s.operation,
-		Operator: t.actor(), Reason: cloud.OrNull(cmp.Or(s.reason, t.note(s.note))), RouteID: cloud.OrNull(t.w.o.RouteID), Driver: driver, ChangedAt: t.stamp(t.w.now)}, err
+		Operator: t.actor(), Reason: cloud.OrNull(cmp.Or(s.reason, t.note(s.note))), RouteID: cloud.OrNull(t.d.Order.RouteID), Driver: driver, ChangedAt: t.stamp(t.d.Now)}, err
 }
 
 // hookLife is the data of the lifecycle events. Members behind Location are of
@@ -46,36 +46,36 @@ type hookLife struct {
 	Proof     *[]hookFile `json:"proof_files_detail,omitempty"`
 }
 
-func (t *telling) lifecycle(name string, s step) (any, error) {
+func (t *eventWriter) lifecycle(name string, s step) (any, error) {
 	driver, err := t.driver()
 	if err != nil {
 		return nil, err
 	}
-	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: driver, Source: t.source(name), RouteID: cloud.OrNull(t.w.o.RouteID)}
-	if t.w.was.DriverID != t.w.o.DriverID {
-		l.Previous = cloud.OrNull(t.w.was.DriverID)
+	l := hookLife{Order: t.order(), StatusID: s.after, Status: s.after.String(), Driver: driver, Source: t.source(name), RouteID: cloud.OrNull(t.d.Order.RouteID)}
+	if t.d.Was.DriverID != t.d.Order.DriverID {
+		l.Previous = cloud.OrNull(t.d.Was.DriverID)
 	}
 	switch name {
 	case liveDeclined: // whoever declined
-		if t.w.was.DriverID != 0 {
-			if l.Driver, err = t.driven(t.w.was); err != nil {
+		if t.d.Was.DriverID != 0 {
+			if l.Driver, err = t.driverOf(t.d.Was); err != nil {
 				return nil, err
 			}
 			l.Previous = nil
 		}
 		l.Reason = cloud.OrNull(t.note(s.note))
 	case liveUnassigned:
-		l.Reason = cloud.OrNull(t.lost(s))
+		l.Reason = cloud.OrNull(t.unassignReason(s))
 	case liveFailed:
 		l.Reason, l.FollowUp = cloud.OrNull(s.reason), followUp(s)
 	case liveCancelled:
-		l.Reason = cloud.OrNull(cmp.Or(t.w.o.CancelReason, s.reason))
+		l.Reason = cloud.OrNull(cmp.Or(t.d.Order.CancelReason, s.reason))
 	default:
 		l.Reason = cloud.OrNull(t.note(s.note))
 	}
 	switch name {
 	case "out_for_delivery":
-		eta := t.stamp(t.w.o.ETA)
+		eta := t.stamp(t.d.Order.ETA)
 		l.ETA = &eta
 	case "delivered":
 		l.Recipient = new(*string) // is not kept
@@ -87,12 +87,12 @@ func (t *telling) lifecycle(name string, s step) (any, error) {
 	return l, nil
 }
 
-// lost is why a driver no longer has the order.
-func (t *telling) lost(s step) string {
+// unassignReason is why a driver no longer has the order.
+func (t *eventWriter) unassignReason(s step) string {
 	switch {
 	case s.trigger == DriverDeclines:
 		return "declined"
-	case s.trigger == "" && t.w.o.DriverID != 0:
+	case s.trigger == "" && t.d.Order.DriverID != 0:
 		return "handover"
 	}
 	return "revoked"
@@ -111,10 +111,10 @@ func followUp(s step) string {
 }
 
 // source is by whom or what an event of an order's life came about.
-func (t *telling) source(name string) string {
-	c := t.w.c
+func (t *eventWriter) source(name string) string {
+	c := t.d.Caller
 	switch {
-	case name == liveAssigned && t.w.o.RouteID != 0:
+	case name == liveAssigned && t.d.Order.RouteID != 0:
 		return "route"
 	case c.Anonymous():
 		return "system"

@@ -6,11 +6,11 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// ride keeps the order's place on a route in step with its status, whatever
+// linkRoute keeps the order's place on a route in step with its status, whatever
 // moved it: one that may not ride leaves its route, and so does one that is
 // planned again. before is the status before planning that the order had.
-func (w *work) ride(from, to, before cloud.OrderStatus) {
-	o := &w.o
+func (d *Decision) linkRoute(from, to, before cloud.OrderStatus) {
+	o := &d.Order
 	if from == cloud.OrderIntercepted {
 		if to.Rides() {
 			o.Resume()

@@ -31,17 +31,17 @@ type ReasonInput struct {
 // Hold keeps an order from being planned. Staff may. Errors: ORDER_NOT_FOUND,
 // ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
-	return s.act(ctx, c, in, func(w *work) error {
-		b, err := w.v.Business(w.o.BusinessID)
+	return s.changeStatus(ctx, c, in, func(d *Decision) error {
+		b, err := d.View.Business(d.Order.BusinessID)
 		if err != nil {
 			return err
 		}
 		until := check.Moment(in.Until, b.Location())
-		if err := w.move(cloud.OrderHold, Hold, actHold.by(c), "", in.Reason); err != nil {
+		if err := d.Move(cloud.OrderHold, Hold, actHold.operation(c), "", in.Reason); err != nil {
 			return err
 		}
 		if !until.IsZero() {
-			last := &w.ch.OrderOperations[len(w.ch.OrderOperations)-1]
+			last := &d.Changes.OrderOperations[len(d.Changes.OrderOperations)-1]
 			last.Changes = map[string]cloud.FieldChange{"hold_until": {To: cloud.Stamp(until, b.Location())}}
 		}
 		return nil
@@ -51,17 +51,21 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 // Release ends a hold; the order is new again. Staff may. Errors:
 // ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Release(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
-	return s.act(ctx, c, in, func(w *work) error { return w.move(cloud.OrderNew, Release, actRelease.by(c), "", in.Reason) })
+	return s.changeStatus(ctx, c, in, func(d *Decision) error {
+		return d.Move(cloud.OrderNew, Release, actRelease.operation(c), "", in.Reason)
+	})
 }
 
 // Ready marks the goods of a new order as ready to be fetched. Staff may.
 // Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Ready(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
-	return s.act(ctx, c, in, func(w *work) error { return w.move(cloud.OrderReady, MarkReady, actEdit.by(c), "", in.Reason) })
+	return s.changeStatus(ctx, c, in, func(d *Decision) error {
+		return d.Move(cloud.OrderReady, MarkReady, actEdit.operation(c), "", in.Reason)
+	})
 }
 
-// act is an act of staff.
-func (s *Service) act(ctx context.Context, c cloud.Caller, in ReasonInput, fn func(w *work) error) (OrderOutput, error) {
+// changeStatus is an act of staff.
+func (s *Service) changeStatus(ctx context.Context, c cloud.Caller, in ReasonInput, fn func(d *Decision) error) (OrderOutput, error) {
 	if err := staff(c); err != nil {
 		return OrderOutput{}, err
 	}
@@ -79,28 +83,28 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (O
 	if err := owners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		err := w.cancel(actCancel.by(c), in.Reason)
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		err := d.cancel(actCancel.operation(c), in.Reason)
 		var refusal *cloud.Error
 		if errors.As(err, &refusal) && refusal.Code == codeNotCancellable {
-			w.refuse(refusal)
+			d.refuseCancellation(refusal)
 			return nil
 		}
 		return err
 	})
 }
 
-func (w *work) cancel(operation int, note string) error {
-	customer := w.c.Account.Type == cloud.Customer
-	if w.o.Status.State().Terminal || customer && !slices.Contains(cancellable, w.o.Status) {
-		return &cloud.Error{Kind: cloud.Conflict, Code: codeNotCancellable, Details: map[string]any{"order_status_id": w.o.Status, "order_status": w.o.Status.String()}}
+func (d *Decision) cancel(operation int, note string) error {
+	customer := d.Caller.Account.Type == cloud.Customer
+	if d.Order.Status.State().Terminal || customer && !slices.Contains(cancellable, d.Order.Status) {
+		return &cloud.Error{Kind: cloud.Conflict, Code: codeNotCancellable, Details: map[string]any{"order_status_id": d.Order.Status, "order_status": d.Order.Status.String()}}
 	}
 	reason := ""
 	if customer {
 		reason = "customer_cancelled"
 	}
-	w.o.CancelReason = note
-	return w.move(cloud.OrderCancelled, Cancel, operation, reason, note)
+	d.Order.CancelReason = note
+	return d.Move(cloud.OrderCancelled, Cancel, operation, reason, note)
 }
 
 // RerouteInput sends an order somewhere else.
@@ -128,55 +132,55 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 		return RerouteOutput{}, err
 	}
 	var out RerouteOutput
-	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		next, err := w.reroute(in)
+	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		next, err := d.reroute(in)
 		if err != nil {
 			return err
 		}
-		out = RerouteOutput{Result: true, Cancelled: w.o.ID}
-		out.NewOrder, err = s.shower(w.v, c).order(next.o, next)
+		out = RerouteOutput{Result: true, Cancelled: d.Order.ID}
+		out.NewOrder, err = s.shower(d.View, c).order(next.Order, next)
 		// The old order is written first: it gives up the reference.
-		if err := errors.Join(err, w.finish(), next.finish()); err != nil {
+		if err := errors.Join(err, d.finish(), next.finish()); err != nil {
 			return err
 		}
-		w.ch.Join(&next.ch)
-		w.ch.Answer = out
+		d.Changes.Join(&next.Changes)
+		d.Changes.Answer = out
 		return nil
 	})
 	return out, err
 }
 
 // reroute cancels the order and makes the one in its place.
-func (w *work) reroute(in RerouteInput) (*work, error) {
-	b, err := w.v.Business(w.o.BusinessID)
+func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
+	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return nil, err
 	}
 	in.NewAddress = own(in.NewAddress)
 	f := newFields()
-	f.ahead("scheduled_date", in.ScheduledDate, w.now.In(b.Location()))
+	f.ahead("scheduled_date", in.ScheduledDate, d.Now.In(b.Location()))
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	if w.o.Collected || !slices.Contains(beforePickup, w.o.Status) {
-		return nil, conflict(w.o)
+	if d.Order.Collected || !slices.Contains(beforePickup, d.Order.Status) {
+		return nil, conflict(d.Order)
 	}
-	if w.o.ThirdPartyOpen { // its numbers are none of the new order's
-		if _, err := w.thirdParty(); err != nil {
+	if d.Order.ThirdPartyOpen { // its numbers are none of the new order's
+		if _, err := d.ThirdParty(); err != nil {
 			return nil, err
 		}
-		if err := w.callOff(cloud.ThirdPartyCalledOff, in.Reason); err != nil {
+		if err := d.CancelThirdParty(cloud.ThirdPartyCalledOff, in.Reason); err != nil {
 			return nil, err
 		}
 	}
-	next := w.o
-	if w.o.Ref != "" {
-		if err := w.renameRef(); err != nil {
+	next := d.Order
+	if d.Order.Ref != "" {
+		if err := d.renameRef(); err != nil {
 			return nil, err
 		}
-		next.Reroutes = w.o.Reroutes
+		next.Reroutes = d.Order.Reroutes
 	}
-	if err := w.cancel(actReroute.by(w.c), in.Reason); err != nil {
+	if err := d.cancel(actReroute.operation(d.Caller), in.Reason); err != nil {
 		return nil, err
 	}
 	if next.Type == cloud.PickupOrder {
@@ -187,33 +191,33 @@ func (w *work) reroute(in RerouteInput) (*work, error) {
 	if in.ScheduledDate != "" {
 		next.ScheduledDate = in.ScheduledDate
 	}
-	fresh(&next, w.now)
-	n := &work{s: w.s, v: w.v, c: w.c, now: w.now}
+	fresh(&next, d.Now)
+	n := &Decision{service: d.service, View: d.View, Caller: d.Caller, Now: d.Now}
 	ref := next.Ref
 	next.Ref = "" // it is not free before the old order is written
 	if err := n.insert(next); err != nil {
 		return nil, err
 	}
-	n.o.Ref = ref
-	n.ch.OrderTerms = nil
-	n.index()
-	w.index()
-	n.did(actReroute.by(w.c), 0, fmt.Sprintf("in place of order %d", w.o.ID), nil)
+	n.Order.Ref = ref
+	n.Changes.OrderTerms = nil
+	n.Index()
+	d.Index()
+	n.LogOperation(actReroute.operation(d.Caller), 0, fmt.Sprintf("in place of order %d", d.Order.ID), nil)
 	return n, nil
 }
 
 // renameRef gives the order the first free -R suffix of its reference.
-func (w *work) renameRef() error {
-	base := w.o.Ref
+func (d *Decision) renameRef() error {
+	base := d.Order.Ref
 	for {
-		w.o.Reroutes++
-		ref := fmt.Sprintf("%s-R%d", base, w.o.Reroutes)
-		taken, err := w.v.OrdersByRef(w.o.BusinessID, ref)
+		d.Order.Reroutes++
+		ref := fmt.Sprintf("%s-R%d", base, d.Order.Reroutes)
+		taken, err := d.View.OrdersByRef(d.Order.BusinessID, ref)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(taken, func(o cloud.Order) bool { return o.CustomerID == w.o.CustomerID }) {
-			w.o.Ref = ref
+		if !slices.ContainsFunc(taken, func(o cloud.Order) bool { return o.CustomerID == d.Order.CustomerID }) {
+			d.Order.Ref = ref
 			return nil
 		}
 	}
@@ -247,19 +251,19 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 		}
 		return Done{}, cloud.E(cloud.Forbidden, codeType)
 	}
-	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error {
-		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, w.o.Status) {
-			return conflict(w.o)
+	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, d.Order.Status) {
+			return conflict(d.Order)
 		}
-		if w.o.ThirdPartyOpen {
+		if d.Order.ThirdPartyOpen {
 			return cloud.E(cloud.Conflict, codeThirdParty)
 		}
-		if err := w.unassign(cloud.AssignmentRevoked, "order_deleted"); err != nil {
+		if err := d.EndAssignment(cloud.AssignmentRevoked, "order_deleted"); err != nil {
 			return err
 		}
-		w.did(actDelete.by(c), w.o.Status, "", nil)
-		w.ch.DroppedOrders = []cloud.OrderKey{{BusinessID: w.o.BusinessID, ID: w.o.ID}}
-		w.tell(eventDeleted, fmt.Sprint("ODE-", w.o.ID), (*telling).deleted)
+		d.LogOperation(actDelete.operation(c), d.Order.Status, "", nil)
+		d.Changes.DroppedOrders = []cloud.OrderKey{{BusinessID: d.Order.BusinessID, ID: d.Order.ID}}
+		d.AddEvent(eventDeleted, fmt.Sprint("ODE-", d.Order.ID), (*eventWriter).deleted)
 		return nil
 	})
 	return Done{Result: err == nil}, err
@@ -309,40 +313,40 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 	if err := f.Err(); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(w *work) error { return w.override(in) })
+	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.override(in) })
 }
 
-func (w *work) override(in OverrideInput) error {
-	if slices.Contains(statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled}, w.o.Status) || in.Status == w.o.Status {
-		return conflict(w.o)
+func (d *Decision) override(in OverrideInput) error {
+	if slices.Contains(statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled}, d.Order.Status) || in.Status == d.Order.Status {
+		return conflict(d.Order)
 	}
-	if _, err := w.interception(); err != nil {
+	if _, err := d.Interception(); err != nil {
 		return err
 	}
-	l, err := w.timeline()
+	l, err := d.Timeline()
 	if err != nil {
 		return err
 	}
-	from := w.o.Status
+	from := d.Order.Status
 	// A status that comes earlier, or that the goods cannot have come to by
 	// what is told already, is not told.
 	if code := in.Status.State().Code; in.Status > from && l.mayFollow(code) {
-		l.add(code, otep.System, in.Status.State().Reason, w.now, w.now)
+		l.insert(code, otep.System, in.Status.State().Reason, d.Now, d.Now)
 	}
-	w.enter(in.Status, overridden, in.Reason)
+	d.enterStatus(in.Status, overridden, in.Reason)
 	if in.Status == cloud.OrderCancelled {
-		w.o.CancelReason = in.Reason
+		d.Order.CancelReason = in.Reason
 	}
 	origins := plannable
 	if in.Status == cloud.OrderHandedOver {
 		origins = resting
 	}
-	if w.o.Before != 0 && !slices.Contains(origins, w.o.Before) {
-		w.o.Before = cloud.OrderNew
-		if w.o.Collected {
-			w.o.Before = cloud.OrderReceived
+	if d.Order.Before != 0 && !slices.Contains(origins, d.Order.Before) {
+		d.Order.Before = cloud.OrderNew
+		if d.Order.Collected {
+			d.Order.Before = cloud.OrderReceived
 		}
 	}
-	w.unstop("override")
+	d.failInterception("override")
 	return nil
 }
