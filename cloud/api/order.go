@@ -7,6 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 )
 
 var (
@@ -36,7 +37,7 @@ type orderDetail struct {
 }
 
 func (c Config) orders() []catalog.Operation {
-	o := c.Orders
+	o, stops := c.Orders, interception.New(c.Orders)
 	const one, area = "/api/v1/orders/{order_id}", "Client"
 	row := func(name, summary, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
 		r := catalog.Operation{Name: name, Summary: summary, Tag: area, Method: method, Path: path, Types: types, Scopes: ordersRead, Errors: errs, Family: cloud.LocalDelivery}
@@ -99,12 +100,12 @@ func (c Config) orders() []catalog.Operation {
 		}), catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"}), o.Operations, nil),
 		catalog.Define(with(row("orders.intercept", "Intercept an order in transit", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
 			r.Status, r.Risk, r.Idempotent = http.StatusCreated, catalog.RiskHigh, true
-		}), o.Intercept, nil),
+		}), stops.Intercept, nil),
 		catalog.Define(row("orders.interceptions", "List the interceptions of an order", "GET", one+"/interceptions", withOrders, unknown), o.Interceptions, nil),
-		catalog.Define(row("interceptions.withdraw", "Withdraw an interception", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Withdraw, nil),
-		catalog.Define(row("interceptions.execute", "Execute an interception", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Execute, nil),
-		catalog.Define(row("interceptions.reject", "Reject an interception", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), o.Reject, nil),
-		catalog.Define(row("interceptions.approve", "Approve an interception", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), o.Approve, nil),
+		catalog.Define(row("interceptions.withdraw", "Withdraw an interception", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Withdraw, nil),
+		catalog.Define(row("interceptions.execute", "Execute an interception", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Execute, nil),
+		catalog.Define(row("interceptions.reject", "Reject an interception", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Reject, nil),
+		catalog.Define(row("interceptions.approve", "Approve an interception", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), stops.Approve, nil),
 	}
 }
 

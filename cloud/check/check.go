@@ -3,7 +3,11 @@
 // the caller's language.
 package check
 
-import "github.com/postern-io/postern/cloud"
+import (
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
 
 // Code is the code of the error of an input that fails its checks.
 const Code = "VALIDATION_FAILED"
@@ -27,4 +31,13 @@ func (f Fields) Err() error {
 func (f Fields) Line(path, s string, max int) {
 	most := float64(max)
 	(&Rules{Max: &most, Line: true}).text(f, path, s)
+}
+
+// Ahead checks that a day, as YYYY-MM-DD, has not passed at now. An empty or
+// unreadable text breaks other rules.
+func (f Fields) Ahead(path, day string, now time.Time) {
+	t, err := time.ParseInLocation(time.DateOnly, day, now.Location())
+	if err == nil && t.AddDate(0, 0, 1).Before(now) {
+		f.Add(path, "The date has passed.")
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -362,14 +363,14 @@ func TestParcelsOfOrders(t *testing.T) {
 		require.Empty(s.t, s.Faults())
 	})
 	f("intercepted", 1, func(s *parcels) {
-		_, err := s.service.Intercept(ctx, s.staff, order.InterceptInput{OrderID: s.made.OrderID, Outcome: "redeliver"})
+		_, err := interception.New(s.service).Intercept(ctx, s.staff, interception.InterceptInput{OrderID: s.made.OrderID, Outcome: "redeliver"})
 		require.NoError(s.t, err)
 		a := s.open()
 		s.settle(a)
 		s.is(cloud.OrderInLocker, "in_locker", "x-intercepted out_for_delivery x-available_for_pickup")
 		require.Equal(s.t, "failed", s.now().Interception.Status)
 		// Stopped once more while it waits: whoever has the code still gets it.
-		_, err = s.service.Intercept(ctx, s.staff, order.InterceptInput{OrderID: s.made.OrderID, Outcome: "redeliver"})
+		_, err = interception.New(s.service).Intercept(ctx, s.staff, interception.InterceptInput{OrderID: s.made.OrderID, Outcome: "redeliver"})
 		require.NoError(s.t, err)
 		s.pickUp("op_p", 2, nil, a.Doors...)
 		s.is(cloud.OrderDelivered, "delivered", "x-intercepted out_for_delivery x-available_for_pickup x-intercepted x-available_for_pickup delivered")

@@ -37,7 +37,7 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 			return err
 		}
 		until := check.Moment(in.Until, b.Location())
-		if err := d.Move(cloud.OrderHold, Hold, actHold.operation(c), "", in.Reason); err != nil {
+		if err := d.Move(cloud.OrderHold, Hold, actHold.Operation(c), "", in.Reason); err != nil {
 			return err
 		}
 		if !until.IsZero() {
@@ -52,7 +52,7 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 // ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Release(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
 	return s.changeStatus(ctx, c, in, func(d *Decision) error {
-		return d.Move(cloud.OrderNew, Release, actRelease.operation(c), "", in.Reason)
+		return d.Move(cloud.OrderNew, Release, actRelease.Operation(c), "", in.Reason)
 	})
 }
 
@@ -60,16 +60,16 @@ func (s *Service) Release(ctx context.Context, c cloud.Caller, in ReasonInput) (
 // Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Ready(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
 	return s.changeStatus(ctx, c, in, func(d *Decision) error {
-		return d.Move(cloud.OrderReady, MarkReady, actEdit.operation(c), "", in.Reason)
+		return d.Move(cloud.OrderReady, MarkReady, actEdit.Operation(c), "", in.Reason)
 	})
 }
 
 // changeStatus is an act of staff.
 func (s *Service) changeStatus(ctx context.Context, c cloud.Caller, in ReasonInput, fn func(d *Decision) error) (OrderOutput, error) {
-	if err := staff(c); err != nil {
+	if err := RequireStaff(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, fn)
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, fn)
 }
 
 // cancellable are the statuses in which a customer may cancel.
@@ -80,11 +80,11 @@ var cancellable = statuses{cloud.OrderNew, cloud.OrderUnpaid, cloud.OrderHold, c
 // before it is on its way. Errors: ORDER_NOT_FOUND, ORDER_NOT_CANCELLABLE,
 // VALIDATION_FAILED.
 func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (OrderOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
-		err := d.cancel(actCancel.operation(c), in.Reason)
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+		err := d.cancel(actCancel.Operation(c), in.Reason)
 		var refusal *cloud.Error
 		if errors.As(err, &refusal) && refusal.Code == codeNotCancellable {
 			d.refuseCancellation(refusal)
@@ -128,11 +128,11 @@ type RerouteOutput struct {
 // reference goes over; the old order keeps it with -R1, -R2, … Errors:
 // ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) (RerouteOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return RerouteOutput{}, err
 	}
 	var out RerouteOutput
-	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+	_, err := s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
 		next, err := d.reroute(in)
 		if err != nil {
 			return err
@@ -156,14 +156,14 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.NewAddress = own(in.NewAddress)
+	in.NewAddress = CloneAddress(in.NewAddress)
 	f := newFields()
-	f.ahead("scheduled_date", in.ScheduledDate, d.Now.In(b.Location()))
+	f.Ahead("scheduled_date", in.ScheduledDate, d.Now.In(b.Location()))
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	if d.Order.Collected || !slices.Contains(beforePickup, d.Order.Status) {
-		return nil, conflict(d.Order)
+		return nil, StatusConflict(d.Order)
 	}
 	if d.Order.ThirdPartyOpen { // its numbers are none of the new order's
 		if _, err := d.ThirdParty(); err != nil {
@@ -180,7 +180,7 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 		}
 		next.Reroutes = d.Order.Reroutes
 	}
-	if err := d.cancel(actReroute.operation(d.Caller), in.Reason); err != nil {
+	if err := d.cancel(actReroute.Operation(d.Caller), in.Reason); err != nil {
 		return nil, err
 	}
 	if next.Type == cloud.PickupOrder {
@@ -202,7 +202,7 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 	n.Changes.OrderTerms = nil
 	n.Index()
 	d.Index()
-	n.LogOperation(actReroute.operation(d.Caller), 0, fmt.Sprintf("in place of order %d", d.Order.ID), nil)
+	n.LogOperation(actReroute.Operation(d.Caller), 0, fmt.Sprintf("in place of order %d", d.Order.ID), nil)
 	return n, nil
 }
 
@@ -246,22 +246,22 @@ func fresh(o *cloud.Order, now time.Time) {
 // it is cancelled. Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT.
 func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done, error) {
 	if c.Account.Type != cloud.ClientAdmin {
-		if err := staff(c); err != nil {
+		if err := RequireStaff(c); err != nil {
 			return Done{}, err
 		}
-		return Done{}, cloud.E(cloud.Forbidden, codeType)
+		return Done{}, cloud.E(cloud.Forbidden, CodeType)
 	}
-	_, err := s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+	_, err := s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
 		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, d.Order.Status) {
-			return conflict(d.Order)
+			return StatusConflict(d.Order)
 		}
 		if d.Order.ThirdPartyOpen {
-			return cloud.E(cloud.Conflict, codeThirdParty)
+			return cloud.E(cloud.Conflict, CodeThirdParty)
 		}
 		if err := d.EndAssignment(cloud.AssignmentRevoked, "order_deleted"); err != nil {
 			return err
 		}
-		d.LogOperation(actDelete.operation(c), d.Order.Status, "", nil)
+		d.LogOperation(actDelete.Operation(c), d.Order.Status, "", nil)
 		d.Changes.DroppedOrders = []cloud.OrderKey{{BusinessID: d.Order.BusinessID, ID: d.Order.ID}}
 		d.AddEvent(eventDeleted, fmt.Sprint("ODE-", d.Order.ID), (*eventWriter).deleted)
 		return nil
@@ -303,7 +303,7 @@ func overridable() (out []string) {
 // back to where goods are. Staff may. Errors: ORDER_NOT_FOUND,
 // ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput) (OrderOutput, error) {
-	if err := staff(c); err != nil {
+	if err := RequireStaff(c); err != nil {
 		return OrderOutput{}, err
 	}
 	f := newFields()
@@ -313,12 +313,12 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 	if err := f.Err(); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.override(in) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.override(in) })
 }
 
 func (d *Decision) override(in OverrideInput) error {
 	if slices.Contains(statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled}, d.Order.Status) || in.Status == d.Order.Status {
-		return conflict(d.Order)
+		return StatusConflict(d.Order)
 	}
 	if _, err := d.Interception(); err != nil {
 		return err

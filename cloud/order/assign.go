@@ -36,10 +36,10 @@ func (OrderError) GraphQLName() string { return "OrderError" }
 
 // Why an order is not assigned, or not taken back.
 const (
-	codeOnRoute         = "ORDER_ON_ROUTE"
+	CodeOnRoute         = "ORDER_ON_ROUTE"
 	codeNotSelfDelivery = "NOT_SELF_DELIVERY"
 	codeNotAssignable   = "STATUS_NOT_ASSIGNABLE"
-	codeThirdParty      = "HELD_BY_THIRD_PARTY"
+	CodeThirdParty      = "HELD_BY_THIRD_PARTY"
 	codeAlreadyAssigned = "ALREADY_ASSIGNED"
 	codeNotAssigned     = "NOT_ASSIGNED"
 )
@@ -84,7 +84,7 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, list []cloud.OrderID
 			continue
 		}
 		seen[id] = true
-		_, err := s.decide(ctx, c, Key{OrderID: id}, fn)
+		_, err := s.Decide(ctx, c, Key{OrderID: id}, fn)
 		switch e := (*cloud.Error)(nil); {
 		case errors.As(err, &e):
 			why = append(why, OrderError{OrderID: id, Code: e.Code, Message: message(c, e)})
@@ -101,10 +101,10 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, list []cloud.OrderID
 func whyNotAssignable(o cloud.Order) error {
 	code := ""
 	switch {
-	case onRoute(o):
-		code = codeOnRoute
+	case OnRoute(o):
+		code = CodeOnRoute
 	case o.HeldByThirdParty():
-		code = codeThirdParty
+		code = CodeThirdParty
 	case !o.SelfDelivery:
 		code = codeNotSelfDelivery
 	case !o.Status.State().Assignable:
@@ -115,8 +115,8 @@ func whyNotAssignable(o cloud.Order) error {
 	return cloud.E(cloud.Conflict, code)
 }
 
-// onRoute reports whether an order is on a route, or with a driver.
-func onRoute(o cloud.Order) bool {
+// OnRoute reports whether an order is on a route, or with a driver.
+func OnRoute(o cloud.Order) bool {
 	for _, s := range planned {
 		if o.Status == s {
 			return true
@@ -151,7 +151,7 @@ func (d *Decision) assign(broker cloud.AccountID, note string) error {
 		AssignedBy: d.Caller.Account.ID, AssignedAt: d.Now}
 	d.Changes.Assignments = append(d.Changes.Assignments, x)
 	d.Order.AssignmentID, d.Order.BrokerID = x.ID, broker
-	d.LogOperation(actAssign.operation(d.Caller), d.Order.Status, note, map[string]cloud.FieldChange{"broker_id": {From: before, To: broker}})
+	d.LogOperation(actAssign.Operation(d.Caller), d.Order.Status, note, map[string]cloud.FieldChange{"broker_id": {From: before, To: broker}})
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (s *Service) Revoke(ctx context.Context, c cloud.Caller, in RevokeInput) (R
 	out := RevokeOutput{}
 	var err error
 	out.Revoked, out.Errors, err = s.each(ctx, c, in.OrderIDs, func(d *Decision) error {
-		return d.giveBack(cloud.Conflict, cloud.AssignmentRevoked, actRevoke.operation(c), in.Reason)
+		return d.giveBack(cloud.Conflict, cloud.AssignmentRevoked, actRevoke.Operation(c), in.Reason)
 	})
 	out.Result, out.Skipped = out.Revoked > 0, len(out.Errors)
 	return out, err
@@ -250,7 +250,7 @@ func (s *Service) GiveBack(ctx context.Context, c cloud.Caller, in ReleaseOrderI
 			return nil, err
 		}
 		d := s.begin(v, c, s.time(), o)
-		if err := d.giveBack(cloud.Malformed, cloud.AssignmentReleased, actGiveBack.operation(c), in.Reason); err != nil {
+		if err := d.giveBack(cloud.Malformed, cloud.AssignmentReleased, actGiveBack.Operation(c), in.Reason); err != nil {
 			return nil, err
 		}
 		return &d.Changes, d.finish()
@@ -266,8 +266,8 @@ func (d *Decision) giveBack(kind cloud.Kind, to cloud.AssignmentStatus, operatio
 	switch {
 	case d.Order.AssignmentID == 0:
 		return cloud.E(kind, codeNotAssigned)
-	case onRoute(d.Order):
-		return cloud.E(kind, codeOnRoute)
+	case OnRoute(d.Order):
+		return cloud.E(kind, CodeOnRoute)
 	}
 	broker := d.Order.BrokerID
 	if err := d.EndAssignment(to, reason); err != nil {

@@ -72,7 +72,7 @@ type AsyncOutput struct {
 // BatchAsync takes up to two thousand orders to be made in the background, by
 // Run. Errors: VALIDATION_FAILED, BLOCKED_URL, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput) (AsyncOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return AsyncOutput{}, err
 	}
 	if in.PostbackURL != "" {
@@ -139,7 +139,7 @@ const jobsKept = 30 * 24 * time.Hour
 // Job says how far a job has come: staff see their business's, customers their
 // own. Errors: ASYNC_JOB_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return JobOutput{}, err
 	}
 	page, perPage, offset := in.Window()

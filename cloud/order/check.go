@@ -3,7 +3,6 @@ package order
 import (
 	"math"
 	"strings"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -13,15 +12,6 @@ import (
 type fields struct{ check.Fields }
 
 func newFields() fields { return fields{check.Fields{}} }
-
-// ahead checks that a day has not passed at now. An empty or unreadable text
-// breaks other rules.
-func (f fields) ahead(path, day string, now time.Time) {
-	t, err := time.ParseInLocation(time.DateOnly, day, now.Location())
-	if err == nil && t.AddDate(0, 0, 1).Before(now) {
-		f.Add(path, "The date has passed.")
-	}
-}
 
 // window checks a window of which both ends are given or none.
 func (f fields) window(start, end string) {
@@ -40,8 +30,8 @@ func (f fields) ends(t cloud.OrderType, from string, hasFrom bool, to string, ha
 	}
 }
 
-// own is a copy of an address, which may be changed, with its country in capitals.
-func own(a *cloud.Address) *cloud.Address {
+// CloneAddress is a copy of an address, which may be changed, with its country in capitals.
+func CloneAddress(a *cloud.Address) *cloud.Address {
 	if a == nil {
 		return nil
 	}

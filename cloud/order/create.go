@@ -90,12 +90,12 @@ const codeApproxAt = "ADDRESS_APPROXIMATE"
 // in what was left out. Rows of a batch come here without another check.
 func (in *CreateInput) check(now time.Time) error {
 	// The caller keeps what it gave.
-	in.Sender, in.Recipient, in.Packages = own(in.Sender), own(in.Recipient), slices.Clone(in.Packages)
+	in.Sender, in.Recipient, in.Packages = CloneAddress(in.Sender), CloneAddress(in.Recipient), slices.Clone(in.Packages)
 	f := fields{check.Of(in)}
 	if in.ScheduledDate == "" {
 		in.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	f.ahead("scheduled_date", in.ScheduledDate, now)
+	f.Ahead("scheduled_date", in.ScheduledDate, now)
 	f.window(in.WindowStart, in.WindowEnd)
 	f.ends(in.Type, "sender", in.Sender != nil, "recipient", in.Recipient != nil)
 	return f.Err()
@@ -105,13 +105,13 @@ func (in *CreateInput) check(now time.Time) error {
 // timeline. Staff and customers may. Errors: VALIDATION_FAILED,
 // DUPLICATE_ORDER_REF with details.order_id, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (CreateOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return CreateOutput{}, err
 	}
 	now := s.time()
 	var out CreateOutput
 	err := s.twice(ctx, func(v cloud.View) (ch *cloud.Changes, err error) {
-		if out, ch, err = s.open(v, c, in, now, actCreate.operation(c), nil); err == nil {
+		if out, ch, err = s.open(v, c, in, now, actCreate.Operation(c), nil); err == nil {
 			ch.Answer = out
 		}
 		return ch, err

@@ -20,7 +20,7 @@ type Decision struct {
 	View              cloud.View
 	Caller            cloud.Caller
 	Now               time.Time
-	at                time.Time // of what happens now; not after now
+	At                time.Time // of what happens now; not after now
 	only              bool      // it happens to some of the packages
 	Order             cloud.Order
 	Was               cloud.Order                 // as it was before; zero when it is new
@@ -52,12 +52,12 @@ type Decision struct {
 
 // begin begins a decision about an order.
 func (s *Service) begin(v cloud.View, c cloud.Caller, now time.Time, o cloud.Order) *Decision {
-	return &Decision{service: s, View: v, Caller: c, Now: now, at: now, Order: o, Was: o}
+	return &Decision{service: s, View: v, Caller: c, Now: now, At: now, Order: o, Was: o}
 }
 
-// decide runs one decision about an order that the caller may see and stores
+// Decide runs one decision about an order that the caller may see and stores
 // what it changed. fn may run more than once. Errors: those of find and fn.
-func (s *Service) decide(ctx context.Context, c cloud.Caller, k Key, fn func(d *Decision) error) (OrderOutput, error) {
+func (s *Service) Decide(ctx context.Context, c cloud.Caller, k Key, fn func(d *Decision) error) (OrderOutput, error) {
 	r, err := reachOf(c)
 	if err != nil {
 		return OrderOutput{}, err
@@ -171,11 +171,11 @@ func (d *Decision) Operator() cloud.Operator {
 	if d.device != nil {
 		return *d.device
 	}
-	return operator(d.Caller)
+	return OperatorOf(d.Caller)
 }
 
-// conflict says that the order is in no status for what was asked.
-func conflict(o cloud.Order) error {
+// StatusConflict says that the order is in no status for what was asked.
+func StatusConflict(o cloud.Order) error {
 	return &cloud.Error{Kind: cloud.Conflict, Code: codeStatus, Details: map[string]any{"order_status_id": o.Status, "order_status": o.Status.String()}}
 }
 
@@ -193,4 +193,15 @@ func (d *Decision) Interception() (*cloud.Interception, error) {
 	}
 	d.interception, d.interceptionWas = &i, i.Status
 	return d.interception, nil
+}
+
+// AddInterception makes an interception the order's latest.
+func (d *Decision) AddInterception(i *cloud.Interception) {
+	d.interception, d.interceptionWas, d.Order.InterceptionID = i, "", i.ID
+}
+
+// CanMove reports whether the table lets the order come to a status by a trigger.
+// An interception in force does not count.
+func (d *Decision) CanMove(to cloud.OrderStatus, t Trigger) bool {
+	return rowOf(d.Order, to, t, 0) != nil
 }

@@ -41,7 +41,7 @@ const (
 func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (out DetailOutput, err error) {
 	wants := func(name string) bool { return slices.Contains(in.Include, name) }
 	if c.Account.Type == cloud.DriverAccount && (wants(withOperations) || wants(withInterceptions)) {
-		return out, cloud.E(cloud.Forbidden, codeType)
+		return out, cloud.E(cloud.Forbidden, CodeType)
 	}
 	if out.OrderOutput, err = s.Find(ctx, c, in.Key); err != nil {
 		return DetailOutput{}, err

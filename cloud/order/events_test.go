@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webhook"
 )
@@ -155,20 +156,20 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	require.Equal(t, "ORDER_NOT_CANCELLABLE", code(err))
 	attach("photo", 1, 2)
 	step(w.driver, o, cloud.OrderDeliveryFailed, order.DeliveryResult, nil)
-	stop := w.intercept(w.customer, order.InterceptInput{OrderID: o, Outcome: "redeliver", Reason: "Fraud check"}).ID
-	_, err = w.orders.Withdraw(ctx, w.customer, order.StopInput{ID: stop})
+	stop := w.intercept(w.customer, interception.InterceptInput{OrderID: o, Outcome: "redeliver", Reason: "Fraud check"}).ID
+	_, err = interception.New(w.orders).Withdraw(ctx, w.customer, interception.StopInput{ID: stop})
 	require.NoError(t, err)
 	w.rules(cloud.Rules{InterceptionReview: true})
-	stop = w.intercept(w.customer, order.InterceptInput{OrderID: o, Outcome: "redeliver"}).ID
-	_, err = w.orders.Reject(ctx, w.staff, order.StopInput{ID: stop, Reason: "Too late"})
+	stop = w.intercept(w.customer, interception.InterceptInput{OrderID: o, Outcome: "redeliver"}).ID
+	_, err = interception.New(w.orders).Reject(ctx, w.staff, interception.StopInput{ID: stop, Reason: "Too late"})
 	require.NoError(t, err)
-	stop = w.intercept(w.staff, order.InterceptInput{OrderID: o, Outcome: "redeliver"}).ID
-	_, err = w.orders.Fail(ctx, w.staff, order.FailInput{ID: stop, Reason: "delivered_before_notice"})
+	stop = w.intercept(w.staff, interception.InterceptInput{OrderID: o, Outcome: "redeliver"}).ID
+	_, err = interception.New(w.orders).Fail(ctx, w.staff, interception.FailInput{ID: stop, Reason: "delivered_before_notice"})
 	require.NoError(t, err)
-	stop = w.intercept(w.staff, order.InterceptInput{OrderID: o, Outcome: "redeliver", Reason: "Fraud check"}).ID
-	_, err = w.orders.Held(ctx, w.staff, order.StopInput{ID: stop})
+	stop = w.intercept(w.staff, interception.InterceptInput{OrderID: o, Outcome: "redeliver", Reason: "Fraud check"}).ID
+	_, err = interception.New(w.orders).Held(ctx, w.staff, interception.StopInput{ID: stop})
 	require.NoError(t, err)
-	_, err = w.orders.Execute(ctx, w.staff, order.StopInput{ID: stop})
+	_, err = interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: stop})
 	require.NoError(t, err)
 	step(w.staff, o, cloud.OrderDriverAssigned, order.AssignDriver, driver(6))
 	step(w.driver, o, cloud.OrderOutForDelivery, order.StartDelivery, nil)

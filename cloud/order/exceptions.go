@@ -121,7 +121,7 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 		return ExceptionsOutput{}, err
 	}
 	if r.driver != 0 {
-		return ExceptionsOutput{}, cloud.E(cloud.Forbidden, codeType)
+		return ExceptionsOutput{}, cloud.E(cloud.Forbidden, CodeType)
 	}
 	var q cloud.ConcernQuery
 	var now time.Time
@@ -173,7 +173,7 @@ func (s *Service) exception(ctx context.Context, c cloud.Caller, o cloud.Order, 
 	default:
 		b.Type, b.Since = unassigned, cloud.Stamp(day, now.Location())
 	}
-	if staff(c) == nil && !o.Status.State().Terminal {
+	if RequireStaff(c) == nil && !o.Status.State().Terminal {
 		b.Actions = suggested[b.Type]
 	}
 	return b, nil
@@ -183,7 +183,7 @@ func (s *Service) exception(ctx context.Context, c cloud.Caller, o cloud.Order, 
 // people wrote.
 func (s *Service) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (reason string, err error) {
 	if o.Status == cloud.OrderHold || o.Status == cloud.OrderIntercepted {
-		if staff(c) != nil {
+		if RequireStaff(c) != nil {
 			return "", nil
 		}
 		if o.Status == cloud.OrderHold {

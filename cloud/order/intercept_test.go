@@ -8,6 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 )
 
 // onTheRoad is an order of the customer that is out for delivery.
@@ -29,9 +30,9 @@ func (w *world) rules(r cloud.Rules) {
 	}))
 }
 
-func (w *world) intercept(c cloud.Caller, in order.InterceptInput) order.InterceptionBody {
+func (w *world) intercept(c cloud.Caller, in interception.InterceptInput) order.InterceptionBody {
 	w.t.Helper()
-	out, err := w.orders.Intercept(w.t.Context(), c, in)
+	out, err := interception.New(w.orders).Intercept(w.t.Context(), c, in)
 	require.NoError(w.t, err)
 	return out.Interception
 }
@@ -39,7 +40,7 @@ func (w *world) intercept(c cloud.Caller, in order.InterceptInput) order.Interce
 func TestInterceptionOutcomes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		f := func(id cloud.OrderID, in order.InterceptInput, end cloud.OrderStatus, codes string) cloud.OrderID {
+		f := func(id cloud.OrderID, in interception.InterceptInput, end cloud.OrderStatus, codes string) cloud.OrderID {
 			t.Helper()
 			in.OrderID = id
 			before := w.find(id).StatusID
@@ -52,41 +53,41 @@ func TestInterceptionOutcomes(t *testing.T) {
 			require.Equal(t, "INTERCEPTED", o.Status)
 			require.Equal(t, &order.InterceptionRef{ID: i.ID, Status: "in_force"}, o.Interception)
 			require.Equal(t, "x-intercepted", string(*o.OTEPStatus))
-			held, err := w.orders.Held(ctx, w.staff, order.StopInput{ID: i.ID})
+			held, err := interception.New(w.orders).Held(ctx, w.staff, interception.StopInput{ID: i.ID})
 			require.NoError(t, err)
 			require.Equal(t, "held", held.Interception.Status)
-			out, err := w.orders.Execute(ctx, w.staff, order.StopInput{ID: i.ID})
+			out, err := interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: i.ID})
 			require.NoError(t, err)
 			require.Equal(t, "executed", out.Interception.Status)
 			require.Equal(t, in.Outcome, *out.Interception.Outcome)
 			require.NotNil(t, out.Interception.EndedAt)
 			require.Equal(t, end, w.find(id).StatusID)
 			require.Equal(t, codes, w.codes(id))
-			require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(w.orders.Execute(ctx, w.staff, order.StopInput{ID: i.ID})))
-			require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: i.ID})))
+			require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: i.ID})))
+			require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: i.ID})))
 			return id
 		}
 		road := "information_submitted out_for_delivery x-intercepted "
-		f(w.onTheRoad(), order.InterceptInput{Outcome: "return_to_sender"}, cloud.OrderReturned, road+"return_to_sender")
-		f(w.create(w.staff, input(cloud.DeliveryOrder)).OrderID, order.InterceptInput{Outcome: "return_to_sender"}, cloud.OrderCancelled,
+		f(w.onTheRoad(), interception.InterceptInput{Outcome: "return_to_sender"}, cloud.OrderReturned, road+"return_to_sender")
+		f(w.create(w.staff, input(cloud.DeliveryOrder)).OrderID, interception.InterceptInput{Outcome: "return_to_sender"}, cloud.OrderCancelled,
 			"information_submitted x-intercepted cancelled")
-		id := f(w.onTheRoad(), order.InterceptInput{Outcome: "redeliver", NewAddress: address("Next Door"), NewDate: "2099-05-05"}, cloud.OrderDeliveryRescheduled, road+"delivery_rescheduled")
+		id := f(w.onTheRoad(), interception.InterceptInput{Outcome: "redeliver", NewAddress: address("Next Door"), NewDate: "2099-05-05"}, cloud.OrderDeliveryRescheduled, road+"delivery_rescheduled")
 		require.Equal(t, "Next Door", w.find(id).Recipient.Name)
 		require.Equal(t, "2099-05-05", *w.find(id).ScheduledDate)
-		id = f(w.onTheRoad(), order.InterceptInput{Outcome: "hold_at_warehouse"}, cloud.OrderReceived, road+"received")
+		id = f(w.onTheRoad(), interception.InterceptInput{Outcome: "hold_at_warehouse"}, cloud.OrderReceived, road+"received")
 		require.Equal(t, []string{"6001:0>1", "1005:1>10", "1005:10>40", "6012:40>48", "4006:48>48", "6013:48>30"}, w.did(id))
-		f(id, order.InterceptInput{Outcome: "dispose"}, cloud.OrderCancelled, road+"received x-intercepted cancelled")
+		f(id, interception.InterceptInput{Outcome: "dispose"}, cloud.OrderCancelled, road+"received x-intercepted cancelled")
 		all, err := w.orders.Interceptions(ctx, w.customer, order.OrderRef{OrderID: id})
 		require.NoError(t, err)
 		require.Len(t, all.Interceptions, 2)
-		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: id, Outcome: "dispose"})))
+		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: id, Outcome: "dispose"})))
 	})
 }
 
 func TestInterceptionsThatEndOtherwise(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		stop := order.InterceptInput{Outcome: "redeliver"}
+		stop := interception.InterceptInput{Outcome: "redeliver"}
 
 		// Withdrawn: the order goes on as before, planning included.
 		o := w.create(w.customer, input(cloud.DeliveryOrder))
@@ -95,14 +96,14 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		stop.OrderID = o.OrderID
 		i := w.intercept(w.customer, stop)
 		require.Equal(t, cloud.Operator{Type: "customer", ID: w.customer.Account.ID, Name: "customer 3"}, i.RequestedBy)
-		_, err := w.orders.Intercept(ctx, w.staff, stop)
+		_, err := interception.New(w.orders).Intercept(ctx, w.staff, stop)
 		require.Equal(t, "INTERCEPTION_OPEN", code(err))
 		for _, c := range []cloud.Caller{w.other, w.stranger} {
-			require.Equal(t, "INTERCEPTION_NOT_FOUND", failure(w.orders.Withdraw(ctx, c, order.StopInput{ID: i.ID})))
+			require.Equal(t, "INTERCEPTION_NOT_FOUND", failure(interception.New(w.orders).Withdraw(ctx, c, interception.StopInput{ID: i.ID})))
 		}
-		require.Equal(t, "INTERCEPTION_NOT_FOUND", failure(w.orders.Execute(ctx, w.staff, order.StopInput{ID: 999})))
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Execute(ctx, w.customer, order.StopInput{ID: i.ID})))
-		out, err := w.orders.Withdraw(ctx, w.customer, order.StopInput{ID: i.ID})
+		require.Equal(t, "INTERCEPTION_NOT_FOUND", failure(interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: 999})))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(interception.New(w.orders).Execute(ctx, w.customer, interception.StopInput{ID: i.ID})))
+		out, err := interception.New(w.orders).Withdraw(ctx, w.customer, interception.StopInput{ID: i.ID})
 		require.NoError(t, err)
 		require.Equal(t, "withdrawn", out.Interception.Status)
 		require.Equal(t, cloud.OrderRoutePlanned, *out.Interception.After)
@@ -112,10 +113,10 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		// Failed: not reached, then delivered before anybody knew.
 		id := w.onTheRoad()
 		stop.OrderID = id
-		_, err = w.orders.Fail(ctx, w.staff, order.FailInput{ID: w.intercept(w.staff, stop).ID, Reason: "not reached"})
+		_, err = interception.New(w.orders).Fail(ctx, w.staff, interception.FailInput{ID: w.intercept(w.staff, stop).ID, Reason: "not reached"})
 		require.NoError(t, err)
 		require.Equal(t, "OUT_FOR_DELIVERY", w.find(id).Status)
-		out, err = w.orders.Fail(ctx, w.staff, order.FailInput{ID: w.intercept(w.staff, stop).ID, Delivered: true})
+		out, err = interception.New(w.orders).Fail(ctx, w.staff, interception.FailInput{ID: w.intercept(w.staff, stop).ID, Delivered: true})
 		require.NoError(t, err)
 		require.Equal(t, "failed", out.Interception.Status)
 		require.Equal(t, "DELIVERED", w.find(id).Status)
@@ -128,12 +129,12 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		i = w.intercept(w.customer, stop)
 		require.Equal(t, "requested", i.Status)
 		require.Equal(t, "OUT_FOR_DELIVERY", w.find(id).Status)
-		require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(w.orders.Execute(ctx, w.staff, order.StopInput{ID: i.ID})))
-		out, err = w.orders.Reject(ctx, w.staff, order.StopInput{ID: i.ID, Reason: "too late"})
+		require.Equal(t, "INTERCEPTION_STATUS_CONFLICT", failure(interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: i.ID})))
+		out, err = interception.New(w.orders).Reject(ctx, w.staff, interception.StopInput{ID: i.ID, Reason: "too late"})
 		require.NoError(t, err)
 		require.Equal(t, "too late", *out.Interception.RejectReason)
 		i = w.intercept(w.customer, stop)
-		out, err = w.orders.Approve(ctx, w.staff, order.StopInput{ID: i.ID})
+		out, err = interception.New(w.orders).Approve(ctx, w.staff, interception.StopInput{ID: i.ID})
 		require.NoError(t, err)
 		require.Equal(t, "in_force", out.Interception.Status)
 		require.Equal(t, "INTERCEPTED", w.find(id).Status)
@@ -142,7 +143,7 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		w.move(id, cloud.OrderInLocker, order.Deposit)
 		require.Equal(t, "failed", w.find(id).Interception.Status)
 		i = w.intercept(w.staff, stop)
-		require.Equal(t, "FORBIDDEN", failure(w.orders.Withdraw(ctx, w.customer, order.StopInput{ID: i.ID})), "staff asked for it")
+		require.Equal(t, "FORBIDDEN", failure(interception.New(w.orders).Withdraw(ctx, w.customer, interception.StopInput{ID: i.ID})), "staff asked for it")
 		_, err = w.orders.Cancel(ctx, w.staff, order.ReasonInput{OrderID: id})
 		require.NoError(t, err)
 		require.Equal(t, "failed", w.find(id).Interception.Status)
@@ -154,7 +155,7 @@ func TestInterceptionsThatEndOtherwise(t *testing.T) {
 		require.False(t, w.create(w.staff, in).Signature, "this once not")
 		_, err = w.orders.Hold(ctx, w.staff, order.ReasonInput{OrderID: held.OrderID})
 		require.NoError(t, err)
-		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "dispose"})))
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Intercept)(ctx, w.staff, order.InterceptInput{OrderID: held.OrderID, Outcome: "burn"})))
+		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: held.OrderID, Outcome: "dispose"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(interception.New(w.orders).Intercept)(ctx, w.staff, interception.InterceptInput{OrderID: held.OrderID, Outcome: "burn"})))
 	})
 }

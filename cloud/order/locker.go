@@ -119,7 +119,7 @@ func (d *Decision) noteCollection(in MoveInput, which []cloud.PackageID) error {
 			done = append(done, p.ID)
 		case p.Status == cloud.OrderPackageInLocker:
 			waiting = true
-		case !isFinal(p.Status):
+		case !IsFinalPackage(p.Status):
 			left = true
 		}
 	}
@@ -156,14 +156,14 @@ func (d *Decision) noteRemoval(in MoveInput, which []cloud.PackageID) error {
 // to their end.
 func (d *Decision) openPackages(which []cloud.PackageID) (out []cloud.OrderPackage) {
 	for _, p := range d.Order.Packages {
-		if !isFinal(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
+		if !IsFinalPackage(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func isFinal(s cloud.OrderPackageStatus) bool {
+func IsFinalPackage(s cloud.OrderPackageStatus) bool {
 	return s == cloud.OrderPackageDelivered || s == cloud.OrderPackageLost
 }
 

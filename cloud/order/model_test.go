@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -228,7 +229,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 	case 2, 3:
 		m.outcome = []string{"return_to_sender", "redeliver", "hold_at_warehouse", "dispose"}[p.r.IntN(4)]
 		what = "intercept " + m.outcome
-		out, err := p.orders.Intercept(ctx, p.staff, order.InterceptInput{OrderID: m.id, Outcome: m.outcome})
+		out, err := interception.New(p.orders).Intercept(ctx, p.staff, interception.InterceptInput{OrderID: m.id, Outcome: m.outcome})
 		outcome(err)
 		if m.stopped != 0 {
 			return what, got, "INTERCEPTION_OPEN"
@@ -243,18 +244,18 @@ func (p *player) play(m *model) (what string, got, want string) {
 		if m.stop == 0 {
 			return "nothing to end", "", ""
 		}
-		id := order.StopInput{ID: m.stop}
+		id := interception.StopInput{ID: m.stop}
 		switch p.r.IntN(5) {
 		case 0, 1:
 			what = "withdraw"
-			_, err := p.orders.Withdraw(ctx, p.staff, id)
+			_, err := interception.New(p.orders).Withdraw(ctx, p.staff, id)
 			outcome(err)
 			m.by = order.Withdraw
 			m.enter(m.stopped)
 			m.hear("order_intercept.withdrawn")
 		case 2:
 			what = "hold at warehouse"
-			_, err := p.orders.Held(ctx, p.staff, id)
+			_, err := interception.New(p.orders).Held(ctx, p.staff, id)
 			outcome(err)
 			expect(!m.held, stop, func() {
 				m.held = true
@@ -262,7 +263,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 			})
 		case 3:
 			what = "interception failed"
-			_, err := p.orders.Fail(ctx, p.staff, order.FailInput{ID: m.stop})
+			_, err := interception.New(p.orders).Fail(ctx, p.staff, interception.FailInput{ID: m.stop})
 			outcome(err)
 			m.by = order.InterceptionFailed
 			m.enter(m.stopped)
@@ -273,7 +274,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 			list, err := p.orders.Interceptions(ctx, p.staff, order.OrderRef{OrderID: m.id})
 			require.NoError(p.t, err)
 			last := list.Interceptions[len(list.Interceptions)-1]
-			_, err = p.orders.Execute(ctx, p.staff, id)
+			_, err = interception.New(p.orders).Execute(ctx, p.staff, id)
 			outcome(err)
 			to := map[string]int{"redeliver": 44, "hold_at_warehouse": 30, "dispose": 50, "return_to_sender": 50}[last.Requested]
 			if last.Requested == "return_to_sender" && (m.collected || m.stopped == 13) {
@@ -523,10 +524,10 @@ func TestConcurrentCallers(t *testing.T) {
 					case 8:
 						_, err = w.orders.GiveBack(t.Context(), w.broker, order.ReleaseOrderInput{OrderID: m.id})
 					case 0:
-						_, err = w.orders.Intercept(t.Context(), w.staff, order.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
+						_, err = interception.New(w.orders).Intercept(t.Context(), w.staff, interception.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
 					case 1:
 						if i := o.Order.Interception; i != nil {
-							_, err = w.orders.Withdraw(t.Context(), w.staff, order.StopInput{ID: i.ID})
+							_, err = interception.New(w.orders).Withdraw(t.Context(), w.staff, interception.StopInput{ID: i.ID})
 						}
 					case 2:
 						note := fmt.Sprint("note ", n)

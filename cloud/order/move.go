@@ -59,7 +59,7 @@ func (s *Service) Steps(v cloud.View, c cloud.Caller, list ...MoveInput) (*cloud
 	for _, in := range list {
 		d, err := all.find(v, in.BusinessID, in.OrderID, func(o cloud.Order) *Decision { return s.begin(v, c, now, o) })
 		if errors.Is(err, cloud.ErrNotFound) {
-			return nil, cloud.E(cloud.NotFound, codeNotFound)
+			return nil, cloud.E(cloud.NotFound, CodeNotFound)
 		}
 		if err != nil {
 			return nil, err
@@ -104,14 +104,14 @@ func (all decisions) finish() (*cloud.Changes, error) {
 // Step is one of Steps.
 func (d *Decision) Step(in MoveInput) error {
 	if (in.To == cloud.OrderPartlyDelivered) != (len(in.Delivered) > 0) || !isProperSubset(d.Order, in.Delivered) {
-		return conflict(d.Order)
+		return StatusConflict(d.Order)
 	}
 	d.quiet = d.quiet || in.Quiet
-	d.at, d.only = in.At, in.Packages != nil
-	if d.at.IsZero() || d.at.After(d.Now) {
-		d.at = d.Now
+	d.At, d.only = in.At, in.Packages != nil
+	if d.At.IsZero() || d.At.After(d.Now) {
+		d.At = d.Now
 	}
-	defer func() { d.at, d.only = d.Now, false }()
+	defer func() { d.At, d.only = d.Now, false }()
 	if in.To == 0 {
 		d.LogOperation(in.Operation, d.Order.Status, in.Note, nil)
 	} else if err := d.moveWitnessed(in); err != nil {
@@ -178,7 +178,7 @@ func (d *Decision) Move(to cloud.OrderStatus, t Trigger, operation int, reason, 
 	}
 	m := rowOf(d.Order, to, t, before)
 	if m == nil {
-		return conflict(d.Order)
+		return StatusConflict(d.Order)
 	}
 	l, err := d.Timeline()
 	if err != nil {
@@ -188,10 +188,10 @@ func (d *Decision) Move(to cloud.OrderStatus, t Trigger, operation int, reason, 
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
-		l.Append(code, m.source, reason, d.at, d.Now)
+		l.Append(code, m.source, reason, d.At, d.Now)
 	}
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
-		l.Append(stop.BeforeCode, m.source, "", d.at, d.Now)
+		l.Append(stop.BeforeCode, m.source, "", d.At, d.Now)
 	}
 	d.trigger, d.reason = t, cmp.Or(reason, to.State().Reason)
 	d.enterStatus(d.resumedStatus(to), operation, note)
@@ -246,7 +246,7 @@ func (d *Decision) enterStatus(to cloud.OrderStatus, operation int, note string)
 	case cloud.OrderPickedUp, cloud.OrderReceived, cloud.OrderArrivalScan, cloud.OrderInTransit, cloud.OrderOutbound, cloud.OrderOutForDelivery, cloud.OrderInLocker:
 		d.Order.Collected = true
 	case cloud.OrderDelivered:
-		d.Order.Collected, d.Order.DeliveredAt = true, d.at
+		d.Order.Collected, d.Order.DeliveredAt = true, d.At
 	case cloud.OrderCancelled:
 		d.Order.CancelledAt = d.Now
 	}
@@ -255,7 +255,7 @@ func (d *Decision) enterStatus(to cloud.OrderStatus, operation int, note string)
 	}
 	if to == cloud.OrderHandedOver {
 		d.Order.SelfDelivery = false
-	} else if from == cloud.OrderHandedOver && slices.Contains(resting, to) {
+	} else if from == cloud.OrderHandedOver && Resting(to) {
 		d.Order.SelfDelivery = true // it was given back
 	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {

@@ -79,6 +79,10 @@ var (
 	})
 )
 
+// Resting reports whether goods of an order in a status rest with the business or
+// its customer, so that a third party can take over.
+func Resting(s cloud.OrderStatus) bool { return slices.Contains(resting, s) }
+
 func among(keep func(cloud.OrderState) bool) (out statuses) {
 	for _, s := range cloud.OrderStates() {
 		if keep(s) {

@@ -23,10 +23,10 @@ const maxFormer = 20
 // until it ends only the link is replaced. Errors: ORDER_NOT_FOUND,
 // HELD_BY_THIRD_PARTY.
 func (s *Service) ReplaceNumber(ctx context.Context, c cloud.Caller, in ReplaceNumberInput) (OrderOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.replaceLink(in.LinkOnly) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.replaceLink(in.LinkOnly) })
 }
 
 func (d *Decision) replaceLink(linkOnly bool) error {
@@ -48,7 +48,7 @@ func (d *Decision) replaceLink(linkOnly bool) error {
 // replaceNumber gives the order and its packages new numbers. The timeline stays.
 func (d *Decision) replaceNumber() error {
 	if d.Order.HeldByThirdParty() {
-		return cloud.E(cloud.Conflict, codeThirdParty)
+		return cloud.E(cloud.Conflict, CodeThirdParty)
 	}
 	l, err := d.Timeline()
 	if err != nil {

@@ -27,52 +27,49 @@ var operations = map[int]string{
 // channel.
 const orderRenumbered = 3060
 
-// action is something that people do to an order by more than one channel. A 0 is
+// Action is something that people do to an order by more than one channel. A 0 is
 // the same as by the API.
-type action struct {
-	office, customer, api int
+type Action struct {
+	Office, Customer, API int
 }
 
 var (
-	actCreate    = action{3001, 5001, 6001}
-	actEdit      = action{3002, 0, 6002}
-	actNote      = action{3002, 0, 6008}
-	actWindow    = action{3021, 0, 6009}
-	actInstruct  = action{3002, 0, 6010}
-	actCancel    = action{3003, 5002, 6003}
-	actDelete    = action{3004, 0, 6004}
-	actHold      = action{3005, 0, 6005}
-	actRelease   = action{3006, 0, 6006}
-	actReroute   = action{3003, 5003, 6011}
-	actIntercept = action{3043, 5004, 6012}
-	actExecute   = action{3044, 0, 6013}
-	actAttach    = action{3050, 0, 3050}
-	actReplace   = action{3051, 0, 3051}
-	actDetach    = action{3052, 0, 3052}
-	actWithdraw  = action{3045, 5005, 6014}
-	actAssign    = action{3030, 0, 6020}
-	actRevoke    = action{3031, 0, 6021}
-	actGiveBack  = action{3032, 0, 6022}
+	actCreate   = Action{3001, 5001, 6001}
+	actEdit     = Action{3002, 0, 6002}
+	actNote     = Action{3002, 0, 6008}
+	actWindow   = Action{3021, 0, 6009}
+	actInstruct = Action{3002, 0, 6010}
+	actCancel   = Action{3003, 5002, 6003}
+	actDelete   = Action{3004, 0, 6004}
+	actHold     = Action{3005, 0, 6005}
+	actRelease  = Action{3006, 0, 6006}
+	actReroute  = Action{3003, 5003, 6011}
+	actAttach   = Action{3050, 0, 3050}
+	actReplace  = Action{3051, 0, 3051}
+	actDetach   = Action{3052, 0, 3052}
+	actAssign   = Action{3030, 0, 6020}
+	actRevoke   = Action{3031, 0, 6021}
+	actGiveBack = Action{3032, 0, 6022}
 )
 
-// operation is the operation type of an act by a caller: people at pages and apps work
+// Operation is the operation type of an act by a caller: people at pages and apps work
 // in the back office or the customer portal, everything else is the API.
-func (a action) operation(c cloud.Caller) int {
+func (a Action) Operation(c cloud.Caller) int {
 	people := c.Surface == "web" || c.Surface == "app"
 	switch {
-	case people && c.Account.Type == cloud.Customer && a.customer != 0:
-		return a.customer
-	case people && c.Account.Type != cloud.Customer && a.office != 0:
-		return a.office
+	case people && c.Account.Type == cloud.Customer && a.Customer != 0:
+		return a.Customer
+	case people && c.Account.Type != cloud.Customer && a.Office != 0:
+		return a.Office
 	}
-	return a.api
+	return a.API
 }
 
 // channels are the first digits of operation types in words.
 var channels = map[int]string{1: "system", 2: "driver_app", 3: "back_office", 4: "warehouse", 5: "customer", 6: "api", 7: "device", 8: "partner"}
 
-// operator is who a caller is in an operation.
-func operator(c cloud.Caller) cloud.Operator {
+// OperatorOf is who a caller is in an operation.
+func OperatorOf(c cloud.Caller) cloud.Operator {
 	if c.Anonymous() {
 		return cloud.Operator{Type: "system"}
 	}

@@ -89,15 +89,20 @@ func New(cfg Config) *Service {
 	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, webhooks: cfg.Webhooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
+// Look reads the store at one moment.
+func (s *Service) Look(ctx context.Context, fn func(cloud.View) error) error {
+	return s.store.Look(ctx, fn)
+}
+
 // Error codes of this package.
 const (
-	codeNotFound       = "ORDER_NOT_FOUND"
+	CodeNotFound       = "ORDER_NOT_FOUND"
 	codeStatus         = "ORDER_STATUS_CONFLICT"
 	codeNotCancellable = "ORDER_NOT_CANCELLABLE"
 	codeDuplicateRef   = "DUPLICATE_ORDER_REF"
 	codeAmbiguousRef   = "AMBIGUOUS_ORDER_REF"
-	codeType           = "ACCOUNT_TYPE_NOT_ALLOWED"
-	codeAnonymous      = "UNAUTHENTICATED"
+	CodeType           = "ACCOUNT_TYPE_NOT_ALLOWED"
+	CodeAnonymous      = "UNAUTHENTICATED"
 )
 
 // Key names one order: by its id, else by its reference, else by its tracking
@@ -129,9 +134,9 @@ func reachOf(c cloud.Caller) (reach, error) {
 		r.driver = c.Account.ID
 	default:
 		if c.Anonymous() {
-			return r, cloud.E(cloud.Unauthenticated, codeAnonymous)
+			return r, cloud.E(cloud.Unauthenticated, CodeAnonymous)
 		}
-		return r, cloud.E(cloud.Forbidden, codeType)
+		return r, cloud.E(cloud.Forbidden, CodeType)
 	}
 	r.nothing = r.nothing || r.business == 0
 	return r, nil
@@ -142,28 +147,28 @@ func (r reach) sees(o cloud.Order) bool {
 		(r.driver == 0 || o.DriverID == r.driver)
 }
 
-// staff refuses everybody but the business's own people.
-func staff(c cloud.Caller) error {
+// RequireStaff refuses everybody but the business's own people.
+func RequireStaff(c cloud.Caller) error {
 	if r, err := reachOf(c); err != nil {
 		return err
 	} else if r.nothing || r.customer != 0 || r.broker != 0 || r.driver != 0 {
-		return cloud.E(cloud.Forbidden, codeType)
+		return cloud.E(cloud.Forbidden, CodeType)
 	}
 	return nil
 }
 
-// owners refuses everybody but staff and customers.
-func owners(c cloud.Caller) error {
+// RequireOwners refuses everybody but staff and customers.
+func RequireOwners(c cloud.Caller) error {
 	if c.Account.Type == cloud.Customer {
 		return nil
 	}
-	return staff(c)
+	return RequireStaff(c)
 }
 
 // find reads the order that a caller names. Errors: ORDER_NOT_FOUND,
 // AMBIGUOUS_ORDER_REF.
 func find(v cloud.View, r reach, k Key) (cloud.Order, error) {
-	missing := cloud.E(cloud.NotFound, codeNotFound)
+	missing := cloud.E(cloud.NotFound, CodeNotFound)
 	if r.nothing || !sane(k.Ref) || !sane(k.Number) {
 		return cloud.Order{}, missing
 	}
@@ -205,7 +210,7 @@ func byRef(v cloud.View, r reach, ref string) (cloud.Order, error) {
 	}
 	switch len(seen) {
 	case 0:
-		return cloud.Order{}, cloud.E(cloud.NotFound, codeNotFound)
+		return cloud.Order{}, cloud.E(cloud.NotFound, CodeNotFound)
 	case 1:
 		return seen[0], nil
 	}

@@ -169,7 +169,7 @@ const sealRate = "order-rate"
 // Rate says what an order would cost. What cannot be done has no rates and a
 // reason. Error: VALIDATION_FAILED.
 func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return RateOutput{}, err
 	}
 	var out RateOutput
@@ -219,7 +219,7 @@ func (in RateInput) order(now time.Time) (cloud.Order, error) {
 	if o.ScheduledDate == "" {
 		o.ScheduledDate = now.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	f.ahead("scheduled_date", o.ScheduledDate, now)
+	f.Ahead("scheduled_date", o.ScheduledDate, now)
 	f.window(in.WindowStart, in.WindowEnd)
 	f.ends(in.Type, "origin", in.Origin != nil, "destination", in.Destination != nil)
 	if err := f.Err(); err != nil {

@@ -95,7 +95,7 @@ type FileOutput struct {
 func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out FileOutput, err error) {
 	r, err := reachOf(c)
 	if err == nil && r.driver == 0 {
-		err = staff(c)
+		err = RequireStaff(c)
 	}
 	if err != nil {
 		return out, err
@@ -126,7 +126,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	case err != nil:
 		return out, err
 	}
-	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) (err error) {
+	_, err = s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) (err error) {
 		out, err = d.attach(in, stored)
 		return err
 	})
@@ -157,7 +157,7 @@ func (d *Decision) attached(in AttachInput) (cloud.ProofFile, error) {
 		return cloud.ProofFile{}, err
 	}
 	return cloud.ProofFile{Type: in.Type, Event: status.State().Code, Service: in.Service, Result: in.Result, CapturedAt: check.Moment(in.CapturedAt, b.Location()).Truncate(time.Millisecond),
-		Latitude: in.Latitude, Longitude: in.Longitude, By: operator(d.Caller), AddedAt: d.Now}, nil
+		Latitude: in.Latitude, Longitude: in.Longitude, By: OperatorOf(d.Caller), AddedAt: d.Now}, nil
 }
 
 func (d *Decision) attach(in AttachInput, stored cloud.StoredFile) (out FileOutput, err error) {
@@ -183,7 +183,7 @@ func (d *Decision) attach(in AttachInput, stored cloud.StoredFile) (out FileOutp
 	d.Order.Files = append(slices.Clone(d.Order.Files), file)
 	d.Changes.Files = append(d.Changes.Files, d.keptFile(file))
 	d.AddProofEvent(action, file)
-	kind := operation.operation(d.Caller)
+	kind := operation.Operation(d.Caller)
 	if d.Caller.Account.Type == cloud.DriverAccount {
 		kind = opUploaded
 	}
@@ -214,16 +214,16 @@ type DetachInput struct {
 // Detach takes a file away from an order; the stored file is removed some time
 // later. Staff may. Errors: ORDER_NOT_FOUND, FILE_NOT_FOUND.
 func (s *Service) Detach(ctx context.Context, c cloud.Caller, in DetachInput) (OrderOutput, error) {
-	if err := staff(c); err != nil {
+	if err := RequireStaff(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
 		f, err := d.drop(in.FileID)
 		if err != nil {
 			return err
 		}
 		d.AddProofEvent("removed", f)
-		d.LogOperation(actDetach.operation(d.Caller), d.Order.Status, "", nil)
+		d.LogOperation(actDetach.Operation(d.Caller), d.Order.Status, "", nil)
 		return nil
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 )
 
 func signed(path string, until time.Time) string {
@@ -253,7 +254,7 @@ func TestExceptions(t *testing.T) {
 		_, err = w.orders.Hold(ctx, w.staff, order.ReasonInput{OrderID: held, Reason: "Waits for customs"})
 		require.NoError(t, err)
 		stopped := w.ref("stopped").OrderID
-		w.intercept(w.staff, order.InterceptInput{OrderID: stopped, Outcome: "return_to_sender", Reason: "Fraud check"})
+		w.intercept(w.staff, interception.InterceptInput{OrderID: stopped, Outcome: "return_to_sender", Reason: "Fraud check"})
 		list := func(c cloud.Caller, in order.ExceptionsInput) map[string]order.ExceptionBody {
 			t.Helper()
 			out, err := w.orders.Exceptions(ctx, c, in)

@@ -76,14 +76,14 @@ func TestOperationsAreThoseOfTheText(t *testing.T) {
 	}
 	want[orderRenumbered] = true // of the tracking network
 	require.Len(t, operations, len(want))
-	for _, a := range []action{actCreate, actEdit, actNote, actWindow, actInstruct, actCancel, actDelete, actHold, actRelease, actReroute, actIntercept, actExecute, actWithdraw} {
+	for _, a := range []Action{actCreate, actEdit, actNote, actWindow, actInstruct, actCancel, actDelete, actHold, actRelease, actReroute, {3043, 5004, 6012}, {3044, 0, 6013}, {3045, 5005, 6014}} {
 		for _, c := range []cloud.Caller{{}, {Surface: "web"}, {Surface: "app", Account: cloud.Account{Type: cloud.Customer}}, {Surface: "graphql"}} {
-			require.Contains(t, operations, a.operation(c))
-			require.Contains(t, channels, a.operation(c)/1000)
+			require.Contains(t, operations, a.Operation(c))
+			require.Contains(t, channels, a.Operation(c)/1000)
 		}
 	}
-	require.Equal(t, 3043, actIntercept.operation(cloud.Caller{Surface: "web"}))
-	require.Equal(t, 6012, actIntercept.operation(cloud.Caller{}))
+	require.Equal(t, 3043, Action{3043, 5004, 6012}.Operation(cloud.Caller{Surface: "web"}))
+	require.Equal(t, 6012, Action{3043, 5004, 6012}.Operation(cloud.Caller{}))
 }
 
 type pair struct{ from, to cloud.OrderStatus }
@@ -183,7 +183,7 @@ func TestMovesAreThoseOfTheText(t *testing.T) {
 				for _, collected := range []bool{false, true} {
 					for trigger := range triggers {
 						o := cloud.Order{Type: kind, Status: from.ID, Collected: collected}
-						if slices.Contains(planned, from.ID) && slices.Contains(plannable, to.ID) || from.ID == cloud.OrderHandedOver && slices.Contains(resting, to.ID) {
+						if slices.Contains(planned, from.ID) && slices.Contains(plannable, to.ID) || from.ID == cloud.OrderHandedOver && Resting(to.ID) {
 							o.Before = to.ID
 						}
 						var before cloud.OrderStatus

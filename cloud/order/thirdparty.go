@@ -52,10 +52,10 @@ type ThirdPartyOutput struct {
 // Staff may. Errors: ORDER_NOT_FOUND, VALIDATION_FAILED, HELD_BY_THIRD_PARTY,
 // HELD_BY_CONTRACTOR, ORDER_ON_ROUTE, ORDER_STATUS_CONFLICT.
 func (s *Service) AssignThirdParty(ctx context.Context, c cloud.Caller, in ThirdPartyInput) (out ThirdPartyOutput, err error) {
-	if err := staff(c); err != nil {
+	if err := RequireStaff(c); err != nil {
 		return out, err
 	}
-	_, err = s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
+	_, err = s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
 		err := d.assignThirdParty(in)
 		if err == nil {
 			out, err = d.showThird()
@@ -70,13 +70,13 @@ func whyNotThirdParty(o cloud.Order) error {
 	code := ""
 	switch {
 	case o.HeldByThirdParty():
-		code = codeThirdParty
-	case onRoute(o):
-		code = codeOnRoute
+		code = CodeThirdParty
+	case OnRoute(o):
+		code = CodeOnRoute
 	case o.AssignmentID != 0:
 		code = codeHeld
-	case !slices.Contains(resting, o.Status):
-		return conflict(o)
+	case !Resting(o.Status):
+		return StatusConflict(o)
 	default:
 		return nil
 	}
@@ -94,7 +94,7 @@ func (d *Decision) assignThirdParty(in ThirdPartyInput) error {
 	}
 	var list []cloud.ThirdPartyPackage
 	for _, x := range d.Order.Packages {
-		if !isFinal(x.Status) {
+		if !IsFinalPackage(x.Status) {
 			list = append(list, cloud.ThirdPartyPackage{ID: x.ID, Number: x.Number, Own: x.ExternalNumber, Outcome: cloud.OutcomePending})
 		}
 	}
@@ -109,7 +109,7 @@ func (d *Decision) assignThirdParty(in ThirdPartyInput) error {
 		return err
 	}
 	if len(which) == 0 {
-		return conflict(d.Order) // nothing is left to be brought
+		return StatusConflict(d.Order) // nothing is left to be brought
 	}
 	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
@@ -169,7 +169,7 @@ func findThird(v cloud.View, c cloud.Caller, number string) (a cloud.ThirdPartyA
 	missing := cloud.E(cloud.NotFound, codeNoThird)
 	business := c.Provider.BusinessID
 	if c.Provider.ID == 0 {
-		if err := staff(c); err != nil {
+		if err := RequireStaff(c); err != nil {
 			return a, err
 		}
 		business = c.Account.BusinessID
@@ -190,9 +190,9 @@ func findThird(v cloud.View, c cloud.Caller, number string) (a cloud.ThirdPartyA
 func (s *Service) atThird(ctx context.Context, c cloud.Caller, number string, provider bool, fn func(d *Decision) error) (out ThirdPartyOutput, err error) {
 	if provider != (c.Provider.ID != 0) {
 		if c.Anonymous() {
-			return out, cloud.E(cloud.Unauthenticated, codeAnonymous)
+			return out, cloud.E(cloud.Unauthenticated, CodeAnonymous)
 		}
-		return out, cloud.E(cloud.Forbidden, codeType)
+		return out, cloud.E(cloud.Forbidden, CodeType)
 	}
 	now := s.time()
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -304,7 +304,7 @@ func (s *Service) CancelThirdParty(ctx context.Context, c cloud.Caller, in Cance
 func (d *Decision) CancelThirdParty(reason, note string) error {
 	switch stopped := d.Order.Status == cloud.OrderIntercepted; {
 	case stopped && d.thirdParty.Status == cloud.ThirdPartyHandedOver: // it would come back to a carrier that has it no more
-		return conflict(d.Order)
+		return StatusConflict(d.Order)
 	case stopped:
 		d.LogOperation(thirdCancelled, d.Order.Status, note, nil)
 	case d.Order.Status == cloud.OrderHandedOver:
@@ -357,7 +357,7 @@ func (d *Decision) CloseThirdParty(to cloud.ThirdPartyStatus) error {
 // another way: what was delivered, from a locker for one, the carrier brought;
 // anything else is called off, and so is what an interception has brought back.
 func (d *Decision) endThirdParty() error {
-	back := d.Was.Status == cloud.OrderIntercepted && slices.Contains(resting, d.Order.Status)
+	back := d.Was.Status == cloud.OrderIntercepted && Resting(d.Order.Status)
 	if !d.Order.ThirdPartyOpen || !back && !d.Order.Status.State().Terminal {
 		return nil
 	}
@@ -574,7 +574,7 @@ func (s *Service) ThirdParties(ctx context.Context, c cloud.Caller, in ThirdPart
 	q := cloud.ThirdPartyQuery{BusinessID: c.Account.BusinessID, ProviderID: in.ProviderID, OrderID: in.OrderID, Status: in.Status}
 	if c.Provider.ID != 0 {
 		q.BusinessID, q.ProviderID = c.Provider.BusinessID, c.Provider.ID
-	} else if err := staff(c); err != nil {
+	} else if err := RequireStaff(c); err != nil {
 		return out, err
 	}
 	page, perPage, offset := in.Window()

@@ -18,6 +18,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 )
@@ -483,10 +484,10 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 					w.handOver(a.Number)
 				}
 				heard := len(w.toldCompany(17))
-				in := order.InterceptInput{OrderID: o.OrderID, Outcome: outcome}
-				out, err := w.orders.Intercept(ctx, w.staff, in)
+				in := interception.InterceptInput{OrderID: o.OrderID, Outcome: outcome}
+				out, err := interception.New(w.orders).Intercept(ctx, w.staff, in)
 				require.NoError(t, err)
-				_, err = w.orders.Execute(ctx, w.staff, order.StopInput{ID: out.Interception.ID})
+				_, err = interception.New(w.orders).Execute(ctx, w.staff, interception.StopInput{ID: out.Interception.ID})
 				require.NoError(t, err)
 				got := w.find(o.OrderID)
 				require.Equal(t, to, got.StatusID)
@@ -508,7 +509,7 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 		o := w.ref("stopped")
 		a := w.entrust(o.OrderID)
 		w.handOver(a.Number)
-		_, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "return_to_sender"})
+		_, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "return_to_sender"})
 		require.NoError(t, err)
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "cancelled"})))
 		_, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered")))

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -104,15 +105,15 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 				o := w.ref(name)
 				a := w.entrust(o.OrderID)
 				w.handOver(a.Number)
-				stop := w.intercept(w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
+				stop := w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
 				list := []order.OutcomeInput{became(a.Numbers[0], strings.Replace(outcome, "some", "delivered", 1)), became(a.Numbers[1], strings.Replace(outcome, "some", "failed", 1))}
 				require.NotNil(t, w.report(swift, a.Number, list...).EndedAt)
 				require.Equal(t, cloud.OrderIntercepted, w.find(o.OrderID).StatusID, "it is still stopped")
 				var err error
 				if withdraw {
-					_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: stop.ID})
+					_, err = interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: stop.ID})
 				} else {
-					_, err = w.orders.Fail(ctx, w.staff, order.FailInput{ID: stop.ID})
+					_, err = interception.New(w.orders).Fail(ctx, w.staff, interception.FailInput{ID: stop.ID})
 				}
 				require.NoError(t, err, name)
 				want := cloud.OrderDeliveryFailed
@@ -129,11 +130,11 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 		// Of one that it was not handed a company may say no all the same.
 		o := w.ref("no van")
 		a := w.entrust(o.OrderID)
-		stop := w.intercept(w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
+		stop := w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
 		_, err := w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
 		require.NoError(t, err)
 		require.Equal(t, "INTERCEPTED x-intercepted", w.find(o.OrderID).Status+" "+string(*w.find(o.OrderID).OTEPStatus))
-		_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: stop.ID})
+		_, err = interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: stop.ID})
 		require.NoError(t, err)
 		require.Equal(t, cloud.OrderNew, w.find(o.OrderID).StatusID)
 		w.entrust(o.OrderID)
@@ -142,7 +143,7 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 		o = w.ref("rest")
 		a = w.entrust(o.OrderID)
 		w.handOver(a.Number, a.Numbers[0])
-		w.intercept(w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
+		w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
 		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}})))
 		require.Equal(t, cloud.OrderPackageCreated, w.find(o.OrderID).Packages[1].Status)
 	})
@@ -566,7 +567,7 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 			if o.ThirdParty != nil {
 				key.Number = o.ThirdParty.Number
 			}
-			stop := order.StopInput{}
+			stop := interception.StopInput{}
 			if o.Interception != nil {
 				stop.ID = o.Interception.ID
 			}
@@ -603,15 +604,15 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 					return err
 				}},
 				{"stop", func() error {
-					_, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: o.OrderID, Outcome: []string{"return_to_sender", "redeliver", "hold_at_warehouse", "dispose"}[r.IntN(4)]})
+					_, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: []string{"return_to_sender", "redeliver", "hold_at_warehouse", "dispose"}[r.IntN(4)]})
 					return err
 				}},
-				{"let go", func() error { _, err := w.orders.Withdraw(ctx, w.staff, stop); return err }},
+				{"let go", func() error { _, err := interception.New(w.orders).Withdraw(ctx, w.staff, stop); return err }},
 				{"miss", func() error {
-					_, err := w.orders.Fail(ctx, w.staff, order.FailInput{ID: stop.ID, Delivered: r.IntN(3) == 0})
+					_, err := interception.New(w.orders).Fail(ctx, w.staff, interception.FailInput{ID: stop.ID, Delivered: r.IntN(3) == 0})
 					return err
 				}},
-				{"execute", func() error { _, err := w.orders.Execute(ctx, w.staff, stop); return err }},
+				{"execute", func() error { _, err := interception.New(w.orders).Execute(ctx, w.staff, stop); return err }},
 				{"deposit", func() error { return news(cloud.LockerDeposited) }},
 				{"collect", func() error { return news(cloud.LockerCollected) }},
 				{"remove", func() error { return news(cloud.LockerRemoved) }},

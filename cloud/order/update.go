@@ -31,10 +31,10 @@ var beforePickup = statuses{cloud.OrderNew, cloud.OrderUnpaid, cloud.OrderHold, 
 // one that was picked up not its address. The note is for staff only. A new date for a failed stop plans
 // it again. Errors: ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (OrderOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.update(in) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.update(in) })
 }
 
 func (d *Decision) update(in UpdateInput) error {
@@ -52,7 +52,7 @@ func (d *Decision) update(in UpdateInput) error {
 	}
 	more := in.Instruction != nil || in.ScheduledDate != nil || in.WindowStart != nil || in.WindowEnd != nil || in.Priority != nil
 	if more && d.Order.Status.State().Terminal || in.Recipient != nil && (d.Order.Collected || !slices.Contains(beforePickup, d.Order.Status)) {
-		return conflict(d.Order)
+		return StatusConflict(d.Order)
 	}
 	changes := map[string]cloud.FieldChange{}
 	set(changes, "delivery_instruction", &d.Order.Instruction, in.Instruction)
@@ -69,7 +69,7 @@ func (d *Decision) update(in UpdateInput) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	d.LogOperation(actionOf(changes).operation(d.Caller), d.Order.Status, "", changes)
+	d.LogOperation(actionOf(changes).Operation(d.Caller), d.Order.Status, "", changes)
 	if _, dated := changes["scheduled_date"]; dated && d.Order.ScheduledDate != "" {
 		return d.reschedule()
 	}
@@ -85,7 +85,7 @@ func set[T comparable](changes map[string]cloud.FieldChange, name string, old *T
 }
 
 // actionOf is what a change of these members is called.
-func actionOf(changes map[string]cloud.FieldChange) action {
+func actionOf(changes map[string]cloud.FieldChange) Action {
 	only := func(names ...string) bool {
 		for name := range changes {
 			if !slices.Contains(names, name) {
@@ -112,14 +112,14 @@ func (d *Decision) reschedule() error {
 	if !failed {
 		return nil
 	}
-	return d.Move(to, Reschedule, actWindow.operation(d.Caller), "", "")
+	return d.Move(to, Reschedule, actWindow.Operation(d.Caller), "", "")
 }
 
 // check checks what is to change in an order.
 func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 	f := newFields()
 	if in.ScheduledDate != nil && *in.ScheduledDate != o.ScheduledDate {
-		f.ahead("scheduled_date", *in.ScheduledDate, now)
+		f.Ahead("scheduled_date", *in.ScheduledDate, now)
 	}
 	start, end := o.WindowStart, o.WindowEnd
 	if in.WindowStart != nil {
@@ -129,7 +129,7 @@ func (in *UpdateInput) check(o cloud.Order, now time.Time) error {
 		end = *in.WindowEnd
 	}
 	f.window(start, end)
-	in.Recipient = own(in.Recipient)
+	in.Recipient = CloneAddress(in.Recipient)
 	return f.Err()
 }
 
@@ -159,7 +159,7 @@ type RefError struct {
 // SetWindows gives orders a new time window, each in a transaction of its own.
 // Error: VALIDATION_FAILED, of which nothing is changed.
 func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInput) (WindowsOutput, error) {
-	if err := owners(c); err != nil {
+	if err := RequireOwners(c); err != nil {
 		return WindowsOutput{}, err
 	}
 	f := newFields()
@@ -175,7 +175,7 @@ func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInpu
 		}
 		seen[ref] = true
 		changed := false
-		_, err := s.decide(ctx, c, Key{Ref: ref}, func(d *Decision) error {
+		_, err := s.Decide(ctx, c, Key{Ref: ref}, func(d *Decision) error {
 			err := d.update(UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
 			changed = len(d.Changes.OrderOperations) > 0
 			return err

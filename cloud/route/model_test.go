@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -409,7 +410,7 @@ func (p *player) play(x *run, m *parcel) (what, got, want string) {
 	case 18:
 		if m.stopped != 0 {
 			what = "withdraw"
-			_, err := p.orders.Withdraw(ctx, p.staff, order.StopInput{ID: m.interceptor})
+			_, err := interception.New(p.orders).Withdraw(ctx, p.staff, interception.StopInput{ID: m.interceptor})
 			outcome(err)
 			m.status, m.stopped = m.stopped, 0
 			if b := m.back; b != nil {
@@ -432,7 +433,7 @@ func (p *player) play(x *run, m *parcel) (what, got, want string) {
 			return "nothing", "", ""
 		}
 		what = "intercept"
-		out, err := p.orders.Intercept(ctx, p.staff, order.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
+		out, err := interception.New(p.orders).Intercept(ctx, p.staff, interception.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
 		outcome(err)
 		if want = "ORDER_STATUS_CONFLICT"; !final(m.status) {
 			want = ""
@@ -617,12 +618,12 @@ func TestConcurrentPlanning(t *testing.T) {
 							_, err = w.routes.Deliver(ctx, d, route.ResultInput{OrderID: m.id, Result: "failed", FailureCode: "other", FollowUp: "reschedule"})
 						}
 					case 11:
-						_, err = w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
+						_, err = interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
 					case 12:
 						if o, e := w.orders.Find(ctx, w.staff, order.Key{OrderID: m.id}); e != nil {
 							err = e
 						} else if i := o.Order.Interception; i != nil {
-							_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: i.ID})
+							_, err = interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: i.ID})
 						}
 					}
 					if err != nil && !slices.Contains(expected, code(err)) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/route"
 )
 
@@ -101,7 +102,7 @@ func TestDriversArePushedWhatOthersDo(t *testing.T) {
 		_, err = w.routes.StartDelivery(ctx, w.second, route.ByOrder{OrderID: c})
 		require.NoError(t, err)
 		got(w.second)
-		_, err = w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: c, Outcome: "return_to_sender"})
+		_, err = interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: c, Outcome: "return_to_sender"})
 		require.NoError(t, err)
 		got(w.second, words("order_intercepted", c))
 		_, err = w.orders.Cancel(ctx, w.staff, order.ReasonInput{OrderID: d, Reason: "x"})

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -365,7 +366,7 @@ func TestOtherWaysOffARoute(t *testing.T) {
 				return err
 			}, " skipped"},
 			"intercept": {true, func(id cloud.OrderID) error {
-				_, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: id, Outcome: "redeliver"})
+				_, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: id, Outcome: "redeliver"})
 				return err
 			}, " skipped"},
 			"deposit": {true, func(id cloud.OrderID) error {
@@ -426,12 +427,12 @@ func TestInterceptionsTakenBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
 		stop := func(id cloud.OrderID) cloud.InterceptionID {
-			out, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: id, Outcome: "redeliver"})
+			out, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: id, Outcome: "redeliver"})
 			require.NoError(t, err)
 			return out.Interception.ID
 		}
 		withdraw := func(i cloud.InterceptionID) {
-			_, err := w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: i})
+			_, err := interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: i})
 			require.NoError(t, err)
 		}
 		a, b := w.create(cloud.PointToPoint), w.create(cloud.DeliveryOrder)
@@ -614,10 +615,10 @@ func TestAStoppedOrderComesBackToTheRouteAsItIs(t *testing.T) {
 				require.NoError(t, err)
 			}
 			set(x.first)
-			out, err := w.orders.Intercept(ctx, w.staff, order.InterceptInput{OrderID: id, Outcome: "hold_at_warehouse"})
+			out, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: id, Outcome: "hold_at_warehouse"})
 			require.NoError(t, err)
 			set(x.then)
-			_, err = w.orders.Withdraw(ctx, w.staff, order.StopInput{ID: out.Interception.ID})
+			_, err = interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: out.Interception.ID})
 			require.NoError(t, err)
 			o := w.order(id)
 			require.Equal(t, []any{x.want, *x.then, r}, []any{o.Status, o.DriverID, o.RouteID})
