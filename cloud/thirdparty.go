@@ -119,3 +119,18 @@ type ThirdPartyView interface {
 type ThirdPartyChanges struct {
 	ThirdParties []ThirdPartyAssignment // those that end before those that begin
 }
+
+// Conclusion is the status in which an assignment ends of which every package has an
+// outcome.
+func (a ThirdPartyAssignment) Conclusion() ThirdPartyStatus {
+	delivered := 0
+	for _, p := range a.Packages {
+		if p.Outcome == OutcomeDelivered {
+			delivered++
+		}
+	}
+	if delivered > 0 && delivered < len(a.Packages) {
+		return ThirdPartyPartly
+	}
+	return ThirdPartyCompleted
+}

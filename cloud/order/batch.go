@@ -144,7 +144,7 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 	}
 	page, perPage, offset := in.Window()
 	missing := cloud.E(cloud.NotFound, "ASYNC_JOB_NOT_FOUND")
-	if !sane(in.ID) {
+	if !IsSane(in.ID) {
 		return JobOutput{}, missing
 	}
 	j, n, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, offset, perPage)

@@ -197,7 +197,7 @@ func (s *shower) order(o cloud.Order, d *Decision) (OrderBody, error) {
 		Type: o.Type, Family: cloud.LocalDelivery, StatusID: o.Status, Status: o.Status.String(), SelfDelivery: o.SelfDelivery, BusinessID: o.BusinessID,
 		CustomerID: cloud.OrNull(o.CustomerID), CustomerName: cloud.OrNull(customer), ScheduledDate: cloud.OrNull(o.ScheduledDate), ServiceMinutes: o.Service,
 		Priority: o.Priority, Sender: addressBody(o.Sender), Recipient: addressBody(o.Recipient), WarehouseID: cloud.OrNull(o.WarehouseID),
-		Packages: []PackageBody{}, PackageCount: len(o.Packages), RequiredSkills: orEmpty(o.Skills), Instruction: cloud.OrNull(o.Instruction),
+		Packages: []PackageBody{}, PackageCount: len(o.Packages), RequiredSkills: OrEmpty(o.Skills), Instruction: cloud.OrNull(o.Instruction),
 		Note: cloud.OrNull(o.Note), Signature: o.SignatureRequired, Photo: o.PhotoRequired, AgeVerification: o.AgeVerification, COD: o.COD, Declared: o.Declared,
 		RouteID: cloud.OrNull(o.RouteID), StopSequence: cloud.OrNull(o.Stop), DriverID: cloud.OrNull(o.DriverID), DriverName: cloud.OrNull(o.DriverName),
 		ETA: cloud.Stamp(o.ETA, zone), Attempts: o.Attempts, ProofFiles: []string{}, ProofDetail: []FileBody{}, PaymentStatus: o.PaymentStatus,
@@ -294,7 +294,7 @@ func (s *shower) related(o cloud.Order, d *Decision, b *OrderBody) error {
 	if a, err := d.ThirdParty(); err != nil {
 		return err
 	} else if a != nil {
-		if b.ThirdParty, err = thirdRef(s.v, *a); err != nil {
+		if b.ThirdParty, err = thirdPartyRef(s.v, *a); err != nil {
 			return err
 		}
 	}
@@ -305,7 +305,7 @@ func (s *shower) related(o cloud.Order, d *Decision, b *OrderBody) error {
 	return err
 }
 
-func orEmpty[T any](list []T) []T {
+func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
@@ -324,7 +324,7 @@ func addressBody(a *cloud.Address) *AddressBody {
 func packageBody(p cloud.OrderPackage) PackageBody {
 	return PackageBody{PackageID: p.ID, Ref: cloud.OrNull(p.Ref), Number: p.Number, ExternalNumber: cloud.OrNull(p.ExternalNumber), Barcode: cloud.OrNull(p.Barcode),
 		Description: cloud.OrNull(p.Description), Quantity: p.Quantity, Weight: p.Weight, Length: cloud.OrNull(p.Length), Width: cloud.OrNull(p.Width),
-		Height: cloud.OrNull(p.Height), WeightUnit: p.WeightUnit, DimensionUnit: p.DimensionUnit, Declared: p.Declared, Status: p.Status, Items: orEmpty(p.Items)}
+		Height: cloud.OrNull(p.Height), WeightUnit: p.WeightUnit, DimensionUnit: p.DimensionUnit, Declared: p.Declared, Status: p.Status, Items: OrEmpty(p.Items)}
 }
 
 // grams are the units of weight in grams.

@@ -93,6 +93,16 @@ func (s *Service) Decide(ctx context.Context, c cloud.Caller, k Key, fn func(d *
 	return out, err
 }
 
+// DecideIn runs one decision about an order inside a decision of another feature,
+// and gives what is to be written. Errors: those of fn.
+func (s *Service) DecideIn(v cloud.View, c cloud.Caller, o cloud.Order, fn func(d *Decision) error) (*cloud.Changes, error) {
+	d := s.begin(v, c, s.time(), o)
+	if err := fn(d); err != nil {
+		return nil, err
+	}
+	return &d.Changes, d.finish()
+}
+
 // time is now as it is stored.
 func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 

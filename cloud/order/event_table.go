@@ -41,10 +41,10 @@ var hookEvents = []cloud.HookEvent{
 	live("ready_for_pickup", "An order is ready to be picked up."),
 	{Name: eventRenumbered, Family: "lifecycle", Settings: []string{cloud.HookOrderLifecycle}, Prefix: "OLE-", Data: hookNumber{},
 		About: "An order got a new tracking number, or its recipient a new link: the old ones work no more. Give the recipient the recipient_link of the order."},
-	third(eventThirdCreated, "A delivery was given to a third party."),
-	third(eventThirdHandedOver, "Packages were handed over to the third party."),
-	third(eventThirdCancelled, "The delivery was taken back from the third party; reason says why."),
-	third(eventThirdPartial, "Some of the packages were delivered and some were not."),
+	third(EventThirdPartyCreated, "A delivery was given to a third party."),
+	third(EventThirdPartyHandedOver, "Packages were handed over to the third party."),
+	third(eventThirdPartyCancelled, "The delivery was taken back from the third party; reason says why."),
+	third(eventThirdPartyPartial, "Some of the packages were delivered and some were not."),
 }
 
 func stop(status, about string) cloud.HookEvent {
@@ -56,7 +56,7 @@ func live(name, about string) cloud.HookEvent {
 }
 
 func third(name, about string) cloud.HookEvent {
-	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPrefix, Data: thirdData{}, Envelope: thirdBody{}, About: about}
+	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPartyPrefix, Data: ThirdPartyData{}, Envelope: thirdPartyEvent{}, About: about}
 }
 
 // settingsOf are the settings that name who is told of an event.
@@ -84,7 +84,7 @@ func Events() []cloud.HookEvent {
 		}
 		out[i].Sample = bodies[out[i].Name]
 		if out[i].Channel == cloud.ChannelThirdParty {
-			out[i].TestData = thirdTest(out[i].Sample)
+			out[i].TestData = thirdPartyTest(out[i].Sample)
 		}
 	}
 	return out

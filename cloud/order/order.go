@@ -89,10 +89,8 @@ func New(cfg Config) *Service {
 	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, webhooks: cfg.Webhooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
-// Look reads the store at one moment.
-func (s *Service) Look(ctx context.Context, fn func(cloud.View) error) error {
-	return s.store.Look(ctx, fn)
-}
+// Store is the database of the orders, for the features about them.
+func (s *Service) Store() Store { return s.store }
 
 // Error codes of this package.
 const (
@@ -169,7 +167,7 @@ func RequireOwners(c cloud.Caller) error {
 // AMBIGUOUS_ORDER_REF.
 func find(v cloud.View, r reach, k Key) (cloud.Order, error) {
 	missing := cloud.E(cloud.NotFound, CodeNotFound)
-	if r.nothing || !sane(k.Ref) || !sane(k.Number) {
+	if r.nothing || !IsSane(k.Ref) || !IsSane(k.Number) {
 		return cloud.Order{}, missing
 	}
 	var o cloud.Order
@@ -188,9 +186,9 @@ func find(v cloud.View, r reach, k Key) (cloud.Order, error) {
 	return o, err
 }
 
-// sane reports whether a text can be that of a stored order: databases refuse
+// IsSane reports whether a text can be that of a stored order: databases refuse
 // some that cannot.
-func sane(s string) bool {
+func IsSane(s string) bool {
 	return len(s) <= 400 && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/thirdparty"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 )
@@ -55,27 +56,27 @@ func (w *world) toldCompany(p cloud.ProviderID) (out []cloud.OutboxWork) {
 	return out
 }
 
-func (w *world) entrust(id cloud.OrderID, packages ...string) order.ThirdPartyBody {
+func (w *world) entrust(id cloud.OrderID, packages ...string) thirdparty.ThirdPartyBody {
 	w.t.Helper()
-	out, err := w.orders.AssignThirdParty(w.t.Context(), w.staff, order.ThirdPartyInput{OrderID: id, ProviderID: 17, Packages: packages, Service: "same_day", Note: "ring twice"})
+	out, err := thirdparty.New(w.orders).Assign(w.t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: id, ProviderID: 17, Packages: packages, Service: "same_day", Note: "ring twice"})
 	require.NoError(w.t, err)
 	require.True(w.t, out.Result)
 	return out.Assignment
 }
 
-func (w *world) handOver(number string, packages ...string) order.ThirdPartyBody {
+func (w *world) handOver(number string, packages ...string) thirdparty.ThirdPartyBody {
 	w.t.Helper()
-	out, err := w.orders.HandOverThirdParty(w.t.Context(), w.staff, order.HandOverInput{ThirdPartyKey: order.ThirdPartyKey{Number: number}, Packages: packages})
+	out, err := thirdparty.New(w.orders).HandOver(w.t.Context(), w.staff, thirdparty.HandOverInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: number}, Packages: packages})
 	require.NoError(w.t, err)
 	return out.Assignment
 }
 
-func outcomes(number string, list ...order.OutcomeInput) order.OutcomesInput {
-	return order.OutcomesInput{ThirdPartyKey: order.ThirdPartyKey{Number: number}, Packages: list}
+func outcomes(number string, list ...thirdparty.OutcomeInput) thirdparty.OutcomesInput {
+	return thirdparty.OutcomesInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: number}, Packages: list}
 }
 
-func became(number, outcome string) order.OutcomeInput {
-	o := order.OutcomeInput{Number: number, Outcome: outcome}
+func became(number, outcome string) thirdparty.OutcomeInput {
+	o := thirdparty.OutcomeInput{Number: number, Outcome: outcome}
 	if outcome == "failed" {
 		o.FailureCode = "damaged"
 	}
@@ -92,13 +93,13 @@ func TestThirdPartyEvents(t *testing.T) {
 		in.Sender = nil
 		o := w.create(w.staff, in)
 		back := w.entrust(o.OrderID)
-		_, err := w.orders.CancelThirdParty(t.Context(), w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: back.Number}, Reason: "reassigned", Note: "too slow"})
+		_, err := thirdparty.New(w.orders).Cancel(t.Context(), w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: back.Number}, Reason: "reassigned", Note: "too slow"})
 		require.NoError(t, err)
 		a := w.entrust(o.OrderID)
-		_, err = w.orders.SetThirdPartyLeg(t.Context(), swift, order.LegInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"})
+		_, err = thirdparty.New(w.orders).SetLeg(t.Context(), swift, thirdparty.LegInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-55120", ExternalNumber: "SWP100200300"})
 		require.NoError(t, err)
 		w.handOver(a.Number)
-		_, err = w.orders.ReportThirdParty(t.Context(), swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "failed")))
+		_, err = thirdparty.New(w.orders).Report(t.Context(), swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "failed")))
 		require.NoError(t, err)
 
 		var examples struct {
@@ -165,36 +166,36 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Equal(t, "information_submitted booking_confirmed", w.codes(o.OrderID))
 
 		// It is nobody else's meanwhile.
-		again := order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18}
-		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(w.orders.AssignThirdParty(ctx, w.staff, again)))
+		again := thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18}
+		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(thirdparty.New(w.orders).Assign(ctx, w.staff, again)))
 		given, err := w.orders.Assign(ctx, w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{o.OrderID}, BrokerID: 5})
 		require.NoError(t, err)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", given.Errors[0].Code)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(w.orders.Delete(ctx, w.admin, order.OrderRef{OrderID: o.OrderID})))
 
-		key := order.ThirdPartyKey{Number: a.Number}
-		got, err := w.orders.AcceptThirdParty(ctx, swift, key)
+		key := thirdparty.ThirdPartyKey{Number: a.Number}
+		got, err := thirdparty.New(w.orders).Accept(ctx, swift, key)
 		require.NoError(t, err)
 		require.NotNil(t, got.Assignment.AcceptedAt)
-		later, err := w.orders.AcceptThirdParty(ctx, swift, key)
+		later, err := thirdparty.New(w.orders).Accept(ctx, swift, key)
 		require.NoError(t, err)
 		require.Equal(t, got.Assignment.AcceptedAt, later.Assignment.AcceptedAt, "once more changes nothing")
 
 		// Its own order gives the parcels its number, by which they are found.
-		leg := order.LegInput{ThirdPartyKey: key, ExternalOrder: "SW-1", ExternalNumber: "SWP-100"}
-		got, err = w.orders.SetThirdPartyLeg(ctx, swift, leg)
+		leg := thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "SW-1", ExternalNumber: "SWP-100"}
+		got, err = thirdparty.New(w.orders).SetLeg(ctx, swift, leg)
 		require.NoError(t, err)
 		require.Equal(t, "swift", got.Assignment.Legs[0].CarrierCode)
 		require.Equal(t, "booked", got.Assignment.Legs[0].Status)
 		require.Equal(t, a.Numbers, got.Assignment.Legs[0].Numbers)
 		leg.LegID, leg.Status, leg.ExternalNumber = 1, "moved_on", "SWP-200"
-		got, err = w.orders.SetThirdPartyLeg(ctx, swift, leg)
+		got, err = thirdparty.New(w.orders).SetLeg(ctx, swift, leg)
 		require.NoError(t, err)
 		require.Len(t, got.Assignment.Legs, 1, "it took the place of the first")
 		require.Equal(t, "SWP-200", *w.find(o.OrderID).ExternalNumber)
 		require.Equal(t, "SWP-200", *w.find(o.OrderID).Packages[1].ExternalNumber)
 		leg.LegID = 3
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, leg)))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).SetLeg)(ctx, swift, leg)))
 		public := func(number string) (tracking.PublicOutput, error) {
 			return tracking.New(w.db).Public(ctx, cloud.Caller{Language: "en"}, tracking.PublicInput{Number: number})
 		}
@@ -219,19 +220,19 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		shown, err = public(o.Number)
 		require.NoError(t, err)
 		require.Equal(t, "SWIFT", *shown.Carrier.Name)
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[1], "delivered")))), "it does not have that one")
-		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became("NOPE", "delivered")))))
-		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: key, Packages: []string{"NOPE"}})))
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(a.Numbers[1], "delivered")))), "it does not have that one")
+		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became("NOPE", "delivered")))))
+		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(thirdparty.New(w.orders).HandOver(ctx, w.staff, thirdparty.HandOverInput{ThirdPartyKey: key, Packages: []string{"NOPE"}})))
 		w.handOver(a.Number)
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: key})), "nothing is left")
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.AcceptThirdParty(ctx, swift, key)))
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: key})))
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).HandOver(ctx, w.staff, thirdparty.HandOverInput{ThirdPartyKey: key})), "nothing is left")
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).Accept(ctx, swift, key)))
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).Reject(ctx, swift, thirdparty.RejectThirdPartyInput{ThirdPartyKey: key})))
 
 		// One fails and is brought after all; only then is it over.
 		at := time.Now().Add(-time.Hour).Truncate(time.Second)
 		first := became(a.Numbers[0], "failed")
 		first.OccurredAt, first.Proofs = at.Format(time.RFC3339), []string{"https://swift.example/photo/1"}
-		got, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, first))
+		got, err = thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, first))
 		require.NoError(t, err)
 		when, err := time.Parse(time.RFC3339, *got.Assignment.Packages[0].OccurredAt)
 		require.NoError(t, err)
@@ -240,49 +241,49 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Equal(t, cloud.OrderHandedOver, w.find(o.OrderID).StatusID)
 		require.Equal(t, cloud.OrderPackageFailed, w.find(o.OrderID).Packages[0].Status)
 		before := w.did(o.OrderID)
-		_, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, first))
+		_, err = thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, first))
 		require.NoError(t, err)
 		require.Equal(t, before, w.did(o.OrderID), "reported again it changes nothing")
-		got, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered")))
+		got, err = thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered")))
 		require.NoError(t, err)
 		require.Equal(t, cloud.ThirdPartyCompleted, got.Assignment.Status)
 		require.NotNil(t, got.Assignment.CompletedAt)
 		require.Equal(t, cloud.OrderDelivered, w.find(o.OrderID).StatusID)
 		require.Equal(t, "information_submitted booking_confirmed picked_up delivered", w.codes(o.OrderID))
 		require.Equal(t, []string{"6001:0>1", "8001:1>1", "8002:1>13", "8002:13>13", "1005:13>13", "1005:13>41"}, w.did(o.OrderID))
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "returned")))))
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "returned")))))
 
 		// Each sees what is its own.
 		for _, c := range []cloud.Caller{quick, box, far} {
-			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(w.orders.ThirdParty(ctx, c, key)))
-			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(w.orders.AcceptThirdParty(ctx, c, key)))
-			list, err := w.orders.ThirdParties(ctx, c, order.ThirdPartiesInput{ProviderID: 17})
+			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(thirdparty.New(w.orders).Find(ctx, c, key)))
+			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(thirdparty.New(w.orders).Accept(ctx, c, key)))
+			list, err := thirdparty.New(w.orders).List(ctx, c, thirdparty.ThirdPartiesInput{ProviderID: 17})
 			require.NoError(t, err)
 			require.Empty(t, list.Assignments)
 		}
-		require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(w.orders.ThirdParty(ctx, w.stranger, key)))
+		require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(thirdparty.New(w.orders).Find(ctx, w.stranger, key)))
 		for _, c := range []cloud.Caller{w.customer, w.broker, w.driver} {
-			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.ThirdParty(ctx, c, key)))
-			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.ThirdParties(ctx, c, order.ThirdPartiesInput{})))
-			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.AssignThirdParty(ctx, c, again)))
-			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.HandOverThirdParty(ctx, c, order.HandOverInput{ThirdPartyKey: key})))
+			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).Find(ctx, c, key)))
+			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).List(ctx, c, thirdparty.ThirdPartiesInput{})))
+			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).Assign(ctx, c, again)))
+			require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).HandOver(ctx, c, thirdparty.HandOverInput{ThirdPartyKey: key})))
 		}
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.HandOverThirdParty(ctx, swift, order.HandOverInput{ThirdPartyKey: key})), "a company does not hand over to itself")
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.CancelThirdParty(ctx, swift, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "cancelled"})))
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.ReportThirdParty(ctx, w.admin, outcomes(a.Number, first))), "nor does the business report for it")
-		require.Equal(t, "UNAUTHENTICATED", failure(w.orders.AcceptThirdParty(ctx, cloud.Caller{}, key)))
-		require.Equal(t, "UNAUTHENTICATED", failure(w.orders.ThirdParty(ctx, cloud.Caller{}, key)))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).HandOver(ctx, swift, thirdparty.HandOverInput{ThirdPartyKey: key})), "a company does not hand over to itself")
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).Cancel(ctx, swift, thirdparty.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "cancelled"})))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(thirdparty.New(w.orders).Report(ctx, w.admin, outcomes(a.Number, first))), "nor does the business report for it")
+		require.Equal(t, "UNAUTHENTICATED", failure(thirdparty.New(w.orders).Accept(ctx, cloud.Caller{}, key)))
+		require.Equal(t, "UNAUTHENTICATED", failure(thirdparty.New(w.orders).Find(ctx, cloud.Caller{}, key)))
 		for _, c := range []cloud.Caller{swift, w.staff} {
-			one, err := w.orders.ThirdParty(ctx, c, key)
+			one, err := thirdparty.New(w.orders).Find(ctx, c, key)
 			require.NoError(t, err)
 			require.Equal(t, got, one)
-			list, err := w.orders.ThirdParties(ctx, c, order.ThirdPartiesInput{OrderID: o.OrderID, Status: cloud.ThirdPartyCompleted})
+			list, err := thirdparty.New(w.orders).List(ctx, c, thirdparty.ThirdPartiesInput{OrderID: o.OrderID, Status: cloud.ThirdPartyCompleted})
 			require.NoError(t, err)
-			require.Equal(t, []order.ThirdPartyBody{got.Assignment}, list.Assignments)
-			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(w.orders.ThirdParty(ctx, c, order.ThirdPartyKey{Number: "TPA\x00"})))
+			require.Equal(t, []thirdparty.ThirdPartyBody{got.Assignment}, list.Assignments)
+			require.Equal(t, "ASSIGNMENT_NOT_FOUND", failure(thirdparty.New(w.orders).Find(ctx, c, thirdparty.ThirdPartyKey{Number: "TPA\x00"})))
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ThirdParties)(ctx, swift, order.ThirdPartiesInput{Status: "lost"})))
-		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.AssignThirdParty(ctx, w.stranger, again)))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).List)(ctx, swift, thirdparty.ThirdPartiesInput{Status: "lost"})))
+		require.Equal(t, "ORDER_NOT_FOUND", failure(thirdparty.New(w.orders).Assign(ctx, w.stranger, again)))
 	})
 }
 
@@ -291,10 +292,10 @@ func TestThirdPartyInputs(t *testing.T) {
 		ctx := t.Context()
 		swift, _, _, _ := w.companies()
 		o := w.ref("TP-2")
-		for _, in := range []order.ThirdPartyInput{{ProviderID: 19}, {ProviderID: 20}, {ProviderID: 99}, {}, {ProviderID: 17, Packages: []string{"NOPE"}}, {ProviderID: 17, Packages: []string{}},
+		for _, in := range []thirdparty.ThirdPartyInput{{ProviderID: 19}, {ProviderID: 20}, {ProviderID: 99}, {}, {ProviderID: 17, Packages: []string{"NOPE"}}, {ProviderID: 17, Packages: []string{}},
 			{ProviderID: 17, Note: strings.Repeat("x", 501)}, {ProviderID: 17, Service: strings.Repeat("x", 65)}} {
 			in.OrderID = o.OrderID
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(ctx, w.staff, in)), "%+v", in)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Assign)(ctx, w.staff, in)), "%+v", in)
 		}
 		require.Equal(t, "information_submitted", w.codes(o.OrderID), "nothing happened")
 		for status, want := range map[cloud.OrderStatus]string{cloud.OrderHold: "ORDER_STATUS_CONFLICT", cloud.OrderOutForDelivery: "ORDER_STATUS_CONFLICT", cloud.OrderDelivered: "ORDER_STATUS_CONFLICT",
@@ -302,41 +303,41 @@ func TestThirdPartyInputs(t *testing.T) {
 			x := w.ref(fmt.Sprint("AT-", status))
 			_, err := w.orders.Override(ctx, w.staff, order.OverrideInput{OrderID: x.OrderID, Status: status, Reason: "so"})
 			require.NoError(t, err)
-			require.Equal(t, want, failure(w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: x.OrderID, ProviderID: 17})), status.String())
+			require.Equal(t, want, failure(thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: x.OrderID, ProviderID: 17})), status.String())
 		}
 		held := w.ref("HELD")
 		_, err := w.orders.Assign(ctx, w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{held.OrderID}, BrokerID: 5})
 		require.NoError(t, err)
-		require.Equal(t, "HELD_BY_CONTRACTOR", failure(w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: held.OrderID, ProviderID: 17})))
+		require.Equal(t, "HELD_BY_CONTRACTOR", failure(thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: held.OrderID, ProviderID: 17})))
 
 		a := w.entrust(o.OrderID, strings.ToLower(o.Packages[1].Number))
 		require.Equal(t, []string{o.Packages[1].Number}, a.Numbers)
-		key := order.ThirdPartyKey{Number: a.Number}
-		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: key, Packages: []string{o.Packages[0].Number}})))
-		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: []string{o.Packages[0].Number}})))
-		for _, in := range []order.LegInput{{}, {ExternalOrder: strings.Repeat("x", 65)}, {ExternalOrder: "1\n2"}, {ExternalOrder: "1", LabelURL: "javascript:alert(1)"}, {ExternalOrder: "1", LabelURL: "http://a.example"},
+		key := thirdparty.ThirdPartyKey{Number: a.Number}
+		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(thirdparty.New(w.orders).HandOver(ctx, w.staff, thirdparty.HandOverInput{ThirdPartyKey: key, Packages: []string{o.Packages[0].Number}})))
+		require.Equal(t, "PACKAGE_NOT_IN_ASSIGNMENT", failure(thirdparty.New(w.orders).SetLeg(ctx, swift, thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: []string{o.Packages[0].Number}})))
+		for _, in := range []thirdparty.LegInput{{}, {ExternalOrder: strings.Repeat("x", 65)}, {ExternalOrder: "1\n2"}, {ExternalOrder: "1", LabelURL: "javascript:alert(1)"}, {ExternalOrder: "1", LabelURL: "http://a.example"},
 			{ExternalOrder: "1", LabelURL: "https://me:pw@a.example"}, {ExternalOrder: "1", Status: "No Way"}, {ExternalOrder: "1", LegID: -1}, {ExternalOrder: "1", LegID: 1}} {
 			in.ThirdPartyKey = key
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, in)), "%+v", in)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).SetLeg)(ctx, swift, in)), "%+v", in)
 		}
 		for range 50 {
-			_, err := w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1"})
+			_, err := thirdparty.New(w.orders).SetLeg(ctx, swift, thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "1"})
 			require.NoError(t, err)
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "51"})), "there is an end to legs")
-		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered")))), "it has nothing yet")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).SetLeg)(ctx, swift, thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "51"})), "there is an end to legs")
+		require.Equal(t, "ASSIGNMENT_STATE_CONFLICT", failure(thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered")))), "it has nothing yet")
 		w.handOver(a.Number)
 		n := a.Numbers[0]
-		for _, list := range [][]order.OutcomeInput{nil, {{Number: n, Outcome: "lost"}}, {{Number: n, Outcome: "failed"}}, {{Number: n, Outcome: "failed", FailureCode: "no way"}},
+		for _, list := range [][]thirdparty.OutcomeInput{nil, {{Number: n, Outcome: "lost"}}, {{Number: n, Outcome: "failed"}}, {{Number: n, Outcome: "failed", FailureCode: "no way"}},
 			{{Number: n, Outcome: "delivered", FailureCode: "damaged"}}, {{Number: n, Outcome: "delivered", OccurredAt: "soon"}}, {{Number: n, Outcome: "delivered", Proofs: []string{"http://x"}}},
 			{{Number: n, Outcome: "delivered", Proofs: slices.Repeat([]string{"https://x.example/"}, 11)}}, {{Outcome: "delivered"}},
 			{{Number: n, Outcome: "delivered", OccurredAt: time.Now().Add(time.Hour).Format(time.RFC3339)}}, {became(n, "delivered"), became(strings.ToLower(n), "returned")},
-			slices.Repeat([]order.OutcomeInput{became(n, "delivered")}, 101)} {
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(ctx, swift, outcomes(a.Number, list...))), "%+v", list)
+			slices.Repeat([]thirdparty.OutcomeInput{became(n, "delivered")}, 101)} {
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Report)(ctx, swift, outcomes(a.Number, list...))), "%+v", list)
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.CancelThirdParty)(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "because"})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Cancel)(ctx, w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "because"})))
 		// The company has one of two: the order is delivered in part.
-		_, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(n, "delivered")))
+		_, err = thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(n, "delivered")))
 		require.NoError(t, err)
 		got := w.find(o.OrderID)
 		require.Equal(t, cloud.OrderPartlyDelivered, got.StatusID)
@@ -351,9 +352,9 @@ func TestThirdPartyOutcomes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		swift, _, _, _ := w.companies()
 		results := []string{"delivered", "failed", "returned", "refused"}
-		of := func(number, result string) order.OutcomeInput {
+		of := func(number, result string) thirdparty.OutcomeInput {
 			if result == "refused" {
-				return order.OutcomeInput{Number: number, Outcome: "failed", FailureCode: "RECIPIENT_REFUSED"}
+				return thirdparty.OutcomeInput{Number: number, Outcome: "failed", FailureCode: "RECIPIENT_REFUSED"}
 			}
 			return became(number, result)
 		}
@@ -363,14 +364,14 @@ func TestThirdPartyOutcomes(t *testing.T) {
 					o := w.ref(fmt.Sprint(x, y, apart))
 					a := w.entrust(o.OrderID)
 					w.handOver(a.Number)
-					list := []order.OutcomeInput{of(a.Numbers[0], x), of(a.Numbers[1], y)}
+					list := []thirdparty.OutcomeInput{of(a.Numbers[0], x), of(a.Numbers[1], y)}
 					if apart {
-						_, err := w.orders.ReportThirdParty(t.Context(), swift, outcomes(a.Number, list[0]))
+						_, err := thirdparty.New(w.orders).Report(t.Context(), swift, outcomes(a.Number, list[0]))
 						require.NoError(t, err)
 						require.Equal(t, cloud.OrderHandedOver, w.find(o.OrderID).StatusID)
 						list = list[1:]
 					}
-					out, err := w.orders.ReportThirdParty(t.Context(), swift, outcomes(a.Number, list...))
+					out, err := thirdparty.New(w.orders).Report(t.Context(), swift, outcomes(a.Number, list...))
 					require.NoError(t, err)
 					delivered := strings.Count(x+y, "delivered")
 					wantOrder, want := cloud.OrderDeliveryFailed, cloud.ThirdPartyCompleted
@@ -404,7 +405,7 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
 		swift, _, _, _ := w.companies()
-		ended := func(name string, handed bool, status cloud.ThirdPartyStatus, fn func(o order.OrderBody, a order.ThirdPartyBody)) order.OrderBody {
+		ended := func(name string, handed bool, status cloud.ThirdPartyStatus, fn func(o order.OrderBody, a thirdparty.ThirdPartyBody)) order.OrderBody {
 			t.Helper()
 			o := w.ref(name)
 			a := w.entrust(o.OrderID)
@@ -422,7 +423,7 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 			} else {
 				require.Empty(t, told, name)
 			}
-			one, err := w.orders.ThirdParty(ctx, swift, order.ThirdPartyKey{Number: a.Number})
+			one, err := thirdparty.New(w.orders).Find(ctx, swift, thirdparty.ThirdPartyKey{Number: a.Number})
 			require.NoError(t, err)
 			require.NotNil(t, one.Assignment.EndedAt)
 			w.codes(o.OrderID)
@@ -434,8 +435,8 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 		}
 		for _, handed := range []bool{false, true} {
 			for _, reason := range []string{"cancelled", "fallback_to_self_delivery", "reassigned"} {
-				got := ended(fmt.Sprint("back ", reason, handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, a order.ThirdPartyBody) {
-					out, err := w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: reason, Note: "why"})
+				got := ended(fmt.Sprint("back ", reason, handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, a thirdparty.ThirdPartyBody) {
+					out, err := thirdparty.New(w.orders).Cancel(ctx, w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, Reason: reason, Note: "why"})
 					require.NoError(t, err)
 					require.Equal(t, []string{reason, "why"}, []string{*out.Assignment.Reason, *out.Assignment.EndNote})
 					require.Equal(t, cloud.OutcomeCancelled, out.Assignment.Packages[1].Outcome)
@@ -445,27 +446,27 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 				require.True(t, strings.HasPrefix(w.codes(got.OrderID), map[bool]string{false: "information_submitted booking_confirmed route_cancelled",
 					true: "information_submitted booking_confirmed picked_up"}[handed]), w.codes(got.OrderID))
 			}
-			ended(fmt.Sprint("order cancelled", handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ order.ThirdPartyBody) {
+			ended(fmt.Sprint("order cancelled", handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ thirdparty.ThirdPartyBody) {
 				_, err := w.orders.Cancel(ctx, w.staff, order.ReasonInput{OrderID: o.OrderID})
 				require.NoError(t, err)
 			})
-			ended(fmt.Sprint("returned by hand", handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ order.ThirdPartyBody) {
+			ended(fmt.Sprint("returned by hand", handed), handed, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ thirdparty.ThirdPartyBody) {
 				_, err := w.orders.Override(ctx, w.staff, order.OverrideInput{OrderID: o.OrderID, Status: cloud.OrderReturned, Reason: "so"})
 				require.NoError(t, err)
 			})
-			got := ended(fmt.Sprint("by a locker", handed), handed, cloud.ThirdPartyCompleted, func(o order.OrderBody, _ order.ThirdPartyBody) {
+			got := ended(fmt.Sprint("by a locker", handed), handed, cloud.ThirdPartyCompleted, func(o order.OrderBody, _ thirdparty.ThirdPartyBody) {
 				w.move(o.OrderID, cloud.OrderInLocker, order.Deposit)
 				w.move(o.OrderID, cloud.OrderDelivered, order.Collect)
 			})
 			require.Equal(t, cloud.OrderDelivered, got.StatusID)
 		}
-		ended("refused", false, cloud.ThirdPartyCancelled, func(_ order.OrderBody, a order.ThirdPartyBody) {
-			out, err := w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
+		ended("refused", false, cloud.ThirdPartyCancelled, func(_ order.OrderBody, a thirdparty.ThirdPartyBody) {
+			out, err := thirdparty.New(w.orders).Reject(ctx, swift, thirdparty.RejectThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
 			require.NoError(t, err)
 			require.Equal(t, []string{"fallback_to_self_delivery", "no van"}, []string{*out.Assignment.Reason, *out.Assignment.EndNote})
 		})
 		var next cloud.OrderID
-		moved := ended("rerouted", false, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ order.ThirdPartyBody) {
+		moved := ended("rerouted", false, cloud.ThirdPartyCancelled, func(o order.OrderBody, _ thirdparty.ThirdPartyBody) {
 			out, err := w.orders.Reroute(ctx, w.staff, order.RerouteInput{OrderID: o.OrderID, NewAddress: address("Elsewhere")})
 			require.NoError(t, err)
 			require.Nil(t, out.NewOrder.ThirdParty)
@@ -511,8 +512,8 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 		w.handOver(a.Number)
 		_, err := interception.New(w.orders).Intercept(ctx, w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "return_to_sender"})
 		require.NoError(t, err)
-		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "cancelled"})))
-		_, err = w.orders.ReportThirdParty(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered")))
+		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(thirdparty.New(w.orders).Cancel(ctx, w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, Reason: "cancelled"})))
+		_, err = thirdparty.New(w.orders).Report(ctx, swift, outcomes(a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered")))
 		require.NoError(t, err)
 		require.Equal(t, cloud.OrderDelivered, w.find(o.OrderID).StatusID)
 		require.Equal(t, "failed", w.find(o.OrderID).Interception.Status)
@@ -537,7 +538,7 @@ func TestThirdPartyAddsToTheTimeline(t *testing.T) {
 		w.handOver(a.Number)
 		require.NotEqual(t, "<nil>", add(quick))
 		require.Equal(t, "<nil>", add(swift))
-		_, err := w.orders.CancelThirdParty(t.Context(), w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "cancelled"})
+		_, err := thirdparty.New(w.orders).Cancel(t.Context(), w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, Reason: "cancelled"})
 		require.NoError(t, err)
 		require.NotEqual(t, "<nil>", add(swift), "it was taken back")
 	})
@@ -559,7 +560,7 @@ func TestThirdPartyModel(t *testing.T) {
 		for range steps {
 			o := orders[r.IntN(len(orders))]
 			number := open[o.OrderID]
-			key := order.ThirdPartyKey{Number: number}
+			key := thirdparty.ThirdPartyKey{Number: number}
 			had := w.find(o.OrderID)
 			who := []cloud.Caller{swift, swift, quick}[r.IntN(3)]
 			var err error
@@ -567,27 +568,27 @@ func TestThirdPartyModel(t *testing.T) {
 			switch r.IntN(10) {
 			case 0, 1:
 				name = "assign"
-				var out order.ThirdPartyOutput
-				if out, err = w.orders.AssignThirdParty(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17}); err == nil {
+				var out thirdparty.ThirdPartyOutput
+				if out, err = thirdparty.New(w.orders).Assign(t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17}); err == nil {
 					require.Empty(t, number, "one at a time")
 					open[o.OrderID] = out.Assignment.Number
 				}
 			case 2, 3:
 				name = "hand over"
-				in := order.HandOverInput{ThirdPartyKey: key}
+				in := thirdparty.HandOverInput{ThirdPartyKey: key}
 				if r.IntN(2) == 0 {
 					in.Packages = []string{o.Packages[r.IntN(2)].Number}
 				}
-				_, err = w.orders.HandOverThirdParty(t.Context(), w.staff, in)
+				_, err = thirdparty.New(w.orders).HandOver(t.Context(), w.staff, in)
 			case 4:
 				name = "cancel"
-				_, err = w.orders.CancelThirdParty(t.Context(), w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
+				_, err = thirdparty.New(w.orders).Cancel(t.Context(), w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
 			case 5:
 				name = "reject"
-				_, err = w.orders.RejectThirdParty(t.Context(), who, order.RejectThirdPartyInput{ThirdPartyKey: key})
+				_, err = thirdparty.New(w.orders).Reject(t.Context(), who, thirdparty.RejectThirdPartyInput{ThirdPartyKey: key})
 			case 6, 7:
 				name = "report"
-				_, err = w.orders.ReportThirdParty(t.Context(), who, outcomes(number, became(o.Packages[r.IntN(2)].Number, []string{"delivered", "failed", "returned"}[r.IntN(3)])))
+				_, err = thirdparty.New(w.orders).Report(t.Context(), who, outcomes(number, became(o.Packages[r.IntN(2)].Number, []string{"delivered", "failed", "returned"}[r.IntN(3)])))
 			case 8:
 				name = "reschedule"
 				day := time.Now().AddDate(0, 0, 2+r.IntN(5)).Format(time.DateOnly)
@@ -608,7 +609,7 @@ func TestThirdPartyModel(t *testing.T) {
 				require.NotEqual(t, cloud.OrderHandedOver, now.StatusID)
 				continue
 			}
-			a, err := w.orders.ThirdParty(t.Context(), swift, order.ThirdPartyKey{Number: number})
+			a, err := thirdparty.New(w.orders).Find(t.Context(), swift, thirdparty.ThirdPartyKey{Number: number})
 			require.NoError(t, err)
 			require.Equal(t, number, now.ThirdParty.Number)
 			require.Equal(t, a.Assignment.Status, now.ThirdParty.Status)

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/thirdparty"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
@@ -24,16 +25,16 @@ func (w *world) shipment(id cloud.OrderID) (s cloud.Shipment) {
 	return s
 }
 
-func (w *world) report(c cloud.Caller, number string, list ...order.OutcomeInput) order.ThirdPartyBody {
+func (w *world) report(c cloud.Caller, number string, list ...thirdparty.OutcomeInput) thirdparty.ThirdPartyBody {
 	w.t.Helper()
-	out, err := w.orders.ReportThirdParty(w.t.Context(), c, outcomes(number, list...))
+	out, err := thirdparty.New(w.orders).Report(w.t.Context(), c, outcomes(number, list...))
 	require.NoError(w.t, err)
 	return out.Assignment
 }
 
-func (w *world) callOff(number, reason string) order.ThirdPartyBody {
+func (w *world) callOff(number, reason string) thirdparty.ThirdPartyBody {
 	w.t.Helper()
-	out, err := w.orders.CancelThirdParty(w.t.Context(), w.staff, order.CancelThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: number}, Reason: reason})
+	out, err := thirdparty.New(w.orders).Cancel(w.t.Context(), w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: number}, Reason: reason})
 	require.NoError(w.t, err)
 	return out.Assignment
 }
@@ -64,7 +65,7 @@ func TestThirdPartyTimesAreTheBusinesss(t *testing.T) {
 			require.Equal(t, at.In(place).Format(time.RFC3339), *got.Packages[0].OccurredAt, zone)
 			x = became(a.Numbers[1], "delivered")
 			x.OccurredAt = time.Now().Add(10 * time.Minute).In(place).Format(time.DateTime)
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(t.Context(), swift, outcomes(a.Number, x))), "%s: it has not come yet", zone)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Report)(t.Context(), swift, outcomes(a.Number, x))), "%s: it has not come yet", zone)
 		}
 	})
 }
@@ -78,17 +79,17 @@ func TestThirdPartyListsHaveAnEnd(t *testing.T) {
 		for i := range many {
 			many[i] = o.Packages[0].Number
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17, Packages: many})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Assign)(t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17, Packages: many})))
 		a := w.entrust(o.OrderID)
-		key := order.ThirdPartyKey{Number: a.Number}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.HandOverThirdParty)(t.Context(), w.staff, order.HandOverInput{ThirdPartyKey: key, Packages: many})))
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(t.Context(), swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: many})))
+		key := thirdparty.ThirdPartyKey{Number: a.Number}
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).HandOver)(t.Context(), w.staff, thirdparty.HandOverInput{ThirdPartyKey: key, Packages: many})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).SetLeg)(t.Context(), swift, thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "1", Packages: many})))
 		begun := time.Now()
-		huge := make([]order.OutcomeInput, 100_000)
+		huge := make([]thirdparty.OutcomeInput, 100_000)
 		for i := range huge {
 			huge[i] = became(fmt.Sprintf("SR204518837-%d", i), "delivered")
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.ReportThirdParty)(t.Context(), swift, outcomes(a.Number, huge...))))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Report)(t.Context(), swift, outcomes(a.Number, huge...))))
 		require.Less(t, time.Since(begun), 2*time.Second)
 	})
 }
@@ -106,7 +107,7 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 				a := w.entrust(o.OrderID)
 				w.handOver(a.Number)
 				stop := w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
-				list := []order.OutcomeInput{became(a.Numbers[0], strings.Replace(outcome, "some", "delivered", 1)), became(a.Numbers[1], strings.Replace(outcome, "some", "failed", 1))}
+				list := []thirdparty.OutcomeInput{became(a.Numbers[0], strings.Replace(outcome, "some", "delivered", 1)), became(a.Numbers[1], strings.Replace(outcome, "some", "failed", 1))}
 				require.NotNil(t, w.report(swift, a.Number, list...).EndedAt)
 				require.Equal(t, cloud.OrderIntercepted, w.find(o.OrderID).StatusID, "it is still stopped")
 				var err error
@@ -131,7 +132,7 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 		o := w.ref("no van")
 		a := w.entrust(o.OrderID)
 		stop := w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
-		_, err := w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
+		_, err := thirdparty.New(w.orders).Reject(ctx, swift, thirdparty.RejectThirdPartyInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, Reason: "no van"})
 		require.NoError(t, err)
 		require.Equal(t, "INTERCEPTED x-intercepted", w.find(o.OrderID).Status+" "+string(*w.find(o.OrderID).OTEPStatus))
 		_, err = interception.New(w.orders).Withdraw(ctx, w.staff, interception.StopInput{ID: stop.ID})
@@ -144,7 +145,7 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 		a = w.entrust(o.OrderID)
 		w.handOver(a.Number, a.Numbers[0])
 		w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "hold_at_warehouse"})
-		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}})))
+		require.Equal(t, "ORDER_STATUS_CONFLICT", failure(thirdparty.New(w.orders).HandOver(ctx, w.staff, thirdparty.HandOverInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}})))
 		require.Equal(t, cloud.OrderPackageCreated, w.find(o.OrderID).Packages[1].Status)
 	})
 }
@@ -154,14 +155,14 @@ func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 func TestThirdPartyHasNoPartInWhatComesNext(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		swift, quick, _, _ := w.companies()
-		end := map[string]func(o order.OrderBody, a order.ThirdPartyBody){
-			"failed": func(o order.OrderBody, a order.ThirdPartyBody) {
+		end := map[string]func(o order.OrderBody, a thirdparty.ThirdPartyBody){
+			"failed": func(o order.OrderBody, a thirdparty.ThirdPartyBody) {
 				w.report(swift, a.Number, became(a.Numbers[0], "failed"), became(a.Numbers[1], "failed"))
 			},
-			"partly": func(o order.OrderBody, a order.ThirdPartyBody) {
+			"partly": func(o order.OrderBody, a thirdparty.ThirdPartyBody) {
 				w.report(swift, a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "failed"))
 			},
-			"cancelled": func(o order.OrderBody, a order.ThirdPartyBody) {
+			"cancelled": func(o order.OrderBody, a thirdparty.ThirdPartyBody) {
 				_, err := w.orders.Cancel(t.Context(), w.staff, order.ReasonInput{OrderID: o.OrderID})
 				require.NoError(t, err)
 			},
@@ -182,7 +183,7 @@ func TestThirdPartyHasNoPartInWhatComesNext(t *testing.T) {
 			require.Equal(t, "Acme", *shown.Carrier.Name)
 			// Another company brings the rest.
 			w.override(o.OrderID, cloud.OrderDeliveryRescheduled)
-			out, err := w.orders.AssignThirdParty(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})
+			out, err := thirdparty.New(w.orders).Assign(t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})
 			require.NoError(t, err)
 			require.Equal(t, a.Numbers[1:], out.Assignment.Numbers)
 			w.handOver(out.Assignment.Number)
@@ -224,14 +225,14 @@ func TestThirdPartyNumbersGoWithTheCompany(t *testing.T) {
 		}
 		require.Equal(t, " OWN-1 ", numbers())
 		a := w.entrust(o.OrderID)
-		leg := order.LegInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-111"}
+		leg := thirdparty.LegInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-111"}
 		set := func() {
 			t.Helper()
-			_, err := w.orders.SetThirdPartyLeg(ctx, swift, leg)
+			_, err := thirdparty.New(w.orders).SetLeg(ctx, swift, leg)
 			require.NoError(t, err)
 		}
 		leg.ExternalNumber = strings.Repeat("é", 64)
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.SetThirdPartyLeg)(ctx, swift, leg)), "nobody could look for it")
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).SetLeg)(ctx, swift, leg)), "nobody could look for it")
 		leg.ExternalNumber = " SWP-111 "
 		set()
 		require.Equal(t, "SWP-111 SWP-111 SWP-111", numbers())
@@ -253,7 +254,7 @@ func TestThirdPartyNumbersGoWithTheCompany(t *testing.T) {
 		finds("OWN-1", true)
 		// What was brought keeps the numbers under which it was.
 		a = w.entrust(o.OrderID)
-		leg = order.LegInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-333"}
+		leg = thirdparty.LegInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-333"}
 		set()
 		w.handOver(a.Number)
 		w.report(swift, a.Number, became(a.Numbers[0], "delivered"), became(a.Numbers[1], "delivered"))
@@ -268,17 +269,17 @@ func TestThirdPartyRepeatsLeaveNoTrace(t *testing.T) {
 		swift, _, _, _ := w.companies()
 		o := w.ref("AGAIN")
 		a := w.entrust(o.OrderID)
-		key := order.ThirdPartyKey{Number: a.Number}
+		key := thirdparty.ThirdPartyKey{Number: a.Number}
 		trace := func() string {
 			lines, err := w.db.ListAudits(t.Context(), 42, 0, 200)
 			require.NoError(t, err)
 			return fmt.Sprint(len(lines), w.stored(o.OrderID).UpdatedAt.UnixMilli(), w.did(o.OrderID), len(w.toldCompany(17)))
 		}
-		_, err := w.orders.AcceptThirdParty(t.Context(), swift, key)
+		_, err := thirdparty.New(w.orders).Accept(t.Context(), swift, key)
 		require.NoError(t, err)
 		before := trace()
 		time.Sleep(2 * time.Millisecond)
-		_, err = w.orders.AcceptThirdParty(t.Context(), swift, key)
+		_, err = thirdparty.New(w.orders).Accept(t.Context(), swift, key)
 		require.NoError(t, err)
 		require.Equal(t, before, trace())
 		w.handOver(a.Number)
@@ -288,7 +289,7 @@ func TestThirdPartyRepeatsLeaveNoTrace(t *testing.T) {
 		w.report(swift, a.Number, became(a.Numbers[0], "failed"))
 		require.Equal(t, before, trace())
 		// Another reason is something new.
-		refused := order.OutcomeInput{Number: a.Numbers[0], Outcome: "failed", FailureCode: "recipient_refused"}
+		refused := thirdparty.OutcomeInput{Number: a.Numbers[0], Outcome: "failed", FailureCode: "recipient_refused"}
 		require.Equal(t, "recipient_refused", *w.report(swift, a.Number, refused).Packages[0].FailureCode)
 	})
 }
@@ -309,7 +310,7 @@ func TestThirdPartyBesideOverrides(t *testing.T) {
 		a = w.entrust(o.OrderID)
 		w.handOver(a.Number)
 		w.override(o.OrderID, cloud.OrderOutForDelivery)
-		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(w.orders.AssignThirdParty(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})))
+		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(thirdparty.New(w.orders).Assign(t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})))
 		w.override(o.OrderID, cloud.OrderHandedOver)
 		w.callOff(a.Number, "cancelled")
 		require.Contains(t, []cloud.OrderStatus{cloud.OrderNew, cloud.OrderReceived}, w.find(o.OrderID).StatusID)
@@ -318,7 +319,7 @@ func TestThirdPartyBesideOverrides(t *testing.T) {
 
 		o = w.ref("13 without a company")
 		w.override(o.OrderID, cloud.OrderHandedOver)
-		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(w.orders.AssignThirdParty(t.Context(), w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})))
+		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(thirdparty.New(w.orders).Assign(t.Context(), w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18})))
 		w.override(o.OrderID, cloud.OrderNew)
 		w.entrust(o.OrderID)
 	})
@@ -342,7 +343,7 @@ func TestThirdPartyFillsALockerInPart(t *testing.T) {
 			locker(cloud.LockerDeposited)
 			locker(cloud.LockerCollected)
 			require.Equal(t, cloud.OrderPartlyDelivered, w.find(o.OrderID).StatusID)
-			list := []order.OutcomeInput{became(a.Numbers[1], "delivered")}
+			list := []thirdparty.OutcomeInput{became(a.Numbers[1], "delivered")}
 			if both {
 				list = append(list, became(a.Numbers[0], "delivered"))
 			}
@@ -376,7 +377,7 @@ func TestThirdPartyPlaces(t *testing.T) {
 		w.callOff(a.Number, "cancelled")
 		_, err := w.orders.Delete(t.Context(), w.admin, order.OrderRef{OrderID: gone.OrderID})
 		require.NoError(t, err)
-		left, err := w.orders.ThirdParty(t.Context(), swift, order.ThirdPartyKey{Number: a.Number})
+		left, err := thirdparty.New(w.orders).Find(t.Context(), swift, thirdparty.ThirdPartyKey{Number: a.Number})
 		require.NoError(t, err)
 		require.Equal(t, a.Numbers, left.Assignment.Numbers)
 		require.Empty(t, left.Assignment.Dropoff.Address)
@@ -426,23 +427,23 @@ func TestThirdPartyAtTheSameMoment(t *testing.T) {
 		for round := range 6 {
 			o := w.ref(fmt.Sprint("race", round))
 			assign := func() error {
-				_, err := w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17})
+				_, err := thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17})
 				return err
 			}
 			require.Equal(t, 1, race(times(6, assign)...))
 			number := w.find(o.OrderID).ThirdParty.Number
 			require.Equal(t, []string{"created"}, events(number))
-			key := order.ThirdPartyKey{Number: number}
+			key := thirdparty.ThirdPartyKey{Number: number}
 			handOver := func() error {
-				_, err := w.orders.HandOverThirdParty(ctx, w.staff, order.HandOverInput{ThirdPartyKey: key})
+				_, err := thirdparty.New(w.orders).HandOver(ctx, w.staff, thirdparty.HandOverInput{ThirdPartyKey: key})
 				return err
 			}
 			takeBack := func() error {
-				_, err := w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
+				_, err := thirdparty.New(w.orders).Cancel(ctx, w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
 				return err
 			}
 			reject := func() error {
-				_, err := w.orders.RejectThirdParty(ctx, swift, order.RejectThirdPartyInput{ThirdPartyKey: key})
+				_, err := thirdparty.New(w.orders).Reject(ctx, swift, thirdparty.RejectThirdPartyInput{ThirdPartyKey: key})
 				return err
 			}
 			if round%2 == 0 {
@@ -459,7 +460,7 @@ func TestThirdPartyAtTheSameMoment(t *testing.T) {
 			require.Equal(t, 1, race(times(5, handOver)...))
 			require.Equal(t, []string{"created", "packages_handed_over"}, events(number))
 			report := func() error {
-				_, err := w.orders.ReportThirdParty(ctx, swift, outcomes(number, became(o.Packages[0].Number, "delivered"), became(o.Packages[1].Number, "failed")))
+				_, err := thirdparty.New(w.orders).Report(ctx, swift, outcomes(number, became(o.Packages[0].Number, "delivered"), became(o.Packages[1].Number, "failed")))
 				return err
 			}
 			cancel := func() error {
@@ -484,7 +485,7 @@ func TestThirdPartyNumbersStayBehind(t *testing.T) {
 		in.Packages[0].ExternalNumber = "OWN-1"
 		o := w.create(w.staff, in)
 		a := w.entrust(o.OrderID)
-		_, err := w.orders.SetThirdPartyLeg(t.Context(), swift, order.LegInput{ThirdPartyKey: order.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-111"})
+		_, err := thirdparty.New(w.orders).SetLeg(t.Context(), swift, thirdparty.LegInput{ThirdPartyKey: thirdparty.ThirdPartyKey{Number: a.Number}, ExternalOrder: "SW-1", ExternalNumber: "SWP-111"})
 		require.NoError(t, err)
 		out, err := w.orders.Reroute(t.Context(), w.staff, order.RerouteInput{OrderID: o.OrderID, NewAddress: address("Elsewhere"), Reason: "moved"})
 		require.NoError(t, err)
@@ -492,7 +493,7 @@ func TestThirdPartyNumbersStayBehind(t *testing.T) {
 		require.Nil(t, out.NewOrder.Packages[1].ExternalNumber)
 		_, err = tracking.New(w.db).Public(t.Context(), cloud.Caller{Language: "en"}, tracking.PublicInput{Number: "SWP-111"})
 		require.Equal(t, "TRACKING_NOT_FOUND", code(err))
-		left, err := w.orders.ThirdParty(t.Context(), swift, order.ThirdPartyKey{Number: a.Number})
+		left, err := thirdparty.New(w.orders).Find(t.Context(), swift, thirdparty.ThirdPartyKey{Number: a.Number})
 		require.NoError(t, err)
 		require.Equal(t, []string{"cancelled", "moved"}, []string{*left.Assignment.Reason, *left.Assignment.EndNote})
 		told := w.toldCompany(17)
@@ -528,7 +529,7 @@ func TestThirdPartyTellsTheEndTwice(t *testing.T) {
 		require.Equal(t, before, w.codes(o.OrderID))
 		got := w.find(o.OrderID)
 		require.Equal(t, []string{"DELIVERED", "Swift & Sons"}, []string{got.Status, got.ThirdParty.ProviderName})
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.AssignThirdParty)(ctx, w.staff, order.ThirdPartyInput{OrderID: w.ref("NEXT").OrderID, ProviderID: 17})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(thirdparty.New(w.orders).Assign)(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: w.ref("NEXT").OrderID, ProviderID: 17})))
 	})
 }
 
@@ -563,7 +564,7 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 		for range 500 {
 			at := r.IntN(len(orders))
 			o := w.find(orders[at].OrderID)
-			key := order.ThirdPartyKey{}
+			key := thirdparty.ThirdPartyKey{}
 			if o.ThirdParty != nil {
 				key.Number = o.ThirdParty.Number
 			}
@@ -580,27 +581,27 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 				do   func() error
 			}{
 				{"assign", func() error {
-					_, err := w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17})
+					_, err := thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 17})
 					return err
 				}},
 				{"hand over", func() error {
-					in := order.HandOverInput{ThirdPartyKey: key}
+					in := thirdparty.HandOverInput{ThirdPartyKey: key}
 					if r.IntN(2) == 0 {
 						in.Packages = []string{o.Packages[r.IntN(2)].Number}
 					}
-					_, err := w.orders.HandOverThirdParty(ctx, w.staff, in)
+					_, err := thirdparty.New(w.orders).HandOver(ctx, w.staff, in)
 					return err
 				}},
 				{"report", func() error {
-					_, err := w.orders.ReportThirdParty(ctx, swift, outcomes(key.Number, became(o.Packages[r.IntN(2)].Number, []string{"delivered", "failed", "returned"}[r.IntN(3)])))
+					_, err := thirdparty.New(w.orders).Report(ctx, swift, outcomes(key.Number, became(o.Packages[r.IntN(2)].Number, []string{"delivered", "failed", "returned"}[r.IntN(3)])))
 					return err
 				}},
 				{"take back", func() error {
-					_, err := w.orders.CancelThirdParty(ctx, w.staff, order.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
+					_, err := thirdparty.New(w.orders).Cancel(ctx, w.staff, thirdparty.CancelThirdPartyInput{ThirdPartyKey: key, Reason: "reassigned"})
 					return err
 				}},
 				{"leg", func() error {
-					_, err := w.orders.SetThirdPartyLeg(ctx, swift, order.LegInput{ThirdPartyKey: key, ExternalOrder: "1", ExternalNumber: fmt.Sprint("SWP-", r.IntN(1e9))})
+					_, err := thirdparty.New(w.orders).SetLeg(ctx, swift, thirdparty.LegInput{ThirdPartyKey: key, ExternalOrder: "1", ExternalNumber: fmt.Sprint("SWP-", r.IntN(1e9))})
 					return err
 				}},
 				{"stop", func() error {
@@ -645,7 +646,7 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 			over := now.StatusID.State().Terminal
 			if now.ThirdParty != nil {
 				numbers[now.ThirdParty.Number] = true
-				a, err := w.orders.ThirdParty(ctx, swift, order.ThirdPartyKey{Number: now.ThirdParty.Number})
+				a, err := thirdparty.New(w.orders).Find(ctx, swift, thirdparty.ThirdPartyKey{Number: now.ThirdParty.Number})
 				require.NoError(t, err)
 				require.Equal(t, kept.ThirdPartyOpen, a.Assignment.EndedAt == nil, act.name)
 				require.Equal(t, kept.ThirdPartyOpen, a.Assignment.Status == "created" || a.Assignment.Status == "handed_over", act.name)
@@ -681,7 +682,7 @@ func TestThirdPartyModelOfAllElse(t *testing.T) {
 			told[x.Event.Event+" "+x.Event.ReferenceID]++
 		}
 		for number := range numbers {
-			a, err := w.orders.ThirdParty(ctx, swift, order.ThirdPartyKey{Number: number})
+			a, err := thirdparty.New(w.orders).Find(ctx, swift, thirdparty.ThirdPartyKey{Number: number})
 			require.NoError(t, err)
 			require.Equal(t, 1, told["third_party_delivery.created "+number])
 			require.Equal(t, a.Assignment.Status == "cancelled", told["third_party_delivery.cancelled "+number] == 1, number)

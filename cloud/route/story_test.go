@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/thirdparty"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -530,7 +531,7 @@ func TestWhatMayBePlanned(t *testing.T) {
 		require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{swift}}}, nil
 		}))
-		_, err = w.orders.AssignThirdParty(ctx, w.staff, order.ThirdPartyInput{OrderID: loose, ProviderID: 17})
+		_, err = thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: loose, ProviderID: 17})
 		require.NoError(t, err)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", assign(w.staff, loose, w.driver.Account.ID), "although nothing was handed over")
 		loose = w.create(cloud.DeliveryOrder)

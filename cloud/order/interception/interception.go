@@ -153,7 +153,7 @@ type rule func(d *order.Decision, i *cloud.Interception) error
 func (s *Service) decide(ctx context.Context, c cloud.Caller, in StopInput, fn rule) (InterceptionOutput, error) {
 	missing := cloud.E(cloud.NotFound, codeMissing)
 	var i cloud.Interception
-	err := s.orders.Look(ctx, func(v cloud.View) (err error) {
+	err := s.orders.Store().Look(ctx, func(v cloud.View) (err error) {
 		i, err = v.Interception(c.Account.BusinessID, in.ID)
 		return err
 	})

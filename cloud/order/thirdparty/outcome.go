@@ -1,4 +1,4 @@
-package order
+package thirdparty
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -27,19 +28,19 @@ type OutcomeInput struct {
 	Proofs      []string `json:"proof_files" max:"10" item_format:"https" item_max:"2048"`
 }
 
-// ReportThirdParty keeps what became of packages. While any is on its way the
+// Report keeps what became of packages. While any is on its way the
 // assignment goes on, and a package that failed may still be delivered or come
 // back; with the last it ends, and the order is delivered, delivered in part,
 // refused, returned, or failed. An outcome that is reported again changes
 // nothing. Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
 // ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
-func (s *Service) ReportThirdParty(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
-	return s.atThird(ctx, c, in.ThirdPartyKey.Number, true, func(d *Decision) error { return d.report(in) })
+func (s *Service) Report(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
+	return s.decide(ctx, c, in.ThirdPartyKey.Number, true, func(d *order.Decision, a *cloud.ThirdPartyAssignment) error { return report(d, a, in) })
 }
 
 // check checks outcomes, with times without offset in a zone.
 func (in OutcomesInput) check(now time.Time, zone *time.Location) error {
-	f := newFields()
+	f := check.Fields{}
 	for i, p := range in.Packages {
 		at := fmt.Sprintf("packages.%d.", i)
 		switch failed := p.Outcome == string(cloud.OutcomeFailed); {
@@ -62,17 +63,17 @@ func (in OutcomesInput) check(now time.Time, zone *time.Location) error {
 var shownAs = map[cloud.ThirdPartyOutcome]cloud.OrderPackageStatus{cloud.OutcomeDelivered: cloud.OrderPackageDelivered, cloud.OutcomeFailed: cloud.OrderPackageFailed,
 	cloud.OutcomeReturned: cloud.OrderPackageReturned}
 
-func (d *Decision) report(told OutcomesInput) error {
+// report is Report about one assignment.
+func report(d *order.Decision, a *cloud.ThirdPartyAssignment, reported OutcomesInput) error {
 	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return err
 	}
-	if err := told.check(d.Now, b.Location()); err != nil {
+	if err := reported.check(d.Now, b.Location()); err != nil {
 		return err
 	}
-	a := d.thirdParty
-	in := MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
-	for _, x := range told.Packages {
+	in := order.MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	for _, x := range reported.Packages {
 		which, _ := chosen(a.Packages, []string{x.Number})
 		if len(which) == 0 {
 			return notIn([]string{x.Number})
@@ -82,7 +83,7 @@ func (d *Decision) report(told OutcomesInput) error {
 			continue
 		}
 		if p.Outcome != cloud.OutcomeHandedOver && p.Outcome != cloud.OutcomeFailed {
-			return thirdConflict(*a)
+			return stateConflict(*a)
 		}
 		p.Outcome, p.Failure, p.OccurredAt = to, x.FailureCode, d.Now
 		if t := check.Moment(x.OccurredAt, b.Location()); !t.IsZero() && t.Before(d.Now) {
@@ -99,45 +100,34 @@ func (d *Decision) report(told OutcomesInput) error {
 	if len(in.Packages) == 0 {
 		return nil
 	}
-	d.thirdPartyChanged = true
-	d.markDelivered()
+	d.SaveThirdParty()
+	d.MarkThirdPartyDelivered()
 	ends := !slices.ContainsFunc(a.Packages, func(p cloud.ThirdPartyPackage) bool { return !p.Outcome.Final() })
 	if ends {
-		if err := d.conclude(&in); err != nil {
+		if err := conclude(d, *a, &in); err != nil {
 			return err
 		}
 	}
 	if err := d.Step(in); err != nil {
 		return err
 	}
-	if in.Trigger == InterceptionFailed {
-		i := d.interception
-		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(ThirdPartyTracking), d.Now, d.Order.Status
+	if in.Trigger == order.InterceptionFailed {
+		i, err := d.Interception()
+		if err != nil {
+			return err
+		}
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(order.ThirdPartyTracking), d.Now, d.Order.Status
 	}
 	if ends {
-		return d.CloseThirdParty(concluded(*a))
+		return d.CloseThirdParty(a.Conclusion())
 	}
 	return nil
-}
-
-// concluded is how an assignment ends of which every package has an outcome.
-func concluded(a cloud.ThirdPartyAssignment) cloud.ThirdPartyStatus {
-	delivered := 0
-	for _, p := range a.Packages {
-		if p.Outcome == cloud.OutcomeDelivered {
-			delivered++
-		}
-	}
-	if delivered > 0 && delivered < len(a.Packages) {
-		return cloud.ThirdPartyPartly
-	}
-	return cloud.ThirdPartyCompleted
 }
 
 // conclude puts into a step where the order goes when its third party is done.
 // One that is no more with it, by hand or otherwise, stays where it is, and so
 // does one that is stopped, which goes on there when it is let go.
-func (d *Decision) conclude(in *MoveInput) error {
+func conclude(d *order.Decision, a cloud.ThirdPartyAssignment, in *order.MoveInput) error {
 	var delivered []cloud.PackageID
 	failed, returned := "", true
 	for _, p := range d.Order.Packages {
@@ -151,7 +141,7 @@ func (d *Decision) conclude(in *MoveInput) error {
 		returned = returned && (status == cloud.OrderPackageReturned || status == cloud.OrderPackageLost)
 	}
 	refused := true
-	for _, p := range d.thirdParty.Packages {
+	for _, p := range a.Packages {
 		if p.Outcome == cloud.OutcomeFailed {
 			failed = strings.ToLower(p.Failure)
 		}
@@ -165,16 +155,16 @@ func (d *Decision) conclude(in *MoveInput) error {
 		to = cloud.OrderPartlyDelivered
 	case returned:
 		to = cloud.OrderReturned
-	case refused && len(d.thirdParty.Packages) == len(d.Order.Packages):
+	case refused && len(a.Packages) == len(d.Order.Packages):
 		to = cloud.OrderRejected
 	}
 	switch {
 	case d.Order.Status == cloud.OrderHandedOver, d.Order.Status == cloud.OrderPartlyDelivered && to == cloud.OrderDelivered:
-		in.To, in.Trigger = to, ThirdPartyTracking
+		in.To, in.Trigger = to, order.ThirdPartyTracking
 	case d.Order.Status == cloud.OrderIntercepted && to == cloud.OrderDelivered:
-		in.To, in.Trigger = to, InterceptionFailed
+		in.To, in.Trigger = to, order.InterceptionFailed
 	case d.Order.Status == cloud.OrderIntercepted:
-		return d.pass(to)
+		return resumeAt(d, to)
 	default:
 		return nil
 	}
@@ -187,9 +177,9 @@ func (d *Decision) conclude(in *MoveInput) error {
 	return nil
 }
 
-// pass has a stopped order go on where its third party left it, and not with
+// resumeAt has a stopped order go on where its third party left it, and not with
 // that. It is the interception that brings goods to their end.
-func (d *Decision) pass(to cloud.OrderStatus) error {
+func resumeAt(d *order.Decision, to cloud.OrderStatus) error {
 	i, err := d.Interception()
 	if err != nil || i == nil || i.Before != cloud.OrderHandedOver {
 		return err
