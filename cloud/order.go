@@ -223,6 +223,25 @@ type OrderPackage struct {
 	Items          []PackageItem
 }
 
+// Grams is the weight of one piece in grams.
+func (p OrderPackage) Grams() float64 { return p.Weight * GramsOf(p.WeightUnit) }
+
+// GramsOf is how many grams a unit of weight has: kg, g, lb or oz; 0 for anything
+// else.
+func GramsOf(unit string) float64 {
+	switch unit {
+	case "kg":
+		return 1000
+	case "g":
+		return 1
+	case "lb":
+		return 453.59237
+	case "oz":
+		return 28.349523125
+	}
+	return 0
+}
+
 // PackageItem is one kind of goods in a package.
 type PackageItem struct {
 	SKU       string `json:"sku" max:"64"`

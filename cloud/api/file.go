@@ -9,26 +9,30 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/object"
-	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/proof"
 )
 
 // files are proof files, and what is stored of them.
 func (c Config) files() []catalog.Operation {
-	o := c.Orders
+	var stored proof.Files // nil takes none
+	if c.Files != nil {
+		stored = c.Files
+	}
+	proofs := proof.New(c.Orders, stored)
 	row := func(name, summary, tag, method, path string, types []cloud.AccountType, scopes []string, errs ...string) catalog.Operation {
 		return catalog.Operation{Name: name, Summary: summary, Tag: tag, Method: method, Path: path, Types: types, Scopes: scopes, Risk: catalog.RiskMedium, Errors: errs, Family: cloud.LocalDelivery}
 	}
 	// upload takes a file. It shows an address that anybody may read it at.
 	upload := func(r catalog.Operation) catalog.Operation {
 		r.Status, r.Idempotent, r.Errors = http.StatusCreated, true, []string{missing, "FILE_NOT_FOUND", "PAYLOAD_TOO_LARGE"}
-		r.Example = order.AttachInput{Type: "photo", Service: 1, Result: 1, CapturedAt: "2026-11-20T15:42:00-05:00", Latitude: ptr(43.6532), Longitude: ptr(-79.3832)}
+		r.Example = proof.AttachInput{Type: "photo", Service: 1, Result: 1, CapturedAt: "2026-11-20T15:42:00-05:00", Latitude: ptr(43.6532), Longitude: ptr(-79.3832)}
 		return r
 	}
 	const area = "/proof-files"
 	return []catalog.Operation{
-		catalog.Define(upload(row("orders.proof_files.add", "Add a proof file to a stop", "Client", "POST", "/api/v1/orders/{order_id}"+area, staff, ordersWrite)), o.Attach, nil),
-		catalog.Define(row("orders.proof_files.remove", "Remove a proof file", "Client", "DELETE", "/api/v1/orders/{order_id}"+area+"/{file_id}", staff, ordersWrite, missing, "FILE_NOT_FOUND"), o.Detach, nil),
-		catalog.Define(upload(row("driver.orders.proof_files", "Add a proof file to the calling driver's stop", "Driver", "POST", "/api/v1/driver/orders/{order_id}"+area, drivers, []string{"routes:write"})), o.Attach, nil),
+		catalog.Define(upload(row("orders.proof_files.add", "Add a proof file to a stop", "Client", "POST", "/api/v1/orders/{order_id}"+area, staff, ordersWrite)), proofs.Attach, nil),
+		catalog.Define(row("orders.proof_files.remove", "Remove a proof file", "Client", "DELETE", "/api/v1/orders/{order_id}"+area+"/{file_id}", staff, ordersWrite, missing, "FILE_NOT_FOUND"), proofs.Detach, nil),
+		catalog.Define(upload(row("driver.orders.proof_files", "Add a proof file to the calling driver's stop", "Driver", "POST", "/api/v1/driver/orders/{order_id}"+area, drivers, []string{"routes:write"})), proofs.Attach, nil),
 		catalog.Define(catalog.Operation{Name: "files.find", Summary: "Get a stored file by its signed address", Tag: "Client", Method: "GET", Path: object.Prefix + "{area}/{name}", NoToken: true,
 			Group: catalog.Unlimited, Secret: true, Media: []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}, Errors: []string{"FILE_NOT_FOUND", "GONE"}}, c.file, file),
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
 )
 
@@ -111,7 +112,7 @@ func (c Config) orders() []catalog.Operation {
 
 // assignments are those of interface document 4.1.
 func (c Config) assignments() []catalog.Operation {
-	o := c.Orders
+	o, contractors := c.Orders, contractor.New(c.Orders)
 	const path = "/api/v1/broker-order-assignments"
 	row := func(name, summary, method, path string, types []cloud.AccountType, g catalog.GraphQL) catalog.Operation {
 		r := catalog.Operation{Name: "broker_order_assignments." + name, Summary: summary, Tag: "Broker Order Assignments", Method: method, Path: path, Types: types,
@@ -129,11 +130,11 @@ func (c Config) assignments() []catalog.Operation {
 		catalog.Define(row("list", "List contractor assignments", "GET", path, []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker},
 			catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"}), o.Assignments, nil),
 		catalog.Define(like(row("assign", "Assign orders to a contractor", "POST", path, admins, catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult"}),
-			order.AssignInput{OrderIDs: []cloud.OrderID{120045, 120046}, BrokerID: 31, Note: "Before noon"}), o.Assign, nil),
+			contractor.AssignInput{OrderIDs: []cloud.OrderID{120045, 120046}, BrokerID: 31, Note: "Before noon"}), contractors.Assign, nil),
 		catalog.Define(like(row("revoke", "Revoke contractor assignments", "POST", path+"/revoke", admins, catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult"}),
-			order.RevokeInput{OrderIDs: []cloud.OrderID{120045}, Reason: "No van today"}), o.Revoke, nil),
+			contractor.RevokeInput{OrderIDs: []cloud.OrderID{120045}, Reason: "No van today"}), contractors.Revoke, nil),
 		catalog.Define(like(row("release", "Release an order back to the business", "POST", path+"/release", []cloud.AccountType{cloud.Broker},
-			catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult"}), order.ReleaseOrderInput{OrderID: 120045, Reason: "No van today"}, "NOT_ASSIGNED", "ORDER_ON_ROUTE"), o.GiveBack, nil),
+			catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult"}), contractor.ReleaseOrderInput{OrderID: 120045, Reason: "No van today"}, "NOT_ASSIGNED", "ORDER_ON_ROUTE"), contractors.GiveBack, nil),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -383,7 +384,7 @@ func TestParcelsOfOrders(t *testing.T) {
 			broker = all[0].ID
 			return err
 		})
-		out, err := s.service.Assign(ctx, s.staff, order.AssignInput{OrderIDs: []cloud.OrderID{s.made.OrderID}, BrokerID: broker})
+		out, err := contractor.New(s.service).Assign(ctx, s.staff, contractor.AssignInput{OrderIDs: []cloud.OrderID{s.made.OrderID}, BrokerID: broker})
 		require.NoError(s.t, err)
 		require.True(s.t, out.Result, "%+v", out)
 		s.move(cloud.OrderRoutePlanned, order.PutOnRoute, func(o *cloud.Order) { o.RouteID, o.Stop = 7, 1 })

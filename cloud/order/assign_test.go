@@ -10,12 +10,13 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/contractor"
 )
 
 // assign hands an order to a contractor.
-func (w *world) assign(to cloud.Caller, ids ...cloud.OrderID) order.AssignOutput {
+func (w *world) assign(to cloud.Caller, ids ...cloud.OrderID) contractor.AssignOutput {
 	w.t.Helper()
-	out, err := w.orders.Assign(w.t.Context(), w.admin, order.AssignInput{OrderIDs: ids, BrokerID: to.Account.ID, Note: "before noon"})
+	out, err := contractor.New(w.orders).Assign(w.t.Context(), w.admin, contractor.AssignInput{OrderIDs: ids, BrokerID: to.Account.ID, Note: "before noon"})
 	require.NoError(w.t, err)
 	return out
 }
@@ -67,24 +68,24 @@ func TestAssignmentsFromHandToHand(t *testing.T) {
 		require.Zero(t, w.assignments(w.stranger, order.AssignmentsInput{}).Total)
 		require.Equal(t, 1, w.assignments(w.staff, order.AssignmentsInput{Status: cloud.AssignmentRevoked}).Total)
 		for _, id := range []cloud.OrderID{a.OrderID, foreign.OrderID, 99_999} {
-			_, err := w.orders.GiveBack(ctx, w.broker, order.ReleaseOrderInput{OrderID: id})
+			_, err := contractor.New(w.orders).GiveBack(ctx, w.broker, contractor.ReleaseOrderInput{OrderID: id})
 			require.Equal(t, "NOT_ASSIGNED", code(err))
 		}
 		french := w.rival
 		french.Language = "fr"
-		done, err := w.orders.GiveBack(ctx, french, order.ReleaseOrderInput{OrderID: a.OrderID, Reason: "no van today"})
+		done, err := contractor.New(w.orders).GiveBack(ctx, french, contractor.ReleaseOrderInput{OrderID: a.OrderID, Reason: "no van today"})
 		require.NoError(t, err)
 		require.Contains(t, done.Message, "commande")
 		require.Nil(t, w.find(a.OrderID).BrokerAssignment)
 		require.Equal(t, "no van today", *w.assignments(w.rival, order.AssignmentsInput{}).Assignments[0].EndReason)
 		require.Contains(t, w.did(a.OrderID), "6022:1>1")
 
-		back, err := w.orders.Revoke(ctx, w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{a.OrderID, b.OrderID}})
+		back, err := contractor.New(w.orders).Revoke(ctx, w.admin, contractor.RevokeInput{OrderIDs: []cloud.OrderID{a.OrderID, b.OrderID}})
 		require.NoError(t, err)
 		require.Equal(t, 1, back.Revoked)
 		require.True(t, back.Result)
-		require.Equal(t, order.OrderError{OrderID: a.OrderID, Code: "NOT_ASSIGNED", Message: back.Errors[0].Message}, back.Errors[0])
-		back, err = w.orders.Revoke(ctx, w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{a.OrderID}})
+		require.Equal(t, contractor.OrderError{OrderID: a.OrderID, Code: "NOT_ASSIGNED", Message: back.Errors[0].Message}, back.Errors[0])
+		back, err = contractor.New(w.orders).Revoke(ctx, w.admin, contractor.RevokeInput{OrderIDs: []cloud.OrderID{a.OrderID}})
 		require.NoError(t, err)
 		require.False(t, back.Result)
 	})
@@ -118,7 +119,7 @@ func TestAssignmentsEndWithTheirOrders(t *testing.T) {
 
 		w.move(c.OrderID, cloud.OrderRoutePlanned, order.PutOnRoute)
 		require.Equal(t, "ORDER_ON_ROUTE", w.assign(w.rival, c.OrderID).Errors[0].Code)
-		_, err = w.orders.GiveBack(ctx, w.broker, order.ReleaseOrderInput{OrderID: c.OrderID})
+		_, err = contractor.New(w.orders).GiveBack(ctx, w.broker, contractor.ReleaseOrderInput{OrderID: c.OrderID})
 		require.Equal(t, "ORDER_ON_ROUTE", code(err))
 		w.move(c.OrderID, cloud.OrderOutForDelivery, order.StartDelivery)
 		w.move(c.OrderID, cloud.OrderRejected, order.DeliveryResult)
@@ -146,12 +147,12 @@ func TestAssignmentsThatAreNone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		a := w.ref("PO-1")
 		many := make([]cloud.OrderID, 501)
-		for _, in := range []order.AssignInput{{BrokerID: 5}, {OrderIDs: many, BrokerID: 5}, {OrderIDs: []cloud.OrderID{a.OrderID}}, {OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 2},
+		for _, in := range []contractor.AssignInput{{BrokerID: 5}, {OrderIDs: many, BrokerID: 5}, {OrderIDs: []cloud.OrderID{a.OrderID}}, {OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 2},
 			{OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 7}, {OrderIDs: []cloud.OrderID{a.OrderID}, BrokerID: 5, Note: strings.Repeat("é", 501)}} {
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Assign)(t.Context(), w.admin, in)))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(contractor.New(w.orders).Assign)(t.Context(), w.admin, in)))
 		}
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Revoke)(t.Context(), w.admin, order.RevokeInput{})))
-		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Revoke)(t.Context(), w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{1}, Reason: strings.Repeat("x", 256)})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(contractor.New(w.orders).Revoke)(t.Context(), w.admin, contractor.RevokeInput{})))
+		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(contractor.New(w.orders).Revoke)(t.Context(), w.admin, contractor.RevokeInput{OrderIDs: []cloud.OrderID{1}, Reason: strings.Repeat("x", 256)})))
 		for _, in := range []order.AssignmentsInput{{LongPaging: check.LongPaging{PerPage: new(201)}}, {Status: "gone"}, {LongPaging: check.LongPaging{Page: new(-1)}}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Assignments)(t.Context(), w.admin, in)))
 		}

@@ -327,9 +327,6 @@ func packageBody(p cloud.OrderPackage) PackageBody {
 		Height: cloud.OrNull(p.Height), WeightUnit: p.WeightUnit, DimensionUnit: p.DimensionUnit, Declared: p.Declared, Status: p.Status, Items: OrEmpty(p.Items)}
 }
 
-// grams are the units of weight in grams.
-var grams = map[string]float64{"kg": 1000, "g": 1, "lb": 453.59237, "oz": 28.349523125}
-
 // totalWeight is the weight of all packages in the unit of the first, to the
 // thousandth.
 func totalWeight(list []cloud.OrderPackage) (float64, string) {
@@ -338,7 +335,7 @@ func totalWeight(list []cloud.OrderPackage) (float64, string) {
 	}
 	unit, sum := list[0].WeightUnit, 0.0
 	for _, p := range list {
-		sum += p.Weight * grams[p.WeightUnit]
+		sum += p.Grams()
 	}
-	return thousandth(sum / grams[unit]), unit
+	return thousandth(sum / cloud.GramsOf(unit)), unit
 }

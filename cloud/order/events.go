@@ -217,8 +217,8 @@ func (d *Decision) addTracking(e otep.Event) {
 	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e) })
 }
 
-// AddProofEvent tells of a proof file that was added, updated or removed.
-func (d *Decision) AddProofEvent(action string, f cloud.ProofFile) {
+// addProofEvent tells of a proof file that was added, updated or removed.
+func (d *Decision) addProofEvent(action string, f cloud.ProofFile) {
 	d.AddEvent(eventProof, "PFU-", func(t *eventWriter) (any, error) { return t.proof(action, f) })
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/proof"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webhook"
 )
@@ -144,7 +145,7 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	step(w.staff, o, cloud.OrderDriverAssigned, order.AssignDriver, driver(6))
 	step(w.driver, o, cloud.OrderOutForPickup, order.StartPickup, nil)
 	attach := func(kind string, service, result int) int64 {
-		out, err := w.orders.Attach(ctx, w.staff, order.AttachInput{OrderID: o, Type: kind, File: photo(), Service: service, Result: result,
+		out, err := proof.New(w.orders, w.files).Attach(ctx, w.staff, proof.AttachInput{OrderID: o, Type: kind, File: photo(), Service: service, Result: result,
 			CapturedAt: "2026-11-20T18:11:40-05:00", Latitude: new(float64), Longitude: new(float64)})
 		require.NoError(t, err)
 		return out.File.FileID
@@ -176,7 +177,7 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	attach("photo", 1, 1)
 	attach("signature", 1, 1)
 	step(w.driver, o, cloud.OrderDelivered, order.DeliveryResult, nil)
-	_, err = w.orders.Detach(ctx, w.staff, order.DetachInput{OrderID: o, FileID: attach("photo", 1, 1)})
+	_, err = proof.New(w.orders, w.files).Detach(ctx, w.staff, proof.DetachInput{OrderID: o, FileID: attach("photo", 1, 1)})
 	require.NoError(t, err)
 	gone := w.create(w.customer, in2("PO-7782")).OrderID
 	_, err = w.orders.Cancel(ctx, w.customer, order.ReasonInput{OrderID: gone, Reason: "customer_request"})

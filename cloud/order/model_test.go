@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -342,7 +343,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 	case 20, 21:
 		to := []cloud.Caller{p.broker, p.rival}[p.r.IntN(2)].Account.ID
 		what = fmt.Sprint("assign to ", to)
-		out, err := p.orders.Assign(ctx, p.admin, order.AssignInput{OrderIDs: []cloud.OrderID{m.id, m.id}, BrokerID: to})
+		out, err := contractor.New(p.orders).Assign(ctx, p.admin, contractor.AssignInput{OrderIDs: []cloud.OrderID{m.id, m.id}, BrokerID: to})
 		require.NoError(p.t, err)
 		require.Equal(p.t, out.Assigned == 1, out.Result)
 		require.Equal(p.t, 1, out.Assigned+out.Skipped)
@@ -367,13 +368,13 @@ func (p *player) play(m *model) (what string, got, want string) {
 		c := []cloud.Caller{p.broker, p.rival, p.admin, p.admin}[p.r.IntN(4)]
 		what = fmt.Sprint("give back by ", c.Account.ID)
 		if c.Account.Type == cloud.ClientAdmin {
-			out, err := p.orders.Revoke(ctx, c, order.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
+			out, err := contractor.New(p.orders).Revoke(ctx, c, contractor.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
 			require.NoError(p.t, err)
 			if !out.Result {
 				got = out.Errors[0].Code
 			}
 		} else {
-			_, err := p.orders.GiveBack(ctx, c, order.ReleaseOrderInput{OrderID: m.id})
+			_, err := contractor.New(p.orders).GiveBack(ctx, c, contractor.ReleaseOrderInput{OrderID: m.id})
 			outcome(err)
 		}
 		switch {
@@ -518,11 +519,11 @@ func TestConcurrentCallers(t *testing.T) {
 					switch p.r.IntN(9) {
 					case 6:
 						to := []cloud.Caller{w.broker, w.rival}[p.r.IntN(2)].Account.ID
-						_, err = w.orders.Assign(t.Context(), w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{m.id}, BrokerID: to})
+						_, err = contractor.New(w.orders).Assign(t.Context(), w.admin, contractor.AssignInput{OrderIDs: []cloud.OrderID{m.id}, BrokerID: to})
 					case 7:
-						_, err = w.orders.Revoke(t.Context(), w.admin, order.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
+						_, err = contractor.New(w.orders).Revoke(t.Context(), w.admin, contractor.RevokeInput{OrderIDs: []cloud.OrderID{m.id}})
 					case 8:
-						_, err = w.orders.GiveBack(t.Context(), w.broker, order.ReleaseOrderInput{OrderID: m.id})
+						_, err = contractor.New(w.orders).GiveBack(t.Context(), w.broker, contractor.ReleaseOrderInput{OrderID: m.id})
 					case 0:
 						_, err = interception.New(w.orders).Intercept(t.Context(), w.staff, interception.InterceptInput{OrderID: m.id, Outcome: "redeliver"})
 					case 1:

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/order/pricing"
 )
 
 // Store is what this package needs of the database.
@@ -44,9 +45,8 @@ type Config struct {
 	// SignFile is the address, without the host, at which a stored file can be
 	// read until then. nil leaves addresses of files out.
 	SignFile func(path string, until time.Time) string
-	Files    Files // nil: no files are taken
 	// Sealer keeps rates from being made up.
-	Sealer   Sealer
+	Sealer   pricing.Sealer
 	Webhooks Webhooks // nil: no event is sent
 	Talk     Talk     // nil: nobody talks
 	// Links makes the secrets of tracking links; empty: answers hold none.
@@ -66,9 +66,8 @@ type Talk interface {
 // Service is the feature.
 type Service struct {
 	store    Store
-	box      Sealer
+	box      pricing.Sealer
 	sign     func(path string, until time.Time) string
-	files    Files
 	webhooks Webhooks
 	talk     Talk
 	links    cloud.LinkKey
@@ -86,7 +85,7 @@ func New(cfg Config) *Service {
 	if cfg.Number == nil {
 		cfg.Number = func(cloud.OrderID) string { return cloud.NewTrackingNumber() }
 	}
-	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, files: cfg.Files, webhooks: cfg.Webhooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
+	return &Service{store: cfg.Store, box: cfg.Sealer, sign: cfg.SignFile, webhooks: cfg.Webhooks, talk: cfg.Talk, links: cfg.Links, number: cfg.Number, now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Store is the database of the orders, for the features about them.
@@ -184,6 +183,16 @@ func find(v cloud.View, r reach, k Key) (cloud.Order, error) {
 		return cloud.Order{}, missing
 	}
 	return o, err
+}
+
+// FindIn reads the order that a caller names, of those that it may see. Errors:
+// ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, ACCOUNT_TYPE_NOT_ALLOWED, UNAUTHENTICATED.
+func FindIn(v cloud.View, c cloud.Caller, k Key) (cloud.Order, error) {
+	r, err := reachOf(c)
+	if err != nil {
+		return cloud.Order{}, err
+	}
+	return find(v, r, k)
 }
 
 // IsSane reports whether a text can be that of a stored order: databases refuse

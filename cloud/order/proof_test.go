@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/proof"
 )
 
 func signed(path string, until time.Time) string {
@@ -70,8 +71,8 @@ func TestProofFiles(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx, o := t.Context(), w.ref("PO-1")
 		lat, far := 43.6, 200.0
-		in := order.AttachInput{OrderID: o.OrderID, Type: "photo", File: photo(), Service: 1, Result: 1, CapturedAt: "2026-11-20T10:00:00-05:00", Latitude: &lat, Longitude: &lat}
-		out, err := w.orders.Attach(ctx, w.staff, in)
+		in := proof.AttachInput{OrderID: o.OrderID, Type: "photo", File: photo(), Service: 1, Result: 1, CapturedAt: "2026-11-20T10:00:00-05:00", Latitude: &lat, Longitude: &lat}
+		out, err := proof.New(w.orders, w.files).Attach(ctx, w.staff, in)
 		require.NoError(t, err)
 		f := out.File
 		require.Equal(t, "delivered", string(*f.EventKey))
@@ -86,36 +87,36 @@ func TestProofFiles(t *testing.T) {
 		require.Equal(t, []string{f.URL}, w.rows())
 
 		in.Replaces = f.FileID
-		out, err = w.orders.Attach(ctx, w.staff, in)
+		out, err = proof.New(w.orders, w.files).Attach(ctx, w.staff, in)
 		require.NoError(t, err)
 		require.Len(t, w.find(o.OrderID).ProofDetail, 1)
 		require.NotEqual(t, f.FileID, out.File.FileID)
 		require.Equal(t, []string{out.File.URL}, w.rows(), "what was replaced is needed no more")
-		require.Equal(t, "FILE_NOT_FOUND", failure(w.orders.Attach(ctx, w.staff, in)), "it is replaced already")
-		_, err = w.orders.Detach(ctx, w.staff, order.DetachInput{OrderID: o.OrderID, FileID: out.File.FileID})
+		require.Equal(t, "FILE_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.staff, in)), "it is replaced already")
+		_, err = proof.New(w.orders, w.files).Detach(ctx, w.staff, proof.DetachInput{OrderID: o.OrderID, FileID: out.File.FileID})
 		require.NoError(t, err)
 		require.Empty(t, w.find(o.OrderID).ProofFiles)
 		require.Empty(t, w.rows())
-		require.Equal(t, "FILE_NOT_FOUND", failure(w.orders.Detach(ctx, w.staff, order.DetachInput{OrderID: o.OrderID, FileID: 1})))
+		require.Equal(t, "FILE_NOT_FOUND", failure(proof.New(w.orders, w.files).Detach(ctx, w.staff, proof.DetachInput{OrderID: o.OrderID, FileID: 1})))
 		require.Equal(t, []string{"6001:0>1", "3050:1>1", "3051:1>1", "3052:1>1"}, w.did(o.OrderID))
 
 		in.Replaces = 0
-		for name, spoil := range map[string]func(in *order.AttachInput){
-			"no picture": func(in *order.AttachInput) { in.File = []byte("<html>") }, "another type": func(in *order.AttachInput) { in.Type = "document" },
-			"no type": func(in *order.AttachInput) { in.Type = "song" }, "no service": func(in *order.AttachInput) { in.Service = 3 },
-			"no moment": func(in *order.AttachInput) { in.CapturedAt = "noon" }, "nowhere": func(in *order.AttachInput) { in.Longitude = &far },
+		for name, spoil := range map[string]func(in *proof.AttachInput){
+			"no picture": func(in *proof.AttachInput) { in.File = []byte("<html>") }, "another type": func(in *proof.AttachInput) { in.Type = "document" },
+			"no type": func(in *proof.AttachInput) { in.Type = "song" }, "no service": func(in *proof.AttachInput) { in.Service = 3 },
+			"no moment": func(in *proof.AttachInput) { in.CapturedAt = "noon" }, "nowhere": func(in *proof.AttachInput) { in.Longitude = &far },
 		} {
 			bad := in
 			spoil(&bad)
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Attach)(ctx, w.staff, bad)), name)
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(proof.New(w.orders, w.files).Attach)(ctx, w.staff, bad)), name)
 		}
 		long := in
 		long.File = append(photo(), make([]byte, 20<<20)...)
-		require.Equal(t, "PAYLOAD_TOO_LARGE", failure(w.orders.Attach(ctx, w.staff, long)))
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Attach(ctx, w.customer, in)))
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Attach(ctx, w.broker, in)))
-		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Attach(ctx, w.stranger, in)))
-		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Attach(ctx, w.driver, in)), "of somebody else's order")
+		require.Equal(t, "PAYLOAD_TOO_LARGE", failure(proof.New(w.orders, w.files).Attach(ctx, w.staff, long)))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(proof.New(w.orders, w.files).Attach(ctx, w.customer, in)))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(proof.New(w.orders, w.files).Attach(ctx, w.broker, in)))
+		require.Equal(t, "ORDER_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.stranger, in)))
+		require.Equal(t, "ORDER_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.driver, in)), "of somebody else's order")
 		require.Empty(t, w.rows())
 	})
 }
@@ -124,22 +125,22 @@ func TestProofFiles(t *testing.T) {
 func TestDriversUploadProof(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx, o := t.Context(), w.ref("PO-1").OrderID
-		in := order.AttachInput{OrderID: o, Type: "photo", File: photo(), Service: 1, Result: 1}
-		office, err := w.orders.Attach(ctx, w.staff, in)
+		in := proof.AttachInput{OrderID: o, Type: "photo", File: photo(), Service: 1, Result: 1}
+		office, err := proof.New(w.orders, w.files).Attach(ctx, w.staff, in)
 		require.NoError(t, err)
 		require.NoError(t, w.orders.Move(ctx, w.staff, order.MoveInput{BusinessID: 42, OrderID: o, To: cloud.OrderDriverAssigned, Trigger: order.AssignDriver, Operation: 3012,
 			Set: func(o *cloud.Order) { o.DriverID = w.driver.Account.ID }}))
-		mine, err := w.orders.Attach(ctx, w.driver, in)
+		mine, err := proof.New(w.orders, w.files).Attach(ctx, w.driver, in)
 		require.NoError(t, err)
 		require.Equal(t, "driver", mine.File.UploadedBy.Type)
 		require.Contains(t, w.did(o), "2010:11>11")
 		in.Replaces = office.File.FileID
-		require.Equal(t, "FILE_NOT_FOUND", failure(w.orders.Attach(ctx, w.driver, in)))
+		require.Equal(t, "FILE_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.driver, in)))
 		in.Replaces = mine.File.FileID
-		_, err = w.orders.Attach(ctx, w.driver, in)
+		_, err = proof.New(w.orders, w.files).Attach(ctx, w.driver, in)
 		require.NoError(t, err)
 		require.Len(t, w.rows(), 2)
-		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Detach(ctx, w.driver, order.DetachInput{OrderID: o, FileID: mine.File.FileID})))
+		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(proof.New(w.orders, w.files).Detach(ctx, w.driver, proof.DetachInput{OrderID: o, FileID: mine.File.FileID})))
 	})
 }
 
@@ -148,7 +149,7 @@ func TestDriversUploadProof(t *testing.T) {
 func TestFilesGoWithTheirOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx, o := t.Context(), w.ref("PO-1").OrderID
-		out, err := w.orders.Attach(ctx, w.staff, order.AttachInput{OrderID: o, Type: "signature", File: photo(), Service: 2, Result: 2})
+		out, err := proof.New(w.orders, w.files).Attach(ctx, w.staff, proof.AttachInput{OrderID: o, Type: "signature", File: photo(), Service: 2, Result: 2})
 		require.NoError(t, err)
 		require.Len(t, w.rows(), 1)
 		_, err = w.orders.Delete(ctx, w.admin, order.OrderRef{OrderID: o})
@@ -166,8 +167,8 @@ func TestARefusedUploadLeavesNothing(t *testing.T) {
 			_, err := w.orders.Delete(ctx, w.admin, order.OrderRef{OrderID: o})
 			require.NoError(t, err)
 		}}
-		s := order.New(order.Config{Store: w.db, Files: gone})
-		require.Equal(t, "ORDER_NOT_FOUND", failure(s.Attach(ctx, w.staff, order.AttachInput{OrderID: o, Type: "photo", File: photo(), Service: 1, Result: 1})))
+		s := proof.New(order.New(order.Config{Store: w.db}), gone)
+		require.Equal(t, "ORDER_NOT_FOUND", failure(s.Attach(ctx, w.staff, proof.AttachInput{OrderID: o, Type: "photo", File: photo(), Service: 1, Result: 1})))
 		require.NotEmpty(t, gone.path)
 		require.False(t, w.there(gone.path))
 		none, err := w.files.Sweep(ctx, func(context.Context, string) ([]string, error) { return nil, nil })

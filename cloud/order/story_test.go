@@ -41,7 +41,7 @@ func newWorld(t testing.TB, db *store.DB) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	w.files = &shelf{Folder: files}
-	w.orders = order.New(order.Config{Store: db, SignFile: signed, Files: w.files, Sealer: storetest.Box(t), Webhooks: w.hooks})
+	w.orders = order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t), Webhooks: w.hooks})
 	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}

@@ -18,6 +18,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/order/thirdparty"
 	"github.com/postern-io/postern/cloud/store/storetest"
@@ -168,7 +169,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		// It is nobody else's meanwhile.
 		again := thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18}
 		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(thirdparty.New(w.orders).Assign(ctx, w.staff, again)))
-		given, err := w.orders.Assign(ctx, w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{o.OrderID}, BrokerID: 5})
+		given, err := contractor.New(w.orders).Assign(ctx, w.admin, contractor.AssignInput{OrderIDs: []cloud.OrderID{o.OrderID}, BrokerID: 5})
 		require.NoError(t, err)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", given.Errors[0].Code)
 		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(w.orders.Delete(ctx, w.admin, order.OrderRef{OrderID: o.OrderID})))
@@ -306,7 +307,7 @@ func TestThirdPartyInputs(t *testing.T) {
 			require.Equal(t, want, failure(thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: x.OrderID, ProviderID: 17})), status.String())
 		}
 		held := w.ref("HELD")
-		_, err := w.orders.Assign(ctx, w.admin, order.AssignInput{OrderIDs: []cloud.OrderID{held.OrderID}, BrokerID: 5})
+		_, err := contractor.New(w.orders).Assign(ctx, w.admin, contractor.AssignInput{OrderIDs: []cloud.OrderID{held.OrderID}, BrokerID: 5})
 		require.NoError(t, err)
 		require.Equal(t, "HELD_BY_CONTRACTOR", failure(thirdparty.New(w.orders).Assign(ctx, w.staff, thirdparty.ThirdPartyInput{OrderID: held.OrderID, ProviderID: 17})))
 

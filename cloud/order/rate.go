@@ -2,104 +2,14 @@ package order
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/order/pricing"
 )
-
-// Sealer encrypts what only we shall read again.
-type Sealer interface {
-	Seal(purpose string, plain []byte) []byte
-	Open(purpose string, sealed []byte) ([]byte, error)
-}
-
-// job is what a price depends on.
-type job struct {
-	Type     cloud.OrderType
-	From, To string // postal code and country of the ends, "" for a warehouse
-	Grams    int64
-	Packages int
-	COD      bool
-}
-
-func jobOf(o cloud.Order) job {
-	j := job{Type: o.Type, From: region(o.Sender), To: region(o.Recipient), COD: o.COD != nil && *o.COD > 0}
-	for _, p := range o.Packages {
-		j.Packages += p.Quantity
-		j.Grams += int64(math.Ceil(p.Weight * grams[p.WeightUnit] * float64(p.Quantity)))
-	}
-	return j
-}
-
-func region(a *cloud.Address) string {
-	if a == nil {
-		return ""
-	}
-	return strings.ToUpper(strings.ReplaceAll(a.PostalCode, " ", "")) + " " + strings.ToUpper(a.Country)
-}
-
-// countries of the ends.
-func (j job) countries() (out []string) {
-	for _, r := range []string{j.From, j.To} {
-		if r != "" {
-			out = append(out, r[strings.LastIndexByte(r, ' ')+1:])
-		}
-	}
-	return out
-}
-
-// Why there is no price.
-const (
-	noPriceRule = "NO_PRICE_RULE"
-	outOfArea   = "OUT_OF_SERVICE_AREA"
-	oversize    = "OVERSIZE"
-)
-
-// price is what a job costs by a business's list; the reason says why it is not
-// done at all, or has no price.
-func price(b cloud.Business, j job) (p *cloud.OrderPrices, reason string) {
-	l := b.Settings.Prices
-	if l == nil || b.Settings.Currency == "" {
-		return nil, noPriceRule
-	}
-	for _, c := range j.countries() {
-		if !l.Serves(c) {
-			return nil, outOfArea
-		}
-	}
-	if l.MaxKilograms > 0 && j.Grams > int64(l.MaxKilograms)*1000 {
-		return nil, oversize
-	}
-	p = &cloud.OrderPrices{Currency: b.Settings.Currency}
-	add := func(code, name string, each cloud.Money, n int64) {
-		if each != 0 && n > 0 {
-			p.Details = append(p.Details, cloud.PriceDetail{Code: code, Name: name, Amount: each * cloud.Money(n), Quantity: float64(n), Taxable: true})
-			p.Shipping += each * cloud.Money(n)
-		}
-	}
-	over := j.Grams - int64(l.IncludedKilograms)*1000
-	add("base", "Base price", l.Base, 1)
-	add("weight", "Weight", l.PerKilogram, (over+999)/1000)
-	add("package", "Further packages", l.PerPackage, int64(j.Packages-1))
-	if j.COD {
-		add("cod_fee", "Cash on delivery", l.CODFee, 1)
-	}
-	if l.TaxPercent > 0 {
-		// Half up, of hundredths of hundredths of a percent.
-		p.Tax = cloud.Money((int64(p.Shipping)*int64(math.Round(l.TaxPercent*1000)) + 50_000) / 100_000)
-		p.Details = append(p.Details, cloud.PriceDetail{Code: l.TaxCode, Name: "Tax", Amount: p.Tax, Quantity: 1})
-	}
-	p.Total = p.Shipping + p.Tax
-	return p, ""
-}
 
 // RateInput asks what an order would cost.
 type RateInput struct {
@@ -148,24 +58,6 @@ type Rate struct {
 	ExpiresAt    string              `json:"expires_at"`
 }
 
-const rateLife = 30 * time.Minute
-
-// promise is what a rate id holds, sealed.
-type promise struct {
-	Business cloud.BusinessID
-	Customer cloud.AccountID
-	Job      [32]byte
-	Prices   cloud.OrderPrices
-	Until    time.Time
-}
-
-func (j job) hash() [32]byte {
-	b, _ := json.Marshal(j) // plain fields always encode
-	return sha256.Sum256(b)
-}
-
-const sealRate = "order-rate"
-
 // Rate says what an order would cost. What cannot be done has no rates and a
 // reason. Error: VALIDATION_FAILED.
 func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateOutput, error) {
@@ -194,14 +86,13 @@ func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateO
 }
 
 func (s *Service) rate(c cloud.Caller, b cloud.Business, customer cloud.AccountID, o cloud.Order) RateOutput {
-	j := jobOf(o)
-	p, reason := price(b, j)
+	j := pricing.JobOf(o)
+	p, reason := pricing.Price(b, j)
 	if p == nil {
 		return RateOutput{Result: true, Rates: []Rate{}, Reason: &reason}
 	}
-	until := s.time().Add(rateLife)
-	plain, _ := json.Marshal(promise{b.ID, customer, j.hash(), *p, until}) // plain fields always encode
-	id := "rate_" + base64.RawURLEncoding.EncodeToString(s.box.Seal(sealRate, plain))
+	until := s.time().Add(pricing.RateLife)
+	id := pricing.SealRate(s.box, b.ID, customer, j, *p, until)
 	return RateOutput{Result: true, Serviceable: true, Rates: []Rate{{ID: id, ServiceCode: "local", ServiceName: locale.Word(c.Language, "app.local_delivery"), Shipping: p.Shipping, Tax: p.Tax,
 		Total: p.Total, Currency: p.Currency, Details: p.Details, EarliestDate: o.ScheduledDate, LatestDate: o.ScheduledDate, ExpiresAt: *cloud.Stamp(until, b.Location())}}}
 }
@@ -233,44 +124,28 @@ func (in RateInput) order(now time.Time) (cloud.Order, error) {
 
 // charge gives a new order its price: that of its rate, else that of the list.
 // Errors: RATE_EXPIRED, RATE_MISMATCH, OUT_OF_SERVICE_AREA, VALIDATION_FAILED.
-func (d *Decision) charge(box Sealer, b cloud.Business, rateID string) error {
-	j := jobOf(d.Order)
+func (d *Decision) charge(box pricing.Sealer, b cloud.Business, rateID string) error {
+	j := pricing.JobOf(d.Order)
 	if rateID == "" {
-		p, reason := price(b, j)
-		if reason == outOfArea {
-			return cloud.E(cloud.Invalid, outOfArea)
+		p, reason := pricing.Price(b, j)
+		if reason == pricing.OutOfArea {
+			return cloud.E(cloud.Invalid, pricing.OutOfArea)
 		}
-		if reason == oversize {
+		if reason == pricing.Oversize {
 			return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{"packages": {"This is heavier than the business takes."}}}
 		}
 		d.Order.Prices = p
 		return nil
 	}
-	p, err := openRate(box, rateID)
+	p, err := pricing.OpenRate(box, rateID)
 	switch {
 	case err != nil || p.Business != b.ID:
 		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{"rate_id": {"This is no rate of yours."}}}
-	case p.Customer != d.Order.CustomerID || p.Job != j.hash():
+	case !p.Fits(d.Order.CustomerID, j):
 		return cloud.E(cloud.Conflict, "RATE_MISMATCH")
 	case !d.Now.Before(p.Until):
 		return cloud.E(cloud.Conflict, "RATE_EXPIRED")
 	}
 	d.Order.Prices = &p.Prices
 	return nil
-}
-
-func openRate(box Sealer, id string) (p promise, err error) {
-	text, ok := strings.CutPrefix(id, "rate_")
-	if !ok {
-		return p, errors.New("not a rate")
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return p, err
-	}
-	plain, err := box.Open(sealRate, sealed)
-	if err != nil {
-		return p, err
-	}
-	return p, json.Unmarshal(plain, &p)
 }
