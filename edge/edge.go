@@ -40,6 +40,9 @@ type DoorReading struct {
 	// it closed. Between polls a line may have stood still, so that the time that
 	// passed proves nothing. 0: the source watches without a gap.
 	OpenFor time.Duration
+	// Interrupted is set of a closed door when its line was lost while it read open.
+	// What broke the line may have reset the board, whose zeros read as open.
+	Interrupted bool
 }
 
 // ProvenOpen is how long polls have to read a door open for it to count as open

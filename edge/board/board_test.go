@@ -451,6 +451,30 @@ func TestResetsOneAfterAnotherOpenNoDoor(t *testing.T) {
 	})
 }
 
+// The line is lost while the hook of a pulsed door is out, and the board resets: the
+// close says that the row of open readings was broken.
+func TestACloseSaysThatTheLineWasLost(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.do(r.sim.Force(1))
+		r.after(time.Second)
+		r.do(r.sim.CloseDoor(1))
+		d := readings(r.after(time.Second), 1)
+		require.False(t, d[len(d)-1].Interrupted)
+		for range 2 {
+			r.do(r.sim.Force(1))
+			time.Sleep(500 * time.Millisecond)
+			r.do(r.sim.Unplug("main", 20*time.Millisecond))
+			time.Sleep(500 * time.Millisecond)
+			r.do(r.sim.CloseDoor(1))
+			d = readings(r.after(time.Second), 1)
+			require.False(t, d[len(d)-1].Open)
+			require.True(t, d[len(d)-1].Interrupted)
+		}
+	})
+}
+
 // A line that stands still while a board shows zeros cannot say how long it did: the
 // reading carries no more than what polls have seen. Here the receiver of events
 // blocks for seconds, as a slow disk makes it.

@@ -94,6 +94,7 @@ type channel struct {
 	openFrom   time.Time     // answer to the first of the polls in a row that read it open
 	openFor    time.Duration // longest such row since the door was last told closed
 	proven     bool          // told that it was open for the minimum time
+	broken     bool          // the line was lost since the door read open
 	// owed is an item change that waits while the hook is between two states:
 	// told now, it would repeat a door state that may be over.
 	owed   bool
@@ -279,7 +280,8 @@ func (l *line) closePort() {
 	l.nextOpen = time.Now().Add(l.backoff)
 	for _, u := range l.units {
 		for _, c := range u.channels {
-			c.openFrom = time.Time{} // what broke the line may reset the boards, whose zeros read as open
+			// What broke the line may reset the boards, whose zeros read as open.
+			c.openFrom, c.broken = time.Time{}, c.broken || c.hook.value || !c.openFrom.IsZero()
 		}
 	}
 }
@@ -422,7 +424,7 @@ func (l *line) giveUp(u *unit) {
 		}
 		c.hook.forget()
 		c.item.forget()
-		c.openFrom, c.openFor, c.proven = time.Time{}, 0, false
+		c.openFrom, c.openFor, c.proven, c.broken = time.Time{}, 0, false, false
 		c.owed = false
 		lost.Doors = append(lost.Doors, c.door)
 	}
@@ -468,9 +470,9 @@ func (l *line) take(u *unit, s State, start time.Time) {
 			if until := time.Now().Add(l.minOpen()); until.After(u.watchUntil) {
 				u.watchUntil = until
 			}
-			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen, OpenFor: max(c.openFor, 1)})
+			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen, OpenFor: max(c.openFor, 1), Interrupted: !c.hook.value && c.broken})
 			if !c.hook.value {
-				c.openFor, c.proven = 0, false
+				c.openFor, c.proven, c.broken = 0, false, false
 			}
 		}
 	}

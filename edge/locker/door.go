@@ -66,8 +66,8 @@ func (d *draft) reading(in Reading) {
 		last := door
 		last.OpenFor = in.OpenFor
 		// It was open long enough, though no step fell in between. A lock that was just
-		// pulsed needs no proof by polls.
-		if last.proven(d.times()) || door.expected() {
+		// pulsed needs no proof by polls, unless a board may have reset meanwhile.
+		if last.proven(d.times()) || door.expected() && !in.Interrupted {
 			d.opened(door)
 			door = d.Doors[in.Door]
 		}

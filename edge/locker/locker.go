@@ -358,6 +358,8 @@ type (
 		Suspect bool
 		// OpenFor is as edge.DoorReading has it, in ns.
 		OpenFor int64
+		// Interrupted is as edge.DoorReading has it.
+		Interrupted bool
 	}
 	// Lost says that the doors' states are unknown from now on.
 	Lost struct {

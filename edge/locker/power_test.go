@@ -113,6 +113,22 @@ func TestAPulsedDoorOpensThoughTheLineStoodStill(t *testing.T) {
 	require.Len(t, bodies[wire.DoorOpened](w), 1)
 }
 
+// The hook let go and fell back, the line was lost, and the board that reset showed
+// zeros for 300 ms more: between the first open reading and the close lies the minimum
+// time, and the door never opened. It counted as deposited.
+func TestAPulsedDoorIsNotOpenedByAReset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.takePulses()
+	w.step(Pulsing{Door: 1, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+	w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono, OpenFor: 150 * milli})
+	from := w.now.Mono
+	w.wait(900 * time.Millisecond)
+	w.step(Reading{Door: 1, Mono: from + 900*milli, OpenFor: 300 * milli, Interrupted: true})
+	require.Empty(t, bodies[wire.DoorOpened](w))
+}
+
 // In the first boot of a store a door that stands open when it is read first is
 // found open; one that opens afterwards was forced.
 func TestADoorThatIsForcedInTheFirstBootIsTold(t *testing.T) {
