@@ -85,8 +85,14 @@ func (w *world) opened(c *cabinet, x *task, door uint, since time.Time) bool {
 	return true
 }
 
-// shownOpen reports whether a delivery's running opening shows a door as open.
+// shownOpen reports whether a delivery's running opening shows a door as open, at
+// the cabinet or in the cloud, which may not have heard of it.
 func (w *world) shownOpen(x *task, door uint) (shown bool) {
+	for _, o := range w.cabinets[x.cabinet].running().Loop().State().Openings {
+		if o.DeliveryRef == x.number && slices.ContainsFunc(o.Doors, func(d edgelocker.OpeningDoor) bool { return uint(d.Door) == door && d.Phase == edgelocker.Opened }) {
+			return true
+		}
+	}
 	_ = w.server().Store.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		list, err := v.DeliveryOpenings(x.id)
 		shown = slices.ContainsFunc(list, func(o cloud.Opening) bool {
