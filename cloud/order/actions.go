@@ -84,7 +84,7 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (O
 		return OrderOutput{}, err
 	}
 	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
-		err := d.cancel(actCancel.Operation(c), in.Reason)
+		err := cancelOrder(d, actCancel.Operation(c), in.Reason)
 		var refusal *cloud.Error
 		if errors.As(err, &refusal) && refusal.Code == codeNotCancellable {
 			d.refuseCancellation(refusal)
@@ -94,7 +94,7 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in ReasonInput) (O
 	})
 }
 
-func (d *Decision) cancel(operation int, note string) error {
+func cancelOrder(d *Decision, operation int, note string) error {
 	customer := d.Caller.Account.Type == cloud.Customer
 	if d.Order.Status.State().Terminal || customer && !slices.Contains(cancellable, d.Order.Status) {
 		return &cloud.Error{Kind: cloud.Conflict, Code: codeNotCancellable, Details: map[string]any{"order_status_id": d.Order.Status, "order_status": d.Order.Status.String()}}
@@ -133,7 +133,7 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 	}
 	var out RerouteOutput
 	_, err := s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
-		next, err := d.reroute(in)
+		next, err := rerouteOrder(d, in)
 		if err != nil {
 			return err
 		}
@@ -150,8 +150,8 @@ func (s *Service) Reroute(ctx context.Context, c cloud.Caller, in RerouteInput) 
 	return out, err
 }
 
-// reroute cancels the order and makes the one in its place.
-func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
+// rerouteOrder cancels the order and makes the one in its place.
+func rerouteOrder(d *Decision, in RerouteInput) (*Decision, error) {
 	b, err := d.View.Business(d.Order.BusinessID)
 	if err != nil {
 		return nil, err
@@ -175,12 +175,12 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 	}
 	next := d.Order
 	if d.Order.Ref != "" {
-		if err := d.renameRef(); err != nil {
+		if err := renameRef(d); err != nil {
 			return nil, err
 		}
 		next.Reroutes = d.Order.Reroutes
 	}
-	if err := d.cancel(actReroute.Operation(d.Caller), in.Reason); err != nil {
+	if err := cancelOrder(d, actReroute.Operation(d.Caller), in.Reason); err != nil {
 		return nil, err
 	}
 	if next.Type == cloud.PickupOrder {
@@ -195,7 +195,7 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 	n := &Decision{service: d.service, View: d.View, Caller: d.Caller, Now: d.Now}
 	ref := next.Ref
 	next.Ref = "" // it is not free before the old order is written
-	if err := n.insert(next); err != nil {
+	if err := insertOrder(n, next); err != nil {
 		return nil, err
 	}
 	n.Order.Ref = ref
@@ -207,7 +207,7 @@ func (d *Decision) reroute(in RerouteInput) (*Decision, error) {
 }
 
 // renameRef gives the order the first free -R suffix of its reference.
-func (d *Decision) renameRef() error {
+func renameRef(d *Decision) error {
 	base := d.Order.Ref
 	for {
 		d.Order.Reroutes++
@@ -313,10 +313,10 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 	if err := f.Err(); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.override(in) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return overrideStatus(d, in) })
 }
 
-func (d *Decision) override(in OverrideInput) error {
+func overrideStatus(d *Decision, in OverrideInput) error {
 	if slices.Contains(statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled}, d.Order.Status) || in.Status == d.Order.Status {
 		return StatusConflict(d.Order)
 	}

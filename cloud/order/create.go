@@ -151,10 +151,10 @@ func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Ti
 		}
 	}
 	d := &Decision{service: s, View: v, Caller: c, Now: now, batch: batch}
-	if err := d.open(in); err != nil {
+	if err := openOrder(d, in); err != nil {
 		return CreateOutput{}, nil, err
 	}
-	if err := d.charge(s.box, b, in.RateID); err != nil {
+	if err := charge(d, s.box, b, in.RateID); err != nil {
 		return CreateOutput{}, nil, err
 	}
 	d.LogOperation(operation, 0, "", nil)
@@ -179,10 +179,10 @@ func placed(in CreateInput) error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: "ADDRESS_NOT_GEOCODED", Fields: f}
 }
 
-// open makes the order and its timeline. Errors: VALIDATION_FAILED,
+// openOrder makes the order and its timeline. Errors: VALIDATION_FAILED,
 // DUPLICATE_ORDER_REF.
-func (d *Decision) open(in CreateInput) error {
-	customer, err := d.customer(in.CustomerID)
+func openOrder(d *Decision, in CreateInput) error {
+	customer, err := customerOf(d, in.CustomerID)
 	if err != nil {
 		return err
 	}
@@ -200,12 +200,12 @@ func (d *Decision) open(in CreateInput) error {
 	for _, p := range in.Packages {
 		o.Packages = append(o.Packages, newPackage(p))
 	}
-	return d.insert(o)
+	return insertOrder(d, o)
 }
 
-// insert gives a new order its ids and numbers and begins its timeline. Error:
+// insertOrder gives a new order its ids and numbers and begins its timeline. Error:
 // DUPLICATE_ORDER_REF.
-func (d *Decision) insert(o cloud.Order) error {
+func insertOrder(d *Decision, o cloud.Order) error {
 	if o.Ref != "" {
 		old, err := d.View.OrderByRef(o.BusinessID, o.CustomerID, o.Ref)
 		if err == nil {
@@ -215,7 +215,7 @@ func (d *Decision) insert(o cloud.Order) error {
 			return err
 		}
 	}
-	if err := d.number(&o); err != nil {
+	if err := assignNumber(d, &o); err != nil {
 		return err
 	}
 	for i := range o.Packages {
@@ -235,9 +235,9 @@ func (d *Decision) insert(o cloud.Order) error {
 	return nil
 }
 
-// number gives an order an id whose tracking number nobody uses: partners name
+// assignNumber gives an order an id whose tracking number nobody uses: partners name
 // their parcels as they like.
-func (d *Decision) number(o *cloud.Order) error {
+func assignNumber(d *Decision, o *cloud.Order) error {
 	for {
 		id, err := d.View.NewID(cloud.OrderIDs)
 		if err != nil {
@@ -254,9 +254,9 @@ func (d *Decision) number(o *cloud.Order) error {
 	}
 }
 
-// customer is whose a new order is: a customer's own, else the one that staff
+// customerOf is whose a new order is: a customer's own, else the one that staff
 // name.
-func (d *Decision) customer(id cloud.AccountID) (cloud.AccountID, error) {
+func customerOf(d *Decision, id cloud.AccountID) (cloud.AccountID, error) {
 	f := newFields()
 	if d.Caller.Account.Type == cloud.Customer {
 		if id != 0 && id != d.Caller.Account.ID {

@@ -137,7 +137,7 @@ func (d *Decision) finish() error {
 			d.Changes.ThirdParties = append(d.Changes.ThirdParties, *d.thirdParty)
 		}
 	}
-	if err := d.pushDrivers(); err != nil {
+	if err := pushDrivers(d); err != nil {
 		return err
 	}
 	return d.collectEvents()

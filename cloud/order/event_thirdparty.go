@@ -151,7 +151,7 @@ func NewThirdPartyData(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Busi
 }
 
 // addThirdPartyEvents tells whoever carries the order what became of the assignment.
-func (d *Decision) addThirdPartyEvents() error {
+func addThirdPartyEvents(d *Decision) error {
 	for _, event := range d.thirdPartyEvents {
 		a := d.thirdParty
 		out, err := d.service.webhooks.FanOutToProvider(d.View, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,

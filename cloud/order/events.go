@@ -63,15 +63,15 @@ type pending struct {
 // which it happened: what was made, how it moved, what became of its
 // interception, what the timeline says.
 func (d *Decision) collectEvents() error {
-	d.addCreated()
+	addCreated(d)
 	for _, s := range d.steps {
-		d.addStatusChange(s)
+		addStatusChange(d, s)
 	}
-	d.addDriverChange()
-	d.addInterception()
+	addDriverChange(d)
+	addInterception(d)
 	if d.timeline != nil && !d.isDeleted() {
 		for _, e := range d.timeline.fresh {
-			d.addTracking(e)
+			addTracking(d, e)
 		}
 	}
 	events := make([]cloud.AccountEvent, len(d.events))
@@ -96,7 +96,7 @@ func (d *Decision) collectEvents() error {
 		}
 		d.Changes.Outbox = append(d.Changes.Outbox, out...)
 	}
-	return d.addThirdPartyEvents()
+	return addThirdPartyEvents(d)
 }
 
 func (d *Decision) isDeleted() bool { return len(d.Changes.DroppedOrders) > 0 }
@@ -117,7 +117,7 @@ const (
 )
 
 // addCreated tells of an order that this decision made.
-func (d *Decision) addCreated() {
+func addCreated(d *Decision) {
 	if len(d.steps) > 0 && d.steps[0].before == 0 {
 		d.AddEvent(eventCreated, fmt.Sprint("OCR-", d.Order.ID), (*eventWriter).created)
 	}
@@ -125,17 +125,17 @@ func (d *Decision) addCreated() {
 
 // addStatusChange tells of a change of status, and of what it means in the life of an
 // order.
-func (d *Decision) addStatusChange(s step) {
+func addStatusChange(d *Decision, s step) {
 	if s.before == 0 || s.before == s.after {
 		return
 	}
 	d.AddEvent(eventStatus, "OSC-", func(t *eventWriter) (any, error) { return t.statusChange(s) })
 	for _, name := range lifecycle(s) {
-		d.addLifecycle(name, s)
+		addLifecycle(d, name, s)
 	}
 }
 
-func (d *Decision) addLifecycle(name string, s step) {
+func addLifecycle(d *Decision, name string, s step) {
 	d.AddEvent(eventLifecycle+name, "OLE-", func(t *eventWriter) (any, error) { return t.lifecycle(name, s) })
 }
 
@@ -177,7 +177,7 @@ func lifecycle(s step) []string {
 
 // addDriverChange tells of a driver that came or went without a change of status
 // that says so.
-func (d *Decision) addDriverChange() {
+func addDriverChange(d *Decision) {
 	if d.Was.ID == 0 || d.Was.DriverID == d.Order.DriverID {
 		return
 	}
@@ -186,15 +186,15 @@ func (d *Decision) addDriverChange() {
 	}
 	s := step{before: d.Order.Status, after: d.Order.Status}
 	if d.Was.DriverID != 0 && !said(liveUnassigned) && !said(liveCancelled) {
-		d.addLifecycle(liveUnassigned, s)
+		addLifecycle(d, liveUnassigned, s)
 	}
 	if d.Order.DriverID != 0 && !said(liveAssigned) {
-		d.addLifecycle(liveAssigned, s)
+		addLifecycle(d, liveAssigned, s)
 	}
 }
 
 // addInterception tells of what became of the order's interception.
-func (d *Decision) addInterception() {
+func addInterception(d *Decision) {
 	if d.interception == nil || d.interception.Status == d.interceptionWas {
 		return
 	}
@@ -213,7 +213,7 @@ func (d *Decision) addInterception() {
 }
 
 // addTracking tells of an event of the timeline.
-func (d *Decision) addTracking(e otep.Event) {
+func addTracking(d *Decision, e otep.Event) {
 	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e) })
 }
 

@@ -148,7 +148,7 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 	}
 	out.Total = total
 	for _, o := range found {
-		b, err := s.exception(ctx, c, o, now)
+		b, err := (exceptionReader{s}).exception(ctx, c, o, now)
 		if err != nil {
 			return ExceptionsOutput{}, err
 		}
@@ -157,8 +157,11 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 	return out, nil
 }
 
+// exceptionReader finds out why orders need attention.
+type exceptionReader struct{ *Service }
+
 // exception says why an order needs somebody.
-func (s *Service) exception(ctx context.Context, c cloud.Caller, o cloud.Order, now time.Time) (b ExceptionBody, err error) {
+func (s exceptionReader) exception(ctx context.Context, c cloud.Caller, o cloud.Order, now time.Time) (b ExceptionBody, err error) {
 	b = ExceptionBody{Type: stoppedBy[o.Status], OrderID: o.ID, Ref: cloud.OrNull(o.Ref), Number: o.Number, StatusID: o.Status, Actions: look}
 	switch day, _ := time.ParseInLocation(time.DateOnly, o.ScheduledDate, now.Location()); {
 	case b.Type != "":
@@ -181,7 +184,7 @@ func (s *Service) exception(ctx context.Context, c cloud.Caller, o cloud.Order, 
 
 // reason is why an order stopped, "" when nobody said. Only staff are shown what
 // people wrote.
-func (s *Service) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (reason string, err error) {
+func (s exceptionReader) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (reason string, err error) {
 	if o.Status == cloud.OrderHold || o.Status == cloud.OrderIntercepted {
 		if RequireStaff(c) != nil {
 			return "", nil
@@ -212,7 +215,7 @@ func (s *Service) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (re
 }
 
 // holdNote is what was written when the order was put on hold.
-func (s *Service) holdNote(ctx context.Context, o cloud.Order) (string, error) {
+func (s exceptionReader) holdNote(ctx context.Context, o cloud.Order) (string, error) {
 	all, err := s.store.ListOrderOperations(ctx, o.BusinessID, o.ID)
 	if err != nil {
 		return "", err

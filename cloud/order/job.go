@@ -34,7 +34,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(jobPoll)
 	defer tick.Stop()
 	for {
-		if err := s.jobs(ctx); err != nil && ctx.Err() == nil {
+		if err := (jobRunner{s}).jobs(ctx); err != nil && ctx.Err() == nil {
 			log.Error("orders of a batch cannot be made now", "error", err)
 		}
 		select {
@@ -46,9 +46,12 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
+// jobRunner makes the orders of batches.
+type jobRunner struct{ *Service }
+
 // jobs works on every job that is not finished, and drops those that were long
 // ago.
-func (s *Service) jobs(ctx context.Context) error {
+func (s jobRunner) jobs(ctx context.Context) error {
 	for {
 		open, err := s.store.ListOpenJobs(ctx, jobsRead)
 		if err != nil || len(open) == 0 {
@@ -66,7 +69,7 @@ func (s *Service) jobs(ctx context.Context) error {
 	}
 }
 
-func (s *Service) dropJobs(ctx context.Context) error {
+func (s jobRunner) dropJobs(ctx context.Context) error {
 	now := s.time()
 	if now.Sub(s.dropped) < time.Hour {
 		return nil
@@ -78,7 +81,7 @@ func (s *Service) dropJobs(ctx context.Context) error {
 }
 
 // job makes the rows of one job that have no result.
-func (s *Service) job(ctx context.Context, j cloud.OrderJob) error {
+func (s jobRunner) job(ctx context.Context, j cloud.OrderJob) error {
 	if j.Status == cloud.JobQueued {
 		j.Status, j.StartedAt = cloud.JobProcessing, s.time()
 		if err := s.saveJob(ctx, j); err != nil {
@@ -103,14 +106,14 @@ func (s *Service) job(ctx context.Context, j cloud.OrderJob) error {
 	}
 }
 
-func (s *Service) endJob(ctx context.Context, j cloud.OrderJob, status string) error {
+func (s jobRunner) endJob(ctx context.Context, j cloud.OrderJob, status string) error {
 	j.Status, j.FinishedAt = status, s.time()
 	return s.saveJob(ctx, j)
 }
 
 // saveJob writes how far a job has come, unless it is finished already, and
 // tells of its end.
-func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
+func (s jobRunner) saveJob(ctx context.Context, j cloud.OrderJob) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		old, err := v.OrderJob(j.BusinessID, j.ID)
 		if err != nil || !old.FinishedAt.IsZero() {
@@ -132,7 +135,7 @@ func (s *Service) saveJob(ctx context.Context, j cloud.OrderJob) error {
 
 // row makes the order of one row, unless it has a result, and says whether it
 // was refused.
-func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bool, err error) {
+func (s jobRunner) row(ctx context.Context, j cloud.OrderJob, row int) (failed bool, err error) {
 	now := s.time()
 	return failed, s.twice(ctx, func(v cloud.View) (*cloud.Changes, error) {
 		r, err := v.OrderJobRow(j.ID, row)
@@ -165,7 +168,7 @@ func (s *Service) row(ctx context.Context, j cloud.OrderJob, row int) (failed bo
 }
 
 // attempt makes an order, or the result that says why it is refused.
-func (s *Service) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
+func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
 	err := error(cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"))
 	var out CreateOutput
 	var ch *cloud.Changes

@@ -37,7 +37,7 @@ func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Chan
 			return nil, err
 		}
 		d.device, d.code = &n.Device, n.DeviceCode
-		if err := d.applyLockerNews(n); err != nil {
+		if err := applyLockerNews(d, n); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Chan
 }
 
 // applyLockerNews is one of FromLocker.
-func (d *Decision) applyLockerNews(n cloud.LockerNews) error {
+func applyLockerNews(d *Decision, n cloud.LockerNews) error {
 	if n.Kind == cloud.LockerAnnounced {
 		d.Order.DeliveryID, d.touched = n.DeliveryID, true
 		return nil
@@ -53,7 +53,7 @@ func (d *Decision) applyLockerNews(n cloud.LockerNews) error {
 	if d.Order.Status.State().Terminal {
 		return nil
 	}
-	if err := d.noteLockerPush(n); err != nil {
+	if err := noteLockerPush(d, n); err != nil {
 		return err
 	}
 	in := MoveInput{BusinessID: d.Order.BusinessID, OrderID: d.Order.ID, Place: n.Place, At: n.At, Approximate: n.Approximate, Earliest: n.Earliest, Latest: n.Latest,
@@ -69,18 +69,18 @@ func (d *Decision) applyLockerNews(n cloud.LockerNews) error {
 			in.To, in.Trigger, in.Reason = cloud.OrderInLocker, Overdue, "pickup_expired"
 		}
 	case cloud.LockerDeposited:
-		return d.noteDeposit(in, n.Packages)
+		return noteDeposit(d, in, n.Packages)
 	case cloud.LockerCollected:
-		return d.noteCollection(in, n.Packages)
+		return noteCollection(d, in, n.Packages)
 	case cloud.LockerRemoved:
-		return d.noteRemoval(in, n.Packages)
+		return noteRemoval(d, in, n.Packages)
 	}
 	return d.Step(in)
 }
 
-func (d *Decision) noteDeposit(in MoveInput, which []cloud.PackageID) error {
+func noteDeposit(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	changed := false
-	for _, p := range d.openPackages(which) {
+	for _, p := range openPackages(d, which) {
 		in.Packages[p.ID] = cloud.OrderPackageInLocker
 		changed = changed || p.Status != cloud.OrderPackageInLocker
 	}
@@ -95,15 +95,15 @@ func (d *Decision) noteDeposit(in MoveInput, which []cloud.PackageID) error {
 
 // noteCollection: what was collected had been deposited, whether that was told or
 // not, and whatever was decided about the order since.
-func (d *Decision) noteCollection(in MoveInput, which []cloud.PackageID) error {
-	taken := d.openPackages(which)
+func noteCollection(d *Decision, in MoveInput, which []cloud.PackageID) error {
+	taken := openPackages(d, which)
 	if len(taken) == 0 {
 		return nil
 	}
 	if d.Order.Status != cloud.OrderInLocker {
 		before := in
 		before.Packages = map[cloud.PackageID]cloud.OrderPackageStatus{}
-		if err := d.noteDeposit(before, which); err != nil {
+		if err := noteDeposit(d, before, which); err != nil {
 			return err
 		}
 	}
@@ -133,8 +133,8 @@ func (d *Decision) noteCollection(in MoveInput, which []cloud.PackageID) error {
 	return d.Step(in)
 }
 
-func (d *Decision) noteRemoval(in MoveInput, which []cloud.PackageID) error {
-	for _, p := range d.openPackages(which) {
+func noteRemoval(d *Decision, in MoveInput, which []cloud.PackageID) error {
+	for _, p := range openPackages(d, which) {
 		if p.Status == cloud.OrderPackageInLocker {
 			in.Packages[p.ID] = cloud.OrderPackageFailed
 		}
@@ -154,7 +154,7 @@ func (d *Decision) noteRemoval(in MoveInput, which []cloud.PackageID) error {
 
 // openPackages are those of the named packages, or with a 0 of all, that have not come
 // to their end.
-func (d *Decision) openPackages(which []cloud.PackageID) (out []cloud.OrderPackage) {
+func openPackages(d *Decision, which []cloud.PackageID) (out []cloud.OrderPackage) {
 	for _, p := range d.Order.Packages {
 		if !IsFinalPackage(p.Status) && (slices.Contains(which, 0) || slices.Contains(which, p.ID)) {
 			out = append(out, p)

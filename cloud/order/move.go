@@ -270,7 +270,7 @@ func (d *Decision) enterStatus(to cloud.OrderStatus, operation int, note string)
 		}
 	}
 	d.Order.Status, d.Order.StatusAt = to, d.Now
-	d.linkRoute(from, to, before)
+	linkRoute(d, from, to, before)
 	d.LogOperation(operation, from, note, nil)
 }
 

@@ -26,16 +26,16 @@ func (s *Service) ReplaceNumber(ctx context.Context, c cloud.Caller, in ReplaceN
 	if err := RequireOwners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.replaceLink(in.LinkOnly) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return replaceLink(d, in.LinkOnly) })
 }
 
-func (d *Decision) replaceLink(linkOnly bool) error {
+func replaceLink(d *Decision, linkOnly bool) error {
 	d.repeats = true
 	was := d.Order.Number
 	d.Order.LinkGeneration++
 	changes := map[string]cloud.FieldChange{"link_generation": {From: d.Order.LinkGeneration - 1, To: d.Order.LinkGeneration}}
 	if !linkOnly {
-		if err := d.replaceNumber(); err != nil {
+		if err := replaceNumber(d); err != nil {
 			return err
 		}
 		changes["tracking_number"] = cloud.FieldChange{From: was, To: d.Order.Number}
@@ -46,7 +46,7 @@ func (d *Decision) replaceLink(linkOnly bool) error {
 }
 
 // replaceNumber gives the order and its packages new numbers. The timeline stays.
-func (d *Decision) replaceNumber() error {
+func replaceNumber(d *Decision) error {
 	if d.Order.HeldByThirdParty() {
 		return cloud.E(cloud.Conflict, CodeThirdParty)
 	}
@@ -54,7 +54,7 @@ func (d *Decision) replaceNumber() error {
 	if err != nil {
 		return err
 	}
-	number, err := d.unusedNumber()
+	number, err := unusedNumber(d)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (d *Decision) replaceNumber() error {
 }
 
 // unusedNumber is a number that no parcel has: partners name theirs as they like.
-func (d *Decision) unusedNumber() (string, error) {
+func unusedNumber(d *Decision) (string, error) {
 	for {
 		number := cloud.NewTrackingNumber()
 		if _, err := d.View.ShipmentByNumber(number); errors.Is(err, cloud.ErrNotFound) {

@@ -47,7 +47,7 @@ func asCustomer(a cloud.Account) cloud.AccountID {
 
 // ending is the event of a job's end: at the address that it was given, else
 // where the settings of its level say.
-func (s *Service) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, error) {
+func (s jobRunner) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, error) {
 	a, err := v.Account(j.AccountID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return cloud.AccountEvent{}, err

@@ -19,8 +19,8 @@ type driverPush struct {
 // pushDrivers tells the order's drivers what became of it, but not of what they did
 // themselves. Whoever moves several orders of a route at once tells the route's
 // driver of the route instead.
-func (d *Decision) pushDrivers() error {
-	for _, x := range d.driverPushes() {
+func pushDrivers(d *Decision) error {
+	for _, x := range driverPushes(d) {
 		if x.driver == 0 || d.device == nil && x.driver == d.Caller.Account.ID {
 			continue
 		}
@@ -40,7 +40,7 @@ func (d *Decision) pushDrivers() error {
 	return nil
 }
 
-func (d *Decision) driverPushes() []driverPush {
+func driverPushes(d *Decision) []driverPush {
 	before, after := d.Was.DriverID, d.Order.DriverID
 	switch {
 	case d.quiet:
@@ -72,7 +72,7 @@ func changesForDriver(op cloud.OrderOperation) bool {
 
 // noteLockerPush notes what a cabinet did with the order for the driver who brings
 // it.
-func (d *Decision) noteLockerPush(n cloud.LockerNews) error {
+func noteLockerPush(d *Decision, n cloud.LockerNews) error {
 	kind := map[cloud.LockerNewsKind]string{cloud.LockerOpened: notice.DoorsOpened, cloud.LockerDeposited: notice.DepositSettled}[n.Kind]
 	if kind == "" || d.Order.DriverID == 0 {
 		return nil

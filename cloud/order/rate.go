@@ -75,7 +75,7 @@ func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateO
 			return err
 		}
 		d := &Decision{View: v, Caller: c}
-		customer, err := d.customer(in.CustomerID)
+		customer, err := customerOf(d, in.CustomerID)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (in RateInput) order(now time.Time) (cloud.Order, error) {
 
 // charge gives a new order its price: that of its rate, else that of the list.
 // Errors: RATE_EXPIRED, RATE_MISMATCH, OUT_OF_SERVICE_AREA, VALIDATION_FAILED.
-func (d *Decision) charge(box pricing.Sealer, b cloud.Business, rateID string) error {
+func charge(d *Decision, box pricing.Sealer, b cloud.Business, rateID string) error {
 	j := pricing.JobOf(d.Order)
 	if rateID == "" {
 		p, reason := pricing.Price(b, j)

@@ -9,7 +9,7 @@ import (
 // linkRoute keeps the order's place on a route in step with its status, whatever
 // moved it: one that may not ride leaves its route, and so does one that is
 // planned again. before is the status before planning that the order had.
-func (d *Decision) linkRoute(from, to, before cloud.OrderStatus) {
+func linkRoute(d *Decision, from, to, before cloud.OrderStatus) {
 	o := &d.Order
 	if from == cloud.OrderIntercepted {
 		if to.Rides() {

@@ -34,10 +34,10 @@ func (s *Service) Update(ctx context.Context, c cloud.Caller, in UpdateInput) (O
 	if err := RequireOwners(c); err != nil {
 		return OrderOutput{}, err
 	}
-	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return d.update(in) })
+	return s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error { return updateOrder(d, in) })
 }
 
-func (d *Decision) update(in UpdateInput) error {
+func updateOrder(d *Decision, in UpdateInput) error {
 	if in.Note != nil && d.Caller.Account.Type == cloud.Customer { // who cannot see what it would be written over
 		f := newFields()
 		f.Add("note", "Notes are kept by staff. Use delivery_instruction for what the driver has to know.")
@@ -71,7 +71,7 @@ func (d *Decision) update(in UpdateInput) error {
 	}
 	d.LogOperation(actionOf(changes).Operation(d.Caller), d.Order.Status, "", changes)
 	if _, dated := changes["scheduled_date"]; dated && d.Order.ScheduledDate != "" {
-		return d.reschedule()
+		return rescheduleOrder(d)
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func actionOf(changes map[string]cloud.FieldChange) Action {
 	return actEdit
 }
 
-// reschedule plans a failed stop again.
-func (d *Decision) reschedule() error {
+// rescheduleOrder plans a failed stop again.
+func rescheduleOrder(d *Decision) error {
 	to, failed := map[cloud.OrderStatus]cloud.OrderStatus{cloud.OrderPickupFailed: cloud.OrderPickupRescheduled,
 		cloud.OrderDeliveryFailed: cloud.OrderDeliveryRescheduled}[d.Order.Status]
 	if !failed {
@@ -176,7 +176,7 @@ func (s *Service) SetWindows(ctx context.Context, c cloud.Caller, in WindowsInpu
 		seen[ref] = true
 		changed := false
 		_, err := s.Decide(ctx, c, Key{Ref: ref}, func(d *Decision) error {
-			err := d.update(UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
+			err := updateOrder(d, UpdateInput{ScheduledDate: in.ScheduledDate, WindowStart: &in.WindowStart, WindowEnd: &in.WindowEnd})
 			changed = len(d.Changes.OrderOperations) > 0
 			return err
 		})
