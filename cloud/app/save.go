@@ -38,14 +38,14 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, _ None) (AppsOutput,
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		for _, k := range kinds {
-			out.Apps = append(out.Apps, shown(b, k))
+			out.Apps = append(out.Apps, showApp(b, k))
 		}
 		return err
 	})
 }
 
-// shown is an app with what is usual where the business said nothing.
-func shown(b cloud.Business, k kind) cloud.App {
+// showApp is an app with what is usual where the business said nothing.
+func showApp(b cloud.Business, k kind) cloud.App {
 	a := find(b, k.code)
 	if a.Colors == nil {
 		a.Colors = map[string]string{}
@@ -68,7 +68,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByCode) (out AppO
 	}
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
-		out.Result, out.App = err == nil, shown(b, k)
+		out.Result, out.App = err == nil, showApp(b, k)
 		return err
 	})
 }
@@ -138,7 +138,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in SaveInput) (out A
 		in.apply(&a)
 		others := slices.DeleteFunc(slices.Clone(b.Settings.Apps), func(x cloud.App) bool { return x.Code == k.code })
 		b.Settings.Apps = append(others, a)
-		out = AppOutput{Result: true, App: shown(b, k)}
+		out = AppOutput{Result: true, App: showApp(b, k)}
 		detail, err := json.Marshal(map[string]any{"enabled": a.Enabled})
 		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}},
 			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: fmt.Sprintf("account:%d", c.Account.ID),

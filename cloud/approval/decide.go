@@ -54,7 +54,7 @@ func (s *Service) Reject(ctx context.Context, c cloud.Caller, in RejectInput) (o
 }
 
 func reviewed(a *cloud.Approval, c cloud.Caller, note string, now time.Time) {
-	a.ReviewedBy, a.ReviewerName, a.ReviewedAt, a.Note = c.Account.ID, name(c.Account), now, plain(note)
+	a.ReviewedBy, a.ReviewerName, a.ReviewedAt, a.Note = c.Account.ID, name(c.Account), now, stripControl(note)
 }
 
 // Approve runs the call and shows what came of it: the approval is executed, or

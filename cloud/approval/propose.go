@@ -55,7 +55,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 	}
 	now := s.time()
 	a := cloud.Approval{ID: newID(now), BusinessID: c.Account.BusinessID, Server: in.Server, Tool: in.Tool, Arguments: bytes.Clone(in.Arguments), Summary: oneLine(in.Summary),
-		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: plain(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
+		Preview: bytes.Clone(in.Preview), Marks: in.Marks, Reason: stripControl(in.Reason), Risk: in.Risk, Scopes: in.Scopes, Status: cloud.ApprovalPending,
 		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, Token: in.Token, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -120,10 +120,10 @@ func isObject(raw json.RawMessage) bool {
 	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
 }
 
-// plain leaves out of a text what changes how the rest of it is read, or is not
+// stripControl leaves out of a text what changes how the rest of it is read, or is not
 // seen: control characters but for line ends, marks of direction and the like.
 // Joiners are letters of some scripts.
-func plain(s string) string {
+func stripControl(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\u200c', r == '\u200d':
@@ -138,7 +138,7 @@ func plain(s string) string {
 }
 
 func oneLine(s string) string {
-	r := []rune(strings.Join(strings.Fields(plain(s)), " "))
+	r := []rune(strings.Join(strings.Fields(stripControl(s)), " "))
 	if len(r) > maxSummary {
 		r = append(r[:maxSummary-1], '…')
 	}

@@ -36,7 +36,7 @@ func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
 	if in.Status == "" {
 		in.Status = cloud.ApprovalPending
 	}
-	if plain(in.Tool) != in.Tool {
+	if stripControl(in.Tool) != in.Tool {
 		f.Say("tool", check.MessageControl)
 	}
 	_, perPage, offset := in.Window()

@@ -409,7 +409,7 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 	if o.Types != nil && c.Recipient == 0 && !slices.Contains(o.Types, c.Account.Type) {
 		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
-	if s := lacking(o, c); s != "" {
+	if s := missingScope(o, c); s != "" {
 		return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": s}}
 	}
 	return nil

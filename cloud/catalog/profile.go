@@ -102,7 +102,7 @@ func scopesOf(s *auth.Session) []string {
 	case key == nil:
 		return append([]string{}, s.Account.Permissions...)
 	}
-	return Both(key, append([]string{}, s.Account.Permissions...))
+	return Intersect(key, append([]string{}, s.Account.Permissions...))
 }
 
 // fromAllowed reports whether a token may be used from an address.

@@ -37,7 +37,7 @@ func TestKeysNarrow(t *testing.T) {
 		c := cloud.Caller{Scopes: scopesOf(&auth.Session{Token: x.token, Account: cloud.Account{Type: x.typ, Permissions: x.permissions}})}
 		var have []string
 		for _, s := range scopes {
-			if lacking(&Operation{Scopes: []string{s}}, c) == "" {
+			if missingScope(&Operation{Scopes: []string{s}}, c) == "" {
 				have = append(have, s)
 			}
 		}

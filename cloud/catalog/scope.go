@@ -62,10 +62,10 @@ func KnownScope(s string) bool {
 	return ok
 }
 
-// lacking is the first of the operation's scopes that the caller does not have,
+// missingScope is the first of the operation's scopes that the caller does not have,
 // "" when it has all. Only employees and tokens that were narrowed are held to
 // scopes; a write scope holds the read scope of its area.
-func lacking(o *Operation, c cloud.Caller) string {
+func missingScope(o *Operation, c cloud.Caller) string {
 	if c.Scopes == nil {
 		return ""
 	}
@@ -77,8 +77,8 @@ func lacking(o *Operation, c cloud.Caller) string {
 	return ""
 }
 
-// Both are the scopes that two sets hold, where nil is every scope.
-func Both(a, b []string) []string {
+// Intersect are the scopes that two sets hold, where nil is every scope.
+func Intersect(a, b []string) []string {
 	switch {
 	case a == nil:
 		return b
@@ -96,5 +96,5 @@ func Both(a, b []string) []string {
 
 // Holds reports whether a caller has all of some scopes.
 func Holds(c cloud.Caller, scopes []string) bool {
-	return lacking(&Operation{Scopes: scopes}, c) == ""
+	return missingScope(&Operation{Scopes: scopes}, c) == ""
 }

@@ -46,9 +46,9 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	f := newFields()
 	// Nothing is written to the disk for what would be refused anyway.
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err == nil {
-			err = x.writes()
+			err = x.checkWrite()
 		}
 		if err == nil {
 			err = f.Err()
@@ -97,9 +97,9 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		a.Name = "file" + path.Ext(stored.Path)
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err == nil {
-			err = x.writes()
+			err = x.checkWrite()
 		}
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func kept(a cloud.ChatAttachment) []cloud.KeptFile {
 }
 
 // attach moves files into a message.
-func (x *seat) attach(in SendInput, m *cloud.ChatMessage, f fields) error {
+func (x *participant) attach(in SendInput, m *cloud.ChatMessage, f fields) error {
 	pictures := true
 	for i, id := range in.AttachmentIDs {
 		a, ok, err := found(x.v.ChatAttachment(x.o.BusinessID, id))

@@ -121,8 +121,8 @@ func partyOf(p cloud.ChatParty) Party {
 	return out
 }
 
-// shown is a message as it is, without who has read it. staff says for whom.
-func (x *seat) shown(m cloud.ChatMessage, staff bool) Message {
+// messageBody is a message as it is, without who has read it. staff says for whom.
+func (x *participant) messageBody(m cloud.ChatMessage, staff bool) Message {
 	zone := x.b.Location()
 	out := Message{ID: m.ID, ClientID: cloud.OrNull(m.ClientID), ConversationID: m.ConversationID, OrderID: m.OrderID, Sender: partyOf(m.Sender), Audience: audienceAll, Kind: m.Kind,
 		Text: cloud.OrNull(m.Text), Attachments: []Attachment{}, Status: "sent", ReadBy: []ReadBy{}, EditedAt: cloud.Stamp(m.EditedAt, zone), DeletedAt: cloud.Stamp(m.DeletedAt, zone),
@@ -142,7 +142,7 @@ func (x *seat) shown(m cloud.ChatMessage, staff bool) Message {
 	return out
 }
 
-func (x *seat) attachment(a cloud.ChatAttachment) Attachment {
+func (x *participant) attachment(a cloud.ChatAttachment) Attachment {
 	sign := func(path string) string { return x.c.BaseURL + x.s.cfg.SignFile(path, x.now.Add(fileSigned)) }
 	out := Attachment{ID: a.ID, Name: a.Name, MIME: a.MIME, Size: a.Size, URL: sign(a.Path), Width: cloud.OrNull(a.Width), Height: cloud.OrNull(a.Height)}
 	if a.Thumbnail != "" {
@@ -154,13 +154,13 @@ func (x *seat) attachment(a cloud.ChatAttachment) Attachment {
 
 // messages are messages of the conversation, which stand in the order of their
 // ids, with who has read them.
-func (x *seat) messages(list []cloud.ChatMessage, staff bool) ([]Message, error) {
+func (x *participant) messages(list []cloud.ChatMessage, staff bool) ([]Message, error) {
 	out := make([]Message, len(list))
 	if len(list) == 0 {
 		return out, nil
 	}
 	for i, m := range list {
-		out[i] = x.shown(m, staff)
+		out[i] = x.messageBody(m, staff)
 	}
 	for _, m := range x.talk.Members {
 		reads, err := x.reads(m, list[0].ID, list[len(list)-1].ID)
@@ -184,7 +184,7 @@ func (x *seat) messages(list []cloud.ChatMessage, staff bool) ([]Message, error)
 
 // reads are when a member read what lies from one message to another: the last
 // of them is at to or beyond, or at what was read last.
-func (x *seat) reads(m cloud.ChatMember, from, to cloud.ChatMessageID) (all []cloud.ChatRead, err error) {
+func (x *participant) reads(m cloud.ChatMember, from, to cloud.ChatMessageID) (all []cloud.ChatRead, err error) {
 	const step = 200
 	for m.Read >= from {
 		part, err := x.v.ChatReads(x.o.BusinessID, x.o.ID, m.Account, from, step)
@@ -201,7 +201,7 @@ func (x *seat) reads(m cloud.ChatMember, from, to cloud.ChatMessageID) (all []cl
 }
 
 // message is one message with who has read it.
-func (x *seat) message(m cloud.ChatMessage) (Message, error) {
+func (x *participant) message(m cloud.ChatMessage) (Message, error) {
 	list, err := x.messages([]cloud.ChatMessage{m}, x.staff())
 	if err != nil {
 		return Message{}, err
@@ -211,14 +211,14 @@ func (x *seat) message(m cloud.ChatMessage) (Message, error) {
 
 // conversation is the conversation as the caller sees it; nil when there is none
 // for the caller.
-func (x *seat) conversation() (*Conversation, error) {
-	if !x.shows() {
+func (x *participant) conversation() (*Conversation, error) {
+	if !x.isVisible() {
 		return nil, nil
 	}
 	zone, trace := x.b.Location(), x.talk.Trace(x.staff())
 	out := &Conversation{ID: x.talk.ID, OrderID: x.o.ID, OrderRef: cloud.OrNull(x.o.Ref), TrackingNumber: x.o.Number, BusinessID: x.o.BusinessID, Status: statusOpen,
-		ClosesAt: cloud.Stamp(x.ends(), zone), CreatedAt: cloud.Stamp(trace.CreatedAt, zone), UpdatedAt: cloud.Stamp(trace.UpdatedAt, zone)}
-	if x.closed() {
+		ClosesAt: cloud.Stamp(x.closesAt(), zone), CreatedAt: cloud.Stamp(trace.CreatedAt, zone), UpdatedAt: cloud.Stamp(trace.UpdatedAt, zone)}
+	if x.isClosed() {
 		out.Status = statusClosed
 	}
 	var err error
@@ -243,7 +243,7 @@ func (x *seat) conversation() (*Conversation, error) {
 }
 
 // unread counts what the caller has not read.
-func (x *seat) unread() (int, error) {
+func (x *participant) unread() (int, error) {
 	var read cloud.ChatMessageID
 	if m := x.talk.Member(x.me.Account); m != nil {
 		read = m.Read
@@ -252,4 +252,4 @@ func (x *seat) unread() (int, error) {
 }
 
 // stamp is a time as answers show it.
-func (x *seat) stamp(t time.Time) string { return *cloud.Stamp(t, x.b.Location()) }
+func (x *participant) stamp(t time.Time) string { return *cloud.Stamp(t, x.b.Location()) }

@@ -152,7 +152,7 @@ func messageID(now time.Time, last cloud.ChatMessageID, n int64) cloud.ChatMessa
 }
 
 // take takes one from a sender's limit.
-func (s *Service) take(what string, me *seat) error {
+func (s *Service) take(what string, me *participant) error {
 	if wait, ok := s.limits.Take(what+"/"+me.key(), s.cfg.PerMinute, s.now()); !ok {
 		return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: wait, Details: map[string]any{"retry_after": wait}}
 	}

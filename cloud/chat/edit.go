@@ -22,7 +22,7 @@ type MessageInput struct {
 // MESSAGE_NOT_FOUND, NOT_A_PARTICIPANT, NOT_THE_AUTHOR, MESSAGE_NOT_EDITABLE,
 // CONVERSATION_CLOSED, VALIDATION_FAILED.
 func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (MessageOutput, error) {
-	return s.change(ctx, c, in.ID, func(x *seat, m *cloud.ChatMessage) (string, error) {
+	return s.change(ctx, c, in.ID, func(x *participant, m *cloud.ChatMessage) (string, error) {
 		switch {
 		case !m.DeletedAt.IsZero():
 			return "", cloud.E(cloud.Conflict, codeFixed)
@@ -37,7 +37,7 @@ func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (Messa
 // Delete takes the content of an own message away, within ten minutes; its ids
 // stay. Errors: those of Edit.
 func (s *Service) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (MessageOutput, error) {
-	return s.change(ctx, c, in.ID, func(x *seat, m *cloud.ChatMessage) (string, error) {
+	return s.change(ctx, c, in.ID, func(x *participant, m *cloud.ChatMessage) (string, error) {
 		if !m.DeletedAt.IsZero() {
 			return "", nil
 		}
@@ -51,7 +51,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (
 
 // change changes an own message. fn says what is told of it; "": nothing has
 // changed.
-func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessageID, fn func(x *seat, m *cloud.ChatMessage) (event string, err error)) (out MessageOutput, err error) {
+func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessageID, fn func(x *participant, m *cloud.ChatMessage) (event string, err error)) (out MessageOutput, err error) {
 	unknown := cloud.E(cloud.NotFound, codeMessage)
 	var order cloud.OrderID
 	err = s.store.Look(ctx, func(v cloud.View) error {
@@ -65,7 +65,7 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessa
 		return out, err
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, order)
+		x, err := s.join(v, c, order)
 		var refused *cloud.Error
 		if errors.As(err, &refused) && refused.Code == codeOrder {
 			err = unknown
@@ -83,7 +83,7 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessa
 		if m.Sender.Account != x.me.Account {
 			return nil, cloud.E(cloud.Forbidden, codeAuthor)
 		}
-		if err := x.writes(); err != nil {
+		if err := x.checkWrite(); err != nil {
 			return nil, err
 		}
 		event, err := fn(x, &m)
@@ -97,8 +97,8 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessa
 		if out.Message, err = x.message(m); err != nil || event == "" {
 			return nil, err
 		}
-		x.changed(m.Staff)
-		if err := x.tellMessage(event, &m); err != nil {
+		x.markChanged(m.Staff)
+		if err := x.addMessageEvent(event, &m); err != nil {
 			return nil, err
 		}
 		x.ch.ChatMessages = []cloud.ChatMessage{m}

@@ -9,7 +9,7 @@ import (
 
 // autoReply answers a customer or recipient for a business that does not answer
 // now: once in each time in which it does not.
-func (x *seat) autoReply(m cloud.ChatMessage) error {
+func (x *participant) autoReply(m cloud.ChatMessage) error {
 	chat := x.b.Settings.Chat
 	if chat.AutoReply == "" || x.staff() {
 		return nil
@@ -19,7 +19,7 @@ func (x *seat) autoReply(m cloud.ChatMessage) error {
 		return nil
 	}
 	x.talk.AutoReplied = since.UTC()
-	return x.say(&cloud.ChatMessage{Sender: cloud.ChatParty{Role: cloud.ChatSystem, Account: cloud.SystemParty, Name: x.b.Name}, Kind: kindSystem, Text: chat.AutoReply})
+	return x.addMessage(&cloud.ChatMessage{Sender: cloud.ChatParty{Role: cloud.ChatSystem, Account: cloud.SystemParty, Name: x.b.Name}, Kind: kindSystem, Text: chat.AutoReply})
 }
 
 // answering reports whether a business answers at now, in its own time zone, and

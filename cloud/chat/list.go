@@ -86,7 +86,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	out.Total = total
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		for _, talk := range list {
-			x, err := s.sit(v, c, talk.OrderID)
+			x, err := s.join(v, c, talk.OrderID)
 			if refused(err) { // it changed hands a moment ago
 				continue
 			}

@@ -26,7 +26,7 @@ func (s *Service) Rights(ctx context.Context, b cloud.BusinessID, account cloud.
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.listener(v, b, account, recipient, order)
 		if x != nil {
-			right, untold = x.hears(), x.untold()
+			right, untold = x.listenRight(), x.isClosureUnsent()
 		}
 		return err
 	})
@@ -37,7 +37,7 @@ func (s *Service) Rights(ctx context.Context, b cloud.BusinessID, account cloud.
 }
 
 // listener is the seat of somebody who listens, nil when there is none any more.
-func (s *Service) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*seat, error) {
+func (s *Service) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*participant, error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: recipient}
 	if recipient == 0 {
 		a, ok, err := found(v.Account(account))
@@ -46,16 +46,16 @@ func (s *Service) listener(v cloud.View, b cloud.BusinessID, account cloud.Accou
 		}
 		c.Account = a
 	}
-	x, err := s.sit(v, c, order)
+	x, err := s.join(v, c, order)
 	if refused(err) {
 		return nil, nil
 	}
 	return x, err
 }
 
-func (x *seat) hears() Right {
+func (x *participant) listenRight() Right {
 	switch {
-	case !x.b.Settings.Has(Feature), x.former, x.c.Recipient != 0 && x.closed():
+	case !x.b.Settings.Has(Feature), x.former, x.c.Recipient != 0 && x.isClosed():
 		return HearsNothing
 	case x.staff():
 		return HearsStaff
@@ -124,11 +124,11 @@ func (s *Service) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		who.Channels = nil
 		for _, id := range orders {
-			x, err := s.sit(v, c, id)
+			x, err := s.join(v, c, id)
 			if err != nil {
 				return err
 			}
-			right := x.hears()
+			right := x.listenRight()
 			if right == HearsNothing {
 				return outsider()
 			}

@@ -57,20 +57,20 @@ type participantEvent struct {
 	Participant Participant `json:"participant"`
 }
 
-// tell adds a live event: for dispatchers and driver, or for everybody.
-func (x *seat) tell(staff bool, kind string, data any) error {
-	e, err := x.event(staff, x.fresh(kind), data)
+// addEvent adds a live event: for dispatchers and driver, or for everybody.
+func (x *participant) addEvent(staff bool, kind string, data any) error {
+	e, err := x.event(staff, x.newEvent(kind), data)
 	x.ch.Live = append(x.ch.Live, e)
 	return err
 }
 
-// fresh is an event of this decision.
-func (x *seat) fresh(kind string) cloud.ChatTold {
+// newEvent is an event of this decision.
+func (x *participant) newEvent(kind string) cloud.ChatTold {
 	x.events++
 	return cloud.ChatTold{ID: newID("och_", x.now, x.events), Type: kind, At: x.now}
 }
 
-func (x *seat) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, error) {
+func (x *participant) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, error) {
 	body, err := json.Marshal(Event{ID: t.ID, Type: t.Type, OrderID: x.o.ID, ConversationID: cloud.OrNull(x.talk.ID), OccurredAt: x.stamp(t.At), Data: data})
 	if err != nil {
 		return cloud.LiveEvent{}, fmt.Errorf("encode live event: %w", err)
@@ -82,16 +82,16 @@ func (x *seat) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, e
 	return cloud.LiveEvent{ID: t.ID, Kind: to, BusinessID: x.o.BusinessID, Subject: int64(x.o.ID), At: t.At, Body: body, Passing: t.Type == eventTyping}, nil
 }
 
-// tellMessage tells of a message to those whom it is for. What they were told of
+// addMessageEvent tells of a message to those whom it is for. What they were told of
 // one that is deleted loses its words: it is told again to those who come back.
-func (x *seat) tellMessage(kind string, m *cloud.ChatMessage) error {
+func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 	others := *x
 	others.c = x.c.ForOthers()
 	list, err := others.messages([]cloud.ChatMessage{*m}, m.Staff)
 	if err != nil {
 		return err
 	}
-	t := x.fresh(kind)
+	t := x.newEvent(kind)
 	e, err := x.event(m.Staff, t, messageEvent{list[0]})
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ const pushBody = 120 // characters
 
 // push sends a word about a message to the order's driver, unless it is the
 // driver's own.
-func (x *seat) push(m *cloud.ChatMessage) {
+func (x *participant) push(m *cloud.ChatMessage) {
 	driver := x.o.DriverID
 	if driver == 0 || driver == m.Sender.Account || x.b.Settings.Chat.NoDriver {
 		return
@@ -136,7 +136,7 @@ func (x *seat) push(m *cloud.ChatMessage) {
 
 // pushOf is the push of a message to the order's driver; of one that is deleted it
 // says only of which order it was.
-func (x *seat) pushOf(m cloud.ChatMessage) cloud.Push {
+func (x *participant) pushOf(m cloud.ChatMessage) cloud.Push {
 	p := cloud.Push{ID: m.Push, BusinessID: x.o.BusinessID, DriverID: x.o.DriverID, Type: "order_chat_message", Title: cmp.Or(m.Sender.Name, x.o.Number), Body: x.o.Number,
 		Data: cloud.PushData{OrderID: x.o.ID, ConversationID: int64(x.talk.ID), MessageID: int64(m.ID), TrackingNumber: x.o.Number}, At: m.CreatedAt,
 		Collapse: fmt.Sprintf("conversation:%d", x.talk.ID)}

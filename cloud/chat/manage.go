@@ -10,11 +10,11 @@ import (
 // Close closes the conversation about an order; one that is closed stays so.
 // Errors: ORDER_NOT_FOUND, CONVERSATION_NOT_FOUND.
 func (s *Service) Close(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
-	return s.manage(ctx, c, in.OrderID, func(x *seat) (bool, error) {
+	return s.manage(ctx, c, in.OrderID, func(x *participant) (bool, error) {
 		switch {
 		case !x.known:
 			return false, cloud.E(cloud.NotFound, codeConversation)
-		case x.closed():
+		case x.isClosed():
 			return false, nil
 		}
 		return true, x.close(x.now)
@@ -22,14 +22,14 @@ func (s *Service) Close(ctx context.Context, c cloud.Caller, in OrderInput) (Con
 }
 
 // close closes the conversation, as of a time.
-func (x *seat) close(at time.Time) error {
+func (x *participant) close(at time.Time) error {
 	x.talk.ClosedAt = at
-	x.changed(x.hidden())
-	return x.tell(x.hidden(), eventClosed, x.told(statusClosed))
+	x.markChanged(x.isHidden())
+	return x.addEvent(x.isHidden(), eventClosed, x.conversationEvent(statusClosed))
 }
 
-func (x *seat) told(status string) conversationEvent {
-	e := conversationEvent{Status: status, ClosesAt: cloud.Stamp(x.ends(), x.b.Location())}
+func (x *participant) conversationEvent(status string) conversationEvent {
+	e := conversationEvent{Status: status, ClosesAt: cloud.Stamp(x.closesAt(), x.b.Location())}
 	if x.me.Role != "" {
 		by := partyOf(x.me)
 		e.By = &by
@@ -41,8 +41,8 @@ func (x *seat) told(status string) conversationEvent {
 // open after the order's end; also one that nobody began before it closed.
 // Error: ORDER_NOT_FOUND.
 func (s *Service) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
-	return s.manage(ctx, c, in.OrderID, func(x *seat) (bool, error) {
-		if !x.closed() {
+	return s.manage(ctx, c, in.OrderID, func(x *participant) (bool, error) {
+		if !x.isClosed() {
 			if !x.known {
 				return false, cloud.E(cloud.NotFound, codeConversation)
 			}
@@ -53,16 +53,16 @@ func (s *Service) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (Co
 		}
 		x.talk.ClosedAt, x.talk.ReopenedAt = time.Time{}, x.now
 		x.talk.Epoch++
-		x.changed(x.hidden())
-		return true, x.tell(x.hidden(), eventReopened, x.told(statusOpen))
+		x.markChanged(x.isHidden())
+		return true, x.addEvent(x.isHidden(), eventReopened, x.conversationEvent(statusOpen))
 	})
 }
 
 // manage changes a conversation for staff and shows it. fn says whether it
 // changed anything.
-func (s *Service) manage(ctx context.Context, c cloud.Caller, id cloud.OrderID, fn func(x *seat) (bool, error)) (out ConversationOutput, err error) {
+func (s *Service) manage(ctx context.Context, c cloud.Caller, id cloud.OrderID, fn func(x *participant) (bool, error)) (out ConversationOutput, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, id)
+		x, err := s.join(v, c, id)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ type ParticipantsOutput struct {
 // ORDER_NOT_FOUND.
 func (s *Service) Participants(ctx context.Context, c cloud.Caller, in OrderInput) (out ParticipantsOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
 			return err
 		}
@@ -149,14 +149,14 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (P
 // attend changes a participant. fn says what changed, "" for nothing.
 func (s *Service) attend(ctx context.Context, c cloud.Caller, id cloud.OrderID, role string, account cloud.AccountID, fn func(m *cloud.ChatMember, known bool) string) (out ParticipantsOutput, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, id)
+		x, err := s.join(v, c, id)
 		if err != nil {
 			return nil, err
 		}
 		if !x.known {
 			return nil, cloud.E(cloud.NotFound, codeConversation)
 		}
-		who, contractor, err := x.could(role, account)
+		who, contractor, err := x.candidate(role, account)
 		if err != nil {
 			return nil, err
 		}
@@ -168,15 +168,15 @@ func (s *Service) attend(ctx context.Context, c cloud.Caller, id cloud.OrderID, 
 		if out.Participants, err = x.participants(); err != nil || change == "" {
 			return nil, err
 		}
-		x.changed(x.hidden())
-		return x.changes(), x.tell(x.hidden(), eventParticipant, participantEvent{change, x.participant(person, x.hidden())})
+		x.markChanged(x.isHidden())
+		return x.changes(), x.addEvent(x.isHidden(), eventParticipant, participantEvent{change, x.participantBody(person, x.isHidden())})
 	})
 	return out, err
 }
 
-// could is somebody who may take part in this conversation, by id or as the
+// candidate is somebody who may take part in this conversation, by id or as the
 // recipient. Error: VALIDATION_FAILED.
-func (x *seat) could(role string, account cloud.AccountID) (who cloud.ChatParty, contractor bool, err error) {
+func (x *participant) candidate(role string, account cloud.AccountID) (who cloud.ChatParty, contractor bool, err error) {
 	f := newFields()
 	if (account <= 0) != (role == string(cloud.ChatRecipient)) {
 		f.Add("id", "Give the id of an account, or the type recipient.")
@@ -194,7 +194,7 @@ func (x *seat) could(role string, account cloud.AccountID) (who cloud.ChatParty,
 		}
 		them.c = cloud.Caller{Account: a}
 	}
-	if them.contractor, them.former = false, false; refused(them.enter()) || them.former || role != "" && role != string(them.me.Role) {
+	if them.contractor, them.former = false, false; refused(them.findRole()) || them.former || role != "" && role != string(them.me.Role) {
 		f.Add("id", "This account cannot take part in the chat of this order.")
 	}
 	return them.me, them.contractor, f.Err()

@@ -22,7 +22,7 @@ type ConversationOutput struct {
 // NOT_A_PARTICIPANT.
 func (s *Service) Find(ctx context.Context, c cloud.Caller, in OrderInput) (out ConversationOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput
 		return out, err
 	}
 	news := false
-	page := func(v cloud.View) (x *seat, err error) {
-		if x, err = s.sit(v, c, in.OrderID); err != nil {
+	page := func(v cloud.View) (x *participant, err error) {
+		if x, err = s.join(v, c, in.OrderID); err != nil {
 			return nil, err
 		}
 		list, more, err := x.page(in)
@@ -99,7 +99,7 @@ func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput
 }
 
 // page is a page of messages, oldest first.
-func (x *seat) page(in MessagesInput) (list []cloud.ChatMessage, more bool, err error) {
+func (x *participant) page(in MessagesInput) (list []cloud.ChatMessage, more bool, err error) {
 	p := cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: x.staff(), Before: in.BeforeID, Limit: in.Limit + 1}
 	if in.AfterID != nil {
 		p.Forward, p.After = true, *in.AfterID
@@ -117,7 +117,7 @@ func (x *seat) page(in MessagesInput) (list []cloud.ChatMessage, more bool, err 
 }
 
 // fetch takes down what the caller was given, and reports whether that is news.
-func (x *seat) fetch(list []cloud.ChatMessage) bool {
+func (x *participant) fetch(list []cloud.ChatMessage) bool {
 	var newest cloud.ChatMessageID
 	for _, m := range list {
 		if m.Sender.Account != x.me.Account {

@@ -18,7 +18,7 @@ type Participant struct {
 
 // participants are those who may take part by what they are, and staff who has
 // or was added.
-func (x *seat) participants() ([]Participant, error) {
+func (x *participant) participants() ([]Participant, error) {
 	list, err := x.entitled()
 	if err != nil {
 		return nil, err
@@ -34,13 +34,13 @@ func (x *seat) participants() ([]Participant, error) {
 			m = *now
 		}
 		if !m.Out {
-			out = append(out, x.participant(m, x.staff()))
+			out = append(out, x.participantBody(m, x.staff()))
 		}
 	}
 	return out, nil
 }
 
-func (x *seat) participant(m cloud.ChatMember, staff bool) Participant {
+func (x *participant) participantBody(m cloud.ChatMember, staff bool) Participant {
 	p := partyOf(m.ChatParty)
 	read := m.ReadAll
 	if staff {
@@ -51,7 +51,7 @@ func (x *seat) participant(m cloud.ChatMember, staff bool) Participant {
 
 // entitled are those who take part by what they are to the order, none of them
 // the business's own people.
-func (x *seat) entitled() (list []cloud.ChatMember, err error) {
+func (x *participant) entitled() (list []cloud.ChatMember, err error) {
 	chat := x.b.Settings.Chat
 	add := func(role cloud.ChatRole, id cloud.AccountID, name string) error {
 		if name == "" && id != 0 {

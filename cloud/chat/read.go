@@ -29,7 +29,7 @@ func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (o
 		return out, f.Err()
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (o
 }
 
 // newest is the newest message up to one, 0 when there is none.
-func (x *seat) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID, error) {
+func (x *participant) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID, error) {
 	list, err := x.v.ChatMessages(cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: staff, Before: min(upTo, math.MaxInt64-1) + 1, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return 0, err
@@ -61,7 +61,7 @@ func (x *seat) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID
 
 // read moves the caller's position and tells of it: everybody of what everybody
 // sees, dispatchers and driver of what only they do.
-func (x *seat) read(upTo cloud.ChatMessageID) (news bool, err error) {
+func (x *participant) read(upTo cloud.ChatMessageID) (news bool, err error) {
 	to, err := x.newest(upTo, x.staff())
 	if err != nil || to == 0 {
 		return false, err
@@ -78,10 +78,10 @@ func (x *seat) read(upTo cloud.ChatMessageID) (news bool, err error) {
 	m.Read, m.ReadAll, m.Fetched = to, all, max(m.Fetched, to)
 	x.ch.ChatReads = []cloud.ChatRead{{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Account: m.Account, UpTo: to, At: x.now}}
 	if all > was.ReadAll {
-		err = x.tell(false, eventRead, readEvent{partyOf(x.me), all})
+		err = x.addEvent(false, eventRead, readEvent{partyOf(x.me), all})
 	}
 	if err == nil && to > all {
-		err = x.tell(true, eventRead, readEvent{partyOf(x.me), to})
+		err = x.addEvent(true, eventRead, readEvent{partyOf(x.me), to})
 	}
 	return true, err
 }

@@ -100,14 +100,14 @@ func (in *SendInput) check() error {
 func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out MessageOutput, err error) {
 	again := false
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
 			return err
 		}
 		if again, err = x.sent(in.ClientID, &out); err != nil || again {
 			return err
 		}
-		if err := x.writes(); err != nil {
+		if err := x.checkWrite(); err != nil {
 			return err
 		}
 		if err := in.check(); err != nil {
@@ -119,21 +119,21 @@ func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out M
 		return out, err
 	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
 			return nil, err
 		}
 		if again, err := x.sent(in.ClientID, &out); err != nil || again { // at the same moment, through another node
 			return nil, err
 		}
-		if err := x.writes(); err != nil {
+		if err := x.checkWrite(); err != nil {
 			return nil, err
 		}
 		m, err := x.compose(in)
 		if err != nil {
 			return nil, err
 		}
-		if err := x.say(&m); err != nil {
+		if err := x.addMessage(&m); err != nil {
 			return nil, err
 		}
 		out = MessageOutput{Result: true}
@@ -151,7 +151,7 @@ func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out M
 }
 
 // sent shows the message that the caller sent under an id, if there is one.
-func (x *seat) sent(id string, out *MessageOutput) (bool, error) {
+func (x *participant) sent(id string, out *MessageOutput) (bool, error) {
 	if id == "" {
 		return false, nil
 	}
@@ -165,7 +165,7 @@ func (x *seat) sent(id string, out *MessageOutput) (bool, error) {
 }
 
 // compose makes a message of an input that was checked.
-func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
+func (x *participant) compose(in SendInput) (cloud.ChatMessage, error) {
 	m := cloud.ChatMessage{ClientID: in.ClientID, Sender: x.me, Staff: in.Audience == audienceStaff, Kind: in.Kind, Text: in.Text}
 	f := newFields()
 	if m.Staff && !x.staff() {
@@ -204,13 +204,13 @@ func (x *seat) compose(in SendInput) (cloud.ChatMessage, error) {
 }
 
 // find finds a message of this conversation that shows to the caller.
-func (x *seat) find(id cloud.ChatMessageID) (cloud.ChatMessage, bool, error) {
+func (x *participant) find(id cloud.ChatMessageID) (cloud.ChatMessage, bool, error) {
 	m, ok, err := found(x.v.ChatMessage(x.o.BusinessID, id))
 	return m, ok && m.OrderID == x.o.ID && (!m.Staff || x.staff()), err
 }
 
-// say puts a message into the conversation, which it begins when there is none.
-func (x *seat) say(m *cloud.ChatMessage) error {
+// addMessage puts a message into the conversation, which it begins when there is none.
+func (x *participant) addMessage(m *cloud.ChatMessage) error {
 	if err := x.open(); err != nil {
 		return err
 	}
@@ -220,12 +220,12 @@ func (x *seat) say(m *cloud.ChatMessage) error {
 	}
 	m.ID = messageID(x.now, x.talk.Staff.Last, n)
 	m.BusinessID, m.OrderID, m.ConversationID, m.CreatedAt = x.o.BusinessID, x.o.ID, x.talk.ID, x.now
-	x.changed(m.Staff)
+	x.markChanged(m.Staff)
 	x.talk.Staff.Last = m.ID
 	if !m.Staff {
 		x.talk.All.Last = m.ID
 	}
-	if err := x.tellMessage(eventCreated, m); err != nil {
+	if err := x.addMessageEvent(eventCreated, m); err != nil {
 		return err
 	}
 	if m.Sender.Account != cloud.SystemParty {

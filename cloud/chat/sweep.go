@@ -81,11 +81,11 @@ func (s *Service) sweep(ctx context.Context, id cloud.BusinessID) error {
 	return err
 }
 
-// nobody is at an order's chat for what nobody does. x is nil when the order is
+// joinAsSystem is at an order's chat for what nobody does. x is nil when the order is
 // gone.
-func (s *Service) nobody(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x *seat, err error) {
+func (s *Service) joinAsSystem(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x *participant, err error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: id}
-	if x, err = s.sit(v, c, id); refused(err) {
+	if x, err = s.join(v, c, id); refused(err) {
 		err = nil
 	}
 	if x != nil {
@@ -97,11 +97,11 @@ func (s *Service) nobody(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x 
 // closeEnded writes that a conversation has closed by itself.
 func (s *Service) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.nobody(v, b, id)
-		if err != nil || x == nil || !x.untold() {
+		x, err := s.joinAsSystem(v, b, id)
+		if err != nil || x == nil || !x.isClosureUnsent() {
 			return nil, err
 		}
-		if err := x.close(x.ends()); err != nil {
+		if err := x.close(x.closesAt()); err != nil {
 			return nil, err
 		}
 		x.ch.Unaudited = true
@@ -112,7 +112,7 @@ func (s *Service) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.O
 // drop removes a conversation that was closed before a time.
 func (s *Service) drop(ctx context.Context, b cloud.BusinessID, id cloud.OrderID, before time.Time) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.nobody(v, b, id)
+		x, err := s.joinAsSystem(v, b, id)
 		if err != nil || x == nil || !x.known || x.talk.ClosedAt.IsZero() || !x.talk.ClosedAt.Before(before) {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (s *Service) read(token string) (b cloud.BusinessID, o cloud.OrderID, epoch
 }
 
 // epoch counts what ends a recipient's token. Neither part ever goes back.
-func (x *seat) epoch() int { return x.talk.Epoch + x.o.LinkGeneration }
+func (x *participant) epoch() int { return x.talk.Epoch + x.o.LinkGeneration }
 
 // FindRecipient is the caller behind a recipient's token. Error:
 // cloud.ErrNotFound for one that was not made here, or is no longer good.
@@ -57,11 +57,11 @@ func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Call
 	}
 	c.Account.BusinessID, c.Recipient = b, o
 	return c, s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, o)
+		x, err := s.join(v, c, o)
 		if x == nil && !refused(err) {
 			return err
 		}
-		if x == nil || x.closed() || x.epoch() != epoch { // whoever may not take part is told so later
+		if x == nil || x.isClosed() || x.epoch() != epoch { // whoever may not take part is told so later
 			return cloud.ErrNotFound
 		}
 		return nil
@@ -71,11 +71,11 @@ func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Call
 // Invite is the token of an order's recipient; ok is false when the business
 // does not let recipients chat, or the conversation is closed.
 func (s *Service) Invite(v cloud.View, o cloud.Order) (token string, ok bool, err error) {
-	x, err := s.sit(v, cloud.Caller{Account: cloud.Account{BusinessID: o.BusinessID}, Recipient: o.ID}, o.ID)
+	x, err := s.join(v, cloud.Caller{Account: cloud.Account{BusinessID: o.BusinessID}, Recipient: o.ID}, o.ID)
 	if refused(err) {
 		return "", false, nil
 	}
-	if err != nil || !x.b.Settings.Has(Feature) || x.closed() {
+	if err != nil || !x.b.Settings.Has(Feature) || x.isClosed() {
 		return "", false, err
 	}
 	return s.token(o.BusinessID, o.ID, x.epoch()), true, nil

@@ -21,9 +21,9 @@ type Nothing struct{}
 func (s *Service) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (Nothing, error) {
 	var quiet bool
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err == nil {
-			err = x.writes()
+			err = x.checkWrite()
 		}
 		if err == nil {
 			quiet = !s.typing.Take(x.key(), typingMinute, s.now()).OK
@@ -34,12 +34,12 @@ func (s *Service) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (N
 		return Nothing{}, err
 	}
 	return Nothing{}, s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		x, err := s.sit(v, c, in.OrderID)
+		x, err := s.join(v, c, in.OrderID)
 		if err == nil {
-			err = x.writes()
+			err = x.checkWrite()
 		}
 		if err == nil {
-			err = x.tell(false, eventTyping, typingEvent{partyOf(x.me), in.Typing})
+			err = x.addEvent(false, eventTyping, typingEvent{partyOf(x.me), in.Typing})
 		}
 		if err != nil {
 			return nil, err

@@ -401,11 +401,11 @@ func (r *Rules) text(f Fields, path, s string) {
 // Say adds a message about a member: one of Messages, whose first place is the
 // member's name as people write it.
 func (f Fields) Say(path, message string, args ...any) {
-	f.Add(path, fmt.Sprintf(message, append([]any{shown(path)}, args...)...))
+	f.Add(path, fmt.Sprintf(message, append([]any{displayPath(path)}, args...)...))
 }
 
-// shown is a path as people write it: packages.3.weight is packages[3].weight.
-func shown(path string) string {
+// displayPath is a path as people write it: packages.3.weight is packages[3].weight.
+func displayPath(path string) string {
 	parts := strings.Split(path, ".")
 	var b strings.Builder
 	for i, p := range parts {

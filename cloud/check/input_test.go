@@ -155,7 +155,7 @@ func TestAnyInput(t *testing.T) {
 		})
 		for path, messages := range got {
 			for _, m := range messages {
-				require.True(r, strings.HasPrefix(m, shown(path)+" "), "%s: %s", path, m)
+				require.True(r, strings.HasPrefix(m, displayPath(path)+" "), "%s: %s", path, m)
 			}
 		}
 	})

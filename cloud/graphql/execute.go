@@ -110,7 +110,7 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 		a, err = e.s.cfg.Pipeline.Run(ctx, at.op, caller, e.key(f, raw), at.op.Values(given))
 		if e.replayed = e.replayed || a.Replayed; err == nil {
 			var v any
-			if v, err = plain(a.Body, at.op.GraphQL.Pick); err == nil {
+			if v, err = jsonValue(a.Body, at.op.GraphQL.Pick); err == nil {
 				return e.project(v, f.Definition.Type, group)
 			}
 		}
@@ -145,8 +145,8 @@ func (f field) given(args map[string]any) map[string]any {
 	return out
 }
 
-// plain is an answer as values of JSON, or one member of it.
-func plain(body any, pick string) (any, error) {
+// jsonValue is an answer as values of JSON, or one member of it.
+func jsonValue(body any, pick string) (any, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func (w *writer) members(t reflect.Type, input bool) string {
 	var b strings.Builder
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Anonymous && name == "" || !shown(t, f) {
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" || !isShown(t, f) {
 			continue
 		}
 		if name == "" {
@@ -264,8 +264,8 @@ func (w *writer) members(t reflect.Type, input bool) string {
 	return b.String()
 }
 
-// shown reports whether a promoted field has no named struct around it.
-func shown(t reflect.Type, f reflect.StructField) bool {
+// isShown reports whether a promoted field has no named struct around it.
+func isShown(t reflect.Type, f reflect.StructField) bool {
 	for depth := 1; depth < len(f.Index); depth++ {
 		if name, _, _ := strings.Cut(t.FieldByIndex(f.Index[:depth]).Tag.Get("json"), ","); name != "" {
 			return false

@@ -255,11 +255,11 @@ type ack struct {
 	id      string
 }
 
-// Heard takes down that a driver's app has a push, or somebody's what a chat told.
-func (s *Service) Heard(p mqttbroker.Person, topic, id string) {
+// Received notes that a driver's app acknowledged a push, or a person's app a chat event.
+func (s *Service) Received(p mqttbroker.Person, topic, id string) {
 	c := p.Claim.(*claim)
 	ch := c.channels[topic]
-	if ch.kind == dashboard || ch.kind != cloud.LiveDriver && s.cfg.ChatHeard == nil {
+	if ch.kind == dashboard || ch.kind != cloud.LiveDriver && s.cfg.ChatReceived == nil {
 		return
 	}
 	select {

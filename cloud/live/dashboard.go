@@ -98,7 +98,7 @@ func (s *Service) pollDashboards(ctx context.Context) error {
 		for _, op := range found {
 			last = op.ID
 			if op.Before != op.After && !op.At.Before(since) && s.watched(op.BusinessID) {
-				s.tell(statusItem(op))
+				s.sendItem(statusItem(op))
 			}
 		}
 		if len(found) < page {

@@ -75,9 +75,9 @@ type Config struct {
 	Store  Store
 	Sealer Sealer
 	Rights Rights // nil: nobody may hear a chat
-	// ChatHeard takes down that a listener has what an order's chat told it, by the
+	// ChatReceived takes down that a listener has what an order's chat told it, by the
 	// ids of events. nil: nobody wants to know.
-	ChatHeard func(ctx context.Context, l Listener, o cloud.OrderID, ids []string) error
+	ChatReceived func(ctx context.Context, l Listener, o cloud.OrderID, ids []string) error
 	// FindToken finds a token by its hash; cloud.ErrNotFound when there is none.
 	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
 	// SeesOrders reports whether one of a business's staff may see its orders.

@@ -51,13 +51,13 @@ func (s *Service) publish(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case i := <-s.queue:
-			s.tell(i)
+			s.sendItem(i)
 		}
 	}
 }
 
-// tell gives a message to whoever listens, once.
-func (s *Service) tell(i item) {
+// sendItem gives a message to whoever listens, once.
+func (s *Service) sendItem(i item) {
 	s.mu.Lock()
 	_, told := s.told[i.id]
 	if !told {
@@ -104,7 +104,7 @@ func (s *Service) pollEvents(ctx context.Context) error {
 		if e.Passing && e.At.Before(now.Add(-passingFor)) {
 			continue
 		}
-		s.tell(item{channelOf(e), e.ID, e.At, e.Body})
+		s.sendItem(item{channelOf(e), e.ID, e.At, e.Body})
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (s *Service) acknowledge(ctx context.Context) {
 			}
 		}
 		for e, ids := range chats {
-			if err := s.cfg.ChatHeard(ctx, e.claim.Listener, e.order, ids); err != nil && ctx.Err() == nil {
+			if err := s.cfg.ChatReceived(ctx, e.claim.Listener, e.order, ids); err != nil && ctx.Err() == nil {
 				s.cfg.Log.Warn("take down what a chat's listeners have heard", "order", e.order, "err", err)
 			}
 		}

@@ -244,10 +244,10 @@ const (
 	EventPickupCodeChanged  = "locker_delivery.pickup_code_changed"
 )
 
-// tell writes one event of a delivery for those of its provider's endpoints
+// addDeliveryEvent writes one event of a delivery for those of its provider's endpoints
 // that want it. Codes are in it: it goes to the partner that made the delivery
 // and to nobody else.
-func (s *Service) tell(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
+func (s *Service) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
 	if s.cfg.Webhooks == nil {
 		return nil
 	}

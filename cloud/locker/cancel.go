@@ -172,7 +172,7 @@ func (w *Work) givenUp(r Occurrence, d *cloud.Delivery) error {
 		d.Packages[i].Status = cloud.PackageCancelled
 	}
 	w.touch(d)
-	return w.s.tell(w.v, &w.ch, EventCancelled, r.OccurredAt, *d, nil, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventCancelled, r.OccurredAt, *d, nil, nil)
 }
 
 // fail ends a delivery none of whose packages could be delivered, for its
@@ -194,5 +194,5 @@ func (w *Work) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 			return err
 		}
 	}
-	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
 }

@@ -147,7 +147,7 @@ func (w *Work) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery) e
 		}
 	}
 	w.touch(d)
-	return w.s.tell(w.v, &w.ch, EventDelivered, r.OccurredAt, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, r.OccurredAt, *d, o, nil)
 }
 
 // notIn ends the registry row of a package that is not, or no longer, inside.

@@ -101,7 +101,7 @@ func (w *Work) expireUnused(d *cloud.Delivery) error {
 	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
 		return err
 	}
-	return w.s.tell(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
 // expireOverdue marks a deposit that nobody collected. The parcel stays and its
@@ -146,7 +146,7 @@ func (w *Work) expireOverdue(d *cloud.Delivery) error {
 			}
 		}
 	}
-	return w.s.tell(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
 // trackOverdue is a parcel that nobody collected in time. No record tells of

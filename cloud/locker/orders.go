@@ -58,16 +58,16 @@ func (s *Service) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d
 			return err
 		}
 	}
-	return w.tellOrders(ch)
+	return w.applyToOrders(ch)
 }
 
 // news are the codes that an order hears of as something else.
 var news = map[otep.Code]cloud.LockerNewsKind{otep.AvailableForPickup: cloud.LockerDeposited, otep.Delivered: cloud.LockerCollected,
 	otep.RemovedFromDevice: cloud.LockerRemoved}
 
-// tell says what happened to a package: its order makes its own move and event
+// addPackageEvent says what happened to a package: its order makes its own move and event
 // of it, a parcel without an order has it in its timeline.
-func (w *Work) tell(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep.Code) error {
+func (w *Work) addPackageEvent(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep.Code) error {
 	if p.OrderID == 0 {
 		return w.track(r, p.TrackingNumber, code, nil)
 	}
@@ -93,8 +93,8 @@ func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Pa
 		Place: w.location(), Moment: m})
 }
 
-// tellOrders adds what the news mean for orders to the changes of the decision.
-func (w *Work) tellOrders(ch *cloud.Changes) error {
+// applyToOrders adds what the news mean for orders to the changes of the decision.
+func (w *Work) applyToOrders(ch *cloud.Changes) error {
 	if len(w.news) == 0 {
 		return nil
 	}

@@ -195,7 +195,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 				}
 			}
 			w.touch(d)
-			return w.s.tell(w.v, &w.ch, EventCorrectionReopened, at, *d, o, nil)
+			return w.s.addDeliveryEvent(w.v, &w.ch, EventCorrectionReopened, at, *d, o, nil)
 		}
 		return nil
 	}
@@ -226,7 +226,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 		}
 	}
 	w.touch(d)
-	return w.s.tell(w.v, &w.ch, EventDoorsOpened, at, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventDoorsOpened, at, *d, o, nil)
 }
 
 // settled: the cabinet confirmed a deposit. Its word is fact.
@@ -470,11 +470,11 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection && lay[p] {
 			continue // in the timeline already; an order knows by itself
 		}
-		if err := w.tell(closed, d, p, otep.AvailableForPickup); err != nil {
+		if err := w.addPackageEvent(closed, d, p, otep.AvailableForPickup); err != nil {
 			return err
 		}
 	}
-	if err := w.s.tell(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
+	if err := w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
 		return err
 	}
 	if gaveUp || reported || unopened {
@@ -497,7 +497,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 			return err
 		}
 	}
-	return w.s.tell(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
 }
 
 // leaveDoors lets go of the compartments of a settlement in which none of its
@@ -822,7 +822,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 				continue
 			}
 			p.Status = cloud.PackagePickedUp
-			if err := w.tell(r, d, p, otep.Delivered); err != nil {
+			if err := w.addPackageEvent(r, d, p, otep.Delivered); err != nil {
 				return err
 			}
 			for _, row := range orders {
@@ -856,7 +856,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 			w.audit(r, "pickup_with_former_code", d.Number, fmt.Sprintf(`{"code_number":%d,"list_held":%d}`, b.CodeNumber, b.ListNumber))
 		}
 	}
-	return w.s.tell(w.v, &w.ch, EventPickedUp, r.OccurredAt, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, r.OccurredAt, *d, o, nil)
 }
 
 // outcome: what became of a command.

@@ -121,10 +121,10 @@ func (w *Work) noteStatus(row any) {
 	w.registry = append(w.registry, n)
 }
 
-// tellAccounts tells the business's receivers of what the registry noted. A
+// addAccountEvents tells the business's receivers of what the registry noted. A
 // carrier's own cabinet reports to that carrier alone, and a cabinet for tests
 // to nobody.
-func (w *Work) tellAccounts(ch *cloud.Changes) error {
+func (w *Work) addAccountEvents(ch *cloud.Changes) error {
 	if w.s.cfg.Webhooks == nil || w.device.OwnerProviderID != 0 || !w.device.Livemode || len(w.registry) == 0 {
 		return nil
 	}

@@ -147,7 +147,7 @@ func (w *Work) rotate(d *cloud.Delivery, kind, reason, code string, verifier []b
 		return Rotation{}, err
 	}
 	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: "partner_api", RotatedAt: *cloud.Stamp(w.received, biz.Location())}
-	return rot, w.s.tell(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
+	return rot, w.s.addDeliveryEvent(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
 }
 
 // listReached waits a moment for a connected cabinet to confirm a number of the

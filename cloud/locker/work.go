@@ -266,10 +266,10 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
-	if err := w.tellAccounts(ch); err != nil {
+	if err := w.addAccountEvents(ch); err != nil {
 		return err
 	}
-	return w.tellOrders(ch)
+	return w.applyToOrders(ch)
 }
 
 // inOrder walks rows in the order of their keys, so that one decision writes
@@ -375,7 +375,7 @@ var failReasons = map[string]string{
 func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *cloud.Package) error {
 	switch {
 	case o != nil && o.Kind == wire.OpenCorrection:
-		return w.tell(r, d, p, otep.RemovedFromDevice)
+		return w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
 	case p.OrderID != 0:
 		return nil
 	}

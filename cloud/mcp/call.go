@@ -16,7 +16,7 @@ func (s *Server) call(ctx context.Context, j *job) answer {
 	}
 	t, ok := s.tool(name)
 	if !ok {
-		return refused(j.id, l.refusal(0, CodeInvalidParams, codeTool, short(plain(name))))
+		return refused(j.id, l.refusal(0, CodeInvalidParams, codeTool, short(stripControl(name))))
 	}
 	args := j.params.get("arguments")
 	if args == nil {

@@ -68,11 +68,11 @@ func (m *message) client() string {
 	if version, ok := info.text("version"); ok && version != "" {
 		name += " " + version
 	}
-	return short(plain(name))
+	return short(stripControl(name))
 }
 
-// plain is text without control characters.
-func plain(text string) string {
+// stripControl is text without control characters.
+func stripControl(text string) string {
 	b := make([]rune, 0, len(text))
 	for _, r := range text {
 		if r >= 0x20 && r != 0x7f {

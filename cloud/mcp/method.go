@@ -41,7 +41,7 @@ func (s *Server) perform(ctx context.Context, j *job) answer {
 		if j.modern {
 			status = fasthttp.StatusNotFound
 		}
-		return refused(j.id, l.refusal(status, CodeMethodNotFound, codeMethod, short(plain(j.method))))
+		return refused(j.id, l.refusal(status, CodeMethodNotFound, codeMethod, short(stripControl(j.method))))
 	}
 	if e := l.envelope(j.message); e != nil {
 		return refused(j.id, e)

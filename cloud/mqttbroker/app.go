@@ -271,7 +271,7 @@ func (a *app) ack(id uint16) (w waiting, ok bool) {
 // heard is ack by the app itself.
 func (a *app) heard(id uint16) {
 	if w, ok := a.ack(id); ok {
-		a.apps.cfg.People.Heard(a.person, w.topic, w.ID)
+		a.apps.cfg.People.Received(a.person, w.topic, w.ID)
 	}
 }
 

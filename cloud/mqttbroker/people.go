@@ -28,8 +28,8 @@ type People interface {
 	// Listening is told when a connection subscribes to a topic (1) and when that
 	// ends (-1). It must not block.
 	Listening(p Person, topic string, change int)
-	// Heard is told when an app has acknowledged a message. It must not block.
-	Heard(p Person, topic, id string)
+	// Received is told when an app has acknowledged a message. It must not block.
+	Received(p Person, topic, id string)
 }
 
 // Person is one who uses an app.

@@ -62,7 +62,7 @@ func (f *folk) Listening(_ Person, topic string, change int) {
 	f.listening[topic] += change
 }
 
-func (f *folk) Heard(_ Person, _, id string) {
+func (f *folk) Received(_ Person, _, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard = append(f.heard, id)

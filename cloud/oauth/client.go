@@ -110,7 +110,7 @@ func byDocument(id string) bool { return strings.HasPrefix(id, "https://") }
 // and stands for nothing else.
 func goodDocumentID(id string) bool {
 	u, err := url.Parse(id)
-	if err != nil || len(id) > maxClientID || !plain(id) || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Contains(id, "#") || len(u.Path) < 2 {
+	if err != nil || len(id) > maxClientID || !isPrintable(id) || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Contains(id, "#") || len(u.Path) < 2 {
 		return false
 	}
 	return !slices.ContainsFunc(strings.Split(u.Path, "/"), func(p string) bool { return p == "." || p == ".." })

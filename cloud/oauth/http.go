@@ -54,7 +54,7 @@ func open(method string, h fasthttp.RequestHandler) fasthttp.RequestHandler {
 			ctx.SetStatusCode(fasthttp.StatusNoContent)
 		default:
 			head.Set("Allow", method+", OPTIONS")
-			say(ctx, fasthttp.StatusMethodNotAllowed, fail(InvalidRequest, "Use "+method+"."))
+			writeAnswer(ctx, fasthttp.StatusMethodNotAllowed, fail(InvalidRequest, "Use "+method+"."))
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (s *Service) asked(bucket string, perMinute int, h func(context.Context, *f
 
 func tooOften(ctx *fasthttp.RequestCtx, state limit.State) {
 	ctx.Response.Header.Set("Retry-After", strconv.Itoa(state.RetryAfter))
-	say(ctx, fasthttp.StatusTooManyRequests, fail(TemporarilyUnavailable, "Too many requests. Try again after the time in Retry-After."))
+	writeAnswer(ctx, fasthttp.StatusTooManyRequests, fail(TemporarilyUnavailable, "Too many requests. Try again after the time in Retry-After."))
 }
 
 // refuse answers with an error (RFC 6749 5.2). What is ours is logged.
@@ -92,7 +92,7 @@ func (s *Service) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var e *Error
 	if !errors.As(err, &e) {
 		s.log.Error("authorization server failed", "path", string(ctx.Path()), "err", err)
-		say(ctx, fasthttp.StatusInternalServerError, fail(ServerError, "Something went wrong here. Try again later."))
+		writeAnswer(ctx, fasthttp.StatusInternalServerError, fail(ServerError, "Something went wrong here. Try again later."))
 		return
 	}
 	switch e.Code {
@@ -100,16 +100,16 @@ func (s *Service) refuse(ctx *fasthttp.RequestCtx, err error) {
 		if len(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)) > 0 {
 			ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, "Basic")
 		}
-		say(ctx, fasthttp.StatusUnauthorized, e)
+		writeAnswer(ctx, fasthttp.StatusUnauthorized, e)
 	case TemporarilyUnavailable:
 		ctx.Response.Header.Set("Retry-After", "600")
-		say(ctx, fasthttp.StatusServiceUnavailable, e)
+		writeAnswer(ctx, fasthttp.StatusServiceUnavailable, e)
 	default:
-		say(ctx, fasthttp.StatusBadRequest, e)
+		writeAnswer(ctx, fasthttp.StatusBadRequest, e)
 	}
 }
 
-func say(ctx *fasthttp.RequestCtx, status int, e *Error) {
+func writeAnswer(ctx *fasthttp.RequestCtx, status int, e *Error) {
 	write(ctx, status, struct {
 		Error string `json:"error"`
 		Text  string `json:"error_description"`

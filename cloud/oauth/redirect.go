@@ -14,7 +14,7 @@ const maxRedirect = 1024 // characters
 // machine itself, or a scheme of a program's own, complete and without a fragment
 // (RFC 6749 3.1.2, RFC 8252 7).
 func goodRedirect(raw string) bool {
-	if len(raw) > maxRedirect || !plain(raw) || strings.ContainsAny(raw, "#\\\"<>") {
+	if len(raw) > maxRedirect || !isPrintable(raw) || strings.ContainsAny(raw, "#\\\"<>") {
 		return false
 	}
 	u, err := url.Parse(raw)
@@ -91,8 +91,8 @@ func withoutPort(raw string) (rest string, ok bool) {
 	return "", false
 }
 
-// plain reports whether s is printable ASCII without spaces.
-func plain(s string) bool {
+// isPrintable reports whether s is printable ASCII without spaces.
+func isPrintable(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' {
 			return false

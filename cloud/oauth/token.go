@@ -139,7 +139,7 @@ func bound(g cloud.OAuthGrant, f form, base string) bool {
 
 // proves reports whether a verifier is the one of a challenge (RFC 7636 4.6).
 func proves(verifier, challenge string) bool {
-	if len(verifier) < 43 || len(verifier) > 128 || !plain(verifier) {
+	if len(verifier) < 43 || len(verifier) > 128 || !isPrintable(verifier) {
 		return false
 	}
 	sum := sha256.Sum256([]byte(verifier))

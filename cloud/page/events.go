@@ -152,7 +152,7 @@ func (s *stream) update(w *bufio.Writer) bool {
 		}
 	}
 	if len(news) > 1 {
-		if !say(w, news) {
+		if !writeNews(w, news) {
 			return false
 		}
 	}
@@ -163,8 +163,8 @@ func (s *stream) update(w *bufio.Writer) bool {
 	return w.Flush() == nil
 }
 
-// say writes one event. Its data is one line, as JSON escapes line ends.
-func say(w *bufio.Writer, news map[string]string) bool {
+// writeNews writes one event. Its data is one line, as JSON escapes line ends.
+func writeNews(w *bufio.Writer, news map[string]string) bool {
 	if _, err := w.WriteString("event: board\ndata: "); err != nil {
 		return false
 	}

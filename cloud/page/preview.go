@@ -80,7 +80,7 @@ func readPreview(raw json.RawMessage) preview {
 	if !decode(raw, &said) {
 		return preview{}
 	}
-	p := preview{Known: true, whole: encoded([]any{said.WouldChange.Affected, said.Checks, said.Warnings})}
+	p := preview{Known: true, whole: marshalJSON([]any{said.WouldChange.Affected, said.Checks, said.Warnings})}
 	p.Request = strings.TrimSpace(outside(said.WouldChange.Method, 10) + " " + outside(said.WouldChange.Path, maxValue))
 	for i, a := range said.WouldChange.Affected {
 		if i == maxThings {
@@ -207,7 +207,7 @@ func whole(v any) string {
 	case nil:
 		return "–"
 	}
-	return encoded(v)
+	return marshalJSON(v)
 }
 
 func shorten(s string) string { return outside(s, maxValue) }
@@ -230,7 +230,7 @@ func decode(raw json.RawMessage, v any) bool {
 	return len(raw) > 0 && string(raw) != "null" && d.Decode(v) == nil
 }
 
-func encoded(v any) string {
+func marshalJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -153,7 +153,7 @@ func capture(i int, raw json.RawMessage) []Captured {
 	kind := localName(in.Type)
 	switch {
 	case !eventTypes[kind]:
-		return skip("not an EPCIS event type: " + shown(in.Type))
+		return skip("not an EPCIS event type: " + displayText(in.Type))
 	case kind != "ObjectEvent":
 		return skip(kind + " says nothing about a single parcel; only ObjectEvents are taken")
 	case len(in.EPCs) == 0:
@@ -234,8 +234,8 @@ func Word(s string) string {
 	return s
 }
 
-// shown is text of a sender in a message: short and printable.
-func shown(s string) string {
+// displayText is text of a sender in a message: short and printable.
+func displayText(s string) string {
 	if !utf8.ValidString(s) || len(s) > 64 {
 		return strconv.QuoteToASCII(s[:min(len(s), 64)])
 	}

@@ -264,7 +264,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		}
 		r.ANY(m.Path, s.guarded(m.Handle))
 	}
-	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { plain(ctx, fasthttp.StatusOK, "ok\n") }))
+	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { writeText(ctx, fasthttp.StatusOK, "ok\n") }))
 	r.GET("/readyz", s.guarded(s.ready))
 	r.GET("/api/openapi.json", s.guarded(s.openAPI))
 	if s.cfg.Gatherer != nil {
@@ -308,14 +308,14 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 		defer cancel()
 		if err := s.cfg.Ready(c); err != nil {
 			s.log.Warn("not ready", "err", err)
-			plain(ctx, fasthttp.StatusServiceUnavailable, "not ready\n")
+			writeText(ctx, fasthttp.StatusServiceUnavailable, "not ready\n")
 			return
 		}
 	}
-	plain(ctx, fasthttp.StatusOK, "ready\n")
+	writeText(ctx, fasthttp.StatusOK, "ready\n")
 }
 
-func plain(ctx *fasthttp.RequestCtx, status int, text string) {
+func writeText(ctx *fasthttp.RequestCtx, status int, text string) {
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.Response.Header.Set("Cache-Control", "no-store")

@@ -206,7 +206,7 @@ func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (
 		moves, err := in.failed(o), in.ahead(t, o)
 		if in.Result == "success" {
 			if moves, err = in.delivered(o); err == nil {
-				err = lacking(o)
+				err = missingProof(o)
 			}
 		}
 		if err == nil {
@@ -216,8 +216,8 @@ func (s *Service) Deliver(ctx context.Context, c cloud.Caller, in ResultInput) (
 	})
 }
 
-// lacking says which files a delivery of the order must have first.
-func lacking(o cloud.Order) error {
+// missingProof says which files a delivery of the order must have first.
+func missingProof(o cloud.Order) error {
 	var missing []string
 	need := func(wanted bool, kind string) {
 		if wanted && !slices.ContainsFunc(o.Files, func(f cloud.ProofFile) bool { return f.Type == kind && f.Event == otep.Delivered }) {

@@ -64,8 +64,8 @@ func give(o cloud.Order, driver cloud.AccountID, name string, operation int, not
 	return []order.MoveInput{step(o, cloud.OrderDriverAssigned, order.AssignDriver, operation, note, all)}
 }
 
-// seat is what puts an order onto a route at its next stops.
-func seat(x *cloud.Route, o cloud.Order) func(*cloud.Order) {
+// assignStop is what puts an order onto a route at its next stops.
+func assignStop(x *cloud.Route, o cloud.Order) func(*cloud.Order) {
 	stop, second := x.LastStop+1, 0
 	x.LastStop++
 	if o.Type == cloud.PointToPoint && !o.Collected {
@@ -78,7 +78,7 @@ func seat(x *cloud.Route, o cloud.Order) func(*cloud.Order) {
 
 // join are the moves that put an order on a route and give it to its driver.
 func join(o cloud.Order, x *cloud.Route) []order.MoveInput {
-	set := seat(x, o)
+	set := assignStop(x, o)
 	if slices.Contains(planned, o.Status) { // planned, but on no route
 		return give(o, x.DriverID, x.DriverName, opAdded, note(*x), set)
 	}

@@ -100,15 +100,15 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByRoute) (out Rou
 			return err
 		}
 		out.Result = true
-		out.Route, err = shown(v, x)
+		out.Route, err = showRoute(v, x)
 		return err
 	})
 	return out, err
 }
 
-// shown is a route as it is stored, or as a decision leaves it whose orders are
+// showRoute is a route as it is stored, or as a decision leaves it whose orders are
 // as they were.
-func shown(v cloud.View, x cloud.Route) (RouteBody, error) {
+func showRoute(v cloud.View, x cloud.Route) (RouteBody, error) {
 	b, err := v.Business(x.BusinessID)
 	if err != nil {
 		return RouteBody{}, err

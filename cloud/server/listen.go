@@ -25,10 +25,10 @@ func (h hearing) Chat(ctx context.Context, l live.Listener, o cloud.OrderID) (li
 	}
 }
 
-// heard counts as delivered what a listener has acknowledged.
-func (h hearing) heard(ctx context.Context, l live.Listener, o cloud.OrderID, ids []string) error {
+// received counts as delivered what a listener has acknowledged.
+func (h hearing) received(ctx context.Context, l live.Listener, o cloud.OrderID, ids []string) error {
 	guest, _ := strconv.ParseInt(l.Guest, 10, 64)
-	return h.Heard(ctx, l.BusinessID, l.AccountID, cloud.OrderID(guest), o, ids)
+	return h.Received(ctx, l.BusinessID, l.AccountID, cloud.OrderID(guest), o, ids)
 }
 
 // listening gives those who may hear chats what they listen with. A recipient is

@@ -125,14 +125,14 @@ func (k *call) mayCall() error {
 	if st := k.cfg.Pipeline.Take("tool/"+t.Name+"/"+who, k.cfg.PerMinute); !st.OK {
 		return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter}
 	}
-	if s := k.lacking(t, k.ceiling); s != "" {
+	if s := k.missingScope(t, k.ceiling); s != "" {
 		if k.token.Grant != 0 {
 			return &mcp.Error{Status: 403, Code: 403, Message: locale.Error(lang, "SCOPE_REQUIRED", t.Name, s), Data: map[string]any{"code": "SCOPE_REQUIRED"},
 				Headers: [][2]string{{"WWW-Authenticate", k.challenge(`error="insufficient_scope"`, strings.Join(t.Scopes, " "))}}}
 		}
 		return required("SCOPE_REQUIRED", locale.Error(lang, "SCOPE_REQUIRED", t.Name, s), map[string]any{"scope": s})
 	}
-	if s := k.lacking(t, k.caller.Scopes); s != "" {
+	if s := k.missingScope(t, k.caller.Scopes); s != "" {
 		value := k.profile
 		if k.narrowed == "X-MCP-Scopes" {
 			value = strings.Join(k.caller.Scopes, ",")

@@ -146,7 +146,7 @@ func (u *session) unavailable(ctx context.Context, t *catalog.Tool) string {
 		return ""
 	case u.caller.Anonymous():
 		return "UNAUTHENTICATED"
-	case u.lacking(t, u.caller.Scopes) != "":
+	case u.missingScope(t, u.caller.Scopes) != "":
 		return "SCOPE_REQUIRED"
 	case t.Types != nil && !slices.Contains(t.Types, u.caller.Account.Type):
 		return "ACCOUNT_TYPE_NOT_ALLOWED"

@@ -157,19 +157,19 @@ func (u *session) narrow(r *mcp.Request) error {
 		return nil
 	}
 	slices.Sort(only)
-	u.caller.Scopes = catalog.Both(slices.Compact(only), u.ceiling)
+	u.caller.Scopes = catalog.Intersect(slices.Compact(only), u.ceiling)
 	return nil
 }
 
 // sees reports whether a tool is listed: by its scopes alone.
 func (u *session) sees(name string) bool {
 	t := u.cfg.Catalog.Tool(u.server, name)
-	return t != nil && u.lacking(t, u.caller.Scopes) == ""
+	return t != nil && u.missingScope(t, u.caller.Scopes) == ""
 }
 
-// lacking is the first of a tool's scopes that are not among those, of which
+// missingScope is the first of a tool's scopes that are not among those, of which
 // nil is every scope.
-func (u *session) lacking(t *catalog.Tool, have []string) string {
+func (u *session) missingScope(t *catalog.Tool, have []string) string {
 	for _, s := range t.Scopes {
 		if have != nil && !cloud.HasScope(have, s) {
 			return s

@@ -37,7 +37,7 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 	if err != nil {
 		return IngestOutput{}, err
 	}
-	out, err := s.take(ctx, c, by, list)
+	out, err := s.storeArrivals(ctx, c, by, list)
 	if err != nil {
 		return IngestOutput{}, err
 	}
@@ -47,7 +47,7 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 		t := faults.rejected(c.Language, codeNotConformant)
 		out.Timelines, out.Rejected = append(out.Timelines, t), out.Rejected+t.Rejected
 	}
-	return out, verdict(out, len(out.Timelines) != 1)
+	return out, ingestAnswer(out, len(out.Timelines) != 1)
 }
 
 // sorted gathers what a document says by parcel. faults is what could not be

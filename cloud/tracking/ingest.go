@@ -114,11 +114,11 @@ func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (I
 			return IngestOutput{}, tooLarge("events")
 		}
 	}
-	out, err := s.take(ctx, c, by, list)
+	out, err := s.storeArrivals(ctx, c, by, list)
 	if err != nil {
 		return IngestOutput{}, err
 	}
-	return out, verdict(out, isList)
+	return out, ingestAnswer(out, isList)
 }
 
 // timelines splits a body into its timelines.
@@ -225,8 +225,8 @@ func (a *arrival) readStatus(body []byte) {
 // store commits them together.
 const sideBySide = 16
 
-// take stores arrivals, each in a transaction of its own.
-func (s *Service) take(ctx context.Context, c cloud.Caller, by cloud.Provider, list []arrival) (IngestOutput, error) {
+// storeArrivals stores arrivals, each in a transaction of its own.
+func (s *Service) storeArrivals(ctx context.Context, c cloud.Caller, by cloud.Provider, list []arrival) (IngestOutput, error) {
 	out := IngestOutput{Result: true, Timelines: make([]IngestTimeline, len(list))}
 	errs := make([]error, len(list))
 	slots := make(chan struct{}, sideBySide)
@@ -251,8 +251,8 @@ func (s *Service) take(ctx context.Context, c cloud.Caller, by cloud.Provider, l
 	return out, nil
 }
 
-// verdict is the error of a request of which nothing could be stored.
-func verdict(out IngestOutput, isList bool) error {
+// ingestAnswer is the error of a request of which nothing could be stored.
+func ingestAnswer(out IngestOutput, isList bool) error {
 	if slices.ContainsFunc(out.Timelines, IngestTimeline.taken) {
 		return nil
 	}

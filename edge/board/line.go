@@ -554,7 +554,7 @@ func (l *line) ask(q query) reply {
 	if l.ctx.Err() != nil || l.port == nil {
 		return r
 	}
-	l.judge(r.bad)
+	l.noteAnswer(r.bad)
 	exchange := l.wire(len(q.request) + q.scanner.Size())
 	switch {
 	case r.out != Confirmed:
@@ -649,8 +649,8 @@ func (l *line) wire(n int) time.Duration {
 	return time.Duration(n) * 10 * time.Second / time.Duration(max(l.lc.speed(), 300))
 }
 
-// judge counts an exchange and decides whether the line is noisy.
-func (l *line) judge(bad bool) {
+// noteAnswer counts an exchange and decides whether the line is noisy.
+func (l *line) noteAnswer(bad bool) {
 	was := l.noise.noisy
 	l.noise.add(bad, time.Now())
 	if l.noise.noisy != was {

@@ -389,7 +389,7 @@ func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
 	var gone []edge.DoorNumber
 	for _, od := range o.Doors {
 		body.Doors = append(body.Doors, d.settledDoor(od))
-		outcome, failure := d.verdict(o, od, by)
+		outcome, failure := d.packageOutcome(o, od, by)
 		inside, out := o.behind(od)
 		switch {
 		case outcome == wire.Deposited && (o.Confirmed == nil || len(inside) > 0):
@@ -454,11 +454,11 @@ func (o Opening) behind(od OpeningDoor) (inside, out []string) {
 	return o.Confirmed[od.Door], out
 }
 
-// verdict is what became of the packages behind one door. A confirmation by a
+// packageOutcome is what became of the packages behind one door. A confirmation by a
 // person stands in for a door that nobody saw, never for a sensor. In a
 // correction packages lie inside already: a door that did not open keeps them,
 // and one that is closed over nothing had them taken out.
-func (d *draft) verdict(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
+func (d *draft) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
 	told := by == wire.ByPartnerAPI || by == wire.ByConsole
 	correction := o.Kind == wire.OpenCorrection
 	switch {

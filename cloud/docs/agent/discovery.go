@@ -118,15 +118,15 @@ func (s *Service) Documents() []Document {
 	}
 	return []Document{
 		at(pathManifest, s.manifest),
-		at(pathLLMs, func(base string) File { return plain(s.llms(base), typeText) }),
+		at(pathLLMs, func(base string) File { return textFile(s.llms(base), typeText) }),
 		{pathTools, s.formats},
 		at(pathOpenAPI, func(base string) File {
-			return plain(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON)
+			return textFile(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON)
 		}),
-		at(pathGraphQL, func(base string) File { return encoded(s.graphQL(base)) }),
-		at(pathCapabilities, func(base string) File { return encoded(s.capabilities(base)) }),
+		at(pathGraphQL, func(base string) File { return jsonFile(s.graphQL(base)) }),
+		at(pathCapabilities, func(base string) File { return jsonFile(s.capabilities(base)) }),
 		at(pathSkill, func(string) File { return s.skill }),
-		at(pathSkillVersion, func(base string) File { return encoded(s.skillVersion(base)) }),
+		at(pathSkillVersion, func(base string) File { return jsonFile(s.skillVersion(base)) }),
 	}
 }
 
@@ -155,12 +155,12 @@ func (s *Service) once(base, name string, make func() File) File {
 	return f
 }
 
-// plain is a document whose tag is that of its bytes.
-func plain(body []byte, kind string) File {
+// textFile is a document whose tag is that of its bytes.
+func textFile(body []byte, kind string) File {
 	return File{Body: body, Type: kind, Tag: digest(body)[:24]}
 }
 
-func encoded(v any) File { return plain(compact(v), typeJSON) }
+func jsonFile(v any) File { return textFile(compact(v), typeJSON) }
 
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
@@ -206,7 +206,7 @@ func (s *Service) formats(base string, value func(string) string) (File, error) 
 		for _, t := range s.cfg.Tools(server) {
 			list = append(list, formed(format, t, s.cfg.Catalog.Tool(server, t.Name)))
 		}
-		return encoded(struct {
+		return jsonFile(struct {
 			Format string `json:"format"`
 			Server string `json:"server"`
 			Count  int    `json:"count"`

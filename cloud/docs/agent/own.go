@@ -118,7 +118,7 @@ type describedOperation struct {
 const maxWithSchemas = 10
 
 func (s *Service) endpoints(base string, given catalog.Given) (any, error) {
-	file := s.once(base, pathOpenAPI, func() File { return plain(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON) })
+	file := s.once(base, pathOpenAPI, func() File { return textFile(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON) })
 	var d described
 	if err := json.Unmarshal(file.Body, &d); err != nil {
 		return nil, fmt.Errorf("read our description: %w", err)

@@ -77,7 +77,7 @@ func Document(c Config) ([]byte, error) {
 	for name, h := range headerSchemas(c.Base) {
 		schemas.Named()[name] = h
 	}
-	return encoded(object{
+	return marshalJSON(object{
 		"asyncapi":           "3.0.0",
 		"id":                 "urn:postern:webhooks",
 		"info":               c.info(),
@@ -168,7 +168,7 @@ func compact(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func encoded(v any) ([]byte, error) {
+func marshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

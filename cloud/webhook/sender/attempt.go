@@ -14,12 +14,12 @@ import (
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
 // follows. Address, secret and settings are those of this moment.
-func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, verdict) {
+func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, outcome) {
 	w, now := &it.work, time.Now()
 	ep, err := d.endpoint(context.Background(), w.Delivery.EndpointID)
 	if err != nil {
 		// Postponed, not an attempt.
-		v := verdict{cloud.OutboxRetrying, now.Add(pollEvery), "settings_unreadable"}
+		v := outcome{cloud.OutboxRetrying, now.Add(pollEvery), "settings_unreadable"}
 		return d.unsent(w, v), fetch.Answer{}, v
 	}
 	if v, ok := refuse(&ep, w); !ok {
@@ -27,7 +27,7 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, verdict) {
 	}
 	if w.Event.Supersedes() {
 		if newer, err := d.cfg.Store.Superseded(context.Background(), *w); err == nil && newer {
-			v := verdict{state: cloud.OutboxFailed, reason: ReasonSuperseded}
+			v := outcome{state: cloud.OutboxFailed, reason: ReasonSuperseded}
 			return d.unsent(w, v), fetch.Answer{}, v
 		}
 	}
@@ -51,15 +51,15 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, verdict) {
 
 // try sends one delivery to an address of ep, unless urlErr says that it cannot
 // be one, and says what follows. The outcome is not stored yet.
-func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a fetch.Answer, v verdict) {
+func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a fetch.Answer, v outcome) {
 	now, made, uid := time.Now(), w.Delivery.Attempts+1, uuid.NewString()
 	var req request
 	a = fetch.Answer{Code: fetch.CodeBlocked, Reason: fetch.ErrBlocked.Error()}
 	if urlErr == nil {
 		var err error
 		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age), d.cfg.SigningKey}).build(); err != nil {
-			v = verdict{ended(w), time.Time{}, ReasonUnsentError}
-			r.OutboxResult = outcome(w, v)
+			v = outcome{ended(w), time.Time{}, ReasonUnsentError}
+			r.OutboxResult = uncountedResult(w, v)
 			return r, fetch.Answer{}, v
 		}
 		if tweak.Body != nil {
@@ -73,8 +73,8 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Targe
 	}
 	end := time.Now()
 	if a.Code == fetch.CodeProxy { // postponed, not an attempt
-		v = verdict{cloud.OutboxRetrying, end.Add(a.Wait), ReasonProxy}
-		r.OutboxResult = outcome(w, v)
+		v = outcome{cloud.OutboxRetrying, end.Add(a.Wait), ReasonProxy}
+		r.OutboxResult = uncountedResult(w, v)
 		return r, a, v
 	}
 	if a.RetryAfter != "" {
@@ -82,9 +82,9 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Targe
 			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.RetryAfter[:min(len(a.RetryAfter), 64)])
 		}
 	}
-	v = judge(end, d.cfg.Waits, w, made, &a, rand.Float64())
+	v = nextState(end, d.cfg.Waits, w, made, &a, rand.Float64())
 	d.metrics.attempt(w, &a)
-	r.OutboxResult = outcome(w, v)
+	r.OutboxResult = uncountedResult(w, v)
 	r.Attempts = made
 	r.Attempt = &cloud.OutboxAttempt{
 		DeliveryID: w.Delivery.ID, Attempt: made, At: now, URL: maskedURL(t), DeliveryUID: uid, HTTPStatus: a.Status,
@@ -98,31 +98,31 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Targe
 	return r, a, v
 }
 
-// outcome is what a verdict makes of a delivery when no attempt is counted.
-func outcome(w *cloud.OutboxWork, v verdict) cloud.OutboxResult {
+// uncountedResult is the result of a delivery by an outcome when no attempt is counted.
+func uncountedResult(w *cloud.OutboxWork, v outcome) cloud.OutboxResult {
 	return cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation, State: v.state, Attempts: w.Delivery.Attempts, NextAt: v.next, Reason: v.reason}
 }
 
 // unsent is the result of a delivery for which nothing went out.
-func (d *Dispatcher) unsent(w *cloud.OutboxWork, v verdict) result {
-	r := result{OutboxResult: outcome(w, v)}
+func (d *Dispatcher) unsent(w *cloud.OutboxWork, v outcome) result {
+	r := result{OutboxResult: uncountedResult(w, v)}
 	d.metrics.ended(w, &r.OutboxResult)
 	return r
 }
 
 // refuse finds out whether the receiver's settings let a delivery go.
-func refuse(ep *knownEndpoint, w *cloud.OutboxWork) (v verdict, ok bool) {
+func refuse(ep *knownEndpoint, w *cloud.OutboxWork) (v outcome, ok bool) {
 	switch {
 	case ep.removed:
-		return verdict{state: cloud.OutboxFailed, reason: ReasonNoEndpoint}, false
+		return outcome{state: cloud.OutboxFailed, reason: ReasonNoEndpoint}, false
 	case !ep.Enabled:
-		return verdict{state: cloud.OutboxFailed, reason: ReasonDisabled}, false
+		return outcome{state: cloud.OutboxFailed, reason: ReasonDisabled}, false
 	case ep.Status == "paused":
-		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}, false
+		return outcome{state: cloud.OutboxPaused, reason: ReasonPaused}, false
 	case w.Event.Test && !ep.SandboxEnabled:
-		return verdict{state: cloud.OutboxFailed, reason: ReasonSandboxOff}, false
+		return outcome{state: cloud.OutboxFailed, reason: ReasonSandboxOff}, false
 	}
-	return verdict{}, true
+	return outcome{}, true
 }
 
 func maskedURL(t *fetch.Target) string {

@@ -16,7 +16,7 @@ func (d *Dispatcher) SendNow(ctx context.Context, ep cloud.Endpoint, w cloud.Out
 	k := d.known(ep, time.Now())
 	var r result
 	if v, ok := refuse(&k, &w); !ok && v.reason == ReasonSandboxOff {
-		r.OutboxResult = outcome(&w, v)
+		r.OutboxResult = uncountedResult(&w, v)
 	} else {
 		_, t, urlErr := k.route(w.Event.Test)
 		r, _, _ = d.try(ctx, &k.Endpoint, t, urlErr, &w, tweak)

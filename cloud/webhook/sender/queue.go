@@ -373,7 +373,7 @@ func (u *urlQueue) remove(l *line) {
 }
 
 // done gives the slot of it back and notes how the URL is doing.
-func (q *queues) done(it *item, v verdict, a *fetch.Answer, now time.Time) {
+func (q *queues) done(it *item, v outcome, a *fetch.Answer, now time.Time) {
 	u, l := it.url, it.line
 	u.inFlight--
 	q.inFlight--

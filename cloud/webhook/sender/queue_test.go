@@ -78,7 +78,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 				flights = append(flights[:i], flights[i+1:]...)
 				a := fetch.Answer{Status: 200}
 				f.it.url.report(f.done, &a, now)
-				q.done(f.it, verdict{state: cloud.OutboxSuccess}, &a, now)
+				q.done(f.it, outcome{state: cloud.OutboxSuccess}, &a, now)
 			}
 			require.LessOrEqual(t, len(flights), slots)
 			require.Equal(t, len(flights), q.inFlight)
@@ -89,7 +89,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 			for _, f := range flights {
 				a := fetch.Answer{Status: 200}
 				f.it.url.report(f.done, &a, now)
-				q.done(f.it, verdict{state: cloud.OutboxSuccess}, &a, now)
+				q.done(f.it, outcome{state: cloud.OutboxSuccess}, &a, now)
 			}
 			flights = nil
 			before := len(waiting)
@@ -189,7 +189,7 @@ func TestWhyAnAddressIsHeld(t *testing.T) {
 		it, done := q.pop(now)
 		require.NotNil(t, it)
 		it.url.report(done, &a, now)
-		q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
+		q.done(it, outcome{state: cloud.OutboxFailed}, &a, now)
 	}
 	for n := range 9 {
 		try(n+1, fetch.Answer{Status: 500, Code: fetch.CodeStatus})
@@ -226,7 +226,7 @@ func TestTheLongerWaitCounts(t *testing.T) {
 			require.NotNil(t, it)
 			a := fetch.Answer{Status: 500, Code: fetch.CodeStatus, RetryAfter: after}
 			it.url.report(done, &a, now)
-			q.done(it, verdict{state: cloud.OutboxFailed}, &a, now)
+			q.done(it, outcome{state: cloud.OutboxFailed}, &a, now)
 		}
 		for range 10 {
 			fail("")

@@ -49,30 +49,30 @@ const (
 	directiveDisable = "disable"
 )
 
-// verdict is what follows from an attempt.
-type verdict struct {
+// outcome is what follows from an attempt.
+type outcome struct {
 	state  cloud.OutboxState
 	next   time.Time // when state is retrying
 	reason string
 }
 
-// judge decides what follows from an answer, or from code when there was none.
+// nextState decides what follows from an answer, or from code when there was none.
 // made counts this attempt; random is uniform in [0, 1). The wait is measured
 // from now, the end of the attempt.
-func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, a *fetch.Answer, random float64) verdict {
+func nextState(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, a *fetch.Answer, random float64) outcome {
 	switch {
 	case a.Code == "":
-		return verdict{state: cloud.OutboxSuccess}
+		return outcome{state: cloud.OutboxSuccess}
 	case a.Code == fetch.CodeBlocked && !a.ByProxy: // a proxy's rules may be changed for a new receiver
-		return verdict{state: ended(w), reason: fetch.CodeBlocked}
+		return outcome{state: ended(w), reason: fetch.CodeBlocked}
 	case a.Status == http.StatusGone:
-		return verdict{state: ended(w), reason: ReasonGone}
+		return outcome{state: ended(w), reason: ReasonGone}
 	case a.Directive == directiveAbort, a.Directive == directiveDisable && w.Event.Test: // which pauses nothing
-		return verdict{state: ended(w), reason: ReasonAborted}
+		return outcome{state: ended(w), reason: ReasonAborted}
 	case made >= w.Delivery.MaxAttempts || made > len(waits):
-		return verdict{state: ended(w), reason: ReasonOutOfTries}
+		return outcome{state: ended(w), reason: ReasonOutOfTries}
 	case a.Directive == directiveDisable:
-		return verdict{state: cloud.OutboxPaused, reason: ReasonPaused}
+		return outcome{state: cloud.OutboxPaused, reason: ReasonPaused}
 	}
 	wait := time.Duration(float64(waits[made-1]) * (1 - jitter + 2*jitter*random))
 	if overloaded(a.Status) {
@@ -81,7 +81,7 @@ func judge(now time.Time, waits []time.Duration, w *cloud.OutboxWork, made int, 
 	if after, ok := retryAfter(a.RetryAfter, now); ok {
 		wait = max(wait, min(after, maxRetryAfter))
 	}
-	return verdict{cloud.OutboxRetrying, now.Add(wait), a.Code}
+	return outcome{cloud.OutboxRetrying, now.Add(wait), a.Code}
 }
 
 // ended is the state of a delivery that is given up: a dead letter of a provider,

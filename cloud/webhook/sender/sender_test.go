@@ -170,7 +170,7 @@ func TestJudge(t *testing.T) {
 		if a.Code == "" {
 			a.JudgeStatus()
 		}
-		v := judge(now, Waits(), d, made, &a, random)
+		v := nextState(now, Waits(), d, made, &a, random)
 		require.Equal(t, state, v.state)
 		require.Equal(t, reason, v.reason)
 		if state == cloud.OutboxRetrying {

@@ -8,22 +8,22 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Heard counts the messages of live events that a listener has acknowledged as
+// Received counts the messages of live events that a listener has acknowledged as
 // delivered to it, as fetching them would. Events that are unknown, or no longer
 // kept, count for nothing.
-func (s *Service) Heard(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID, ids []string) error {
-	list, err := s.told(ctx, b, order, ids)
+func (s *Service) Received(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID, ids []string) error {
+	list, err := s.receivedMessages(ctx, b, order, ids)
 	if err != nil || len(list) == 0 {
 		return err
 	}
 	news := false
-	take := func(v cloud.View) (*seat, error) {
+	take := func(v cloud.View) (*participant, error) {
 		x, err := s.listener(v, b, account, recipient, order)
-		if news = false; err != nil || x == nil || x.hears() == HearsNothing {
+		if news = false; err != nil || x == nil || x.listenRight() == HearsNothing {
 			return x, err
 		}
 		heard := list
-		if x.hears() != HearsStaff {
+		if x.listenRight() != HearsStaff {
 			heard = slices.DeleteFunc(slices.Clone(list), func(m cloud.ChatMessage) bool { return m.Staff })
 		}
 		news = x.fetch(heard)
@@ -47,8 +47,8 @@ func (s *Service) Heard(ctx context.Context, b cloud.BusinessID, account cloud.A
 // the oldest first.
 const maxTold = 1000
 
-// told are the messages that live events made known, oldest first.
-func (s *Service) told(ctx context.Context, b cloud.BusinessID, order cloud.OrderID, ids []string) (out []cloud.ChatMessage, err error) {
+// receivedMessages are the messages that live events made known, oldest first.
+func (s *Service) receivedMessages(ctx context.Context, b cloud.BusinessID, order cloud.OrderID, ids []string) (out []cloud.ChatMessage, err error) {
 	for _, kind := range []cloud.LiveKind{cloud.LiveChat, cloud.LiveChatStaff} {
 		events, err := s.store.LiveOf(ctx, b, kind, int64(order), s.time().Add(-cloud.LiveKept), maxTold)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// seat is somebody's place in the chat of one order, within one decision.
-type seat struct {
+// participant is somebody's place in the chat of one order, within one decision.
+type participant struct {
 	s   *Service
 	v   cloud.View
 	c   cloud.Caller
@@ -31,10 +31,10 @@ type seat struct {
 
 func outsider() error { return cloud.E(cloud.Forbidden, codeOutsider) }
 
-// sit finds an order's chat and the caller's place in it. Errors:
+// join finds an order's chat and the caller's place in it. Errors:
 // ORDER_NOT_FOUND for orders that the caller does not see, NOT_A_PARTICIPANT.
-func (s *Service) sit(v cloud.View, c cloud.Caller, id cloud.OrderID) (*seat, error) {
-	x := &seat{s: s, v: v, c: c, now: s.time()}
+func (s *Service) join(v cloud.View, c cloud.Caller, id cloud.OrderID) (*participant, error) {
+	x := &participant{s: s, v: v, c: c, now: s.time()}
 	o, ok, err := found(v.Order(c.Account.BusinessID, id))
 	if err != nil {
 		return nil, err
@@ -49,11 +49,11 @@ func (s *Service) sit(v cloud.View, c cloud.Caller, id cloud.OrderID) (*seat, er
 	if x.talk, x.known, err = found(v.Conversation(o.BusinessID, o.ID)); err != nil {
 		return nil, err
 	}
-	return x, x.enter()
+	return x, x.findRole()
 }
 
-// enter finds as what the caller takes part.
-func (x *seat) enter() error {
+// findRole finds as what the caller takes part.
+func (x *participant) findRole() error {
 	a, chat := x.c.Account, x.b.Settings.Chat
 	x.me = cloud.ChatParty{Account: a.ID, Name: cmp.Or(a.Name, a.Email)}
 	sees, may := false, true
@@ -70,7 +70,7 @@ func (x *seat) enter() error {
 	case a.Type == cloud.DriverAccount:
 		x.me.Role = cloud.ChatDriver
 		x.former = x.o.DriverID != a.ID
-		sees, may = !x.former || x.drove(a.ID), !chat.NoDriver
+		sees, may = !x.former || x.hasDriven(a.ID), !chat.NoDriver
 	case a.Type == cloud.Customer:
 		x.me.Role = cloud.ChatCustomer
 		sees, may = x.o.CustomerID == a.ID, !chat.NoCustomer
@@ -84,13 +84,13 @@ func (x *seat) enter() error {
 	return nil
 }
 
-// drove reports whether a driver had the order lately.
-func (x *seat) drove(a cloud.AccountID) bool {
+// hasDriven reports whether a driver had the order lately.
+func (x *participant) hasDriven(a cloud.AccountID) bool {
 	return slices.ContainsFunc(x.o.Drove, func(f cloud.FormerDriver) bool { return f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads })
 }
 
 // recipient is whoever has the order's token.
-func (x *seat) recipient() cloud.ChatParty {
+func (x *participant) recipient() cloud.ChatParty {
 	p := cloud.ChatParty{Role: cloud.ChatRecipient}
 	for _, a := range []*cloud.Address{x.o.Recipient, x.o.Sender} {
 		if a != nil && p.Name == "" {
@@ -101,7 +101,7 @@ func (x *seat) recipient() cloud.ChatParty {
 }
 
 // key names who it is, for limits.
-func (x *seat) key() string {
+func (x *participant) key() string {
 	if x.me.Account == 0 {
 		return fmt.Sprintf("order/%d", x.o.ID)
 	}
@@ -109,20 +109,20 @@ func (x *seat) key() string {
 }
 
 // staff reports whether messages for dispatchers and driver show here.
-func (x *seat) staff() bool { return x.me.Role.SeesStaff() }
+func (x *participant) staff() bool { return x.me.Role.SeesStaff() }
 
-// shows reports whether there is a conversation as far as the caller can see.
-func (x *seat) shows() bool { return x.known && !x.talk.Trace(x.staff()).CreatedAt.IsZero() }
+// isVisible reports whether there is a conversation as far as the caller can see.
+func (x *participant) isVisible() bool { return x.known && !x.talk.Trace(x.staff()).CreatedAt.IsZero() }
 
-// hidden reports whether only dispatchers and driver have said anything, and
+// isHidden reports whether only dispatchers and driver have said anything, and
 // only to each other.
-func (x *seat) hidden() bool {
+func (x *participant) isHidden() bool {
 	return x.talk.All.CreatedAt.IsZero() && !x.talk.Staff.CreatedAt.IsZero()
 }
 
-// ends is when the conversation closes by itself, the zero time while the order
+// closesAt is when the conversation closes by itself, the zero time while the order
 // goes on.
-func (x *seat) ends() time.Time {
+func (x *participant) closesAt() time.Time {
 	if !x.o.Status.State().Terminal {
 		return time.Time{}
 	}
@@ -133,28 +133,30 @@ func (x *seat) ends() time.Time {
 	return from.Add(x.b.Settings.Chat.CloseAfter())
 }
 
-func (x *seat) closed() bool {
-	ends := x.ends()
+func (x *participant) isClosed() bool {
+	ends := x.closesAt()
 	return !x.talk.ClosedAt.IsZero() || !ends.IsZero() && !x.now.Before(ends)
 }
 
-// untold reports whether the conversation has closed by itself and nobody has
+// isClosureUnsent reports whether the conversation has closed by itself and nobody has
 // written it.
-func (x *seat) untold() bool { return x.known && x.talk.ClosedAt.IsZero() && x.closed() }
+func (x *participant) isClosureUnsent() bool {
+	return x.known && x.talk.ClosedAt.IsZero() && x.isClosed()
+}
 
-// writes refuses whoever may not write here now.
-func (x *seat) writes() error {
+// checkWrite refuses whoever may not write here now.
+func (x *participant) checkWrite() error {
 	switch {
 	case x.former:
 		return outsider()
-	case x.closed():
+	case x.isClosed():
 		return cloud.E(cloud.Conflict, codeClosed)
 	}
 	return nil
 }
 
 // open makes the conversation when there is none.
-func (x *seat) open() error {
+func (x *participant) open() error {
 	if x.known {
 		return nil
 	}
@@ -166,18 +168,18 @@ func (x *seat) open() error {
 
 // member is the caller's own member, made when there is none. It holds until
 // members are added.
-func (x *seat) member() *cloud.ChatMember { return x.join(x.me, x.contractor) }
+func (x *participant) member() *cloud.ChatMember { return x.join(x.me, x.contractor) }
 
-func (x *seat) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember {
+func (x *participant) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember {
 	if x.talk.Member(p.Account) == nil {
 		x.talk.Members = append(slices.Clip(x.talk.Members), cloud.ChatMember{ChatParty: p, Contractor: contractor})
 	}
 	return x.talk.Member(p.Account)
 }
 
-// changed takes down that something changed for everybody, or for dispatchers and
+// markChanged takes down that something changed for everybody, or for dispatchers and
 // driver only.
-func (x *seat) changed(staff bool) {
+func (x *participant) markChanged(staff bool) {
 	mark := func(t *cloud.ChatTrace) {
 		t.UpdatedAt = x.now
 		if t.CreatedAt.IsZero() {
@@ -191,7 +193,7 @@ func (x *seat) changed(staff bool) {
 }
 
 // changes is what the decision writes.
-func (x *seat) changes() *cloud.Changes {
+func (x *participant) changes() *cloud.Changes {
 	x.ch.Conversations = []cloud.Conversation{x.talk}
 	return &x.ch
 }

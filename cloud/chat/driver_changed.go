@@ -6,7 +6,7 @@ import "github.com/postern-io/postern/cloud"
 // changed, inside the decision that changes it: o is the order as it will be, was
 // who drove it, 0 for nobody. Nothing where nobody talks, or drivers have no part.
 func (s *Service) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error) {
-	x := &seat{s: s, v: v, now: s.time(), o: o}
+	x := &participant{s: s, v: v, now: s.time(), o: o}
 	var err error
 	if x.talk, x.known, err = found(v.Conversation(o.BusinessID, o.ID)); err != nil || !x.known || !x.talk.ClosedAt.IsZero() {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Service) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID
 		} else if m.Name == "" {
 			m.Name = a.Name
 		}
-		if err := x.tell(x.hidden(), eventParticipant, participantEvent{d.change, x.participant(m, x.hidden())}); err != nil {
+		if err := x.addEvent(x.isHidden(), eventParticipant, participantEvent{d.change, x.participantBody(m, x.isHidden())}); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ func TestWhatListenersHeardIsDelivered(t *testing.T) {
 			if who == recipient {
 				who, order = 0, theOrder
 			}
-			require.NoError(t, r.nodes[0].Heard(t.Context(), 42, who, order, theOrder, ids))
+			require.NoError(t, r.nodes[0].Received(t.Context(), 42, who, order, theOrder, ids))
 		}
 		fresh := func() (ids []string) {
 			for _, e := range r.told() {
