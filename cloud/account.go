@@ -89,14 +89,6 @@ func (t Token) Source() string {
 	return "login"
 }
 
-// Page is a part of a list: Limit rows after Offset ones, sorted by a column,
-// rows that are equal there by id.
-type Page struct {
-	Sort          string // id, name, …
-	Down          bool
-	Offset, Limit int
-}
-
 // AccountFilter chooses accounts of a business. Zero fields choose all.
 type AccountFilter struct {
 	BusinessID BusinessID

@@ -333,9 +333,9 @@ type OrderQuery struct {
 	ScheduledFrom, ScheduledTo string // YYYY-MM-DD, both included
 	CreatedFrom, CreatedTo     time.Time
 	Keyword                    string // folded, at least three characters: part of what orders are found by
-	Sort                       string // id, created_at, updated_at, scheduled_date, priority, order_status_id
-	Descending                 bool
-	Offset, Limit              int
+	// Page is sorted by id, created_at, updated_at, scheduled_date, priority or
+	// order_status_id.
+	Page
 }
 
 // ConcernQuery asks for a page of orders that need somebody: first those that

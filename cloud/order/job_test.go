@@ -76,7 +76,7 @@ func TestAsynchronousBatch(t *testing.T) {
 			require.Equal(t, i != 4, r.Result)
 		}
 		require.Equal(t, "VALIDATION_FAILED", *out.Results[4].Code)
-		made, err := w.orders.List(ctx, w.staff, order.ListInput{Paging: check.Paging{PerPage: new(100)}})
+		made, err := w.orders.List(ctx, w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{PerPage: new(100)}}})
 		require.NoError(t, err)
 		require.Equal(t, 11, made.Total, "each order once")
 		require.Equal(t, w.customer.Account.ID, *made.Orders[0].CustomerID)

@@ -2,6 +2,7 @@ package order
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -43,17 +44,25 @@ type ListInput struct {
 	BrokerID      cloud.AccountID     `query:"broker_id" json:"broker_id"`
 	WarehouseID   int64               `query:"warehouse_id" json:"warehouse_id"`
 	Keyword       string              `query:"keyword" json:"keyword" min:"3" max:"100"`
-	check.Paging
+	check.Keyset
 	Sort string `query:"sort" json:"sort" enum:"-id,id,-created_at,created_at,-updated_at,updated_at,-scheduled_date,scheduled_date,-priority,priority,-order_status_id,order_status_id" doc:"-id when absent"`
 }
 
-// ListOutput is a page of orders. Total counts all pages.
+// ListOutput is a page of orders. Total counts all pages, up to cloud.MaxTotal.
 type ListOutput struct {
-	Result  bool        `json:"result"`
-	Total   int         `json:"total"`
-	Page    int         `json:"page"`
-	PerPage int         `json:"per_page"`
-	Orders  []OrderBody `json:"orders" graphql:"!"`
+	Result  bool `json:"result"`
+	Total   int  `json:"total"`
+	Page    int  `json:"page"`
+	PerPage int  `json:"per_page"`
+	check.More
+	Orders []OrderBody `json:"orders" graphql:"!"`
+}
+
+// list is the input without the part of it that is asked for: what a cursor belongs
+// to.
+func (in ListInput) list() ListInput {
+	in.Keyset = check.Keyset{}
+	return in
 }
 
 // query checks the input and makes the query of it.
@@ -63,7 +72,7 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 	q := cloud.OrderQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: in.BrokerID, DriverID: in.DriverID, RouteID: in.RouteID,
 		WarehouseID: in.WarehouseID, Statuses: in.StatusIDs, Type: in.Type, ScheduledFrom: in.ScheduledFrom, ScheduledTo: in.ScheduledTo,
 		CreatedFrom: check.Moment(in.CreatedFrom, zone), CreatedTo: check.Moment(in.CreatedTo, zone), Keyword: fold(in.Keyword),
-		Sort: "id", Descending: true, Offset: offset, Limit: perPage}
+		Page: cloud.Page{Sort: "id", Down: true, Offset: offset, Limit: perPage}}
 	if r.customer != 0 {
 		q.CustomerID = r.customer
 	}
@@ -77,9 +86,14 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 		f.Say("keyword", check.MessageShort, strconv.Itoa(minQuery), strconv.Itoa(n)) // without blanks
 	}
 	if in.Sort != "" {
-		q.Sort, q.Descending = strings.CutPrefix(in.Sort, "-")
+		q.Sort, q.Down = strings.CutPrefix(in.Sort, "-")
 	}
-	return q, f.Err()
+	if err := f.Err(); err != nil {
+		return q, err
+	}
+	var err error
+	q.After, err = in.Mark(in.list())
+	return q, err
 }
 
 // List shows a page of the orders that the caller may see. A page behind the
@@ -108,11 +122,16 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if r.nothing || foreign {
 		return out, nil
 	}
-	total, found, err := s.store.ListOrders(ctx, q)
+	listed, found, err := s.store.ListOrders(ctx, q)
+	if errors.Is(err, cloud.ErrNoMark) {
+		f := newFields()
+		f.Add("cursor", "This is no next_cursor of a list with these filters and this sort. Begin without a cursor.")
+		err = f.Err()
+	}
 	if err != nil {
 		return ListOutput{}, err
 	}
-	out.Total = total
+	out.Total, out.More = listed.Total, in.More(in.list(), listed)
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		show := s.shower(v, c)
 		for _, o := range found {

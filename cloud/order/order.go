@@ -27,7 +27,7 @@ import (
 type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	Look(ctx context.Context, fn func(cloud.View) error) error
-	ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, found []cloud.Order, err error)
+	ListOrders(ctx context.Context, q cloud.OrderQuery) (cloud.Listed, []cloud.Order, error)
 	SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error)
 	ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error)
 	ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error)

@@ -353,15 +353,38 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		require.Empty(t, list(w.customer, order.ListInput{CustomerID: w.other.Account.ID}).Orders, "another's cannot be asked for")
 		require.Empty(t, list(w.driver, order.ListInput{}).Orders)
 		require.Empty(t, list(w.broker, order.ListInput{}).Orders)
-		out := list(w.staff, order.ListInput{Paging: check.Paging{Page: new(2), PerPage: new(2)}, Sort: "created_at"})
+		out := list(w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{Page: new(2), PerPage: new(2)}}, Sort: "created_at"})
 		require.Equal(t, 3, out.Total)
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(out.Orders))
 		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.staff, order.ListInput{Type: cloud.PickupOrder, StatusIDs: []cloud.OrderStatus{1, 3}}).Orders))
 		require.Equal(t, []cloud.OrderID{a.OrderID}, ids(list(w.staff, order.ListInput{Keyword: "po-1"}).Orders))
-		empty := list(w.staff, order.ListInput{Paging: check.Paging{Page: new(9)}})
+		for _, sort := range []string{"", "created_at", "-updated_at", "scheduled_date", "-order_status_id"} {
+			in := order.ListInput{Sort: sort}
+			all := ids(list(w.staff, in).Orders)
+			in.PerPage = new(1)
+			var got []cloud.OrderID
+			for page := list(w.staff, in); ; page = list(w.staff, in) {
+				require.Equal(t, 3, page.Total)
+				if got = append(got, ids(page.Orders)...); page.NextCursor == nil {
+					break
+				}
+				in.Cursor = *page.NextCursor
+			}
+			require.Equal(t, all, got, sort)
+			other := in
+			other.Keyword = "po-1"
+			require.Equal(t, "VALIDATION_FAILED", failure(w.orders.List(t.Context(), w.staff, other)), "a cursor of another filter")
+			if sort != "" {
+				require.Empty(t, list(w.stranger, in).NextCursor, "a cursor shows nothing of another business")
+				for _, o := range list(w.stranger, in).Orders {
+					require.Equal(t, d.OrderID, o.OrderID)
+				}
+			}
+		}
+		empty := list(w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{Page: new(9)}}})
 		require.NotNil(t, empty.Orders)
 		require.Empty(t, empty.Orders)
-		for _, in := range []order.ListInput{{Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{Page: new(-1)}}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
+		for _, in := range []order.ListInput{{Keyset: check.Keyset{Paging: check.Paging{PerPage: new(201)}}}, {Keyset: check.Keyset{Paging: check.Paging{Page: new(-1)}}}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.List)(t.Context(), w.staff, in)), "%+v", in)
 		}
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -53,10 +52,6 @@ var dropped = []string{
 	`DELETE FROM route_stop WHERE business_id = $1 AND order_id = $2`,
 	`DELETE FROM kept_file WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`,
 }
-
-// orderSorts are the columns that a list may be in the order of.
-var orderSorts = map[string]string{"id": "id", "created_at": "created_at", "updated_at": "updated_at",
-	"scheduled_date": "scheduled_date", "priority": "priority", "order_status_id": "status_id"}
 
 // termRows is how many row numbers of order_search belong to one order.
 const termRows = 8
@@ -143,65 +138,6 @@ func (w *writer) dropOrder(k cloud.OrderKey) {
 		w.add(anything, sql, int64(k.BusinessID), int64(k.ID))
 	}
 	w.dropTerms(k.ID)
-}
-
-// ListOrders reads a page of orders and counts all that the query asks for.
-func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (total int, found []cloud.Order, err error) {
-	column, ok := orderSorts[q.Sort]
-	if !ok {
-		return 0, nil, fmt.Errorf("orders are not sorted by %q", q.Sort)
-	}
-	where, args := db.ordersWhere(q)
-	direction := ""
-	if q.Descending {
-		direction = " DESC"
-	}
-	page := fmt.Sprintf(` ORDER BY %s%s, id%s LIMIT $%d OFFSET $%d`, column, direction, direction, len(args)+1, len(args)+2)
-	return readPage(ctx, db, `SELECT COUNT(*) FROM orders`+where, `SELECT body FROM orders`+where+page, scanOrder, q.Limit, q.Offset, args...)
-}
-
-// ordersWhere is the condition of a query, with only what it asks for: each
-// condition more would keep engines from answering out of an index.
-func (db *DB) ordersWhere(q cloud.OrderQuery) (sql string, args []any) {
-	var all []string
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		all = append(all, fmt.Sprintf(condition, len(args)))
-	}
-	add("business_id = $%d", int64(q.BusinessID))
-	for _, x := range []struct {
-		is string
-		id int64
-	}{{"customer_id = $%d AND customer_id <> 0", int64(q.CustomerID)}, {"broker_id = $%d AND broker_id <> 0", int64(q.BrokerID)}, {"driver_id = $%d AND driver_id <> 0", int64(q.DriverID)},
-		{"route_id = $%d AND route_id <> 0", q.RouteID}, {"warehouse_id = $%d", q.WarehouseID}} {
-		if x.id != 0 {
-			add(x.is, x.id)
-		}
-	}
-	for _, x := range []struct{ is, text string }{{"type = $%d", string(q.Type)}, {"scheduled_date >= $%d", q.ScheduledFrom}, {"scheduled_date <= $%d AND scheduled_date <> ''", q.ScheduledTo}} {
-		if x.text != "" {
-			add(x.is, x.text)
-		}
-	}
-	if !q.CreatedFrom.IsZero() {
-		add("created_at >= $%d", q.CreatedFrom.UnixMilli())
-	}
-	if !q.CreatedTo.IsZero() {
-		add("created_at < $%d", q.CreatedTo.UnixMilli())
-	}
-	if len(q.Statuses) > 0 { // bits of one number, so that there are not too many statements
-		var statuses int64
-		for _, s := range q.Statuses {
-			if s > 0 && s < 63 {
-				statuses |= 1 << s
-			}
-		}
-		add("(CAST($%d AS @int) >> CAST(status_id AS INTEGER)) & 1 = 1", statuses)
-	}
-	if q.Keyword != "" {
-		add("id IN (SELECT order_id FROM order_search WHERE business_id = $1 AND @contains $%d)", db.contains(q.Keyword))
-	}
-	return " WHERE " + strings.Join(all, " AND "), args
 }
 
 // ListOrderOperations lists what was done to an order, oldest first. It lists

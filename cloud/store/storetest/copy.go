@@ -238,9 +238,9 @@ func (d *describer) describeTimelines() {
 
 func (d *describer) describeOrders() {
 	ctx := d.t.Context()
-	total, orders, err := d.db.ListOrders(ctx, cloud.OrderQuery{BusinessID: 1, Sort: "id", Limit: 100})
+	listed, orders, err := d.db.ListOrders(ctx, cloud.OrderQuery{BusinessID: 1, Page: cloud.Page{Sort: "id", Limit: 100}})
 	require.NoError(d.t, err)
-	require.Len(d.t, orders, total)
+	require.Len(d.t, orders, listed.Total)
 	for _, o := range orders {
 		d.writeLine("order", "id", o.ID, "number", o.Number, "ref", o.Ref, "type", o.Type, "status", o.Status, "route", o.RouteID, "driver", o.DriverName, "instruction", o.Instruction, "third_party", o.ThirdPartyID)
 		for _, p := range o.Packages {

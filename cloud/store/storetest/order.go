@@ -115,8 +115,8 @@ func orderLists(t *testing.T, db *store.DB) {
 	}
 	write(t, db, 0, ch)
 	for range 200 {
-		q := cloud.OrderQuery{BusinessID: cloud.BusinessID(r.IntN(3) + 1), Sort: []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"}[r.IntN(6)],
-			Descending: r.IntN(2) == 0, Offset: r.IntN(20), Limit: r.IntN(20) + 1}
+		q := cloud.OrderQuery{BusinessID: cloud.BusinessID(r.IntN(3) + 1), Page: cloud.Page{Sort: []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"}[r.IntN(6)],
+			Down: r.IntN(2) == 0, Offset: r.IntN(20), Limit: r.IntN(20) + 1}}
 		maybe := func(fn func()) {
 			if r.IntN(4) == 0 {
 				fn()
@@ -137,9 +137,11 @@ func orderLists(t *testing.T, db *store.DB) {
 		maybe(func() { q.CreatedFrom, q.CreatedTo = now.Add(20*time.Hour), now.Add(60*time.Hour) })
 		maybe(func() { q.Keyword = []string{"po-1", "1%_", "sr00", "nowhere"}[r.IntN(4)] })
 		want := matching(all, q)
-		total, got, err := db.ListOrders(t.Context(), q)
-		require.NoError(t, err)
-		require.Equal(t, len(want), total, "%+v", q)
+		listed, got, err := db.ListOrders(t.Context(), q)
+		require.NoError(t, err, "%+v", q)
+		require.Equal(t, len(want), listed.Total, "%+v", q)
+		require.False(t, listed.AtLeast)
+		require.Equal(t, q.Offset+q.Limit < len(want), listed.Next != nil, "%+v", q)
 		want = want[min(q.Offset, len(want)):]
 		want = want[:min(q.Limit, len(want))]
 		require.Len(t, got, len(want))
@@ -147,7 +149,7 @@ func orderLists(t *testing.T, db *store.DB) {
 			require.Equal(t, want[i], got[i], "%+v", q)
 		}
 	}
-	_, _, err := db.ListOrders(t.Context(), cloud.OrderQuery{BusinessID: 1, Sort: "body; DROP TABLE orders", Limit: 1})
+	_, _, err := db.ListOrders(t.Context(), cloud.OrderQuery{BusinessID: 1, Page: cloud.Page{Sort: "body; DROP TABLE orders", Limit: 1}})
 	require.Error(t, err)
 }
 
@@ -178,7 +180,7 @@ func matching(all []cloud.Order, q cloud.OrderQuery) []cloud.Order {
 		if c == 0 {
 			c = int(a.ID - b.ID)
 		}
-		if q.Descending {
+		if q.Down {
 			c = -c
 		}
 		return c
@@ -508,4 +510,86 @@ func thirdParties(t *testing.T, db *store.DB) {
 	refused(func(a *cloud.ThirdPartyAssignment) { a.OrderID = open.OrderID })
 	refused(func(a *cloud.ThirdPartyAssignment) { a.Number = open.Number })
 	refused(func(a *cloud.ThirdPartyAssignment) { a.ID, a.BusinessID = open.ID, 2 })
+}
+
+// orderPages goes through lists by marks while orders are added, changed and removed:
+// what stood the whole time comes exactly once, in order.
+func orderPages(t *testing.T, db *store.DB) {
+	r := rand.New(rand.NewPCG(4, 4))
+	next := cloud.OrderID(0)
+	put := func(list ...cloud.Order) {
+		ch := &cloud.Changes{}
+		for _, o := range list {
+			ch.Orders = append(ch.Orders, o)
+			ch.OrderTerms = append(ch.OrderTerms, cloud.OrderTerms{BusinessID: o.BusinessID, OrderID: o.ID,
+				Terms: [cloud.SearchFields]string{cloud.SearchNumber: strings.ToLower(o.Number)}})
+		}
+		write(t, db, 0, ch)
+	}
+	made := func(b cloud.BusinessID) cloud.Order {
+		next++
+		o := order(next, b)
+		o.CustomerID, o.Priority, o.Status = cloud.AccountID(r.IntN(2)), r.IntN(3), []cloud.OrderStatus{cloud.OrderNew, cloud.OrderDelivered}[r.IntN(2)]
+		o.CreatedAt = now.Add(time.Duration(r.IntN(5)) * time.Hour)
+		o.UpdatedAt = o.CreatedAt
+		return o
+	}
+	b := cloud.BusinessID(100)
+	for _, sort := range []string{"id", "created_at", "updated_at", "scheduled_date", "priority", "order_status_id"} {
+		for _, q := range []cloud.OrderQuery{{}, {CustomerID: 1}, {Statuses: []cloud.OrderStatus{cloud.OrderNew, cloud.OrderDelivered}}, {CreatedFrom: now.Add(time.Hour)}, {Keyword: "sr0"}} {
+			b++
+			var all []cloud.Order
+			for range 30 {
+				all = append(all, made(b))
+			}
+			put(all...)
+			q.BusinessID, q.Page = b, cloud.Page{Sort: sort, Down: r.IntN(2) == 0, Limit: 2 + r.IntN(6)}
+			stood := map[cloud.OrderID]bool{}
+			for _, o := range all {
+				stood[o.ID] = true
+			}
+			var got []cloud.Order
+			for changes := 0; ; changes++ {
+				listed, found, err := db.ListOrders(t.Context(), q)
+				require.NoError(t, err, "%+v", q)
+				got = append(got, found...)
+				if listed.Next == nil {
+					break
+				}
+				q.After = listed.Next
+				if changes >= 8 { // lists end
+					continue
+				}
+				put(made(b))
+				o := all[r.IntN(len(all))]
+				if delete(stood, o.ID); r.IntN(2) == 0 {
+					o.UpdatedAt, o.Priority = o.UpdatedAt.Add(time.Hour), r.IntN(3)
+					put(o)
+				} else {
+					write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: b, ID: o.ID}}}})
+					all = slices.DeleteFunc(all, func(x cloud.Order) bool { return x.ID == o.ID })
+				}
+			}
+			q.After = nil
+			var want []cloud.OrderID
+			for _, o := range matching(all, q) {
+				if stood[o.ID] {
+					want = append(want, o.ID)
+				}
+			}
+			var ids []cloud.OrderID
+			for _, o := range got {
+				if stood[o.ID] {
+					ids = append(ids, o.ID)
+				}
+			}
+			require.Equal(t, want, ids, "%+v", q)
+		}
+	}
+	for _, bad := range []cloud.Mark{{}, {ID: "x"}, {Key: "x", ID: int64(1)}, {Key: int64(1), ID: int64(1)}} {
+		_, _, err := db.ListOrders(t.Context(), cloud.OrderQuery{BusinessID: 1, Page: cloud.Page{Sort: "id", Limit: 1, After: &bad}})
+		require.ErrorIs(t, err, cloud.ErrNoMark, "%v", bad)
+	}
+	_, _, err := db.ListOrders(t.Context(), cloud.OrderQuery{BusinessID: 1, Page: cloud.Page{Sort: "scheduled_date", Limit: 1, After: &cloud.Mark{Key: int64(1), ID: int64(1)}}})
+	require.ErrorIs(t, err, cloud.ErrNoMark)
 }

@@ -183,6 +183,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Assignments":              assignments,
 		"ThirdParties":             thirdParties,
 		"OrderLists":               orderLists,
+		"OrderPages":               orderPages,
 		"OrderShipments":           orderShipments,
 		"OrderSearch":              orderSearch,
 		"DroppedOrders":            droppedOrders,

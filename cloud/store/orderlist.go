@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// orderSorts are the columns that a list may be in the order of.
+var orderSorts = map[string]sortColumn{
+	"id":              {},
+	"created_at":      {name: "created_at"},
+	"updated_at":      {name: "updated_at"},
+	"scheduled_date":  {name: "scheduled_date", text: true},
+	"priority":        {name: "priority"},
+	"order_status_id": {name: "status_id"},
+}
+
+// ListOrders reads a page of orders and counts all that the query asks for, up
+// to cloud.MaxTotal. Error: cloud.ErrNoMark when the page begins after a row that
+// such a list cannot have.
+func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.Listed, found []cloud.Order, err error) {
+	column, ok := orderSorts[q.Sort]
+	if !ok {
+		return out, nil, fmt.Errorf("orders are not sorted by %q", q.Sort)
+	}
+	if err := column.check(q.After); err != nil {
+		return out, nil, err
+	}
+	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
+		l := orderList{db: db, q: q, column: column}
+		if q.Keyword != "" && q.Sort == "id" && q.After == nil && q.Offset+q.Limit <= cloud.MaxTotal {
+			if out, found, err = l.byKeyword(ctx, r); err != nil || len(found) > 0 {
+				return err
+			}
+		}
+		count := l.count()
+		n, err := one(ctx, r, count.sql, scanInt, count.args...)
+		if err != nil {
+			return err
+		}
+		out = cloud.Counted(n)
+		if n == 0 {
+			return nil
+		}
+		found, out.Next, err = readKeyed(ctx, r, l.page(out), q.Page, scanOrder)
+		return err
+	})
+	return out, found, err
+}
+
+// orderList makes the statements of one query.
+//
+// SQLite keeps no statistics here, so that it is told which index to take; of
+// PostgreSQL the planner knows. Orders are found by the first of these that the
+// query has:
+//
+//	a keyword                     the search's index, newest first
+//	a customer, contractor, …     that one's index
+//	a route, a warehouse          that one's index, which has no more of an order
+//	nothing, or a sort only       the index in the order of the list
+//	statuses                      one walk of orders_status for each of them
+//	a time of creation            orders_created
+//	anything else                 orders_business, which has all that is filtered by
+type orderList struct {
+	db     *DB
+	q      cloud.OrderQuery
+	column sortColumn
+}
+
+// anchor is the index of what a query names one of.
+func (l orderList) anchor() string {
+	switch q := l.q; {
+	case q.DriverID != 0:
+		return "orders_driver"
+	case q.RouteID != 0:
+		return "orders_route"
+	case q.CustomerID != 0:
+		return "orders_customer"
+	case q.BrokerID != 0:
+		return "orders_broker"
+	case q.WarehouseID != 0:
+		return "orders_warehouse"
+	}
+	return ""
+}
+
+// filters are what a query filters by beside what it is named for.
+func (l orderList) filters() (statuses, created, others bool) {
+	q := l.q
+	return len(q.Statuses) > 0, !q.CreatedFrom.IsZero() || !q.CreatedTo.IsZero(), q.Type != "" || q.ScheduledFrom != "" || q.ScheduledTo != ""
+}
+
+// count counts what the query asks for, up to one more than cloud.MaxTotal.
+func (l orderList) count() statement {
+	statuses, created, others := l.filters()
+	index := "orders_business"
+	switch {
+	case l.q.Keyword != "":
+		return l.keywordCount()
+	case l.anchor() != "":
+		index = l.anchor()
+	case others && !statuses && !created && l.q.ScheduledFrom == "" && l.q.ScheduledTo == "":
+		index = "orders_type"
+	case others && !statuses && !created && l.q.Type == "":
+		index = "orders_scheduled"
+	case others, statuses && created:
+	case statuses:
+		index = "orders_status"
+	case created:
+		index = "orders_created"
+	}
+	var c conditions
+	l.where(&c)
+	return statement{`SELECT COUNT(*) FROM (SELECT 1 FROM orders o` + l.by(index) + c.where() + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxTotal+1), c.args}
+}
+
+// page reads a page's orders, each with its value of the sorted column and its
+// id: first which ones, out of an index, then these.
+func (l orderList) page(counted cloud.Listed) statement {
+	var c conditions
+	inner := l.pageIDs(&c, !counted.AtLeast)
+	return statement{`SELECT o.body, ` + l.column.of("p") + `, p.id FROM (` + inner + l.order("") + l.limit(&c) + `) AS p JOIN orders o ON o.id = p.id` + l.order("p."), c.args}
+}
+
+// pageIDs finds what the order of a list has first; few says that it is no more
+// than cloud.MaxTotal rows.
+func (l orderList) pageIDs(c *conditions, few bool) string {
+	statuses, created, others := l.filters()
+	byID := l.column.name == ""
+	switch {
+	case l.q.Keyword != "":
+		return l.keywordPage(c)
+	case l.anchor() != "":
+		return l.walk(c, l.anchor())
+	case !statuses && !created && !others:
+		return l.walk(c, orderIndexes[l.column.name])
+	case statuses && !created && !others && (byID || l.column.name == "status_id"):
+		return l.eachStatus(c)
+	case statuses && !created && !others && few:
+		return l.beside(c, "orders_status")
+	case created && !statuses && !others && l.column.name == "created_at":
+		return l.walk(c, "orders_created")
+	case created && !statuses && !others && byID && (few || !l.q.CreatedTo.IsZero() && l.q.After == nil):
+		return l.newestFirst(c)
+	case created && !statuses && !others && few:
+		return l.beside(c, "orders_created")
+	case others && !statuses && !created && l.q.Type == "" && l.column.name == "scheduled_date":
+		return l.walk(c, "orders_scheduled")
+	case others && !statuses && !created && byID && l.q.ScheduledFrom == "" && l.q.ScheduledTo == "":
+		return l.walk(c, "orders_type")
+	}
+	return l.walk(c, "orders_business")
+}
+
+// orderIndexes are the indexes in the order of each column of a list.
+var orderIndexes = map[string]string{"": "orders_business", "created_at": "orders_created", "updated_at": "orders_updated",
+	"scheduled_date": "orders_scheduled", "priority": "orders_priority", "status_id": "orders_status"}
+
+// walk finds orders by one index.
+func (l orderList) walk(c *conditions, index string) string {
+	l.where(c)
+	l.after(c)
+	return `SELECT ` + l.columns() + ` FROM orders o` + l.by(index) + c.where()
+}
+
+// newestFirst finds orders by the time of their creation. Ids grow with it but
+// for seconds, so that what a sort by id keeps is met first.
+func (l orderList) newestFirst(c *conditions) string {
+	return `SELECT id FROM (` + l.walk(c, "orders_created") + ` ORDER BY o.created_at` + down(l.q.Page) + ` LIMIT 9223372036854775807) AS by_time`
+}
+
+// beside finds orders by an index that has less of them than the list is sorted
+// by, the rest out of orders_business: both are narrower than the table.
+func (l orderList) beside(c *conditions, index string) string {
+	l.where(c)
+	if !l.lite() {
+		l.after(c)
+		return `SELECT ` + l.columns() + ` FROM orders o` + c.where()
+	}
+	named := `SELECT o.id AS found FROM orders o` + l.by(index) + c.where()
+	var behind conditions
+	behind.args = append(c.args, int64(l.q.BusinessID))
+	behind.and(fmt.Sprintf(`o.business_id = $%d AND o.id = n.found`, len(behind.args)))
+	l.after(&behind)
+	c.args = behind.args
+	return `SELECT ` + l.columns() + ` FROM (` + named + `) AS n CROSS JOIN orders o` + l.by("orders_business") + behind.where()
+}
+
+// eachStatus finds the first orders of each status in the order of the list.
+func (l orderList) eachStatus(c *conditions) string {
+	c.and(`o.business_id = $%d`, int64(l.q.BusinessID))
+	l.after(c)
+	rest := c.where()
+	c.args = append(c.args, l.q.Offset+l.q.Limit+1)
+	limit := fmt.Sprintf(` LIMIT $%d`, len(c.args))
+	var all []string
+	statuses := slices.Clone(l.q.Statuses)
+	slices.Sort(statuses)
+	for i, s := range slices.Compact(statuses) {
+		c.args = append(c.args, int64(s))
+		all = append(all, fmt.Sprintf(`SELECT * FROM (SELECT %s FROM orders o%s%s AND o.status_id = $%d ORDER BY o.id%s%s) AS s%d`, l.columns(), l.by("orders_status"), rest, len(c.args), down(l.q.Page), limit, i))
+	}
+	return `SELECT * FROM (` + strings.Join(all, ` UNION ALL `) + `) AS every`
+}
+
+// keywordCount counts the orders that a keyword finds. Row numbers of the search
+// are termRows for an order.
+func (l orderList) keywordCount() statement {
+	var c conditions
+	l.matching(&c)
+	return statement{fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT DISTINCT s.rowid / %d FROM `, termRows) + l.found() + c.where() + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxTotal+1), c.args}
+}
+
+// byKeyword reads and counts in one walk of the search's index, which is what
+// takes the time. Nothing is counted when nothing is found.
+func (l orderList) byKeyword(ctx context.Context, r querier) (out cloud.Listed, found []cloud.Order, err error) {
+	var c conditions
+	l.matching(&c)
+	where, first := c.where(), ""
+	if !l.lite() { // SQLite keeps the order of what it makes distinct
+		first = l.order("")
+	}
+	sql := fmt.Sprintf(`WITH found AS MATERIALIZED (SELECT DISTINCT id FROM (SELECT s.rowid / %d AS id FROM %s%s ORDER BY s.rowid%s LIMIT 9223372036854775807) AS every%s LIMIT %d)
+SELECT (SELECT COUNT(*) FROM found), o.body, p.id, p.id FROM (SELECT id FROM found`+l.order("")+l.limit(&c)+`) AS p JOIN orders o ON o.id = p.id`+l.order("p."),
+		termRows, l.found(), where, down(l.q.Page), first, cloud.MaxTotal+1)
+	var n int64
+	found, next, err := readKeyed(ctx, r, statement{sql, c.args}, l.q.Page, func(r rows, o *cloud.Order) error { return r.Scan(&n, parsed(o)) })
+	out = cloud.Counted(n)
+	out.Next = next
+	return out, found, err
+}
+
+// keywordPage finds orders by a keyword. In the order of their ids they come out
+// of the search's index; an order has up to SearchFields rows there.
+func (l orderList) keywordPage(c *conditions) string {
+	l.matching(c)
+	if l.column.name != "" {
+		l.after(c)
+		return `SELECT DISTINCT ` + l.columns() + ` FROM ` + l.found() + c.where()
+	}
+	if l.q.After != nil && l.q.Down {
+		c.and(`s.rowid < $%d`, l.q.After.ID.(int64)*termRows)
+	} else if l.q.After != nil {
+		c.and(`s.rowid >= $%d`, (l.q.After.ID.(int64)+1)*termRows)
+	}
+	where := c.where()
+	c.args = append(c.args, (l.q.Offset+l.q.Limit+1)*cloud.SearchFields)
+	return fmt.Sprintf(`SELECT DISTINCT id FROM (SELECT s.rowid / %d AS id FROM %s%s ORDER BY s.rowid%s LIMIT $%d) AS rows_found`, termRows, l.found(), where, down(l.q.Page), len(c.args))
+}
+
+// found are the rows of the search with their orders.
+func (l orderList) found() string {
+	return `order_search s CROSS JOIN orders o` + l.by("orders_business")
+}
+
+func (l orderList) matching(c *conditions) {
+	c.and(fmt.Sprintf(`o.id = s.rowid / %d`, termRows))
+	c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
+	if !l.lite() { // FTS5 would read each row's content for it
+		c.and(`s.business_id = $%d`, int64(l.q.BusinessID))
+	}
+	l.where(c)
+}
+
+// by is what makes SQLite take an index.
+func (l orderList) by(index string) string {
+	if l.lite() {
+		return " INDEXED BY " + index
+	}
+	return ""
+}
+
+func (l orderList) lite() bool {
+	_, ok := l.db.engine.(*lite)
+	return ok
+}
+
+// columns are what a page is sorted by.
+func (l orderList) columns() string {
+	if l.column.name == "" {
+		return "o.id"
+	}
+	return "o.id, o." + l.column.name
+}
+
+func (l orderList) order(table string) string {
+	if l.column.name == "" {
+		return fmt.Sprintf(" ORDER BY %sid%s", table, down(l.q.Page))
+	}
+	return fmt.Sprintf(" ORDER BY %[1]s%[2]s%[3]s, %[1]sid%[3]s", table, l.column.name, down(l.q.Page))
+}
+
+// limit is a row more than the page has, which says whether there is a next one.
+func (l orderList) limit(c *conditions) string {
+	c.args = append(c.args, l.q.Limit+1, l.q.Offset)
+	return fmt.Sprintf(` LIMIT $%d OFFSET $%d`, len(c.args)-1, len(c.args))
+}
+
+// after leaves out what comes before the page.
+func (l orderList) after(c *conditions) { l.column.after(c, "o.", l.q.Page) }
+
+// where is the condition of a query, with only what it asks for: each condition
+// more would keep engines from answering out of an index.
+func (l orderList) where(c *conditions) {
+	q := l.q
+	c.and(`o.business_id = $%d`, int64(q.BusinessID))
+	for _, x := range []struct {
+		is string
+		id int64
+	}{{"o.customer_id = $%d AND o.customer_id <> 0", int64(q.CustomerID)}, {"o.broker_id = $%d AND o.broker_id <> 0", int64(q.BrokerID)},
+		{"o.driver_id = $%d AND o.driver_id <> 0", int64(q.DriverID)}, {"o.route_id = $%d AND o.route_id <> 0", q.RouteID},
+		{"o.warehouse_id = $%d AND o.warehouse_id <> 0", q.WarehouseID}} {
+		if x.id != 0 {
+			c.and(x.is, x.id)
+		}
+	}
+	for _, x := range []struct{ is, text string }{{"o.type = $%d", string(q.Type)}, {"o.scheduled_date >= $%d", q.ScheduledFrom},
+		{"o.scheduled_date <= $%d AND o.scheduled_date <> ''", q.ScheduledTo}} {
+		if x.text != "" {
+			c.and(x.is, x.text)
+		}
+	}
+	if !q.CreatedFrom.IsZero() {
+		c.and("o.created_at >= $%d", q.CreatedFrom.UnixMilli())
+	}
+	if !q.CreatedTo.IsZero() {
+		c.and("o.created_at < $%d", q.CreatedTo.UnixMilli())
+	}
+	if len(q.Statuses) > 0 {
+		in := make([]any, len(q.Statuses))
+		for i, s := range q.Statuses {
+			in[i] = int64(s)
+		}
+		c.and("o.status_id IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(in)), ", ")+")", in...)
+	}
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Lists that have more rows than are counted are read in other ways than short ones:
+// each page is what a statement without any hint gives.
+func TestListsBeyondWhatIsCounted(t *testing.T) {
+	t.Parallel()
+	const n = 14_000
+	for name, open := range map[string]func(testing.TB) *DB{
+		"SQLite":     func(t testing.TB) *DB { return openTest(t, Config{Dir: t.TempDir()}) },
+		"PostgreSQL": openSchema,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			fillOrders(t, db, n)
+			for _, x := range orderListCases() {
+				var c conditions
+				l := orderList{db: db, q: x.query, column: orderSorts[x.query.Sort]}
+				l.where(&c)
+				where := c.where()
+				if x.query.Keyword != "" {
+					c.args = append(c.args, "%"+x.query.Keyword+"%")
+					where += fmt.Sprintf(` AND o.id IN (SELECT s.order_id FROM order_search s WHERE s.value LIKE $%d)`, len(c.args))
+				}
+				var numbers []string
+				var total int64
+				err := db.engine.read(t.Context(), func(ctx context.Context, r querier) (err error) {
+					if total, err = one(ctx, r, `SELECT COUNT(*) FROM orders o`+where, scanInt, c.args...); err != nil {
+						return err
+					}
+					rows, err := r.query(ctx, `SELECT o.number_key FROM orders o`+where+l.order("o.")+` LIMIT 60`, c.args...)
+					if err != nil {
+						return err
+					}
+					defer rows.Close()
+					for rows.Next() {
+						var s string
+						if err := rows.Scan(&s); err != nil {
+							return err
+						}
+						numbers = append(numbers, s)
+					}
+					return rows.Err()
+				})
+				require.NoError(t, err, x.name)
+				var got, offset []string
+				q := x.query
+				for range 3 {
+					listed, found, err := db.ListOrders(t.Context(), q)
+					require.NoError(t, err, x.name)
+					require.Equal(t, min(int(total), cloud.MaxTotal), listed.Total, x.name)
+					require.Equal(t, total > cloud.MaxTotal, listed.AtLeast, x.name)
+					for _, o := range found {
+						got = append(got, o.Number)
+					}
+					if q.After = listed.Next; q.After == nil {
+						break
+					}
+				}
+				require.Equal(t, numbers, got, x.name)
+				for page := range 3 {
+					q := x.query
+					q.Offset = page * q.Limit
+					_, found, err := db.ListOrders(t.Context(), q)
+					require.NoError(t, err, x.name)
+					for _, o := range found {
+						offset = append(offset, o.Number)
+					}
+				}
+				require.Equal(t, numbers, offset, x.name)
+			}
+		})
+	}
+}
