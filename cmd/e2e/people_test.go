@@ -88,10 +88,8 @@ func (w *world) opened(c *cabinet, x *task, door uint, since time.Time) bool {
 // shownOpen reports whether a delivery's running opening shows a door as open, at
 // the cabinet or in the cloud, which may not have heard of it.
 func (w *world) shownOpen(x *task, door uint) (shown bool) {
-	for _, o := range w.cabinets[x.cabinet].running().Loop().State().Openings {
-		if o.DeliveryRef == x.number && slices.ContainsFunc(o.Doors, func(d edgelocker.OpeningDoor) bool { return uint(d.Door) == door && d.Phase == edgelocker.Opened }) {
-			return true
-		}
+	if w.runs(x, door, wire.OpenDeposit, wire.OpenReassign, wire.OpenCorrection) {
+		return true
 	}
 	_ = w.server().Store.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		list, err := v.DeliveryOpenings(x.id)
@@ -101,6 +99,18 @@ func (w *world) shownOpen(x *task, door uint) (shown bool) {
 		return &cloud.Changes{}, err
 	})
 	return shown
+}
+
+// runs reports whether a cabinet has a running opening of some kinds for a delivery
+// in which a door is open.
+func (w *world) runs(x *task, door uint, kinds ...wire.OpeningKind) bool {
+	for _, o := range w.cabinets[x.cabinet].running().Loop().State().Openings {
+		if o.DeliveryRef == x.number && slices.Contains(kinds, o.Kind) &&
+			slices.ContainsFunc(o.Doors, func(d edgelocker.OpeningDoor) bool { return uint(d.Door) == door && d.Phase == edgelocker.Opened }) {
+			return true
+		}
+	}
+	return false
 }
 
 // opens reports whether an opening is one of a delivery.
@@ -301,14 +311,20 @@ func (w *world) placed(p string) bool {
 
 // recipient takes what lies behind the doors that open.
 func (w *world) recipient(x *task, doors []uint, rnd *rand.Rand) {
-	c := w.cabinets[x.cabinet]
-	if len(doors) == 0 {
+	c, answered := w.cabinets[x.cabinet], len(doors) > 0
+	if !answered {
 		for n := range w.boxes(x) {
 			doors = append(doors, n)
 		}
 	}
 	slices.Sort(doors)
-	w.atDoors(c, doors, func(n uint) error { _, err := c.sim.TakeOut(n); return err })
+	w.atDoors(c, doors, func(n uint) error {
+		if !answered && !w.runs(x, n, wire.OpenPickup) {
+			return errShut // it may stand open for the courier, who has only now put the parcel in
+		}
+		_, err := c.sim.TakeOut(n)
+		return err
+	})
 	w.leave(c, doors, rnd)
 }
 
