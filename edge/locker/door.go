@@ -188,6 +188,8 @@ func (d *draft) opened(door Door) {
 	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
 	if ok {
 		d.do(Show{What: "open", Door: door.Number})
+	}
+	if ok && o.door(door.Number).Asked {
 		return
 	}
 	if door.Found || door.expected() {
@@ -196,7 +198,8 @@ func (d *draft) opened(door Door) {
 	d.forced(door)
 }
 
-// forced raises a door that opened without a session and without a pulse.
+// forced raises a door that opened without a pulse, and without a session that asked
+// for it.
 func (d *draft) forced(door Door) {
 	d.raise(wire.ExDoorLeftOpen, wire.SeverityHigh, door.Number, "forced")
 	if door.TamperAt != 0 && d.now.Mono < door.TamperAt+repeatMuted {
@@ -282,8 +285,11 @@ func (d *draft) pulsed(in Pulsing) {
 		return
 	}
 	od.Waiting = false
+	if in.Outcome == edge.PulseRefused || in.Outcome == edge.PulseNotSent {
+		od.Asked = od.AskedBefore
+	}
 	if od.Phase.outcome() { // it opened before its pulse was through
-		d.setOpening(o.with(in.Door, func(x *OpeningDoor) { x.Waiting = false }))
+		d.setOpening(o.with(in.Door, func(x *OpeningDoor) { x.Waiting, x.Asked = false, od.Asked }))
 		return
 	}
 	switch in.Outcome {

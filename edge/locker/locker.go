@@ -204,6 +204,11 @@ type OpeningDoor struct {
 	Error    string
 	Packages []string
 	By       edge.Authority // the last act that asked for this door
+	// Asked is set once a pulse may have gone out for this opening, or the door stood
+	// open when an act asked for it. A door that opens without that was forced.
+	// AskedBefore is Asked without the pulse that is waited for.
+	Asked       bool `cbor:",omitempty"`
+	AskedBefore bool `cbor:",omitempty"`
 }
 
 // Opening is one authorised unlocking of doors until they are closed again.

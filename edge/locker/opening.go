@@ -95,6 +95,7 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
 	by.Until = min(by.Mono+pulseLife+int64(d.waiting(*o))*queueLife, o.Ends.Mono)
 	od.By, od.Pulses, od.Error = by, 0, ""
+	od.Asked = od.Asked || door.Known && door.Open
 	switch {
 	case od.Waiting:
 	case door.Known && door.Open && door.Counted:
@@ -121,7 +122,11 @@ func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edg
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		door := d.Doors[od.Door]
-		if slices.Contains(doors, od.Door) && !(door.Known && door.Open) {
+		switch {
+		case !slices.Contains(doors, od.Door):
+		case door.Known && door.Open:
+			od.Asked = true
+		default:
 			d.aim(&o, od, door, by)
 		}
 	}
@@ -468,6 +473,8 @@ func (d *draft) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (
 		return wire.Deposited, ""
 	case od.Phase == NotSeen && !told:
 		return wire.Unverified, ""
+	case od.Phase.opened() && !od.Asked && !told && !correction:
+		return wire.Unverified, ""
 	case od.Item == wire.ItemAbsent && !told && correction:
 		return wire.Failed, notDeposited
 	case od.Item == wire.ItemAbsent && !told:
@@ -502,7 +509,7 @@ func (d *draft) pickupCode(o Opening) uint64 {
 func (d *draft) collected(o Opening, stillOpen bool) {
 	var taken, left []edge.DoorNumber
 	for _, od := range o.Doors {
-		if !od.Phase.opened() || od.Phase == Closed && d.Doors[od.Door].Item == wire.ItemPresent {
+		if !od.Phase.opened() || !od.Asked || od.Phase == Closed && d.Doors[od.Door].Item == wire.ItemPresent {
 			left = append(left, od.Door)
 			continue
 		}

@@ -52,6 +52,7 @@ func (d *draft) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 		return false
 	}
 	od.Pulses++
+	od.Asked, od.AskedBefore = true, od.Asked
 	od.Waiting, od.Phase, od.Deadline = true, Queued, 0
 	d.do(Pulse{Door: door.Number, By: od.By})
 	return true

@@ -135,3 +135,62 @@ func TestBoundsThatNoClockSupportsAreLeftOut(t *testing.T) {
 		require.Zero(t, got.ClosedAfter)
 	}
 }
+
+// A door whose lock was never pulsed, as its board was silent, is forced while the
+// session runs: it is told as forced, and nothing says that its parcel lies inside.
+func TestAForcedDoorIsNoDeposit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1, 2)
+	for _, n := range w.takePulses() {
+		out := edge.PulseConfirmed
+		if n == 2 {
+			out = edge.PulseNotSent
+		}
+		w.step(Pulsing{Door: n, Outcome: out, Mono: w.now.Mono, By: w.s.Openings["op_1"].door(n).By})
+	}
+	w.setDoor(1, true)
+	w.wait(20 * time.Second)
+	w.setDoor(2, true)
+	w.wait(5 * time.Second)
+	require.Equal(t, []wire.Tamper{{What: wire.TamperDoorForced, Door: 2}}, bodies[wire.Tamper](w))
+	w.setDoor(2, false)
+	w.wait(5 * time.Second)
+	w.setDoor(1, false)
+	w.wait(20 * time.Minute)
+	settled := bodies[wire.OpeningSettled](w)
+	require.Len(t, settled, 1)
+	got := map[uint]string{}
+	for _, p := range settled[0].Packages {
+		got[p.Door] = p.Outcome
+	}
+	require.Equal(t, map[uint]string{1: wire.Deposited, 2: wire.Unverified}, got)
+}
+
+// A door that was forced is the courier's once an act asks for it: it stands open.
+func TestADoorThatAnActFindsOpenIsUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1, 2)
+	for _, n := range w.takePulses() {
+		out := edge.PulseConfirmed
+		if n == 2 {
+			out = edge.PulseNotSent
+		}
+		w.step(Pulsing{Door: n, Outcome: out, Mono: w.now.Mono, By: w.s.Openings["op_1"].door(n).By})
+	}
+	w.setDoor(1, true)
+	w.setDoor(2, true)
+	w.wait(20 * time.Second)
+	w.openDoors("op_1", 1, 2)
+	require.Empty(t, w.takePulses())
+	w.wait(5 * time.Second)
+	w.setDoor(1, false)
+	w.setDoor(2, false)
+	w.wait(5 * time.Second)
+	settled := bodies[wire.OpeningSettled](w)
+	require.Len(t, settled, 1)
+	for _, p := range settled[0].Packages {
+		require.Equal(t, wire.Deposited, p.Outcome)
+	}
+}
