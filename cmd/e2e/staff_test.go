@@ -40,6 +40,9 @@ func (w *world) command(cabinet int, door uint, kind wire.CommandKind, body any)
 		cmd := cloud.Command{ID: uuid.Must(uuid.NewV7()).String(), DeviceID: id, Kind: kind, Versions: map[uint]uint64{door: cell.Version}, IssuedAt: now,
 			ExpiresAt: now.Add(24 * time.Hour), State: cloud.CommandQueued}
 		ch := &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{cell}}}
+		if kind == wire.CmdCloseSession { // who is at the doors does not wait for it any longer
+			cmd.ExpiresAt = now.Add(12 * time.Second)
+		}
 		if kind == wire.CmdOpenDoors {
 			opening = staffOpening + cmd.ID[24:]
 			cmd.OpeningID, cmd.ExpiresAt = opening, now.Add(20*time.Second)
