@@ -56,7 +56,7 @@ func live(name, about string) cloud.HookEvent {
 }
 
 func third(name, about string) cloud.HookEvent {
-	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPartyPrefix, Data: ThirdPartyData{}, Envelope: thirdPartyEvent{}, About: about}
+	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPartyPrefix, Data: ThirdData{}, Envelope: thirdPartyEvent{}, About: about}
 }
 
 // settingsOf are the settings that name who is told of an event.

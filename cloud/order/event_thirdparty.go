@@ -27,10 +27,10 @@ type thirdPartyEvent struct {
 	OccurredAt *string            `json:"occurred_at"`
 	BusinessID cloud.BusinessID   `json:"business_id"`
 	Provider   ThirdPartyProvider `json:"provider"`
-	Data       ThirdPartyData     `json:"data"`
+	Data       ThirdData          `json:"data"`
 }
 
-type ThirdPartyData struct {
+type ThirdData struct {
 	AssignmentNumber string                 `json:"assignment_number"`
 	Order            ThirdOrder             `json:"order"`
 	Numbers          []string               `json:"package_tracking_numbers"`
@@ -124,9 +124,9 @@ func streetLine(a cloud.Address) string {
 }
 
 // NewThirdPartyData is the assignment as its events tell it.
-func NewThirdPartyData(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Business) ThirdPartyData {
+func NewThirdPartyData(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Business) ThirdData {
 	l := b.Location()
-	d := ThirdPartyData{AssignmentNumber: a.Number, Order: ThirdOrder{OrderID: a.OrderID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalID: cloud.OrNull(o.ExternalID)},
+	d := ThirdData{AssignmentNumber: a.Number, Order: ThirdOrder{OrderID: a.OrderID, Ref: cloud.OrNull(o.Ref), Number: o.Number, ExternalID: cloud.OrNull(o.ExternalID)},
 		Numbers: []string{}, Status: a.Status, Reason: cloud.OrNull(a.Reason), Packages: []ThirdPartyPackage{}, Legs: []ThirdPartyLeg{}, Note: cloud.OrNull(a.Note),
 		Pickup: ThirdPickup{Name: b.Name, ReadyAt: cloud.Stamp(a.CreatedAt, l)}, Dropoff: ThirdDropoff{Name: b.Name}}
 	for _, p := range a.Packages {
