@@ -86,7 +86,13 @@ func TestToolsAreAsPublished(t *testing.T) {
 		if want.Name == "approve_pending_write" { // says besides when what was approved failed (docs/choices.md)
 			output = strings.Replace(output, `"executed","failed"`, `"executed"`, 1)
 		}
-		require.JSONEq(t, text(t, want.Output), output, name)
+		if len(want.Output) == 1 { // any object: ours says what is in it
+			var out map[string]any
+			require.NoError(t, json.Unmarshal([]byte(output), &out), name)
+			require.Equal(t, want.Output["type"], out["type"], name)
+		} else {
+			require.JSONEq(t, text(t, want.Output), output, name)
+		}
 		if want.OneOf != nil || got.OneOf != nil {
 			require.Equal(t, want.OneOf, got.OneOf, name)
 		}

@@ -79,6 +79,7 @@ type Operation struct {
 	bind    func(bind Bind) (in any, err error)
 	run     func(ctx context.Context, c cloud.Caller, in any) (out any, err error)
 	shape   func(out any) Answer
+	asIs    bool // the answer is what the operation gives
 }
 
 // GraphQL is an operation's field there. Arguments are the input's members in
@@ -165,6 +166,7 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 		return in, err
 	}
 	o.run = func(ctx context.Context, c cloud.Caller, in any) (any, error) { return fn(ctx, c, in.(In)) }
+	o.asIs = answer == nil
 	o.shape = func(v any) Answer {
 		out, _ := v.(Out)
 		if answer == nil {

@@ -95,7 +95,7 @@ func nullable(o object) object {
 // name registers a struct under a name of its own. Types with an input and an
 // output side have both.
 func (s *schemas) name(t reflect.Type, input bool) string {
-	name := title(t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:]) + title(strings.NewReplacer("[", "Of", "]", "", ".", "", "*", "", "/", "").Replace(t.Name()))
+	name := title(Room(t.PkgPath())) + title(strings.NewReplacer("[", "Of", "]", "", ".", "", "*", "", "/", "").Replace(t.Name()))
 	if input && !strings.HasSuffix(name, "Input") {
 		name += "Input"
 	}
@@ -104,6 +104,43 @@ func (s *schemas) name(t reflect.Type, input bool) string {
 		s.list[name] = s.members(t, input)
 	}
 	return name
+}
+
+// Room is the package below cloud that a package belongs to, of other packages the
+// last part of their path: what moves into a package of its own below another keeps
+// its published name.
+func Room(path string) string {
+	if _, below, ok := strings.Cut(path, "/cloud/"); ok {
+		room, _, _ := strings.Cut(below, "/")
+		return room
+	}
+	return path[strings.LastIndex(path, "/")+1:]
+}
+
+// resultSchema is the schema of a tool's result by the type of its answer: the members at
+// its root with their kinds. What lies deeper is told in the tool's description: the
+// schemas of all tools are read before the first is called.
+func resultSchema(t reflect.Type) object {
+	m := newSchemas().members(t, false)
+	properties := object{}
+	for name, p := range m["properties"].(object) {
+		properties[name] = kindOf(p.(object))
+	}
+	m["properties"] = properties
+	return m
+}
+
+// kindOf is a schema without what it says beyond the kinds of values.
+func kindOf(p object) object {
+	switch {
+	case p["$ref"] != nil:
+		return object{"type": "object"}
+	case p["anyOf"] != nil:
+		return object{"type": []string{"object", "null"}}
+	case p["type"] != nil:
+		return object{"type": p["type"]}
+	}
+	return object{}
 }
 
 func title(s string) string {

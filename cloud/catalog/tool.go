@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -228,6 +229,9 @@ func (c *Catalog) AddTools(list ...Tool) {
 			t.Arguments = append(t.Arguments, Arguments("confirm boolean · true to execute; without it the call is refused, unless dry run or the approval queue applies")...)
 		}
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)
+		if o := c.byName[t.Operation]; t.Run == nil && o.asIs && o.out.Kind() == reflect.Struct {
+			t.output, _ = json.Marshal(resultSchema(o.out)) // of maps and texts
+		}
 		if t.Writes() || t.Effect != Usual {
 			t.output = json.RawMessage(written)
 		}

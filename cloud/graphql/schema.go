@@ -289,7 +289,7 @@ func (w *writer) name(t reflect.Type, suffix string) string {
 		short += "Result" // what it holds has the short name
 	}
 	n = upper(short)
-	pkg := upper(room(t.PkgPath()))
+	pkg := upper(catalog.Room(t.PkgPath()))
 	if w.plain && pkg != "Cloud" && !strings.HasPrefix(n, pkg) {
 		n = pkg + n
 	}
@@ -308,16 +308,6 @@ func upper(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// room is the package below cloud that a package belongs to: what moves into a
-// package of its own there keeps its published name.
-func room(path string) string {
-	if _, below, ok := strings.Cut(path, "/cloud/"); ok {
-		room, _, _ := strings.Cut(below, "/")
-		return room
-	}
-	return path[strings.LastIndex(path, "/")+1:]
 }
 
 // camel turns snake case into camel case.

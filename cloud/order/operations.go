@@ -44,12 +44,6 @@ var (
 	actHold     = Action{3005, 0, 6005}
 	actRelease  = Action{3006, 0, 6006}
 	actReroute  = Action{3003, 5003, 6011}
-	actAttach   = Action{3050, 0, 3050}
-	actReplace  = Action{3051, 0, 3051}
-	actDetach   = Action{3052, 0, 3052}
-	actAssign   = Action{3030, 0, 6020}
-	actRevoke   = Action{3031, 0, 6021}
-	actGiveBack = Action{3032, 0, 6022}
 )
 
 // Operation is the operation type of an act by a caller: people at pages and apps work
