@@ -126,6 +126,11 @@ func (w *agentWorld) on(path, tool, arguments string, headers ...string) called 
 	require.NoError(w.t, json.Unmarshal([]byte(text), &out.body), text)
 	if !out.failed {
 		require.Equal(w.t, out.body, result["structuredContent"], "content and structuredContent are the same")
+		server := catalog.OperationsServer
+		if path == "/mcp/developer" {
+			server = catalog.DeveloperServer
+		}
+		w.conforms(server, tool, out)
 	} else {
 		require.NotContains(w.t, result, "structuredContent")
 	}
@@ -259,7 +264,7 @@ func TestVectorsAgainstTheRealServers(t *testing.T) {
 		effect := change["affected"].([]any)[0].(map[string]any)
 		require.Equal(t, []any{1.0, 50.0}, []any{effect["before"].(map[string]any)["order_status_id"], effect["after"].(map[string]any)["order_status_id"]})
 		require.Equal(t, 1, w.status(id))
-		w.conforms("cancel_order", r)
+		w.conforms(catalog.OperationsServer, "cancel_order", r)
 	})
 	t.Run("44 every write waits", func(t *testing.T) {
 		for tool, arguments := range map[string]string{"cancel_order": confirmed, "update_order_note": fmt.Sprintf(`{"order_id":%d,"note":"hello"}`, id)} {
@@ -267,7 +272,7 @@ func TestVectorsAgainstTheRealServers(t *testing.T) {
 			require.False(t, r.failed, "%s", r.raw)
 			require.Equal(t, "pending_approval", r.body["outcome"])
 			require.Regexp(t, `^apr_[0-9A-Z]{26}$`, r.body["approval_id"])
-			w.conforms(tool, r)
+			w.conforms(catalog.OperationsServer, tool, r)
 		}
 		o := w.good("get_order_detail", about, "Authorization", admin)["order"].(map[string]any)
 		require.Equal(t, []any{1.0, nil}, []any{o["order_status_id"], o["note"]})
@@ -282,9 +287,10 @@ func TestVectorsAgainstTheRealServers(t *testing.T) {
 }
 
 // conforms checks a result by its tool's output schema.
-func (w *agentWorld) conforms(name string, r called) {
+func (w *agentWorld) conforms(server, name string, r called) {
 	w.t.Helper()
-	t := w.s.Catalog.Tool(catalog.OperationsServer, name)
+	t := w.s.Catalog.Tool(server, name)
+	require.NotNil(w.t, t, "%s/%s", server, name)
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.Output()))
 	require.NoError(w.t, err)
 	c := jsonschema.NewCompiler()
@@ -383,4 +389,28 @@ func (w *agentWorld) business() cloud.BusinessID {
 	s, err := w.s.findToken(w.t.Context(), auth.Hash(w.box.Admin.Token))
 	require.NoError(w.t, err)
 	return s.Account.BusinessID
+}
+
+// Every tool that reads is called as far as an order and no argument at all lead:
+// each answer is what its output schema says, which on checks.
+func TestReadingToolsGiveWhatTheyDescribe(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	admin := w.box.Admin.Token
+	id := w.order("Q-1")
+	answered := map[string]bool{}
+	for _, x := range w.s.Catalog.Tools(catalog.OperationsServer) {
+		if x.Writes() {
+			continue
+		}
+		for _, arguments := range []string{`{}`, fmt.Sprintf(`{"order_id":%d}`, id), `{"keyword":"q-1"}`, `{"query":"q-1"}`} {
+			if r := w.call(x.Name, arguments, "Authorization", admin); !r.failed && r.body != nil {
+				answered[x.Name] = true
+			}
+		}
+	}
+	for _, name := range []string{"get_order_detail", "get_orders", "find_order", "get_routes", "list_exceptions"} {
+		require.True(t, answered[name], name)
+	}
+	require.Greater(t, len(answered), 10, "%v", answered)
 }
