@@ -70,7 +70,7 @@ func (c Config) chats() []catalog.Operation {
 			r.Status, r.Example = http.StatusNoContent, chat.TypingInput{Typing: true}
 		})), s.Typing, func(chat.Nothing) catalog.Answer { return catalog.Answer{} }),
 		catalog.Define(open(with(row("attach", "Upload a file for a message", "POST", area+"/attachments", talkers, missing, outsider, closed, "PAYLOAD_TOO_LARGE"), func(r *catalog.Operation) {
-			r.Example = chat.AttachInput{OrderID: 120045, Name: "door.jpg"}
+			r.Idempotent, r.Example = true, chat.AttachInput{OrderID: 120045, Name: "door.jpg"}
 		})), s.Attach, nil),
 		catalog.Define(row("close", "Close the conversation about an order", "POST", order+"/close", staff, missing, unknown), s.Close, nil),
 		catalog.Define(row("reopen", "Open a closed conversation again", "POST", order+"/reopen", staff, missing, unknown), s.Reopen, nil),

@@ -41,6 +41,7 @@ func (c Config) hooks() []catalog.Operation {
 	gone := "WEBHOOK_REPLAY_NOT_FOUND"
 	many, job, stop := row("webhook_logs.replay_many", "Replay webhook deliveries in bulk", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "Get the progress of a replay", "GET", "/webhook-replay-jobs/{job_id}", gone),
 		row("webhook_replays.cancel", "Cancel a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
+	many.Idempotent = true // a repeat would send everything twice
 	many.Group, many.Example = catalog.Replay, webhook.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
 		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),

@@ -98,19 +98,24 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			return number(g.json["order_id"])
 		}
 		require.Equal(t, 200, lives.do("PUT", "/api/v1/features/order_chat", admin, `{"enabled":true}`).status)
+		g := lives.do("PUT", "/api/v1/webhook-settings", admin, `{"order_create_webhook_url":"https://mine.example/orders"}`)
+		require.Equal(t, 200, g.status, "%s", g.body)
+		id("HK") // has a delivery that can be replayed
 		type call struct {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
-			"orders.create":          {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
-			"users.create":           {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
-			"customers.create":       {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},
-			"providers.create":       {token: admin, path: "/api/v1/providers", body: `{"code":"swift-once","name":"Swift","services":["locker"]}`},
-			"order_chat.send":        {token: admin, path: fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", id("CH")), body: `{"text":"Hello"}`},
-			"routes.create":          {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
-			"orders.batch_async":     {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
-			"orders.tracking_number": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
+			"orders.create":            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
+			"users.create":             {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
+			"customers.create":         {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},
+			"providers.create":         {token: admin, path: "/api/v1/providers", body: `{"code":"swift-once","name":"Swift","services":["locker"]}`},
+			"order_chat.send":          {token: admin, path: fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", id("CH")), body: `{"text":"Hello"}`},
+			"order_chat.attach":        {token: admin, path: "/api/v1/order-chat/attachments", body: fmt.Sprintf(chatForm, id("CA"))},
+			"webhook_logs.replay_many": {token: admin, path: "/api/v1/webhook-delivery-logs/replay", body: `{"event":"order.created"}`},
+			"routes.create":            {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
+			"orders.batch_async":       {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
+			"orders.tracking_number":   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
 			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
@@ -194,6 +199,10 @@ func entrusted(t *testing.T, r *rig, id int64) string {
 const proofForm = "--cut\r\nContent-Disposition: form-data; name=\"type\"\r\n\r\nsignature\r\n--cut\r\nContent-Disposition: form-data; name=\"service_type\"\r\n\r\n1\r\n" +
 	"--cut\r\nContent-Disposition: form-data; name=\"service_status\"\r\n\r\n1\r\n--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" +
 	"RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\r\n--cut--\r\n"
+
+// chatForm is an upload to the chat about an order.
+const chatForm = "--cut\r\nContent-Disposition: form-data; name=\"order_id\"\r\n\r\n%d\r\n--cut\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsignature\r\n" +
+	"--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n%%PDF-1.4\n\r\n--cut--\r\n"
 
 // A refusal that says to come again is not the answer for good.
 func TestARefusalToComeAgainIsNotKept(t *testing.T) {
