@@ -127,7 +127,7 @@ func (w *agentWorld) on(path, tool, arguments string, headers ...string) called 
 	if !out.failed {
 		require.Equal(w.t, out.body, result["structuredContent"], "content and structuredContent are the same")
 		server := catalog.OperationsServer
-		if path == "/mcp/developer" {
+		if strings.HasSuffix(path, "/mcp/developer") {
 			server = catalog.DeveloperServer
 		}
 		w.conforms(server, tool, out)
