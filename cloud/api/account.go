@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -13,13 +14,43 @@ import (
 
 func (c Config) accounts() []catalog.Operation {
 	return []catalog.Operation{
-		catalog.Define(catalog.Operation{Name: "user.login", Summary: "Log in with email and password", Tag: "User", Method: "POST", Path: "/api/v1/user/login",
-			Group: catalog.Unlimited, NoToken: true, Secret: true, Risk: catalog.RiskMedium, Errors: []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED"},
-			GraphQL: &catalog.GraphQL{Field: "userLogin", Type: "LoginResult", Mutation: true},
-			Example: loginInput{Email: "admin@acme.example", Password: "correct horse battery"}}, c.login, nil),
-		catalog.Define(catalog.Operation{Name: "user.me", Summary: "Get the calling account", Tag: "User", Method: "GET", Path: "/api/v1/user/me", Types: everyone,
-			GraphQL: &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"}}, c.me, nil),
-		catalog.Define(catalog.Operation{Name: "user.logout", Summary: "Log out and revoke the token of the call", Tag: "User", Method: "POST", Path: "/api/v1/user/logout", Types: everyone, EndsToken: true}, c.logout, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.login",
+			Summary:     "Log in with email and password",
+			Description: "An email that exists in several businesses needs client_code. Failures answer alike whatever was wrong, and lock the account after several. The token ends after 7 days, with remember_me after 30.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/login",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Unlimited,
+			Harmless:    true,
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED"},
+			GraphQL:     &catalog.GraphQL{Field: "userLogin", Type: "LoginResult", Mutation: true},
+			Example:     `{"email":"admin@acme.example","password":"correct horse battery"}`,
+		}, c.login, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.me",
+			Summary:     "Get the calling account",
+			Description: "The account behind the token of the call, with its business, language and time zone.",
+			Tag:         "User",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/user/me",
+			Types:       everyone,
+			GraphQL:     &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"},
+		}, c.me, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.logout",
+			Summary:     "Log out and revoke the token of the call",
+			Description: "The token of the call is refused from then on, on every node.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/logout",
+			Types:       everyone,
+			Harmless:    true,
+			EndsToken:   true,
+		}, c.logout, nil),
 	}
 }
 
@@ -27,79 +58,344 @@ func (c Config) accounts() []catalog.Operation {
 // scope has it for reads too: there is none to read settings.
 func (c Config) keeping() []catalog.Operation {
 	a := c.Accounts
-	row := func(name, summary, method, path string, errors ...string) catalog.Operation {
-		o := catalog.Operation{Name: name, Summary: summary, Tag: "User", Method: method, Path: "/api/v1" + path, Errors: errors}
-		if method != "GET" {
-			o.Risk = catalog.RiskMedium
-		}
-		switch name { // who logs in without a key's policy, and who decides about what waits
-		case "users.create", "users.edit", "settings.save":
-			o.Risk = catalog.RiskHigh
-		}
-		return o
-	}
-	// key is an operation on the caller's own keys.
-	key := func(o catalog.Operation) catalog.Operation {
-		o.Types, o.Errors = people, append(o.Errors, "LOGIN_REQUIRED")
-		return o
-	}
-	// admin is an operation on what a business keeps.
-	admin := func(o catalog.Operation) catalog.Operation {
-		o.Types, o.Scopes, o.Tag = admins, settingsWrite, "Client"
-		return o
-	}
-	feature := func(o catalog.Operation, types []cloud.AccountType) catalog.Operation {
-		o.Types, o.Tag = types, "Features"
-		if o.Method != "GET" {
-			o.Scopes = settingsWrite
-		}
-		return o
-	}
-	like := func(o catalog.Operation, example any) catalog.Operation {
-		o.Example = example
-		return o
-	}
-	made := func(o catalog.Operation) catalog.Operation {
-		o.Status, o.Idempotent = 201, true
-		return o
-	}
-	// token is an operation that shows a secret.
-	token := func(o catalog.Operation, example any) catalog.Operation {
-		o.Secret, o.Risk, o.Status, o.Example = true, catalog.RiskHigh, 201, example
-		return o
-	}
 	return []catalog.Operation{
-		catalog.Define(key(row("user.api_keys.list", "List the calling user's API keys", "GET", "/user/api-keys")), byPerson(a.ListKeys), nil),
-		catalog.Define(key(row("user.api_keys.find", "Get an API key", "GET", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.FindKey), nil),
-		catalog.Define(token(key(row("user.api_keys.create", "Create an API key, shown once", "POST", "/user/api-keys", "KEY_LIMIT")),
-			account.KeyInput{Name: "Nightly report", Scopes: []string{"orders:read"}, IPAllowlist: []string{"192.0.2.0/24"}}), byPerson(a.MakeKey), nil),
-		catalog.Define(key(row("user.api_keys.revoke", "Revoke an API key", "DELETE", "/user/api-keys/{id}", "API_KEY_NOT_FOUND")), byPerson(a.RevokeKey), nil),
-		catalog.Define(key(row("user.agents.list", "List agents with access to the account", "GET", "/user/agents")), byPerson(a.ListAgents), nil),
-		catalog.Define(key(row("user.agents.end", "Revoke an agent's access", "DELETE", "/user/agents/{id}", "AGENT_NOT_FOUND")), byPerson(a.EndAgent), nil),
-		catalog.Define(admin(row("users.list", "List the users of the business", "GET", "/users")), a.ListUsers, nil),
-		catalog.Define(admin(row("users.find", "Get a user", "GET", "/users/{id}", "USER_NOT_FOUND")), a.FindUser, nil),
-		catalog.Define(made(admin(row("users.create", "Create a user", "POST", "/users", "LOGIN_REQUIRED"))), withPerson(catalog.RiskHigh, a.AddUser, nil), nil),
-		catalog.Define(admin(row("users.edit", "Update or disable a user", "PATCH", "/users/{id}", "USER_NOT_FOUND", "LAST_ADMIN", "LOGIN_REQUIRED")), withPerson(catalog.RiskHigh, a.ChangeUser, nil), nil),
-		catalog.Define(admin(row("customers.list", "List the customers of the business", "GET", "/customers")), a.ListCustomers, nil),
-		catalog.Define(admin(row("customers.find", "Get a customer", "GET", "/customers/{id}", "CUSTOMER_NOT_FOUND")), a.FindCustomer, nil),
-		catalog.Define(made(admin(row("customers.create", "Create a customer", "POST", "/customers", "LOGIN_REQUIRED"))), withPerson(catalog.RiskMedium, a.AddCustomer, account.CustomerInput.SetsPassword), nil),
-		catalog.Define(admin(row("customers.edit", "Update or disable a customer", "PATCH", "/customers/{id}", "CUSTOMER_NOT_FOUND", "LOGIN_REQUIRED")), withPerson(catalog.RiskMedium, a.ChangeCustomer, account.ChangeCustomerInput.SetsPassword), nil),
-		catalog.Define(admin(row("settings.find", "Get the settings of the business", "GET", "/settings")), a.FindSettings, nil),
-		catalog.Define(admin(row("settings.save", "Update the settings of the business", "PUT", "/settings")), a.SaveSettings, nil),
-		catalog.Define(admin(row("settings.prices.find", "Get the price list of local deliveries", "GET", "/settings/prices")), a.FindPrices, nil),
-		catalog.Define(like(admin(row("settings.prices.save", "Save the price list of local deliveries", "PUT", "/settings/prices")), account.PricesInput{Prices: &cloud.PriceList{Base: 899, IncludedKilograms: 5,
-			PerKilogram: 50, PerPackage: 200, CODFee: 150, TaxCode: "tax_hst", TaxPercent: 13, Countries: []string{"CA"}, MaxKilograms: 500}}), a.SavePrices, nil),
-		catalog.Define(feature(row("features.list", "List feature families", "GET", "/features"), staff), a.ListFeatures, nil),
-		catalog.Define(feature(row("features.switch", "Enable or disable a feature family", "PUT", "/features/{family}", "FEATURE_NOT_FOUND", "FEATURE_REVOKED", "FEATURE_NOT_MIGRATED"), admins), a.Switch, nil),
-		catalog.Define(feature(row("admin.features.grant", "Grant or revoke a feature family", "PUT", "/admin/features/{family}/{business_id}", "FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"), platform), a.Grant, nil),
-		catalog.Define(admin(row("providers.list", "List the providers of the business", "GET", "/providers")), a.ListProviders, nil),
-		catalog.Define(admin(row("providers.find", "Get a provider", "GET", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.FindProvider, nil),
-		catalog.Define(made(admin(row("providers.create", "Create a provider", "POST", "/providers"))), a.AddProvider, nil),
-		catalog.Define(admin(row("providers.edit", "Update a provider", "PATCH", "/providers/{id}", "PROVIDER_NOT_FOUND")), a.ChangeProvider, nil),
-		catalog.Define(admin(row("providers.tokens.list", "List the tokens of a provider", "GET", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND")), a.ListTokens, nil),
-		catalog.Define(token(admin(row("providers.tokens.create", "Create a token of a provider, shown once", "POST", "/providers/{id}/tokens", "PROVIDER_NOT_FOUND", "KEY_LIMIT", "LOGIN_REQUIRED")),
-			account.TokenInput{Name: "Production"}), withPerson(catalog.RiskHigh, a.MakeToken, nil), nil),
-		catalog.Define(admin(row("providers.tokens.revoke", "Revoke a token of a provider", "DELETE", "/providers/{id}/tokens/{token_id}", "PROVIDER_NOT_FOUND", "TOKEN_NOT_FOUND")), a.RevokeToken, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.api_keys.list",
+			Summary:     "List the calling user's API keys",
+			Description: "Keys that still work, by id, each with its scopes, limits and last use; never the key itself.",
+			Tag:         "User",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/user/api-keys",
+			Types:       people,
+			Errors:      []string{"LOGIN_REQUIRED"},
+		}, byPerson(a.ListKeys), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.api_keys.find",
+			Summary:     "Get an API key",
+			Description: "One of the caller's keys, with what it may do and its last use.",
+			Tag:         "User",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/user/api-keys/{id}",
+			Types:       people,
+			Errors:      []string{"API_KEY_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"id":9001}`,
+		}, byPerson(a.FindKey), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.api_keys.create",
+			Summary:     "Create an API key, shown once",
+			Description: "The key is in this answer and nowhere else. It never holds more than its owner, and can be narrowed by scopes, addresses, surfaces, limits per day, and by the writes that need a person's approval. Only a login may create keys.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/api-keys",
+			Types:       people,
+			Risk:        catalog.RiskHigh,
+			Status:      http.StatusCreated,
+			Secret:      true,
+			Errors:      []string{"KEY_LIMIT", "LOGIN_REQUIRED"},
+			Example:     `{"name":"Nightly report","scopes":["orders:read"]}`,
+		}, byPerson(a.MakeKey), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.api_keys.revoke",
+			Summary:     "Revoke an API key",
+			Description: "The key is refused from then on, on every node.",
+			Tag:         "User",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/user/api-keys/{id}",
+			Types:       people,
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"API_KEY_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"id":9001}`,
+		}, byPerson(a.RevokeKey), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.agents.list",
+			Summary:     "List agents with access to the account",
+			Description: "Programs that the caller let act for the account, with their scopes, the server they may talk to and their last use.",
+			Tag:         "User",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/user/agents",
+			Types:       people,
+			Errors:      []string{"LOGIN_REQUIRED"},
+		}, byPerson(a.ListAgents), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.agents.end",
+			Summary:     "Revoke an agent's access",
+			Description: "All tokens of the agent are refused from then on, and it has to ask for access again.",
+			Tag:         "User",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/user/agents/{id}",
+			Types:       people,
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"AGENT_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"id":9001}`,
+		}, byPerson(a.EndAgent), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "users.list",
+			Summary:     "List the users of the business",
+			Description: "Administrators and employees of the business, with their permissions.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/users",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+		}, a.ListUsers, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "users.find",
+			Summary:     "Get a user",
+			Description: "An administrator or employee of the business, with the permissions.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/users/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Errors:      []string{"USER_NOT_FOUND"},
+			Example:     `{"id":2}`,
+		}, a.FindUser, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "users.create",
+			Summary:     "Create a user",
+			Description: "The user logs in with email and password. An employee has the permissions given here; an administrator has all. A key needs a person's approval for it.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/users",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskHigh, // a login has no key's policy
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"LOGIN_REQUIRED"},
+			Example:     `{"account_type":"client_employee","name":"Ana Lima","email":"ana@acme.example","password":"long enough","permissions":["orders:read"]}`,
+		}, withPerson(catalog.RiskHigh, a.AddUser, nil), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "users.edit",
+			Summary:     "Update or disable a user",
+			Description: "Members that are left out stay. A new password, or enabled false, ends the user's logins. The last enabled administrator stays one.",
+			Tag:         "Client",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/users/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskHigh, // a login has no key's policy
+			Errors:      []string{"USER_NOT_FOUND", "LAST_ADMIN", "LOGIN_REQUIRED"},
+			Example:     `{"id":2,"name":"Ana Lima"}`,
+		}, withPerson(catalog.RiskHigh, a.ChangeUser, nil), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customers.list",
+			Summary:     "List the customers of the business",
+			Description: "Customers of the business, with the account that each logs in with.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/customers",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+		}, a.ListCustomers, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customers.find",
+			Summary:     "Get a customer",
+			Description: "A customer of the business.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/customers/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Errors:      []string{"CUSTOMER_NOT_FOUND"},
+			Example:     `{"id":5}`,
+		}, a.FindCustomer, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customers.create",
+			Summary:     "Create a customer",
+			Description: "The customer sees and creates own orders only. price_hidden_families names the kinds of order whose prices it does not see.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/customers",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"LOGIN_REQUIRED"},
+			Example:     `{"name":"Bloom Flowers","email":"shop@bloom.example","password":"long enough"}`,
+		}, withPerson(catalog.RiskMedium, a.AddCustomer, account.CustomerInput.SetsPassword), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customers.edit",
+			Summary:     "Update or disable a customer",
+			Description: "Members that are left out stay. A new password, or enabled false, ends the customer's logins.",
+			Tag:         "Client",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/customers/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"CUSTOMER_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"id":5,"name":"Bloom Flowers"}`,
+		}, withPerson(catalog.RiskMedium, a.ChangeCustomer, account.ChangeCustomerInput.SetsPassword), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "settings.find",
+			Summary:     "Get the settings of the business",
+			Description: "Time zone, language, currency, and the rules for proof, drivers, interceptions and approvals.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/settings",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+		}, a.FindSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "settings.save",
+			Summary:     "Update the settings of the business",
+			Description: "Members that are left out stay.",
+			Tag:         "Client",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/settings",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskHigh, // settings say who decides about what waits
+			Example:     `{"signature_required":true}`,
+		}, a.SaveSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "settings.prices.find",
+			Summary:     "Get the price list of local deliveries",
+			Description: "The list that prices new local deliveries; null while there is none.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/settings/prices",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+		}, a.FindPrices, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "settings.prices.save",
+			Summary:     "Save the price list of local deliveries",
+			Description: "The list is replaced as a whole; null removes it. Orders that exist keep their price. Amounts are in the currency of the business, which must be set.",
+			Tag:         "Client",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/settings/prices",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Example:     `{"prices":{"base":8.99,"included_kilograms":5,"per_kilogram":0.5,"per_package":2,"cod_fee":1.5,"tax_code":"tax_hst","tax_percent":13,"countries":["CA"],"max_kilograms":500}}`,
+		}, a.SavePrices, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "features.list",
+			Summary:     "List feature families",
+			Description: "Each feature family with its state: whether the platform allows it, and whether the business enabled it.",
+			Tag:         "Features",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/features",
+			Types:       staff,
+		}, a.ListFeatures, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "features.switch",
+			Summary:     "Enable or disable a feature family",
+			Description: "Only families that the platform allows the business can be enabled.",
+			Tag:         "Features",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/features/{family}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"FEATURE_NOT_FOUND", "FEATURE_REVOKED", "FEATURE_NOT_MIGRATED"},
+			Example:     `{"family":"order_chat","enabled":true}`,
+		}, a.Switch, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "admin.features.grant",
+			Summary:     "Grant or revoke a feature family",
+			Description: "Platform operators allow a family to a business or revoke it. A revoked family is off at once.",
+			Tag:         "Features",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/admin/features/{family}/{business_id}",
+			Types:       platform,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"},
+			Example:     `{"family":"order_chat","business_id":42,"state":"allowed","enabled":true}`,
+		}, a.Grant, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.list",
+			Summary:     "List the providers of the business",
+			Description: "Delivery and tracking providers of the business, with the services that each may use.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/providers",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+		}, a.ListProviders, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.find",
+			Summary:     "Get a provider",
+			Description: "A provider of the business, with the services that it may use.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/providers/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Errors:      []string{"PROVIDER_NOT_FOUND"},
+			Example:     `{"id":17}`,
+		}, a.FindProvider, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.create",
+			Summary:     "Create a provider",
+			Description: "The provider gets access by a token, which is created on its own. services names what it may do.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/providers",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Example:     `{"code":"quick-box","name":"Quick Box","services":["otep"]}`,
+		}, a.AddProvider, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.edit",
+			Summary:     "Update a provider",
+			Description: "Members that are left out stay.",
+			Tag:         "Client",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/providers/{id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"PROVIDER_NOT_FOUND"},
+			Example:     `{"id":17,"name":"Quick Box"}`,
+		}, a.ChangeProvider, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.tokens.list",
+			Summary:     "List the tokens of a provider",
+			Description: "Tokens that still work, with their last use; never the token itself.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/providers/{id}/tokens",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Errors:      []string{"PROVIDER_NOT_FOUND"},
+			Example:     `{"id":17}`,
+		}, a.ListTokens, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.tokens.create",
+			Summary:     "Create a token of a provider, shown once",
+			Description: "The token is in this answer and nowhere else.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/providers/{id}/tokens",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskHigh,
+			Status:      http.StatusCreated,
+			Secret:      true,
+			Errors:      []string{"PROVIDER_NOT_FOUND", "KEY_LIMIT", "LOGIN_REQUIRED"},
+			Example:     `{"id":17,"name":"Production"}`,
+		}, withPerson(catalog.RiskHigh, a.MakeToken, nil), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "providers.tokens.revoke",
+			Summary:     "Revoke a token of a provider",
+			Description: "The token is refused from then on, on every node.",
+			Tag:         "Client",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/providers/{id}/tokens/{token_id}",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"PROVIDER_NOT_FOUND", "TOKEN_NOT_FOUND"},
+			Example:     `{"id":17,"token_id":9001}`,
+		}, a.RevokeToken, nil),
 	}
 }
 

@@ -74,8 +74,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 	var mu sync.Mutex
 	now := map[string]any{}
 	ask := func(t *testing.T, x *world, o catalog.Operation) {
-		c, ok := x.call(o)
-		require.True(t, ok, o.Name)
+		c := x.call(o)
 		token := ""
 		if c.as != "" {
 			token = x.login(x.token(c.as), "*")

@@ -64,19 +64,9 @@ func New(c Config) *catalog.Catalog {
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
-	table := catalog.New(harmless(answered(slices.Concat(rows...))))
+	table := catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
 	return table
-}
-
-// harmless marks calls that change nothing that anybody relies on, although
-// their method is not GET: keys that ask a person first do not ask about them.
-func harmless(list []catalog.Operation) []catalog.Operation {
-	for i := range list {
-		list[i].Harmless = slices.Contains([]string{"user.login", "user.logout", "otep.batch", "otep.validate", "orders.rate", "orders.operations",
-			"order_chat.read", "order_chat.typing", "order_chat.token", "driver.location", "user.live_token"}, list[i].Name)
-	}
-	return list
 }
 
 // PricesHidden says whether a caller sees no prices in an operation's answers.
@@ -93,25 +83,6 @@ var (
 	people    = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
 	everyone  = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
 )
-
-// Scopes that several rows need.
-var (
-	lockersRead   = []string{"lockers:read"}
-	lockersWrite  = []string{"lockers:write"}
-	settingsWrite = []string{"settings:write"}
-)
-
-// tools names the agent tools that an operation is behind.
-func tools(o catalog.Operation, names ...string) catalog.Operation {
-	o.Tools = names
-	return o
-}
-
-// asked is an operation that an agent's tool only does with a person's word.
-func asked(o catalog.Operation, tool string) catalog.Operation {
-	o.Risk, o.Confirm = catalog.RiskHigh, true
-	return tools(o, tool)
-}
 
 type none struct{}
 

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"reflect"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -44,15 +43,6 @@ func TestTheDescriptionIsValidOpenAPI(t *testing.T) {
 	}
 	require.Len(t, seen, len(table().Operations()))
 	require.Len(t, doc.Tags, 44)
-}
-
-// An example is what its operation takes.
-func TestExamplesAreInputs(t *testing.T) {
-	for _, o := range table().Operations() {
-		if o.Example != nil {
-			require.Equal(t, o.In(), reflect.TypeOf(o.Example), o.Name)
-		}
-	}
 }
 
 // Every code that an operation may answer has a message.

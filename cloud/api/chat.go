@@ -9,9 +9,6 @@ import (
 )
 
 var (
-	chatRead  = []string{"chat:read"}
-	chatWrite = []string{"chat:write"}
-
 	// talkers take part in the chat of orders, each of those that they see. Those
 	// who have the token of an order's recipient do, too.
 	talkers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer}
@@ -20,70 +17,262 @@ var (
 // chats are what is said about orders.
 func (c Config) chats() []catalog.Operation {
 	s := c.Chat
-	const area = "/api/v1/order-chat"
-	const order = area + "/orders/{order_id}"
-	const outsider, closed, unknown = "NOT_A_PARTICIPANT", "CONVERSATION_CLOSED", "CONVERSATION_NOT_FOUND"
-	row := func(name, summary, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
-		r := catalog.Operation{Name: "order_chat." + name, Summary: summary, Tag: "Order Chat", Method: method, Path: path, Types: types, Scopes: chatRead, Gate: chat.Feature,
-			Errors: append([]string{"FEATURE_DISABLED"}, errs...)}
-		if method != http.MethodGet {
-			r.Scopes = chatWrite
-		}
-		return r
-	}
-	with := func(r catalog.Operation, change func(*catalog.Operation)) catalog.Operation {
-		change(&r)
-		return r
-	}
-	// open is an operation for recipients, too.
-	open := func(r catalog.Operation) catalog.Operation {
-		r.Recipient = true
-		return r
-	}
-	graph := func(r catalog.Operation, g catalog.GraphQL) catalog.Operation {
-		r.GraphQL = &g
-		return r
-	}
-	settings := func(r *catalog.Operation) { r.Scopes = settingsWrite }
 	rows := []catalog.Operation{
-		catalog.Define(with(row("settings.find", "Get the order chat settings", "GET", area+"/settings", admins), settings), s.FindSettings, nil),
-		catalog.Define(with(row("settings.save", "Save the order chat settings", "PUT", area+"/settings", admins), func(r *catalog.Operation) {
-			settings(r)
-			r.Risk, r.Example = catalog.RiskMedium, chat.SettingsInput{Recipient: ptr(true), CloseHours: ptr(48), QuickReplies: &[]chat.QuickReply{{ID: "on-my-way", Text: "I am on my way", Audience: "all"}},
-				Hours: &[]chat.Hours{{Days: []int{1, 2, 3, 4, 5}, Start: "09:00", End: "17:00"}}, AutoReply: ptr("We answer from nine to five.")}
-		}), s.SaveSettings, nil),
-		catalog.Define(row("conversations", "List order conversations, latest change first", "GET", area+"/conversations", talkers), s.List, nil),
-		catalog.Define(row("unread_count", "Count the caller's unread messages", "GET", area+"/unread-count", talkers), s.UnreadCount, nil),
-		catalog.Define(open(row("find", "Get the conversation about an order", "GET", order, talkers, missing, outsider)), s.Find, nil),
-		catalog.Define(graph(open(row("messages", "List messages about an order, oldest first", "GET", order+"/messages", talkers, missing, outsider)), catalog.GraphQL{Field: "orderChatMessages", Type: "OrderChatMessageList"}),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.settings.find",
+			Summary:     "Get the order chat settings",
+			Description: "Who may write, quick replies, working hours and when conversations close.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/settings",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED"},
+		}, s.FindSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.settings.save",
+			Summary:     "Save the order chat settings",
+			Description: "Members that are left out stay.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/order-chat/settings",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Risk:        catalog.RiskMedium,
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED"},
+			Example:     `{"allow_recipient":true,"auto_close_hours":48,"quick_replies":[{"id":"on-my-way","text":"I am on my way","audience":"all"}],"working_hours":[{"days":[1,2,3,4,5],"start":"09:00","end":"17:00"}],"auto_reply":"We answer from nine to five."}`,
+		}, s.SaveSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.conversations",
+			Summary:     "List order conversations, latest change first",
+			Description: "Conversations that the caller takes part in, with the last message and the number of unread ones.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/conversations",
+			Types:       talkers,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED"},
+		}, s.List, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.unread_count",
+			Summary:     "Count the caller's unread messages",
+			Description: "Muted conversations are not counted.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/unread-count",
+			Types:       talkers,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED"},
+		}, s.UnreadCount, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.find",
+			Summary:     "Get the conversation about an order",
+			Description: "Who takes part, whether it is open, and what the caller may do.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/orders/{order_id}",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT"},
+			Example:     `{"order_id":120045}`,
+		}, s.Find, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.messages",
+			Summary:     "List messages about an order, oldest first",
+			Description: "Pages by before_id and after_id. Messages of others count as delivered from then on.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/orders/{order_id}/messages",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT"},
+			GraphQL:     &catalog.GraphQL{Field: "orderChatMessages", Type: "OrderChatMessageList"},
+			Example:     `{"order_id":120045}`,
+		},
 			s.Messages, nil),
-		catalog.Define(graph(open(with(row("send", "Send a message about an order", "POST", order+"/messages", talkers, missing, outsider, closed), func(r *catalog.Operation) {
-			r.Status, r.Idempotent = http.StatusCreated, true
-			r.Example = chat.SendInput{OrderID: 120045, ClientID: "c-9", Kind: "text", Text: "I am at the lobby"}
-		})), catalog.GraphQL{Field: "orderChatSend", Pick: "message", Input: true, Mutation: true}), s.Send, nil),
-		catalog.Define(open(row("edit", "Edit an own message within ten minutes", "PATCH", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Edit, nil),
-		catalog.Define(open(row("delete", "Delete the content of an own message within ten minutes", "DELETE", area+"/messages/{message_id}", talkers, "MESSAGE_NOT_FOUND", outsider, "NOT_THE_AUTHOR", closed, "MESSAGE_NOT_EDITABLE")), s.Delete, nil),
-		catalog.Define(graph(open(with(row("read", "Mark messages as read", "POST", order+"/read", talkers, missing, outsider), func(r *catalog.Operation) {
-			r.Scopes, r.Example = chatRead, chat.MarkInput{OrderID: 120045, UpTo: 51}
-		})), catalog.GraphQL{Field: "orderChatMarkRead", Type: "OrderChatReadResult", Mutation: true}), s.MarkRead, nil),
-		catalog.Define(open(with(row("typing", "Send a typing indicator", "POST", order+"/typing", talkers, missing, outsider, closed), func(r *catalog.Operation) {
-			r.Status, r.Example = http.StatusNoContent, chat.TypingInput{Typing: true}
-		})), s.Typing, func(chat.Nothing) catalog.Answer { return catalog.Answer{} }),
-		catalog.Define(open(with(row("attach", "Upload a file for a message", "POST", area+"/attachments", talkers, missing, outsider, closed, "PAYLOAD_TOO_LARGE"), func(r *catalog.Operation) {
-			r.Idempotent, r.Example = true, chat.AttachInput{OrderID: 120045, Name: "door.jpg"}
-		})), s.Attach, nil),
-		catalog.Define(row("close", "Close the conversation about an order", "POST", order+"/close", staff, missing, unknown), s.Close, nil),
-		catalog.Define(row("reopen", "Open a closed conversation again", "POST", order+"/reopen", staff, missing, unknown), s.Reopen, nil),
-		catalog.Define(row("participants.list", "List the participants of a conversation", "GET", order+"/participants", staff, missing), s.Participants, nil),
-		catalog.Define(with(row("participants.add", "Add or mute a participant", "POST", order+"/participants", staff, missing, unknown), func(r *catalog.Operation) {
-			r.Example = chat.AddInput{ID: 903, Muted: ptr(true)}
-		}), s.Add, nil),
-		catalog.Define(row("participants.remove", "Remove a participant", "DELETE", order+"/participants", staff, missing, unknown), s.Remove, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.send",
+			Summary:     "Send a message about an order",
+			Description: "Text, quick reply, files or a place. Sent again under the same client_message_id it is the first message, and nothing is sent twice.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/messages",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT", "CONVERSATION_CLOSED"},
+			GraphQL:     &catalog.GraphQL{Field: "orderChatSend", Pick: "message", Input: true, Mutation: true},
+			Example:     `{"order_id":120045,"client_message_id":"c-9","kind":"text","text":"I am at the lobby"}`,
+		}, s.Send, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.edit",
+			Summary:     "Edit an own message within ten minutes",
+			Description: "Others see that the message was edited.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/order-chat/messages/{message_id}",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "MESSAGE_NOT_FOUND", "NOT_A_PARTICIPANT", "NOT_THE_AUTHOR", "CONVERSATION_CLOSED", "MESSAGE_NOT_EDITABLE"},
+			Example:     `{"message_id":51,"text":"I am in the lobby"}`,
+		}, s.Edit, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.delete",
+			Summary:     "Delete the content of an own message within ten minutes",
+			Description: "The message stays as an empty one.",
+			Tag:         "Order Chat",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/order-chat/messages/{message_id}",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "MESSAGE_NOT_FOUND", "NOT_A_PARTICIPANT", "NOT_THE_AUTHOR", "CONVERSATION_CLOSED", "MESSAGE_NOT_EDITABLE"},
+			Example:     `{"message_id":51}`,
+		}, s.Delete, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.read",
+			Summary:     "Mark messages as read",
+			Description: "All messages up to last_message_id are read by the caller. Going back does nothing.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/read",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Harmless:    true,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT"},
+			GraphQL:     &catalog.GraphQL{Field: "orderChatMarkRead", Type: "OrderChatReadResult", Mutation: true},
+			Example:     `{"order_id":120045,"last_message_id":51}`,
+		}, s.MarkRead, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.typing",
+			Summary:     "Send a typing indicator",
+			Description: "Tells those who listen live. It is stored nowhere.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/typing",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Status:      http.StatusNoContent,
+			Harmless:    true,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT", "CONVERSATION_CLOSED"},
+			Example:     `{"order_id":120045,"typing":true}`,
+		}, s.Typing, func(chat.Nothing) catalog.Answer { return catalog.Answer{} }),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.attach",
+			Summary:     "Upload a file for a message",
+			Description: "The file belongs to the message that names it in attachment_ids; one that no message names within a day is removed.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/attachments",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Idempotent:  true,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT", "CONVERSATION_CLOSED", "PAYLOAD_TOO_LARGE"},
+			Example:     `{"order_id":120045,"name":"door.png"}`,
+		}, s.Attach, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.close",
+			Summary:     "Close the conversation about an order",
+			Description: "Messages are refused until it is opened again. Closing a closed conversation changes nothing.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/close",
+			Types:       staff,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "CONVERSATION_NOT_FOUND"},
+			Example:     `{"order_id":120045}`,
+		}, s.Close, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.reopen",
+			Summary:     "Open a closed conversation again",
+			Description: "The conversation stays open for as long as after an order's end.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/reopen",
+			Types:       staff,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "CONVERSATION_NOT_FOUND"},
+			Example:     `{"order_id":120045}`,
+		}, s.Reopen, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.participants.list",
+			Summary:     "List the participants of a conversation",
+			Description: "Who may read and write, and who was removed or muted.",
+			Tag:         "Order Chat",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/order-chat/orders/{order_id}/participants",
+			Types:       staff,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND"},
+			Example:     `{"order_id":120045}`,
+		}, s.Participants, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.participants.add",
+			Summary:     "Add or mute a participant",
+			Description: "A user of the business by id, or another kind of participant by type. A removed participant who is added again can read and write again; muted participants get no pushes.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/orders/{order_id}/participants",
+			Types:       staff,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "CONVERSATION_NOT_FOUND"},
+			Example:     `{"order_id":120045,"id":2}`,
+		}, s.Add, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "order_chat.participants.remove",
+			Summary:     "Remove a participant",
+			Description: "They can neither read nor write until they are added again.",
+			Tag:         "Order Chat",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/order-chat/orders/{order_id}/participants",
+			Types:       staff,
+			Scopes:      []string{"chat:write"},
+			Gate:        chat.Feature,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "CONVERSATION_NOT_FOUND"},
+			Example:     `{"order_id":120045,"type":"recipient"}`,
+		}, s.Remove, nil),
 	}
 	if s.Listens() {
-		rows = append(rows, catalog.Define(open(with(row("token", "Create live credentials for orders", "POST", area+"/token", talkers, missing, outsider), func(r *catalog.Operation) {
-			r.Scopes, r.Secret, r.Example = chatRead, true, chat.TokenInput{OrderIDs: []cloud.OrderID{120045}}
-		})), s.Token, nil))
+		rows = append(rows, catalog.Define(catalog.Operation{
+			Name:        "order_chat.token",
+			Summary:     "Create live credentials for orders",
+			Description: "MQTT credentials for the live events of these orders, for a limited time.",
+			Tag:         "Order Chat",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/order-chat/token",
+			Types:       talkers,
+			Recipient:   true,
+			Scopes:      []string{"chat:read"},
+			Gate:        chat.Feature,
+			Harmless:    true,
+			Secret:      true,
+			Errors:      []string{"FEATURE_DISABLED", "ORDER_NOT_FOUND", "NOT_A_PARTICIPANT"},
+			Example:     `{"order_ids":[120045]}`,
+		}, s.Token, nil))
 	}
 	return rows
 }

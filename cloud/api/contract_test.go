@@ -90,8 +90,7 @@ func TestAnswersAreThoseOfTheDocument(t *testing.T) {
 	x.made("PUT", "/api/v1/apps/customer-app", x.token(admin), `{"enabled":true}`)
 	ops := x.table.Operations()
 	for _, o := range ops {
-		c, ok := x.call(o)
-		require.True(t, ok, "say in world_test.go how %s is called", o.Name)
+		c := x.call(o)
 		own := x.token(c.as)
 		if own != "" {
 			own = x.login(own, "*")
@@ -120,7 +119,7 @@ func TestAnswersAreThoseOfTheDocument(t *testing.T) {
 			try(c.path, own, c.body, "If-None-Match", "*")
 		}
 		if o.Idempotent {
-			c, _ = x.call(o)
+			c = x.call(o)
 			for _, body := range []string{c.body, c.body, strings.Replace(c.body, "{", `{"note":"another",`, 1)} {
 				try(c.path, x.token(c.as), body, "Idempotency-Key", "contract-"+o.Name)
 			}

@@ -19,22 +19,67 @@ func (c Config) files() []catalog.Operation {
 		stored = c.Files
 	}
 	proofs := proof.New(c.Orders, stored)
-	row := func(name, summary, tag, method, path string, types []cloud.AccountType, scopes []string, errs ...string) catalog.Operation {
-		return catalog.Operation{Name: name, Summary: summary, Tag: tag, Method: method, Path: path, Types: types, Scopes: scopes, Risk: catalog.RiskMedium, Errors: errs, Family: cloud.LocalDelivery}
-	}
-	// upload takes a file. It shows an address that anybody may read it at.
-	upload := func(r catalog.Operation) catalog.Operation {
-		r.Status, r.Idempotent, r.Errors = http.StatusCreated, true, []string{missing, "FILE_NOT_FOUND", "PAYLOAD_TOO_LARGE"}
-		r.Example = proof.AttachInput{Type: "photo", Service: 1, Result: 1, CapturedAt: "2026-11-20T15:42:00-05:00", Latitude: ptr(43.6532), Longitude: ptr(-79.3832)}
-		return r
-	}
-	const area = "/proof-files"
 	return []catalog.Operation{
-		catalog.Define(upload(row("orders.proof_files.add", "Add a proof file to a stop", "Client", "POST", "/api/v1/orders/{order_id}"+area, staff, ordersWrite)), proofs.Attach, nil),
-		catalog.Define(row("orders.proof_files.remove", "Remove a proof file", "Client", "DELETE", "/api/v1/orders/{order_id}"+area+"/{file_id}", staff, ordersWrite, missing, "FILE_NOT_FOUND"), proofs.Detach, nil),
-		catalog.Define(upload(row("driver.orders.proof_files", "Add a proof file to the calling driver's stop", "Driver", "POST", "/api/v1/driver/orders/{order_id}"+area, drivers, []string{"routes:write"})), proofs.Attach, nil),
-		catalog.Define(catalog.Operation{Name: "files.find", Summary: "Get a stored file by its signed address", Tag: "Client", Method: "GET", Path: object.Prefix + "{area}/{name}", NoToken: true,
-			Group: catalog.Unlimited, Secret: true, Media: []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4}, Errors: []string{"FILE_NOT_FOUND", "GONE"}}, c.file, file),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.proof_files.add",
+			Summary:     "Add a proof file to a stop",
+			Description: "A photo, signature or document of a pickup or delivery stop. The answer has an address that shows the file for some time without a login. replaces_file_id takes the place of another file.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/proof-files",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"ORDER_NOT_FOUND", "FILE_NOT_FOUND", "PAYLOAD_TOO_LARGE"},
+			Example:     `{"order_id":120045,"type":"photo","service_type":1,"service_status":1,"captured_at":"2026-11-20T15:42:00-05:00","latitude":43.6532,"longitude":-79.3832}`,
+		}, proofs.Attach, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.proof_files.remove",
+			Summary:     "Remove a proof file",
+			Description: "The order shows the file no more. The stored file is removed some time later.",
+			Tag:         "Client",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/orders/{order_id}/proof-files/{file_id}",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "FILE_NOT_FOUND"},
+			Example:     `{"order_id":120045,"file_id":51}`,
+		}, proofs.Detach, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.proof_files",
+			Summary:     "Add a proof file to the calling driver's stop",
+			Description: "As for staff, for an order that the calling driver has.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/proof-files",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"ORDER_NOT_FOUND", "FILE_NOT_FOUND", "PAYLOAD_TOO_LARGE"},
+			Example:     `{"order_id":120045,"type":"photo","service_type":1,"service_status":1,"captured_at":"2026-11-20T15:42:00-05:00","latitude":43.6532,"longitude":-79.3832}`,
+		}, proofs.Attach, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "files.find",
+			Summary:     "Get a stored file by its signed address",
+			Description: "The address is made by others of these operations and is good for a limited time. A changed address is not found; one that is over answers GONE.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        object.Prefix + "{area}/{name}",
+			Group:       catalog.Unlimited,
+			NoToken:     true,
+			Secret:      true,
+			Media:       []string{"image/jpeg", "image/png", "image/webp", "application/pdf", "video/mp4"},
+			Errors:      []string{"FILE_NOT_FOUND", "GONE"},
+			Example:     `{"area":"proof","name":"01JD4V4Q2M8Z3N6R7T9X0B5C1D.jpg","expires":"1796068217","signature":"56100457d40e0537d9bb14e9d6b78d99eb686561802d7acd29931c9cfb31397f"}`,
+		}, c.file, file),
 	}
 }
 

@@ -5,57 +5,183 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/webhook"
 )
 
 // hooks are the operations by which a business and its customers keep who is
 // told of their orders.
 func (c Config) hooks() []catalog.Operation {
 	r := c.Receivers
-	row := func(name, summary, method, path string, errors ...string) catalog.Operation {
-		o := catalog.Operation{Name: name, Summary: summary, Tag: "Webhooks", Method: method, Path: "/api/v1" + path, Scopes: []string{"webhooks:read"}, Errors: errors,
-			Types: []cloud.AccountType{cloud.ClientAdmin, cloud.Customer}}
-		if method != http.MethodGet {
-			o.Scopes, o.Risk = []string{"webhooks:write"}, catalog.RiskMedium
-		}
-		return o
-	}
-	settings, update := row("webhook_settings.find", "Get webhook settings", "GET", "/webhook-settings", "CUSTOMER_NOT_FOUND"),
-		row("webhook_settings.save", "Save webhook settings", "PUT", "/webhook-settings", "CUSTOMER_NOT_FOUND", "BLOCKED_URL")
-	settings.GraphQL = &catalog.GraphQL{Field: "webhookSettings", Type: "WebhookSettings"}
-	update.GraphQL = &catalog.GraphQL{Field: "webhookSettingsUpdate", Type: "WebhookSettings", Input: true, Mutation: true}
-	secret, url := "0123456789abcdef0123456789abcdef", "https://hooks.example.com/orders"
-	update.Example = webhook.SettingsInput{Secret: &secret, OrderCreate: &url, StatusChange: &url}
-	logs, entry, replay := row("webhook_logs.list", "List webhook deliveries", "GET", "/webhook-delivery-logs"),
-		row("webhook_logs.find", "Get a webhook delivery with its attempts", "GET", "/webhook-delivery-logs/{id}", "WEBHOOK_DELIVERY_NOT_FOUND"),
-		row("webhook_logs.replay", "Replay a webhook delivery", "POST", "/webhook-delivery-logs/{id}/replay", "WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL")
-	logs.GraphQL = &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"}
-	replay.Group = catalog.Replay
-	test := row("webhook_settings.test", "Send a test webhook", "POST", "/webhook-settings/test", "CUSTOMER_NOT_FOUND", "WEBHOOK_URL_NOT_FOUND", "BLOCKED_URL")
-	test.Group, test.Example = catalog.Replay, webhook.TestInput{Event: "order.created", URL: url}
-	lost := "WEBHOOK_URL_NOT_FOUND"
-	urls, pause := row("webhook_urls.list", "List webhook endpoints with their health", "GET", "/webhook-urls"), row("webhook_urls.pause", "Pause a webhook endpoint", "POST", "/webhook-urls/{url_id}/pause", lost)
-	resume, checkup := row("webhook_urls.resume", "Resume a webhook endpoint", "POST", "/webhook-urls/{url_id}/resume", lost),
-		row("webhook_urls.check_up", "Check whether a receiver verifies signatures", "POST", "/webhook-urls/{url_id}/check-up", lost)
-	checkup.Group = catalog.Replay
-	gone := "WEBHOOK_REPLAY_NOT_FOUND"
-	many, job, stop := row("webhook_logs.replay_many", "Replay webhook deliveries in bulk", "POST", "/webhook-delivery-logs/replay"), row("webhook_replays.find", "Get the progress of a replay", "GET", "/webhook-replay-jobs/{job_id}", gone),
-		row("webhook_replays.cancel", "Cancel a replay", "DELETE", "/webhook-replay-jobs/{job_id}", gone)
-	many.Idempotent = true // a repeat would send everything twice
-	many.Group, many.Example = catalog.Replay, webhook.BulkInput{Status: "failed", DryRun: true}
 	return []catalog.Operation{
-		catalog.Define(tools(settings, "get_webhook_settings"), r.FindSettings, nil),
-		catalog.Define(tools(update, "update_webhook_settings"), r.SaveSettings, nil),
-		catalog.Define(tools(logs, "get_webhook_delivery_logs"), r.ListLogs, nil),
-		catalog.Define(entry, r.FindLog, nil),
-		catalog.Define(tools(replay, "replay_webhook_delivery"), r.Replay, nil),
-		catalog.Define(tools(test, "test_webhook_delivery"), r.Test, nil),
-		catalog.Define(urls, r.ListURLs, nil),
-		catalog.Define(pause, r.Pause, nil),
-		catalog.Define(resume, r.Resume, nil),
-		catalog.Define(checkup, r.CheckUp, nil),
-		catalog.Define(many, r.ReplayMany, nil),
-		catalog.Define(job, r.FindReplay, nil),
-		catalog.Define(stop, r.CancelReplay, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_settings.find",
+			Summary:     "Get webhook settings",
+			Description: "Addresses, formats and health of the business, or of one of its customers. Secrets are shown by their last characters.",
+			Tag:         "Webhooks",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/webhook-settings",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:read"},
+			Tools:       []string{"get_webhook_settings"},
+			Errors:      []string{"CUSTOMER_NOT_FOUND"},
+			GraphQL:     &catalog.GraphQL{Field: "webhookSettings", Type: "WebhookSettings"},
+		}, r.FindSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_settings.save",
+			Summary:     "Save webhook settings",
+			Description: "Members that are left out stay. The first address brings a secret, shown in this answer once. Saving sends what was paused.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/webhook-settings",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"update_webhook_settings"},
+			Errors:      []string{"CUSTOMER_NOT_FOUND", "BLOCKED_URL"},
+			GraphQL:     &catalog.GraphQL{Field: "webhookSettingsUpdate", Type: "WebhookSettings", Input: true, Mutation: true},
+			Example:     `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz","order_create_webhook_url":"https://hooks.example.com/orders","order_status_change_webhook_url":"https://hooks.example.com/orders"}`,
+		}, r.SaveSettings, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_logs.list",
+			Summary:     "List webhook deliveries",
+			Description: "Newest first, with the outcome of each; filters by event, channel, reference, status, receiver and time.",
+			Tag:         "Webhooks",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/webhook-delivery-logs",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:read"},
+			Tools:       []string{"get_webhook_delivery_logs"},
+			GraphQL:     &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"},
+		}, r.ListLogs, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_logs.find",
+			Summary:     "Get a webhook delivery with its attempts",
+			Description: "The body as it was sent, and every attempt with the receiver's answer.",
+			Tag:         "Webhooks",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/webhook-delivery-logs/{id}",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:read"},
+			Errors:      []string{"WEBHOOK_DELIVERY_NOT_FOUND"},
+			Example:     `{"id":9001}`,
+		}, r.FindLog, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_logs.replay",
+			Summary:     "Replay a webhook delivery",
+			Description: "Sends the same bytes under the same event id once more: to the receiver, or to url.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-delivery-logs/{id}/replay",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"replay_webhook_delivery"},
+			Group:       catalog.Replay,
+			Errors:      []string{"WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL"},
+			Example:     `{"id":9001}`,
+		}, r.Replay, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_settings.test",
+			Summary:     "Send a test webhook",
+			Description: "Sends the sample of an event once, signed and marked as a test, and shows what the receiver answered.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-settings/test",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"test_webhook_delivery"},
+			Group:       catalog.Replay,
+			Errors:      []string{"CUSTOMER_NOT_FOUND", "WEBHOOK_URL_NOT_FOUND", "BLOCKED_URL"},
+			Example:     `{"event":"order.created","url":"https://hooks.example.com/orders"}`,
+		}, r.Test, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_urls.list",
+			Summary:     "List webhook endpoints with their health",
+			Description: "Each receiver with its rate of success, backlog and pauses.",
+			Tag:         "Webhooks",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/webhook-urls",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:read"},
+		}, r.ListURLs, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_urls.pause",
+			Summary:     "Pause a webhook endpoint",
+			Description: "Webhooks are kept and sent when the endpoint resumes.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-urls/{url_id}/pause",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"WEBHOOK_URL_NOT_FOUND"},
+			Example:     `{"url_id":51}`,
+		}, r.Pause, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_urls.resume",
+			Summary:     "Resume a webhook endpoint",
+			Description: "Sends what was kept, or by mode counts it as failed. An endpoint that said it was gone is tried again.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-urls/{url_id}/resume",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"WEBHOOK_URL_NOT_FOUND"},
+			Example:     `{"url_id":51}`,
+		}, r.Resume, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_urls.check_up",
+			Summary:     "Check whether a receiver verifies signatures",
+			Description: "Sends a series of tests, some valid, some changed, old or signed with a wrong key, and says which the receiver took or refused as it should.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-urls/{url_id}/check-up",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Replay,
+			Errors:      []string{"WEBHOOK_URL_NOT_FOUND"},
+			Example:     `{"url_id":51}`,
+		}, r.CheckUp, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_logs.replay_many",
+			Summary:     "Replay webhook deliveries in bulk",
+			Description: "In the background, oldest first and at the receivers' own pace. With dry_run it only counts.",
+			Tag:         "Webhooks",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/webhook-delivery-logs/replay",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Replay,
+			Idempotent:  true, // a repeat would send everything twice
+			Example:     `{"event":"order.created"}`,
+		}, r.ReplayMany, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_replays.find",
+			Summary:     "Get the progress of a replay",
+			Description: "How many deliveries were chosen, sent and are left.",
+			Tag:         "Webhooks",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/webhook-replay-jobs/{job_id}",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:read"},
+			Errors:      []string{"WEBHOOK_REPLAY_NOT_FOUND"},
+			Example:     `{"job_id":"rpl_01JD4V4Q2M8Z3N6R7T9X0B5C1D"}`,
+		}, r.FindReplay, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "webhook_replays.cancel",
+			Summary:     "Cancel a replay",
+			Description: "What is on its way is still sent.",
+			Tag:         "Webhooks",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/webhook-replay-jobs/{job_id}",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
+			Scopes:      []string{"webhooks:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"WEBHOOK_REPLAY_NOT_FOUND"},
+			Example:     `{"job_id":"rpl_01JD4V4Q2M8Z3N6R7T9X0B5C1D"}`,
+		}, r.CancelReplay, nil),
 	}
 }

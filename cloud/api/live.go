@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -14,27 +13,50 @@ import (
 
 // live are the operations of apps that listen, and of pushes.
 func (c Config) live() []catalog.Operation {
-	row := func(name, summary, tag, method, path string, types []cloud.AccountType, scopes ...string) catalog.Operation {
-		o := catalog.Operation{Name: name, Summary: summary, Tag: tag, Method: method, Path: "/api/v1" + path, Types: types, Scopes: scopes}
-		if method != http.MethodGet {
-			o.Risk = catalog.RiskMedium
-		}
-		return o
-	}
-	register := row("driver.push_token.set", "Register the calling app for pushes", "Driver", "POST", "/driver/push-token", drivers, "routes:write")
-	register.Example = push.TokenInput{Token: "fcm-registration-token", Platform: "fcm"}
-	token := row("user.live_token", "Create live credentials for the caller's own topics", "User", "POST", "/user/live-token", slices.Concat(staff, drivers), "orders:read")
-	token.Secret, token.Surface = true, "live"
 	return []catalog.Operation{
-		catalog.Define(token, c.liveToken, nil),
-		catalog.Define(register, func(ctx context.Context, caller cloud.Caller, in push.TokenInput) (push.Done, error) {
+		catalog.Define(catalog.Operation{
+			Name:        "user.live_token",
+			Summary:     "Create live credentials for the caller's own topics",
+			Description: "MQTT credentials for what concerns the caller, for a limited time. They end with the token of the call.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/live-token",
+			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.DriverAccount},
+			Scopes:      []string{"orders:read"},
+			Risk:        catalog.RiskMedium,
+			Surface:     "live",
+			Harmless:    true,
+			Secret:      true,
+		}, c.liveToken, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.push_token.set",
+			Summary:     "Register the calling app for pushes",
+			Description: "Pushes go to the app for as long as the login is good. A device has one driver: the last one who registered it.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/push-token",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Example:     `{"token":"fcm-registration-token","platform":"fcm"}`,
+		}, func(ctx context.Context, caller cloud.Caller, in push.TokenInput) (push.Done, error) {
 			t, err := tokenOf(ctx)
 			if err != nil {
 				return push.Done{}, err
 			}
 			return c.Pushes.Register(ctx, caller, t.Hash, in)
 		}, nil),
-		catalog.Define(row("driver.push_token.remove", "Unregister the calling app from pushes", "Driver", "DELETE", "/driver/push-token", drivers, "routes:write"),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.push_token.remove",
+			Summary:     "Unregister the calling app from pushes",
+			Description: "The app of this login gets no pushes from then on.",
+			Tag:         "Driver",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/driver/push-token",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+		},
 			func(ctx context.Context, _ cloud.Caller, _ none) (push.Done, error) {
 				t, err := tokenOf(ctx)
 				if err != nil {
@@ -42,8 +64,26 @@ func (c Config) live() []catalog.Operation {
 				}
 				return c.Pushes.Forget(ctx, t.Hash)
 			}, nil),
-		catalog.Define(row("driver.pushes.list", "List the calling driver's pushes, oldest first", "Driver", "GET", "/driver/pushes", drivers, "routes:read"), c.Pushes.List, nil),
-		catalog.Define(row("sandbox.pushes.list", "List the sandbox's pushes, oldest first", "Client", "GET", "/sandbox/pushes", staff, "orders:read"), c.Pushes.ListTests, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.pushes.list",
+			Summary:     "List the calling driver's pushes, oldest first",
+			Description: "Pushes of the last seven days, for apps that poll; after goes on behind the one seen last.",
+			Tag:         "Driver",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/driver/pushes",
+			Types:       drivers,
+			Scopes:      []string{"routes:read"},
+		}, c.Pushes.List, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "sandbox.pushes.list",
+			Summary:     "List the sandbox's pushes, oldest first",
+			Description: "What drivers of the sandbox would have been sent.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/sandbox/pushes",
+			Types:       staff,
+			Scopes:      []string{"orders:read"},
+		}, c.Pushes.ListTests, nil),
 	}
 }
 

@@ -12,9 +12,6 @@ import (
 )
 
 var (
-	ordersRead  = []string{"orders:read"}
-	ordersWrite = []string{"orders:write"}
-
 	// withOrders see orders: staff all of their business's, customers their own,
 	// contractors those that they hold.
 	withOrders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
@@ -39,106 +36,449 @@ type orderDetail struct {
 
 func (c Config) orders() []catalog.Operation {
 	o, stops := c.Orders, interception.New(c.Orders)
-	const one, area = "/api/v1/orders/{order_id}", "Client"
-	row := func(name, summary, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
-		r := catalog.Operation{Name: name, Summary: summary, Tag: area, Method: method, Path: path, Types: types, Scopes: ordersRead, Errors: errs, Family: cloud.LocalDelivery}
-		if method != http.MethodGet {
-			r.Scopes, r.Risk = ordersWrite, catalog.RiskMedium
-		}
-		return r
-	}
-	with := func(r catalog.Operation, change func(*catalog.Operation)) catalog.Operation {
-		change(&r)
-		return r
-	}
-	graph := func(r catalog.Operation, g catalog.GraphQL) catalog.Operation {
-		r.GraphQL = &g
-		return r
-	}
-	pick := func(field string) catalog.GraphQL {
-		return catalog.GraphQL{Field: field, Pick: "order", Mutation: true}
-	}
-	const unknown = missing
 	return []catalog.Operation{
-		catalog.Define(graph(with(tools(row("orders.create", "Create an order", "POST", "/api/v1/client/orderCreate", makers, "DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"), "create_order"), func(r *catalog.Operation) {
-			r.Status, r.Idempotent, r.Example = http.StatusCreated, true, exampleOrder
-		}), catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true}), o.Create, nil),
-		catalog.Define(with(tools(row("orders.rate", "Rate an order", "POST", "/api/v1/orders/rate", makers), "quote_delivery"), func(r *catalog.Operation) {
-			r.Scopes, r.Risk, r.Group = ordersRead, "", catalog.Quotes
-			r.Example = order.RateInput{Type: cloud.DeliveryOrder, Destination: &order.RateAddress{PostalCode: "M5H 2N2", Country: "CA"}, Packages: exampleOrder.Packages}
-		}), o.Rate, nil),
-		catalog.Define(graph(tools(row("orders.list", "List orders, newest first", "GET", "/api/v1/orders", readers), "get_orders"), catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"}), o.List, nil),
-		catalog.Define(tools(row("orders.exceptions", "List orders with exceptions", "GET", "/api/v1/orders/exceptions", withOrders), "list_exceptions"), o.Exceptions, nil),
-		catalog.Define(tools(row("orders.search", "Search orders by number, name or telephone number", "GET", "/api/v1/orders/search", withOrders), "find_order"), o.Search, nil),
-		catalog.Define(graph(row("orders.detail", "Get an order by id, reference or tracking number", "GET", "/api/v1/orders/detail", readers, unknown, "AMBIGUOUS_ORDER_REF"),
-			catalog.GraphQL{Field: "order", Pick: "order", Nullable: true}), func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.DetailOutput, error) {
+		catalog.Define(catalog.Operation{
+			Name:        "orders.create",
+			Summary:     "Create an order",
+			Description: "The order gets an id, a tracking number and a link for its recipient. order_ref is unique in the business. With a rate_id the price is that of the rate.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/client/orderCreate",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"create_order"},
+			Family:      cloud.LocalDelivery,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"DUPLICATE_ORDER_REF", "ADDRESS_NOT_GEOCODED", "OUT_OF_SERVICE_AREA", "RATE_EXPIRED", "RATE_MISMATCH"},
+			GraphQL:     &catalog.GraphQL{Field: "clientOrderCreate", Type: "OrderCreateResult", Input: true, Mutation: true},
+			Example:     `{"type":"D","order_ref":"SO-10042","recipient":{"name":"Ada Moreau","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"},"packages":[{"package_ref":"SO-10042-1","description":"Books","weight":2.5,"weight_unit":"kg","length":30,"width":20,"height":10,"dimension_unit":"cm"}],"delivery_instruction":"Leave with the concierge","metadata":{"channel":"shop"}}`,
+		}, o.Create, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.rate",
+			Summary:     "Rate an order",
+			Description: "The ways to have an order carried with their prices now. A rate_id keeps its price for thirty minutes.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/rate",
+			Types:       makers,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"quote_delivery"},
+			Family:      cloud.LocalDelivery,
+			Group:       catalog.Quotes,
+			Harmless:    true,
+			Example:     `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`,
+		}, o.Rate, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.list",
+			Summary:     "List orders, newest first",
+			Description: "Staff see all orders of the business, customers their own, contractors and drivers those they hold. Pages by page, or by next_cursor, which neither repeats nor leaves out orders when others are created meanwhile.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders",
+			Types:       readers,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"get_orders"},
+			Family:      cloud.LocalDelivery,
+			GraphQL:     &catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"},
+		}, o.List, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.exceptions",
+			Summary:     "List orders with exceptions",
+			Description: "Orders that need attention: on hold, intercepted, overdue, without a driver, or with a failed pickup or delivery, each with the reason.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders/exceptions",
+			Types:       withOrders,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"list_exceptions"},
+			Family:      cloud.LocalDelivery,
+		}, o.Exceptions, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.search",
+			Summary:     "Search orders by number, name or telephone number",
+			Description: "Finds orders by parts of the order's number or reference, the tracking number, the recipient's name or telephone number.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders/search",
+			Types:       withOrders,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"find_order"},
+			Family:      cloud.LocalDelivery,
+			Example:     `{"query":"SO-10042"}`,
+		}, o.Search, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.detail",
+			Summary:     "Get an order by id, reference or tracking number",
+			Description: "By exactly one of order_id, order_ref and tracking_number.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders/detail",
+			Types:       readers,
+			Scopes:      []string{"orders:read"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "AMBIGUOUS_ORDER_REF"},
+			GraphQL:     &catalog.GraphQL{Field: "order", Pick: "order", Nullable: true},
+			Example:     `{"order_ref":"SO-10042"}`,
+		}, func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.DetailOutput, error) {
 			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number}, Include: in.Include})
 		}, nil),
-		catalog.Define(tools(row("orders.find", "Get an order", "GET", one, readers, unknown), "get_order_detail"), func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
+		catalog.Define(catalog.Operation{
+			Name:        "orders.find",
+			Summary:     "Get an order",
+			Description: "The order with packages, addresses, price and proof. include adds the timeline, operations and interceptions.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders/{order_id}",
+			Types:       readers,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"get_order_detail"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND"},
+			Example:     `{"order_id":120045}`,
+		}, func(ctx context.Context, caller cloud.Caller, in byOrder) (order.DetailOutput, error) {
 			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID}, Include: in.Include})
 		}, nil),
-		catalog.Define(with(tools(row("orders.update", "Update an order", "PATCH", one, makers, unknown, status), "update_delivery_instruction", "update_order_note"), func(r *catalog.Operation) {
-			r.Fixed = catalog.BodyNames(order.CreateInput{}, order.OrderBody{})
-		}), o.Update, nil),
-		catalog.Define(with(row("orders.delete", "Delete an order", "DELETE", one, admins, unknown, status), func(r *catalog.Operation) { r.Risk = catalog.RiskHigh }), o.Delete, nil),
-		catalog.Define(tools(row("orders.time_windows", "Update the time windows of orders", "POST", "/api/v1/orders/time-windows", staff), "update_time_window_by_refs"), o.SetWindows, nil),
-		catalog.Define(graph(asked(row("orders.cancel", "Cancel an order", "POST", one+"/cancel", makers, unknown, "ORDER_NOT_CANCELLABLE"), "cancel_order"), pick("orderCancel")), o.Cancel, nil),
-		catalog.Define(graph(asked(row("orders.hold", "Hold an order", "POST", one+"/hold", staff, unknown, status), "hold_order"), pick("orderHold")), o.Hold, nil),
-		catalog.Define(graph(asked(row("orders.release", "Release an order from hold", "POST", one+"/release", staff, unknown, status), "release_order"), pick("orderRelease")), o.Release, nil),
-		catalog.Define(with(row("orders.tracking_number", "Replace the tracking number and recipient link of an order", "POST", one+"/tracking-number", makers, unknown, "HELD_BY_THIRD_PARTY"), func(r *catalog.Operation) {
-			r.Idempotent = true
-		}), o.ReplaceNumber, nil),
-		catalog.Define(row("orders.ready", "Mark an order as ready for pickup", "POST", one+"/ready", staff, unknown, status), o.Ready, nil),
-		catalog.Define(with(asked(row("orders.reroute", "Reroute an order to another address", "POST", one+"/reroute", makers, unknown, status), "reroute_to_address"), func(r *catalog.Operation) {
-			r.Idempotent = true
-		}), o.Reroute, nil),
-		catalog.Define(with(asked(row("orders.batch_async", "Create up to 2,000 orders in the background", "POST", "/api/v1/client/batchOrderCreateAsync", makers, "BLOCKED_URL"), "bulk_create_orders_async"), func(r *catalog.Operation) {
-			r.Group, r.Idempotent, r.Status = catalog.Batch, true, http.StatusAccepted
-		}), o.BatchAsync, nil),
-		catalog.Define(tools(row("orders.job", "Get the progress of an order batch", "GET", "/api/v1/client/async/{id}", makers, "ASYNC_JOB_NOT_FOUND"), "get_async_batch_result"), o.Job, nil),
-		catalog.Define(graph(with(tools(row("orders.operations", "List the operations on orders", "POST", "/api/v1/tracking/operationevents", withOrders, unknown, "AMBIGUOUS_ORDER_REF"), "get_operation_events"), func(r *catalog.Operation) {
-			r.Tag, r.Scopes, r.Risk = "Tracking", ordersRead, ""
-		}), catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"}), o.Operations, nil),
-		catalog.Define(with(row("orders.intercept", "Intercept an order in transit", "POST", one+"/interceptions", makers, unknown, status, "INTERCEPTION_OPEN"), func(r *catalog.Operation) {
-			r.Status, r.Risk, r.Idempotent = http.StatusCreated, catalog.RiskHigh, true
-		}), stops.Intercept, nil),
-		catalog.Define(row("orders.interceptions", "List the interceptions of an order", "GET", one+"/interceptions", withOrders, unknown), o.Interceptions, nil),
-		catalog.Define(row("interceptions.withdraw", "Withdraw an interception", "POST", "/api/v1/interceptions/{id}/withdraw", makers, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Withdraw, nil),
-		catalog.Define(row("interceptions.execute", "Execute an interception", "POST", "/api/v1/interceptions/{id}/execute", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Execute, nil),
-		catalog.Define(row("interceptions.reject", "Reject an interception", "POST", "/api/v1/interceptions/{id}/reject", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"), stops.Reject, nil),
-		catalog.Define(row("interceptions.approve", "Approve an interception", "POST", "/api/v1/interceptions/{id}/approve", staff, "INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", status), stops.Approve, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.update",
+			Summary:     "Update an order",
+			Description: "Members that are left out stay. An order on its way keeps its addresses, one that has ended all but the note, which only staff see.",
+			Tag:         "Client",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/orders/{order_id}",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"update_delivery_instruction", "update_order_note"},
+			Family:      cloud.LocalDelivery,
+			Fixed:       catalog.BodyNames(order.CreateInput{}, order.OrderBody{}),
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045,"delivery_instruction":"Ring twice"}`,
+		}, o.Update, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.delete",
+			Summary:     "Delete an order",
+			Description: "Only an order that nothing has happened to, or a cancelled one. What is kept about it goes, but for the word that it was deleted.",
+			Tag:         "Client",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/orders/{order_id}",
+			Types:       admins,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045}`,
+		}, o.Delete, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.time_windows",
+			Summary:     "Update the time windows of orders",
+			Description: "By reference, each order on its own: those that cannot be changed are named with the reason.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/time-windows",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Tools:       []string{"update_time_window_by_refs"},
+			Family:      cloud.LocalDelivery,
+			Example:     `{"order_refs":["SO-10042"],"time_window_start":"09:00","time_window_end":"10:00"}`,
+		}, o.SetWindows, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.cancel",
+			Summary:     "Cancel an order",
+			Description: "Staff cancel any order that is not delivered, customers their own before it is on its way. The driver gets a push, receivers a webhook.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/cancel",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Confirm:     true,
+			Tools:       []string{"cancel_order"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_NOT_CANCELLABLE"},
+			GraphQL:     &catalog.GraphQL{Field: "orderCancel", Pick: "order", Mutation: true},
+			Example:     `{"order_id":120045,"reason":"The customer changed their mind"}`,
+		}, o.Cancel, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.hold",
+			Summary:     "Hold an order",
+			Description: "The order stops where it is until it is released, or until the time given.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/hold",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Confirm:     true,
+			Tools:       []string{"hold_order"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			GraphQL:     &catalog.GraphQL{Field: "orderHold", Pick: "order", Mutation: true},
+			Example:     `{"order_id":120045,"reason":"The address is incomplete"}`,
+		}, o.Hold, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.release",
+			Summary:     "Release an order from hold",
+			Description: "The order goes on from the status it had before the hold.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/release",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Confirm:     true,
+			Tools:       []string{"release_order"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			GraphQL:     &catalog.GraphQL{Field: "orderRelease", Pick: "order", Mutation: true},
+			Example:     `{"order_id":120045}`,
+		}, o.Release, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.tracking_number",
+			Summary:     "Replace the tracking number and recipient link of an order",
+			Description: "For a number that became known to the wrong people. The old number and link are dead at once; with link_only the number stays and only the link changes.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/tracking-number",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Idempotent:  true,
+			Errors:      []string{"ORDER_NOT_FOUND", "HELD_BY_THIRD_PARTY"},
+			Example:     `{"order_id":120045}`,
+		}, o.ReplaceNumber, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.ready",
+			Summary:     "Mark an order as ready for pickup",
+			Description: "The goods can be fetched from the sender.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/ready",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045}`,
+		}, o.Ready, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.reroute",
+			Summary:     "Reroute an order to another address",
+			Description: "The order goes to the new address, which is checked as a new order's is. Price and plans follow.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/reroute",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Confirm:     true,
+			Tools:       []string{"reroute_to_address"},
+			Family:      cloud.LocalDelivery,
+			Idempotent:  true,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045,"new_address":{"name":"Ada Moreau","phone":"+14165550123","address_line1":"200 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`,
+		}, o.Reroute, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.batch_async",
+			Summary:     "Create up to 2,000 orders in the background",
+			Description: "Rows are taken one by one: an invalid row fails alone. Progress is read by asyncId, and postback_url gets the result.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/client/batchOrderCreateAsync",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Confirm:     true,
+			Tools:       []string{"bulk_create_orders_async"},
+			Family:      cloud.LocalDelivery,
+			Status:      http.StatusAccepted,
+			Group:       catalog.Batch,
+			Idempotent:  true,
+			Errors:      []string{"BLOCKED_URL"},
+			Example:     `{"orders":[{"type":"D","order_ref":"SO-10042","recipient":{"name":"Ada Moreau","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}]}`,
+		}, o.BatchAsync, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.job",
+			Summary:     "Get the progress of an order batch",
+			Description: "How many rows were created, failed or wait, with the result of each row.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/client/async/{id}",
+			Types:       makers,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"get_async_batch_result"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ASYNC_JOB_NOT_FOUND"},
+			Example:     `{"id":"async_01JD4V4Q2M8Z3N6R7T9X0B5C1D"}`,
+		}, o.Job, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.operations",
+			Summary:     "List the operations on orders",
+			Description: "What people and programs did to an order, newest first, with who and why.",
+			Tag:         "Tracking",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/tracking/operationevents",
+			Types:       withOrders,
+			Scopes:      []string{"orders:read"},
+			Tools:       []string{"get_operation_events"},
+			Family:      cloud.LocalDelivery,
+			Harmless:    true,
+			Errors:      []string{"ORDER_NOT_FOUND", "AMBIGUOUS_ORDER_REF"},
+			GraphQL:     &catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"},
+			Example:     `{"order_ref":"SO-10042"}`,
+		}, o.Operations, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.intercept",
+			Summary:     "Intercept an order in transit",
+			Description: "Stops an order that is picked up already: it is returned, rerouted, rescheduled or held. A customer's request waits for staff where the business reviews those.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/interceptions",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskHigh,
+			Family:      cloud.LocalDelivery,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "INTERCEPTION_OPEN"},
+			Example:     `{"order_id":120045,"outcome":"return_to_sender","reason":"The customer refused by telephone"}`,
+		}, stops.Intercept, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.interceptions",
+			Summary:     "List the interceptions of an order",
+			Description: "All interceptions of the order, with who asked and what came of each.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/orders/{order_id}/interceptions",
+			Types:       withOrders,
+			Scopes:      []string{"orders:read"},
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"ORDER_NOT_FOUND"},
+			Example:     `{"order_id":120045}`,
+		}, o.Interceptions, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "interceptions.withdraw",
+			Summary:     "Withdraw an interception",
+			Description: "The order goes on as before. Customers withdraw their own only.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/interceptions/{id}/withdraw",
+			Types:       makers,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"},
+			Example:     `{"id":51,"reason":"The recipient wants it after all"}`,
+		}, stops.Withdraw, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "interceptions.execute",
+			Summary:     "Execute an interception",
+			Description: "The outcome that was asked for is carried out.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/interceptions/{id}/execute",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"},
+			Example:     `{"id":51,"reason":"Back at the depot"}`,
+		}, stops.Execute, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "interceptions.reject",
+			Summary:     "Reject an interception",
+			Description: "A request that waits for review is refused; the order goes on.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/interceptions/{id}/reject",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT"},
+			Example:     `{"id":51,"reason":"The driver is at the door already"}`,
+		}, stops.Reject, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "interceptions.approve",
+			Summary:     "Approve an interception",
+			Description: "A request that waits for review is in force from then on.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/interceptions/{id}/approve",
+			Types:       staff,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Family:      cloud.LocalDelivery,
+			Errors:      []string{"INTERCEPTION_NOT_FOUND", "INTERCEPTION_STATUS_CONFLICT", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"id":51}`,
+		}, stops.Approve, nil),
 	}
 }
 
 // assignments are those of interface document 4.1.
 func (c Config) assignments() []catalog.Operation {
 	o, contractors := c.Orders, contractor.New(c.Orders)
-	const path = "/api/v1/broker-order-assignments"
-	row := func(name, summary, method, path string, types []cloud.AccountType, g catalog.GraphQL) catalog.Operation {
-		r := catalog.Operation{Name: "broker_order_assignments." + name, Summary: summary, Tag: "Broker Order Assignments", Method: method, Path: path, Types: types,
-			Scopes: ordersRead, Gate: "contractor_assignment", Errors: []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"}, GraphQL: &g}
-		if method != http.MethodGet {
-			r.Scopes, r.Risk, g.Mutation = ordersWrite, catalog.RiskMedium, true
-		}
-		return r
-	}
-	like := func(r catalog.Operation, example any, errs ...string) catalog.Operation {
-		r.Example, r.Errors = example, append(r.Errors, errs...)
-		return r
-	}
 	return []catalog.Operation{
-		catalog.Define(row("list", "List contractor assignments", "GET", path, []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker},
-			catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"}), o.Assignments, nil),
-		catalog.Define(like(row("assign", "Assign orders to a contractor", "POST", path, admins, catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult"}),
-			contractor.AssignInput{OrderIDs: []cloud.OrderID{120045, 120046}, BrokerID: 31, Note: "Before noon"}), contractors.Assign, nil),
-		catalog.Define(like(row("revoke", "Revoke contractor assignments", "POST", path+"/revoke", admins, catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult"}),
-			contractor.RevokeInput{OrderIDs: []cloud.OrderID{120045}, Reason: "No van today"}), contractors.Revoke, nil),
-		catalog.Define(like(row("release", "Release an order back to the business", "POST", path+"/release", []cloud.AccountType{cloud.Broker},
-			catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult"}), contractor.ReleaseOrderInput{OrderID: 120045, Reason: "No van today"}, "NOT_ASSIGNED", "ORDER_ON_ROUTE"), contractors.GiveBack, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "broker_order_assignments.list",
+			Summary:     "List contractor assignments",
+			Description: "Assignments with their history. A contractor sees its own.",
+			Tag:         "Broker Order Assignments",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/broker-order-assignments",
+			Types:       planners,
+			Scopes:      []string{"orders:read"},
+			Gate:        "contractor_assignment",
+			Errors:      []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"},
+			GraphQL:     &catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"},
+		}, o.Assignments, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "broker_order_assignments.assign",
+			Summary:     "Assign orders to a contractor",
+			Description: "Each order on its own: those that cannot be assigned are named with the reason. An order of another contractor moves in one step.",
+			Tag:         "Broker Order Assignments",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/broker-order-assignments",
+			Types:       admins,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Gate:        "contractor_assignment",
+			Errors:      []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"},
+			GraphQL:     &catalog.GraphQL{Field: "assignOrdersToBroker", Type: "AssignResult", Mutation: true},
+			Example:     `{"order_ids":[120045,120046],"broker_id":3,"note":"Before noon"}`,
+		}, contractors.Assign, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "broker_order_assignments.revoke",
+			Summary:     "Revoke contractor assignments",
+			Description: "Each order on its own: those that cannot be revoked are named with the reason.",
+			Tag:         "Broker Order Assignments",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/broker-order-assignments/revoke",
+			Types:       admins,
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Gate:        "contractor_assignment",
+			Errors:      []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"},
+			GraphQL:     &catalog.GraphQL{Field: "revokeBrokerOrderAssignments", Type: "RevokeResult", Mutation: true},
+			Example:     `{"order_ids":[120045],"reason":"No van today"}`,
+		}, contractors.Revoke, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "broker_order_assignments.release",
+			Summary:     "Release an order back to the business",
+			Description: "The contractor gives back an order that is on no route.",
+			Tag:         "Broker Order Assignments",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/broker-order-assignments/release",
+			Types:       []cloud.AccountType{cloud.Broker},
+			Scopes:      []string{"orders:write"},
+			Risk:        catalog.RiskMedium,
+			Gate:        "contractor_assignment",
+			Errors:      []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE", "NOT_ASSIGNED", "ORDER_ON_ROUTE"},
+			GraphQL:     &catalog.GraphQL{Field: "releaseBrokerOrderAssignment", Type: "ReleaseResult", Mutation: true},
+			Example:     `{"order_id":120045,"reason":"No van today"}`,
+		}, contractors.GiveBack, nil),
 	}
 }
-
-var exampleOrder = order.CreateInput{Type: cloud.DeliveryOrder, Ref: "SO-10042", ScheduledDate: "2026-12-01", WindowStart: "09:00", WindowEnd: "12:00",
-	Recipient: &cloud.Address{Name: "Ada Moreau", Phone: "+14165550123", Line1: "100 Queen St W", City: "Toronto", Province: "ON", PostalCode: "M5H 2N2", Country: "CA", Kind: "residential"},
-	Packages:  []order.PackageInput{{Ref: "SO-10042-1", Weight: 2.5, WeightUnit: "kg", DimensionUnit: "cm", Description: "Books"}}, Instruction: "Leave with the concierge",
-	Metadata: map[string]string{"channel": "shop"}}

@@ -32,8 +32,7 @@ func TestKeysThatAskWriteNothing(t *testing.T) {
 		if !o.Held() || o.NoToken || strings.HasPrefix(o.Name, "approvals.reject") {
 			continue
 		}
-		c, ok := x.call(o)
-		require.True(t, ok, "say in world_test.go how %s is called", o.Name)
+		c := x.call(o)
 		token, before := x.asks(x.token(c.as)), x.done()
 		a := x.do(o.Method, c.path, token, c.body)
 		switch {

@@ -3,12 +3,10 @@ package api
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/route"
 )
 
 var (
@@ -21,86 +19,318 @@ var (
 
 func (c Config) routes() []catalog.Operation {
 	r := c.Routes
-	const one, order = "/api/v1/routes/{route_id}", "/api/v1/driver/orders/{order_id}"
-	row := func(name, summary, tag, method, path string, types []cloud.AccountType, errs ...string) catalog.Operation {
-		area := "routes"
-		if tag == "DriverInfo" {
-			area = "drivers"
-		}
-		o := catalog.Operation{Name: name, Summary: summary, Tag: tag, Method: method, Path: path, Types: types, Scopes: []string{area + ":read"}, Errors: errs}
-		if method != http.MethodGet {
-			o.Scopes, o.Risk = []string{area + ":write"}, catalog.RiskMedium
-		}
-		return o
-	}
-	with := func(o catalog.Operation, change func(*catalog.Operation)) catalog.Operation {
-		change(&o)
-		return o
-	}
-	example := func(o catalog.Operation, in any) catalog.Operation {
-		o.Example = in
-		return o
-	}
-	graph := func(o catalog.Operation, g catalog.GraphQL) catalog.Operation {
-		o.GraphQL = &g
-		return o
-	}
-	// act is what a driver does to one order.
-	act := func(verb, summary string, errs ...string) catalog.Operation {
-		return row("driver.orders."+verb, summary, "Driver", "POST", order+"/"+strings.ReplaceAll(verb, "_", "-"), drivers, append([]string{missing, status}, errs...)...)
-	}
 	return []catalog.Operation{
-		catalog.Define(with(row("routes.create", "Create a route", "Client", "POST", "/api/v1/routes", planners, "DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE"), func(o *catalog.Operation) {
-			o.Status, o.Idempotent, o.Example = http.StatusCreated, true, exampleRoute
-		}), r.Create, nil),
-		catalog.Define(graph(tools(row("routes.list", "List routes, newest first", "Client", "GET", "/api/v1/routes", withRoutes), "get_routes"), catalog.GraphQL{Field: "routes", Type: "RouteList"}), r.List, nil),
-		catalog.Define(graph(tools(row("routes.find", "Get a route with its stops", "Client", "GET", one, withRoutes, noRoute), "get_route_detail"), catalog.GraphQL{Field: "route", Pick: "route", Nullable: true}), r.Find, nil),
-		catalog.Define(example(row("routes.update", "Update a route or its driver", "Client", "PATCH", one, planners, noRoute, routeStatus, "DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE"),
-			route.EditInput{RouteID: 11, RouteInput: route.RouteInput{DriverID: ptr(cloud.AccountID(7))}}), r.Edit, nil),
-		catalog.Define(example(row("routes.add", "Add orders to a route", "Client", "POST", one+"/orders", planners, noRoute, routeStatus), route.OrdersInput{RouteID: 11, OrderIDs: []cloud.OrderID{501, 502}}), r.Add, nil),
-		catalog.Define(example(row("routes.remove", "Remove orders from a route", "Client", "POST", one+"/orders/remove", planners, noRoute, routeStatus), route.OrdersInput{RouteID: 11, OrderIDs: []cloud.OrderID{502}}), r.Remove, nil),
-		catalog.Define(row("routes.dispatch", "Dispatch a route to its driver", "Client", "POST", one+"/dispatch", planners, noRoute, routeStatus, "DRIVER_REQUIRED"), r.Dispatch, nil),
-		catalog.Define(with(row("routes.cancel", "Cancel a route that has not started", "Client", "POST", one+"/cancel", planners, noRoute, routeStatus), func(o *catalog.Operation) { o.Risk = catalog.RiskHigh }), r.Cancel, nil),
-		catalog.Define(example(row("orders.driver", "Assign or unassign the driver of an order", "Client", "POST", "/api/v1/orders/{order_id}/driver", planners, missing, status, "DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE",
-			"HELD_BY_CONTRACTOR", "NOT_HELD_BY_CONTRACTOR", "HELD_BY_THIRD_PARTY", "ALREADY_ON_ROUTE", "STATUS_NOT_PLANNABLE"), route.AssignInput{OrderID: 501, DriverID: ptr(cloud.AccountID(7))}), r.Assign, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.create",
+			Summary:     "Create a route",
+			Description: "A route without orders, for a day and perhaps a driver. A contractor creates its own.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/routes",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Status:      http.StatusCreated,
+			Idempotent:  true,
+			Errors:      []string{"DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE"},
+			Example:     `{"name":"Downtown, morning","date":"2099-12-01","driver_id":4,"vehicle_name":"Van 3","start_at":"2099-12-01T08:00:00-05:00","end_at":"2099-12-01T13:00:00-05:00"}`,
+		}, r.Create, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.list",
+			Summary:     "List routes, newest first",
+			Description: "Staff see all routes of the business, contractors their own, drivers those they drive.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/routes",
+			Types:       withRoutes,
+			Scopes:      []string{"routes:read"},
+			Tools:       []string{"get_routes"},
+			GraphQL:     &catalog.GraphQL{Field: "routes", Type: "RouteList"},
+		}, r.List, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.find",
+			Summary:     "Get a route with its stops",
+			Description: "The route with its stops in order and the status of each.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/routes/{route_id}",
+			Types:       withRoutes,
+			Scopes:      []string{"routes:read"},
+			Tools:       []string{"get_route_detail"},
+			Errors:      []string{"ROUTE_NOT_FOUND"},
+			GraphQL:     &catalog.GraphQL{Field: "route", Pick: "route", Nullable: true},
+			Example:     `{"route_id":11}`,
+		}, r.Find, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.update",
+			Summary:     "Update a route or its driver",
+			Description: "Until it starts everything can change, afterwards the name and the vehicle. Another driver takes over what is planned.",
+			Tag:         "Client",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/routes/{route_id}",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT", "DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE"},
+			Example:     `{"route_id":11,"driver_id":4}`,
+		}, r.Edit, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.add",
+			Summary:     "Add orders to a route",
+			Description: "Behind the stops that exist, each order on its own: those that cannot be added are named with the reason.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/routes/{route_id}/orders",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT"},
+			Example:     `{"route_id":11,"order_ids":[120045,120046]}`,
+		}, r.Add, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.remove",
+			Summary:     "Remove orders from a route",
+			Description: "Orders whose stop has not started, and those that failed on this route. They can be planned again.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/routes/{route_id}/orders/remove",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT"},
+			Example:     `{"route_id":11,"order_ids":[120046]}`,
+		}, r.Remove, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.dispatch",
+			Summary:     "Dispatch a route to its driver",
+			Description: "The driver gets a push and sees the stops. The route needs a driver and orders.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/routes/{route_id}/dispatch",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT", "DRIVER_REQUIRED"},
+			Example:     `{"route_id":11}`,
+		}, r.Dispatch, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "routes.cancel",
+			Summary:     "Cancel a route that has not started",
+			Description: "The orders of the route can be planned again.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/routes/{route_id}/cancel",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT"},
+			Example:     `{"route_id":11}`,
+		}, r.Cancel, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "orders.driver",
+			Summary:     "Assign or unassign the driver of an order",
+			Description: "For an order on no route. driver_id null takes the order away from its driver.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/orders/{order_id}/driver",
+			Types:       planners,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "DRIVER_NOT_FOUND", "DRIVER_NOT_AVAILABLE", "HELD_BY_CONTRACTOR", "NOT_HELD_BY_CONTRACTOR", "HELD_BY_THIRD_PARTY", "ALREADY_ON_ROUTE", "STATUS_NOT_PLANNABLE"},
+			Example:     `{"order_id":120045,"driver_id":4}`,
+		}, r.Assign, nil),
 
-		catalog.Define(tools(row("drivers.list", "List drivers", "DriverInfo", "GET", "/api/v1/drivers", planners), "get_drivers"), r.Drivers, nil),
-		catalog.Define(row("drivers.find", "Get a driver", "DriverInfo", "GET", "/api/v1/drivers/{driver_id}", planners, "DRIVER_NOT_FOUND"), r.Driver, nil),
-		catalog.Define(example(row("drivers.update", "Update a driver, enabled or not", "DriverInfo", "PATCH", "/api/v1/drivers/{driver_id}", staff, "DRIVER_NOT_FOUND"),
-			route.EditDriverInput{DriverID: 7, Status: ptr(cloud.DriverActive), Skills: &[]string{"fragile"}, Shift: &route.Shift{Start: "08:00", End: "16:30"}}), r.EditDriver, nil),
-		catalog.Define(with(tools(row("drivers.routes", "List the routes of a driver", "DriverInfo", "GET", "/api/v1/drivers/{driver_id}/routes", planners, "DRIVER_NOT_FOUND"), "get_driver_routes_today"), func(o *catalog.Operation) {
-			o.Scopes = []string{"routes:read", "drivers:read"}
-		}), r.DriverRoutes, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "drivers.list",
+			Summary:     "List drivers",
+			Description: "Staff see all drivers of the business, contractors their own, with status, duty and skills.",
+			Tag:         "DriverInfo",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/drivers",
+			Types:       planners,
+			Scopes:      []string{"drivers:read"},
+			Tools:       []string{"get_drivers"},
+		}, r.Drivers, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "drivers.find",
+			Summary:     "Get a driver",
+			Description: "A driver with vehicle, shift, skills and whether on duty.",
+			Tag:         "DriverInfo",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/drivers/{driver_id}",
+			Types:       planners,
+			Scopes:      []string{"drivers:read"},
+			Errors:      []string{"DRIVER_NOT_FOUND"},
+			Example:     `{"driver_id":4}`,
+		}, r.Driver, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "drivers.update",
+			Summary:     "Update a driver, enabled or not",
+			Description: "Members that are left out stay. A driver who is disabled keeps the planned stops until staff plan them again.",
+			Tag:         "DriverInfo",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/drivers/{driver_id}",
+			Types:       staff,
+			Scopes:      []string{"drivers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DRIVER_NOT_FOUND"},
+			Example:     `{"driver_id":4,"status":"active","skills":["fragile"],"shift":{"start":"08:00","end":"16:30"}}`,
+		}, r.EditDriver, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "drivers.routes",
+			Summary:     "List the routes of a driver",
+			Description: "The routes of a day, today by default.",
+			Tag:         "DriverInfo",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/drivers/{driver_id}/routes",
+			Types:       planners,
+			Scopes:      []string{"routes:read", "drivers:read"},
+			Tools:       []string{"get_driver_routes_today"},
+			Errors:      []string{"DRIVER_NOT_FOUND"},
+			Example:     `{"driver_id":4}`,
+		}, r.DriverRoutes, nil),
 
-		catalog.Define(catalog.Operation{Name: "driver.register", Summary: "Register as a driver of a business", Tag: "Driver", Method: "POST", Path: "/api/v1/driver/register", NoToken: true,
-			Risk: catalog.RiskMedium, Status: http.StatusCreated, Errors: []string{"CLIENT_NOT_FOUND"}, Example: exampleDriver},
+		catalog.Define(catalog.Operation{
+			Name:        "driver.register",
+			Summary:     "Register as a driver of a business",
+			Description: "The account works once staff of the business have enabled it. The answer is the same whether the email is known or not.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/register",
+			Risk:        catalog.RiskMedium,
+			Status:      http.StatusCreated,
+			NoToken:     true,
+			Errors:      []string{"CLIENT_NOT_FOUND"},
+			Example:     `{"client_code":"acme","name":"Sam Okafor","phone":"+14165550177","email":"sam@acme.example","password":"correct horse battery","vehicle_type":"van","licence_number":"O1234-56789"}`,
+		},
 			func(ctx context.Context, _ cloud.Caller, in account.RegisterInput) (account.RegisterOutput, error) {
 				return c.Accounts.Register(ctx, in)
 			}, nil),
-		catalog.Define(row("driver.routes", "List the calling driver's routes", "Driver", "GET", "/api/v1/driver/routes", drivers), r.Mine, nil),
-		catalog.Define(example(row("driver.duty", "Start or end duty", "Driver", "POST", "/api/v1/driver/duty", drivers), route.DutyInput{OnDuty: ptr(true)}), r.Duty, nil),
-		catalog.Define(example(row("driver.location", "Report the calling driver's location", "Driver", "POST", "/api/v1/driver/location", drivers),
-			route.LocateInput{Points: []route.Point{{Latitude: ptr(43.6512), Longitude: ptr(-79.3832), Speed: ptr(31.5), RecordedAt: "2026-11-20T18:11:58-05:00"}}}), r.Locate, nil),
-		catalog.Define(act("accept", "Accept an order"), r.Accept, nil),
-		catalog.Define(example(act("decline", "Decline an order"), route.DeclineInput{OrderID: 501, Reason: "Too heavy for my bike"}), r.Decline, nil),
-		catalog.Define(act("start_pickup", "Start driving to the sender", routeStatus), r.StartPickup, nil),
-		catalog.Define(example(act("pickup", "Report the outcome of a pickup stop"), route.PickupInput{OrderID: 501, Result: "failed", FailureCode: "not_ready", FollowUp: "reschedule", Date: "2026-12-02"}), r.Pickup, nil),
-		catalog.Define(act("start_delivery", "Start driving to the recipient", routeStatus), r.StartDelivery, nil),
-		catalog.Define(example(act("deliver", "Report the outcome of a delivery stop", "PROOF_REQUIRED"), route.ResultInput{OrderID: 501, Result: "failed", FailureCode: "recipient_unavailable", FollowUp: "redelivery"}), r.Deliver, nil),
-		catalog.Define(act("ready", "Mark an order as ready for pickup, as its driver", "FORBIDDEN"), r.Ready, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.routes",
+			Summary:     "List the calling driver's routes",
+			Description: "The calling driver's routes of a day, today by default.",
+			Tag:         "Driver",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/driver/routes",
+			Types:       drivers,
+			Scopes:      []string{"routes:read"},
+		}, r.Mine, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.duty",
+			Summary:     "Start or end duty",
+			Description: "Only drivers on duty report their location.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/duty",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Example:     `{"on_duty":true}`,
+		}, r.Duty, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.location",
+			Summary:     "Report the calling driver's location",
+			Description: "Up to 100 points, also ones recorded while there was no network. One invalid point refuses all.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/location",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Harmless:    true,
+			Example:     `{"points":[{"latitude":43.6512,"longitude":-79.3832,"speed_kmh":31.5,"recorded_at":"2026-11-20T18:11:58-05:00"}]}`,
+		}, r.Locate, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.accept",
+			Summary:     "Accept an order",
+			Description: "The calling driver takes the order on.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/accept",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045}`,
+		}, r.Accept, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.decline",
+			Summary:     "Decline an order",
+			Description: "Only before setting out for it: the order leaves the route and can be planned again.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/decline",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045,"reason":"Too heavy for my bike"}`,
+		}, r.Decline, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.start_pickup",
+			Summary:     "Start driving to the sender",
+			Description: "The driver is on the way to the sender. The first stop starts the route.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/start-pickup",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "ROUTE_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045}`,
+		}, r.StartPickup, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.pickup",
+			Summary:     "Report the outcome of a pickup stop",
+			Description: "Success, or a failure with its code and what follows: rescheduled, the order is planned again for another day.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/pickup",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045,"result":"failed","failure_code":"not_ready","follow_up":"reschedule","scheduled_date":"2099-12-02"}`,
+		}, r.Pickup, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.start_delivery",
+			Summary:     "Start driving to the recipient",
+			Description: "The driver is on the way to the recipient, who sees it in the tracking.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/start-delivery",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "ROUTE_STATUS_CONFLICT"},
+			Example:     `{"order_id":120045}`,
+		}, r.StartDelivery, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.deliver",
+			Summary:     "Report the outcome of a delivery stop",
+			Description: "All packages delivered, some of them, or a failure with its code and what follows. A photo or signature that the order asks for must be uploaded before.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/deliver",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "PROOF_REQUIRED"},
+			Example:     `{"order_id":120045,"result":"failed","failure_code":"recipient_unavailable","follow_up":"redelivery"}`,
+		}, r.Deliver, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "driver.orders.ready",
+			Summary:     "Mark an order as ready for pickup, as its driver",
+			Description: "Where the business lets drivers do so. The goods can be fetched from the sender.",
+			Tag:         "Driver",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/driver/orders/{order_id}/ready",
+			Types:       drivers,
+			Scopes:      []string{"routes:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT", "FORBIDDEN"},
+			Example:     `{"order_id":120045}`,
+		}, r.Ready, nil),
 	}
 }
-
-// Codes of several rows.
-const (
-	missing, status      = "ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"
-	noRoute, routeStatus = "ROUTE_NOT_FOUND", "ROUTE_STATUS_CONFLICT"
-)
-
-func ptr[T any](v T) *T { return &v }
-
-var (
-	exampleRoute = route.CreateInput{RouteInput: route.RouteInput{Name: ptr("Downtown, morning"), Date: ptr("2026-12-01"), DriverID: ptr(cloud.AccountID(7)), VehicleName: ptr("Van 3"),
-		StartAt: ptr("2026-12-01T08:00:00-05:00"), EndAt: ptr("2026-12-01T13:00:00-05:00")}}
-	exampleDriver = account.RegisterInput{ClientCode: "acme", Name: "Sam Okafor", Phone: "+14165550177", Email: "sam@example.com", Password: "correct horse battery", VehicleType: "van", Licence: "O1234-56789"}
-)

@@ -4,48 +4,108 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"net/http"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/setup"
 )
 
 type byDevice struct {
 	ID cloud.DeviceID `path:"id"`
 }
 
-const devicesPath = "/api/v1/smart-lockers/devices"
-
 // cabinets are the operations that let cabinets enrol. They show a token: no tool is
 // behind them, no approval waits for them, and they take no Idempotency-Key, because
 // the kept answer would hold it.
 func (c Config) cabinets() []catalog.Operation {
-	row := func(name, summary, path string, errors ...string) catalog.Operation {
-		return catalog.Operation{Name: name, Summary: summary, Tag: "Smart Locker", Method: "POST", Path: devicesPath + path, Types: staff, Scopes: lockersWrite,
-			Risk: catalog.RiskHigh, Secret: true, Status: 201, Errors: errors}
-	}
-	create := row("smart_lockers.devices.create", "Create a cabinet with a one-time enrolment token", "")
-	create.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true}
-	create.Example = setup.CabinetInput{Name: "Pier 7", Code: "PIER-7", Address: "7 Quay Street, Toronto", Layout: "medium"}
-	renew := row("smart_lockers.devices.renew_token", "Create another enrolment token for a cabinet that never enrolled", "/{id}/enrolment-token", "DEVICE_NOT_FOUND", "DEVICE_ENROLLED")
-	renew.GraphQL = &catalog.GraphQL{Field: "smartLockerDeviceRenewToken", Type: "SmartLockerEnrolment", Mutation: true}
-	return []catalog.Operation{catalog.Define(create, c.Setup.AddCabinet, nil), catalog.Define(renew, c.Setup.RenewToken, nil)}
+	return []catalog.Operation{catalog.Define(catalog.Operation{
+		Name:        "smart_lockers.devices.create",
+		Summary:     "Create a cabinet with a one-time enrolment token",
+		Description: "The layout is one of three templates with 8, 12 or 24 compartments. The enrolment token is in this answer and nowhere else; it is good for one cabinet and one use.",
+		Tag:         "Smart Locker",
+		Method:      http.MethodPost,
+		Path:        "/api/v1/smart-lockers/devices",
+		Types:       staff,
+		Scopes:      []string{"lockers:write"},
+		Risk:        catalog.RiskHigh,
+		Status:      http.StatusCreated,
+		Secret:      true,
+		GraphQL:     &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true},
+		Example:     `{"device_name":"Pier 7","device_code":"PIER-7","address":"7 Quay Street, Toronto","layout":"medium"}`,
+	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{
+		Name:        "smart_lockers.devices.renew_token",
+		Summary:     "Create another enrolment token for a cabinet that never enrolled",
+		Description: "For a cabinet that never enrolled. Earlier tokens stay good until they end or one of them is used.",
+		Tag:         "Smart Locker",
+		Method:      http.MethodPost,
+		Path:        "/api/v1/smart-lockers/devices/{id}/enrolment-token",
+		Types:       staff,
+		Scopes:      []string{"lockers:write"},
+		Risk:        catalog.RiskHigh,
+		Status:      http.StatusCreated,
+		Secret:      true,
+		Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_ENROLLED"},
+		GraphQL:     &catalog.GraphQL{Field: "smartLockerDeviceRenewToken", Type: "SmartLockerEnrolment", Mutation: true},
+		Example:     `{"id":88}`,
+	}, c.Setup.RenewToken, nil)}
 }
 
 func (c Config) staff() []catalog.Operation {
-	const devices = devicesPath + "/{id}"
 	return []catalog.Operation{
-		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.find", Summary: "Get a cabinet with its compartments", Tag: "Smart Locker", Method: "GET", Path: devices,
-			Types: staff, Scopes: lockersRead, Errors: []string{"DEVICE_NOT_FOUND"}}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.find",
+			Summary:     "Get a cabinet with its compartments",
+			Description: "The cabinet with its state, and its compartments with what the cloud believes lies in each.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/smart-lockers/devices/{id}",
+			Types:       staff,
+			Scopes:      []string{"lockers:read"},
+			Errors:      []string{"DEVICE_NOT_FOUND"},
+			Example:     `{"id":88}`,
+		}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {
 			return c.Lockers.FindDevice(ctx, caller, in.ID)
 		}, nil),
-		catalog.Define(catalog.Operation{Name: "smart_lockers.grids.unblock", Summary: "Unblock a compartment", Tag: "Smart Locker", Method: "POST", Path: devices + "/grids/{grid_id}/unblock",
-			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"}}, c.Lockers.Unblock, nil),
-		catalog.Define(catalog.Operation{Name: "smart_lockers.devices.command", Summary: "Send a command to a cabinet", Tag: "Smart Locker", Method: "POST", Path: devices + "/command",
-			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"}}, c.Lockers.SendDeviceCommand, nil),
-		catalog.Define(catalog.Operation{Name: "smart_lockers.deliveries.confirm", Summary: "Confirm a deposit that the cabinet could not verify", Tag: "Smart Locker", Method: "POST", Path: "/api/v1/smart-lockers/deliveries/{id}/confirm",
-			Types: staff, Scopes: lockersWrite, Risk: catalog.RiskMedium, Errors: []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "GRID_NOT_FOUND"}}, c.Lockers.Confirm, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.grids.unblock",
+			Summary:     "Unblock a compartment",
+			Description: "The compartment can be reserved again. Say why it is in order: the reason is kept.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/grids/{grid_id}/unblock",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"},
+			Example:     `{"id":88,"grid_id":8809,"reason":"Hinge repaired"}`,
+		}, c.Lockers.Unblock, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.command",
+			Summary:     "Send a command to a cabinet",
+			Description: "The cabinet carries the command out when it is connected, and says what came of it. Commands that are not fetched in time expire.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/command",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
+			Example:     `{"id":88,"type":"reset_tries","reason":"A child played with the keypad"}`,
+		}, c.Lockers.SendDeviceCommand, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.confirm",
+			Summary:     "Confirm a deposit that the cabinet could not verify",
+			Description: "Staff settle a deposit that the doors did not prove, and make the pickup code live. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/confirm",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "GRID_NOT_FOUND"},
+			Example:     `{"id":"64021"}`,
+		}, c.Lockers.Confirm, nil),
 	}
 }
 
@@ -56,8 +116,19 @@ type enrolInput struct {
 }
 
 func (c Config) enrolment() []catalog.Operation {
-	return []catalog.Operation{catalog.Define(catalog.Operation{Name: "devices.enrol", Summary: "Enrol a cabinet", Tag: "Device Operations", Method: "POST", Path: "/api/v1/devices/enrol",
-		NoToken: true, Secret: true, Risk: catalog.RiskHigh, Errors: []string{"TOKEN_INVALID"}}, c.enrol, nil)}
+	return []catalog.Operation{catalog.Define(catalog.Operation{
+		Name:        "devices.enrol",
+		Summary:     "Enrol a cabinet",
+		Description: "The cabinet gives its one-time token and its own public key, and gets the credentials and keys that it talks to the cloud with. The answer is given once; a token that was used is dead.",
+		Tag:         "Device Operations",
+		Method:      http.MethodPost,
+		Path:        "/api/v1/devices/enrol",
+		Risk:        catalog.RiskHigh,
+		NoToken:     true,
+		Secret:      true,
+		Errors:      []string{"TOKEN_INVALID"},
+		Example:     `{"device_code":"PIER-7","token":"K7QM-2RXD-9FHT-4WZB"}`,
+	}, c.enrol, nil)}
 }
 
 func (c Config) enrol(ctx context.Context, _ cloud.Caller, in enrolInput) (any, error) {

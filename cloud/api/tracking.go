@@ -1,48 +1,119 @@
 package api
 
 import (
+	"net/http"
+
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
 func (c Config) tracking() []catalog.Operation {
 	t := c.Tracking
-	const base = "/api/v1/otep"
-	ld := []string{"application/ld+json"}
-	row := func(name, summary, method, path string) catalog.Operation {
-		return catalog.Operation{Name: "otep." + name, Summary: summary, Tag: "OTEP", Method: method, Path: base + path}
-	}
-	reads := []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT"}
-	takes := func(o catalog.Operation) catalog.Operation {
-		o.Group, o.NoTokenCode, o.Risk = catalog.Ingest, "OTEP_CREDENTIALS_REQUIRED", catalog.RiskMedium
-		o.Errors = []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"}
-		return o
-	}
-	with := func(o catalog.Operation, errors []string, media ...string) catalog.Operation {
-		o.Errors, o.Media = errors, media
-		return o
-	}
-	timeline := with(row("tracking", "Get the timeline of a tracking number, in any format", "GET", "/trackings/{tracking_number}"), reads)
-	timeline.Gives, timeline.Kept, timeline.Tagged, timeline.Tools = ld, true, true, []string{"otep_tracking", "get_otep_tracking"}
-	timeline.GraphQL = &catalog.GraphQL{Field: "otepTracking", Pick: "data", JSON: true, Nullable: true}
-	epcis := takes(row("ingest_epcis", "Ingest an EPCIS 2.0 document", "POST", "/ingest/epcis"))
-	epcis.Media = ld
-	events := tools(with(row("events", "List the events of a timeline", "GET", "/trackings/{tracking_number}/events"), append(reads, "OTEP_INVALID_REQUEST")), "otep_tracking")
-	events.Tagged = true
-	pull := with(row("epcis_events", "Query events as EPCIS 2.0", "GET", "/epcis/events"), []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST"})
-	pull.Scopes, pull.NoTokenCode, pull.Gives = []string{"orders:read"}, "OTEP_CREDENTIALS_REQUIRED", ld
 	return []catalog.Operation{
-		catalog.Define(catalog.Operation{Name: "tracking.public", Summary: "Get the public tracking of a tracking number", Tag: "Tracking", Method: "GET", Path: "/api/v1/tracking/{tracking_number}",
-			Errors: []string{"TRACKING_NOT_FOUND"}, Tools: []string{"track_package"}, GraphQL: &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true}}, t.Public, nil),
-		catalog.Define(timeline, t.Timeline, timelineAnswer),
-		catalog.Define(events, t.Events, func(out tracking.EventsOutput) catalog.Answer {
+		catalog.Define(catalog.Operation{
+			Name:        "tracking.public",
+			Summary:     "Get the public tracking of a tracking number",
+			Description: "The public view: status and timeline. The key of the recipient's link in X-Tracking-Key, or the last four digits of the telephone number in verify, shows what the recipient may see.",
+			Tag:         "Tracking",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/tracking/{tracking_number}",
+			Tools:       []string{"track_package"},
+			Errors:      []string{"TRACKING_NOT_FOUND"},
+			GraphQL:     &catalog.GraphQL{Field: "trackingPublic", Type: "TrackingResult", Nullable: true},
+			Example:     `{"tracking_number":"SWP100200300"}`,
+		}, t.Public, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.tracking",
+			Summary:     "Get the timeline of a tracking number, in any format",
+			Description: "The timeline in the Open Tracking Event Protocol, or as another format by format, with labels in the caller's language.",
+			Tag:         "OTEP",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/otep/trackings/{tracking_number}",
+			Tools:       []string{"otep_tracking", "get_otep_tracking"},
+			Tagged:      true,
+			Kept:        true,
+			Gives:       []string{"application/ld+json"},
+			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT"},
+			GraphQL:     &catalog.GraphQL{Field: "otepTracking", Pick: "data", JSON: true, Nullable: true},
+			Example:     `{"tracking_number":"SWP100200300"}`,
+		}, t.Timeline, timelineAnswer),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.events",
+			Summary:     "List the events of a timeline",
+			Description: "The events alone, oldest first or by order, optionally those after since.",
+			Tag:         "OTEP",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/otep/trackings/{tracking_number}/events",
+			Tools:       []string{"otep_tracking"},
+			Tagged:      true,
+			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT", "OTEP_INVALID_REQUEST"},
+			Example:     `{"tracking_number":"SWP100200300"}`,
+		}, t.Events, func(out tracking.EventsOutput) catalog.Answer {
 			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
 		}),
-		catalog.Define(with(row("batch", "Get up to 100 timelines", "POST", "/trackings/batch"), []string{"OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_UNSUPPORTED_FORMAT", "OTEP_PAYLOAD_TOO_LARGE"}), t.Batch, nil),
-		catalog.Define(tools(with(row("validate", "Validate a timeline", "POST", "/validate"), []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"}, ld...), "validate_otep_payload"), t.Validate, nil),
-		catalog.Define(takes(row("ingest", "Ingest events into timelines", "POST", "/ingest")), t.Ingest, nil),
-		catalog.Define(epcis, t.IngestEPCIS, nil),
-		catalog.Define(pull, t.Pull, pullAnswer),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.batch",
+			Summary:     "Get up to 100 timelines",
+			Description: "Up to 100 numbers at once. An unknown number has an error in its place. Each number counts in the rate limit.",
+			Tag:         "OTEP",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/otep/trackings/batch",
+			Harmless:    true,
+			Errors:      []string{"OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_UNSUPPORTED_FORMAT", "OTEP_PAYLOAD_TOO_LARGE"},
+			Example:     `{"tracking_numbers":["SWP100200300"]}`,
+		}, t.Batch, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.validate",
+			Summary:     "Validate a timeline",
+			Description: "Says what is wrong with a timeline and what is only unusual. Nothing is stored.",
+			Tag:         "OTEP",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/otep/validate",
+			Tools:       []string{"validate_otep_payload"},
+			Harmless:    true,
+			Media:       []string{"application/ld+json"},
+			Errors:      []string{"OTEP_INVALID_JSON", "OTEP_PAYLOAD_TOO_LARGE"},
+			Example:     `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"SWP100200300"},"events":[{"occurred_at":"2026-06-09T18:20:00-04:00","status_code":"arrival_scan","source":{"type":"partner"}}]}`,
+		}, t.Validate, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.ingest",
+			Summary:     "Ingest events into timelines",
+			Description: "Adds a provider's events to the timelines of their parcels. Events that exist already are reported as duplicates, so that a repeat is harmless; invalid ones are reported one by one.",
+			Tag:         "OTEP",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/otep/ingest",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Ingest,
+			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"},
+			Example:     `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"SWP100200301"},"events":[{"occurred_at":"2026-06-09T18:20:00-04:00","status_code":"arrival_scan","source":{"type":"partner"}}]}`,
+		}, t.Ingest, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.ingest_epcis",
+			Summary:     "Ingest an EPCIS 2.0 document",
+			Description: "Each ObjectEvent becomes one event for each EPC. Other kinds of event are skipped, with the reason.",
+			Tag:         "OTEP",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/otep/ingest/epcis",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Ingest,
+			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
+			Media:       []string{"application/ld+json"},
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"},
+			Example:     `{"@context":["https://ref.gs1.org/standards/epcis/2.0.0/epcis-context.jsonld"],"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-10T00:00:00Z","epcisBody":{"eventList":[{"type":"ObjectEvent","eventID":"urn:uuid:9f1c2d34-0000-4000-8000-000000000001","action":"OBSERVE","bizStep":"receiving","disposition":"in_progress","eventTime":"2026-06-10T14:00:00Z","eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]}]}}`,
+		}, t.IngestEPCIS, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.epcis_events",
+			Summary:     "Query events as EPCIS 2.0",
+			Description: "Events of the parcels that the caller may see, oldest first, as an EPCIS query document. The Link header leads to the next page.",
+			Tag:         "OTEP",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/otep/epcis/events",
+			Scopes:      []string{"orders:read"},
+			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
+			Gives:       []string{"application/ld+json"},
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST"},
+		}, t.Pull, pullAnswer),
 	}
 }
 

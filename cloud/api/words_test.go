@@ -30,6 +30,9 @@ func TestSummariesAreImperatives(t *testing.T) {
 		require.LessOrEqual(t, len(o.Summary), 80, o.Name)
 		require.NotRegexp(t, refused, o.Summary, o.Name)
 		require.NotRegexp(t, refused, o.Name, o.Name)
+		require.NotRegexp(t, refused, o.Description, o.Name)
+		require.Regexp(t, `^\p{Lu}.*\.$`, o.Description, o.Name)
+		require.LessOrEqual(t, len(o.Description), 300, o.Name)
 		if other := seen[o.Tag+o.Summary]; other != "" {
 			require.Fail(t, "two operations of an area have one summary", "%s and %s: %q", o.Name, other, o.Summary)
 		}

@@ -9,11 +9,14 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -281,296 +284,258 @@ type call struct {
 	path, body string
 }
 
-// call makes what an operation needs and says how it is called; ok is false for
-// operations that are not here.
-func (x *world) call(o catalog.Operation) (call, bool) {
-	to := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(o.Path) }
-	mine := func(s cloud.OrderStatus, body string) call {
-		id, _ := x.order(s)
-		return call{admin, to("{order_id}", id), body}
+// call is the example of an operation's row, about things that are there: what
+// stand has them in place of the example's.
+func (x *world) call(o catalog.Operation) call {
+	s := x.stand(o.Name)
+	c := call{as: s.as}
+	if c.as == "" && o.Types != nil {
+		c.as = o.Types[0]
+		if slices.Contains(o.Types, admin) {
+			c.as = admin
+		}
 	}
-	waiting := func(body string) call {
-		return call{provider, to("{id}", "64021", "{tracking_number}", webtest.Waiting), body}
+	in := o.WorkedInput()
+	if in == nil {
+		in = map[string]any{}
 	}
-	fresh := func(body string) call { return call{provider, to("{id}", x.delivery()), body} }
-	plain := func(as cloud.AccountType, body string) call { return call{as, o.Path, body} }
-	person := func(id, body string) call { return call{admin, to("{id}", id), body} }
-	stop := func(review bool) call { return call{admin, to("{id}", x.interception(review)), `{"reason":"x"}`} }
-	ref, name := x.next("REF-"), x.next("n")
-	email := `"email":"` + name + `@acme.example"`
-	make, ok := map[string]func() call{
-		"user.login": func() call {
-			return plain(admin, fmt.Sprintf(`{"email":%q,"password":%q}`, x.w.Emails[admin], webtest.Password))
-		},
-		"user.me":       func() call { return plain(admin, "") },
-		"user.logout":   func() call { return plain(admin, "") },
-		"devices.enrol": func() call { return plain(admin, `{"device_code":"X","token":"y"}`) },
-
-		"user.api_keys.list":   func() call { return plain(admin, "") },
-		"user.api_keys.create": func() call { return plain(admin, `{"name":"k"}`) },
-		"user.api_keys.find":   func() call { return person(x.key(), "") },
-		"user.api_keys.revoke": func() call { return person(x.key(), "") },
-		"user.agents.list": func() call {
-			x.agent()
-			return plain(admin, "")
-		},
-		"user.agents.end": func() call { return person(x.agent(), "") },
-		"users.list":      func() call { return plain(admin, "") },
-		"users.find":      func() call { return person("2", "") },
-		"users.create": func() call {
-			return plain(admin, `{"account_type":"client_employee","name":"Ana",`+email+`,"password":"long enough"}`)
-		},
-		"users.edit":       func() call { return person("2", `{"name":"`+name+`"}`) },
-		"customers.list":   func() call { return plain(admin, "") },
-		"customers.find":   func() call { return person("5", "") },
-		"customers.create": func() call { return plain(admin, `{"name":"Shop",`+email+`,"password":"long enough"}`) },
-		"customers.edit":   func() call { return person("5", `{"name":"`+name+`"}`) },
-		"settings.find":    func() call { return plain(admin, "") },
-		"settings.save":    func() call { return plain(admin, `{"signature_required":true}`) },
-		"features.list":    func() call { return plain(admin, "") },
-		"features.switch":  func() call { return call{admin, to("{family}", "order_chat"), `{"enabled":true}`} },
-		"admin.features.grant": func() call {
-			return call{cloud.PlatformAdmin, to("{family}", "order_chat", "{business_id}", "42"), `{"state":"allowed","enabled":true}`}
-		},
-		"providers.list":          func() call { return plain(admin, "") },
-		"providers.find":          func() call { return person("17", "") },
-		"providers.create":        func() call { return plain(admin, `{"code":"`+name+`","name":"Quick Box","services":["otep"]}`) },
-		"providers.edit":          func() call { return person("17", `{"name":"`+name+`"}`) },
-		"providers.tokens.list":   func() call { return person("17", "") },
-		"providers.tokens.create": func() call { return person("17", `{"name":"Production"}`) },
-		"providers.tokens.revoke": func() call { return call{admin, to("{id}", "17", "{token_id}", x.providerToken()), ""} },
-
-		"third_party.me":                              func() call { return plain(provider, "") },
-		"third_party.deliveries.create":               func() call { return plain(provider, deliveryOf(ref, 88, ref)) },
-		"third_party.deliveries.find":                 func() call { return waiting("") },
-		"third_party.deliveries.edit":                 func() call { return fresh(`{"recipient":{"name":"Y","phone":"2"}}`) },
-		"third_party.deliveries.cancel":               func() call { return fresh(`{"reason":"changed"}`) },
-		"third_party.deliveries.add_package":          func() call { return fresh(`{"tracking_number":"` + ref + `"}`) },
-		"third_party.deliveries.rotate_delivery_code": func() call { return fresh(`{"reason":"security"}`) },
-		"third_party.deliveries.open_doors":           func() call { return fresh(`{"wait_seconds":0}`) },
-		"third_party.deliveries.doors":                func() call { return waiting("") },
-		"third_party.deliveries.reassign":             func() call { return fresh(`{"size":"L"}`) },
-		"third_party.deliveries.confirm":              func() call { return fresh(`{}`) },
-		"third_party.deliveries.fail":                 func() call { return fresh(`{"failure_code":"OTHER"}`) },
-		"third_party.deliveries.correct":              func() call { return waiting(`{"reason":"wrong parcel"}`) },
-		"third_party.deliveries.pickup":               func() call { return waiting("") },
-		"third_party.deliveries.rotate_pickup_code":   func() call { return waiting(`{"reason":"security"}`) },
-		"third_party.deliveries.extend":               func() call { return waiting(`{"hours":24}`) },
-		"third_party.webhook_endpoint.find":           func() call { return plain(provider, "") },
-		"third_party.webhook_endpoint.save":           func() call { return plain(provider, `{"url":"https://hooks.example/new"}`) },
-		"third_party.webhook_endpoint.rotate_secret":  func() call { return plain(provider, `{}`) },
-		"third_party.webhook_endpoint.test": func() call {
-			x.made("PUT", partner+"/webhook-endpoint", x.token(provider), `{"url":"http://hooks.example.com/new"}`)
-			return plain(provider, `{"event":"locker_delivery.delivered"}`)
-		},
-		"third_party.webhook_deliveries.list":      func() call { return plain(provider, "") },
-		"third_party.webhook_deliveries.find":      func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
-		"third_party.webhook_deliveries.redeliver": func() call { return call{provider, to("{id}", fmt.Sprint(x.w.Outbox)), ""} },
-		"third_party.deliveries.remove_package":    func() call { return x.packed(to) },
-		"third_party.assignments.create": func() call {
-			id, _ := x.order(cloud.OrderNew)
-			return plain(admin, `{"order_id":`+id+`,"provider_id":17}`)
-		},
-		"third_party.assignments.list":      func() call { return plain(admin, "") },
-		"third_party.assignments.find":      func() call { return call{provider, to("{assignment_number}", x.entrusted(false)), ""} },
-		"third_party.assignments.hand_over": func() call { return call{admin, to("{assignment_number}", x.entrusted(false)), `{}`} },
-		"third_party.assignments.cancel": func() call {
-			return call{admin, to("{assignment_number}", x.entrusted(true)), `{"reason":"reassigned"}`}
-		},
-		"third_party.assignments.accept": func() call { return call{provider, to("{assignment_number}", x.entrusted(false)), ""} },
-		"third_party.assignments.reject": func() call {
-			return call{provider, to("{assignment_number}", x.entrusted(false)), `{"reason":"no van"}`}
-		},
-		"third_party.assignments.set_leg": func() call {
-			return call{provider, to("{assignment_number}", x.entrusted(false)), `{"external_order_id":"SW-1","external_tracking_number":"` + ref + `"}`}
-		},
-		"third_party.assignments.report": func() call {
-			number := x.entrusted(true)
-			package1 := at(x.made("GET", partner+"/assignments/"+number, x.token(provider), ""), "assignment", "package_tracking_numbers").([]any)[0]
-			return call{provider, to("{assignment_number}", number), fmt.Sprintf(`{"packages":[{"tracking_number":%q,"outcome":"delivered"}]}`, package1)}
-		},
-		"smart_lockers.devices.create": func() call { return plain(admin, cabinetOf(x.next("PIER-"))) },
-		"smart_lockers.devices.renew_token": func() call {
-			made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
-			return person(x.id(at(made, "device", "device_id")), "")
-		},
-		"smart_lockers.devices.find": func() call { return person("88", "") },
-		"smart_lockers.devices.command": func() call {
-			return call{admin, to("{id}", "88"), `{"type":"reset_tries","reason":"a child played with it"}`}
-		},
-		"smart_lockers.deliveries.confirm": func() call { return call{admin, to("{id}", x.delivery()), "{}"} },
-		"smart_lockers.grids.unblock":      func() call { return call{admin, to("{id}", "88", "{grid_id}", "8809"), `{"reason":"freed"}`} },
-
-		"tracking.public":   func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
-		"otep.tracking":     func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
-		"otep.events":       func() call { return call{"", to("{tracking_number}", webtest.Waiting), ""} },
-		"otep.batch":        func() call { return plain("", `{"tracking_numbers":["`+webtest.Waiting+`"]}`) },
-		"otep.validate":     func() call { return plain("", timeline(ref)) },
-		"otep.ingest":       func() call { return plain(provider, timeline(webtest.Announced)) },
-		"otep.ingest_epcis": func() call { return plain(provider, epcis(x.n)) },
-		"otep.epcis_events": func() call { return plain(provider, "") },
-
-		"platformAppBootstrap":  func() call { return call{"", to("{appCode}", "customer-app", "{clientCode}", "acme"), ""} },
-		"approvals.list":        func() call { x.approval(); return plain(admin, "") },
-		"approvals.find":        func() call { return call{admin, to("{approval_id}", x.approval()), ""} },
-		"approvals.approve":     func() call { return call{admin, to("{approval_id}", x.approval()), `{"note":"checked"}`} },
-		"approvals.reject_many": func() call { return plain(admin, `{"approval_ids":["`+x.approval()+`"],"reason":"not now"}`) },
-		"approvals.reject":      func() call { return call{admin, to("{approval_id}", x.approval()), `{"reason":"not now"}`} },
-
-		"apps.list":            func() call { return plain(admin, "") },
-		"apps.find":            func() call { return call{admin, to("{app_code}", "driver-app"), ""} },
-		"apps.save":            func() call { return call{admin, to("{app_code}", "driver-app"), `{"radius":8}`} },
-		"settings.prices.find": func() call { return plain(admin, "") },
-		"settings.prices.save": func() call { return plain(admin, `{"prices":null}`) },
-
-		"broker_order_assignments.list": func() call { return plain(admin, "") },
-		"broker_order_assignments.assign": func() call {
-			id, _ := x.order(cloud.OrderNew)
-			return plain(admin, `{"order_ids":[`+id+`],"broker_id":3}`)
-		},
-		"broker_order_assignments.revoke":  func() call { return plain(admin, `{"order_ids":[`+x.held()+`]}`) },
-		"broker_order_assignments.release": func() call { return plain(cloud.Broker, `{"order_id":`+x.held()+`}`) },
-
-		"routes.create": func() call { return plain(admin, `{"date":"2099-12-01","name":"`+name+`"}`) },
-		"routes.list":   func() call { return plain(admin, "") },
-		"routes.find":   func() call { return call{admin, to("{route_id}", x.route()), ""} },
-		"routes.update": func() call { return call{admin, to("{route_id}", x.route()), `{"name":"` + name + `"}`} },
-		"routes.add": func() call {
-			id, _ := x.order(cloud.OrderNew)
-			return call{admin, to("{route_id}", x.route()), `{"order_ids":[` + id + `]}`}
-		},
-		"routes.remove": func() call {
-			route, id := x.planned(false)
-			return call{admin, to("{route_id}", route), `{"order_ids":[` + id + `]}`}
-		},
-		"routes.dispatch": func() call { route, _ := x.planned(false); return call{admin, to("{route_id}", route), `{}`} },
-		"routes.cancel":   func() call { return call{admin, to("{route_id}", x.route()), `{}`} },
-		"orders.driver":   func() call { return mine(cloud.OrderNew, `{"driver_id":4}`) },
-		"drivers.list":    func() call { return plain(admin, "") },
-		"drivers.find":    func() call { return call{admin, to("{driver_id}", "4"), ""} },
-		"drivers.update":  func() call { return call{admin, to("{driver_id}", "4"), `{"skills":["heavy"]}`} },
-		"drivers.routes":  func() call { return call{admin, to("{driver_id}", "4"), ""} },
-		"driver.register": func() call {
-			return call{"", o.Path, `{"client_code":"acme","name":"Sam","phone":"+14165550177",` + email + `,"password":"long enough"}`}
-		},
-		"driver.routes":                func() call { return plain(cloud.DriverAccount, "") },
-		"user.live_token":              func() call { return plain(cloud.DriverAccount, `{}`) },
-		"driver.push_token.set":        func() call { return plain(cloud.DriverAccount, `{"token":"`+name+`","platform":"fcm"}`) },
-		"driver.push_token.remove":     func() call { return plain(cloud.DriverAccount, "") },
-		"driver.pushes.list":           func() call { x.drives(to, "", "{}"); return plain(cloud.DriverAccount, "") },
-		"sandbox.pushes.list":          func() call { return plain(admin, "") },
-		"driver.duty":                  func() call { return plain(cloud.DriverAccount, `{"on_duty":true}`) },
-		"driver.location":              func() call { return plain(cloud.DriverAccount, `{"points":[{"latitude":43.65,"longitude":-79.38}]}`) },
-		"driver.orders.accept":         func() call { return x.drives(to, "", `{}`) },
-		"driver.orders.decline":        func() call { return x.drives(to, "", `{}`) },
-		"driver.orders.start_pickup":   func() call { return x.drives(to, "P", `{}`) },
-		"driver.orders.pickup":         func() call { return x.drives(to, "P start-pickup", `{"result":"success"}`) },
-		"driver.orders.start_delivery": func() call { return x.drives(to, "", `{}`) },
-		"driver.orders.deliver":        func() call { return x.drives(to, "start-delivery", `{"result":"success"}`) },
-		"driver.orders.ready": func() call {
-			c := mine(cloud.OrderNew, `{}`)
-			c.as = cloud.DriverAccount
-			return c
-		},
-
-		"webhook_settings.find": func() call { return plain(admin, "") },
-		"webhook_settings.save": func() call { return plain(admin, hooks) },
-		"webhook_logs.list":     func() call { return plain(admin, "") },
-		"webhook_logs.find":     func() call { return person(x.told(), "") },
-		"webhook_logs.replay":   func() call { return person(x.told(), `{}`) },
-		"webhook_settings.test": func() call { x.told(); return plain(admin, `{"url":"http://hooks.example.com/test"}`) },
-		"webhook_urls.list":     func() call { x.told(); return plain(admin, "") },
-		"webhook_urls.pause":    func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
-		"webhook_urls.resume":   func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
-		"webhook_urls.check_up": func() call { return call{admin, to("{url_id}", x.toldAt()), `{}`} },
-		"webhook_logs.replay_many": func() call {
-			x.told()
-			return plain(admin, `{"event":"order.created"}`)
-		},
-		"webhook_replays.find":   func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
-		"webhook_replays.cancel": func() call { return call{admin, to("{job_id}", x.replaying()), ""} },
-
-		"order_chat.settings.find": func() call { return plain(admin, "") },
-		"order_chat.settings.save": func() call {
-			return plain(admin, `{"auto_close_hours":48,"quick_replies":[{"id":"late","text":"I am late"}],"working_hours":[{"days":[1,2],"start":"09:00","end":"17:00"}],"auto_reply":"Later"}`)
-		},
-		"order_chat.conversations": func() call { x.said(); return plain(admin, "") },
-		"order_chat.unread_count":  func() call { x.said(); return plain(admin, "") },
-		"order_chat.find":          func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
-		"order_chat.messages":      func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
-		"order_chat.send": func() call {
-			return mine(cloud.OrderNew, `{"client_message_id":"c-1","text":"Which door is it?","reply_to":null}`)
-		},
-		"order_chat.edit":   func() call { _, m := x.said(); return call{admin, to("{message_id}", m), `{"text":"Better"}`} },
-		"order_chat.delete": func() call { _, m := x.said(); return call{admin, to("{message_id}", m), ""} },
-		"order_chat.read": func() call {
-			id, m := x.said()
-			return call{admin, to("{order_id}", id), `{"last_message_id":` + m + `}`}
-		},
-		"order_chat.typing": func() call { return mine(cloud.OrderNew, `{"typing":true}`) },
-		"order_chat.attach": func() call {
-			id, _ := x.order(cloud.OrderNew)
-			return plain(admin, proofOf("order_id", id, "name", "door.png"))
-		},
-		"order_chat.close": func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), `{}`} },
-		"order_chat.reopen": func() call {
-			id, _ := x.said()
-			x.made("POST", "/api/v1/order-chat/orders/"+id+"/close", x.token(admin), `{}`)
-			return call{admin, to("{order_id}", id), `{}`}
-		},
-		"order_chat.participants.list":   func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), ""} },
-		"order_chat.participants.add":    func() call { id, _ := x.said(); return call{admin, to("{order_id}", id), `{"id":2}`} },
-		"order_chat.participants.remove": func() call { id, _ := x.said(); return call{admin, to("{order_id}", id) + "?type=recipient", ""} },
-		"order_chat.token":               func() call { id, _ := x.said(); return plain(admin, `{"order_ids":[`+id+`]}`) },
-
-		"orders.exceptions": func() call { return plain(admin, "") },
-		"orders.proof_files.add": func() call {
-			return mine(cloud.OrderNew, proofOf("type", "photo", "service_type", "1", "service_status", "1"))
-		},
-		"orders.proof_files.remove": func() call {
-			c := x.proof()
-			return call{admin, to("{order_id}", c.order, "{file_id}", c.file), ""}
-		},
-		"driver.orders.proof_files": func() call {
-			return x.drives(to, "", proofOf("type", "photo", "service_type", "1", "service_status", "1"))
-		},
-		"files.find": func() call { return call{admin, x.proof().address, ""} },
-		"orders.rate": func() call {
-			return plain(admin, `{"type":"D","destination":{"postal_code":"M5H 2N2","country":"CA"},"packages":[{"weight":2.5}]}`)
-		},
-		"orders.create": func() call { return plain(admin, orderOf(ref)) },
-		"orders.list":   func() call { return plain(admin, "") },
-		"orders.search": func() call { return call{admin, o.Path + "?query=SO-", ""} },
-		"orders.detail": func() call { _, ref := x.order(cloud.OrderNew); return call{admin, o.Path + "?order_ref=" + ref, ""} },
-		"orders.find":   func() call { return mine(cloud.OrderNew, "") },
-		"orders.update": func() call { return mine(cloud.OrderNew, `{"note":"n"}`) },
-		"orders.delete": func() call { return mine(cloud.OrderNew, "") },
-		"orders.time_windows": func() call {
-			_, ref := x.order(cloud.OrderNew)
-			return plain(admin, `{"order_refs":["`+ref+`"],"time_window_start":"09:00","time_window_end":"10:00"}`)
-		},
-		"orders.cancel":          func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
-		"orders.hold":            func() call { return mine(cloud.OrderNew, `{"reason":"x"}`) },
-		"orders.release":         func() call { return mine(cloud.OrderHold, `{}`) },
-		"orders.tracking_number": func() call { return mine(cloud.OrderNew, `{}`) },
-		"orders.ready":           func() call { return mine(cloud.OrderNew, `{}`) },
-		"orders.reroute": func() call {
-			return mine(cloud.OrderNew, `{"new_address":`+strings.Replace(address, "100", "200", 1)+`}`)
-		},
-		"orders.batch_async":     func() call { return plain(admin, `{"orders":[`+orderOf(ref)+`]}`) },
-		"orders.job":             func() call { return person(x.job(), "") },
-		"orders.operations":      func() call { _, ref := x.order(cloud.OrderNew); return plain(admin, `{"order_ref":"`+ref+`"}`) },
-		"orders.intercept":       func() call { return mine(cloud.OrderPickedUp, `{"outcome":"return_to_sender"}`) },
-		"orders.interceptions":   func() call { return mine(cloud.OrderNew, "") },
-		"interceptions.withdraw": func() call { return stop(false) },
-		"interceptions.execute":  func() call { return stop(false) },
-		"interceptions.reject":   func() call { return stop(true) },
-		"interceptions.approve":  func() call { return stop(true) },
-	}[o.Name]
-	if !ok {
-		return call{}, false
+	for _, m := range o.Members() {
+		if v, ok := s.in[m.Name]; ok {
+			in[m.Name] = v
+		}
 	}
-	return make(), true
+	c.path = pathOf(o, in)
+	for _, m := range o.Members() {
+		if m.Place != "" {
+			delete(in, m.Name)
+		}
+	}
+	switch {
+	case s.path != "":
+		c.path = s.path
+	case s.body != "":
+		c.body = s.body
+	case o.Raw() != nil:
+		c.body = o.Example
+	case o.Upload() != nil:
+		c.body = formOf(in)
+	case o.HasBody():
+		raw, err := json.Marshal(in)
+		require.NoError(x.t, err)
+		c.body = string(raw)
+	}
+	return c
+}
+
+// standIn is who calls an operation, "": an admin or whoever comes first in its row,
+// and what a call has in place of its example.
+type standIn struct {
+	as   cloud.AccountType
+	in   map[string]any
+	body string // in place of the whole
+	path string // in place of the whole
+}
+
+// stand makes what a call of an operation needs. Of those that are not here the
+// example does as it is.
+func (x *world) stand(name string) (s standIn) {
+	type m = map[string]any
+	fresh := func(status cloud.OrderStatus) m { id, _ := x.order(status); return m{"order_id": id} }
+	news := func() (id, ref string) { return x.order(cloud.OrderNew) }
+	email := func() m { return m{"email": x.next("n") + "@acme.example"} }
+	told := func() m { return m{"id": x.told()} }
+	delivery := func() standIn { return standIn{provider, m{"id": x.delivery()}, "", ""} }
+	entrusted := func(over bool) m { return m{"assignment_number": x.entrusted(over)} }
+	approval := func() m { return m{"approval_id": x.approval()} }
+	said := func() m { id, message := x.said(); return m{"order_id": id, "message_id": message} }
+	switch name {
+	case "user.login":
+		s.as, s.in = admin, m{"email": x.w.Emails[admin], "password": webtest.Password}
+	case "user.api_keys.find", "user.api_keys.revoke":
+		s.in = m{"id": x.key()}
+	case "user.agents.list", "user.agents.end":
+		s.in = m{"id": x.agent()}
+	case "users.create", "customers.create", "driver.register":
+		s.in = email()
+	case "providers.create":
+		s.in = m{"code": x.next("n")}
+	case "providers.tokens.revoke":
+		s.in = m{"token_id": x.providerToken()}
+
+	case "third_party.deliveries.create":
+		ref := x.next("REF-")
+		s.in = m{"reference_number": ref, "packages": []any{m{"tracking_number": ref, "size": "S"}}, "reserve": false}
+	case "third_party.deliveries.edit", "third_party.deliveries.cancel", "third_party.deliveries.rotate_delivery_code", "third_party.deliveries.open_doors",
+		"third_party.deliveries.reassign", "third_party.deliveries.confirm", "third_party.deliveries.fail":
+		s = delivery()
+	case "third_party.deliveries.add_package":
+		s = delivery()
+		s.in["tracking_number"] = x.next("REF-")
+	case "third_party.deliveries.remove_package":
+		s.in = x.packed()
+	case "third_party.webhook_endpoint.test":
+		x.made("PUT", partner+"/webhook-endpoint", x.token(provider), `{"url":"http://hooks.example.com/new"}`)
+	case "third_party.webhook_deliveries.find", "third_party.webhook_deliveries.redeliver":
+		s.in = m{"id": x.w.Outbox}
+	case "third_party.assignments.create":
+		s.in = fresh(cloud.OrderNew)
+	case "third_party.assignments.hand_over":
+		s.in = entrusted(false)
+	case "third_party.assignments.cancel":
+		s.in = entrusted(true)
+	case "third_party.assignments.find", "third_party.assignments.accept", "third_party.assignments.reject":
+		s.as, s.in = provider, entrusted(false)
+	case "third_party.assignments.set_leg":
+		s.in = entrusted(false)
+		s.in["external_tracking_number"] = x.next("REF-")
+	case "third_party.assignments.report":
+		s.in = entrusted(true)
+		has := x.made("GET", fmt.Sprint(partner, "/assignments/", s.in["assignment_number"]), x.token(provider), "")
+		s.in["packages"] = []any{m{"tracking_number": at(has, "assignment", "package_tracking_numbers").([]any)[0], "outcome": "delivered"}}
+	case "smart_lockers.devices.create":
+		s.in = m{"device_code": x.next("PIER-")}
+	case "smart_lockers.devices.renew_token":
+		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
+	case "smart_lockers.deliveries.confirm":
+		s.in = m{"id": x.delivery()}
+
+	case "otep.ingest":
+		s.as, s.body = provider, timeline(webtest.Announced)
+	case "otep.ingest_epcis":
+		x.n++
+		s.as, s.body = provider, epcis(x.n)
+	case "otep.epcis_events":
+		s.as = provider
+
+	case "approvals.list", "approvals.find", "approvals.approve", "approvals.reject":
+		s.in = approval()
+	case "approvals.reject_many":
+		s.in = m{"approval_ids": []any{x.approval()}}
+
+	case "broker_order_assignments.assign":
+		id, _ := news()
+		s.in = m{"order_ids": []any{number(id)}}
+	case "broker_order_assignments.revoke":
+		s.in = m{"order_ids": []any{number(x.held())}}
+	case "broker_order_assignments.release":
+		s.in = m{"order_id": number(x.held())}
+
+	case "routes.find", "routes.update", "routes.cancel":
+		s.in = m{"route_id": x.route()}
+	case "routes.add":
+		id, _ := news()
+		s.in = m{"route_id": x.route(), "order_ids": []any{number(id)}}
+	case "routes.remove", "routes.dispatch":
+		route, id := x.planned(false)
+		s.in = m{"route_id": route, "order_ids": []any{number(id)}}
+	case "orders.driver":
+		s.in = fresh(cloud.OrderNew)
+	case "user.live_token":
+		s.as = cloud.DriverAccount
+	case "driver.push_token.set":
+		s.in = m{"token": x.next("n")}
+	case "driver.pushes.list", "driver.orders.accept", "driver.orders.decline", "driver.orders.start_delivery", "driver.orders.proof_files":
+		s.in = x.driven("")
+	case "driver.orders.start_pickup":
+		s.in = x.driven("P")
+	case "driver.orders.pickup":
+		s.in = x.driven("P start-pickup")
+	case "driver.orders.deliver":
+		s.in = x.driven("start-delivery")
+	case "driver.orders.ready":
+		s.in = fresh(cloud.OrderNew)
+
+	case "webhook_logs.find", "webhook_logs.replay":
+		s.in = told()
+	case "webhook_logs.replay_many", "webhook_urls.list":
+		x.told()
+	case "webhook_settings.test":
+		x.told()
+		s.in = m{"url": "http://hooks.example.com/test"}
+	case "webhook_urls.pause", "webhook_urls.resume", "webhook_urls.check_up":
+		s.in = m{"url_id": x.toldAt()}
+	case "webhook_replays.find", "webhook_replays.cancel":
+		s.in = m{"job_id": x.replaying()}
+
+	case "order_chat.conversations", "order_chat.unread_count":
+		x.said()
+	case "order_chat.send", "order_chat.typing", "order_chat.attach":
+		s.in = fresh(cloud.OrderNew)
+	case "order_chat.find", "order_chat.messages", "order_chat.edit", "order_chat.delete", "order_chat.close", "order_chat.participants.list", "order_chat.participants.add",
+		"order_chat.participants.remove":
+		s.in = said()
+	case "order_chat.read":
+		id, message := x.said()
+		s.in = m{"order_id": id, "last_message_id": number(message)}
+	case "order_chat.reopen":
+		s.in = said()
+		x.made("POST", fmt.Sprint("/api/v1/order-chat/orders/", s.in["order_id"], "/close"), x.token(admin), `{}`)
+	case "order_chat.token":
+		id, _ := x.said()
+		s.in = m{"order_ids": []any{number(id)}}
+
+	case "orders.proof_files.remove":
+		p := x.proof()
+		s.in = m{"order_id": p.order, "file_id": p.file}
+	case "files.find":
+		s.as, s.path = admin, x.proof().address
+	case "orders.create":
+		s.in = m{"order_ref": x.next("REF-")}
+	case "orders.batch_async":
+		s.in = m{"orders": []any{json.RawMessage(orderOf(x.next("REF-")))}}
+	case "orders.search":
+		s.in = m{"query": "SO-"}
+	case "orders.detail", "orders.operations":
+		_, ref := news()
+		s.in = m{"order_ref": ref}
+	case "orders.time_windows":
+		_, ref := news()
+		s.in = m{"order_refs": []any{ref}}
+	case "orders.find", "orders.update", "orders.delete", "orders.cancel", "orders.hold", "orders.tracking_number", "orders.ready", "orders.reroute", "orders.interceptions", "orders.proof_files.add":
+		s.in = fresh(cloud.OrderNew)
+	case "orders.release":
+		s.in = fresh(cloud.OrderHold)
+	case "orders.job":
+		s.in = m{"id": x.job()}
+	case "orders.intercept":
+		s.in = fresh(cloud.OrderPickedUp)
+	case "interceptions.withdraw", "interceptions.execute":
+		s.in = m{"id": x.interception(false)}
+	case "interceptions.reject", "interceptions.approve":
+		s.in = m{"id": x.interception(true)}
+	}
+	for name, v := range s.in { // ids in bodies are numbers
+		if v, ok := v.(string); ok && strings.HasSuffix(name, "_id") {
+			s.in[name] = number(v)
+		}
+	}
+	return s
+}
+
+// pathOf is an operation's address with members in path and query.
+func pathOf(o catalog.Operation, in map[string]any) string {
+	path, query := o.Path, url.Values{}
+	for _, m := range o.Members() {
+		v, ok := in[m.Name]
+		switch {
+		case ok && m.Place == "path":
+			path = strings.ReplaceAll(path, "{"+m.Name+"}", url.PathEscape(fmt.Sprint(v)))
+		case ok && m.Place == "query":
+			query.Set(m.Name, fmt.Sprint(v))
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path
+}
+
+// number is an id as JSON has it.
+func number(id string) any {
+	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
+		return id
+	}
+	return json.Number(id)
 }
 
 // waits is a call that a person is asked about.
@@ -618,9 +583,9 @@ func (x *world) planned(pickup bool) (route, id string) {
 	return route, id
 }
 
-// drives is a call of the driver about an order on a route that was sent, after
-// what comes before it.
-func (x *world) drives(to func(...string) string, before, body string) call {
+// driven is an order on a route that was sent to its driver, after what comes
+// before it: "P start-pickup".
+func (x *world) driven(before string) map[string]any {
 	kind, start, _ := strings.Cut(before, " ")
 	if kind != "P" {
 		start = kind
@@ -630,7 +595,7 @@ func (x *world) drives(to func(...string) string, before, body string) call {
 	if start != "" {
 		x.made("POST", "/api/v1/driver/orders/"+id+"/"+start, x.token(cloud.DriverAccount), `{}`)
 	}
-	return call{cloud.DriverAccount, to("{order_id}", id), body}
+	return map[string]any{"order_id": id}
 }
 
 const hooks = `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz","order_create_webhook_url":"https://mine.example/orders"}`
@@ -693,11 +658,11 @@ func (x *world) job() string {
 	return id
 }
 
-// packed takes a package out of a delivery that has two.
-func (x *world) packed(to func(...string) string) call {
+// packed is a package of a delivery that has two.
+func (x *world) packed() map[string]any {
 	ref := x.next("TWO-")
 	d := x.made("POST", partner+"/deliveries", x.token(provider), deliveryOf(ref, 88, ref+"a", ref+"b"))
-	return call{provider, to("{id}", x.id(at(d, "delivery", "delivery_id")), "{tracking_number}", ref+"a"), ""}
+	return map[string]any{"id": x.id(at(d, "delivery", "delivery_id")), "tracking_number": ref + "a"}
 }
 
 func timeline(number string) string {
@@ -722,6 +687,15 @@ func proofOf(pairs ...string) string {
 	_, _ = f.Write(pic.Bytes())
 	_ = w.Close()
 	return b.String()
+}
+
+// formOf is a form with members and a small picture.
+func formOf(in map[string]any) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		pairs = append(pairs, name, fmt.Sprint(in[name]))
+	}
+	return proofOf(pairs...)
 }
 
 // proof is an order with a proof file.

@@ -133,7 +133,7 @@ func row(o Operation) Operation {
 	if o.Name == "" {
 		o.Name = "x.y"
 	}
-	o.Summary, o.Tag, o.Path = "Test", "User", "/x"
+	o.Summary, o.Description, o.Tag, o.Path = "Test", "A test.", "User", "/x"
 	if o.Method == "" {
 		o.Method = "POST"
 	}
@@ -268,6 +268,28 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	nameless := good
 	nameless.Summary = ""
 	bad(nameless)
+	silent := good
+	silent.Description = ""
+	bad(silent)
+	for _, example := range []string{"no JSON", `{"n":"one"}`, `{"m":1}`, `[]`} {
+		strange := good
+		strange.Example = example
+		bad(strange)
+	}
+	one := func(o Operation) Operation {
+		return Define(o, func(context.Context, cloud.Caller, struct {
+			ID int64 `path:"id"`
+		}) (result, error) {
+			return result{}, nil
+		}, nil)
+	}
+	o := Operation{Name: "i.j", Summary: "Test", Description: "A test.", Tag: "User", Method: "GET", Path: "/x/{id}"}
+	bad(one(o)) // nobody could call it as the example says
+	o.Example = `{"id":7}`
+	require.NotPanics(t, func() { New([]Operation{one(o)}) })
+	worked := one(o)
+	require.Equal(t, map[string]any{"id": json.Number("7")}, worked.WorkedInput())
+	require.Nil(t, worked.Worked())
 	bad(row(Operation{Name: "e.f", Idempotent: true}))
 	bad(row(Operation{Name: "g.h", Method: "GET", Idempotent: true, Types: []cloud.AccountType{cloud.ClientAdmin}}))
 	strange := row(Operation{Name: "c.d", Scopes: []string{"everything:all"}})

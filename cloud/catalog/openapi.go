@@ -82,7 +82,7 @@ func heldSchema() object {
 
 // operation describes one row.
 func (s *schemas) operation(o *Operation) object {
-	out := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}, "x-ai-risk": o.Risk}
+	out := object{"operationId": o.Name, "summary": o.Summary, "description": o.Description, "tags": []string{o.Tag}, "x-ai-risk": o.Risk}
 	if len(o.Tools) > 0 {
 		out["x-ai-tool"], out["x-ai-confirm"] = o.Tools, o.Confirm
 	}
@@ -175,7 +175,7 @@ func accountTypes(list []cloud.AccountType) []string {
 
 func (s *schemas) parameters(o *Operation) []any {
 	var out []any
-	named := map[string]bool{}
+	given, named := o.WorkedInput(), map[string]bool{}
 	for _, f := range reflect.VisibleFields(o.in) {
 		in := place(f)
 		name := f.Tag.Get(in)
@@ -186,6 +186,9 @@ func (s *schemas) parameters(o *Operation) []any {
 		if d := f.Tag.Get("doc"); d != "" {
 			p["description"] = d
 			delete(p["schema"].(object), "description")
+		}
+		if v, ok := given[name]; ok {
+			p["example"] = v
 		}
 		if in == "path" {
 			named[name] = true
@@ -215,6 +218,9 @@ func (s *schemas) body(o *Operation) object {
 	case o.raw != nil:
 		f := o.in.FieldByIndex(o.raw)
 		media := object{"schema": object{"type": "object", "description": f.Tag.Get("doc")}}
+		if example := o.Worked(); example != nil {
+			media["example"] = example
+		}
 		for _, m := range append([]string{"application/json"}, o.Media...) {
 			content[m] = media
 		}
@@ -224,8 +230,8 @@ func (s *schemas) body(o *Operation) object {
 			return nil
 		}
 		media := object{"schema": schema}
-		if o.Example != nil {
-			media["example"] = o.Worked()
+		if example := o.Worked(); example != nil {
+			media["example"] = example
 		}
 		content["application/json"] = media
 		required = s.requires(schema)
@@ -241,51 +247,6 @@ func (s *schemas) requires(schema object) bool {
 		schema, _ = s.list[strings.TrimPrefix(ref, "#/components/schemas/")].(object)
 	}
 	return schema["required"] != nil
-}
-
-// Worked is the operation's example as the body of a request; nil when it has
-// none.
-func (o *Operation) Worked() any {
-	v := o.WorkedInput()
-	if body, ok := v.(object); ok {
-		for _, m := range o.Members() {
-			if m.Place == "path" {
-				delete(body, m.Name)
-			}
-		}
-	}
-	return v
-}
-
-// WorkedInput is the operation's example without what it does not set; nil when
-// it has none.
-func (o *Operation) WorkedInput() any {
-	if o.Example == nil {
-		return nil
-	}
-	b, err := json.Marshal(o.Example)
-	if err != nil {
-		panic("catalog: an example has no encoding: " + err.Error())
-	}
-	var v any
-	_ = json.Unmarshal(b, &v) // it was written a line ago
-	return pruned(v)
-}
-
-func pruned(v any) any {
-	switch v := v.(type) {
-	case object:
-		for k, m := range v {
-			if m = pruned(m); m == nil || m == "" || m == 0.0 || m == false {
-				delete(v, k)
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = pruned(v[i])
-		}
-	}
-	return v
 }
 
 // bodySchema is the schema of an input's body; nil when all of it comes from

@@ -30,8 +30,10 @@ import (
 // Operation is one row of the table.
 type Operation struct {
 	Name    string // area, thing and verb: third_party.deliveries.create
-	Summary string // one line for people, in English
-	Tag     string // interface area, one of Tags
+	Summary string // one line for people, in English: an imperative and a resource
+	// Description says what a caller has to know besides, in one to three sentences.
+	Description string
+	Tag         string // interface area, one of Tags
 
 	Types []cloud.AccountType // who may call it; nil: everybody, with or without a token
 	// Recipient lets those call it besides who have the token of an order's
@@ -66,11 +68,14 @@ type Operation struct {
 	Gives       []string // types of documents of others that good answers may be instead of Out
 	// Fixed are members of a body that are refused by name: people look for them here,
 	// and the operation does not change them.
-	Fixed    []string
-	Errors   []string // codes beside those that every operation may answer
-	GraphQL  *GraphQL // its field there; nil: one by its name, unless it cannot be one
-	Example  any      // a worked input, of the input type; nil when it takes none
-	Answered []byte   // a good answer that was really given, in JSON; nil: none is shown
+	Fixed   []string
+	Errors  []string // codes beside those that every operation may answer
+	GraphQL *GraphQL // its field there; nil: one by its name, unless it cannot be one
+	// Example is a good call: members of the input as a JSON object, those of path and
+	// query among them; of an input that takes the body as it came, the body. "" when no
+	// member is needed.
+	Example  string
+	Answered []byte // a good answer that was really given, in JSON; nil: none is shown
 
 	in, out reflect.Type
 	raw     []int    // member of the input that takes the body as it came, nil when none does
@@ -239,8 +244,8 @@ type Catalog struct {
 	tools  []*Tool
 }
 
-// New makes a table. Names and addresses must be different, areas known and
-// scopes well formed; it panics otherwise, at start.
+// New makes a table. Names and addresses must be different, areas known, scopes
+// well formed and examples good calls; it panics otherwise, at start.
 func New(rows ...[]Operation) *Catalog {
 	c := &Catalog{list: slices.Concat(rows...), byName: map[string]*Operation{}}
 	seen := map[string]bool{}
@@ -254,8 +259,8 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " or " + route + " is there twice")
 		case !knownTag(o.Tag):
 			panic("catalog: " + o.Name + " has no interface area")
-		case o.Summary == "":
-			panic("catalog: " + o.Name + " has no summary")
+		case o.Summary == "" || o.Description == "":
+			panic("catalog: " + o.Name + " has no summary or no description")
 		case o.Idempotent && (o.Types == nil || !o.Writes()):
 			panic("catalog: " + o.Name + " takes keys but is open to nobody in particular, or only reads")
 		}
@@ -264,6 +269,7 @@ func New(rows ...[]Operation) *Catalog {
 				panic("catalog: " + o.Name + " needs the unknown scope " + s)
 			}
 		}
+		o.checkExample()
 		c.byName[o.Name], seen[route] = o, true
 	}
 	return c

@@ -47,8 +47,7 @@ func (s *schemas) form(o *Operation) object {
 	required, _ := schema["required"].([]string)
 	schema["properties"], schema["required"] = properties, append([]string{"file"}, required...)
 	media := object{"schema": schema}
-	if o.Example != nil {
-		example, _ := o.Worked().(object)
+	if example, ok := o.Worked().(object); ok {
 		example["file"] = "(the bytes of the file)"
 		media["example"] = example
 	}

@@ -29,7 +29,7 @@ func (s *Server) Fields() []catalog.GraphQLField {
 
 func (s *Server) described(d *ast.FieldDefinition, f field, mutation bool) catalog.GraphQLField {
 	out := catalog.GraphQLField{Operation: f.op, Name: d.Name, Mutation: mutation, Returns: d.Type.String(), Arguments: []catalog.GraphQLArgument{}}
-	example, _ := f.op.WorkedInput().(map[string]any)
+	example := f.op.WorkedInput()
 	about := map[string]string{}
 	for _, m := range f.op.Members() {
 		about[m.Name] = m.Field.Tag.Get("doc")

@@ -43,6 +43,7 @@ type area struct {
 // docsOp is one operation as it is shown.
 type docsOp struct {
 	ID, Method, Path, Summary, Risk string
+	Description                     string
 	Open, Anyone                    bool // no token is looked at; none is needed
 	Who, Scopes, Codes              []string
 	Params, Body, Answer            []part
@@ -60,15 +61,16 @@ type described struct {
 }
 
 type operation struct {
-	ID         string   `json:"operationId"`
-	Summary    string   `json:"summary"`
-	Tags       []string `json:"tags"`
-	Risk       string   `json:"x-ai-risk"`
-	Types      []string `json:"x-account-types"`
-	Scopes     []string `json:"x-scopes"`
-	Codes      []string `json:"x-error-codes"`
-	Security   []map[string]any
-	Parameters []struct {
+	ID          string   `json:"operationId"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	Risk        string   `json:"x-ai-risk"`
+	Types       []string `json:"x-account-types"`
+	Scopes      []string `json:"x-scopes"`
+	Codes       []string `json:"x-error-codes"`
+	Security    []map[string]any
+	Parameters  []struct {
 		Name, In, Description string
 		Required              bool
 		Schema                *schema
@@ -115,7 +117,7 @@ func readInterface(document []byte) (docsPage, error) {
 
 // show is one operation for people.
 func (d *described) show(method, path string, o operation) docsOp {
-	out := docsOp{ID: o.ID, Method: method, Path: path, Summary: o.Summary, Risk: o.Risk, Who: o.Types, Scopes: o.Scopes, Codes: o.Codes}
+	out := docsOp{ID: o.ID, Method: method, Path: path, Summary: o.Summary, Description: o.Description, Risk: o.Risk, Who: o.Types, Scopes: o.Scopes, Codes: o.Codes}
 	out.Open = len(o.Security) == 0
 	out.Anyone = !out.Open && len(o.Security[0]) == 0
 	for _, p := range o.Parameters {

@@ -30,7 +30,7 @@ type listOutput struct {
 // small is a service over a table of one read.
 func small(t *testing.T, logs *strings.Builder, token string, read func(context.Context, cloud.Caller, listInput) (listOutput, error)) *Service {
 	t.Helper()
-	c := catalog.New([]catalog.Operation{catalog.Define(catalog.Operation{Name: "orders.list", Summary: "Orders", Tag: "Client", Method: "GET", Path: "/orders", Scopes: []string{"orders:read"},
+	c := catalog.New([]catalog.Operation{catalog.Define(catalog.Operation{Name: "orders.list", Summary: "Orders", Description: "A test.", Tag: "Client", Method: "GET", Path: "/orders", Scopes: []string{"orders:read"},
 		Types: []cloud.AccountType{cloud.ClientAdmin}, Tools: []string{"get_orders"}}, read, nil)})
 	c.AddTools(catalog.Tool{Name: "get_orders", Title: "Get orders", Description: "Lists orders", Servers: []string{catalog.OperationsServer}, Category: "orders", Operation: "orders.list",
 		Arguments: catalog.Arguments("per_page integer 1..200")})

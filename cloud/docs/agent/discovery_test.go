@@ -230,7 +230,7 @@ func TestOpenAPIWithHints(t *testing.T) {
 				require.True(t, slices.ContainsFunc(w.catalog.Tools(""), func(t *catalog.Tool) bool { return t.Name == r }), r)
 			}
 			examples := x["x-ai-examples"].([]any)
-			require.Equal(t, row.Example != nil || row.Answered != nil, len(examples) == 1, row.Name)
+			require.Equal(t, row.Worked() != nil || row.Answered != nil, len(examples) == 1, row.Name)
 			if row.Method == "GET" {
 				require.Equal(t, []any{"None: it only reads.", true}, []any{x["x-ai-side-effects"], x["x-ai-idempotent"]})
 			}

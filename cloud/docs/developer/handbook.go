@@ -151,7 +151,7 @@ func (s *Service) request(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if o.Example == nil {
+	if o.Example == "" {
 		return "", fmt.Errorf("%s has no example", name)
 	}
 	return indented(o.Worked())
