@@ -192,8 +192,8 @@ type ConversationQuery struct {
 	Keyword    string     // folded, at least three characters
 	// Ended is the time at or before which an order must have ended for its
 	// conversation to be closed.
-	Ended         time.Time
-	Offset, Limit int
+	Ended time.Time
+	Page  // its sort is the list's own
 }
 
 // ChatSettings are what a business chose for its chat. The zero value is that of

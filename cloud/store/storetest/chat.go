@@ -163,7 +163,7 @@ func chats(t *testing.T, db *store.DB) {
 		}
 	})
 	for range 300 {
-		q := cloud.ConversationQuery{BusinessID: cloud.BusinessID(r.IntN(2) + 1), Staff: r.IntN(2) == 0, Unread: r.IntN(2) == 0, Reader: cloud.AccountID(r.IntN(3)), Ended: hour(5), Offset: r.IntN(3), Limit: r.IntN(9) + 1}
+		q := cloud.ConversationQuery{BusinessID: cloud.BusinessID(r.IntN(2) + 1), Staff: r.IntN(2) == 0, Unread: r.IntN(2) == 0, Reader: cloud.AccountID(r.IntN(3)), Ended: hour(5), Page: cloud.Page{Offset: r.IntN(3), Limit: r.IntN(9) + 1}}
 		q.Status, q.Allowed = []string{"", "open", "closed"}[r.IntN(3)], r.IntN(2) == 0
 		switch r.IntN(5) {
 		case 0:
@@ -183,9 +183,14 @@ func chats(t *testing.T, db *store.DB) {
 		slices.SortFunc(want, func(a, b cloud.Conversation) int {
 			return cmp.Or(b.Trace(q.Staff).UpdatedAt.Compare(a.Trace(q.Staff).UpdatedAt), cmp.Compare(b.OrderID, a.OrderID))
 		})
-		total, got, err := db.ListConversations(t.Context(), q)
+		listed, got, err := db.ListConversations(t.Context(), q)
 		require.NoError(t, err)
-		require.Equal(t, len(want), total, "%+v", q)
+		require.Equal(t, len(want), listed.Total, "%+v", q)
+		requireWalk(t, q.Page, func(p cloud.Page) (cloud.Listed, []cloud.Conversation, error) {
+			q := q
+			q.Page = p
+			return db.ListConversations(t.Context(), q)
+		})
 		from := min(q.Offset, len(want))
 		require.Equal(t, append([]cloud.Conversation(nil), want[from:min(from+q.Limit, len(want))]...), got, "%+v", q)
 		messages, with := 0, 0
