@@ -26,6 +26,7 @@ type listCase struct {
 	other   map[string]any    // the same list with another filter
 	rows    string            // path of the rows in an answer
 	id      string            // path of a row's id
+	back    bool              // rows of a page are in the other order than pages
 	add     func()            // one row; nil when the list does not grow
 	atFirst func(l *listCase) // rows that are there from the beginning; nil adds six
 }
@@ -42,7 +43,7 @@ func (x *world) lists() map[string]listCase {
 	}
 	sorted := map[string]any{"sort": "id"}
 	route := keep(x.route)
-	changed := "" // path of an order
+	changed, said := "", "" // paths of an order and of its messages
 	return map[string]listCase{
 		"users.list":            {other: sorted, rows: "users", id: "id", add: person("/api/v1/users", `{"account_type":"client_employee","name":%q,"email":"%s@acme.example","password":"long enough %s"}`)},
 		"customers.list":        {other: sorted, key: map[string]any{"sort": "name"}, rows: "customers", id: "id", add: person("/api/v1/customers", `{"name":%q,"email":"%s@acme.example","password":"long enough %s"}`)},
@@ -90,7 +91,17 @@ func (x *world) lists() map[string]listCase {
 		"drivers.list": {other: map[string]any{"status": "active"}, key: map[string]any{"keyword": "sam", "sort": "name"}, rows: "drivers", id: "driver_id", add: func() {
 			x.made("POST", "/api/v1/driver/register", "", `{"client_code":"acme","name":"Sam","phone":"+14165550177","email":"`+x.next("sam")+`@acme.example","password":"long enough"}`)
 		}},
-		"approvals.list":           {other: map[string]any{"status": "all"}, rows: "approvals", id: "approval_id", add: keep(x.approval)},
+		"approvals.list": {other: map[string]any{"status": "all"}, rows: "approvals", id: "approval_id", add: keep(x.approval)},
+		"order_chat.messages": {other: map[string]any{"limit": 3}, rows: "messages", id: "message_id", back: true, atFirst: func(l *listCase) {
+			id, _ := x.said()
+			said = "/api/v1/order-chat/orders/" + id + "/messages"
+			l.path = said
+			for range 4 {
+				l.add()
+			}
+		}, add: func() {
+			x.made("POST", said, x.token(admin), `{"client_message_id":"`+x.next("m")+`","text":"Hello"}`)
+		}},
 		"order_chat.conversations": {other: map[string]any{"status": "open"}, rows: "conversations", id: "order_id", add: func() { x.said() }},
 	}
 }
@@ -129,6 +140,9 @@ func (x *world) ids(o catalog.Operation, l listCase, a answer) (out []string) {
 		id := at(r, l.id)
 		require.NotNil(x.t, id, "%s: %v", o.Name, r)
 		out = append(out, fmt.Sprint(id))
+	}
+	if l.back {
+		slices.Reverse(out)
 	}
 	return out
 }

@@ -31,7 +31,7 @@ func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (clo
 		page: newest(q.Page), exact: true}, scanAssignment)
 }
 
-// assigned is the condition of orders that one, or anybody, holds or carries.
+// assigned is the condition of a business's assignments, of all holders or of one.
 func assigned(b cloud.BusinessID, holder string, id int64, o cloud.OrderID, status string) (c conditions) {
 	c.and("business_id = $%d", int64(b))
 	if id != 0 {

@@ -23,13 +23,6 @@ WHERE chat_member.read_to <> excluded.read_to OR chat_member.muted <> excluded.m
 ON CONFLICT (id) DO UPDATE SET deleted = excluded.deleted, body = excluded.body
 WHERE chat_message.business_id = excluded.business_id AND chat_message.order_id = excluded.order_id`
 
-	chatMessages          = `SELECT body FROM chat_message WHERE business_id = $1 AND order_id = $2`
-	chatForward           = ` AND id > $3 ORDER BY id LIMIT $4`
-	chatBack              = ` AND id < $3 ORDER BY id DESC LIMIT $4`
-	sqlChatForward        = chatMessages + chatForward
-	sqlChatForwardShown   = chatMessages + ` AND NOT staff` + chatForward
-	sqlChatBackward       = chatMessages + chatBack
-	sqlChatBackwardShown  = chatMessages + ` AND NOT staff` + chatBack
 	sqlChatReads          = `SELECT up_to, at FROM chat_read WHERE business_id = $1 AND order_id = $2 AND account_id = $3 AND up_to >= $4 ORDER BY up_to LIMIT $5`
 	sqlAddChatRead        = `INSERT INTO chat_read (business_id, order_id, account_id, up_to, at) VALUES ($1, $2, $3, $4, $5)`
 	sqlChatUnread         = `SELECT COUNT(*) FROM chat_message WHERE business_id = $1 AND order_id = $2 AND id > $3 AND sender_id <> $4 AND NOT deleted`
@@ -76,17 +69,20 @@ func (v *view) ChatMessageByClient(b cloud.BusinessID, o cloud.OrderID, sender c
 	return one(v.ctx, v.q, sqlChatMessageByClient, scanChatMessage, int64(b), int64(o), int64(sender), id)
 }
 
-func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, error) {
-	sql, from := sqlChatBackward, orNewest(int64(p.Before))
-	switch {
-	case p.Forward && p.Staff:
-		sql, from = sqlChatForward, int64(p.After)
-	case p.Forward:
-		sql, from = sqlChatForwardShown, int64(p.After)
-	case !p.Staff:
-		sql = sqlChatBackwardShown
+// messageList is the list of a conversation's messages by their ids.
+func messageList(p cloud.ChatPage) keyList {
+	p.Sort = "id"
+	l := keyList{columns: "body", from: "chat_message", page: p.Page}
+	l.where.and("business_id = $%d AND order_id = $%d", int64(p.BusinessID), int64(p.OrderID))
+	if !p.Staff {
+		l.where.and("NOT staff")
 	}
-	return list(v.ctx, v.q, sql, scanChatMessage, int64(p.BusinessID), int64(p.OrderID), from, p.Limit)
+	return l
+}
+
+func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, cloud.Listed, error) {
+	out, found, err := readKeyList(v.ctx, v.q, messageList(p), scanChatMessage)
+	return found, out, err
 }
 
 func (v *view) ChatReads(b cloud.BusinessID, o cloud.OrderID, reader cloud.AccountID, from cloud.ChatMessageID, limit int) ([]cloud.ChatRead, error) {

@@ -60,8 +60,8 @@ func concernsOf(q cloud.ConcernQuery) (out []concern) {
 	return out
 }
 
-// concernOf is the kind of the row that a page begins behind. Days of what nobody
-// drives are over after midnight.
+// concernOf is the kind of the row that a page begins behind. An order without a
+// driver is one of those whose day is over after midnight.
 func concernOf(q cloud.ConcernQuery) (kind int, err error) {
 	if q.After == nil {
 		return concernsStopped, nil

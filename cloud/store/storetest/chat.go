@@ -105,24 +105,29 @@ func chats(t *testing.T, db *store.DB) {
 			_, err = v.Conversation(3-o.BusinessID, id)
 			require.ErrorIs(t, err, cloud.ErrNotFound, "another business's")
 			for range 10 {
-				p := cloud.ChatPage{BusinessID: o.BusinessID, OrderID: id, Staff: r.IntN(2) == 0, Forward: r.IntN(2) == 0, Limit: r.IntN(6) + 1}
-				from := cloud.ChatMessageID(1<<52) + cloud.ChatMessageID(r.IntN(260))
-				if p.Forward {
-					p.After = from
-				} else if r.IntN(3) > 0 {
-					p.Before = from
-				}
-				want := sorted(said, func(m cloud.ChatMessage) bool {
-					return m.OrderID == id && (p.Staff || !m.Staff) && m.ID > p.After && (p.Before == 0 || m.ID < p.Before)
-				})
-				if !p.Forward {
+				p := cloud.ChatPage{BusinessID: o.BusinessID, OrderID: id, Staff: r.IntN(2) == 0, Page: cloud.Page{Down: r.IntN(2) == 0, Limit: r.IntN(6) + 1}}
+				want := sorted(said, func(m cloud.ChatMessage) bool { return m.OrderID == id && (p.Staff || !m.Staff) })
+				total := len(want)
+				if p.Down {
 					slices.Reverse(want)
 				}
-				got, err := v.ChatMessages(p)
+				requireWalk(t, p.Page, func(page cloud.Page) (cloud.Listed, []cloud.ChatMessage, error) {
+					p := p
+					p.Page = page
+					list, listed, err := v.ChatMessages(p)
+					return listed, list, err
+				})
+				if r.IntN(3) > 0 {
+					from := cloud.ChatMessageID(1<<52) + cloud.ChatMessageID(r.IntN(260))
+					p.After = &cloud.Mark{ID: int64(from)}
+					want = slices.DeleteFunc(want, func(m cloud.ChatMessage) bool { return m.ID == from || p.Down == (m.ID > from) })
+				}
+				got, listed, err := v.ChatMessages(p)
 				require.NoError(t, err)
-				require.Equal(t, want[:min(len(want), p.Limit)], got, "%+v", p)
+				require.Equal(t, total, listed.Total)
+				require.Equal(t, append([]cloud.ChatMessage{}, want[:min(len(want), p.Limit)]...), append([]cloud.ChatMessage{}, got...), "%+v", p)
 				p.BusinessID = 3 - p.BusinessID
-				got, err = v.ChatMessages(p)
+				got, _, err = v.ChatMessages(p)
 				require.NoError(t, err)
 				require.Empty(t, got)
 			}

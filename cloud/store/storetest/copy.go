@@ -286,7 +286,9 @@ func (d *describer) describeChats() {
 	slices.SortFunc(list, func(a, b cloud.Conversation) int { return int(a.ID - b.ID) })
 	for _, c := range list {
 		d.writeLine("conversation", "id", c.ID, "order", c.OrderID, "members", len(c.Members), "closed", c.ClosedAt)
-		for _, m := range requireFound[[]cloud.ChatMessage](d)(d.v.ChatMessages(cloud.ChatPage{BusinessID: 1, OrderID: c.OrderID, Staff: true, Forward: true, Limit: 100})) {
+		messages, _, err := d.v.ChatMessages(cloud.ChatPage{BusinessID: 1, OrderID: c.OrderID, Staff: true, Page: cloud.Page{Limit: 100}})
+		require.NoError(d.t, err)
+		for _, m := range messages {
 			d.writeLine("message", "id", m.ID, "kind", m.Kind, "text", m.Text, "created", m.CreatedAt)
 		}
 	}
