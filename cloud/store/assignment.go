@@ -24,11 +24,14 @@ func (w *writer) assignments(c *cloud.Changes) {
 	}
 }
 
+func assignmentList(q cloud.AssignmentQuery) keyList {
+	return keyList{columns: "body", from: "broker_assignment", where: assigned(q.BusinessID, "broker_id", int64(q.BrokerID), q.OrderID, string(q.Status)), page: newest(q.Page), exact: true}
+}
+
 // ListAssignments reads a page of assignments, newest first, and counts all that
 // the query asks for, to the last one. Error: cloud.ErrNoMark.
 func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (cloud.Listed, []cloud.Assignment, error) {
-	return lookKeyList(ctx, db, keyList{columns: "body", from: "broker_assignment", where: assigned(q.BusinessID, "broker_id", int64(q.BrokerID), q.OrderID, string(q.Status)),
-		page: newest(q.Page), exact: true}, scanAssignment)
+	return lookKeyList(ctx, db, assignmentList(q), scanAssignment)
 }
 
 // assigned is the condition of a business's assignments, of all holders or of one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -56,6 +57,9 @@ func (s sortColumn) after(c *conditions, prefix string, p cloud.Page) {
 	case s.name == "":
 		c.and(s.of(prefix)+" "+than+" $%d", m.ID)
 	default:
+		if strings.Contains(s.name, "(") { // SQLite finds no row value in an index of expressions
+			c.and(s.of(prefix)+" "+than+"= $%d", m.Key)
+		}
 		c.and("("+s.of(prefix)+", "+prefix+s.idColumn()+") "+than+" ($%d, $%d)", m.Key, m.ID)
 	}
 }

@@ -29,10 +29,13 @@ func (w *writer) thirdParties(c *cloud.Changes) {
 	}
 }
 
+func thirdPartyList(q cloud.ThirdPartyQuery) keyList {
+	return keyList{columns: "body", from: "third_party_assignment", where: assigned(q.BusinessID, "provider_id", int64(q.ProviderID), q.OrderID, string(q.Status)), page: newest(q.Page)}
+}
+
 // ListThirdParties reads a page of assignments to third parties, newest first,
 // and counts all that the query asks for, up to cloud.MaxTotal. Error:
 // cloud.ErrNoMark.
 func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (cloud.Listed, []cloud.ThirdPartyAssignment, error) {
-	return lookKeyList(ctx, db, keyList{columns: "body", from: "third_party_assignment", where: assigned(q.BusinessID, "provider_id", int64(q.ProviderID), q.OrderID, string(q.Status)),
-		page: newest(q.Page)}, scanThirdParty)
+	return lookKeyList(ctx, db, thirdPartyList(q), scanThirdParty)
 }
