@@ -256,9 +256,9 @@ type AccountView interface {
 	Account(AccountID) (Account, error)
 	// Accounts and Providers list a part of what a business has, and say how
 	// much there is.
-	Accounts(AccountFilter) ([]Account, int, error)
+	Accounts(AccountFilter) ([]Account, Listed, error)
 	Provider(ProviderID) (Provider, error)
-	Providers(BusinessID, Page) ([]Provider, int, error)
+	Providers(BusinessID, Page) ([]Provider, Listed, error)
 	// Token finds a token by its hash, expired and revoked ones too.
 	Token(hash [32]byte) (Token, error)
 	// Tokens lists an account's tokens, expired and revoked ones too, in no

@@ -99,7 +99,7 @@ type ApprovalView interface {
 	// the same approval.
 	Approval(BusinessID, ApprovalID) (Approval, error)
 	// Approvals lists a part of what a business has, and says how much there is.
-	Approvals(ApprovalFilter) ([]Approval, int, error)
+	Approvals(ApprovalFilter) ([]Approval, Listed, error)
 }
 
 // ApprovalChanges are the changes of approvals.

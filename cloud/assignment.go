@@ -49,9 +49,9 @@ func (AssignmentStatus) Values() []string {
 // AssignmentQuery asks for a page of assignments, newest first. Zero fields do
 // not filter.
 type AssignmentQuery struct {
-	BusinessID    BusinessID // required
-	BrokerID      AccountID
-	OrderID       OrderID
-	Status        AssignmentStatus
-	Offset, Limit int
+	BusinessID BusinessID // required
+	BrokerID   AccountID
+	OrderID    OrderID
+	Status     AssignmentStatus
+	Page       // its sort is the list's own
 }

@@ -165,16 +165,12 @@ type ChatRead struct {
 	At         time.Time
 }
 
-// ChatPage asks for messages of a conversation. With After they are those that
-// follow it, oldest first; otherwise those before Before, or with 0 the newest,
-// newest first.
+// ChatPage asks for messages of a conversation, by their ids.
 type ChatPage struct {
-	BusinessID    BusinessID
-	OrderID       OrderID
-	Staff         bool // those among dispatchers and driver, too
-	Forward       bool
-	After, Before ChatMessageID
-	Limit         int
+	BusinessID BusinessID
+	OrderID    OrderID
+	Staff      bool // those among dispatchers and driver, too
+	Page            // its sort is the list's own
 }
 
 // ConversationQuery asks for a page of conversations that one account may see,
@@ -192,8 +188,8 @@ type ConversationQuery struct {
 	Keyword    string     // folded, at least three characters
 	// Ended is the time at or before which an order must have ended for its
 	// conversation to be closed.
-	Ended         time.Time
-	Offset, Limit int
+	Ended time.Time
+	Page  // its sort is the list's own
 }
 
 // ChatSettings are what a business chose for its chat. The zero value is that of
@@ -248,7 +244,7 @@ type ChatView interface {
 	ChatMessage(BusinessID, ChatMessageID) (ChatMessage, error)
 	// ChatMessageByClient finds a message by its sender's own id.
 	ChatMessageByClient(b BusinessID, o OrderID, sender AccountID, id string) (ChatMessage, error)
-	ChatMessages(ChatPage) ([]ChatMessage, error)
+	ChatMessages(ChatPage) ([]ChatMessage, Listed, error)
 	// ChatReads lists when somebody had read up to a message or beyond, in the
 	// order of messages. At most limit.
 	ChatReads(b BusinessID, o OrderID, reader AccountID, from ChatMessageID, limit int) ([]ChatRead, error)

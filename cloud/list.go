@@ -1,6 +1,6 @@
 package cloud
 
-import "errors"
+import "slices"
 
 // Page asks for a part of a list: Limit rows, sorted by a column, rows that are
 // equal there by id. It begins behind the row After, and without one behind the
@@ -20,7 +20,8 @@ type Mark struct {
 }
 
 // ErrNoMark says that a page begins after a mark that no row of such a list has.
-var ErrNoMark = errors.New("no row of this list has such a mark")
+var ErrNoMark = &Error{Kind: Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{
+	"cursor": {"This is no next_cursor of a list with these filters and this sort. Begin without a cursor."}}}
 
 // MaxTotal is how far lists that grow without a bound are counted.
 const MaxTotal = 10_000
@@ -35,4 +36,26 @@ type Listed struct {
 // Counted is a list of n rows, of which up to MaxTotal+1 were counted.
 func Counted(n int64) Listed {
 	return Listed{Total: int(min(n, MaxTotal)), AtLeast: n > MaxTotal}
+}
+
+// PartOf is a part of a list that is in memory, by its ids, which grow in it. Error:
+// ErrNoMark.
+func PartOf[T any, I ~int64](all []T, p Page, id func(T) I) ([]T, Listed, error) {
+	out := Listed{Total: len(all)}
+	if all = slices.Clone(all); p.Down {
+		slices.Reverse(all)
+	}
+	if m := p.After; m != nil {
+		n, ok := m.ID.(int64)
+		if !ok || m.Key != nil {
+			return nil, out, ErrNoMark
+		}
+		all = slices.DeleteFunc(all, func(v T) bool { return id(v) == I(n) || p.Down != (id(v) < I(n)) })
+	}
+	all = all[min(p.Offset, len(all)):]
+	if len(all) > p.Limit {
+		all = all[:p.Limit]
+		out.Next = &Mark{ID: int64(id(all[p.Limit-1]))}
+	}
+	return all, out, nil
 }

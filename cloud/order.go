@@ -349,7 +349,7 @@ type ConcernQuery struct {
 	From, To       time.Time     // when they stopped; To is not included
 	DueFrom, DueTo string        // YYYY-MM-DD, both included; "": not asked for
 	UnassignedOn   string        // YYYY-MM-DD, "": not asked for
-	Offset, Limit  int
+	Page                         // its sort is the list's own
 }
 
 // StoppedStatuses are those of orders that go on only when somebody acts, and

@@ -118,11 +118,8 @@ type AccountLog struct {
 	State         OutboxState
 	EndpointID    EndpointID
 	From, To      time.Time // of creation, To excluded
-	Offset, Limit int
+	Page                    // its sort is the list's own
 }
-
-// MaxLogTotal is how far the rows of a log are counted.
-const MaxLogTotal = 10_000
 
 // OutboxAttempt is one request.
 type OutboxAttempt struct {
@@ -169,7 +166,7 @@ type OutboxResult struct {
 }
 
 // OutboxFilter chooses rows of the delivery log. Zero fields do not filter.
-// Rows come newest first, at most Limit of them, with ids below Before.
+// Rows come newest first.
 type OutboxFilter struct {
 	BusinessID  BusinessID
 	ProviderID  ProviderID // required
@@ -177,8 +174,8 @@ type OutboxFilter struct {
 	ReferenceID string
 	State       OutboxState
 	From, To    time.Time // of creation, To excluded
-	Before      OutboxID
-	Limit       int
+	Before      OutboxID  // 0: all
+	Page                  // its sort is the list's own
 }
 
 // OutboxRow is one row of the delivery log: the delivery, its event without

@@ -276,13 +276,13 @@ type RouteView interface {
 	// same route. Who changes what is on a route writes the route too.
 	Route(BusinessID, RouteID) (Route, error)
 	// Routes lists a part of what a business has, and says how much there is.
-	Routes(RouteFilter) ([]Route, int, error)
+	Routes(RouteFilter) ([]Route, Listed, error)
 	// RouteOrders lists the orders that have a stop on a route, by id.
 	RouteOrders(BusinessID, RouteID) ([]Order, error)
 	// Driver finds a driver of a business, whether anything is kept beside the
 	// account or not.
 	Driver(BusinessID, AccountID) (Driver, error)
-	Drivers(DriverFilter) ([]Driver, int, error)
+	Drivers(DriverFilter) ([]Driver, Listed, error)
 }
 
 // RouteChanges are the changes of routes and drivers.

@@ -102,11 +102,11 @@ type ThirdPartyLeg struct {
 // ThirdPartyQuery asks for a page of assignments, newest first. Zero fields do
 // not filter.
 type ThirdPartyQuery struct {
-	BusinessID    BusinessID // required
-	ProviderID    ProviderID
-	OrderID       OrderID
-	Status        ThirdPartyStatus
-	Offset, Limit int
+	BusinessID BusinessID // required
+	ProviderID ProviderID
+	OrderID    OrderID
+	Status     ThirdPartyStatus
+	Page       // its sort is the list's own
 }
 
 // ThirdPartyView reads the present of assignments to carriers.

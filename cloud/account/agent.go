@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Agent is a program that the caller let act for the account.
@@ -36,13 +37,13 @@ type AgentsInput struct{ PageInput }
 // AgentsOutput lists agents that may still act.
 type AgentsOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Agents []Agent `json:"agents"`
 }
 
 // ListAgents lists the programs that may still act for the caller, by id.
 func (s *Service) ListAgents(ctx context.Context, c cloud.Caller, in AgentsInput) (out AgentsOutput, err error) {
-	page, err := in.page("id")
+	page, err := in.page(in, "id")
 	if err != nil {
 		return out, err
 	}
@@ -53,10 +54,14 @@ func (s *Service) ListAgents(ctx context.Context, c cloud.Caller, in AgentsInput
 			return err
 		}
 		list, err := v.OAuthGrants(c.Account.ID)
+		if err != nil {
+			return err
+		}
 		list = slices.DeleteFunc(list, func(g cloud.OAuthGrant) bool { return !g.Live(now) || g.UsedAt.IsZero() })
 		slices.Reverse(list)
-		out = AgentsOutput{Result: true, PageOutput: in.output(len(list)), Agents: []Agent{}}
-		for _, g := range partOf(list, page) {
+		part, listed, err := cloud.PartOf(list, page, func(g cloud.OAuthGrant) cloud.OAuthGrantID { return g.ID })
+		out = AgentsOutput{Result: true, PageOutput: in.Output(in, listed), Agents: []Agent{}}
+		for _, g := range part {
 			out.Agents = append(out.Agents, showAgent(g, b.Location()))
 		}
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 var customerTypes = []cloud.AccountType{cloud.Customer}
@@ -30,14 +31,18 @@ type CustomersInput struct{ PageInput }
 // CustomersOutput lists customers.
 type CustomersOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Customers []Customer `json:"customers"`
 }
 
 // ListCustomers lists the customers of the caller's business.
 func (s *Service) ListCustomers(ctx context.Context, c cloud.Caller, in CustomersInput) (out CustomersOutput, err error) {
-	list, total, l, err := s.accounts(ctx, c, in.PageInput, customerTypes)
-	out = CustomersOutput{Result: true, PageOutput: in.output(total), Customers: []Customer{}}
+	page, err := in.page(in, accountSorts...)
+	if err != nil {
+		return out, err
+	}
+	list, listed, l, err := s.accounts(ctx, c, page, customerTypes)
+	out = CustomersOutput{Result: true, PageOutput: in.Output(in, listed), Customers: []Customer{}}
 	for _, a := range list {
 		out.Customers = append(out.Customers, showCustomer(a, l))
 	}

@@ -43,7 +43,7 @@ func (v failingView) Driver(b cloud.BusinessID, id cloud.AccountID) (cloud.Drive
 	return d, err
 }
 
-func (v failingView) Accounts(f cloud.AccountFilter) ([]cloud.Account, int, error) {
+func (v failingView) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Listed, error) {
 	list, n, err := v.View.Accounts(f)
 	return list, n, errors.Join(err, v.fails("accounts"))
 }

@@ -52,13 +52,13 @@ type KeysInput struct{ PageInput }
 // KeysOutput lists keys that still work.
 type KeysOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Keys []Key `json:"api_keys"`
 }
 
 // ListKeys lists the caller's keys that still work.
 func (s *Service) ListKeys(ctx context.Context, c cloud.Caller, in KeysInput) (out KeysOutput, err error) {
-	page, err := in.page("id")
+	page, err := in.page(in, "id")
 	if err != nil {
 		return out, err
 	}
@@ -68,14 +68,20 @@ func (s *Service) ListKeys(ctx context.Context, c cloud.Caller, in KeysInput) (o
 			return err
 		}
 		list, err := liveKeys(v, c.Account.ID, time.Now())
-		out = KeysOutput{Result: true, PageOutput: in.output(len(list)), Keys: []Key{}}
-		for _, t := range partOf(list, page) {
+		if err != nil {
+			return err
+		}
+		part, listed, err := cloud.PartOf(list, page, tokenID)
+		out = KeysOutput{Result: true, PageOutput: in.Output(in, listed), Keys: []Key{}}
+		for _, t := range part {
 			out.Keys = append(out.Keys, showKey(t, b.Location()))
 		}
 		return err
 	})
 	return out, err
 }
+
+func tokenID(t cloud.Token) cloud.TokenID { return t.ID }
 
 // ByKey names a key of the caller.
 type ByKey struct {

@@ -49,10 +49,10 @@ func TestAKeyIsMadeShownAndRevoked(t *testing.T) {
 		list, err := w.s.ListKeys(ctx, as(ann), KeysInput{PageInput{Sort: sort}})
 		require.NoError(t, err)
 		require.Equal(t, want, []cloud.TokenID{list.Keys[0].ID, list.Keys[1].ID}, sort)
-		require.Equal(t, PageOutput{2, 1, 20}, list.PageOutput)
+		require.Equal(t, check.PageOutput{Total: 2, Page: 1, PerPage: 20}, list.PageOutput)
 	}
 	for page, want := range map[int]int{1: 1, 2: 1, 3: 0} {
-		list, err := w.s.ListKeys(ctx, as(ann), KeysInput{PageInput{Paging: check.Paging{Page: &page, PerPage: ptr(1)}}})
+		list, err := w.s.ListKeys(ctx, as(ann), KeysInput{PageInput{Keyset: check.Keyset{Page: &page, PerPage: ptr(1)}}})
 		require.NoError(t, err)
 		require.Len(t, list.Keys, want)
 		require.Equal(t, 2, list.Total)

@@ -33,13 +33,13 @@ type ProvidersInput struct{ PageInput }
 // ProvidersOutput lists providers.
 type ProvidersOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Providers []Provider `json:"providers"`
 }
 
 // ListProviders lists the providers of the caller's business.
 func (s *Service) ListProviders(ctx context.Context, c cloud.Caller, in ProvidersInput) (out ProvidersOutput, err error) {
-	page, err := in.page("id", "code", "name", "created_at")
+	page, err := in.page(in, "id", "code", "name", "created_at")
 	if err != nil {
 		return out, err
 	}
@@ -48,8 +48,8 @@ func (s *Service) ListProviders(ctx context.Context, c cloud.Caller, in Provider
 		if err != nil {
 			return err
 		}
-		list, total, err := v.Providers(b.ID, page)
-		out = ProvidersOutput{Result: true, PageOutput: in.output(total), Providers: []Provider{}}
+		list, listed, err := v.Providers(b.ID, page)
+		out = ProvidersOutput{Result: true, PageOutput: in.Output(in, listed), Providers: []Provider{}}
 		for _, p := range list {
 			out.Providers = append(out.Providers, showProvider(p, b.Location()))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -75,7 +76,7 @@ func TestTokensOfAProvider(t *testing.T) {
 	id := made.Provider.ID
 	list, err := w.s.ListTokens(ctx, as(ann), TokensInput{ID: id})
 	require.NoError(t, err)
-	require.Equal(t, TokensOutput{Result: true, PageOutput: PageOutput{0, 1, 20}, Tokens: []Token{}}, list)
+	require.Equal(t, TokensOutput{Result: true, PageOutput: check.PageOutput{Page: 1, PerPage: 20}, Tokens: []Token{}}, list)
 	_, err = w.s.RevokeToken(ctx, as(ann), ByToken{id, 1})
 	require.Equal(t, cloud.E(cloud.NotFound, "TOKEN_NOT_FOUND"), err)
 

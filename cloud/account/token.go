@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Token is a provider's token as the business sees it.
@@ -30,7 +31,7 @@ type TokensInput struct {
 // TokensOutput lists tokens that still work.
 type TokensOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Tokens []Token `json:"tokens"`
 }
 
@@ -55,14 +56,18 @@ func providerTokens(v cloud.View, c cloud.Caller, id cloud.ProviderID, now time.
 // ListTokens lists a provider's tokens that still work. Error:
 // PROVIDER_NOT_FOUND.
 func (s *Service) ListTokens(ctx context.Context, c cloud.Caller, in TokensInput) (out TokensOutput, err error) {
-	page, err := in.page("id")
+	page, err := in.page(in, "id")
 	if err != nil {
 		return out, err
 	}
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, _, _, list, err := providerTokens(v, c, in.ID, time.Now())
-		out = TokensOutput{Result: err == nil, PageOutput: in.output(len(list)), Tokens: []Token{}}
-		for _, t := range partOf(list, page) {
+		if err != nil {
+			return err
+		}
+		part, listed, err := cloud.PartOf(list, page, tokenID)
+		out = TokensOutput{Result: err == nil, PageOutput: in.Output(in, listed), Tokens: []Token{}}
+		for _, t := range part {
 			out.Tokens = append(out.Tokens, showToken(t, b.Location()))
 		}
 		return err

@@ -33,36 +33,39 @@ type UsersInput struct{ PageInput }
 // UsersOutput lists people.
 type UsersOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Users []User `json:"users"`
 }
 
 // ListUsers lists the people of the caller's business.
 func (s *Service) ListUsers(ctx context.Context, c cloud.Caller, in UsersInput) (out UsersOutput, err error) {
-	list, total, l, err := s.accounts(ctx, c, in.PageInput, userTypes)
-	out = UsersOutput{Result: true, PageOutput: in.output(total), Users: []User{}}
+	page, err := in.page(in, accountSorts...)
+	if err != nil {
+		return out, err
+	}
+	list, listed, l, err := s.accounts(ctx, c, page, userTypes)
+	out = UsersOutput{Result: true, PageOutput: in.Output(in, listed), Users: []User{}}
 	for _, a := range list {
 		out.Users = append(out.Users, showUser(a, l))
 	}
 	return out, err
 }
 
+// accountSorts are members that people and customers are sorted by.
+var accountSorts = []string{"id", "name", "email", "created_at"}
+
 // accounts are a part of the business's accounts of some types.
-func (s *Service) accounts(ctx context.Context, c cloud.Caller, in PageInput, types []cloud.AccountType) (list []cloud.Account, total int, l *time.Location, err error) {
-	page, err := in.page("id", "name", "email", "created_at")
-	if err != nil {
-		return nil, 0, nil, err
-	}
+func (s *Service) accounts(ctx context.Context, c cloud.Caller, page cloud.Page, types []cloud.AccountType) (list []cloud.Account, listed cloud.Listed, l *time.Location, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := businessOf(v, c)
 		if err != nil {
 			return err
 		}
 		l = b.Location()
-		list, total, err = v.Accounts(cloud.AccountFilter{BusinessID: b.ID, Types: types, Page: page})
+		list, listed, err = v.Accounts(cloud.AccountFilter{BusinessID: b.ID, Types: types, Page: page})
 		return err
 	})
-	return list, total, l, err
+	return list, listed, l, err
 }
 
 // ByUser names a person.

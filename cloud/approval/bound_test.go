@@ -123,12 +123,12 @@ func TestPagesOfApprovals(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []cloud.ApprovalID{ids[2], ids[1], ids[0]}, pages(ListInput{}))
-	require.Equal(t, []cloud.ApprovalID{ids[0]}, pages(ListInput{Paging: check.Paging{Page: new(2), PerPage: new(2)}}))
-	require.Empty(t, pages(ListInput{Paging: check.Paging{Page: new(10_000_000), PerPage: new(200)}}))
+	require.Equal(t, []cloud.ApprovalID{ids[0]}, pages(ListInput{Keyset: check.Keyset{Page: new(2), PerPage: new(2)}}))
+	require.Empty(t, pages(ListInput{Keyset: check.Keyset{Page: new(10_000_000), PerPage: new(200)}}))
 	list, err := w.s[0].List(ctx, people[2], ListInput{Tool: strings.Repeat("x", 64)})
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1, 20}, []int{list.Total, list.Page, list.PerPage})
-	for _, in := range []ListInput{{Paging: check.Paging{Page: new(10_000_001)}}, {Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{PerPage: new(-1)}}, {Tool: strings.Repeat("x", 65)}} {
+	for _, in := range []ListInput{{Keyset: check.Keyset{Page: new(10_000_001)}}, {Keyset: check.Keyset{PerPage: new(201)}}, {Keyset: check.Keyset{PerPage: new(-1)}}, {Tool: strings.Repeat("x", 65)}} {
 		require.Equal(t, "VALIDATION_FAILED", code(check.Input(&in)), "%+v", in)
 	}
 	waiting, err := w.s[0].Waiting(ctx, people[2], 2)
@@ -160,9 +160,9 @@ func (v failingView) Account(id cloud.AccountID) (cloud.Account, error) {
 	return v.View.Account(id)
 }
 
-func (v failingView) Approvals(q cloud.ApprovalFilter) ([]cloud.Approval, int, error) {
+func (v failingView) Approvals(q cloud.ApprovalFilter) ([]cloud.Approval, cloud.Listed, error) {
 	if v.part == "approvals" {
-		return nil, 0, errGone
+		return nil, cloud.Listed{}, errGone
 	}
 	return v.View.Approvals(q)
 }

@@ -343,7 +343,7 @@ func TestApprovalsAgainstAModel(t *testing.T) {
 					require.Equal(rt, a.Status == cloud.ApprovalFailed, a.Error != nil)
 				}
 				for _, status := range []string{"", cloud.ApprovalExecuted, cloud.ApprovalFailed, cloud.ApprovalRejected, cloud.ApprovalExpired} {
-					list, err := w.s[1].List(rt.Context(), people[4], ListInput{Status: status, Paging: check.Paging{PerPage: new(200)}})
+					list, err := w.s[1].List(rt.Context(), people[4], ListInput{Status: status, Keyset: check.Keyset{PerPage: new(200)}})
 					require.NoError(rt, err)
 					if status == "" {
 						status = cloud.ApprovalPending

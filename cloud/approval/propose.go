@@ -59,7 +59,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, Token: in.Token, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		waiting, total, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOfUser}})
+		waiting, listed, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOfUser}})
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		switch {
 		case own >= maxOpen:
 			return nil, tooMany("key", maxOpen)
-		case total >= maxOfUser:
+		case listed.Total >= maxOfUser:
 			return nil, tooMany("user", maxOfUser)
 		}
 		if out, err = s.shown(v, c, a, now); err != nil {

@@ -19,15 +19,13 @@ type ListInput struct {
 	Status      string          `query:"status" json:"status" enum:"pending,executed,rejected,failed,expired,all" doc:"pending when absent"`
 	Tool        string          `query:"tool" json:"tool" max:"64" line:"true"`
 	RequestedBy cloud.AccountID `query:"requested_by" json:"requested_by"`
-	check.Paging
+	check.Keyset
 }
 
-// ListOutput is a page of approvals. Total counts all pages.
+// ListOutput is a page of approvals.
 type ListOutput struct {
-	Result    bool   `json:"result"`
-	Total     int    `json:"total"`
-	Page      int    `json:"page"`
-	PerPage   int    `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Approvals []Body `json:"approvals"`
 }
 
@@ -39,13 +37,16 @@ func (in *ListInput) filter() (cloud.ApprovalFilter, error) {
 	if stripControl(in.Tool) != in.Tool {
 		f.Say("tool", check.MessageControl)
 	}
-	_, perPage, offset := in.Window()
-	q := cloud.ApprovalFilter{Status: in.Status, Tool: in.Tool, RequestedBy: in.RequestedBy,
-		Page: cloud.Page{Sort: byRequest, Down: true, Offset: offset, Limit: perPage}}
+	q := cloud.ApprovalFilter{Status: in.Status, Tool: in.Tool, RequestedBy: in.RequestedBy}
 	if q.Status == all {
 		q.Status = ""
 	}
-	return q, f.Err()
+	if err := f.Err(); err != nil {
+		return q, err
+	}
+	var err error
+	q.Page, err = in.Part(*in, "-"+byRequest)
+	return q, err
 }
 
 // List shows a page of the business's approvals, newest first. Error:
@@ -55,41 +56,50 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if err != nil {
 		return ListOutput{}, err
 	}
-	out, err := s.list(ctx, c, q)
-	out.Page, out.PerPage, _ = in.Window()
+	out, listed, err := s.list(ctx, c, q)
+	out.PageOutput = in.Output(in, listed)
 	return out, err
 }
 
 // Waiting shows the approvals that somebody is waited for, those that wait
 // longest first.
 func (s *Service) Waiting(ctx context.Context, c cloud.Caller, limit int) (ListOutput, error) {
-	return s.list(ctx, c, cloud.ApprovalFilter{Status: cloud.ApprovalPending, Page: cloud.Page{Sort: byRequest, Limit: limit}})
+	return s.first(ctx, c, cloud.ApprovalFilter{Status: cloud.ApprovalPending, Page: cloud.Page{Sort: byRequest, Limit: limit}})
 }
 
 // Decided shows the approvals that were decided about, the last ones first.
 func (s *Service) Decided(ctx context.Context, c cloud.Caller, limit int) (ListOutput, error) {
-	return s.list(ctx, c, cloud.ApprovalFilter{Decided: true, Page: cloud.Page{Sort: byDecision, Down: true, Limit: limit}})
+	return s.first(ctx, c, cloud.ApprovalFilter{Decided: true, Page: cloud.Page{Sort: byDecision, Down: true, Limit: limit}})
 }
 
-func (s *Service) list(ctx context.Context, c cloud.Caller, q cloud.ApprovalFilter) (ListOutput, error) {
+// first is a list's first page, for those who ask for no other.
+func (s *Service) first(ctx context.Context, c cloud.Caller, q cloud.ApprovalFilter) (ListOutput, error) {
+	out, listed, err := s.list(ctx, c, q)
+	out.PageOutput = check.PageOutput{Total: listed.Total, Page: 1, PerPage: q.Page.Limit, LowerBound: listed.AtLeast}
+	return out, err
+}
+
+func (s *Service) list(ctx context.Context, c cloud.Caller, q cloud.ApprovalFilter) (out ListOutput, listed cloud.Listed, err error) {
 	if err := s.may(c, ReadScope); err != nil {
-		return ListOutput{}, err
+		return out, listed, err
 	}
 	now := s.time()
 	q.BusinessID, q.Now = c.Account.BusinessID, now
-	out := ListOutput{Result: true, Page: 1, PerPage: q.Page.Limit, Approvals: []Body{}}
-	return out, s.store.Look(ctx, func(v cloud.View) error {
+	out = ListOutput{Result: true, Approvals: []Body{}}
+	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(q.BusinessID)
 		if err != nil {
 			return err
 		}
-		found, total, err := v.Approvals(q)
-		out.Total, out.Approvals = total, out.Approvals[:0]
+		var found []cloud.Approval
+		found, listed, err = v.Approvals(q)
+		out.Approvals = out.Approvals[:0]
 		for _, a := range found {
 			out.Approvals = append(out.Approvals, s.show(c, a, b.Location(), now))
 		}
 		return err
 	})
+	return out, listed, err
 }
 
 // ByApproval names an approval.

@@ -101,7 +101,7 @@ func TestForeignApprovalsLookLikeNothing(t *testing.T) {
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.OpenSQLite(t))
-	for _, in := range []ListInput{{Status: "open"}, {Paging: check.Paging{Page: new(-1)}}, {Paging: check.Paging{PerPage: new(201)}}, {Tool: "a\x00b"}} {
+	for _, in := range []ListInput{{Status: "open"}, {Keyset: check.Keyset{Page: new(-1)}}, {Keyset: check.Keyset{PerPage: new(201)}}, {Tool: "a\x00b"}} {
 		_, err := checktest.Given(w.s[0].List)(t.Context(), people[1], in)
 		require.Equal(t, "VALIDATION_FAILED", code(err), "%+v", in)
 	}

@@ -96,7 +96,7 @@ type GraphQL struct {
 	JSON     bool   // the answer is one JSON value
 	Nullable bool   // null where others have an error of the whole answer
 	Input    bool   // one argument called input
-	Filter   string // name of the type of an argument called filter, which holds every member but page, per_page and sort
+	Filter   string // name of the type of an argument called filter, which holds every member but page, per_page, cursor and sort
 	Mutation bool
 	Plain    bool // made from the row alone: its types give way to others in names
 }

@@ -40,7 +40,7 @@ type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	LiveOf(ctx context.Context, b cloud.BusinessID, kind cloud.LiveKind, subject int64, from time.Time, limit int) ([]cloud.LiveEvent, error)
-	ListConversations(ctx context.Context, q cloud.ConversationQuery) (total int, found []cloud.Conversation, err error)
+	ListConversations(ctx context.Context, q cloud.ConversationQuery) (cloud.Listed, []cloud.Conversation, error)
 	CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error)
 	NextChatBusiness(ctx context.Context, after cloud.BusinessID) (cloud.BusinessID, error)
 	EndedChats(ctx context.Context, b cloud.BusinessID, after cloud.OrderID, ended time.Time, limit int) ([]cloud.OrderID, error)

@@ -15,16 +15,13 @@ type ListInput struct {
 	UnreadOnly bool            `query:"unread_only" doc:"Only those with something that the caller has not read"`
 	DriverID   cloud.AccountID `query:"driver_id" doc:"Who drives the order"`
 	Keyword    string          `query:"keyword" min:"3" max:"100" doc:"Part of what the order is found by"`
-	check.Paging
+	check.Keyset
 }
 
-// ListOutput is a page of conversations, those that changed last first. Total
-// counts all pages.
+// ListOutput is a page of conversations, those that changed last first.
 type ListOutput struct {
-	Result        bool           `json:"result"`
-	Total         int            `json:"total"`
-	Page          int            `json:"page"`
-	PerPage       int            `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Conversations []Conversation `json:"conversations"`
 }
 
@@ -62,11 +59,14 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 		f.Say("keyword", check.MessageShort, strconv.Itoa(minKeyword), strconv.Itoa(n)) // without blanks
 		return ListOutput{}, f.Err()
 	}
-	page, perPage, offset := in.Window()
-	out := ListOutput{Result: true, Page: page, PerPage: perPage, Conversations: []Conversation{}}
+	page, err := in.Part(in, "")
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out := ListOutput{Result: true, PageOutput: in.Output(in, cloud.Listed{}), Conversations: []Conversation{}}
 	var q cloud.ConversationQuery
 	var none bool
-	err := s.store.Look(ctx, func(v cloud.View) error {
+	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		q, none = mine(b, c)
 		q.Ended = s.time().Add(-b.Settings.Chat.CloseAfter())
@@ -78,12 +78,12 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if in.DriverID != 0 {
 		q.Driver = in.DriverID
 	}
-	q.Status, q.Unread, q.Keyword, q.Offset, q.Limit = in.Status, in.UnreadOnly, keyword, offset, perPage
-	total, list, err := s.store.ListConversations(ctx, q)
+	q.Status, q.Unread, q.Keyword, q.Page = in.Status, in.UnreadOnly, keyword, page
+	listed, list, err := s.store.ListConversations(ctx, q)
 	if err != nil {
 		return ListOutput{}, err
 	}
-	out.Total = total
+	out.PageOutput = in.Output(in, listed)
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		for _, talk := range list {
 			x, err := s.join(v, c, talk.OrderID)

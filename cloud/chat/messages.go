@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // OrderInput names an order.
@@ -38,13 +39,15 @@ type MessagesInput struct {
 	OrderID  cloud.OrderID        `path:"order_id" json:"-"`
 	BeforeID cloud.ChatMessageID  `query:"before_id" graphql:"Long" doc:"The messages before this one; without it and after_id, the newest"`
 	AfterID  *cloud.ChatMessageID `query:"after_id" graphql:"-" doc:"The messages after this one, to catch up; 0 is the beginning"`
-	Limit    int                  `query:"limit" min:"1" max:"100" doc:"50 when it is left out"`
+	Limit    int                  `query:"limit" min:"1" max:"100" doc:"In place of per_page"`
+	check.LongKeyset
 }
 
 // MessagesOutput shows messages, oldest first. HasMore says that there are more
 // in the direction that was asked for.
 type MessagesOutput struct {
-	Result   bool      `json:"result"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Messages []Message `json:"messages" graphql:"!"`
 	HasMore  bool      `json:"has_more"`
 }
@@ -52,21 +55,11 @@ type MessagesOutput struct {
 // GraphQLName is the type's name there.
 func (MessagesOutput) GraphQLName() string { return "OrderChatMessageList" }
 
-const (
-	defaultMessages = 50
-)
-
 // Messages shows messages of an order. Those of others count as delivered from
 // then on. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
 func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput) (out MessagesOutput, err error) {
-	f := newFields()
-	if in.Limit == 0 {
-		in.Limit = defaultMessages
-	}
-	if in.AfterID != nil && in.BeforeID != 0 {
-		f.Add("after_id", "Give before_id or after_id, not both.")
-	}
-	if err := f.Err(); err != nil {
+	p, err := in.part()
+	if err != nil {
 		return out, err
 	}
 	news := false
@@ -74,12 +67,12 @@ func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput
 		if x, err = s.join(v, c, in.OrderID); err != nil {
 			return nil, err
 		}
-		list, more, err := x.page(in)
+		list, listed, err := x.page(p)
 		if err != nil {
 			return nil, err
 		}
 		news = x.fetch(list)
-		out = MessagesOutput{Result: true, HasMore: more}
+		out = MessagesOutput{Result: true, PageOutput: in.Output(in, listed), HasMore: listed.Next != nil}
 		out.Messages, err = x.messages(list, x.staff())
 		return x, err
 	}
@@ -98,22 +91,35 @@ func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput
 	return out, err
 }
 
+// part is the part of the messages that is asked for. What is after one goes
+// forward, everything else back from the newest.
+func (in *MessagesInput) part() (p cloud.Page, err error) {
+	f := newFields()
+	if in.AfterID != nil && in.BeforeID != 0 {
+		f.Add("after_id", "Give before_id or after_id, not both.")
+		return p, f.Err()
+	}
+	if in.Limit != 0 {
+		in.PerPage = &in.Limit
+	}
+	p, err = in.Part(*in, "-id")
+	switch p.Down = in.AfterID == nil; {
+	case p.After != nil:
+	case in.AfterID != nil:
+		p.After = &cloud.Mark{ID: int64(*in.AfterID)}
+	case in.BeforeID > 0:
+		p.After = &cloud.Mark{ID: int64(in.BeforeID)}
+	}
+	return p, err
+}
+
 // page is a page of messages, oldest first.
-func (x *participant) page(in MessagesInput) (list []cloud.ChatMessage, more bool, err error) {
-	p := cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: x.staff(), Before: in.BeforeID, Limit: in.Limit + 1}
-	if in.AfterID != nil {
-		p.Forward, p.After = true, *in.AfterID
-	}
-	if list, err = x.v.ChatMessages(p); err != nil {
-		return nil, false, err
-	}
-	if more = len(list) > in.Limit; more {
-		list = list[:in.Limit]
-	}
-	if !p.Forward {
+func (x *participant) page(p cloud.Page) ([]cloud.ChatMessage, cloud.Listed, error) {
+	list, listed, err := x.v.ChatMessages(cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: x.staff(), Page: p})
+	if p.Down {
 		slices.Reverse(list)
 	}
-	return list, more, nil
+	return list, listed, err
 }
 
 // fetch takes down what the caller was given, and reports whether that is news.

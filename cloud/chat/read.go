@@ -52,7 +52,8 @@ func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (o
 
 // newest is the newest message up to one, 0 when there is none.
 func (x *participant) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID, error) {
-	list, err := x.v.ChatMessages(cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: staff, Before: min(upTo, math.MaxInt64-1) + 1, Limit: 1})
+	list, _, err := x.v.ChatMessages(cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: staff,
+		Page: cloud.Page{Down: true, Limit: 1, After: &cloud.Mark{ID: int64(min(upTo, math.MaxInt64-1)) + 1}}})
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}

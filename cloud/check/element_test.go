@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 		"no rows":       {nil, number(0), [3]int{}, "per_page must be from 1 to 200."},
 		"201 rows":      {nil, number(201), [3]int{}, "per_page must be from 1 to 200."},
 	} {
-		in := struct{ Paging }{Paging{c.page, c.perPage}}
+		in := struct{ Keyset }{Keyset{Page: c.page, PerPage: c.perPage}}
 		err := Input(&in)
 		if c.message != "" {
 			require.ErrorContains(t, err, Code, name)
@@ -129,10 +129,12 @@ func TestPages(t *testing.T) {
 			require.Contains(t, [][]string{e.Fields["page"], e.Fields["per_page"]}, []string{c.message}, name)
 			continue
 		}
-		page, perPage, offset := in.Window()
 		require.NoError(t, err, name)
-		require.Equal(t, c.want, [3]int{page, perPage, offset}, name)
+		p, err := in.Part(in, "id")
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, [3]int{*in.Page, p.Limit, p.Offset}, name)
 	}
-	page, perPage, offset := Paging{}.Window()
-	require.Equal(t, [3]int{1, 20, 0}, [3]int{page, perPage, offset}, "without a check")
+	p, err := Keyset{}.Part(struct{}{}, "id")
+	require.NoError(t, err)
+	require.Equal(t, cloud.Page{Sort: "id", Limit: 20}, p, "without a check")
 }

@@ -5,52 +5,34 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
 
-// Paging is the part of a list that a caller asks for. Inputs of lists embed it.
-type Paging struct {
-	Page    *int `query:"page" json:"page" default:"1" min:"1" max:"10000000" doc:"From 1"`
-	PerPage *int `query:"per_page" json:"per_page" default:"20" min:"1" max:"200" doc:"Rows of a page"`
+// Keyset is the part of a list that a caller asks for. Inputs of lists embed it. A
+// page that comes by a cursor shows no row twice and leaves none out when rows are
+// added or removed meanwhile, and costs the same wherever it is.
+type Keyset struct {
+	Page    *int   `query:"page" json:"page" default:"1" min:"1" max:"10000000" doc:"From 1"`
+	PerPage *int   `query:"per_page" json:"per_page" default:"20" min:"1" max:"200" doc:"Rows of a page"`
+	Cursor  string `query:"cursor" json:"cursor" max:"400" doc:"next_cursor of the page before, with the same filters and sort, in place of page"`
 }
 
-// LongPaging is Paging of lists that have 50 rows a page.
-type LongPaging struct {
-	Page    *int `query:"page" json:"page" default:"1" min:"1" max:"10000000" doc:"From 1"`
+// LongKeyset is a Keyset of 50 rows a page.
+type LongKeyset struct {
+	Keyset
 	PerPage *int `query:"per_page" json:"per_page" default:"50" min:"1" max:"200" doc:"Rows of a page"`
 }
 
-// Window is the page's number and size, and how many rows come before it. What was
-// not given is the first page of 20 rows.
-func (p Paging) Window() (page, perPage, offset int) { return window(p.Page, p.PerPage, 20) }
-
-// Window is that of Paging, with 50 rows where no number was given.
-func (p LongPaging) Window() (page, perPage, offset int) { return window(p.Page, p.PerPage, 50) }
-
-func window(page, perPage *int, rows int) (number, size, offset int) {
-	number, size = 1, rows
-	if page != nil {
-		number = *page
-	}
-	if perPage != nil {
-		size = *perPage
-	}
-	return number, size, (number - 1) * size
-}
-
-// Keyset is Paging of lists that can go on behind a row as well: what comes by a
-// cursor is neither shown twice nor left out when rows are added or removed
-// meanwhile, and costs the same on every page.
-type Keyset struct {
-	Paging
-	Cursor string `query:"cursor" json:"cursor" max:"400" doc:"next_cursor of the page before, with the same filters and sort, in place of page"`
-}
-
-// More is what a list that grows without a bound says beside its rows and its total.
-type More struct {
-	// LowerBound is set when there are more rows than total, which is not counted
+// PageOutput is the part of a list that an answer shows. Answers of lists embed it.
+type PageOutput struct {
+	Total   int `json:"total"`
+	Page    int `json:"page"`
+	PerPage int `json:"per_page"`
+	// LowerBound is set when there are more rows than Total, which is not counted
 	// further.
 	LowerBound bool    `json:"total_is_lower_bound,omitempty"`
 	NextCursor *string `json:"next_cursor"` // null on the last page
@@ -59,40 +41,82 @@ type More struct {
 // cursorHash is how many bytes of a cursor say which list it belongs to.
 const cursorHash = 8
 
-// Mark is the row that the page begins behind, nil without a cursor. list is
-// whatever else the caller asks for, its filters and sort: a cursor of another list
-// is refused. Error: VALIDATION_FAILED.
-func (k Keyset) Mark(list any) (*cloud.Mark, error) {
-	if k.Cursor == "" {
-		return nil, nil
+// short is a long page as any other.
+func (k LongKeyset) short() Keyset {
+	if k.Keyset.PerPage = k.PerPage; k.PerPage == nil {
+		k.Keyset.PerPage = new(50)
 	}
-	f := Fields{}
-	if k.Page != nil && *k.Page > 1 {
-		f.Add("page", "Give a page or a cursor, not both.")
-		return nil, f.Err()
-	}
-	m, ok := readCursor(k.Cursor, listHash(list))
-	if !ok {
-		f.Add("cursor", "This is no next_cursor of a list with these filters and this sort. Begin without a cursor.")
-	}
-	return m, f.Err()
+	return k.Keyset
 }
 
-// More is what to say of a list that was read.
-func (k Keyset) More(list any, l cloud.Listed) More {
-	out := More{LowerBound: l.AtLeast}
+// Part is Keyset.Part.
+func (k LongKeyset) Part(in any, sort string) (cloud.Page, error) { return k.short().Part(in, sort) }
+
+// Output is Keyset.Output.
+func (k LongKeyset) Output(in any, l cloud.Listed) PageOutput { return k.short().Output(in, l) }
+
+// window is the page's number and size; what was not given is the first page of 20
+// rows.
+func (k Keyset) window() (page, perPage int) {
+	page, perPage = 1, 20
+	if k.Page != nil {
+		page = *k.Page
+	}
+	if k.PerPage != nil {
+		perPage = *k.PerPage
+	}
+	return page, perPage
+}
+
+// Part is the part that is asked for, sorted by a column, or with - before it the
+// other way round. in is the input that embeds the Keyset: a cursor of another list,
+// with other filters or another sort, is refused. Errors: VALIDATION_FAILED,
+// cloud.ErrNoMark.
+func (k Keyset) Part(in any, sort string) (cloud.Page, error) {
+	page, perPage := k.window()
+	out := cloud.Page{Offset: (page - 1) * perPage, Limit: perPage}
+	out.Sort, out.Down = strings.CutPrefix(sort, "-")
+	if k.Cursor == "" {
+		return out, nil
+	}
+	if page > 1 {
+		f := Fields{}
+		f.Add("page", "Give a page or a cursor, not both.")
+		return out, f.Err()
+	}
+	m, ok := readCursor(k.Cursor, listHash(in))
+	if !ok {
+		return out, cloud.ErrNoMark
+	}
+	out.After = m
+	return out, nil
+}
+
+// Output is what to say of the list that an input asked for.
+func (k Keyset) Output(in any, l cloud.Listed) PageOutput {
+	page, perPage := k.window()
+	out := PageOutput{Total: l.Total, Page: page, PerPage: perPage, LowerBound: l.AtLeast}
 	if l.Next != nil {
 		raw, _ := json.Marshal([]any{l.Next.Key, l.Next.ID}) // numbers and texts always encode
-		hash := listHash(list)
+		hash := listHash(in)
 		text := base64.RawURLEncoding.EncodeToString(append(hash[:], raw...))
 		out.NextCursor = &text
 	}
 	return out
 }
 
-func listHash(list any) (hash [cursorHash]byte) {
-	raw, _ := json.Marshal(list) // plain fields always encode
-	sum := sha256.Sum256(raw)
+// listHash is of all members of an input but its Keyset, and of the input's type:
+// lists without filters are not the same.
+func listHash(in any) (hash [cursorHash]byte) {
+	v := reflect.Indirect(reflect.ValueOf(in))
+	asked := map[string]any{}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if !f.Anonymous && !slices.Contains([]string{"Page", "PerPage", "Cursor"}, f.Name) {
+			asked[f.Name] = v.FieldByIndex(f.Index).Interface()
+		}
+	}
+	raw, _ := json.Marshal(asked) // plain members always encode
+	sum := sha256.Sum256(append(raw, v.Type().String()...))
 	copy(hash[:], sum[:])
 	return hash
 }

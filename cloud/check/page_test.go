@@ -12,25 +12,46 @@ import (
 type someList struct {
 	Status []int `json:"status"`
 	Sort   string
+	Keyset
 }
+
+type otherList someList
+
+type longList struct{ LongKeyset }
 
 func TestCursors(t *testing.T) {
 	t.Parallel()
 	list := someList{Status: []int{1, 2}, Sort: "id"}
 	for _, m := range []cloud.Mark{{ID: int64(7)}, {Key: int64(-1) << 62, ID: int64(1) << 62}, {Key: "2026-11-02", ID: int64(3)}, {Key: "", ID: "a b"}} {
-		more := Keyset{}.More(list, cloud.Listed{Next: &m})
-		got, err := Keyset{Cursor: *more.NextCursor}.Mark(list)
+		list.Keyset = Keyset{PerPage: new(3), Page: new(1), Cursor: *Keyset{}.Output(list, cloud.Listed{Next: &m}).NextCursor}
+		got, err := list.Part(list, "-id")
 		require.NoError(t, err)
-		require.Equal(t, m, *got)
-		_, err = Keyset{Cursor: *more.NextCursor}.Mark(someList{Status: []int{1}, Sort: "id"})
-		require.ErrorContains(t, err, Code, "of another list")
-		_, err = Keyset{Cursor: *more.NextCursor, Paging: Paging{Page: new(2)}}.Mark(list)
+		require.Equal(t, cloud.Page{Sort: "id", Down: true, Limit: 3, After: &m}, got)
+		for _, other := range []any{someList{Status: []int{1}, Sort: "id"}, someList{Status: []int{1, 2}}, otherList(list)} {
+			_, err = list.Part(other, "-id")
+			require.ErrorIs(t, err, cloud.ErrNoMark, "of another list")
+		}
+		list.Page = new(2)
+		_, err = list.Part(list, "-id")
 		require.ErrorContains(t, err, Code)
 	}
-	none, err := Keyset{}.Mark(list)
-	require.NoError(t, err)
-	require.Nil(t, none)
-	require.Equal(t, More{LowerBound: true}, Keyset{}.More(list, cloud.Listed{AtLeast: true}), "the last page")
+	require.Equal(t, PageOutput{Total: 3, Page: 1, PerPage: 20, LowerBound: true}, Keyset{}.Output(list, cloud.Listed{Total: 3, AtLeast: true}), "the last page")
+}
+
+func TestLongPages(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		given      *int
+		want, from int
+	}{{nil, 50, 100}, {new(7), 7, 14}} {
+		in := longList{LongKeyset{PerPage: x.given}}
+		in.Page = new(3)
+		require.NoError(t, Input(&in))
+		p, err := in.Part(in, "-id")
+		require.NoError(t, err)
+		require.Equal(t, cloud.Page{Sort: "id", Down: true, Limit: x.want, Offset: x.from}, p)
+		require.Equal(t, PageOutput{Page: 3, PerPage: x.want}, in.Output(in, cloud.Listed{}))
+	}
 }
 
 func FuzzCursor(f *testing.F) {
@@ -42,12 +63,12 @@ func FuzzCursor(f *testing.F) {
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		k := Keyset{Cursor: base64.RawURLEncoding.EncodeToString(raw)}
-		m, err := k.Mark(list)
-		if err != nil || m == nil {
-			require.Nil(t, m)
+		p, err := k.Part(list, "id")
+		if err != nil || p.After == nil {
+			require.Nil(t, p.After)
 			return
 		}
-		for _, v := range []any{m.Key, m.ID} {
+		for _, v := range []any{p.After.Key, p.After.ID} {
 			switch v.(type) {
 			case nil, int64, string:
 			default:

@@ -62,7 +62,7 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 		near(7*time.Minute, parsed)
 		require.Contains(t, last.Extensions, "occurred_latest")
 		require.NotContains(t, last.Extensions, "occurred_at_approximate")
-		outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+		_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 		require.NoError(t, err)
 		told := false
 		for _, e := range outbox {

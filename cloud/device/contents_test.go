@@ -129,7 +129,7 @@ func TestContentsMismatchOpensKeepsOutOfUseAndEndsByItself(t *testing.T) {
 		now.Dispute = nil
 		require.Equal(t, before, now, "what is known of the compartment stays")
 		require.Equal(t, delivery, deliveryOf(w, ref), "a snapshot changes no delivery")
-		events, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+		_, events, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 		require.NoError(t, err)
 
 		// A second door.
@@ -157,7 +157,7 @@ func TestContentsMismatchOpensKeepsOutOfUseAndEndsByItself(t *testing.T) {
 		tellContents(d, nil)
 		require.Empty(t, d.Faults(), "the views agree")
 		require.Equal(t, before, cell(w, d, door))
-		after, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+		_, after, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 		require.NoError(t, err)
 		require.Len(t, after, len(events), "no webhook")
 	})

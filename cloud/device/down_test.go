@@ -99,7 +99,7 @@ func TestRecordsCarriedIntoAnotherEpochChangeNothing(t *testing.T) {
 			_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
 			require.NoError(t, err)
 			require.Len(t, events, 2)
-			outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+			_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 			require.NoError(t, err)
 			var names []string
 			for _, r := range outbox {

@@ -174,7 +174,7 @@ func TestDeviceExceptionTable(t *testing.T) {
 					require.Empty(t, d.Faults(), "it ends by itself")
 					require.Zero(t, metric(t, w, "postern_device_exceptions", r.typ))
 				}
-				outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+				_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 				require.NoError(t, err)
 				for _, e := range outbox {
 					require.Contains(t, []string{locker.EventDelivered, locker.EventDoorsOpened}, e.Event.Event, "no webhook tells of it")

@@ -79,7 +79,7 @@ func shot(t *testing.T, w *devicetest.World, d *devicetest.Device) map[string]an
 	require.NoError(t, err)
 	_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
 	require.NoError(t, err)
-	outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Limit: 100})
+	_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 	require.NoError(t, err)
 	out["lanes"], out["journal"], out["aside"], out["events"], out["outbox"] = lanes, journal, aside, events, len(outbox)
 	return out

@@ -80,7 +80,7 @@ func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
 func comment(s string) string { return fmt.Sprintf("%q\n", s) }
 
 // besideFilter are the members that stand beside a filter.
-var besideFilter = []string{"page", "per_page", "sort"}
+var besideFilter = []string{"page", "per_page", "cursor", "sort"}
 
 // arguments writes a root field's arguments: the input's members in camel case.
 func (w *writer) arguments(o *catalog.Operation, f *field) string {

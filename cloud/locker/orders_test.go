@@ -188,7 +188,7 @@ func (s *parcels) did(from int) (out []string) {
 // hears is what was told of the order, oldest first.
 func (s *parcels) hears() (out []string) {
 	s.t.Helper()
-	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "order", ReferenceID: fmt.Sprint(s.made.OrderID), Limit: 1000})
+	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "order", ReferenceID: fmt.Sprint(s.made.OrderID), Page: cloud.Page{Limit: 1000}})
 	require.NoError(s.t, err)
 	for _, r := range slices.Backward(rows) {
 		x, err := s.Store.FindOutbox(ctx, r.Delivery.ID)

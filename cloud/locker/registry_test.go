@@ -28,7 +28,7 @@ type told struct {
 // registry is what was told of the cabinet's registry, in the order of emission.
 func (s *parcels) registry() (out []told) {
 	s.t.Helper()
-	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "device_order", Limit: 1000})
+	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "device_order", Page: cloud.Page{Limit: 1000}})
 	require.NoError(s.t, err)
 	for _, r := range slices.Backward(rows) {
 		x, err := s.Store.FindOutbox(ctx, r.Delivery.ID)

@@ -398,7 +398,7 @@ func TestDeadlinesOnSeveralNodesAreToldOnce(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		stop()
 		synctest.Wait()
-		rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, Limit: 1000})
+		_, rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 1000}})
 		require.NoError(s.t, err)
 		told := map[string]int{}
 		for _, r := range rows {

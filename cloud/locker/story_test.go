@@ -172,7 +172,7 @@ func code(err error) string {
 // events are the names of what was told, oldest first, and the last body of each.
 func (s *story) events() (names []string, bodies map[string]map[string]any) {
 	s.t.Helper()
-	rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, Limit: 100})
+	_, rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 	require.NoError(s.t, err)
 	slices.Reverse(rows)
 	bodies = map[string]map[string]any{}

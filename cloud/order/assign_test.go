@@ -153,7 +153,7 @@ func TestAssignmentsThatAreNone(t *testing.T) {
 		}
 		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(contractor.New(w.orders).Revoke)(t.Context(), w.admin, contractor.RevokeInput{})))
 		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(contractor.New(w.orders).Revoke)(t.Context(), w.admin, contractor.RevokeInput{OrderIDs: []cloud.OrderID{1}, Reason: strings.Repeat("x", 256)})))
-		for _, in := range []order.AssignmentsInput{{LongPaging: check.LongPaging{PerPage: new(201)}}, {Status: "gone"}, {LongPaging: check.LongPaging{Page: new(-1)}}} {
+		for _, in := range []order.AssignmentsInput{{LongKeyset: check.LongKeyset{PerPage: new(201)}}, {Status: "gone"}, {LongKeyset: check.LongKeyset{Keyset: check.Keyset{Page: new(-1)}}}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Assignments)(t.Context(), w.admin, in)))
 		}
 		require.Zero(t, w.assignments(w.staff, order.AssignmentsInput{}).Total)

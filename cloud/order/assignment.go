@@ -72,16 +72,14 @@ type AssignmentsInput struct {
 	BrokerID cloud.AccountID        `query:"broker_id" json:"broker_id" doc:"Without meaning for contractors, who see their own"`
 	Status   cloud.AssignmentStatus `query:"status" json:"status"`
 	OrderID  cloud.OrderID          `query:"order_id" json:"order_id"`
-	check.LongPaging
+	check.LongKeyset
 }
 
 // AssignmentsOutput is a page of assignments, newest first. Total counts all
-// pages.
+// pages to the last one.
 type AssignmentsOutput struct {
-	Result      bool             `json:"result"`
-	Total       int              `json:"total"`
-	Page        int              `json:"page"`
-	PerPage     int              `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Assignments []AssignmentBody `json:"assignments" graphql:"!"`
 }
 
@@ -114,13 +112,16 @@ func (s *Service) Assignments(ctx context.Context, c cloud.Caller, in Assignment
 	if c.Account.Type == cloud.Broker {
 		in.BrokerID = c.Account.ID
 	}
-	page, perPage, offset := in.Window()
-	total, found, err := s.store.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: c.Account.BusinessID, BrokerID: in.BrokerID, OrderID: in.OrderID,
-		Status: in.Status, Offset: offset, Limit: perPage})
+	page, err := in.Part(in, "-id")
 	if err != nil {
 		return AssignmentsOutput{}, err
 	}
-	out := AssignmentsOutput{Result: true, Total: total, Page: page, PerPage: perPage, Assignments: []AssignmentBody{}}
+	listed, found, err := s.store.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: c.Account.BusinessID, BrokerID: in.BrokerID, OrderID: in.OrderID,
+		Status: in.Status, Page: page})
+	if err != nil {
+		return AssignmentsOutput{}, err
+	}
+	out := AssignmentsOutput{Result: true, PageOutput: in.Output(in, listed), Assignments: []AssignmentBody{}}
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		show := s.shower(v, c)
 		for _, a := range found {

@@ -112,7 +112,7 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 // JobInput asks how far a job has come, with a page of its rows.
 type JobInput struct {
 	ID string `path:"id" json:"-"`
-	check.Paging
+	check.Keyset
 }
 
 // JobOutput is how far a job has come. Results are the rows of the page that
@@ -122,15 +122,13 @@ type JobOutput struct {
 	AsyncID    string      `json:"asyncId"`
 	Kind       string      `json:"kind"`   // order_create
 	Status     string      `json:"status"` // queued, processing, completed, failed
-	Total      int         `json:"total"`
 	Processed  int         `json:"processed"`
 	Succeeded  int         `json:"succeeded"`
 	Failed     int         `json:"failed"`
 	CreatedAt  *string     `json:"created_at"`
 	FinishedAt *string     `json:"finished_at"`
 	Results    []RowResult `json:"results"`
-	Page       int         `json:"page"`
-	PerPage    int         `json:"per_page"`
+	check.PageOutput
 }
 
 // jobsKept is how long a finished job can be asked for.
@@ -142,12 +140,15 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 	if err := RequireOwners(c); err != nil {
 		return JobOutput{}, err
 	}
-	page, perPage, offset := in.Window()
+	page, err := in.Part(in, "")
+	if err != nil {
+		return JobOutput{}, err
+	}
 	missing := cloud.E(cloud.NotFound, "ASYNC_JOB_NOT_FOUND")
 	if !IsSane(in.ID) {
 		return JobOutput{}, missing
 	}
-	j, n, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, offset, perPage)
+	j, n, listed, rows, err := s.store.ListJobRows(ctx, c.Account.BusinessID, in.ID, page)
 	gone := !j.FinishedAt.IsZero() && s.time().Sub(j.FinishedAt) > jobsKept
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && (gone || c.Account.Type == cloud.Customer && j.AccountID != c.Account.ID) {
 		return JobOutput{}, missing
@@ -155,8 +156,8 @@ func (s *Service) Job(ctx context.Context, c cloud.Caller, in JobInput) (JobOutp
 	if err != nil {
 		return JobOutput{}, err
 	}
-	out := JobOutput{Result: true, AsyncID: j.ID, Kind: "order_create", Status: j.Status, Total: j.Total, Processed: n.Processed, Succeeded: n.Processed - n.Failed,
-		Failed: n.Failed, Results: []RowResult{}, Page: page, PerPage: perPage}
+	out := JobOutput{Result: true, AsyncID: j.ID, Kind: "order_create", Status: j.Status, Processed: n.Processed, Succeeded: n.Processed - n.Failed,
+		Failed: n.Failed, Results: []RowResult{}, PageOutput: in.Output(in, listed)}
 	for _, row := range rows {
 		var r RowResult
 		if row.Result == nil {

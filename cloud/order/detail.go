@@ -53,7 +53,7 @@ func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (o
 		}
 	}
 	if wants(withOperations) {
-		done, err := s.Operations(ctx, c, OperationsInput{Key: Key{OrderID: id}, Paging: check.Paging{PerPage: new(200)}})
+		done, err := s.Operations(ctx, c, OperationsInput{Key: Key{OrderID: id}, Keyset: check.Keyset{PerPage: new(200)}})
 		if err != nil {
 			return DetailOutput{}, err
 		}

@@ -69,9 +69,9 @@ func (w *world) listen(customer cloud.AccountID) {
 func (w *world) log(f cloud.AccountLog) []cloud.OutboxWork {
 	w.t.Helper()
 	f.BusinessID, f.Limit = 42, 10_000
-	total, rows, err := w.db.ListAccountOutbox(w.t.Context(), f)
+	listed, rows, err := w.db.ListAccountOutbox(w.t.Context(), f)
 	require.NoError(w.t, err)
-	require.Len(w.t, rows, total)
+	require.Len(w.t, rows, listed.Total)
 	var out []cloud.OutboxWork
 	for _, r := range slices.Backward(rows) {
 		x, err := w.db.FindOutbox(w.t.Context(), r.Delivery.ID)

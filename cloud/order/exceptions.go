@@ -17,17 +17,15 @@ type ExceptionsInput struct {
 	DateFrom   string          `query:"date_from" json:"date_from" format:"date" doc:"Seven days ago when absent"`
 	DateTo     string          `query:"date_to" json:"date_to" format:"date" doc:"Included; today when absent"`
 	CustomerID cloud.AccountID `query:"customer_id" json:"customer_id"`
-	check.Paging
+	check.Keyset
 }
 
 // ExceptionsOutput is a page of orders that need somebody: first those that
 // stopped, then those whose day is over, then those of today without a driver;
-// the newest first. Total counts all pages.
+// the newest first.
 type ExceptionsOutput struct {
-	Result     bool            `json:"result"`
-	Total      int             `json:"total"`
-	Page       int             `json:"page"`
-	PerPage    int             `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Exceptions []ExceptionBody `json:"exceptions"`
 }
 
@@ -76,7 +74,6 @@ var look = []string{"get_order_detail"}
 // query checks the input and makes the query of it.
 func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, error) {
 	f := newFields()
-	_, perPage, offset := in.Window()
 	if len(in.Types) == 0 {
 		in.Types = exceptionTypes
 	}
@@ -86,7 +83,7 @@ func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, er
 		f.Add("date_to", "The last day must not be before the first.")
 	}
 	first, last := from.Format(time.DateOnly), to.Format(time.DateOnly)
-	q := cloud.ConcernQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: r.broker, From: from, To: to.AddDate(0, 0, 1), Offset: offset, Limit: perPage}
+	q := cloud.ConcernQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: r.broker, From: from, To: to.AddDate(0, 0, 1)}
 	if r.customer != 0 {
 		q.CustomerID = r.customer
 	}
@@ -101,7 +98,12 @@ func (in *ExceptionsInput) query(r reach, now time.Time) (cloud.ConcernQuery, er
 	if slices.Contains(in.Types, unassigned) && first <= today && today <= last {
 		q.UnassignedOn = today
 	}
-	return q, f.Err()
+	if err := f.Err(); err != nil {
+		return q, err
+	}
+	var err error
+	q.Page, err = in.Part(*in, "")
+	return q, err
 }
 
 // day is the beginning of a day in the zone of usual, which is its value when s
@@ -137,16 +139,15 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 	if err != nil {
 		return ExceptionsOutput{}, err
 	}
-	page, perPage, _ := in.Window()
-	out := ExceptionsOutput{Result: true, Page: page, PerPage: perPage, Exceptions: []ExceptionBody{}}
+	out := ExceptionsOutput{Result: true, PageOutput: in.Output(in, cloud.Listed{}), Exceptions: []ExceptionBody{}}
 	if r.nothing || r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer {
 		return out, nil
 	}
-	total, found, err := s.store.ListConcerns(ctx, q)
+	listed, found, err := s.store.ListConcerns(ctx, q)
 	if err != nil {
 		return ExceptionsOutput{}, err
 	}
-	out.Total = total
+	out.PageOutput = in.Output(in, listed)
 	for _, o := range found {
 		b, err := (exceptionReader{s}).exception(ctx, c, o, now)
 		if err != nil {

@@ -15,16 +15,13 @@ type OperationsInput struct {
 	From  string `json:"from" format:"moment" graphql:"DateTime"`
 	To    string `json:"to" format:"moment" graphql:"DateTime" doc:"Not included"`
 	Types []int  `json:"operation_types"`
-	check.Paging
+	check.Keyset
 }
 
-// OperationsOutput is a page of what was done, oldest first. Total counts all
-// pages.
+// OperationsOutput is a page of what was done, oldest first.
 type OperationsOutput struct {
-	Result  bool            `json:"result"`
-	Total   int             `json:"total"`
-	Page    int             `json:"page"`
-	PerPage int             `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	OrderID cloud.OrderID   `json:"order_id"`
 	Number  string          `json:"tracking_number"`
 	Events  []OperationBody `json:"events" graphql:"!"`
@@ -74,7 +71,10 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	if err != nil {
 		return OperationsOutput{}, err
 	}
-	page, perPage, offset := in.Window()
+	page, err := in.Part(in, "id")
+	if err != nil {
+		return OperationsOutput{}, err
+	}
 	from, to := check.Moment(in.From, zone), check.Moment(in.To, zone)
 	all, err := s.store.ListOrderOperations(ctx, o.BusinessID, o.OrderID)
 	if err != nil {
@@ -83,9 +83,12 @@ func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsI
 	all = slices.DeleteFunc(all, func(x cloud.OrderOperation) bool {
 		return len(in.Types) > 0 && !slices.Contains(in.Types, x.Type) || x.At.Before(from) || !to.IsZero() && !x.At.Before(to) || hidden(c, x)
 	})
-	out := OperationsOutput{Result: true, Total: len(all), Page: page, PerPage: perPage, OrderID: o.OrderID, Number: o.Number, Events: []OperationBody{}}
-	first := min(offset, len(all))
-	for _, x := range all[first:min(first+perPage, len(all))] {
+	shown, listed, err := cloud.PartOf(all, page, func(x cloud.OrderOperation) int64 { return x.ID })
+	if err != nil {
+		return OperationsOutput{}, err
+	}
+	out := OperationsOutput{Result: true, PageOutput: in.Output(in, listed), OrderID: o.OrderID, Number: o.Number, Events: []OperationBody{}}
+	for _, x := range shown {
 		out.Events = append(out.Events, operationBody(c, x, zone))
 	}
 	return out, nil

@@ -49,10 +49,10 @@ func TestOperations(t *testing.T) {
 		require.Equal(t, 1, list(w.staff, order.OperationsInput{Types: []int{6005}}).Total)
 		require.Equal(t, 0, list(w.staff, order.OperationsInput{From: time.Now().Add(time.Hour).Format(time.RFC3339)}).Total)
 		require.Equal(t, 0, list(w.staff, order.OperationsInput{To: "2020-01-01 00:00:00"}).Total)
-		page := list(w.staff, order.OperationsInput{Paging: check.Paging{Page: new(2), PerPage: new(3)}})
+		page := list(w.staff, order.OperationsInput{Keyset: check.Keyset{Page: new(2), PerPage: new(3)}})
 		require.Equal(t, 4, page.Total)
 		require.Equal(t, all.Events[3:], page.Events)
-		require.Empty(t, list(w.staff, order.OperationsInput{Paging: check.Paging{Page: new(9)}}).Events)
+		require.Empty(t, list(w.staff, order.OperationsInput{Keyset: check.Keyset{Page: new(9)}}).Events)
 		in := order.OperationsInput{Key: order.Key{OrderID: o.OrderID}}
 		for _, c := range []cloud.Caller{w.other, w.stranger, w.driver} {
 			require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Operations(ctx, c, in)))

@@ -40,7 +40,7 @@ func (w *world) run(id string, workers int) order.JobOutput {
 	var out order.JobOutput
 	ring.Await(w.t, func() bool {
 		var err error
-		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, Paging: check.Paging{PerPage: new(200)}})
+		out, err = w.orders.Job(w.t.Context(), w.staff, order.JobInput{ID: id, Keyset: check.Keyset{PerPage: new(200)}})
 		require.NoError(w.t, err)
 		return out.FinishedAt != nil
 	})
@@ -76,7 +76,7 @@ func TestAsynchronousBatch(t *testing.T) {
 			require.Equal(t, i != 4, r.Result)
 		}
 		require.Equal(t, "VALIDATION_FAILED", *out.Results[4].Code)
-		made, err := w.orders.List(ctx, w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{PerPage: new(100)}}})
+		made, err := w.orders.List(ctx, w.staff, order.ListInput{Keyset: check.Keyset{PerPage: new(100)}})
 		require.NoError(t, err)
 		require.Equal(t, 11, made.Total, "each order once")
 		require.Equal(t, w.customer.Account.ID, *made.Orders[0].CustomerID)

@@ -1,10 +1,9 @@
 package order
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -50,29 +49,17 @@ type ListInput struct {
 
 // ListOutput is a page of orders. Total counts all pages, up to cloud.MaxTotal.
 type ListOutput struct {
-	Result  bool `json:"result"`
-	Total   int  `json:"total"`
-	Page    int  `json:"page"`
-	PerPage int  `json:"per_page"`
-	check.More
+	Result bool `json:"result"`
+	check.PageOutput
 	Orders []OrderBody `json:"orders" graphql:"!"`
-}
-
-// list is the input without the part of it that is asked for: what a cursor belongs
-// to.
-func (in ListInput) list() ListInput {
-	in.Keyset = check.Keyset{}
-	return in
 }
 
 // query checks the input and makes the query of it.
 func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, error) {
 	f := newFields()
-	_, perPage, offset := in.Window()
 	q := cloud.OrderQuery{BusinessID: r.business, CustomerID: in.CustomerID, BrokerID: in.BrokerID, DriverID: in.DriverID, RouteID: in.RouteID,
 		WarehouseID: in.WarehouseID, Statuses: in.StatusIDs, Type: in.Type, ScheduledFrom: in.ScheduledFrom, ScheduledTo: in.ScheduledTo,
-		CreatedFrom: check.Moment(in.CreatedFrom, zone), CreatedTo: check.Moment(in.CreatedTo, zone), Keyword: fold(in.Keyword),
-		Page: cloud.Page{Sort: "id", Down: true, Offset: offset, Limit: perPage}}
+		CreatedFrom: check.Moment(in.CreatedFrom, zone), CreatedTo: check.Moment(in.CreatedTo, zone), Keyword: fold(in.Keyword)}
 	if r.customer != 0 {
 		q.CustomerID = r.customer
 	}
@@ -85,14 +72,11 @@ func (in *ListInput) query(r reach, zone *time.Location) (cloud.OrderQuery, erro
 	if n := utf8.RuneCountInString(q.Keyword); in.Keyword != "" && n < minQuery {
 		f.Say("keyword", check.MessageShort, strconv.Itoa(minQuery), strconv.Itoa(n)) // without blanks
 	}
-	if in.Sort != "" {
-		q.Sort, q.Down = strings.CutPrefix(in.Sort, "-")
-	}
 	if err := f.Err(); err != nil {
 		return q, err
 	}
 	var err error
-	q.After, err = in.Mark(in.list())
+	q.Page, err = in.Part(in, cmp.Or(in.Sort, "-id"))
 	return q, err
 }
 
@@ -115,23 +99,17 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if err != nil {
 		return ListOutput{}, err
 	}
-	page, perPage, _ := in.Window()
-	out := ListOutput{Result: true, Page: page, PerPage: perPage, Orders: []OrderBody{}}
+	out := ListOutput{Result: true, PageOutput: in.Output(in, cloud.Listed{}), Orders: []OrderBody{}}
 	foreign := r.customer != 0 && in.CustomerID != 0 && in.CustomerID != r.customer || r.broker != 0 && in.BrokerID != 0 && in.BrokerID != r.broker ||
 		r.driver != 0 && in.DriverID != 0 && in.DriverID != r.driver
 	if r.nothing || foreign {
 		return out, nil
 	}
 	listed, found, err := s.store.ListOrders(ctx, q)
-	if errors.Is(err, cloud.ErrNoMark) {
-		f := newFields()
-		f.Add("cursor", "This is no next_cursor of a list with these filters and this sort. Begin without a cursor.")
-		err = f.Err()
-	}
 	if err != nil {
 		return ListOutput{}, err
 	}
-	out.Total, out.More = listed.Total, in.More(in.list(), listed)
+	out.PageOutput = in.Output(in, listed)
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		show := s.shower(v, c)
 		for _, o := range found {

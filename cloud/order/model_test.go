@@ -442,7 +442,7 @@ func (w *world) history(id cloud.OrderID) {
 	} else if o.Interception != nil {
 		require.NotContains(w.t, []string{"in_force", "held"}, o.Interception.Status)
 	}
-	list, err := w.orders.Assignments(w.t.Context(), w.staff, order.AssignmentsInput{OrderID: id, LongPaging: check.LongPaging{PerPage: new(200)}})
+	list, err := w.orders.Assignments(w.t.Context(), w.staff, order.AssignmentsInput{OrderID: id, LongKeyset: check.LongKeyset{PerPage: new(200)}})
 	require.NoError(w.t, err)
 	active := 0
 	for i, a := range list.Assignments {

@@ -32,10 +32,10 @@ type Store interface {
 	ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error)
 	ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error)
 	NextJobRow(ctx context.Context, job string) (int, error)
-	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (cloud.OrderJob, cloud.JobCount, []cloud.OrderJobRow, error)
-	ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error)
-	ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (total int, found []cloud.ThirdPartyAssignment, err error)
-	ListConcerns(ctx context.Context, q cloud.ConcernQuery) (total int, found []cloud.Order, err error)
+	ListJobRows(ctx context.Context, b cloud.BusinessID, id string, p cloud.Page) (cloud.OrderJob, cloud.JobCount, cloud.Listed, []cloud.OrderJobRow, error)
+	ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (cloud.Listed, []cloud.Assignment, error)
+	ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (cloud.Listed, []cloud.ThirdPartyAssignment, error)
+	ListConcerns(ctx context.Context, q cloud.ConcernQuery) (cloud.Listed, []cloud.Order, error)
 	ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error)
 }
 

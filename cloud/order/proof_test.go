@@ -295,7 +295,7 @@ func TestExceptions(t *testing.T) {
 
 		var pages []string
 		for page := 1; page <= 5; page++ {
-			out, err := w.orders.Exceptions(ctx, w.staff, order.ExceptionsInput{Paging: check.Paging{Page: new(page), PerPage: new(2)}})
+			out, err := w.orders.Exceptions(ctx, w.staff, order.ExceptionsInput{Keyset: check.Keyset{Page: new(page), PerPage: new(2)}})
 			require.NoError(t, err)
 			require.Equal(t, 8, out.Total)
 			for _, e := range out.Exceptions {
@@ -305,7 +305,7 @@ func TestExceptions(t *testing.T) {
 		require.Len(t, pages, 8)
 		require.Equal(t, "late nobody's", strings.Join(pages[6:], " "), "what stopped comes first")
 
-		for _, bad := range []order.ExceptionsInput{{Types: []string{"cancel_failed"}}, {DateFrom: "soon"}, {DateFrom: day(2), DateTo: day(1)}, {Paging: check.Paging{PerPage: new(201)}}, {Paging: check.Paging{Page: new(-1)}}} {
+		for _, bad := range []order.ExceptionsInput{{Types: []string{"cancel_failed"}}, {DateFrom: "soon"}, {DateFrom: day(2), DateTo: day(1)}, {Keyset: check.Keyset{PerPage: new(201)}}, {Keyset: check.Keyset{Page: new(-1)}}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Exceptions)(ctx, w.staff, bad)))
 		}
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", failure(w.orders.Exceptions(ctx, w.driver, order.ExceptionsInput{})))

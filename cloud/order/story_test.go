@@ -353,7 +353,7 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		require.Empty(t, list(w.customer, order.ListInput{CustomerID: w.other.Account.ID}).Orders, "another's cannot be asked for")
 		require.Empty(t, list(w.driver, order.ListInput{}).Orders)
 		require.Empty(t, list(w.broker, order.ListInput{}).Orders)
-		out := list(w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{Page: new(2), PerPage: new(2)}}, Sort: "created_at"})
+		out := list(w.staff, order.ListInput{Keyset: check.Keyset{Page: new(2), PerPage: new(2)}, Sort: "created_at"})
 		require.Equal(t, 3, out.Total)
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(out.Orders))
 		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.staff, order.ListInput{Type: cloud.PickupOrder, StatusIDs: []cloud.OrderStatus{1, 3}}).Orders))
@@ -381,10 +381,10 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 				}
 			}
 		}
-		empty := list(w.staff, order.ListInput{Keyset: check.Keyset{Paging: check.Paging{Page: new(9)}}})
+		empty := list(w.staff, order.ListInput{Keyset: check.Keyset{Page: new(9)}})
 		require.NotNil(t, empty.Orders)
 		require.Empty(t, empty.Orders)
-		for _, in := range []order.ListInput{{Keyset: check.Keyset{Paging: check.Paging{PerPage: new(201)}}}, {Keyset: check.Keyset{Paging: check.Paging{Page: new(-1)}}}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
+		for _, in := range []order.ListInput{{Keyset: check.Keyset{PerPage: new(201)}}, {Keyset: check.Keyset{Page: new(-1)}}, {Sort: "body"}, {Keyword: "ab"}, {CreatedFrom: "yesterday"}, {ScheduledTo: "x"}, {Type: "Q"}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.List)(t.Context(), w.staff, in)), "%+v", in)
 		}
 

@@ -45,7 +45,7 @@ func (w *world) companies() (swift, quick, box, far cloud.Caller) {
 // told is what a company was told, oldest first.
 func (w *world) toldCompany(p cloud.ProviderID) (out []cloud.OutboxWork) {
 	w.t.Helper()
-	rows, err := w.db.ListOutbox(w.t.Context(), cloud.OutboxFilter{BusinessID: 42, ProviderID: p, Limit: 1000})
+	_, rows, err := w.db.ListOutbox(w.t.Context(), cloud.OutboxFilter{BusinessID: 42, ProviderID: p, Page: cloud.Page{Limit: 1000}})
 	require.NoError(w.t, err)
 	for _, r := range slices.Backward(rows) {
 		x, err := w.db.FindOutbox(w.t.Context(), r.Delivery.ID)

@@ -315,9 +315,11 @@ func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, erro
 		b.Cabinets, b.Openings = nil, nil
 		if b.Asks = b.Sees.Asks; b.Asks {
 			q := cloud.ApprovalFilter{BusinessID: id, Status: cloud.ApprovalPending, Now: b.Made, Page: cloud.Page{Sort: "id"}}
-			if _, b.Waiting, err = v.Approvals(q); err != nil {
+			_, listed, err := v.Approvals(q)
+			if err != nil {
 				return err
 			}
+			b.Waiting = listed.Total
 		}
 		for _, d := range devices {
 			names[d.ID] = cmp.Or(d.Name, d.Code)

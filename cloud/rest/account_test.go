@@ -207,7 +207,7 @@ func TestTheLastAdminStays(t *testing.T) {
 				wg.Wait()
 				require.NoError(t, r.w.DB.Look(t.Context(), func(v cloud.View) error {
 					_, n, err := v.Accounts(cloud.AccountFilter{BusinessID: 42, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id"}})
-					require.Equal(t, 1, n)
+					require.Equal(t, 1, n.Total)
 					return err
 				}))
 			}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,11 +113,11 @@ type DriversInput struct {
 	Skill    string          `query:"skill" json:"skill" doc:"A skill code that the driver has"`
 	BrokerID cloud.AccountID `query:"broker_id" json:"broker_id" doc:"Whose drivers; contractors see their own"`
 	Keyword  string          `query:"keyword" json:"keyword" max:"100" line:"true" doc:"A part of the name, email or telephone number"`
-	check.Paging
+	check.Keyset
 	Sort string `query:"sort" json:"sort" enum:"-id,id,-name,name,-email,email,-created_at,created_at" doc:"-id when absent"`
 }
 
-// maxDrivers bounds how many drivers of a business are looked through.
+// maxDrivers bounds how many drivers of a business are looked through for a page.
 const maxDrivers = 10_000
 
 // filters reports whether drivers are chosen by what only their rows say.
@@ -131,23 +132,52 @@ func (in DriversInput) wants(d cloud.Driver) bool {
 		(word == "" || strings.Contains(strings.ToLower(d.Account.Name+"\n"+d.Account.Email+"\n"+d.Phone), word))
 }
 
-// chosen are the drivers of the page that is asked for, and how many there are.
-func (in DriversInput) chosen(v cloud.View, f cloud.DriverFilter) ([]cloud.Driver, int, error) {
+// chosen are the drivers of the page that is asked for.
+func (in DriversInput) chosen(v cloud.View, f cloud.DriverFilter) ([]cloud.Driver, cloud.Listed, error) {
 	if !in.filters() {
 		return v.Drivers(f)
 	}
 	page := f.Page
-	f.Page.Offset, f.Page.Limit = 0, maxDrivers
-	all, _, err := v.Drivers(f)
-	all = slices.DeleteFunc(all, func(d cloud.Driver) bool { return !in.wants(d) })
-	from := min(page.Offset, len(all))
-	return all[from:min(from+page.Limit, len(all))], len(all), err
+	read := func(after *cloud.Mark) ([]cloud.Driver, cloud.Listed, error) {
+		f.Page = cloud.Page{Sort: page.Sort, Down: page.Down, Limit: maxDrivers, After: after}
+		all, listed, err := v.Drivers(f)
+		all = slices.DeleteFunc(all, func(d cloud.Driver) bool { return !in.wants(d) })
+		return all, cloud.Listed{Total: len(all), AtLeast: listed.Next != nil, Next: listed.Next}, err
+	}
+	rest, out, err := read(nil)
+	if page.After != nil && err == nil {
+		var behind cloud.Listed
+		rest, behind, err = read(page.After)
+		out.Next = behind.Next
+	}
+	if rest = rest[min(page.Offset, len(rest)):]; len(rest) > page.Limit {
+		rest = rest[:page.Limit]
+		out.Next = markOf(rest[page.Limit-1], page.Sort)
+	}
+	return rest, out, err
+}
+
+// markOf is a driver in a list.
+func markOf(d cloud.Driver, sort string) *cloud.Mark {
+	m := &cloud.Mark{ID: int64(d.Account.ID)}
+	switch sort {
+	case "name":
+		m.Key = d.Account.Name
+	case "email":
+		m.Key = d.Account.Email
+	case "created_at":
+		m.Key = int64(0)
+		if t := d.Account.CreatedAt; !t.IsZero() {
+			m.Key = t.UnixMilli()
+		}
+	}
+	return m
 }
 
 // DriversOutput is a page of drivers.
 type DriversOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Drivers []DriverBody `json:"drivers"`
 }
 
@@ -155,6 +185,10 @@ type DriversOutput struct {
 // VALIDATION_FAILED.
 func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) (DriversOutput, error) {
 	r, err := planner(c)
+	if err != nil {
+		return DriversOutput{}, err
+	}
+	page, err := in.Part(in, cmp.Or(in.Sort, "-id"))
 	if err != nil {
 		return DriversOutput{}, err
 	}
@@ -168,11 +202,11 @@ func (s *Service) Drivers(ctx context.Context, c cloud.Caller, in DriversInput) 
 		if broker == 0 {
 			broker = in.BrokerID
 		}
-		list, total, err := in.chosen(v, cloud.DriverFilter{BusinessID: r.business, BrokerID: broker, Page: pageOf(in.Paging, in.Sort)})
+		list, listed, err := in.chosen(v, cloud.DriverFilter{BusinessID: r.business, BrokerID: broker, Page: page})
 		if err != nil {
 			return err
 		}
-		out.PageOutput = pageOutput(in.Paging, total)
+		out.PageOutput = in.Output(in, listed)
 		for _, d := range list {
 			b, err := showDriver(v, d, date)
 			if err != nil {

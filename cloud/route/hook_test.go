@@ -81,7 +81,7 @@ type told struct {
 
 // fresh is what was told since it was last asked, oldest first.
 func (e *ear) fresh() (out []told) {
-	_, rows, err := e.db.ListAccountOutbox(e.t.Context(), cloud.AccountLog{BusinessID: 42, Limit: 1000})
+	_, rows, err := e.db.ListAccountOutbox(e.t.Context(), cloud.AccountLog{BusinessID: 42, Page: cloud.Page{Limit: 1000}})
 	require.NoError(e.t, err)
 	slices.Reverse(rows)
 	for _, r := range rows[e.heard:] {

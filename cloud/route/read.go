@@ -1,9 +1,11 @@
 package route
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // ListInput asks for a page of routes. Fields that are not given do not filter.
@@ -17,23 +19,23 @@ type ListInput struct {
 	RoutePage
 }
 
-// ListOutput is a page of routes. Total counts all pages.
+// ListOutput is a page of routes.
 type ListOutput struct {
 	Result bool `json:"result"`
-	PageOutput
+	check.PageOutput
 	Routes []RouteBody `json:"routes" graphql:"!"`
 }
 
-func (in *ListInput) filter(r reach) cloud.RouteFilter {
-	q := cloud.RouteFilter{BusinessID: r.business, BrokerID: in.BrokerID, DriverID: in.DriverID, DateFrom: in.DateFrom, DateTo: in.DateTo, Status: in.Status,
-		Page: pageOf(in.Paging, in.Sort)}
+func (in *ListInput) filter(r reach) (q cloud.RouteFilter, err error) {
+	q = cloud.RouteFilter{BusinessID: r.business, BrokerID: in.BrokerID, DriverID: in.DriverID, DateFrom: in.DateFrom, DateTo: in.DateTo, Status: in.Status}
 	if in.Date != "" {
 		q.DateFrom, q.DateTo = max(in.Date, in.DateFrom), in.Date
 		if in.DateTo != "" {
 			q.DateTo = min(in.Date, in.DateTo)
 		}
 	}
-	return q
+	q.Page, err = in.Part(*in, cmp.Or(in.Sort, "-id"))
+	return q, err
 }
 
 // List shows a page of the routes that the caller may see. Error:
@@ -43,8 +45,11 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if err != nil {
 		return ListOutput{}, err
 	}
-	q := in.filter(r)
-	out := ListOutput{Result: true, PageOutput: pageOutput(in.Paging, 0), Routes: []RouteBody{}}
+	q, err := in.filter(r)
+	if err != nil {
+		return ListOutput{}, err
+	}
+	out := ListOutput{Result: true, PageOutput: in.Output(in, cloud.Listed{}), Routes: []RouteBody{}}
 	if r.broker != 0 && q.BrokerID != 0 && q.BrokerID != r.broker || r.driver != 0 && q.DriverID != 0 && q.DriverID != r.driver {
 		return out, nil
 	}
@@ -54,27 +59,25 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	if r.driver != 0 {
 		q.DriverID = r.driver
 	}
-	return out, s.store.Look(ctx, func(v cloud.View) error { return list(v, q, &out) })
-}
-
-func list(v cloud.View, q cloud.RouteFilter, out *ListOutput) error {
-	b, err := v.Business(q.BusinessID)
-	if err != nil {
-		return err
-	}
-	found, total, err := v.Routes(q)
-	if err != nil {
-		return err
-	}
-	out.Total = total
-	for _, x := range found {
-		orders, err := v.RouteOrders(q.BusinessID, x.ID)
+	return out, s.store.Look(ctx, func(v cloud.View) error {
+		b, err := v.Business(q.BusinessID)
 		if err != nil {
 			return err
 		}
-		out.Routes = append(out.Routes, show(x, orders, b.Location()))
-	}
-	return nil
+		found, listed, err := v.Routes(q)
+		if err != nil {
+			return err
+		}
+		out.PageOutput = in.Output(in, listed)
+		for _, x := range found {
+			orders, err := v.RouteOrders(q.BusinessID, x.ID)
+			if err != nil {
+				return err
+			}
+			out.Routes = append(out.Routes, show(x, orders, b.Location()))
+		}
+		return nil
+	})
 }
 
 // ByRoute names a route.

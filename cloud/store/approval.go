@@ -51,32 +51,31 @@ func (v *view) Approval(b cloud.BusinessID, id cloud.ApprovalID) (cloud.Approval
 	return one(v.ctx, v.q, v.locked(sqlApproval), v.scanApproval, int64(b), string(id))
 }
 
-// Approvals lists a part of a business's approvals, and says how many there are.
-func (v *view) Approvals(f cloud.ApprovalFilter) ([]cloud.Approval, int, error) {
-	where, args := "business_id = $1", []any{int64(f.BusinessID)}
-	also := func(sql string, arg any) {
-		args = append(args, arg)
-		where += fmt.Sprintf(sql, len(args))
-	}
+var approvalSorts = sortable{"id": {idText: true}, "requested_at": {name: "requested_at", idText: true}, "reviewed_at": {name: "reviewed_at", idText: true}}
+
+// Approvals lists a part of a business's approvals.
+func (v *view) Approvals(f cloud.ApprovalFilter) ([]cloud.Approval, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d", int64(f.BusinessID))
 	switch f.Status {
 	case "":
 	case cloud.ApprovalPending:
-		also(" AND status = 'pending' AND (reviewed_by <> 0 OR expires_at > $%d)", f.Now.UnixMilli())
+		c.and("status = 'pending' AND (reviewed_by <> 0 OR expires_at > $%d)", f.Now.UnixMilli())
 	case cloud.ApprovalExpired:
-		also(" AND status = 'pending' AND reviewed_by = 0 AND expires_at <= $%d", f.Now.UnixMilli())
+		c.and("status = 'pending' AND reviewed_by = 0 AND expires_at <= $%d", f.Now.UnixMilli())
 	default:
-		also(" AND status = $%d", f.Status)
+		c.and("status = $%d", f.Status)
 	}
 	if f.Decided {
-		where += " AND status <> 'pending'"
+		c.and("status <> 'pending'")
 	}
 	if f.Tool != "" {
-		also(" AND tool = $%d", f.Tool)
+		c.and("tool = $%d", f.Tool)
 	}
 	if f.RequestedBy != 0 {
-		also(" AND requested_by = $%d", int64(f.RequestedBy))
+		c.and("requested_by = $%d", int64(f.RequestedBy))
 	}
-	return part(v, "approval", approvalColumns, where, args, f.Page, []string{"requested_at", "reviewed_at"}, v.scanApproval)
+	return part(v, keyList{from: "approval", columns: approvalColumns, where: c, page: f.Page}, approvalSorts, v.scanApproval)
 }
 
 func (w *writer) approvals(c *cloud.Changes) {

@@ -10,11 +10,6 @@ const (
 	sqlAssignment     = `SELECT body FROM broker_assignment WHERE business_id = $1 AND id = $2`
 	sqlSaveAssignment = `INSERT INTO broker_assignment (id, business_id, order_id, broker_id, status, body) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WHERE broker_assignment.business_id = excluded.business_id`
-
-	assignmentsWhere = `FROM broker_assignment WHERE business_id = $1
-  AND (CAST($2 AS @int) = 0 OR broker_id = $2) AND (CAST($3 AS @int) = 0 OR order_id = $3) AND ($4 = '' OR status = $4)`
-	sqlCountAssignments = `SELECT COUNT(*) ` + assignmentsWhere
-	sqlListAssignments  = `SELECT body ` + assignmentsWhere + ` ORDER BY id DESC LIMIT $5 OFFSET $6`
 )
 
 func scanAssignment(r rows, a *cloud.Assignment) error { return r.Scan(parsed(a)) }
@@ -29,8 +24,27 @@ func (w *writer) assignments(c *cloud.Changes) {
 	}
 }
 
+func assignmentList(q cloud.AssignmentQuery) keyList {
+	return keyList{columns: "body", from: "broker_assignment", where: assigned(q.BusinessID, "broker_id", int64(q.BrokerID), q.OrderID, string(q.Status)), page: newest(q.Page), exact: true}
+}
+
 // ListAssignments reads a page of assignments, newest first, and counts all that
-// the query asks for.
-func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (total int, found []cloud.Assignment, err error) {
-	return readPage(ctx, db, sqlCountAssignments, sqlListAssignments, scanAssignment, q.Limit, q.Offset, int64(q.BusinessID), int64(q.BrokerID), int64(q.OrderID), string(q.Status))
+// the query asks for, to the last one. Error: cloud.ErrNoMark.
+func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (cloud.Listed, []cloud.Assignment, error) {
+	return lookKeyList(ctx, db, assignmentList(q), scanAssignment)
+}
+
+// assigned is the condition of a business's assignments, of all holders or of one.
+func assigned(b cloud.BusinessID, holder string, id int64, o cloud.OrderID, status string) (c conditions) {
+	c.and("business_id = $%d", int64(b))
+	if id != 0 {
+		c.and(holder+" = $%d", id)
+	}
+	if o != 0 {
+		c.and("order_id = $%d", int64(o))
+	}
+	if status != "" {
+		c.and("status = $%d", status)
+	}
+	return c
 }

@@ -23,13 +23,6 @@ WHERE chat_member.read_to <> excluded.read_to OR chat_member.muted <> excluded.m
 ON CONFLICT (id) DO UPDATE SET deleted = excluded.deleted, body = excluded.body
 WHERE chat_message.business_id = excluded.business_id AND chat_message.order_id = excluded.order_id`
 
-	chatMessages          = `SELECT body FROM chat_message WHERE business_id = $1 AND order_id = $2`
-	chatForward           = ` AND id > $3 ORDER BY id LIMIT $4`
-	chatBack              = ` AND id < $3 ORDER BY id DESC LIMIT $4`
-	sqlChatForward        = chatMessages + chatForward
-	sqlChatForwardShown   = chatMessages + ` AND NOT staff` + chatForward
-	sqlChatBackward       = chatMessages + chatBack
-	sqlChatBackwardShown  = chatMessages + ` AND NOT staff` + chatBack
 	sqlChatReads          = `SELECT up_to, at FROM chat_read WHERE business_id = $1 AND order_id = $2 AND account_id = $3 AND up_to >= $4 ORDER BY up_to LIMIT $5`
 	sqlAddChatRead        = `INSERT INTO chat_read (business_id, order_id, account_id, up_to, at) VALUES ($1, $2, $3, $4, $5)`
 	sqlChatUnread         = `SELECT COUNT(*) FROM chat_message WHERE business_id = $1 AND order_id = $2 AND id > $3 AND sender_id <> $4 AND NOT deleted`
@@ -76,17 +69,20 @@ func (v *view) ChatMessageByClient(b cloud.BusinessID, o cloud.OrderID, sender c
 	return one(v.ctx, v.q, sqlChatMessageByClient, scanChatMessage, int64(b), int64(o), int64(sender), id)
 }
 
-func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, error) {
-	sql, from := sqlChatBackward, orNewest(int64(p.Before))
-	switch {
-	case p.Forward && p.Staff:
-		sql, from = sqlChatForward, int64(p.After)
-	case p.Forward:
-		sql, from = sqlChatForwardShown, int64(p.After)
-	case !p.Staff:
-		sql = sqlChatBackwardShown
+// messageList is the list of a conversation's messages by their ids.
+func messageList(p cloud.ChatPage) keyList {
+	p.Sort = "id"
+	l := keyList{columns: "body", from: "chat_message", page: p.Page}
+	l.where.and("business_id = $%d AND order_id = $%d", int64(p.BusinessID), int64(p.OrderID))
+	if !p.Staff {
+		l.where.and("NOT staff")
 	}
-	return list(v.ctx, v.q, sql, scanChatMessage, int64(p.BusinessID), int64(p.OrderID), from, p.Limit)
+	return l
+}
+
+func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, cloud.Listed, error) {
+	out, found, err := readKeyList(v.ctx, v.q, messageList(p), scanChatMessage)
+	return found, out, err
 }
 
 func (v *view) ChatReads(b cloud.BusinessID, o cloud.OrderID, reader cloud.AccountID, from cloud.ChatMessageID, limit int) ([]cloud.ChatRead, error) {
@@ -140,48 +136,43 @@ func (w *writer) chats(c *cloud.Changes) {
 // come first.
 func conversationsFrom(q cloud.ConversationQuery) string {
 	if q.Customer != 0 || q.Driver != 0 || q.Contractor != 0 {
-		return ` FROM orders o CROSS JOIN conversation c`
+		return `orders o CROSS JOIN conversation c`
 	}
-	return ` FROM conversation c CROSS JOIN orders o`
+	return `conversation c CROSS JOIN orders o`
 }
 
 // conversationsWhere is the condition of a query, with only what it asks for.
-func (db *DB) conversationsWhere(q cloud.ConversationQuery) (sql string, args []any) {
-	args = []any{int64(q.BusinessID)}
-	add := func(condition string, v any) {
-		args = append(args, v)
-		sql += fmt.Sprintf(` AND `+condition, len(args))
-	}
-	sql = ` WHERE c.business_id = $1 AND o.business_id = $1 AND o.id = c.order_id`
+func (db *DB) conversationsWhere(q cloud.ConversationQuery) (c conditions) {
+	c.and(`c.business_id = $%[1]d AND o.business_id = $%[1]d AND o.id = c.order_id`, int64(q.BusinessID))
 	if !q.Staff {
-		sql += ` AND c.shown_at IS NOT NULL`
+		c.and(`c.shown_at IS NOT NULL`)
 	}
 	if q.Customer != 0 {
-		add(`o.customer_id = $%d AND o.customer_id <> 0`, int64(q.Customer))
+		c.and(`o.customer_id = $%d AND o.customer_id <> 0`, int64(q.Customer))
 	}
 	if q.Driver != 0 {
-		add(`o.driver_id = $%d AND o.driver_id <> 0`, int64(q.Driver))
+		c.and(`o.driver_id = $%d AND o.driver_id <> 0`, int64(q.Driver))
 	}
 	if q.Contractor != 0 {
-		add(`o.broker_id = $%[1]d AND o.broker_id <> 0 AND EXISTS (SELECT 1 FROM broker_assignment a WHERE a.order_id = c.order_id AND a.status = 'active' AND a.business_id = c.business_id AND a.broker_id = $%[1]d)`, int64(q.Contractor))
+		c.and(`o.broker_id = $%[1]d AND o.broker_id <> 0 AND EXISTS (SELECT 1 FROM broker_assignment a WHERE a.order_id = c.order_id AND a.status = 'active' AND a.business_id = c.business_id AND a.broker_id = $%[1]d)`, int64(q.Contractor))
 	}
 	if q.Allowed {
-		add(`NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%d AND p.gone)`, int64(q.Reader))
+		c.and(`NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%d AND p.gone)`, int64(q.Reader))
 	}
 	const closed = `(c.closed_at IS NOT NULL OR ` + chatEnded + `$%[1]d AND (c.reopened_at IS NULL OR c.reopened_at <= $%[1]d)))`
 	switch q.Status {
 	case "closed":
-		add(closed, ms(q.Ended))
+		c.and(closed, ms(q.Ended))
 	case "open":
-		add(`NOT `+closed, ms(q.Ended))
+		c.and(`NOT `+closed, ms(q.Ended))
 	}
 	if q.Unread {
-		add(`EXISTS (SELECT 1 FROM chat_message m WHERE `+unreadOf(q)+`)`, int64(q.Reader))
+		c.and(`EXISTS (SELECT 1 FROM chat_message m WHERE `+unreadOf(q)+`)`, int64(q.Reader))
 	}
 	if q.Keyword != "" {
-		add(`c.order_id IN (SELECT order_id FROM order_search WHERE business_id = $1 AND @contains $%d)`, db.contains(q.Keyword))
+		c.and(`c.order_id IN (SELECT order_id FROM order_search WHERE business_id = $%d AND @contains $%d)`, int64(q.BusinessID), db.contains(q.Keyword))
 	}
-	return sql, args
+	return c
 }
 
 // unreadOf is the condition of messages m of c that a reader has not read.
@@ -194,41 +185,38 @@ func unreadOf(q cloud.ConversationQuery) string {
 	return sql
 }
 
-// conversationsSQL counts what a query asks for, and reads a page of it; the page
-// has two arguments more.
-func (db *DB) conversationsSQL(q cloud.ConversationQuery) (count, page string, args []any) {
-	where, args := db.conversationsWhere(q)
-	by := "c.updated_at"
+// conversationList is the list of a query, those that changed last first.
+func (db *DB) conversationList(q cloud.ConversationQuery) keyList {
+	by := sortColumn{name: "updated_at", id: "order_id"}
 	if !q.Staff {
-		by = "c.shown_at"
+		by.name = "shown_at"
 	}
-	where = conversationsFrom(q) + where
-	return `SELECT COUNT(*)` + where,
-		`SELECT c.body` + where + fmt.Sprintf(` ORDER BY %s DESC, c.order_id DESC LIMIT $%d OFFSET $%d`, by, len(args)+1, len(args)+2), args
+	q.Sort, q.Down = by.name, true
+	return keyList{columns: "c.body", from: conversationsFrom(q), where: db.conversationsWhere(q), prefix: "c.", by: by, page: q.Page}
 }
 
-// unreadSQL counts what a reader has not read; it has two arguments more, the
-// reader and how many are counted.
-func (db *DB) unreadSQL(q cloud.ConversationQuery) (sql string, args []any) {
-	where, args := db.conversationsWhere(q)
-	n := len(args) + 1
-	return `SELECT COUNT(*), COUNT(DISTINCT order_id) FROM (SELECT c.order_id` + conversationsFrom(q) + ` CROSS JOIN chat_message m` + where + fmt.Sprintf(` AND `+unreadOf(q), n) + fmt.Sprintf(`
-  AND NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%d AND p.muted) LIMIT $%d) AS unread`, n, n+1), args
+// unreadSQL counts what a reader has not read, up to limit.
+func (db *DB) unreadSQL(q cloud.ConversationQuery, limit int) statement {
+	c := db.conversationsWhere(q)
+	c.and(unreadOf(q)+`
+  AND NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%[1]d AND p.muted)`, int64(q.Reader))
+	c.args = append(c.args, limit)
+	return statement{`SELECT COUNT(*), COUNT(DISTINCT order_id) FROM (SELECT c.order_id FROM ` + conversationsFrom(q) + ` CROSS JOIN chat_message m` + c.where() + fmt.Sprintf(` LIMIT $%d) AS unread`, len(c.args)), c.args}
 }
 
 // ListConversations reads a page of conversations, those that changed last
-// first, and counts all that the query asks for.
-func (db *DB) ListConversations(ctx context.Context, q cloud.ConversationQuery) (total int, found []cloud.Conversation, err error) {
-	count, page, args := db.conversationsSQL(q)
-	return readPage(ctx, db, count, page, scanConversation, q.Limit, q.Offset, args...)
+// first, and counts all that the query asks for, up to cloud.MaxTotal. Error:
+// cloud.ErrNoMark.
+func (db *DB) ListConversations(ctx context.Context, q cloud.ConversationQuery) (cloud.Listed, []cloud.Conversation, error) {
+	return lookKeyList(ctx, db, db.conversationList(q), scanConversation)
 }
 
 // CountUnread counts what a reader has not read in the conversations of a query,
 // and in how many of them it is. Those that the reader muted are left out. What
 // is beyond limit messages is not counted.
 func (db *DB) CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error) {
-	sql, args := db.unreadSQL(q)
-	counted, err := readOne(ctx, db, sql, func(r rows, x *[2]int) error { return r.Scan(&x[0], &x[1]) }, append(args, int64(q.Reader), limit)...)
+	s := db.unreadSQL(q, limit)
+	counted, err := readOne(ctx, db, s.sql, func(r rows, x *[2]int) error { return r.Scan(&x[0], &x[1]) }, s.args...)
 	return counted[0], counted[1], err
 }
 

@@ -50,16 +50,16 @@ func TestConversationsAreReadByTheirIndexes(t *testing.T) {
 			q := c.q
 			q.BusinessID, q.Reader = 42, 6
 			filter(&q)
-			_, page, args := db.conversationsSQL(q)
-			text := plan(t, db, page, append(args, 20, 0)...)
+			s := db.conversationList(q).rows()
+			text := plan(t, db, s.sql, s.args...)
 			require.Regexp(t, indexed(c.index), text, name)
 			require.NotContains(t, text, "SCAN", name)
 			if name == "staff" {
 				require.NotContains(t, text, "TEMP B-TREE", name)
 				continue
 			}
-			sql, args := db.unreadSQL(q)
-			text = plan(t, db, sql, append(args, 6, 10)...)
+			s = db.unreadSQL(q, 10)
+			text = plan(t, db, s.sql, s.args...)
 			require.Regexp(t, indexed(c.index), text, name)
 		}
 	}

@@ -26,9 +26,10 @@ func TestConcernsAreReadByTheirIndexes(t *testing.T) {
 	list := concernsOf(q)
 	require.Len(t, list, 3)
 	for i, c := range list {
+		c.page.Limit = 20
 		var plan []string
 		require.NoError(t, db.engine.read(t.Context(), func(ctx context.Context, r querier) error {
-			rows, err := r.query(ctx, `EXPLAIN QUERY PLAN SELECT body `+c.where+c.order, append(c.args, 20, 0)...)
+			rows, err := r.query(ctx, `EXPLAIN QUERY PLAN `+c.rows().sql, c.rows().args...)
 			if err != nil {
 				return err
 			}
@@ -55,6 +56,7 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 		"outbox_account":          {From: time.Now(), To: time.Now()},
 		"outbox_account_event":    {Event: "order.created", From: time.Now()},
 		"outbox_account_customer": {CustomerID: 3},
+		"outbox_receiver":         {EndpointID: 5, From: time.Now()},
 		"outbox_unsent":           {State: cloud.OutboxFailed},
 		"outbox_hot":              {State: cloud.OutboxPending},
 		"outbox_reference":        {ReferenceID: "77"},
@@ -65,9 +67,11 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 		defer func() { db.engine.(*lite).readers <- c }()
 		for index, f := range cases {
 			f.BusinessID = 42
-			count, page, args := accountLogSQL(f)
-			for i, sql := range []string{count, page} {
-				r, err := c.query(t.Context(), "EXPLAIN QUERY PLAN "+sql, append(args, []any{20, 0}[:2*i]...)...)
+			f.Limit = 20
+			l, later := accountLog(f), accountLog(f)
+			later.page.After = &cloud.Mark{Key: int64(9), ID: int64(9)}
+			for _, s := range []statement{l.count(), l.rows(), later.rows()} {
+				r, err := c.query(t.Context(), "EXPLAIN QUERY PLAN "+s.sql, s.args...)
 				require.NoError(t, err)
 				var plan []string
 				for r.Next() {
@@ -111,8 +115,9 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 			if !f.From.IsZero() {
 				f.From, f.To = time.UnixMilli(1_000_000), time.Time{}
 			}
-			_, page, args := accountLogSQL(f)
-			rows, err := pool.Query(ctx, "EXPLAIN "+pgText(page), append(args, 20, 0)...)
+			f.Limit = 20
+			s := accountLog(f).rows()
+			rows, err := pool.Query(ctx, "EXPLAIN "+pgText(s.sql), s.args...)
 			require.NoError(t, err)
 			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,75 +104,75 @@ func (db *DB) DropOldSecrets(ctx context.Context, now time.Time) error {
 	})
 }
 
-// accountLog is the condition of a page of the account channel's log, each
-// filter in the words of the index that serves it.
-func accountLog(f cloud.AccountLog) (from, where string, args []any) {
+// withEvents are deliveries o with their events e.
+const withEvents = ` JOIN outbox_event e ON e.event_id = o.event_id`
+
+// accountLog is a list of the account channel's log, each filter in the words of
+// the index that serves it. Rows are counted before they are joined with their
+// events, unless a filter is about those.
+func accountLog(f cloud.AccountLog) keyList {
 	var c conditions
 	c.and(`o.provider_id = 0`)
 	c.and(`o.business_id = $%d`, int64(f.BusinessID))
-	if f.CustomerID != 0 {
-		c.and(`o.customer_id <> 0 AND o.customer_id = $%d`, int64(f.CustomerID))
-	}
+	index := ""
 	if f.Event != "" {
+		index = ` @by_event`
 		c.and(`o.event = $%d`, f.Event)
 	}
-	if f.ReferenceType != "" {
-		c.and(`e.reference_type = $%d`, f.ReferenceType)
+	if f.CustomerID != 0 {
+		index = ` @by_customer`
+		c.and(`o.customer_id <> 0 AND o.customer_id = $%d`, int64(f.CustomerID))
 	}
-	index := c.state(f.State, `@by_unsent`, accountUnsent...)
+	if f.EndpointID != 0 {
+		index = ` @by_receiver`
+		c.and(`o.endpoint_id = $%d`, int64(f.EndpointID))
+	}
+	index = cmp.Or(c.state(f.State, `@by_unsent`, accountUnsent...), index)
 	if f.ReferenceID != "" {
 		index = ` @by_reference`
 		c.and(`o.reference_id = $%d`, f.ReferenceID)
 	}
-	if f.EndpointID != 0 {
-		c.and(`o.endpoint_id = $%d`, int64(f.EndpointID))
+	c.created(f.From, f.To)
+	f.Sort, f.Down = "created_at", true
+	l := keyList{columns: outboxRowColumns, from: `outbox o` + index + withEvents, counted: `outbox o` + index, prefix: "o.", by: sortColumn{name: "created_at"}, page: f.Page}
+	if f.ReferenceType != "" {
+		c.and(`e.reference_type = $%d`, f.ReferenceType)
+		l.counted = l.from
 	}
-	if !f.From.IsZero() {
-		c.and(`o.created_at >= $%d`, f.From.UnixMilli())
-	}
-	if !f.To.IsZero() {
-		c.and(`o.created_at < $%d`, f.To.UnixMilli())
-	}
-	return ` FROM outbox o` + index, c.where(), c.args
+	l.where = c
+	return l
 }
 
-// accountLogSQL is the two statements of a page, for the same arguments but for
-// the page's own two. Rows are counted before they are joined with their
-// events, unless a filter is about those.
-func accountLogSQL(f cloud.AccountLog) (count, page string, args []any) {
-	const joined = ` JOIN outbox_event e ON e.event_id = o.event_id`
-	from, where, args := accountLog(f)
-	count = `SELECT COUNT(*) FROM (SELECT 1` + from
-	if f.ReferenceType != "" {
-		count += joined
+// created adds that rows of outbox o are of a time, to excluded.
+func (c *conditions) created(from, to time.Time) {
+	if !from.IsZero() {
+		c.and(`o.created_at >= $%d`, from.UnixMilli())
 	}
-	count += where + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxLogTotal)
-	page = `SELECT ` + outboxRowColumns + from + joined + where +
-		fmt.Sprintf(` ORDER BY o.created_at DESC, o.id DESC LIMIT $%d OFFSET $%d`, len(args)+1, len(args)+2)
-	return count, page, args
+	if !to.IsZero() {
+		c.and(`o.created_at < $%d`, to.UnixMilli())
+	}
 }
 
 // ListAccountOutbox lists a page of the account channel's delivery log, newest
-// first, and counts all of its pages up to cloud.MaxLogTotal rows. A row that a
-// sender holds shows as delivering.
-func (db *DB) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, out []cloud.OutboxRow, err error) {
+// first, and counts all of its pages up to cloud.MaxTotal rows. A row that a
+// sender holds shows as delivering. Error: cloud.ErrNoMark.
+func (db *DB) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (cloud.Listed, []cloud.OutboxRow, error) {
 	if f.BusinessID == 0 {
-		return 0, nil, errors.New("list outbox: the filter names no business")
+		return cloud.Listed{}, nil, errors.New("list outbox: the filter names no business")
 	}
 	if f.State == cloud.OutboxDead {
-		return 0, nil, nil // of this channel's deliveries none ends so
+		return cloud.Listed{}, nil, nil // of this channel's deliveries none ends so
 	}
-	count, page, args := accountLogSQL(f)
-	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
-		n, err := one(ctx, q, count, scanInt, args...)
-		if err != nil {
+	return readLog(ctx, db, accountLog(f))
+}
+
+// readLog reads a page of a delivery log with the last attempt of each row.
+func readLog(ctx context.Context, db *DB, l keyList) (out cloud.Listed, found []cloud.OutboxRow, err error) {
+	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
+		if out, found, err = readKeyList(ctx, q, l, scanOutboxRow); err != nil {
 			return err
 		}
-		total = int(n)
-		if out, err = list(ctx, q, page, scanOutboxRow, append(args, f.Limit, f.Offset)...); err != nil {
-			return err
-		}
-		return last(ctx, q, out)
+		return last(ctx, q, found)
 	})
-	return total, out, err
+	return out, found, err
 }

@@ -24,7 +24,7 @@ WHERE provider_id <> 0 AND business_id = $1 AND state IN ('retrying', 'failed', 
 
 // conditions are those of a query, with their arguments.
 type conditions struct {
-	text strings.Builder
+	text string
 	args []any
 }
 
@@ -35,12 +35,12 @@ func (c *conditions) and(sql string, values ...any) {
 		c.args = append(c.args, v)
 		at = append(at, len(c.args))
 	}
-	fmt.Fprintf(&c.text, " AND "+sql, at...)
+	c.text += fmt.Sprintf(" AND "+sql, at...)
 }
 
 // where is what was added, to follow a table.
 func (c *conditions) where() string {
-	return ` WHERE ` + strings.TrimPrefix(c.text.String(), " AND ")
+	return ` WHERE ` + strings.TrimPrefix(c.text, " AND ")
 }
 
 // state adds that rows of outbox o show a state, and gives the index that has
@@ -119,16 +119,11 @@ func businessLogPart(f cloud.BusinessLog, channel, kept string, states []cloud.O
 	if f.Event != "" {
 		c.and(`o.event = $%d`, f.Event)
 	}
-	if !f.From.IsZero() {
-		c.and(`o.created_at >= $%d`, f.From.UnixMilli())
-	}
-	if !f.To.IsZero() {
-		c.and(`o.created_at < $%d`, f.To.UnixMilli())
-	}
+	c.created(f.From, f.To)
 	if f.Before.ID != 0 {
 		c.and(`(o.created_at, o.id) < ($%d, $%d)`, f.Before.At.UnixMilli(), int64(f.Before.ID))
 	}
-	sql := `SELECT ` + outboxRowColumns + ` FROM outbox o` + index + ` JOIN outbox_event e ON e.event_id = o.event_id` + c.where()
+	sql := `SELECT ` + outboxRowColumns + ` FROM outbox o` + index + withEvents + c.where()
 	c.args = append(c.args, f.Limit)
 	return statement{sql + fmt.Sprintf(` ORDER BY o.created_at DESC, o.id DESC LIMIT $%d`, len(c.args)), c.args}
 }

@@ -93,8 +93,8 @@ func TestWhatIsDeliveringIsFoundAmongWhatIsNotFinished(t *testing.T) {
 	db := openTest(t, Config{Dir: t.TempDir()})
 	c := <-db.engine.(*lite).readers
 	defer func() { db.engine.(*lite).readers <- c }()
-	_, account, args := accountLogSQL(cloud.AccountLog{BusinessID: 42, State: cloud.OutboxDelivering})
-	for _, s := range append(businessLogSQL(cloud.BusinessLog{BusinessID: 42, State: cloud.OutboxDelivering, Limit: 50}), statement{account, append(args, 20, 0)}) {
+	account := accountLog(cloud.AccountLog{BusinessID: 42, State: cloud.OutboxDelivering, Page: cloud.Page{Limit: 20}})
+	for _, s := range append(businessLogSQL(cloud.BusinessLog{BusinessID: 42, State: cloud.OutboxDelivering, Limit: 50}), account.rows()) {
 		text := explained(t, c, s.sql, s.args)
 		require.Contains(t, text, "SEARCH o USING INTEGER PRIMARY KEY")
 		require.Contains(t, text, "USING INDEX outbox_hot")

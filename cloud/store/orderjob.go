@@ -70,18 +70,21 @@ func (db *DB) NextJobRow(ctx context.Context, job string) (int, error) {
 	return int(n), err
 }
 
-// ListJobRows reads a job with its rows behind row after, by number, and counts
-// how far it has come.
-func (db *DB) ListJobRows(ctx context.Context, b cloud.BusinessID, id string, after, limit int) (j cloud.OrderJob, n cloud.JobCount, found []cloud.OrderJobRow, err error) {
+// ListJobRows reads a job with a page of its rows, by number, and counts how far it
+// has come. Error: cloud.ErrNoMark.
+func (db *DB) ListJobRows(ctx context.Context, b cloud.BusinessID, id string, p cloud.Page) (j cloud.OrderJob, n cloud.JobCount, out cloud.Listed, found []cloud.OrderJobRow, err error) {
+	p.Sort, p.Down = "id", false
+	l := keyList{columns: "job_id, row_number, input, result, failed", from: "order_job_row", by: sortColumn{id: "row_number"}, page: p, exact: true}
+	l.where.and("job_id = $%d", id)
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if j, err = one(ctx, q, sqlOrderJob, scanOrderJob, int64(b), id); err != nil {
 			return err
 		}
 		n, err = one(ctx, q, sqlJobCount, func(r rows, n *cloud.JobCount) error { return r.Scan(&n.Processed, &n.Failed) }, id)
 		if err == nil {
-			found, err = list(ctx, q, sqlJobRows, scanJobRow, id, after, limit)
+			out, found, err = readKeyList(ctx, q, l, scanJobRow)
 		}
 		return err
 	})
-	return j, n, found, err
+	return j, n, out, found, err
 }

@@ -123,7 +123,7 @@ func (l orderList) count() statement {
 func (l orderList) page(counted cloud.Listed) statement {
 	var c conditions
 	inner := l.pageIDs(&c, !counted.AtLeast)
-	return statement{`SELECT o.body, ` + l.column.of("p") + `, p.id FROM (` + inner + l.order("") + l.limit(&c) + `) AS p JOIN orders o ON o.id = p.id` + l.order("p."), c.args}
+	return statement{`SELECT o.body, ` + l.column.of("p.") + `, p.id FROM (` + inner + l.order("") + l.limit(&c) + `) AS p JOIN orders o ON o.id = p.id` + l.order("p."), c.args}
 }
 
 // pageIDs finds what the order of a list has first; few says that it is no more
@@ -287,12 +287,7 @@ func (l orderList) columns() string {
 	return "o.id, o." + l.column.name
 }
 
-func (l orderList) order(table string) string {
-	if l.column.name == "" {
-		return fmt.Sprintf(" ORDER BY %sid%s", table, down(l.q.Page))
-	}
-	return fmt.Sprintf(" ORDER BY %[1]s%[2]s%[3]s, %[1]sid%[3]s", table, l.column.name, down(l.q.Page))
-}
+func (l orderList) order(table string) string { return l.column.order(table, l.q.Page) }
 
 // limit is a row more than the page has, which says whether there is a next one.
 func (l orderList) limit(c *conditions) string {

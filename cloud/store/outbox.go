@@ -46,13 +46,9 @@ WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' O
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
-	sqlOutboxLog      = `SELECT ` + outboxRowColumns + ` FROM outbox o JOIN outbox_event e ON e.event_id = o.event_id
-WHERE o.provider_id = $1 AND o.id < $2 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
-	sqlOutboxLogReference = `SELECT ` + outboxRowColumns + ` FROM outbox o JOIN outbox_event e ON e.event_id = o.event_id
-WHERE o.provider_id = $1 AND o.id < $2 AND o.reference_id = $9 ` + outboxFilters + ` ORDER BY o.id DESC LIMIT $8`
-	sqlLastAttempt = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
-	sqlAttempts    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
-	sqlWaiting     = `SELECT CASE e.kind WHEN 'locker_provider' THEN 'locker_provider' WHEN 'third_party_delivery' THEN 'third_party' ELSE 'account' END AS channel,
+	sqlLastAttempt    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
+	sqlAttempts       = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
+	sqlWaiting        = `SELECT CASE e.kind WHEN 'locker_provider' THEN 'locker_provider' WHEN 'third_party_delivery' THEN 'third_party' ELSE 'account' END AS channel,
   w.state, CAST(SUM(w.n) AS @int), MIN(w.oldest) FROM (
   SELECT endpoint_id, state, COUNT(*) AS n, MIN(next_at) AS oldest FROM outbox WHERE state IN ('pending', 'delivering', 'retrying') GROUP BY endpoint_id, state) AS w
 LEFT JOIN endpoint AS e ON e.id = w.endpoint_id GROUP BY channel, w.state ORDER BY channel, w.state`
@@ -62,8 +58,6 @@ LEFT JOIN endpoint AS e ON e.id = w.endpoint_id GROUP BY channel, w.state ORDER 
 	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
   o.next_at, o.reason, o.lease_owner, o.lease_until, o.generation, o.created_at, o.delivered_at, o.replay_of,
   o.setting, o.customer_id, o.url, o.sequence, e.event, e.provider_id, e.channel, e.reference_type, e.reference_id, e.occurred_at, e.created_at, e.test`
-	outboxFilters = `AND ($3 = '' OR o.event = $3) AND ($4 = '' OR $4 = CASE WHEN o.lease_owner <> '' THEN 'delivering' ELSE o.state END)
-  AND (CAST($5 AS @int) = 0 OR o.business_id = $5) AND o.created_at >= $6 AND o.created_at < $7`
 	attemptColumns = `delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
   answer_head, answer_body, reused, repeated, retry_after, dns_us, connect_us, tls_us, first_byte_us, remote_ip,
   planned_at, wait_reason`
@@ -532,34 +526,34 @@ func again(old cloud.OutboxDelivery, id cloud.OutboxID, url string, now time.Tim
 	return d
 }
 
-// ListOutbox lists rows of the delivery log. A row that a sender holds shows as
-// delivering.
-func (db *DB) ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error) {
-	if f.ProviderID == 0 {
-		return nil, errors.New("list outbox: the filter names no provider")
-	}
-	until := f.To
-	if until.IsZero() {
-		until = time.UnixMilli(1 << 52)
-	}
-	var from int64
-	if !f.From.IsZero() {
-		from = f.From.UnixMilli()
-	}
-	sql := sqlOutboxLog
-	args := []any{int64(f.ProviderID), orNewest(int64(f.Before)), f.Event, string(f.State), int64(f.BusinessID), from,
-		until.UnixMilli(), f.Limit}
+// providerLog is a list of a provider's log.
+func providerLog(f cloud.OutboxFilter) keyList {
+	var c conditions
+	c.and(`o.provider_id <> 0 AND o.provider_id = $%d`, int64(f.ProviderID))
 	if f.ReferenceID != "" {
-		sql, args = sqlOutboxLogReference, append(args, f.ReferenceID)
+		c.and(`o.reference_id = $%d`, f.ReferenceID)
 	}
-	var out []cloud.OutboxRow
-	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
-		if out, err = list(ctx, q, sql, scanOutboxRow, args...); err != nil {
-			return err
-		}
-		return last(ctx, q, out)
-	})
-	return out, err
+	if f.Event != "" {
+		c.and(`o.event = $%d`, f.Event)
+	}
+	if f.State != "" {
+		c.and(`CASE WHEN o.lease_owner <> '' THEN 'delivering' ELSE o.state END = $%d`, string(f.State))
+	}
+	if f.BusinessID != 0 {
+		c.and(`o.business_id = $%d`, int64(f.BusinessID))
+	}
+	c.created(f.From, f.To)
+	return keyList{columns: outboxRowColumns, from: `outbox o` + withEvents, counted: `outbox o`, where: c, prefix: "o.", page: newest(f.Page)}
+}
+
+// ListOutbox lists a page of a provider's delivery log, newest first, and counts all
+// that the filter chooses up to cloud.MaxTotal. A row that a sender holds shows as
+// delivering. Error: cloud.ErrNoMark.
+func (db *DB) ListOutbox(ctx context.Context, f cloud.OutboxFilter) (cloud.Listed, []cloud.OutboxRow, error) {
+	if f.ProviderID == 0 {
+		return cloud.Listed{}, nil, errors.New("list outbox: the filter names no provider")
+	}
+	return readLog(ctx, db, providerLog(f))
 }
 
 // last gives rows of the log their last attempts.

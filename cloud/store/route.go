@@ -1,8 +1,6 @@
 package store
 
 import (
-	"fmt"
-
 	"github.com/postern-io/postern/cloud"
 )
 
@@ -36,45 +34,42 @@ func (v *view) RouteOrders(b cloud.BusinessID, id cloud.RouteID) ([]cloud.Order,
 // ofRoute are the stops on a route, in a query for routes.
 const ofRoute = `EXISTS (SELECT 1 FROM route_stop WHERE route_stop.business_id = route.business_id AND route_stop.route_id = route.id`
 
-// Routes lists a part of a business's routes, and says how many there are.
-func (v *view) Routes(f cloud.RouteFilter) ([]cloud.Route, int, error) {
-	where, args := "business_id = $1", []any{int64(f.BusinessID)}
-	also := func(sql string, arg any) {
-		args = append(args, arg)
-		where += fmt.Sprintf(sql, len(args))
-	}
+var routeSorts = sortable{"id": {}, "date": {name: "date", text: true}, "name": {name: "name", text: true}}
+
+// Routes lists a part of a business's routes.
+func (v *view) Routes(f cloud.RouteFilter) ([]cloud.Route, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d", int64(f.BusinessID))
 	if f.BrokerID != 0 {
-		also(" AND broker_id = $%d AND broker_id <> 0", int64(f.BrokerID))
+		c.and("broker_id = $%d AND broker_id <> 0", int64(f.BrokerID))
 	}
 	if f.DriverID != 0 {
-		also(" AND driver_id = $%d AND driver_id <> 0", int64(f.DriverID))
+		c.and("driver_id = $%d AND driver_id <> 0", int64(f.DriverID))
 	}
 	if f.DateFrom != "" {
-		also(" AND date >= $%d", f.DateFrom)
+		c.and("date >= $%d", f.DateFrom)
 	}
 	if f.DateTo != "" {
-		also(" AND date <= $%d", f.DateTo)
+		c.and("date <= $%d", f.DateTo)
 	}
-	phase, stops := f.Status, ""
+	phase := f.Status
 	switch f.Status {
+	case "":
 	case cloud.RouteDraft:
-		phase, stops = cloud.RoutePlanned, " AND NOT "+ofRoute+")"
+		phase = cloud.RoutePlanned
+		c.and("NOT " + ofRoute + ")")
 	case cloud.RoutePlanned:
-		stops = " AND " + ofRoute + ")"
+		c.and(ofRoute + ")")
 	case cloud.RouteInProgress:
-		stops = " AND " + ofRoute + " AND pending = $%d)"
+		c.and(ofRoute+" AND pending = $%d)", true)
 	case cloud.RouteCompleted:
-		phase, stops = cloud.RouteInProgress, " AND NOT "+ofRoute+" AND pending = $%d)"
+		phase = cloud.RouteInProgress
+		c.and("NOT "+ofRoute+" AND pending = $%d)", true)
 	}
 	if phase != "" {
-		also(" AND phase = $%d", string(phase))
+		c.and("phase = $%d", string(phase))
 	}
-	if phase == cloud.RouteInProgress {
-		also(stops, true)
-	} else {
-		where += stops
-	}
-	return part(v, "route", "body", where, args, f.Page, []string{"date", "name"}, scanRoute)
+	return part(v, keyList{from: "route", columns: "body", where: c, page: f.Page}, routeSorts, scanRoute)
 }
 
 func scanDriver(r rows, d *cloud.Driver) error {
@@ -85,14 +80,14 @@ func (v *view) Driver(b cloud.BusinessID, id cloud.AccountID) (cloud.Driver, err
 	return one(v.ctx, v.q, sqlDriver, scanDriver, int64(b), int64(id))
 }
 
-// Drivers lists a part of a business's drivers, and says how many there are.
-func (v *view) Drivers(f cloud.DriverFilter) ([]cloud.Driver, int, error) {
-	where, args := "business_id = $1 AND type = 'driver'", []any{int64(f.BusinessID)}
+// Drivers lists a part of a business's drivers.
+func (v *view) Drivers(f cloud.DriverFilter) ([]cloud.Driver, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d AND type = 'driver'", int64(f.BusinessID))
 	if f.BrokerID != 0 {
-		where += " AND id IN (SELECT account_id FROM driver WHERE business = $1 AND broker_id = $2 AND broker_id <> 0)"
-		args = append(args, int64(f.BrokerID))
+		c.and("id IN (SELECT account_id FROM driver WHERE business = $%d AND broker_id = $%d AND broker_id <> 0)", int64(f.BusinessID), int64(f.BrokerID))
 	}
-	return part(v, "account", driverColumns, where, args, f.Page, []string{"name", "email", "created_at"}, scanDriver)
+	return part(v, keyList{from: "account", columns: driverColumns, where: c, page: f.Page}, accountSorts, scanDriver)
 }
 
 func (w *writer) routes(c *cloud.Changes) {

@@ -11,11 +11,6 @@ const (
 	sqlThirdPartyByNumber = `SELECT body FROM third_party_assignment WHERE business_id = $1 AND number = $2`
 	sqlSaveThirdParty     = `INSERT INTO third_party_assignment (id, business_id, order_id, provider_id, number, status, body) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WHERE third_party_assignment.business_id = excluded.business_id`
-
-	thirdPartiesWhere = `FROM third_party_assignment WHERE business_id = $1
-  AND (CAST($2 AS @int) = 0 OR provider_id = $2) AND (CAST($3 AS @int) = 0 OR order_id = $3) AND ($4 = '' OR status = $4)`
-	sqlCountThirdParties = `SELECT COUNT(*) ` + thirdPartiesWhere
-	sqlListThirdParties  = `SELECT body ` + thirdPartiesWhere + ` ORDER BY id DESC LIMIT $5 OFFSET $6`
 )
 
 func scanThirdParty(r rows, a *cloud.ThirdPartyAssignment) error { return r.Scan(parsed(a)) }
@@ -34,8 +29,13 @@ func (w *writer) thirdParties(c *cloud.Changes) {
 	}
 }
 
+func thirdPartyList(q cloud.ThirdPartyQuery) keyList {
+	return keyList{columns: "body", from: "third_party_assignment", where: assigned(q.BusinessID, "provider_id", int64(q.ProviderID), q.OrderID, string(q.Status)), page: newest(q.Page)}
+}
+
 // ListThirdParties reads a page of assignments to third parties, newest first,
-// and counts all that the query asks for.
-func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (total int, found []cloud.ThirdPartyAssignment, err error) {
-	return readPage(ctx, db, sqlCountThirdParties, sqlListThirdParties, scanThirdParty, q.Limit, q.Offset, int64(q.BusinessID), int64(q.ProviderID), int64(q.OrderID), string(q.Status))
+// and counts all that the query asks for, up to cloud.MaxTotal. Error:
+// cloud.ErrNoMark.
+func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (cloud.Listed, []cloud.ThirdPartyAssignment, error) {
+	return lookKeyList(ctx, db, thirdPartyList(q), scanThirdParty)
 }

@@ -57,20 +57,6 @@ func readList[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T
 	return vs, err
 }
 
-// readPage reads a part of what a statement lists, which has limit and offset
-// behind its other arguments, and counts all of it by a statement with those.
-func readPage[T any](ctx context.Context, db *DB, count, page string, scan func(rows, *T) error, limit, offset int, args ...any) (total int, vs []T, err error) {
-	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
-		n, err := one(ctx, q, count, scanInt, args...)
-		if err == nil {
-			total = int(n)
-			vs, err = list(ctx, q, page, scan, append(args[:len(args):len(args)], limit, offset)...)
-		}
-		return err
-	})
-	return total, vs, err
-}
-
 // orNewest is the upper bound of a list that goes backwards from n.
 func orNewest(n int64) int64 {
 	if n <= 0 {

@@ -18,17 +18,15 @@ type AccountLogInput struct {
 	CustomerID    cloud.AccountID `query:"customer_id" doc:"Whose own addresses were told"`
 	From          string          `query:"from" format:"moment" graphql:"DateTime"`
 	To            string          `query:"to" format:"moment" graphql:"DateTime"`
-	check.Paging
+	check.Keyset
 	URLID int64 `query:"url_id" doc:"An address of the settings, by its id"`
 }
 
 // AccountLogOutput is a page of the log.
 type AccountLogOutput struct {
-	Result  bool  `json:"result"`
-	Total   int   `json:"total" doc:"Rows in all, counted up to 10000"`
-	Page    int   `json:"page"`
-	PerPage int   `json:"per_page"`
-	Logs    []Row `json:"logs" graphql:"[JSON!]"`
+	Result bool `json:"result"`
+	check.PageOutput
+	Logs []Row `json:"logs" graphql:"[JSON!]"`
 }
 
 // GraphQLName is the name of the type in GraphQL.
@@ -66,21 +64,24 @@ func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInp
 	if err != nil {
 		return out, err
 	}
-	page, perPage, offset := in.Window()
+	page, err := in.Part(in, "")
+	if err != nil {
+		return out, err
+	}
 	f := cloud.AccountLog{BusinessID: o.BusinessID, CustomerID: in.CustomerID, Event: in.Event, ReferenceType: in.ReferenceType, ReferenceID: in.ReferenceID,
-		State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID), From: check.Moment(in.From, l), To: check.Moment(in.To, l), Limit: perPage, Offset: offset}
+		State: cloud.OutboxState(in.Status), EndpointID: cloud.EndpointID(in.URLID), From: check.Moment(in.From, l), To: check.Moment(in.To, l), Page: page}
 	if o.CustomerID != 0 {
 		f.CustomerID = o.CustomerID
 	}
-	out = AccountLogOutput{Result: true, Page: page, PerPage: perPage, Logs: []Row{}}
+	out = AccountLogOutput{Result: true, PageOutput: in.Output(in, cloud.Listed{}), Logs: []Row{}}
 	if in.Channel != "" && in.Channel != cloud.ChannelAccount {
 		return out, nil
 	}
-	total, rows, err := s.store.ListAccountOutbox(ctx, f)
+	listed, rows, err := s.store.ListAccountOutbox(ctx, f)
 	if err != nil {
 		return out, fmt.Errorf("list deliveries: %w", err)
 	}
-	out.Total = total
+	out.PageOutput = in.Output(in, listed)
 	for _, r := range rows {
 		out.Logs = append(out.Logs, row(r, l))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 func TestAPartnerSetsItsEndpoint(t *testing.T) {
@@ -193,7 +194,7 @@ func TestAPartnerTestsItsEndpoint(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{false, 500, "status 500"}, []any{out.Delivered, *out.HTTPStatus, *out.Error})
 
-	log, err := w.s.List(ctx, pam, LogInput{PerPage: new(1)})
+	log, err := w.s.List(ctx, pam, LogInput{Keyset: check.Keyset{PerPage: new(1)}})
 	require.NoError(t, err)
 	require.Equal(t, []any{1, out.LogID, "locker_delivery.picked_up", true, "provider"}, []any{log.PerPage, log.Deliveries[0].ID, log.Deliveries[0].Event, log.Deliveries[0].IsTest, log.Deliveries[0].Level})
 	require.Equal(t, &out.LogID, log.NextBefore)
@@ -204,10 +205,10 @@ func TestAPartnerTestsItsEndpoint(t *testing.T) {
 	log, err = w.s.List(ctx, ray, LogInput{})
 	require.NoError(t, err)
 	require.Empty(t, log.Deliveries)
-	for member, in := range map[string]LogInput{"per_page": {PerPage: new(201)}, "status": {Status: "lost"}, "from": {From: "yesterday"}, "to": {To: "2026-13-01"}} {
+	for member, in := range map[string]LogInput{"per_page": {Keyset: check.Keyset{PerPage: new(201)}}, "status": {Status: "lost"}, "from": {From: "yesterday"}, "to": {To: "2026-13-01"}} {
 		refuses(w, pam, member, in, w.s.List)
 	}
-	refuses(w, pam, "per_page", LogInput{PerPage: new(-1)}, w.s.List)
+	refuses(w, pam, "per_page", LogInput{Keyset: check.Keyset{PerPage: new(-1)}}, w.s.List)
 	one, err := w.s.FindDelivery(ctx, pam, EntryInput{int64(out.LogID)})
 	require.NoError(t, err)
 	require.JSONEq(t, string(w.sent[1].work.Event.Body), string(one.Delivery.RequestBody))

@@ -69,7 +69,7 @@ func TestTheLogAndSendingAgain(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []cloud.OutboxID{hers, ours}, ids(ann, AccountLogInput{}))
-	require.Equal(t, []cloud.OutboxID{ours}, ids(ann, AccountLogInput{Paging: check.Paging{Page: new(2), PerPage: new(1)}}))
+	require.Equal(t, []cloud.OutboxID{ours}, ids(ann, AccountLogInput{Keyset: check.Keyset{Page: new(2), PerPage: new(1)}}))
 	require.Equal(t, []cloud.OutboxID{hers}, ids(ann, AccountLogInput{CustomerID: cus.Account.ID}))
 	require.Equal(t, []cloud.OutboxID{hers}, ids(cus, AccountLogInput{}))
 	require.Empty(t, ids(zoe, AccountLogInput{CustomerID: cus.Account.ID}), "a customer sees its own")
@@ -77,10 +77,10 @@ func TestTheLogAndSendingAgain(t *testing.T) {
 	require.Empty(t, ids(ann, AccountLogInput{Channel: cloud.ChannelLocker}))
 	require.Len(t, ids(ann, AccountLogInput{Channel: cloud.ChannelAccount}), 2)
 	require.Empty(t, ids(ann, AccountLogInput{Status: string(cloud.OutboxFailed)}))
-	for member, in := range map[string]AccountLogInput{"page": {Paging: check.Paging{Page: new(-1)}}, "per_page": {Paging: check.Paging{PerPage: new(201)}}, "status": {Status: "x"}, "from": {From: "x"}, "to": {To: "x"}} {
+	for member, in := range map[string]AccountLogInput{"page": {Keyset: check.Keyset{Page: new(-1)}}, "per_page": {Keyset: check.Keyset{PerPage: new(201)}}, "status": {Status: "x"}, "from": {From: "x"}, "to": {To: "x"}} {
 		refuses(w, ann, member, in, w.s.ListLogs)
 	}
-	refuses(w, ann, "page", AccountLogInput{Paging: check.Paging{Page: new(10_000_001)}}, w.s.ListLogs)
+	refuses(w, ann, "page", AccountLogInput{Keyset: check.Keyset{Page: new(10_000_001)}}, w.s.ListLogs)
 	for _, c := range []cloud.Caller{eve, pam} {
 		_, err := w.s.ListLogs(ctx, c, AccountLogInput{})
 		require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", code(err))

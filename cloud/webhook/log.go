@@ -75,23 +75,22 @@ type Attempt struct {
 	WaitReason  *string `json:"wait_reason"` // rate, breaker, order, retry_after, proxy
 }
 
-// LogInput asks for a page of the log. Rows are newest first; Before gives those
-// with smaller ids.
+// LogInput asks for a page of the log, newest first.
 type LogInput struct {
 	Event       string `query:"event"`
 	Status      string `query:"status" enum:"pending,delivering,success,retrying,failed,dead,paused"`
 	ReferenceID string `query:"reference_id"`
 	From        string `query:"from" format:"moment"`
 	To          string `query:"to" format:"moment"`
-	Before      int64  `query:"before"`
-	PerPage     *int   `query:"per_page" min:"1" max:"200" default:"20"`
+	Before      int64  `query:"before" doc:"Only those with smaller ids; a cursor does the same"`
+	check.Keyset
 }
 
-// LogOutput is a page of the log. NextBefore asks for the next one, null at the
-// end.
+// LogOutput is a page of the log. NextBefore is the Before of the next one, null at
+// the end.
 type LogOutput struct {
-	Result     bool            `json:"result"`
-	PerPage    int             `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Deliveries []Row           `json:"deliveries"`
 	NextBefore *cloud.OutboxID `json:"next_before"`
 }
@@ -102,15 +101,16 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out Lo
 	if err != nil {
 		return out, err
 	}
-	f := in.filter(c, l)
-	f.Limit++
-	rows, err := s.store.ListOutbox(ctx, f)
+	f, err := in.filter(c, l)
+	if err != nil {
+		return out, err
+	}
+	listed, rows, err := s.store.ListOutbox(ctx, f)
 	if err != nil {
 		return out, fmt.Errorf("list deliveries: %w", err)
 	}
-	out = LogOutput{Result: true, PerPage: f.Limit - 1, Deliveries: []Row{}}
-	if len(rows) == f.Limit {
-		rows = rows[:f.Limit-1]
+	out = LogOutput{Result: true, PageOutput: in.Output(in, listed), Deliveries: []Row{}}
+	if listed.Next != nil {
 		out.NextBefore = &rows[len(rows)-1].Delivery.ID
 	}
 	for _, r := range rows {
@@ -119,10 +119,13 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out Lo
 	return out, nil
 }
 
-func (in LogInput) filter(c cloud.Caller, l *time.Location) cloud.OutboxFilter {
-	_, perPage, _ := check.Paging{PerPage: in.PerPage}.Window()
+func (in LogInput) filter(c cloud.Caller, l *time.Location) (cloud.OutboxFilter, error) {
+	page, err := in.Part(in, "-id")
+	if page.After == nil && in.Before > 0 {
+		page.After = &cloud.Mark{ID: in.Before}
+	}
 	return cloud.OutboxFilter{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID, Event: in.Event, ReferenceID: in.ReferenceID,
-		State: cloud.OutboxState(in.Status), Before: cloud.OutboxID(max(in.Before, 0)), Limit: perPage, From: check.Moment(in.From, l), To: check.Moment(in.To, l)}
+		State: cloud.OutboxState(in.Status), Page: page, From: check.Moment(in.From, l), To: check.Moment(in.To, l)}, err
 }
 
 // EntryInput names one delivery.

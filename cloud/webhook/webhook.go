@@ -32,8 +32,8 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error
 	ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) ([]cloud.EndpointReport, error)
-	ListOutbox(ctx context.Context, f cloud.OutboxFilter) ([]cloud.OutboxRow, error)
-	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (total int, rows []cloud.OutboxRow, err error)
+	ListOutbox(ctx context.Context, f cloud.OutboxFilter) (cloud.Listed, []cloud.OutboxRow, error)
+	ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (cloud.Listed, []cloud.OutboxRow, error)
 	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
 	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
 	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)

@@ -59,9 +59,9 @@ func TestAttackLinksInWebhooks(t *testing.T) {
 	next(t, got, "order.tracking_number_changed", renewed.number)
 
 	var seen []string
-	total, rows, err := g.server.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: 1, Limit: 1000})
+	listed, rows, err := g.server.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: 1, Page: cloud.Page{Limit: 1000}})
 	require.NoError(t, err)
-	require.Len(t, rows, total)
+	require.Len(t, rows, listed.Total)
 	events := map[string]bool{}
 	for _, r := range rows {
 		x, err := g.server.Store.FindOutbox(t.Context(), r.Delivery.ID)

@@ -220,17 +220,16 @@ func (c *cabinet) settledOpen(a server.Audit) int {
 
 // outbox reads the whole delivery log.
 func (s *stage) outbox(ctx context.Context, cl *server.Server) (all []cloud.OutboxRow, err error) {
-	f := cloud.OutboxFilter{ProviderID: s.box.ProviderCaller.Provider.ID, BusinessID: s.box.ProviderCaller.Provider.BusinessID, Limit: 200}
+	f := cloud.OutboxFilter{ProviderID: s.box.ProviderCaller.Provider.ID, BusinessID: s.box.ProviderCaller.Provider.BusinessID, Page: cloud.Page{Limit: 200}}
 	for {
-		rows, err := cl.Store.ListOutbox(ctx, f)
+		listed, rows, err := cl.Store.ListOutbox(ctx, f)
 		if err != nil {
 			return nil, fmt.Errorf("read delivery log: %w", err)
 		}
 		all = append(all, rows...)
-		if len(rows) < f.Limit {
+		if f.After = listed.Next; f.After == nil {
 			return all, nil
 		}
-		f.Before = rows[len(rows)-1].Delivery.ID
 	}
 }
 

@@ -212,7 +212,7 @@ func shareWebhooks(t *testing.T, bin programs, database string, n int) {
 // check finds every delivery a success of one attempt.
 func check(t *testing.T, srv *server.Server, box server.Sandbox, made int) {
 	t.Helper()
-	_, rows, err := srv.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: box.ProviderCaller.Provider.BusinessID, Limit: 1000})
+	_, rows, err := srv.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: box.ProviderCaller.Provider.BusinessID, Page: cloud.Page{Limit: 1000}})
 	require.NoError(t, err)
 	require.Len(t, rows, made)
 	for _, r := range rows {

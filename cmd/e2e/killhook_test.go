@@ -188,7 +188,7 @@ func killSenders(t *testing.T, bin programs, database string) {
 	defer func() { require.NoError(t, errors.Join(srv.Broker.Close(), srv.Store.Close())) }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, rows, err := srv.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: box.ProviderCaller.Provider.BusinessID, Limit: 100_000})
+	_, rows, err := srv.Store.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: box.ProviderCaller.Provider.BusinessID, Page: cloud.Page{Limit: 100_000}})
 	require.NoError(t, err)
 	logged := 0
 	for _, r := range rows {

@@ -413,15 +413,13 @@ type ThirdPartiesInput struct {
 	OrderID    cloud.OrderID          `query:"order_id"`
 	ProviderID cloud.ProviderID       `query:"provider_id" doc:"Without meaning for providers, who see their own"`
 	Status     cloud.ThirdPartyStatus `query:"status"`
-	check.LongPaging
+	check.LongKeyset
 }
 
-// ThirdPartiesOutput is a page of assignments. Total counts all pages.
+// ThirdPartiesOutput is a page of assignments.
 type ThirdPartiesOutput struct {
-	Result      bool             `json:"result"`
-	Total       int              `json:"total"`
-	Page        int              `json:"page"`
-	PerPage     int              `json:"per_page"`
+	Result bool `json:"result"`
+	check.PageOutput
 	Assignments []ThirdPartyBody `json:"assignments"`
 }
 
@@ -435,13 +433,14 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ThirdPartiesInput
 	} else if err := order.RequireStaff(c); err != nil {
 		return out, err
 	}
-	page, perPage, offset := in.Window()
-	q.Offset, q.Limit = offset, perPage
-	total, found, err := s.orders.Store().ListThirdParties(ctx, q)
+	if q.Page, err = in.Part(in, "-id"); err != nil {
+		return out, err
+	}
+	listed, found, err := s.orders.Store().ListThirdParties(ctx, q)
 	if err != nil {
 		return out, err
 	}
-	out = ThirdPartiesOutput{Result: true, Total: total, Page: page, PerPage: perPage, Assignments: []ThirdPartyBody{}}
+	out = ThirdPartiesOutput{Result: true, PageOutput: in.Output(in, listed), Assignments: []ThirdPartyBody{}}
 	return out, s.orders.Store().Look(ctx, func(v cloud.View) error {
 		for _, a := range found {
 			b, err := showAssignment(v, a)

@@ -71,9 +71,15 @@ func approvals(t *testing.T, db *store.DB) {
 					return c
 				}
 			})
-			got, total, err := v.Approvals(f)
+			got, listed, err := v.Approvals(f)
 			require.NoError(t, err)
-			require.Equal(t, len(want), total, "%+v", f)
+			require.Equal(t, len(want), listed.Total, "%+v", f)
+			requireWalk(t, f.Page, func(p cloud.Page) (cloud.Listed, []cloud.Approval, error) {
+				f := f
+				f.Page = p
+				list, listed, err := v.Approvals(f)
+				return listed, list, err
+			})
 			from := min(f.Page.Offset, len(want))
 			require.Equal(t, names(want[from:min(from+f.Page.Limit, len(want))]), names(got), "%+v", f)
 		}

@@ -105,24 +105,29 @@ func chats(t *testing.T, db *store.DB) {
 			_, err = v.Conversation(3-o.BusinessID, id)
 			require.ErrorIs(t, err, cloud.ErrNotFound, "another business's")
 			for range 10 {
-				p := cloud.ChatPage{BusinessID: o.BusinessID, OrderID: id, Staff: r.IntN(2) == 0, Forward: r.IntN(2) == 0, Limit: r.IntN(6) + 1}
-				from := cloud.ChatMessageID(1<<52) + cloud.ChatMessageID(r.IntN(260))
-				if p.Forward {
-					p.After = from
-				} else if r.IntN(3) > 0 {
-					p.Before = from
-				}
-				want := sorted(said, func(m cloud.ChatMessage) bool {
-					return m.OrderID == id && (p.Staff || !m.Staff) && m.ID > p.After && (p.Before == 0 || m.ID < p.Before)
-				})
-				if !p.Forward {
+				p := cloud.ChatPage{BusinessID: o.BusinessID, OrderID: id, Staff: r.IntN(2) == 0, Page: cloud.Page{Down: r.IntN(2) == 0, Limit: r.IntN(6) + 1}}
+				want := sorted(said, func(m cloud.ChatMessage) bool { return m.OrderID == id && (p.Staff || !m.Staff) })
+				total := len(want)
+				if p.Down {
 					slices.Reverse(want)
 				}
-				got, err := v.ChatMessages(p)
+				requireWalk(t, p.Page, func(page cloud.Page) (cloud.Listed, []cloud.ChatMessage, error) {
+					p := p
+					p.Page = page
+					list, listed, err := v.ChatMessages(p)
+					return listed, list, err
+				})
+				if r.IntN(3) > 0 {
+					from := cloud.ChatMessageID(1<<52) + cloud.ChatMessageID(r.IntN(260))
+					p.After = &cloud.Mark{ID: int64(from)}
+					want = slices.DeleteFunc(want, func(m cloud.ChatMessage) bool { return m.ID == from || p.Down == (m.ID > from) })
+				}
+				got, listed, err := v.ChatMessages(p)
 				require.NoError(t, err)
-				require.Equal(t, want[:min(len(want), p.Limit)], got, "%+v", p)
+				require.Equal(t, total, listed.Total)
+				require.Equal(t, append([]cloud.ChatMessage{}, want[:min(len(want), p.Limit)]...), append([]cloud.ChatMessage{}, got...), "%+v", p)
 				p.BusinessID = 3 - p.BusinessID
-				got, err = v.ChatMessages(p)
+				got, _, err = v.ChatMessages(p)
 				require.NoError(t, err)
 				require.Empty(t, got)
 			}
@@ -163,7 +168,7 @@ func chats(t *testing.T, db *store.DB) {
 		}
 	})
 	for range 300 {
-		q := cloud.ConversationQuery{BusinessID: cloud.BusinessID(r.IntN(2) + 1), Staff: r.IntN(2) == 0, Unread: r.IntN(2) == 0, Reader: cloud.AccountID(r.IntN(3)), Ended: hour(5), Offset: r.IntN(3), Limit: r.IntN(9) + 1}
+		q := cloud.ConversationQuery{BusinessID: cloud.BusinessID(r.IntN(2) + 1), Staff: r.IntN(2) == 0, Unread: r.IntN(2) == 0, Reader: cloud.AccountID(r.IntN(3)), Ended: hour(5), Page: cloud.Page{Offset: r.IntN(3), Limit: r.IntN(9) + 1}}
 		q.Status, q.Allowed = []string{"", "open", "closed"}[r.IntN(3)], r.IntN(2) == 0
 		switch r.IntN(5) {
 		case 0:
@@ -183,9 +188,14 @@ func chats(t *testing.T, db *store.DB) {
 		slices.SortFunc(want, func(a, b cloud.Conversation) int {
 			return cmp.Or(b.Trace(q.Staff).UpdatedAt.Compare(a.Trace(q.Staff).UpdatedAt), cmp.Compare(b.OrderID, a.OrderID))
 		})
-		total, got, err := db.ListConversations(t.Context(), q)
+		listed, got, err := db.ListConversations(t.Context(), q)
 		require.NoError(t, err)
-		require.Equal(t, len(want), total, "%+v", q)
+		require.Equal(t, len(want), listed.Total, "%+v", q)
+		requireWalk(t, q.Page, func(p cloud.Page) (cloud.Listed, []cloud.Conversation, error) {
+			q := q
+			q.Page = p
+			return db.ListConversations(t.Context(), q)
+		})
 		from := min(q.Offset, len(want))
 		require.Equal(t, append([]cloud.Conversation(nil), want[from:min(from+q.Limit, len(want))]...), got, "%+v", q)
 		messages, with := 0, 0

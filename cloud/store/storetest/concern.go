@@ -35,7 +35,7 @@ func concerns(t *testing.T, db *store.DB) {
 	seen := 0
 	for range 200 {
 		q := cloud.ConcernQuery{BusinessID: cloud.BusinessID(r.IntN(3) + 1), CustomerID: cloud.AccountID(r.IntN(3)), BrokerID: cloud.AccountID(r.IntN(2)),
-			From: now.Add(time.Duration(r.IntN(50)) * time.Hour), To: now.Add(time.Duration(r.IntN(100)) * time.Hour), Offset: r.IntN(20), Limit: r.IntN(20) + 1}
+			From: now.Add(time.Duration(r.IntN(50)) * time.Hour), To: now.Add(time.Duration(r.IntN(100)) * time.Hour), Page: cloud.Page{Offset: r.IntN(20), Limit: r.IntN(20) + 1}}
 		for _, s := range cloud.StoppedStatuses {
 			if r.IntN(2) == 0 {
 				q.Stopped = append(q.Stopped, s)
@@ -48,9 +48,14 @@ func concerns(t *testing.T, db *store.DB) {
 			q.UnassignedOn = "2026-11-06"
 		}
 		want := concerning(ch.Orders, q)
-		total, got, err := db.ListConcerns(t.Context(), q)
+		listed, got, err := db.ListConcerns(t.Context(), q)
 		require.NoError(t, err)
-		require.Equal(t, len(want), total, "%+v", q)
+		require.Equal(t, len(want), listed.Total, "%+v", q)
+		requireWalk(t, q.Page, func(p cloud.Page) (cloud.Listed, []cloud.Order, error) {
+			q := q
+			q.Page = p
+			return db.ListConcerns(t.Context(), q)
+		})
 		want = want[min(q.Offset, len(want)):]
 		want = want[:min(q.Limit, len(want))]
 		seen += len(want)

@@ -158,7 +158,7 @@ func (d *describer) describePeople() {
 	d.writeLine("business", "id", b.ID, "code", b.Code, "name", b.Name)
 	accounts, total, err := d.v.Accounts(cloud.AccountFilter{BusinessID: 1, Page: cloud.Page{Sort: "id", Limit: 50}})
 	require.NoError(d.t, err)
-	require.Len(d.t, accounts, total)
+	require.Len(d.t, accounts, total.Total)
 	for _, a := range accounts {
 		d.writeLine("account", "id", a.ID, "type", a.Type, "email", a.Email, "name", a.Name, "password", a.PasswordHash, "enabled", a.Enabled)
 		tokens := requireFound[[]cloud.Token](d)(d.v.Tokens(a.ID))
@@ -259,19 +259,19 @@ func (d *describer) describeOrders() {
 			d.writeLine("match", "order", m.Order.ID, "value", m.Value)
 		}
 	}
-	_, assigned, err := d.db.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: 1, Limit: 50})
+	_, assigned, err := d.db.ListAssignments(ctx, cloud.AssignmentQuery{BusinessID: 1, Page: cloud.Page{Limit: 50}})
 	require.NoError(d.t, err)
 	for _, a := range assigned {
 		d.writeLine("assignment", "id", a.ID, "order", a.OrderID, "contractor", a.BrokerID, "status", a.Status, "note", a.Note)
 	}
-	_, third, err := d.db.ListThirdParties(ctx, cloud.ThirdPartyQuery{BusinessID: 1, Limit: 50})
+	_, third, err := d.db.ListThirdParties(ctx, cloud.ThirdPartyQuery{BusinessID: 1, Page: cloud.Page{Limit: 50}})
 	require.NoError(d.t, err)
 	for _, a := range third {
 		d.writeLine("third party", "number", a.Number, "order", a.OrderID, "status", a.Status, "packages", len(a.Packages), "legs", len(a.Legs), "completed", a.CompletedAt)
 	}
 	x := requireFound[cloud.Route](d)(d.v.Route(1, copyRoute))
 	d.writeLine("route", "id", x.ID, "name", x.Name, "date", x.Date, "driver", x.DriverName, "orders", len(requireFound[[]cloud.Order](d)(d.v.RouteOrders(1, copyRoute))))
-	j, n, rows, err := d.db.ListJobRows(ctx, 1, "bat_copy", 0, 10)
+	j, n, _, rows, err := d.db.ListJobRows(ctx, 1, "bat_copy", cloud.Page{Limit: 10})
 	require.NoError(d.t, err)
 	d.writeLine("order job", "id", j.ID, "status", j.Status, "count", fmt.Sprintf("%+v", n))
 	for _, r := range rows {
@@ -280,13 +280,15 @@ func (d *describer) describeOrders() {
 }
 
 func (d *describer) describeChats() {
-	total, list, err := d.db.ListConversations(d.t.Context(), cloud.ConversationQuery{BusinessID: 1, Staff: true, Limit: 50})
+	total, list, err := d.db.ListConversations(d.t.Context(), cloud.ConversationQuery{BusinessID: 1, Staff: true, Page: cloud.Page{Limit: 50}})
 	require.NoError(d.t, err)
-	require.Len(d.t, list, total)
+	require.Len(d.t, list, total.Total)
 	slices.SortFunc(list, func(a, b cloud.Conversation) int { return int(a.ID - b.ID) })
 	for _, c := range list {
 		d.writeLine("conversation", "id", c.ID, "order", c.OrderID, "members", len(c.Members), "closed", c.ClosedAt)
-		for _, m := range requireFound[[]cloud.ChatMessage](d)(d.v.ChatMessages(cloud.ChatPage{BusinessID: 1, OrderID: c.OrderID, Staff: true, Forward: true, Limit: 100})) {
+		messages, _, err := d.v.ChatMessages(cloud.ChatPage{BusinessID: 1, OrderID: c.OrderID, Staff: true, Page: cloud.Page{Limit: 100}})
+		require.NoError(d.t, err)
+		for _, m := range messages {
 			d.writeLine("message", "id", m.ID, "kind", m.Kind, "text", m.Text, "created", m.CreatedAt)
 		}
 	}
@@ -322,7 +324,7 @@ func (d *describer) describeWebhooks() {
 func (d *describer) describeAgents() {
 	list, total, err := d.v.Approvals(cloud.ApprovalFilter{BusinessID: 1, Now: now, Page: cloud.Page{Sort: "id", Limit: 50}})
 	require.NoError(d.t, err)
-	require.Len(d.t, list, total)
+	require.Len(d.t, list, total.Total)
 	for _, a := range list {
 		d.writeLine("approval", "id", a.ID, "tool", a.Tool, "status", a.Status, "arguments", []byte(a.Arguments))
 	}

@@ -241,7 +241,7 @@ func replayJobs(t *testing.T, db *store.DB) {
 	j, err = db.FindReplay(ctx, "rpl_1")
 	require.NoError(t, err)
 	require.Equal(t, []any{7, cloud.ReplayDone, now.Add(time.Minute)}, []any{j.Sent, j.Status, j.FinishedAt})
-	_, rows, err := db.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: 42, From: now.Add(time.Minute), Limit: 100})
+	_, rows, err := db.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: 42, From: now.Add(time.Minute), Page: cloud.Page{Limit: 100}})
 	require.NoError(t, err)
 	var of []string
 	for i := range rows {

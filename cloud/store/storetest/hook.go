@@ -90,7 +90,12 @@ func accountLog(t *testing.T, db *store.DB) {
 		}
 		n, rows, err := db.ListAccountOutbox(t.Context(), f)
 		require.NoError(t, err)
-		require.Equal(t, total, n)
+		require.Equal(t, total, n.Total)
+		requireWalk(t, cloud.Page{Limit: 2}, func(p cloud.Page) (cloud.Listed, []cloud.OutboxRow, error) {
+			f := f
+			f.Page = p
+			return db.ListAccountOutbox(t.Context(), f)
+		})
 		var got []int
 		for _, r := range rows {
 			got = append(got, int(r.Delivery.ID)/10)
@@ -100,8 +105,8 @@ func accountLog(t *testing.T, db *store.DB) {
 		require.Equal(t, want, got)
 	}
 	f(cloud.AccountLog{}, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1)
-	f(cloud.AccountLog{Limit: 2, Offset: 3}, 9, 6, 5)
-	f(cloud.AccountLog{Offset: 100}, 9)
+	f(cloud.AccountLog{Page: cloud.Page{Limit: 2, Offset: 3}}, 9, 6, 5)
+	f(cloud.AccountLog{Page: cloud.Page{Offset: 100}}, 9)
 	f(cloud.AccountLog{CustomerID: 1}, 3, 7, 4, 1)
 	f(cloud.AccountLog{BusinessID: 43}, 1, 20)
 	f(cloud.AccountLog{ReferenceID: "64001"}, 3, 7, 4, 1)
@@ -111,7 +116,7 @@ func accountLog(t *testing.T, db *store.DB) {
 	f(cloud.AccountLog{EndpointID: 71}, 0)
 	f(cloud.AccountLog{State: cloud.OutboxFailed}, 0)
 	f(cloud.AccountLog{Event: "order.status_change", State: cloud.OutboxPending, ReferenceType: "order", From: now.Add(3 * time.Second), To: now.Add(5 * time.Second)}, 2, 4, 3)
-	_, _, err := db.ListAccountOutbox(t.Context(), cloud.AccountLog{Limit: 1})
+	_, _, err := db.ListAccountOutbox(t.Context(), cloud.AccountLog{Page: cloud.Page{Limit: 1}})
 	require.Error(t, err, "tenants are never mixed")
 
 	counts, err := db.OutboxWaiting(t.Context())

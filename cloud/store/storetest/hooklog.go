@@ -119,12 +119,14 @@ func statesAsShown(t *testing.T, db *store.DB) {
 			return db.ListBusinessOutbox(ctx, cloud.BusinessLog{BusinessID: 42, State: s, Limit: 100})
 		}, 4},
 		{"account", func(s cloud.OutboxState) ([]cloud.OutboxRow, error) {
-			total, rows, err := db.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: 42, State: s, Limit: 100})
-			require.Equal(t, len(rows), total)
+			total, rows, err := db.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: 42, State: s, Page: cloud.Page{Limit: 100}})
+			require.Equal(t, len(rows), total.Total)
 			return rows, err
 		}, 2},
 		{"provider", func(s cloud.OutboxState) ([]cloud.OutboxRow, error) {
-			return db.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: event(1, 3).Event.ProviderID, State: s, Limit: 100})
+			total, rows, err := db.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: event(1, 3).Event.ProviderID, State: s, Page: cloud.Page{Limit: 100}})
+			require.Equal(t, len(rows), total.Total)
+			return rows, err
 		}, 2},
 	} {
 		all, err := log.read("")

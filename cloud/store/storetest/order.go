@@ -351,22 +351,27 @@ func orderJobs(t *testing.T, db *store.DB) {
 		_, err = v.OrderJob(2, "bat_1")
 		require.ErrorIs(t, err, cloud.ErrNotFound, "another business")
 	})
-	got, count, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", 1, 1)
+	got, count, listed, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Offset: 1, Limit: 1})
 	require.NoError(t, err)
 	require.Equal(t, j, got)
 	require.Equal(t, cloud.JobCount{Processed: 1, Failed: 1}, count)
 	require.Len(t, rows, 1)
 	require.Equal(t, 2, rows[0].Row)
+	require.Equal(t, j.Total, listed.Total)
+	requireWalk(t, cloud.Page{Limit: 1}, func(p cloud.Page) (cloud.Listed, []cloud.OrderJobRow, error) {
+		_, _, listed, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", p)
+		return listed, rows, err
+	})
 	require.Nil(t, rows[0].Result)
-	_, _, _, err = db.ListJobRows(t.Context(), 2, "bat_1", 0, 9)
+	_, _, _, _, err = db.ListJobRows(t.Context(), 2, "bat_1", cloud.Page{Limit: 9})
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 
 	j.Status, j.FinishedAt = cloud.JobCompleted, now
 	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}, DropJobsBefore: now}})
-	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
+	_, _, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Limit: 9})
 	require.NoError(t, err)
 	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{DropJobsBefore: now.Add(time.Millisecond)}})
-	_, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", 0, 9)
+	_, _, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Limit: 9})
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 	look(t, db, func(v cloud.View) {
 		_, err := v.OrderJobRow("bat_1", 1)
@@ -430,8 +435,8 @@ func assignments(t *testing.T, db *store.DB) {
 		require.Equal(t, active, got)
 		require.ErrorIs(t, second(v.Assignment(2, active.ID)), cloud.ErrNotFound)
 	})
-	for _, q := range []cloud.AssignmentQuery{{Limit: 50}, {BrokerID: 2, Limit: 50}, {OrderID: 3, Limit: 2, Offset: 1}, {Status: cloud.AssignmentActive, Limit: 9},
-		{Status: cloud.AssignmentReleased, BrokerID: 1, OrderID: 1, Limit: 9}, {Limit: 5, Offset: 99}} {
+	for _, q := range []cloud.AssignmentQuery{{Page: cloud.Page{Limit: 50}}, {BrokerID: 2, Page: cloud.Page{Limit: 50}}, {OrderID: 3, Page: cloud.Page{Limit: 2, Offset: 1}}, {Status: cloud.AssignmentActive, Page: cloud.Page{Limit: 9}},
+		{Status: cloud.AssignmentReleased, BrokerID: 1, OrderID: 1, Page: cloud.Page{Limit: 9}}, {Page: cloud.Page{Limit: 5, Offset: 99}}} {
 		for b := range cloud.BusinessID(3) {
 			q.BusinessID = b + 1
 			var want []cloud.Assignment
@@ -440,9 +445,14 @@ func assignments(t *testing.T, db *store.DB) {
 					want = append(want, a)
 				}
 			}
-			total, got, err := db.ListAssignments(t.Context(), q)
+			listed, got, err := db.ListAssignments(t.Context(), q)
 			require.NoError(t, err)
-			require.Equal(t, len(want), total)
+			require.Equal(t, len(want), listed.Total)
+			requireWalk(t, q.Page, func(p cloud.Page) (cloud.Listed, []cloud.Assignment, error) {
+				q := q
+				q.Page = p
+				return db.ListAssignments(t.Context(), q)
+			})
 			from := min(q.Offset, len(want))
 			require.Equal(t, append([]cloud.Assignment(nil), want[from:min(from+q.Limit, len(want))]...), append([]cloud.Assignment(nil), got...), "%+v", q)
 		}
@@ -481,8 +491,8 @@ func thirdParties(t *testing.T, db *store.DB) {
 		require.ErrorIs(t, second(v.ThirdPartyByNumber(2, open.Number)), cloud.ErrNotFound)
 		require.ErrorIs(t, second(v.ThirdPartyByNumber(1, "TPA-2026-4")), cloud.ErrNotFound)
 	})
-	for _, q := range []cloud.ThirdPartyQuery{{Limit: 50}, {ProviderID: 2, Limit: 50}, {OrderID: 3, Limit: 2, Offset: 1}, {Status: cloud.ThirdPartyHandedOver, Limit: 9},
-		{Status: cloud.ThirdPartyPartly, ProviderID: 3, OrderID: 1, Limit: 9}, {Limit: 5, Offset: 99}} {
+	for _, q := range []cloud.ThirdPartyQuery{{Page: cloud.Page{Limit: 50}}, {ProviderID: 2, Page: cloud.Page{Limit: 50}}, {OrderID: 3, Page: cloud.Page{Limit: 2, Offset: 1}}, {Status: cloud.ThirdPartyHandedOver, Page: cloud.Page{Limit: 9}},
+		{Status: cloud.ThirdPartyPartly, ProviderID: 3, OrderID: 1, Page: cloud.Page{Limit: 9}}, {Page: cloud.Page{Limit: 5, Offset: 99}}} {
 		for b := range cloud.BusinessID(3) {
 			q.BusinessID = b + 1
 			var want []cloud.ThirdPartyAssignment
@@ -491,9 +501,14 @@ func thirdParties(t *testing.T, db *store.DB) {
 					want = append(want, a)
 				}
 			}
-			total, got, err := db.ListThirdParties(t.Context(), q)
+			listed, got, err := db.ListThirdParties(t.Context(), q)
 			require.NoError(t, err)
-			require.Equal(t, len(want), total)
+			require.Equal(t, len(want), listed.Total)
+			requireWalk(t, q.Page, func(p cloud.Page) (cloud.Listed, []cloud.ThirdPartyAssignment, error) {
+				q := q
+				q.Page = p
+				return db.ListThirdParties(t.Context(), q)
+			})
 			from := min(q.Offset, len(want))
 			require.Equal(t, append([]cloud.ThirdPartyAssignment(nil), want[from:min(from+q.Limit, len(want))]...), append([]cloud.ThirdPartyAssignment(nil), got...), "%+v", q)
 		}

@@ -138,8 +138,13 @@ func outboxLog(t *testing.T, db *store.DB) {
 		if f.Limit == 0 {
 			f.Limit = 100
 		}
-		rows, err := db.ListOutbox(t.Context(), f)
+		_, rows, err := db.ListOutbox(t.Context(), f)
 		require.NoError(t, err)
+		requireWalk(t, cloud.Page{Limit: 2}, func(p cloud.Page) (cloud.Listed, []cloud.OutboxRow, error) {
+			f := f
+			f.Page = p
+			return db.ListOutbox(t.Context(), f)
+		})
 		var got []int
 		for _, r := range rows {
 			got = append(got, int(r.Delivery.ID)/10)
@@ -149,14 +154,14 @@ func outboxLog(t *testing.T, db *store.DB) {
 		require.Equal(t, want, got)
 	}
 	f(cloud.OutboxFilter{}, 9, 8, 7, 6, 5, 4, 3, 2, 1)
-	f(cloud.OutboxFilter{Limit: 2, Before: 80}, 7, 6)
+	f(cloud.OutboxFilter{Page: cloud.Page{Limit: 2, After: &cloud.Mark{ID: int64(80)}}}, 7, 6)
 	f(cloud.OutboxFilter{ReferenceID: "64001"}, 7, 4, 1)
-	f(cloud.OutboxFilter{ReferenceID: "64001", Before: 70, Limit: 1}, 4)
+	f(cloud.OutboxFilter{ReferenceID: "64001", Page: cloud.Page{Limit: 1, After: &cloud.Mark{ID: int64(70)}}}, 4)
 	f(cloud.OutboxFilter{Event: "nothing"})
 	f(cloud.OutboxFilter{ProviderID: 18, Event: "other", BusinessID: 42}, 20)
 	f(cloud.OutboxFilter{BusinessID: 43})
 	f(cloud.OutboxFilter{From: now.Add(3 * time.Second), To: now.Add(5 * time.Second)}, 4, 3)
 	f(cloud.OutboxFilter{State: cloud.OutboxDead})
-	_, err := db.ListOutbox(t.Context(), cloud.OutboxFilter{Limit: 1})
+	_, _, err := db.ListOutbox(t.Context(), cloud.OutboxFilter{Page: cloud.Page{Limit: 1}})
 	require.Error(t, err, "tenants are never mixed")
 }

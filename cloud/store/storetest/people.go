@@ -37,7 +37,8 @@ func accountPages(t *testing.T, db *store.DB) {
 		require.Equal(t, b, got)
 	})
 	by := map[string]func(a, b cloud.Account) int{"id": func(a, b cloud.Account) int { return 0 },
-		"name": func(a, b cloud.Account) int { return strings.Compare(a.Name, b.Name) }, "email": func(a, b cloud.Account) int { return strings.Compare(a.Email, b.Email) }}
+		"name": func(a, b cloud.Account) int { return strings.Compare(a.Name, b.Name) }, "email": func(a, b cloud.Account) int { return strings.Compare(a.Email, b.Email) },
+		"created_at": func(a, b cloud.Account) int { return a.CreatedAt.Compare(b.CreatedAt) }}
 	for sort, less := range by {
 		for _, f := range []cloud.AccountFilter{{}, {Types: types[:2]}, {Enabled: true}, {ProviderID: 2}, {Types: types[1:], Enabled: true, ProviderID: 1}} {
 			for _, down := range []bool{false, true} {
@@ -52,10 +53,16 @@ func accountPages(t *testing.T, db *store.DB) {
 				var got []cloud.Account
 				for f.Page.Offset = 0; f.Page.Offset <= len(want); f.Page.Offset += 4 {
 					look(t, db, func(v cloud.View) {
-						list, total, err := v.Accounts(f)
+						list, listed, err := v.Accounts(f)
 						require.NoError(t, err)
-						require.Equal(t, len(want), total)
+						require.Equal(t, len(want), listed.Total)
 						got = append(got, list...)
+						requireWalk(t, f.Page, func(p cloud.Page) (cloud.Listed, []cloud.Account, error) {
+							f := f
+							f.Page = p
+							list, listed, err := v.Accounts(f)
+							return listed, list, err
+						})
 					})
 				}
 				require.Equal(t, len(want), len(got))
@@ -66,9 +73,15 @@ func accountPages(t *testing.T, db *store.DB) {
 		}
 	}
 	look(t, db, func(v cloud.View) {
-		ps, total, err := v.Providers(1, cloud.Page{Sort: "code", Offset: 1, Limit: 2})
+		ps, listed, err := v.Providers(1, cloud.Page{Sort: "code", Offset: 1, Limit: 2})
 		require.NoError(t, err)
-		require.Equal(t, 15, total)
+		require.Equal(t, 15, listed.Total)
+		for _, sort := range []string{"id", "code", "name", "created_at"} {
+			requireWalk(t, cloud.Page{Sort: sort, Limit: 4}, func(p cloud.Page) (cloud.Listed, []cloud.Provider, error) {
+				list, listed, err := v.Providers(1, p)
+				return listed, list, err
+			})
+		}
 		require.Equal(t, []cloud.Provider{c.Providers[26], c.Providers[24]}, ps)
 		_, _, err = v.Providers(1, cloud.Page{Sort: "id; DROP TABLE account", Limit: 1})
 		require.ErrorContains(t, err, "cannot be sorted")

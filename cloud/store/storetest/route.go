@@ -114,10 +114,16 @@ func routes(t *testing.T, db *store.DB) {
 			slices.Reverse(want)
 		}
 		look(t, db, func(v cloud.View) {
-			got, total, err := v.Routes(f)
+			got, listed, err := v.Routes(f)
 			require.NoError(t, err)
-			require.Equal(t, len(want), total, "%+v", f)
-			seen[f.Status] += total
+			require.Equal(t, len(want), listed.Total, "%+v", f)
+			seen[f.Status] += listed.Total
+			requireWalk(t, f.Page, func(p cloud.Page) (cloud.Listed, []cloud.Route, error) {
+				f := f
+				f.Page = p
+				list, listed, err := v.Routes(f)
+				return listed, list, err
+			})
 			want = want[min(f.Page.Offset, len(want)):]
 			want = want[:min(f.Page.Limit, len(want))]
 			require.Equal(t, len(want), len(got))
@@ -154,9 +160,9 @@ func routes(t *testing.T, db *store.DB) {
 	require.False(t, on())
 	draft := func() (n int) {
 		look(t, db, func(v cloud.View) {
-			_, total, err := v.Routes(cloud.RouteFilter{BusinessID: 1, DateFrom: "2030-01-01", Status: cloud.RouteDraft, Page: cloud.Page{Sort: "id", Limit: 1}})
+			_, listed, err := v.Routes(cloud.RouteFilter{BusinessID: 1, DateFrom: "2030-01-01", Status: cloud.RouteDraft, Page: cloud.Page{Sort: "id", Limit: 1}})
 			require.NoError(t, err)
-			n = total
+			n = listed.Total
 		})
 		return n
 	}
@@ -205,10 +211,16 @@ func drivers(t *testing.T, db *store.DB) {
 		require.ErrorIs(t, err, cloud.ErrNotFound, "no driver")
 		for _, broker := range []cloud.AccountID{0, 1, 2} {
 			mine := sorted(want, func(d cloud.Driver) bool { return d.Account.BusinessID == 2 && (broker == 0 || d.BrokerID == broker) })
-			got, total, err := v.Drivers(cloud.DriverFilter{BusinessID: 2, BrokerID: broker, Page: cloud.Page{Sort: "id", Offset: 1, Limit: 2}})
+			got, listed, err := v.Drivers(cloud.DriverFilter{BusinessID: 2, BrokerID: broker, Page: cloud.Page{Sort: "id", Offset: 1, Limit: 2}})
 			require.NoError(t, err)
-			require.Equal(t, len(mine), total)
+			require.Equal(t, len(mine), listed.Total)
 			require.Equal(t, mine[1:min(3, len(mine))], got)
+			for _, sort := range []string{"id", "name", "email", "created_at"} {
+				requireWalk(t, cloud.Page{Sort: sort, Down: broker == 0, Limit: 2}, func(p cloud.Page) (cloud.Listed, []cloud.Driver, error) {
+					list, listed, err := v.Drivers(cloud.DriverFilter{BusinessID: 2, BrokerID: broker, Page: p})
+					return listed, list, err
+				})
+			}
 		}
 	})
 	stolen := want[2]

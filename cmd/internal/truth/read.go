@@ -193,7 +193,7 @@ func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into
 }
 
 func readEvents(ctx context.Context, s *server.Server, provider cloud.ProviderID) (out []Event, err error) {
-	rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: provider, Limit: many})
+	_, rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: provider, Page: cloud.Page{Limit: many}})
 	if err != nil {
 		return nil, fmt.Errorf("list webhook log: %w", err)
 	}
