@@ -123,27 +123,27 @@ func (b sealer) unsealEndpoint(e *cloud.Endpoint) (err error) {
 	return nil
 }
 
-func (v *view) Business(id cloud.BusinessID) (cloud.Business, error) {
+func (v accountView) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return one(v.ctx, v.q, sqlBusiness, scanBusiness, int64(id))
 }
 
-func (v *view) BusinessByCode(code string) (cloud.Business, error) {
+func (v accountView) BusinessByCode(code string) (cloud.Business, error) {
 	return one(v.ctx, v.q, sqlBusinessByCode, scanBusiness, code)
 }
 
-func (v *view) Account(id cloud.AccountID) (cloud.Account, error) {
+func (v accountView) Account(id cloud.AccountID) (cloud.Account, error) {
 	return one(v.ctx, v.q, sqlAccount, scanAccount, int64(id))
 }
 
-func (v *view) Provider(id cloud.ProviderID) (cloud.Provider, error) {
+func (v accountView) Provider(id cloud.ProviderID) (cloud.Provider, error) {
 	return one(v.ctx, v.q, sqlProvider, scanProvider, int64(id))
 }
 
-func (v *view) Endpoints(id cloud.ProviderID) ([]cloud.Endpoint, error) {
+func (v accountView) Endpoints(id cloud.ProviderID) ([]cloud.Endpoint, error) {
 	return v.endpoints(sqlEndpoints, int64(id))
 }
 
-func (v *view) endpoints(sql string, id int64) ([]cloud.Endpoint, error) {
+func (v *snapshot) endpoints(sql string, id int64) ([]cloud.Endpoint, error) {
 	es, err := list(v.ctx, v.q, sql, scanEndpoint, id)
 	for i := range es {
 		if err == nil {
@@ -153,7 +153,7 @@ func (v *view) endpoints(sql string, id int64) ([]cloud.Endpoint, error) {
 	return es, err
 }
 
-func (v *view) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
+func (v accountView) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
 	return list(v.ctx, v.q, sqlTokens, scanToken, int64(id))
 }
 
@@ -191,7 +191,7 @@ type Login struct {
 }
 
 // FindToken finds what a token's hash stands for, expired and revoked ones too.
-func (db *DB) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
+func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
 	var l Login
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if l.Token, err = one(ctx, q, sqlToken, scanToken, hash[:]); err != nil {
@@ -209,35 +209,35 @@ func (db *DB) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
 }
 
 // FindAccount finds an account.
-func (db *DB) FindAccount(ctx context.Context, id cloud.AccountID) (cloud.Account, error) {
-	return readOne(ctx, db, sqlAccount, scanAccount, int64(id))
+func (db accounts) FindAccount(ctx context.Context, id cloud.AccountID) (cloud.Account, error) {
+	return readOne(ctx, db.database, sqlAccount, scanAccount, int64(id))
 }
 
 // FindBusinessByCode finds a business by its code.
-func (db *DB) FindBusinessByCode(ctx context.Context, code string) (cloud.Business, error) {
-	return readOne(ctx, db, sqlBusinessByCode, scanBusiness, code)
+func (db accounts) FindBusinessByCode(ctx context.Context, code string) (cloud.Business, error) {
+	return readOne(ctx, db.database, sqlBusinessByCode, scanBusiness, code)
 }
 
 // FindAccountsByEmail finds the accounts that sign in with email, in any case:
 // at most one of each business.
-func (db *DB) FindAccountsByEmail(ctx context.Context, email string) ([]cloud.Account, error) {
-	return readList(ctx, db, sqlAccountsByEmail, scanAccount, strings.ToLower(email))
+func (db accounts) FindAccountsByEmail(ctx context.Context, email string) ([]cloud.Account, error) {
+	return readList(ctx, db.database, sqlAccountsByEmail, scanAccount, strings.ToLower(email))
 }
 
 // ListTokens lists an account's tokens, expired and revoked ones too, in no
 // particular order.
-func (db *DB) ListTokens(ctx context.Context, id cloud.AccountID) ([]cloud.Token, error) {
-	return readList(ctx, db, sqlTokens, scanToken, int64(id))
+func (db accounts) ListTokens(ctx context.Context, id cloud.AccountID) ([]cloud.Token, error) {
+	return readList(ctx, db.database, sqlTokens, scanToken, int64(id))
 }
 
 // ListProviders lists a business's providers by code.
-func (db *DB) ListProviders(ctx context.Context, id cloud.BusinessID) ([]cloud.Provider, error) {
-	return readList(ctx, db, sqlProviders, scanProvider, int64(id))
+func (db accounts) ListProviders(ctx context.Context, id cloud.BusinessID) ([]cloud.Provider, error) {
+	return readList(ctx, db.database, sqlProviders, scanProvider, int64(id))
 }
 
 // FindEndpoint finds a webhook receiver with its secrets; those of the account
 // channel have the secrets of their level.
-func (db *DB) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e cloud.Endpoint, err error) {
+func (db accounts) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e cloud.Endpoint, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		if e, err = one(ctx, q, sqlEndpoint, scanEndpoint, int64(id)); err != nil {
 			return err

@@ -30,7 +30,7 @@ func approvalPurpose(b cloud.BusinessID, id cloud.ApprovalID) string {
 }
 
 // scanApproval opens what is sealed.
-func (v *view) scanApproval(r rows, a *cloud.Approval) error {
+func (v accountView) scanApproval(r rows, a *cloud.Approval) error {
 	var sealed []byte
 	if err := r.Scan(parsed(a), &sealed); err != nil {
 		return err
@@ -47,14 +47,14 @@ func (v *view) scanApproval(r rows, a *cloud.Approval) error {
 	return nil
 }
 
-func (v *view) Approval(b cloud.BusinessID, id cloud.ApprovalID) (cloud.Approval, error) {
+func (v accountView) Approval(b cloud.BusinessID, id cloud.ApprovalID) (cloud.Approval, error) {
 	return one(v.ctx, v.q, v.locked(sqlApproval), v.scanApproval, int64(b), string(id))
 }
 
 var approvalSorts = sortable{"id": {idText: true}, "requested_at": {name: "requested_at", idText: true}, "reviewed_at": {name: "reviewed_at", idText: true}}
 
 // Approvals lists a part of a business's approvals.
-func (v *view) Approvals(f cloud.ApprovalFilter) ([]cloud.Approval, cloud.Listed, error) {
+func (v accountView) Approvals(f cloud.ApprovalFilter) ([]cloud.Approval, cloud.Listed, error) {
 	var c conditions
 	c.and("business_id = $%d", int64(f.BusinessID))
 	switch f.Status {
@@ -75,7 +75,7 @@ func (v *view) Approvals(f cloud.ApprovalFilter) ([]cloud.Approval, cloud.Listed
 	if f.RequestedBy != 0 {
 		c.and("requested_by = $%d", int64(f.RequestedBy))
 	}
-	return part(v, keyList{from: "approval", columns: approvalColumns, where: c, page: f.Page}, approvalSorts, v.scanApproval)
+	return part(v.snapshot, keyList{from: "approval", columns: approvalColumns, where: c, page: f.Page}, approvalSorts, v.scanApproval)
 }
 
 func (w *writer) approvals(c *cloud.Changes) {

@@ -14,7 +14,7 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 
 func scanAssignment(r rows, a *cloud.Assignment) error { return r.Scan(parsed(a)) }
 
-func (v *view) Assignment(b cloud.BusinessID, id cloud.AssignmentID) (cloud.Assignment, error) {
+func (v orderView) Assignment(b cloud.BusinessID, id cloud.AssignmentID) (cloud.Assignment, error) {
 	return one(v.ctx, v.q, sqlAssignment, scanAssignment, int64(b), int64(id))
 }
 
@@ -30,8 +30,8 @@ func assignmentList(q cloud.AssignmentQuery) keyList {
 
 // ListAssignments reads a page of assignments, newest first, and counts all that
 // the query asks for, to the last one. Error: cloud.ErrNoMark.
-func (db *DB) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (cloud.Listed, []cloud.Assignment, error) {
-	return lookKeyList(ctx, db, assignmentList(q), scanAssignment)
+func (db orders) ListAssignments(ctx context.Context, q cloud.AssignmentQuery) (cloud.Listed, []cloud.Assignment, error) {
+	return lookKeyList(ctx, db.database, assignmentList(q), scanAssignment)
 }
 
 // assigned is the condition of a business's assignments, of all holders or of one.

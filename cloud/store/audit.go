@@ -69,8 +69,8 @@ type AuditRow struct {
 
 // ListAudits lists a business's audit lines, newest first, before row before
 // (0: from the newest), at most limit.
-func (db *DB) ListAudits(ctx context.Context, id cloud.BusinessID, before int64, limit int) ([]AuditRow, error) {
-	return readList(ctx, db, sqlAudits, func(r rows, a *AuditRow) error {
+func (db accounts) ListAudits(ctx context.Context, id cloud.BusinessID, before int64, limit int) ([]AuditRow, error) {
+	return readList(ctx, db.database, sqlAudits, func(r rows, a *AuditRow) error {
 		return r.Scan(&a.N, &a.BusinessID, when(&a.At), &a.Actor, &a.Action, &a.Target, &a.Detail)
 	}, int64(id), orNewest(before), limit)
 }

@@ -31,8 +31,8 @@ func callPurpose(id cloud.CallID) string { return "call/" + hex.EncodeToString(i
 
 // FindCall finds what a repeat of a call at now is answered; cloud.ErrNotFound
 // when it is none.
-func (db *DB) FindCall(ctx context.Context, id cloud.CallID, now time.Time) (cloud.KeptAnswer, error) {
-	a, err := readOne(ctx, db, sqlCall, scanCall, id[:], ms(now.Add(-CallsKept)))
+func (db calls) FindCall(ctx context.Context, id cloud.CallID, now time.Time) (cloud.KeptAnswer, error) {
+	a, err := readOne(ctx, db.database, sqlCall, scanCall, id[:], ms(now.Add(-CallsKept)))
 	if err != nil {
 		return a, err
 	}
@@ -44,7 +44,7 @@ func (db *DB) FindCall(ctx context.Context, id cloud.CallID, now time.Time) (clo
 
 // AnswerCall stores the final answer of a call, of which a transaction may have
 // stored another one. cloud.ErrRepeated when the id is another call's.
-func (db *DB) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) error {
+func (db calls) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) error {
 	_, taken := o.Taken()
 	kept := cloud.KeptAnswer{Request: o.Request, At: o.At, Answer: answer}
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
@@ -59,17 +59,17 @@ func (db *DB) AnswerCall(ctx context.Context, o *cloud.Once, answer []byte) erro
 }
 
 // DropCall forgets a call, so that a repeat runs again.
-func (db *DB) DropCall(ctx context.Context, o *cloud.Once) error {
+func (db calls) DropCall(ctx context.Context, o *cloud.Once) error {
 	return db.exec(ctx, sqlDropCall, o.ID[:], ms(o.At))
 }
 
 // DropCalls forgets calls that are too old at now for repeats, and what keys did
 // before yesterday.
-func (db *DB) DropCalls(ctx context.Context, now time.Time) error {
+func (db calls) DropCalls(ctx context.Context, now time.Time) error {
 	return errors.Join(db.exec(ctx, sqlDropCalls, ms(now.Add(-CallsKept))), db.exec(ctx, sqlDropBudgets, now.UTC().AddDate(0, 0, -1).Format(time.DateOnly)))
 }
 
-func (db *DB) exec(ctx context.Context, sql string, args ...any) error {
+func (db *database) exec(ctx context.Context, sql string, args ...any) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sql, args: args}})
 	})

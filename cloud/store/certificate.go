@@ -42,13 +42,13 @@ func below(path string) (from, to string) {
 }
 
 // SaveCertificateFile keeps a file; it replaces one with the same key.
-func (db *DB) SaveCertificateFile(ctx context.Context, key string, value []byte, now time.Time) error {
+func (db calls) SaveCertificateFile(ctx context.Context, key string, value []byte, now time.Time) error {
 	return db.applyOne(ctx, op{sql: sqlSaveCertificate, args: []any{key, db.box.Seal(certificatePurpose(key), value), int64(len(value)), ms(now)}})
 }
 
 // FindCertificateFile finds a file; cloud.ErrNotFound when there is none.
-func (db *DB) FindCertificateFile(ctx context.Context, key string) (CertificateFile, error) {
-	f, err := readOne(ctx, db, sqlCertificate, func(r rows, f *CertificateFile) error {
+func (db calls) FindCertificateFile(ctx context.Context, key string) (CertificateFile, error) {
+	f, err := readOne(ctx, db.database, sqlCertificate, func(r rows, f *CertificateFile) error {
 		return r.Scan(&f.Key, &f.Value, &f.Size, when(&f.ModifiedAt))
 	}, key)
 	if err == nil {
@@ -58,20 +58,20 @@ func (db *DB) FindCertificateFile(ctx context.Context, key string) (CertificateF
 }
 
 // ListCertificateFiles lists the keys under a path, sorted.
-func (db *DB) ListCertificateFiles(ctx context.Context, path string) ([]string, error) {
+func (db calls) ListCertificateFiles(ctx context.Context, path string) ([]string, error) {
 	from, to := below(path)
-	return readList(ctx, db, sqlCertificateKeys, func(r rows, s *string) error { return r.Scan(s) }, from, to)
+	return readList(ctx, db.database, sqlCertificateKeys, func(r rows, s *string) error { return r.Scan(s) }, from, to)
 }
 
 // DropCertificateFiles removes a file, or everything under a path.
-func (db *DB) DropCertificateFiles(ctx context.Context, path string) error {
+func (db calls) DropCertificateFiles(ctx context.Context, path string) error {
 	from, to := below(path)
 	return db.applyOne(ctx, op{sql: sqlDropCertificate, args: []any{path, from, to}})
 }
 
 // LockCertificate takes a lock that is free, or whose owner did not renew it in
 // time, until a moment; ok is false when another holds it.
-func (db *DB) LockCertificate(ctx context.Context, name, owner string, now, until time.Time) (ok bool, err error) {
+func (db calls) LockCertificate(ctx context.Context, name, owner string, now, until time.Time) (ok bool, err error) {
 	err = db.applyOne(ctx, op{sql: sqlLockCertificate, args: []any{name, owner, ms(until), ms(now)}, need: notStale})
 	if errors.Is(err, cloud.ErrStale) {
 		return false, nil
@@ -80,17 +80,17 @@ func (db *DB) LockCertificate(ctx context.Context, name, owner string, now, unti
 }
 
 // KeepCertificateLock holds a lock for longer. cloud.ErrStale: it was lost.
-func (db *DB) KeepCertificateLock(ctx context.Context, name, owner string, until time.Time) error {
+func (db calls) KeepCertificateLock(ctx context.Context, name, owner string, until time.Time) error {
 	return db.applyOne(ctx, op{sql: sqlKeepCertificateLock, args: []any{name, owner, ms(until)}, need: notStale})
 }
 
 // UnlockCertificate gives a lock back. One that was lost stays as it is.
-func (db *DB) UnlockCertificate(ctx context.Context, name, owner string) error {
+func (db calls) UnlockCertificate(ctx context.Context, name, owner string) error {
 	return db.applyOne(ctx, op{sql: sqlUnlockCertificateLock, args: []any{name, owner}})
 }
 
 // applyOne runs one statement that writes, as a transaction of its own.
-func (db *DB) applyOne(ctx context.Context, o op) error {
+func (db calls) applyOne(ctx context.Context, o op) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{o})
 	})

@@ -57,15 +57,15 @@ func scanChatMessage(r rows, m *cloud.ChatMessage) error       { return r.Scan(p
 func scanChatAttachment(r rows, a *cloud.ChatAttachment) error { return r.Scan(parsed(a)) }
 func scanOrderID(r rows, id *cloud.OrderID) error              { return r.Scan((*int64)(id)) }
 
-func (v *view) Conversation(b cloud.BusinessID, o cloud.OrderID) (cloud.Conversation, error) {
+func (v chatView) Conversation(b cloud.BusinessID, o cloud.OrderID) (cloud.Conversation, error) {
 	return one(v.ctx, v.q, v.locked(sqlConversation), scanConversation, int64(b), int64(o))
 }
 
-func (v *view) ChatMessage(b cloud.BusinessID, id cloud.ChatMessageID) (cloud.ChatMessage, error) {
+func (v chatView) ChatMessage(b cloud.BusinessID, id cloud.ChatMessageID) (cloud.ChatMessage, error) {
 	return one(v.ctx, v.q, sqlChatMessage, scanChatMessage, int64(b), int64(id))
 }
 
-func (v *view) ChatMessageByClient(b cloud.BusinessID, o cloud.OrderID, sender cloud.AccountID, id string) (cloud.ChatMessage, error) {
+func (v chatView) ChatMessageByClient(b cloud.BusinessID, o cloud.OrderID, sender cloud.AccountID, id string) (cloud.ChatMessage, error) {
 	return one(v.ctx, v.q, sqlChatMessageByClient, scanChatMessage, int64(b), int64(o), int64(sender), id)
 }
 
@@ -80,19 +80,19 @@ func messageList(p cloud.ChatPage) keyList {
 	return l
 }
 
-func (v *view) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, cloud.Listed, error) {
+func (v chatView) ChatMessages(p cloud.ChatPage) ([]cloud.ChatMessage, cloud.Listed, error) {
 	out, found, err := readKeyList(v.ctx, v.q, messageList(p), scanChatMessage)
 	return found, out, err
 }
 
-func (v *view) ChatReads(b cloud.BusinessID, o cloud.OrderID, reader cloud.AccountID, from cloud.ChatMessageID, limit int) ([]cloud.ChatRead, error) {
+func (v chatView) ChatReads(b cloud.BusinessID, o cloud.OrderID, reader cloud.AccountID, from cloud.ChatMessageID, limit int) ([]cloud.ChatRead, error) {
 	return list(v.ctx, v.q, sqlChatReads, func(r rows, x *cloud.ChatRead) error {
 		*x = cloud.ChatRead{BusinessID: b, OrderID: o, Account: reader}
 		return r.Scan((*int64)(&x.UpTo), when(&x.At))
 	}, int64(b), int64(o), int64(reader), int64(from), limit)
 }
 
-func (v *view) ChatUnread(b cloud.BusinessID, o cloud.OrderID, staff bool, reader cloud.AccountID, read cloud.ChatMessageID) (int, error) {
+func (v chatView) ChatUnread(b cloud.BusinessID, o cloud.OrderID, staff bool, reader cloud.AccountID, read cloud.ChatMessageID) (int, error) {
 	sql := sqlChatUnreadShown
 	if staff {
 		sql = sqlChatUnread
@@ -101,7 +101,7 @@ func (v *view) ChatUnread(b cloud.BusinessID, o cloud.OrderID, staff bool, reade
 	return int(n), err
 }
 
-func (v *view) ChatAttachment(b cloud.BusinessID, id int64) (cloud.ChatAttachment, error) {
+func (v chatView) ChatAttachment(b cloud.BusinessID, id int64) (cloud.ChatAttachment, error) {
 	return one(v.ctx, v.q, v.locked(sqlChatAttachment), scanChatAttachment, int64(b), id)
 }
 
@@ -142,7 +142,7 @@ func conversationsFrom(q cloud.ConversationQuery) string {
 }
 
 // conversationsWhere is the condition of a query, with only what it asks for.
-func (db *DB) conversationsWhere(q cloud.ConversationQuery) (c conditions) {
+func (db chats) conversationsWhere(q cloud.ConversationQuery) (c conditions) {
 	c.and(`c.business_id = $%[1]d AND o.business_id = $%[1]d AND o.id = c.order_id`, int64(q.BusinessID))
 	if !q.Staff {
 		c.and(`c.shown_at IS NOT NULL`)
@@ -186,7 +186,7 @@ func unreadOf(q cloud.ConversationQuery) string {
 }
 
 // conversationList is the list of a query, those that changed last first.
-func (db *DB) conversationList(q cloud.ConversationQuery) keyList {
+func (db chats) conversationList(q cloud.ConversationQuery) keyList {
 	by := sortColumn{name: "updated_at", id: "order_id"}
 	if !q.Staff {
 		by.name = "shown_at"
@@ -196,7 +196,7 @@ func (db *DB) conversationList(q cloud.ConversationQuery) keyList {
 }
 
 // unreadSQL counts what a reader has not read, up to limit.
-func (db *DB) unreadSQL(q cloud.ConversationQuery, limit int) statement {
+func (db chats) unreadSQL(q cloud.ConversationQuery, limit int) statement {
 	c := db.conversationsWhere(q)
 	c.and(unreadOf(q)+`
   AND NOT EXISTS (SELECT 1 FROM chat_member p WHERE p.business_id = c.business_id AND p.order_id = c.order_id AND p.account_id = $%[1]d AND p.muted)`, int64(q.Reader))
@@ -207,39 +207,39 @@ func (db *DB) unreadSQL(q cloud.ConversationQuery, limit int) statement {
 // ListConversations reads a page of conversations, those that changed last
 // first, and counts all that the query asks for, up to cloud.MaxTotal. Error:
 // cloud.ErrNoMark.
-func (db *DB) ListConversations(ctx context.Context, q cloud.ConversationQuery) (cloud.Listed, []cloud.Conversation, error) {
-	return lookKeyList(ctx, db, db.conversationList(q), scanConversation)
+func (db chats) ListConversations(ctx context.Context, q cloud.ConversationQuery) (cloud.Listed, []cloud.Conversation, error) {
+	return lookKeyList(ctx, db.database, db.conversationList(q), scanConversation)
 }
 
 // CountUnread counts what a reader has not read in the conversations of a query,
 // and in how many of them it is. Those that the reader muted are left out. What
 // is beyond limit messages is not counted.
-func (db *DB) CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error) {
+func (db chats) CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error) {
 	s := db.unreadSQL(q, limit)
-	counted, err := readOne(ctx, db, s.sql, func(r rows, x *[2]int) error { return r.Scan(&x[0], &x[1]) }, s.args...)
+	counted, err := readOne(ctx, db.database, s.sql, func(r rows, x *[2]int) error { return r.Scan(&x[0], &x[1]) }, s.args...)
 	return counted[0], counted[1], err
 }
 
 // NextChatBusiness is the next business with conversations after one;
 // cloud.ErrNotFound when there is none.
-func (db *DB) NextChatBusiness(ctx context.Context, after cloud.BusinessID) (cloud.BusinessID, error) {
-	id, err := readOne(ctx, db, sqlNextChatBusiness, scanInt, int64(after))
+func (db chats) NextChatBusiness(ctx context.Context, after cloud.BusinessID) (cloud.BusinessID, error) {
+	id, err := readOne(ctx, db.database, sqlNextChatBusiness, scanInt, int64(after))
 	return cloud.BusinessID(id), err
 }
 
 // EndedChats lists orders of a business, by id, that ended at or before a time
 // and whose conversation nobody has closed yet.
-func (db *DB) EndedChats(ctx context.Context, b cloud.BusinessID, after cloud.OrderID, ended time.Time, limit int) ([]cloud.OrderID, error) {
-	return readList(ctx, db, sqlEndedChats, scanOrderID, int64(b), int64(after), ms(ended), limit)
+func (db chats) EndedChats(ctx context.Context, b cloud.BusinessID, after cloud.OrderID, ended time.Time, limit int) ([]cloud.OrderID, error) {
+	return readList(ctx, db.database, sqlEndedChats, scanOrderID, int64(b), int64(after), ms(ended), limit)
 }
 
 // OldChats lists orders of a business whose conversations were closed before a
 // time, the oldest first.
-func (db *DB) OldChats(ctx context.Context, b cloud.BusinessID, closed time.Time, limit int) ([]cloud.OrderID, error) {
-	return readList(ctx, db, sqlOldChats, scanOrderID, int64(b), ms(closed), limit)
+func (db chats) OldChats(ctx context.Context, b cloud.BusinessID, closed time.Time, limit int) ([]cloud.OrderID, error) {
+	return readList(ctx, db.database, sqlOldChats, scanOrderID, int64(b), ms(closed), limit)
 }
 
 // IdleAttachments lists files from before a time that no message has.
-func (db *DB) IdleAttachments(ctx context.Context, before time.Time, limit int) ([]cloud.ChatAttachment, error) {
-	return readList(ctx, db, sqlIdleAttachments, scanChatAttachment, ms(before), limit)
+func (db chats) IdleAttachments(ctx context.Context, before time.Time, limit int) ([]cloud.ChatAttachment, error) {
+	return readList(ctx, db.database, sqlIdleAttachments, scanChatAttachment, ms(before), limit)
 }

@@ -83,7 +83,7 @@ func concernOf(q cloud.ConcernQuery) (kind int, err error) {
 
 // ListConcerns reads a page of the orders that need somebody and counts all that
 // the query asks for, up to cloud.MaxTotal. Error: cloud.ErrNoMark.
-func (db *DB) ListConcerns(ctx context.Context, q cloud.ConcernQuery) (out cloud.Listed, found []cloud.Order, err error) {
+func (db orders) ListConcerns(ctx context.Context, q cloud.ConcernQuery) (out cloud.Listed, found []cloud.Order, err error) {
 	first, err := concernOf(q)
 	if err != nil {
 		return out, nil, err

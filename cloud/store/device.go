@@ -156,40 +156,40 @@ func scanFault(r rows, f *cloud.DeviceException) error {
 	return r.Scan(&f.DeviceID, &f.Type, &f.Detail, &f.Count, when(&f.OpenedAt), when(&f.SeenAt), when(&f.ClosedAt))
 }
 
-func (v *view) Device(id cloud.DeviceID) (cloud.Device, error) {
+func (v deviceView) Device(id cloud.DeviceID) (cloud.Device, error) {
 	return one(v.ctx, v.q, sqlDevice, scanDevice, int64(id))
 }
 
-func (v *view) DeviceExceptions(id cloud.DeviceID) ([]cloud.DeviceException, error) {
+func (v deviceView) DeviceExceptions(id cloud.DeviceID) ([]cloud.DeviceException, error) {
 	return list(v.ctx, v.q, sqlOpenFaults, scanFault, int64(id))
 }
 
-func (v *view) Session(id cloud.DeviceID) (cloud.Session, error) {
+func (v deviceView) Session(id cloud.DeviceID) (cloud.Session, error) {
 	return one(v.ctx, v.q, sqlSession, scanSession, int64(id))
 }
 
-func (v *view) CurrentEpoch(id cloud.DeviceID) (cloud.Epoch, error) {
+func (v deviceView) CurrentEpoch(id cloud.DeviceID) (cloud.Epoch, error) {
 	return one(v.ctx, v.q, sqlCurrentEpoch, scanEpoch, int64(id))
 }
 
-func (v *view) EpochsSince(d cloud.DeviceID, at time.Time, most int) (int, error) {
+func (v deviceView) EpochsSince(d cloud.DeviceID, at time.Time, most int) (int, error) {
 	found, err := list(v.ctx, v.q, sqlEpochsSince, scanInt, int64(d), at.UnixMilli(), most)
 	return len(found), err
 }
 
-func (v *view) FindEpoch(e wire.Epoch) (cloud.Epoch, error) {
+func (v deviceView) FindEpoch(e wire.Epoch) (cloud.Epoch, error) {
 	return one(v.ctx, v.q, sqlFindEpoch, scanEpoch, e[:])
 }
 
-func (v *view) Lane(d cloud.DeviceID, e wire.Epoch, l wire.Lane) (cloud.LaneState, error) {
+func (v deviceView) Lane(d cloud.DeviceID, e wire.Epoch, l wire.Lane) (cloud.LaneState, error) {
 	return one(v.ctx, v.q, sqlLane, scanLane, int64(d), e[:], int64(l))
 }
 
-func (v *view) Gaps(d cloud.DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]cloud.GapRange, error) {
+func (v deviceView) Gaps(d cloud.DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]cloud.GapRange, error) {
 	return list(v.ctx, v.q, sqlGaps, scanGap, int64(d), e[:], int64(l), int64(from))
 }
 
-func (v *view) Journal(d cloud.DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]cloud.JournalBatch, error) {
+func (v deviceView) Journal(d cloud.DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]cloud.JournalBatch, error) {
 	return list(v.ctx, v.q, sqlJournal, scanBatch, int64(d), e[:], int64(l), int64(first), int64(last))
 }
 
@@ -298,49 +298,49 @@ func (w *writer) seen(s cloud.DeviceSeen) {
 }
 
 // FindDeviceByCode finds a device by the code it signs in with.
-func (db *DB) FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error) {
-	return readOne(ctx, db, sqlDeviceByCode, scanDevice, code)
+func (db devices) FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error) {
+	return readOne(ctx, db.database, sqlDeviceByCode, scanDevice, code)
 }
 
 // ListDevices lists a business's devices by id, those after the given one
 // (0: from the first), at most limit.
-func (db *DB) ListDevices(ctx context.Context, id cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
-	return readList(ctx, db, sqlDevices, scanDevice, int64(id), int64(after), limit)
+func (db devices) ListDevices(ctx context.Context, id cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
+	return readList(ctx, db.database, sqlDevices, scanDevice, int64(id), int64(after), limit)
 }
 
 // ListAllDevices lists the devices of every business, as ListDevices does.
-func (db *DB) ListAllDevices(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
-	return readList(ctx, db, sqlAllDevices, scanDevice, int64(after), limit)
+func (db devices) ListAllDevices(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
+	return readList(ctx, db.database, sqlAllDevices, scanDevice, int64(after), limit)
 }
 
 // ListSessions lists the sessions of all devices by device, those after the
 // given one, at most limit.
-func (db *DB) ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error) {
-	return readList(ctx, db, sqlSessions, scanSession, int64(after), limit)
+func (db devices) ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error) {
+	return readList(ctx, db.database, sqlSessions, scanSession, int64(after), limit)
 }
 
 // FindEnrolment finds an enrolment token, used and expired ones too.
-func (db *DB) FindEnrolment(ctx context.Context, hash [32]byte) (cloud.EnrolmentToken, error) {
-	return readOne(ctx, db, sqlEnrolment, func(r rows, t *cloud.EnrolmentToken) error {
+func (db devices) FindEnrolment(ctx context.Context, hash [32]byte) (cloud.EnrolmentToken, error) {
+	return readOne(ctx, db.database, sqlEnrolment, func(r rows, t *cloud.EnrolmentToken) error {
 		return r.Scan(fixed(t.Hash[:]), &t.DeviceID, when(&t.ExpiresAt), when(&t.UsedAt))
 	}, hash[:])
 }
 
 // ListLanes lists where every lane of a device stands.
-func (db *DB) ListLanes(ctx context.Context, id cloud.DeviceID) ([]cloud.LaneState, error) {
-	return readList(ctx, db, sqlLanes, scanLane, int64(id))
+func (db devices) ListLanes(ctx context.Context, id cloud.DeviceID) ([]cloud.LaneState, error) {
+	return readList(ctx, db.database, sqlLanes, scanLane, int64(id))
 }
 
 // ListDeviceExceptions lists a device's exceptions, open and closed, newest
 // first, at most limit.
-func (db *DB) ListDeviceExceptions(ctx context.Context, id cloud.DeviceID, limit int) ([]cloud.DeviceException, error) {
-	return readList(ctx, db, sqlDeviceFaults, scanFault, int64(id), limit)
+func (db devices) ListDeviceExceptions(ctx context.Context, id cloud.DeviceID, limit int) ([]cloud.DeviceException, error) {
+	return readList(ctx, db.database, sqlDeviceFaults, scanFault, int64(id), limit)
 }
 
 // ListOpenDeviceExceptions lists the open device exceptions of a business's
 // devices, by device, oldest first, at most limit.
-func (db *DB) ListOpenDeviceExceptions(ctx context.Context, id cloud.BusinessID, limit int) ([]cloud.DeviceException, error) {
-	return readList(ctx, db, sqlBusinessFaults, scanFault, int64(id), limit)
+func (db devices) ListOpenDeviceExceptions(ctx context.Context, id cloud.BusinessID, limit int) ([]cloud.DeviceException, error) {
+	return readList(ctx, db.database, sqlBusinessFaults, scanFault, int64(id), limit)
 }
 
 // FaultCount is how many devices have an open exception of a type.
@@ -350,8 +350,8 @@ type FaultCount struct {
 }
 
 // CountDeviceExceptions counts the open device exceptions of all devices by type.
-func (db *DB) CountDeviceExceptions(ctx context.Context) ([]FaultCount, error) {
-	return readList(ctx, db, sqlCountFaults, func(r rows, f *FaultCount) error { return r.Scan(&f.Type, &f.Count) })
+func (db devices) CountDeviceExceptions(ctx context.Context) ([]FaultCount, error) {
+	return readList(ctx, db.database, sqlCountFaults, func(r rows, f *FaultCount) error { return r.Scan(&f.Type, &f.Count) })
 }
 
 // JournalRow is a stored batch and its place in the journal of the whole
@@ -368,14 +368,14 @@ func scanJournalRow(r rows, j *JournalRow) error {
 // JournalAfter lists stored batches of all devices, those put aside too, that
 // come after place n, at most limit. Going on from the last place until nothing
 // comes reads the whole journal.
-func (db *DB) JournalAfter(ctx context.Context, n int64, limit int) ([]JournalRow, error) {
-	return readList(ctx, db, sqlJournalAfter, scanJournalRow, n, limit)
+func (db devices) JournalAfter(ctx context.Context, n int64, limit int) ([]JournalRow, error) {
+	return readList(ctx, db.database, sqlJournalAfter, scanJournalRow, n, limit)
 }
 
 // ListAsides lists the batches of a device that are kept as evidence only, oldest
 // first, at most limit: the newest of all there were (see cloud.MaxAside).
-func (db *DB) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, limit int) ([]JournalRow, error) {
-	return readList(ctx, db, sqlAsides, scanJournalRow, int64(id), n, limit)
+func (db devices) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, limit int) ([]JournalRow, error) {
+	return readList(ctx, db.database, sqlAsides, scanJournalRow, int64(id), n, limit)
 }
 
 // Stats is what the journal holds of a device.
@@ -387,7 +387,7 @@ type Stats struct {
 }
 
 // JournalStats adds up a device's journal.
-func (db *DB) JournalStats(ctx context.Context, id cloud.DeviceID) (Stats, error) {
+func (db devices) JournalStats(ctx context.Context, id cloud.DeviceID) (Stats, error) {
 	var s Stats
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		s, err = one(ctx, q, sqlJournalStats, func(r rows, s *Stats) error { return r.Scan(&s.Records, &s.Batches) }, int64(id))

@@ -31,6 +31,6 @@ func shardOf(path string) string {
 
 // ListKeptFiles lists the stored paths that are needed of one shard: an area, a
 // slash and the first two characters of a name.
-func (db *DB) ListKeptFiles(ctx context.Context, shard string) ([]string, error) {
-	return readList(ctx, db, sqlFilesOfShard, func(r rows, path *string) error { return r.Scan(path) }, shard)
+func (db chats) ListKeptFiles(ctx context.Context, shard string) ([]string, error) {
+	return readList(ctx, db.database, sqlFilesOfShard, func(r rows, path *string) error { return r.Scan(path) }, shard)
 }

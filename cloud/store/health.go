@@ -53,7 +53,7 @@ func scanHealth(r rows, h *cloud.EndpointHealth) error {
 
 // NoteHealth adds what has become of attempts and gives the health of those
 // receivers that keep failing.
-func (db *DB) NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (failing []cloud.EndpointHealth, err error) {
+func (db webhooks) NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (failing []cloud.EndpointHealth, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		var ops []op
 		for _, t := range tallies {
@@ -87,23 +87,23 @@ func (db *DB) NoteHealth(ctx context.Context, tallies []cloud.EndpointTally) (fa
 
 // FindHealth is the health of a receiver; one that was never tried has none:
 // cloud.ErrNotFound.
-func (db *DB) FindHealth(ctx context.Context, id cloud.EndpointID) (cloud.EndpointHealth, error) {
-	return readOne(ctx, db, sqlHealth, scanHealth, int64(id))
+func (db webhooks) FindHealth(ctx context.Context, id cloud.EndpointID) (cloud.EndpointHealth, error) {
+	return readOne(ctx, db.database, sqlHealth, scanHealth, int64(id))
 }
 
 // WarnEndpoint notes that its owner was warned of so many percent of the way to
 // a pause, with an audit line. first is false when that was done before.
-func (db *DB) WarnEndpoint(ctx context.Context, id cloud.EndpointID, percent int, a cloud.Audit) (first bool, err error) {
+func (db webhooks) WarnEndpoint(ctx context.Context, id cloud.EndpointID, percent int, a cloud.Audit) (first bool, err error) {
 	return db.flagOnce(ctx, op{sql: sqlHealthWarned, args: []any{int64(id), int64(percent)}}, a)
 }
 
 // PauseEndpoint pauses a receiver, with an audit line. first is false when it
 // was paused before.
-func (db *DB) PauseEndpoint(ctx context.Context, id cloud.EndpointID, now time.Time, a cloud.Audit) (first bool, err error) {
+func (db webhooks) PauseEndpoint(ctx context.Context, id cloud.EndpointID, now time.Time, a cloud.Audit) (first bool, err error) {
 	return db.flagOnce(ctx, op{sql: sqlSetEndpointState, args: []any{int64(id), "paused", ms(now), cloud.PausedByRule}}, a)
 }
 
-func (db *DB) flagOnce(ctx context.Context, o op, a cloud.Audit) (first bool, err error) {
+func (db webhooks) flagOnce(ctx context.Context, o op, a cloud.Audit) (first bool, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		var n int64
 		o.count = &n
@@ -120,7 +120,7 @@ func (db *DB) flagOnce(ctx context.Context, o op, a cloud.Audit) (first bool, er
 }
 
 // ReportEndpoints gives the health of receivers, in the order of ids.
-func (db *DB) ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) (out []cloud.EndpointReport, err error) {
+func (db webhooks) ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now time.Time) (out []cloud.EndpointReport, err error) {
 	hour := now.Unix() / 3600
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		out = nil
@@ -153,7 +153,7 @@ func (db *DB) ReportEndpoints(ctx context.Context, ids []cloud.EndpointID, now t
 
 // CountEndpoints counts receivers by status, and by channel secrets that
 // overlap at now.
-func (db *DB) CountEndpoints(ctx context.Context, now time.Time) (status, overlap []cloud.EndpointCount, err error) {
+func (db webhooks) CountEndpoints(ctx context.Context, now time.Time) (status, overlap []cloud.EndpointCount, err error) {
 	scan := func(r rows, c *cloud.EndpointCount) error { return r.Scan(&c.Label, &c.Count) }
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		if status, err = list(ctx, q, sqlEndpointStatus, scan); err == nil {

@@ -61,7 +61,7 @@ func (b sealer) webhookSettings(ctx context.Context, q querier, sql string, id c
 	return s, nil
 }
 
-func (v *view) WebhookSettings(b cloud.BusinessID, customer cloud.AccountID) (cloud.WebhookSettings, error) {
+func (v accountView) WebhookSettings(b cloud.BusinessID, customer cloud.AccountID) (cloud.WebhookSettings, error) {
 	sql := sqlWebhookSettings
 	if v.locks {
 		sql += " @share"
@@ -69,7 +69,7 @@ func (v *view) WebhookSettings(b cloud.BusinessID, customer cloud.AccountID) (cl
 	return v.sealer().webhookSettings(v.ctx, v.q, sql, b, customer)
 }
 
-func (v *view) AccountEndpoints(b cloud.BusinessID) ([]cloud.Endpoint, error) {
+func (v accountView) AccountEndpoints(b cloud.BusinessID) ([]cloud.Endpoint, error) {
 	return v.endpoints(sqlAccountEndpoints, int64(b))
 }
 
@@ -98,7 +98,7 @@ func (b sealer) signing(ctx context.Context, q querier, e *cloud.Endpoint) error
 }
 
 // DropOldSecrets drops the secrets whose successors have taken their place at now.
-func (db *DB) DropOldSecrets(ctx context.Context, now time.Time) error {
+func (db webhooks) DropOldSecrets(ctx context.Context, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sqlEndSecrets, args: []any{now.UnixMilli()}, need: anything}, {sql: sqlEndLevelSecrets, args: []any{now.UnixMilli()}, need: anything}})
 	})
@@ -156,18 +156,18 @@ func (c *conditions) created(from, to time.Time) {
 // ListAccountOutbox lists a page of the account channel's delivery log, newest
 // first, and counts all of its pages up to cloud.MaxTotal rows. A row that a
 // sender holds shows as delivering. Error: cloud.ErrNoMark.
-func (db *DB) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (cloud.Listed, []cloud.OutboxRow, error) {
+func (db webhooks) ListAccountOutbox(ctx context.Context, f cloud.AccountLog) (cloud.Listed, []cloud.OutboxRow, error) {
 	if f.BusinessID == 0 {
 		return cloud.Listed{}, nil, errors.New("list outbox: the filter names no business")
 	}
 	if f.State == cloud.OutboxDead {
 		return cloud.Listed{}, nil, nil // of this channel's deliveries none ends so
 	}
-	return readLog(ctx, db, accountLog(f))
+	return readLog(ctx, db.database, accountLog(f))
 }
 
 // readLog reads a page of a delivery log with the last attempt of each row.
-func readLog(ctx context.Context, db *DB, l keyList) (out cloud.Listed, found []cloud.OutboxRow, err error) {
+func readLog(ctx context.Context, db *database, l keyList) (out cloud.Listed, found []cloud.OutboxRow, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if out, found, err = readKeyList(ctx, q, l, scanOutboxRow); err != nil {
 			return err

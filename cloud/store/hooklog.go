@@ -130,7 +130,7 @@ func businessLogPart(f cloud.BusinessLog, channel, kept string, states []cloud.O
 
 // ListBusinessOutbox lists rows of a business's delivery log. A row that a
 // sender holds shows as delivering.
-func (db *DB) ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) (out []cloud.OutboxRow, err error) {
+func (db webhooks) ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) (out []cloud.OutboxRow, err error) {
 	if f.BusinessID == 0 {
 		return nil, errors.New("list outbox: the filter names no business")
 	}
@@ -154,7 +154,7 @@ func (db *DB) ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) (out 
 
 // CountFailing counts a business's deliveries that did not arrive: those to be
 // tried again, and those given up. It ends at cloud.MaxFailing.
-func (db *DB) CountFailing(ctx context.Context, b cloud.BusinessID) (total int, err error) {
+func (db webhooks) CountFailing(ctx context.Context, b cloud.BusinessID) (total int, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		total = 0
 		for _, sql := range []string{sqlAccountFailing, sqlPartnersFailing} {

@@ -66,7 +66,7 @@ func (b *idBlocks) of(kind IDKind) *idBlock {
 // NewID gives an id of a kind that was never given before, on any node. Inside
 // a decision its View gives them. Ids of one node grow; a stop of the node
 // leaves a hole.
-func (db *DB) NewID(ctx context.Context, kind IDKind) (int64, error) {
+func (db *database) NewID(ctx context.Context, kind IDKind) (int64, error) {
 	b := db.ids.of(kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (db *DB) NewID(ctx context.Context, kind IDKind) (int64, error) {
 }
 
 // fill leases a block when there is no id left. The caller holds b.mu.
-func (db *DB) fill(ctx context.Context, kind IDKind, b *idBlock) error {
+func (db *database) fill(ctx context.Context, kind IDKind, b *idBlock) error {
 	if b.next < b.end {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (b *idBlocks) take(kind IDKind) (int64, error) {
 }
 
 // NewID gives an id inside a decision.
-func (v *view) NewID(kind cloud.IDKind) (int64, error) {
+func (v *snapshot) NewID(kind cloud.IDKind) (int64, error) {
 	if v.ids == nil {
 		return 0, errors.New("ids are given in decisions only")
 	}
@@ -145,14 +145,14 @@ func (v *view) NewID(kind cloud.IDKind) (int64, error) {
 }
 
 // refill leases ids for a decision that ran dry.
-func (db *DB) refill(ctx context.Context, kind IDKind) error {
+func (db *database) refill(ctx context.Context, kind IDKind) error {
 	b := db.ids.of(kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return db.fill(ctx, kind, b)
 }
 
-func (db *DB) leaseIDs(ctx context.Context, kind IDKind, b *idBlock) error {
+func (db *database) leaseIDs(ctx context.Context, kind IDKind, b *idBlock) error {
 	var end int64
 	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		r, err := s.change(ctx, sqlLeaseIDs, string(kind), b.size)

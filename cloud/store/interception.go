@@ -15,13 +15,13 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 
 func scanInterception(r rows, i *cloud.Interception) error { return r.Scan(parsed(i)) }
 
-func (v *view) Interception(b cloud.BusinessID, id cloud.InterceptionID) (cloud.Interception, error) {
+func (v orderView) Interception(b cloud.BusinessID, id cloud.InterceptionID) (cloud.Interception, error) {
 	return one(v.ctx, v.q, sqlInterception, scanInterception, int64(b), int64(id))
 }
 
 // ListInterceptions lists an order's interceptions, oldest first.
-func (db *DB) ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error) {
-	return readList(ctx, db, sqlInterceptions, scanInterception, int64(b), int64(id))
+func (db orders) ListInterceptions(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.Interception, error) {
+	return readList(ctx, db.database, sqlInterceptions, scanInterception, int64(b), int64(id))
 }
 
 func (w *writer) interceptions(c *cloud.Changes) {

@@ -311,7 +311,7 @@ func TestAnswersOfCallsAreSealed(t *testing.T) {
 	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "a"}}}, Answer: "pickup code 550618"}, nil
 	}))
-	raw, err := readOne(t.Context(), db, sqlCall, scanCall, o.ID[:], int64(0))
+	raw, err := readOne(t.Context(), db.database, sqlCall, scanCall, o.ID[:], int64(0))
 	require.NoError(t, err)
 	require.NotEmpty(t, raw.Answer)
 	require.NotContains(t, string(raw.Answer), "550618")
@@ -329,10 +329,10 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{{ID: "apr_1", BusinessID: 1, Arguments: word, Preview: word, Result: word, Error: word}}}}, nil
 	}))
-	sealed, err := readOne(t.Context(), db, `SELECT sealed FROM approval WHERE id = $1`, func(r rows, b *[]byte) error { return r.Scan(b) }, "apr_1")
+	sealed, err := readOne(t.Context(), db.database, `SELECT sealed FROM approval WHERE id = $1`, func(r rows, b *[]byte) error { return r.Scan(b) }, "apr_1")
 	require.NoError(t, err)
 	require.NotContains(t, string(sealed), "hunter2")
-	body, err := readOne(t.Context(), db, `SELECT body FROM approval WHERE id = $1`, func(r rows, s *string) error { return r.Scan(s) }, "apr_1")
+	body, err := readOne(t.Context(), db.database, `SELECT body FROM approval WHERE id = $1`, func(r rows, s *string) error { return r.Scan(s) }, "apr_1")
 	require.NoError(t, err)
 	require.NotContains(t, body, "hunter2")
 }

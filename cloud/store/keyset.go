@@ -136,7 +136,7 @@ func readKeyList[T any](ctx context.Context, q querier, l keyList, scan func(row
 }
 
 // lookKeyList is readKeyList outside of a View.
-func lookKeyList[T any](ctx context.Context, db *DB, l keyList, scan func(rows, *T) error) (out cloud.Listed, found []T, err error) {
+func lookKeyList[T any](ctx context.Context, db *database, l keyList, scan func(rows, *T) error) (out cloud.Listed, found []T, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		out, found, err = readKeyList(ctx, q, l, scan)
 		return err

@@ -78,7 +78,7 @@ func TestPagesOfListsAreReadByIndexes(t *testing.T) {
 				a := &asked{}
 				require.NoError(t, db.engine.read(t.Context(), func(ctx context.Context, q querier) error {
 					a.querier = q
-					return x.read(&view{ctx: ctx, q: a}, p)
+					return x.read(newView(snapshot{ctx: ctx, q: a}), p)
 				}))
 				s := a.list[len(a.list)-1]
 				text := plan(t, db, s.sql, s.args...)

@@ -39,12 +39,12 @@ func scanLive(r rows, e *cloud.LiveEvent) error {
 
 // LiveSince gives what listeners are told from a time on and known does not know,
 // oldest first, with what known knows in between.
-func (db *DB) LiveSince(ctx context.Context, from time.Time, known func(id string) bool) (out []cloud.LiveEvent, err error) {
+func (db pushes) LiveSince(ctx context.Context, from time.Time, known func(id string) bool) (out []cloud.LiveEvent, err error) {
 	type ref struct {
 		id string
 		at time.Time
 	}
-	all, err := readList(ctx, db, sqlLiveIDs, func(r rows, x *ref) error { return r.Scan(&x.id, when(&x.at)) }, ms(from))
+	all, err := readList(ctx, db.database, sqlLiveIDs, func(r rows, x *ref) error { return r.Scan(&x.id, when(&x.at)) }, ms(from))
 	if err != nil {
 		return nil, err
 	}
@@ -52,22 +52,22 @@ func (db *DB) LiveSince(ctx context.Context, from time.Time, known func(id strin
 	if len(all) == 0 {
 		return nil, nil
 	}
-	return readList(ctx, db, sqlLiveBetween, scanLive, ms(all[0].at), ms(all[len(all)-1].at))
+	return readList(ctx, db.database, sqlLiveBetween, scanLive, ms(all[0].at), ms(all[len(all)-1].at))
 }
 
 // Live lists what listeners are told from a time on, oldest first. What another
 // node is just committing may come between what was listed before.
-func (db *DB) Live(ctx context.Context, from time.Time, limit int) ([]cloud.LiveEvent, error) {
-	return readList(ctx, db, sqlLive, scanLive, ms(from), limit)
+func (db pushes) Live(ctx context.Context, from time.Time, limit int) ([]cloud.LiveEvent, error) {
+	return readList(ctx, db.database, sqlLive, scanLive, ms(from), limit)
 }
 
 // LiveOf lists what the listeners of one channel are told from a time on, oldest
 // first, without what passes.
-func (db *DB) LiveOf(ctx context.Context, b cloud.BusinessID, kind cloud.LiveKind, subject int64, from time.Time, limit int) ([]cloud.LiveEvent, error) {
-	return readList(ctx, db, sqlLiveOf, scanLive, int64(b), string(kind), subject, ms(from), limit)
+func (db pushes) LiveOf(ctx context.Context, b cloud.BusinessID, kind cloud.LiveKind, subject int64, from time.Time, limit int) ([]cloud.LiveEvent, error) {
+	return readList(ctx, db.database, sqlLiveOf, scanLive, int64(b), string(kind), subject, ms(from), limit)
 }
 
 // DropLive removes what is from before a time.
-func (db *DB) DropLive(ctx context.Context, before time.Time) error {
+func (db pushes) DropLive(ctx context.Context, before time.Time) error {
 	return db.exec(ctx, sqlDropLive, ms(before))
 }

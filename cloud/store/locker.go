@@ -231,23 +231,23 @@ func scanException(r rows, e *cloud.Exception) error {
 		&e.Severity, &e.Status, &e.Resolution, &e.Note, when(&e.OpenedAt), when(&e.ClosedAt), &e.ClosedBy)
 }
 
-func (v *view) Compartments(id cloud.DeviceID) ([]cloud.Compartment, error) {
+func (v lockerView) Compartments(id cloud.DeviceID) ([]cloud.Compartment, error) {
 	return list(v.ctx, v.q, sqlCompartments, scanCompartment, int64(id))
 }
 
-func (v *view) Compartment(id cloud.DeviceID, door uint) (cloud.Compartment, error) {
+func (v lockerView) Compartment(id cloud.DeviceID, door uint) (cloud.Compartment, error) {
 	return one(v.ctx, v.q, sqlCompartment, scanCompartment, int64(id), int64(door))
 }
 
-func (v *view) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
+func (v lockerView) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDelivery, int64(id))
 }
 
-func (v *view) DeliveryByNumber(number string) (cloud.Delivery, error) {
+func (v lockerView) DeliveryByNumber(number string) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDeliveryByNumber, number)
 }
 
-func (v *view) DeliveryByReference(p cloud.ProviderID, reference string) (cloud.Delivery, error) {
+func (v lockerView) DeliveryByReference(p cloud.ProviderID, reference string) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDeliveryByReference, int64(p), reference)
 }
 
@@ -260,46 +260,46 @@ func findDelivery(ctx context.Context, q querier, sql string, args ...any) (clou
 	return d, err
 }
 
-func (v *view) Opening(id string) (cloud.Opening, error) {
+func (v lockerView) Opening(id string) (cloud.Opening, error) {
 	return one(v.ctx, v.q, sqlOpening, scanOpening, id)
 }
 
-func (v *view) RunningOpenings(id cloud.DeviceID) ([]cloud.Opening, error) {
+func (v lockerView) RunningOpenings(id cloud.DeviceID) ([]cloud.Opening, error) {
 	return list(v.ctx, v.q, sqlRunningOpenings, scanOpening, int64(id))
 }
 
-func (v *view) DeliveryOpenings(id cloud.DeliveryID) ([]cloud.Opening, error) {
+func (v lockerView) DeliveryOpenings(id cloud.DeliveryID) ([]cloud.Opening, error) {
 	return list(v.ctx, v.q, sqlDeliveryOpenings, scanOpening, int64(id))
 }
 
-func (v *view) Command(id string) (cloud.Command, error) {
+func (v lockerView) Command(id string) (cloud.Command, error) {
 	return one(v.ctx, v.q, sqlCommand, scanCommand, id)
 }
 
-func (v *view) OpenCommands(id cloud.DeviceID) ([]cloud.Command, error) {
+func (v lockerView) OpenCommands(id cloud.DeviceID) ([]cloud.Command, error) {
 	return list(v.ctx, v.q, sqlOpenCommands, scanCommand, int64(id))
 }
 
-func (v *view) CodeRows(d cloud.DeviceID, from uint64, limit int) ([]cloud.CodeRow, error) {
+func (v lockerView) CodeRows(d cloud.DeviceID, from uint64, limit int) ([]cloud.CodeRow, error) {
 	if from == 0 {
 		return list(v.ctx, v.q, sqlLiveCodes, scanCode, int64(d), limit)
 	}
 	return list(v.ctx, v.q, sqlCodesAfter, scanCode, int64(d), int64(from), limit)
 }
 
-func (v *view) DeliveryCodes(id cloud.DeliveryID) ([]cloud.CodeRow, error) {
+func (v lockerView) DeliveryCodes(id cloud.DeliveryID) ([]cloud.CodeRow, error) {
 	return list(v.ctx, v.q, sqlDeliveryCodes, scanCode, int64(id))
 }
 
-func (v *view) DeviceOrders(id cloud.DeliveryID) ([]cloud.DeviceOrder, error) {
+func (v lockerView) DeviceOrders(id cloud.DeliveryID) ([]cloud.DeviceOrder, error) {
 	return list(v.ctx, v.q, sqlDeliveryOrders, scanDeviceOrder, int64(id))
 }
 
-func (v *view) OpenExceptions(id cloud.DeviceID) ([]cloud.Exception, error) {
+func (v lockerView) OpenExceptions(id cloud.DeviceID) ([]cloud.Exception, error) {
 	return list(v.ctx, v.q, sqlOpenExceptions, scanException, int64(id))
 }
 
-func (v *view) ExceptionBySource(id cloud.DeviceID, source string) (cloud.Exception, error) {
+func (v lockerView) ExceptionBySource(id cloud.DeviceID, source string) (cloud.Exception, error) {
 	return one(v.ctx, v.q, sqlExceptionBySource, scanException, int64(id), source)
 }
 
@@ -382,22 +382,22 @@ func maybe(b *bool) any {
 }
 
 // ListCompartments lists a device's compartments by door.
-func (db *DB) ListCompartments(ctx context.Context, id cloud.DeviceID) ([]cloud.Compartment, error) {
-	return readList(ctx, db, sqlCompartments, scanCompartment, int64(id))
+func (db lockers) ListCompartments(ctx context.Context, id cloud.DeviceID) ([]cloud.Compartment, error) {
+	return readList(ctx, db.database, sqlCompartments, scanCompartment, int64(id))
 }
 
 // FindCompartment finds a compartment by its grid id.
-func (db *DB) FindCompartment(ctx context.Context, id cloud.GridID) (cloud.Compartment, error) {
-	return readOne(ctx, db, sqlCompartmentByGrid, scanCompartment, int64(id))
+func (db lockers) FindCompartment(ctx context.Context, id cloud.GridID) (cloud.Compartment, error) {
+	return readOne(ctx, db.database, sqlCompartmentByGrid, scanCompartment, int64(id))
 }
 
 // ListShelves lists a device's shelves from left to right.
-func (db *DB) ListShelves(ctx context.Context, id cloud.DeviceID) ([]cloud.Shelf, error) {
-	return readList(ctx, db, sqlShelves, scanShelf, int64(id))
+func (db lockers) ListShelves(ctx context.Context, id cloud.DeviceID) ([]cloud.Shelf, error) {
+	return readList(ctx, db.database, sqlShelves, scanShelf, int64(id))
 }
 
 // FindDelivery finds a delivery of a provider; another provider's is not found.
-func (db *DB) FindDelivery(ctx context.Context, p cloud.ProviderID, id cloud.DeliveryID) (cloud.Delivery, error) {
+func (db lockers) FindDelivery(ctx context.Context, p cloud.ProviderID, id cloud.DeliveryID) (cloud.Delivery, error) {
 	d, err := db.readDelivery(ctx, sqlDelivery, int64(id))
 	if err == nil && d.ProviderID != p {
 		return cloud.Delivery{}, cloud.ErrNotFound
@@ -406,11 +406,11 @@ func (db *DB) FindDelivery(ctx context.Context, p cloud.ProviderID, id cloud.Del
 }
 
 // FindDeliveryByReference finds a delivery by the provider's own reference.
-func (db *DB) FindDeliveryByReference(ctx context.Context, p cloud.ProviderID, reference string) (cloud.Delivery, error) {
+func (db lockers) FindDeliveryByReference(ctx context.Context, p cloud.ProviderID, reference string) (cloud.Delivery, error) {
 	return db.readDelivery(ctx, sqlDeliveryByReference, int64(p), reference)
 }
 
-func (db *DB) readDelivery(ctx context.Context, sql string, args ...any) (d cloud.Delivery, err error) {
+func (db lockers) readDelivery(ctx context.Context, sql string, args ...any) (d cloud.Delivery, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		d, err = findDelivery(ctx, q, sql, args...)
 		return err
@@ -420,7 +420,7 @@ func (db *DB) readDelivery(ctx context.Context, sql string, args ...any) (d clou
 
 // ListDeviceDeliveries lists a device's deliveries that have not ended, by id,
 // with their packages.
-func (db *DB) ListDeviceDeliveries(ctx context.Context, id cloud.DeviceID) ([]cloud.Delivery, error) {
+func (db lockers) ListDeviceDeliveries(ctx context.Context, id cloud.DeviceID) ([]cloud.Delivery, error) {
 	return db.readDeliveries(ctx, sqlDeviceDeliveries, int64(id))
 }
 
@@ -436,7 +436,7 @@ type DeliveryFilter struct {
 }
 
 // ListDeliveries lists deliveries with their packages, newest first.
-func (db *DB) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud.Delivery, error) {
+func (db lockers) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud.Delivery, error) {
 	if f.ProviderID != 0 {
 		return db.readDeliveries(ctx, sqlProviderDeliveries, int64(f.ProviderID), orNewest(int64(f.Before)), string(f.Status), f.Limit)
 	}
@@ -447,13 +447,13 @@ func (db *DB) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud.Del
 // after now, by deadline and id: those not brought by deliver_before, but for
 // those that an opening still runs for, and those not collected by due_at. after
 // is the last one of the page before, zero for the first.
-func (db *DB) ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
-	return readList(ctx, db, sqlDueDeliveries, func(r rows, d *cloud.DueDelivery) error {
+func (db lockers) ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
+	return readList(ctx, db.database, sqlDueDeliveries, func(r rows, d *cloud.DueDelivery) error {
 		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
 	}, now.UnixMilli(), max(0, after.At.UnixMilli()), int64(after.ID), limit)
 }
 
-func (db *DB) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {
+func (db lockers) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if ds, err = list(ctx, q, sql, scanDelivery, args...); err != nil {
 			return err
@@ -469,19 +469,19 @@ func (db *DB) readDeliveries(ctx context.Context, sql string, args ...any) (ds [
 }
 
 // ListDeviceOrders lists what rests in a device, by id.
-func (db *DB) ListDeviceOrders(ctx context.Context, id cloud.DeviceID) ([]cloud.DeviceOrder, error) {
-	return readList(ctx, db, sqlDeviceOrders, scanDeviceOrder, int64(id))
+func (db lockers) ListDeviceOrders(ctx context.Context, id cloud.DeviceID) ([]cloud.DeviceOrder, error) {
+	return readList(ctx, db.database, sqlDeviceOrders, scanDeviceOrder, int64(id))
 }
 
 // FindException finds an exception.
-func (db *DB) FindException(ctx context.Context, id cloud.ExceptionID) (cloud.Exception, error) {
-	return readOne(ctx, db, sqlException, scanException, int64(id))
+func (db lockers) FindException(ctx context.Context, id cloud.ExceptionID) (cloud.Exception, error) {
+	return readOne(ctx, db.database, sqlException, scanException, int64(id))
 }
 
 // ListExceptions lists a business's exceptions, newest first: those of one
 // status unless it is empty, with ids below before unless that is 0.
-func (db *DB) ListExceptions(ctx context.Context, id cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error) {
-	return readList(ctx, db, sqlBusinessExceptions, scanException, int64(id), orNewest(int64(before)), status, limit)
+func (db lockers) ListExceptions(ctx context.Context, id cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error) {
+	return readList(ctx, db.database, sqlBusinessExceptions, scanException, int64(id), orNewest(int64(before)), status, limit)
 }
 
 // Occupancy counts the compartments of a device.
@@ -492,8 +492,8 @@ type Occupancy struct {
 
 // ListOccupancy counts the compartments of each of a business's devices, by
 // device id.
-func (db *DB) ListOccupancy(ctx context.Context, id cloud.BusinessID) ([]Occupancy, error) {
-	return readList(ctx, db, sqlOccupancy, func(r rows, o *Occupancy) error {
+func (db lockers) ListOccupancy(ctx context.Context, id cloud.BusinessID) ([]Occupancy, error) {
+	return readList(ctx, db.database, sqlOccupancy, func(r rows, o *Occupancy) error {
 		return r.Scan(&o.DeviceID, &o.Total, &o.Free, &o.Reserved, &o.Occupied, &o.Blocked, &o.Cleaning, &o.Opens)
 	}, int64(id))
 }

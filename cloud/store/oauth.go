@@ -45,11 +45,11 @@ func scanGrant(r rows, g *cloud.OAuthGrant) error {
 		when(&g.Code.ExpiresAt), when(&g.Code.UsedAt), parsed(&g.Policy))
 }
 
-func (v *view) OAuthClient(id string) (cloud.OAuthClient, error) {
+func (v accountView) OAuthClient(id string) (cloud.OAuthClient, error) {
 	return one(v.ctx, v.q, sqlClient, scanClient, id)
 }
 
-func (v *view) UnusedOAuthClients(since time.Time) (int, error) {
+func (v accountView) UnusedOAuthClients(since time.Time) (int, error) {
 	n, err := one(v.ctx, v.q, sqlUnused, scanInt, since.UnixMilli())
 	if err != nil {
 		return 0, fmt.Errorf("count unused clients: %w", err)
@@ -57,19 +57,19 @@ func (v *view) UnusedOAuthClients(since time.Time) (int, error) {
 	return int(n), nil
 }
 
-func (v *view) OAuthGrant(id cloud.OAuthGrantID) (cloud.OAuthGrant, error) {
+func (v accountView) OAuthGrant(id cloud.OAuthGrantID) (cloud.OAuthGrant, error) {
 	return one(v.ctx, v.q, v.locked(sqlGrant), scanGrant, int64(id))
 }
 
-func (v *view) OAuthGrantByCode(hash [32]byte) (cloud.OAuthGrant, error) {
+func (v accountView) OAuthGrantByCode(hash [32]byte) (cloud.OAuthGrant, error) {
 	return one(v.ctx, v.q, v.locked(sqlGrantByCode), scanGrant, hash[:])
 }
 
-func (v *view) OAuthGrants(id cloud.AccountID) ([]cloud.OAuthGrant, error) {
+func (v accountView) OAuthGrants(id cloud.AccountID) ([]cloud.OAuthGrant, error) {
 	return list(v.ctx, v.q, sqlGrants, scanGrant, int64(id))
 }
 
-func (v *view) Token(hash [32]byte) (cloud.Token, error) {
+func (v accountView) Token(hash [32]byte) (cloud.Token, error) {
 	return one(v.ctx, v.q, sqlToken, scanToken, hash[:])
 }
 

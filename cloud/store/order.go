@@ -59,18 +59,18 @@ const termRows = 8
 func scanOrder(r rows, o *cloud.Order) error { return r.Scan(parsed(o)) }
 
 // locked is a statement of a view; in a decision, what it finds stays as it is.
-func (v *view) locked(sql string) string {
+func (v *snapshot) locked(sql string) string {
 	if v.locks {
 		return sql + " @lock"
 	}
 	return sql
 }
 
-func (v *view) Order(b cloud.BusinessID, id cloud.OrderID) (cloud.Order, error) {
+func (v orderView) Order(b cloud.BusinessID, id cloud.OrderID) (cloud.Order, error) {
 	return one(v.ctx, v.q, v.locked(sqlOrder), scanOrder, int64(b), int64(id))
 }
 
-func (v *view) OrderByNumber(b cloud.BusinessID, number string) (cloud.Order, error) {
+func (v orderView) OrderByNumber(b cloud.BusinessID, number string) (cloud.Order, error) {
 	o, err := one(v.ctx, v.q, v.locked(sqlOrderByNumber), scanOrder, int64(b), numberKey(number))
 	if errors.Is(err, cloud.ErrNotFound) {
 		return one(v.ctx, v.q, v.locked(sqlOrderByFormer), scanOrder, int64(b), formerKey(number))
@@ -88,15 +88,15 @@ func formerKey(number string) string {
 	return key
 }
 
-func (v *view) OrderByRef(b cloud.BusinessID, customer cloud.AccountID, ref string) (cloud.Order, error) {
+func (v orderView) OrderByRef(b cloud.BusinessID, customer cloud.AccountID, ref string) (cloud.Order, error) {
 	return one(v.ctx, v.q, v.locked(sqlOrderByRef), scanOrder, int64(b), int64(customer), ref)
 }
 
-func (v *view) OrdersByRef(b cloud.BusinessID, ref string) ([]cloud.Order, error) {
+func (v orderView) OrdersByRef(b cloud.BusinessID, ref string) ([]cloud.Order, error) {
 	return list(v.ctx, v.q, v.locked(sqlOrdersByRef), scanOrder, int64(b), ref)
 }
 
-func (v *view) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipment, error) {
+func (v orderView) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipment, error) {
 	return one(v.ctx, v.q, v.locked(sqlOrderShipment), scanShipment, int64(b), int64(id))
 }
 
@@ -142,8 +142,8 @@ func (w *writer) dropOrder(k cloud.OrderKey) {
 
 // ListOrderOperations lists what was done to an order, oldest first. It lists
 // that of a deleted order too.
-func (db *DB) ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error) {
-	return readList(ctx, db, sqlOperations, scanOperation, int64(b), int64(id))
+func (db orders) ListOrderOperations(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) ([]cloud.OrderOperation, error) {
+	return readList(ctx, db.database, sqlOperations, scanOperation, int64(b), int64(id))
 }
 
 func scanOperation(r rows, x *cloud.OrderOperation) error {

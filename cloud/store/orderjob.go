@@ -29,15 +29,15 @@ func scanJobRow(r rows, x *cloud.OrderJobRow) error {
 	return r.Scan(&x.JobID, &x.Row, &x.Input, &x.Result, &x.Failed)
 }
 
-func (v *view) OrderJob(b cloud.BusinessID, id string) (cloud.OrderJob, error) {
+func (v orderView) OrderJob(b cloud.BusinessID, id string) (cloud.OrderJob, error) {
 	return one(v.ctx, v.q, sqlOrderJob, scanOrderJob, int64(b), id)
 }
 
-func (v *view) OrderJobRow(job string, row int) (cloud.OrderJobRow, error) {
+func (v orderView) OrderJobRow(job string, row int) (cloud.OrderJobRow, error) {
 	return one(v.ctx, v.q, v.locked(sqlJobRow), scanJobRow, job, row)
 }
 
-func (v *view) OrderJobRows(job string) ([]cloud.OrderJobRow, error) {
+func (v orderView) OrderJobRows(job string) ([]cloud.OrderJobRow, error) {
 	return list(v.ctx, v.q, sqlJobRows, scanJobRow, job, 0, maxJobRows)
 }
 
@@ -59,20 +59,20 @@ func (w *writer) orderJobs(c *cloud.Changes) {
 
 // ListOpenJobs lists jobs of all businesses that are not finished, oldest
 // first.
-func (db *DB) ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error) {
-	return readList(ctx, db, sqlOpenJobs, scanOrderJob, limit)
+func (db orders) ListOpenJobs(ctx context.Context, limit int) ([]cloud.OrderJob, error) {
+	return readList(ctx, db.database, sqlOpenJobs, scanOrderJob, limit)
 }
 
 // NextJobRow is the number of the first row of a job that has no result;
 // cloud.ErrNotFound when all have one.
-func (db *DB) NextJobRow(ctx context.Context, job string) (int, error) {
-	n, err := readOne(ctx, db, sqlNextJobRow, scanInt, job)
+func (db orders) NextJobRow(ctx context.Context, job string) (int, error) {
+	n, err := readOne(ctx, db.database, sqlNextJobRow, scanInt, job)
 	return int(n), err
 }
 
 // ListJobRows reads a job with a page of its rows, by number, and counts how far it
 // has come. Error: cloud.ErrNoMark.
-func (db *DB) ListJobRows(ctx context.Context, b cloud.BusinessID, id string, p cloud.Page) (j cloud.OrderJob, n cloud.JobCount, out cloud.Listed, found []cloud.OrderJobRow, err error) {
+func (db orders) ListJobRows(ctx context.Context, b cloud.BusinessID, id string, p cloud.Page) (j cloud.OrderJob, n cloud.JobCount, out cloud.Listed, found []cloud.OrderJobRow, err error) {
 	p.Sort, p.Down = "id", false
 	l := keyList{columns: "job_id, row_number, input, result, failed", from: "order_job_row", by: sortColumn{id: "row_number"}, page: p, exact: true}
 	l.where.and("job_id = $%d", id)

@@ -22,7 +22,7 @@ var orderSorts = map[string]sortColumn{
 // ListOrders reads a page of orders and counts all that the query asks for, up
 // to cloud.MaxTotal. Error: cloud.ErrNoMark when the page begins after a row that
 // such a list cannot have.
-func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.Listed, found []cloud.Order, err error) {
+func (db orders) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.Listed, found []cloud.Order, err error) {
 	column, ok := orderSorts[q.Sort]
 	if !ok {
 		return out, nil, fmt.Errorf("orders are not sorted by %q", q.Sort)
@@ -31,7 +31,7 @@ func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.Lis
 		return out, nil, err
 	}
 	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
-		l := orderList{db: db, q: q, column: column}
+		l := orderList{db: db.database, q: q, column: column}
 		if q.Keyword != "" && q.Sort == "id" && q.After == nil && q.Offset+q.Limit <= cloud.MaxTotal {
 			if out, found, err = l.byKeyword(ctx, r); err != nil || len(found) > 0 {
 				return err
@@ -66,7 +66,7 @@ func (db *DB) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.Lis
 //	a time of creation            orders_created
 //	anything else                 orders_business, which has all that is filtered by
 type orderList struct {
-	db     *DB
+	db     *database
 	q      cloud.OrderQuery
 	column sortColumn
 }

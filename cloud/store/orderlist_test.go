@@ -25,7 +25,7 @@ func TestListsBeyondWhatIsCounted(t *testing.T) {
 			fillOrders(t, db, n)
 			for _, x := range orderListCases() {
 				var c conditions
-				l := orderList{db: db, q: x.query, column: orderSorts[x.query.Sort]}
+				l := orderList{db: db.database, q: x.query, column: orderSorts[x.query.Sort]}
 				l.where(&c)
 				where := c.where()
 				if x.query.Keyword != "" {

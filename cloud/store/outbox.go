@@ -187,11 +187,11 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 
 // OwnFresh says whether new deliveries are written leased to this node: from
 // when its sender listens until it stops.
-func (db *DB) OwnFresh(on bool) { db.own.Store(on) }
+func (db webhooks) OwnFresh(on bool) { db.own.Store(on) }
 
 // DueEndpoints lists receivers that have a delivery due at now which nobody has
 // taken up.
-func (db *DB) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
+func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
 	var due []cloud.EndpointID
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		for at := int64(-1); ; {
@@ -215,7 +215,7 @@ func (db *DB) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.Endpoint
 // ClaimOutbox takes up at most limit deliveries to one receiver that are due at
 // now, oldest first, and leases them to this node. That none come proves
 // nothing: another node may be looking at them.
-func (db *DB) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
+func (db webhooks) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
 	var work []cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
 		work, err = db.claim(ctx, s, id, now, limit)
@@ -224,7 +224,7 @@ func (db *DB) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Tim
 	return work, err
 }
 
-func (db *DB) claim(ctx context.Context, s session, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
+func (db webhooks) claim(ctx context.Context, s session, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
 	r, err := s.change(ctx, sqlClaim, db.node, int64(id), now.UnixMilli(), limit)
 	if err != nil {
 		return nil, err
@@ -307,7 +307,7 @@ var outboxEvents = func() string {
 }()
 
 // withEvents gives claimed deliveries their events.
-func (db *DB) withEvents(ctx context.Context, q querier, work []cloud.OutboxWork) error {
+func (db webhooks) withEvents(ctx context.Context, q querier, work []cloud.OutboxWork) error {
 	for part := range slices.Chunk(work, eventsAtOnce) {
 		args := make([]any, eventsAtOnce)
 		for i := range args { // what is left over asks for the last once more
@@ -335,7 +335,7 @@ func (db *DB) withEvents(ctx context.Context, q querier, work []cloud.OutboxWork
 	return nil
 }
 
-func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
+func (db webhooks) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
 	e, err := one(ctx, q, sqlOutboxEvent, scanOutboxEvent, id)
 	if err != nil {
 		return e, fmt.Errorf("event %s: %w", id, err)
@@ -347,18 +347,18 @@ func (db *DB) outboxEvent(ctx context.Context, q querier, id string) (cloud.Outb
 }
 
 // Superseded reports whether something newer is told in place of a delivery.
-func (db *DB) Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error) {
+func (db webhooks) Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error) {
 	if !w.Event.Supersedes() || w.Delivery.ReplayOf != 0 {
 		return false, nil
 	}
-	found, err := readList(ctx, db, sqlSuperseded, scanInt, int64(w.Delivery.EndpointID), w.Event.ReferenceID, int64(w.Delivery.ID))
+	found, err := readList(ctx, db.database, sqlSuperseded, scanInt, int64(w.Delivery.EndpointID), w.Event.ReferenceID, int64(w.Delivery.ID))
 	return len(found) > 0, err
 }
 
 // FinishOutbox stores what became of deliveries, each with its attempt, in one
 // transaction, and gives their leases back. Those whose lease was lost are
 // left as they are and returned.
-func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
+func (db webhooks) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		lost, err = db.finish(ctx, s, results)
 		return nil, err
@@ -368,7 +368,7 @@ func (db *DB) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (l
 
 // finish gives each lease back if it still holds, which the number of rows says,
 // and adds the attempts of those that held.
-func (db *DB) finish(ctx context.Context, s session, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
+func (db webhooks) finish(ctx context.Context, s session, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
 	ends, held := make([]op, len(results)), make([]int64, len(results))
 	for i := range results {
 		r := &results[i]
@@ -398,7 +398,7 @@ func addAttempt(id cloud.OutboxID, a *cloud.OutboxAttempt) op {
 }
 
 // RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.
-func (db *DB) RenewOutbox(ctx context.Context) error {
+func (db webhooks) RenewOutbox(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if !s.postgres() {
 			return nil, nil
@@ -409,7 +409,7 @@ func (db *DB) RenewOutbox(ctx context.Context) error {
 
 // ReleaseOutbox gives back deliveries that were taken up and not tried. Only ID
 // and Generation of each are used.
-func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error {
+func (db webhooks) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ds))
 		for i, d := range ds {
@@ -421,7 +421,7 @@ func (db *DB) ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error 
 
 // RecoverOutbox gives back everything that an earlier run of this node had
 // taken up; on SQLite, where there is one node, whatever its name was.
-func (db *DB) RecoverOutbox(ctx context.Context) error {
+func (db webhooks) RecoverOutbox(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
 			return nil, s.last(ctx, []op{{sql: sqlReleaseAll, args: []any{db.node}, need: anything}})
@@ -432,11 +432,11 @@ func (db *DB) RecoverOutbox(ctx context.Context) error {
 
 // EndForgotten ends what was sent by hand by nodes that have died since, and that
 // may never be back under their names.
-func (db *DB) EndForgotten(ctx context.Context) error { return db.exec(ctx, sqlReleaseForgotten) }
+func (db webhooks) EndForgotten(ctx context.Context) error { return db.exec(ctx, sqlReleaseForgotten) }
 
 // EndPause lets a receiver's paused deliveries go, or with a reason ends them as
 // failed, oldest first, some of them in each transaction.
-func (db *DB) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error {
+func (db webhooks) EndPause(ctx context.Context, id cloud.EndpointID, now time.Time, failed string) error {
 	state, next := cloud.OutboxPending, now
 	if failed != "" {
 		state, next = cloud.OutboxFailed, time.Time{}
@@ -461,14 +461,14 @@ const (
 // and were not just before: whoever ended that pause says what comes of them. It is
 // about those that a sender, by what it knew, kept just after the pause had ended, and
 // those of receivers that are gone, of which the sender finds that out.
-func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
+func (db webhooks) EndOldPauses(ctx context.Context, now time.Time) error {
 	for at := int64(-1); ; {
-		next, err := readOne(ctx, db, sqlNextKept, func(r rows, n **int64) error { return r.Scan(n) }, at)
+		next, err := readOne(ctx, db.database, sqlNextKept, func(r rows, n **int64) error { return r.Scan(n) }, at)
 		if err != nil || next == nil {
 			return err
 		}
 		at = *next
-		paused, err := readList(ctx, db, sqlIsPaused, scanInt, at, now.Add(-pauseRest).UnixMilli())
+		paused, err := readList(ctx, db.database, sqlIsPaused, scanInt, at, now.Add(-pauseRest).UnixMilli())
 		if err == nil && len(paused) == 0 {
 			err = db.EndPause(ctx, cloud.EndpointID(at), now, "")
 		}
@@ -480,7 +480,7 @@ func (db *DB) EndOldPauses(ctx context.Context, now time.Time) error {
 
 // SetEndpointStatus sets the health of a receiver, and why it is paused; a pause
 // that there is stays. now is since when.
-func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
+func (db webhooks) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sqlSetEndpointState, args: []any{int64(id), status, ms(now), reason}, need: anything}})
 	})
@@ -490,7 +490,7 @@ func (db *DB) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status
 // the same event, receiver and webhook id, told to OnCommit like a new event.
 // With a url it goes there, and the caller sends it. id is of kind Outboxes.
 // cloud.ErrNotFound when there is no such delivery or it is somebody else's.
-func (db *DB) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error) {
+func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error) {
 	var work cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
@@ -549,11 +549,11 @@ func providerLog(f cloud.OutboxFilter) keyList {
 // ListOutbox lists a page of a provider's delivery log, newest first, and counts all
 // that the filter chooses up to cloud.MaxTotal. A row that a sender holds shows as
 // delivering. Error: cloud.ErrNoMark.
-func (db *DB) ListOutbox(ctx context.Context, f cloud.OutboxFilter) (cloud.Listed, []cloud.OutboxRow, error) {
+func (db webhooks) ListOutbox(ctx context.Context, f cloud.OutboxFilter) (cloud.Listed, []cloud.OutboxRow, error) {
 	if f.ProviderID == 0 {
 		return cloud.Listed{}, nil, errors.New("list outbox: the filter names no provider")
 	}
-	return readLog(ctx, db, providerLog(f))
+	return readLog(ctx, db.database, providerLog(f))
 }
 
 // last gives rows of the log their last attempts.
@@ -579,7 +579,7 @@ func shown(d *cloud.OutboxDelivery) {
 }
 
 // FindOutbox finds a delivery with its event, body included.
-func (db *DB) FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error) {
+func (db webhooks) FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error) {
 	var o cloud.OutboxWork
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if o.Delivery, err = one(ctx, q, sqlOutboxDelivery, scanOutbox, int64(id)); err != nil {
@@ -593,13 +593,13 @@ func (db *DB) FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWo
 }
 
 // OutboxAttempts lists the attempts of a delivery, first to last.
-func (db *DB) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error) {
-	return readList(ctx, db, sqlAttempts, scanAttempt, int64(id))
+func (db webhooks) OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error) {
+	return readList(ctx, db.database, sqlAttempts, scanAttempt, int64(id))
 }
 
 // OutboxWaiting counts what waits, by channel and state.
-func (db *DB) OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error) {
-	return readList(ctx, db, sqlWaiting, func(r rows, w *cloud.OutboxCount) error {
+func (db webhooks) OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error) {
+	return readList(ctx, db.database, sqlWaiting, func(r rows, w *cloud.OutboxCount) error {
 		return r.Scan(&w.Channel, &w.State, &w.Count, when(&w.Oldest))
 	})
 }

@@ -19,7 +19,7 @@ var (
 )
 
 // Accounts lists a part of a business's accounts.
-func (v *view) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Listed, error) {
+func (v accountView) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Listed, error) {
 	var c conditions
 	c.and("business_id = $%d", int64(f.BusinessID))
 	if len(f.Types) > 0 {
@@ -35,19 +35,19 @@ func (v *view) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Listed, e
 	if f.Enabled {
 		c.and("enabled = $%d", true)
 	}
-	return part(v, keyList{from: "account", columns: accountColumns, where: c, page: f.Page}, accountSorts, scanAccount)
+	return part(v.snapshot, keyList{from: "account", columns: accountColumns, where: c, page: f.Page}, accountSorts, scanAccount)
 }
 
 // Providers lists a part of a business's providers.
-func (v *view) Providers(b cloud.BusinessID, p cloud.Page) ([]cloud.Provider, cloud.Listed, error) {
+func (v accountView) Providers(b cloud.BusinessID, p cloud.Page) ([]cloud.Provider, cloud.Listed, error) {
 	var c conditions
 	c.and("business_id = $%d", int64(b))
-	return part(v, keyList{from: "provider", columns: providerColumns, where: c, page: p}, providerSorts, scanProvider)
+	return part(v.snapshot, keyList{from: "provider", columns: providerColumns, where: c, page: p}, providerSorts, scanProvider)
 }
 
 // part reads a part of a list in the order that its page asks for. Names of columns
 // come from here, never from a caller.
-func part[T any](v *view, l keyList, sorts sortable, scan func(rows, *T) error) ([]T, cloud.Listed, error) {
+func part[T any](v *snapshot, l keyList, sorts sortable, scan func(rows, *T) error) ([]T, cloud.Listed, error) {
 	by, ok := sorts[l.page.Sort]
 	if !ok {
 		return nil, cloud.Listed{}, fmt.Errorf("%s cannot be sorted by %q", l.from, l.page.Sort)

@@ -20,13 +20,13 @@ func scanPlace(r rows, p *cloud.DriverPlace) error {
 	return r.Scan(&p.AccountID, &p.BusinessID, when(&p.ToldAt), when(&p.DueAt), parsed(p))
 }
 
-func (v *view) DriverPlace(b cloud.BusinessID, id cloud.AccountID) (cloud.DriverPlace, error) {
+func (v routeView) DriverPlace(b cloud.BusinessID, id cloud.AccountID) (cloud.DriverPlace, error) {
 	return one(v.ctx, v.q, sqlPlace, scanPlace, int64(b), int64(id))
 }
 
 // DuePlaces lists places that receivers are to be told of at now.
-func (db *DB) DuePlaces(ctx context.Context, now time.Time, limit int) ([]cloud.DriverPlace, error) {
-	return readList(ctx, db, sqlDuePlaces, scanPlace, ms(now), limit)
+func (db orders) DuePlaces(ctx context.Context, now time.Time, limit int) ([]cloud.DriverPlace, error) {
+	return readList(ctx, db.database, sqlDuePlaces, scanPlace, ms(now), limit)
 }
 
 // places keeps where drivers were, unless something newer is kept.

@@ -20,7 +20,7 @@ func scanGuesses(r rows, g *cloud.ProofGuesses) error {
 	return r.Scan(&g.ShipmentID, &g.BusinessID, &g.Number, &g.Wrong, &g.Total, &g.Locks, when(&g.LockedAt), when(&g.LockedUntil))
 }
 
-func (v *view) ProofGuesses(id cloud.ShipmentID) (cloud.ProofGuesses, error) {
+func (v orderView) ProofGuesses(id cloud.ShipmentID) (cloud.ProofGuesses, error) {
 	return one(v.ctx, v.q, sqlProofGuesses, scanGuesses, int64(id))
 }
 
@@ -32,6 +32,6 @@ func (w *writer) guesses(c *cloud.Changes) {
 
 // ListLockedParcels lists the shipments of a business whose digits were locked
 // since then, the last one first.
-func (db *DB) ListLockedParcels(ctx context.Context, b cloud.BusinessID, since time.Time, limit int) ([]cloud.ProofGuesses, error) {
-	return readList(ctx, db, sqlLocked, scanGuesses, int64(b), since.UnixMilli(), limit)
+func (db orders) ListLockedParcels(ctx context.Context, b cloud.BusinessID, since time.Time, limit int) ([]cloud.ProofGuesses, error) {
+	return readList(ctx, db.database, sqlLocked, scanGuesses, int64(b), since.UnixMilli(), limit)
 }

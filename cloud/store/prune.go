@@ -19,7 +19,7 @@ const (
 // step deliveries with ids above after, in the order of their ids, and gives the
 // last of them; more is false once they are younger than that time. What a
 // sender holds stays.
-func (db *DB) PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error) {
+func (db webhooks) PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error) {
 	type row struct {
 		id           int64
 		event, owner string
@@ -55,7 +55,7 @@ func (db *DB) PruneOutbox(ctx context.Context, after cloud.OutboxID, before time
 }
 
 // DropReplays removes jobs that ended before a time.
-func (db *DB) DropReplays(ctx context.Context, before time.Time) error {
+func (db webhooks) DropReplays(ctx context.Context, before time.Time) error {
 	return db.exec(ctx, sqlDropReplays, ms(before))
 }
 
@@ -66,10 +66,10 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 // LongestTransaction is how long the oldest transaction of the database has been
 // running: while it does, nothing that was removed makes room. Always 0 on
 // SQLite, whose transactions are this process's own.
-func (db *DB) LongestTransaction(ctx context.Context) (time.Duration, error) {
+func (db webhooks) LongestTransaction(ctx context.Context) (time.Duration, error) {
 	if _, ok := db.engine.(*postgres); !ok {
 		return 0, nil
 	}
-	seconds, err := readOne(ctx, db, pgLongest, scanInt)
+	seconds, err := readOne(ctx, db.database, pgLongest, scanInt)
 	return time.Duration(seconds) * time.Second, err
 }

@@ -119,14 +119,14 @@ func (b sealer) scanPush(r rows, p *cloud.PushRow) error {
 }
 
 // PushDue reports whether there is a push that ClaimPushes would take.
-func (db *DB) PushDue(ctx context.Context, now time.Time) (bool, error) {
-	found, err := readList(ctx, db, sqlPushDue, scanInt, ms(now))
+func (db pushes) PushDue(ctx context.Context, now time.Time) (bool, error) {
+	found, err := readList(ctx, db.database, sqlPushDue, scanInt, ms(now))
 	return len(found) > 0, err
 }
 
 // ClaimPushes takes pushes that are due at now and that nobody tries, the oldest
 // first. Whoever does not end or put off one within Lease loses it.
-func (db *DB) ClaimPushes(ctx context.Context, now time.Time, limit int) (out []cloud.PushRow, err error) {
+func (db pushes) ClaimPushes(ctx context.Context, now time.Time, limit int) (out []cloud.PushRow, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		out = nil
 		r, err := s.change(ctx, sqlClaimPushes, db.node, ms(now), limit)
@@ -148,18 +148,18 @@ func (db *DB) ClaimPushes(ctx context.Context, now time.Time, limit int) (out []
 
 // EndPush says what became of a push that was tried; nothing when somebody else
 // has it by now, or its driver has heard it.
-func (db *DB) EndPush(ctx context.Context, p cloud.PushRow) error {
+func (db pushes) EndPush(ctx context.Context, p cloud.PushRow) error {
 	return db.exec(ctx, sqlEndPush, p.ID, db.node, p.Generation, string(p.State), p.Attempts, p.Reason, ms(p.EndedAt))
 }
 
 // RetryPush puts a push off until NextAt, unless a later one takes its place.
-func (db *DB) RetryPush(ctx context.Context, p cloud.PushRow, now time.Time) error {
+func (db pushes) RetryPush(ctx context.Context, p cloud.PushRow, now time.Time) error {
 	return db.exec(ctx, sqlRetryPush, p.ID, db.node, p.Generation, p.Attempts, p.Reason, ms(p.NextAt), ms(now))
 }
 
 // HeardPushes says that apps have acknowledged pushes, also those whose place a
 // later one took meanwhile; what has ended otherwise stays as it is.
-func (db *DB) HeardPushes(ctx context.Context, ids []string, now time.Time) error {
+func (db pushes) HeardPushes(ctx context.Context, ids []string, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, len(ids))
 		for i, id := range ids {
@@ -170,7 +170,7 @@ func (db *DB) HeardPushes(ctx context.Context, ids []string, now time.Time) erro
 }
 
 // ExpirePushes ends what is from before a time and still waits.
-func (db *DB) ExpirePushes(ctx context.Context, before, now time.Time) error {
+func (db pushes) ExpirePushes(ctx context.Context, before, now time.Time) error {
 	return db.inSteps(ctx, sqlExpirePush, ms(before), ms(now))
 }
 
@@ -178,7 +178,7 @@ func (db *DB) ExpirePushes(ctx context.Context, before, now time.Time) error {
 const pushStep = 500
 
 // inSteps runs a statement that touches up to pushStep rows until it finds fewer.
-func (db *DB) inSteps(ctx context.Context, sql string, args ...any) error {
+func (db pushes) inSteps(ctx context.Context, sql string, args ...any) error {
 	for {
 		var n int64
 		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
@@ -192,7 +192,7 @@ func (db *DB) inSteps(ctx context.Context, sql string, args ...any) error {
 
 // RecoverPushes gives back what an earlier run of this node was trying; on
 // SQLite, where there is one node, whatever its name was.
-func (db *DB) RecoverPushes(ctx context.Context) error {
+func (db pushes) RecoverPushes(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		if s.postgres() {
 			return nil, s.last(ctx, []op{{sql: sqlReleaseOwnPush, args: []any{db.node}}})
@@ -202,30 +202,30 @@ func (db *DB) RecoverPushes(ctx context.Context) error {
 }
 
 // DropPushes removes what is from before a time.
-func (db *DB) DropPushes(ctx context.Context, before time.Time) error {
+func (db pushes) DropPushes(ctx context.Context, before time.Time) error {
 	return db.inSteps(ctx, sqlDropPushes, ms(before))
 }
 
 // FindPush finds a push. Whose it is, is for the caller to look at.
-func (db *DB) FindPush(ctx context.Context, id string) (cloud.PushRow, error) {
-	return readOne(ctx, db, sqlPush, sealer{db.box}.scanPush, id)
+func (db pushes) FindPush(ctx context.Context, id string) (cloud.PushRow, error) {
+	return readOne(ctx, db.database, sqlPush, sealer{db.box}.scanPush, id)
 }
 
 // ListPushes lists a driver's pushes from a time on, oldest first.
-func (db *DB) ListPushes(ctx context.Context, b cloud.BusinessID, driver cloud.AccountID, from time.Time, limit int) ([]cloud.PushRow, error) {
-	return readList(ctx, db, sqlPushes, sealer{db.box}.scanPush, int64(b), int64(driver), ms(from), limit)
+func (db pushes) ListPushes(ctx context.Context, b cloud.BusinessID, driver cloud.AccountID, from time.Time, limit int) ([]cloud.PushRow, error) {
+	return readList(ctx, db.database, sqlPushes, sealer{db.box}.scanPush, int64(b), int64(driver), ms(from), limit)
 }
 
 // ListTestPushes lists the pushes of a business's sandbox from a time on, oldest
 // first.
-func (db *DB) ListTestPushes(ctx context.Context, b cloud.BusinessID, from time.Time, limit int) ([]cloud.PushRow, error) {
-	return readList(ctx, db, sqlTestPushes, sealer{db.box}.scanPush, int64(b), ms(from), limit)
+func (db pushes) ListTestPushes(ctx context.Context, b cloud.BusinessID, from time.Time, limit int) ([]cloud.PushRow, error) {
+	return readList(ctx, db.database, sqlTestPushes, sealer{db.box}.scanPush, int64(b), ms(from), limit)
 }
 
 // PushTokens lists where a driver's apps are reached whose logins are good at
 // now; none of a driver who may not log in.
-func (db *DB) PushTokens(ctx context.Context, driver cloud.AccountID, now time.Time) ([]cloud.PushToken, error) {
-	return readList(ctx, db, sqlPushTokens, func(r rows, t *cloud.PushToken) error {
+func (db pushes) PushTokens(ctx context.Context, driver cloud.AccountID, now time.Time) ([]cloud.PushToken, error) {
+	return readList(ctx, db.database, sqlPushTokens, func(r rows, t *cloud.PushToken) error {
 		var sealed, hash []byte
 		if err := r.Scan(&t.DriverID, &sealed, &t.Platform, fixed(t.Login[:]), when(&t.At), &hash); err != nil {
 			return err
@@ -240,7 +240,7 @@ func (db *DB) PushTokens(ctx context.Context, driver cloud.AccountID, now time.T
 }
 
 // DropPushToken removes an address that the provider says is none any more.
-func (db *DB) DropPushToken(ctx context.Context, driver cloud.AccountID, token string) error {
+func (db pushes) DropPushToken(ctx context.Context, driver cloud.AccountID, token string) error {
 	hash := sha256.Sum256([]byte(token))
 	return db.exec(ctx, sqlDropPushToken, int64(driver), hash[:])
 }

@@ -47,25 +47,25 @@ func replayArgs(j cloud.ReplayJob) []any {
 }
 
 // CountReplay counts the deliveries that a job would send again.
-func (db *DB) CountReplay(ctx context.Context, j cloud.ReplayJob) (int, error) {
-	n, err := readOne(ctx, db, sqlReplayCount, scanInt, replayArgs(j)...)
+func (db webhooks) CountReplay(ctx context.Context, j cloud.ReplayJob) (int, error) {
+	n, err := readOne(ctx, db.database, sqlReplayCount, scanInt, replayArgs(j)...)
 	return int(n), err
 }
 
 // FindReplay finds a job. Whose it is, is for the caller to look at.
-func (db *DB) FindReplay(ctx context.Context, id string) (cloud.ReplayJob, error) {
-	return readOne(ctx, db, sqlReplayJob, scanReplayJob, id)
+func (db webhooks) FindReplay(ctx context.Context, id string) (cloud.ReplayJob, error) {
+	return readOne(ctx, db.database, sqlReplayJob, scanReplayJob, id)
 }
 
 // OpenReplays lists jobs of all businesses that are running, oldest first.
-func (db *DB) OpenReplays(ctx context.Context) ([]cloud.ReplayJob, error) {
-	return readList(ctx, db, sqlOpenReplays, scanReplayJob)
+func (db webhooks) OpenReplays(ctx context.Context) ([]cloud.ReplayJob, error) {
+	return readList(ctx, db.database, sqlOpenReplays, scanReplayJob)
 }
 
 // StepReplay puts the next deliveries of a job on their way again, at most as
 // many as there are ids, and moves the job on in the same transaction. It does
 // nothing when another node was faster or the job has ended.
-func (db *DB) StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error {
+func (db webhooks) StepReplay(ctx context.Context, j cloud.ReplayJob, ids []cloud.OutboxID, now time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		olds, err := list(ctx, s, sqlReplayNext, scanOutbox, append(replayArgs(j), j.PositionAt.UnixMilli(), int64(j.Position), len(ids))...)
 		if err != nil {

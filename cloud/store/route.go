@@ -23,11 +23,11 @@ ON CONFLICT (account_id) DO UPDATE SET broker_id = excluded.broker_id, body = ex
 
 func scanRoute(r rows, x *cloud.Route) error { return r.Scan(parsed(x)) }
 
-func (v *view) Route(b cloud.BusinessID, id cloud.RouteID) (cloud.Route, error) {
+func (v routeView) Route(b cloud.BusinessID, id cloud.RouteID) (cloud.Route, error) {
 	return one(v.ctx, v.q, v.locked(sqlRoute), scanRoute, int64(b), id)
 }
 
-func (v *view) RouteOrders(b cloud.BusinessID, id cloud.RouteID) ([]cloud.Order, error) {
+func (v routeView) RouteOrders(b cloud.BusinessID, id cloud.RouteID) ([]cloud.Order, error) {
 	return list(v.ctx, v.q, sqlRouteOrders, scanOrder, int64(b), id)
 }
 
@@ -37,7 +37,7 @@ const ofRoute = `EXISTS (SELECT 1 FROM route_stop WHERE route_stop.business_id =
 var routeSorts = sortable{"id": {}, "date": {name: "date", text: true}, "name": {name: "name", text: true}}
 
 // Routes lists a part of a business's routes.
-func (v *view) Routes(f cloud.RouteFilter) ([]cloud.Route, cloud.Listed, error) {
+func (v routeView) Routes(f cloud.RouteFilter) ([]cloud.Route, cloud.Listed, error) {
 	var c conditions
 	c.and("business_id = $%d", int64(f.BusinessID))
 	if f.BrokerID != 0 {
@@ -69,25 +69,25 @@ func (v *view) Routes(f cloud.RouteFilter) ([]cloud.Route, cloud.Listed, error) 
 	if phase != "" {
 		c.and("phase = $%d", string(phase))
 	}
-	return part(v, keyList{from: "route", columns: "body", where: c, page: f.Page}, routeSorts, scanRoute)
+	return part(v.snapshot, keyList{from: "route", columns: "body", where: c, page: f.Page}, routeSorts, scanRoute)
 }
 
 func scanDriver(r rows, d *cloud.Driver) error {
 	return r.Scan(append(accountFields(&d.Account), parsed(d))...)
 }
 
-func (v *view) Driver(b cloud.BusinessID, id cloud.AccountID) (cloud.Driver, error) {
+func (v routeView) Driver(b cloud.BusinessID, id cloud.AccountID) (cloud.Driver, error) {
 	return one(v.ctx, v.q, sqlDriver, scanDriver, int64(b), int64(id))
 }
 
 // Drivers lists a part of a business's drivers.
-func (v *view) Drivers(f cloud.DriverFilter) ([]cloud.Driver, cloud.Listed, error) {
+func (v routeView) Drivers(f cloud.DriverFilter) ([]cloud.Driver, cloud.Listed, error) {
 	var c conditions
 	c.and("business_id = $%d AND type = 'driver'", int64(f.BusinessID))
 	if f.BrokerID != 0 {
 		c.and("id IN (SELECT account_id FROM driver WHERE business = $%d AND broker_id = $%d AND broker_id <> 0)", int64(f.BusinessID), int64(f.BrokerID))
 	}
-	return part(v, keyList{from: "account", columns: driverColumns, where: c, page: f.Page}, accountSorts, scanDriver)
+	return part(v.snapshot, keyList{from: "account", columns: driverColumns, where: c, page: f.Page}, accountSorts, scanDriver)
 }
 
 func (w *writer) routes(c *cloud.Changes) {

@@ -89,7 +89,7 @@ func makeOnce(ctx context.Context, pool *pgxpool.Pool, sql string) (err error) {
 
 // contains is the argument of @contains for a text of three characters or more,
 // or "" for none.
-func (db *DB) contains(text string) string {
+func (db *database) contains(text string) string {
 	e, postgres := db.engine.(*postgres)
 	switch {
 	case text == "":
@@ -112,7 +112,7 @@ func likeText(text string) string { return likeEscapes.Replace(text) }
 
 // SearchOrders reads what contains q.Text, or what contains every part of one of
 // q.Near; newest first.
-func (db *DB) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error) {
+func (db orders) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error) {
 	sql, args := liteMatches, []any{db.contains(q.Text)}
 	e, postgres := db.engine.(*postgres)
 	switch {
@@ -129,7 +129,7 @@ func (db *DB) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.Or
 	for _, f := range q.Fields {
 		fields |= 1 << f
 	}
-	return readList(ctx, db, sql, func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) },
+	return readList(ctx, db.database, sql, func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) },
 		append([]any{int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, q.Limit}, args...)...)
 }
 

@@ -12,13 +12,13 @@ const (
 	sqlHasAdmin  = `SELECT 1 FROM account WHERE type = 'client_admin' LIMIT 1`
 )
 
-func (v *view) Setup() (cloud.Setup, error) {
+func (v accountView) Setup() (cloud.Setup, error) {
 	return one(v.ctx, v.q, v.locked(sqlSetup), func(r rows, s *cloud.Setup) error {
 		return r.Scan(&s.Nonce, when(&s.ExpiresAt), &s.KeysDigest)
 	})
 }
 
-func (v *view) HasAdministrator() (bool, error) {
+func (v accountView) HasAdministrator() (bool, error) {
 	_, err := one(v.ctx, v.q, sqlHasAdmin, scanInt)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return false, nil

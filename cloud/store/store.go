@@ -60,6 +60,34 @@ type Config struct {
 
 // DB is an open store. It is safe for concurrent use.
 type DB struct {
+	*database
+	accounts
+	orders
+	lockers
+	devices
+	chats
+	webhooks
+	pushes
+	calls
+	timelines
+}
+
+// Sections of the database: what is read and written outside of decisions, by room.
+type (
+	accounts  struct{ *database }
+	orders    struct{ *database }
+	lockers   struct{ *database }
+	devices   struct{ *database }
+	chats     struct{ *database }
+	webhooks  struct{ *database }
+	pushes    struct{ *database }
+	calls     struct{ *database }
+	timelines struct{ *database }
+)
+
+// database is what the sections share: transactions, ids and what is done after a
+// commit.
+type database struct {
 	engine engine
 	box    *seal.Box
 	log    *slog.Logger
@@ -92,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Box == nil {
 		return nil, errors.New("open store: a sealing box is required")
 	}
-	db := &DB{box: cfg.Box, log: cfg.Logger, node: cfg.Node}
+	db := &database{box: cfg.Box, log: cfg.Logger, node: cfg.Node}
 	if db.log == nil {
 		db.log = slog.Default()
 	}
@@ -111,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return db, nil
+	return &DB{db, accounts{db}, orders{db}, lockers{db}, devices{db}, chats{db}, webhooks{db}, pushes{db}, calls{db}, timelines{db}}, nil
 }
 
 func isPostgres(url string) bool {
@@ -132,7 +160,7 @@ func litePath(cfg Config) (string, error) {
 
 // Close waits for running transactions, ends the writer and closes the
 // database. No other method may be called after it.
-func (db *DB) Close() error { return db.engine.close() }
+func (db *database) Close() error { return db.engine.close() }
 
 // Decide runs fn inside one transaction and writes the Changes it returns. A
 // decision about a device names it in dev; Changes.Generation is checked
@@ -145,7 +173,7 @@ func (db *DB) Close() error { return db.engine.close() }
 //
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
-func (db *DB) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+func (db *database) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
 	if p := cloud.PreviewOf(ctx); p != nil {
 		fn = previewed(p, fn)
 	}
@@ -193,14 +221,14 @@ func expected(e *cloud.Expected, fn func(cloud.View) (*cloud.Changes, error), wr
 }
 
 // write is a transaction that is no decision. There is none in a preview.
-func (db *DB) write(ctx context.Context, dev cloud.DeviceID, fn func(context.Context, session) (*cloud.Changes, error)) error {
+func (db *database) write(ctx context.Context, dev cloud.DeviceID, fn func(context.Context, session) (*cloud.Changes, error)) error {
 	if cloud.PreviewOf(ctx) != nil {
 		return errors.New("nothing is written in a preview")
 	}
 	return db.engine.write(ctx, dev, fn)
 }
 
-func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {
+func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {
 	call := cloud.CallOf(ctx)
 	var kept *cloud.KeptAnswer
 	var audited bool
@@ -210,7 +238,7 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 		if err := isFirst(ctx, s, call); err != nil {
 			return nil, err
 		}
-		v := &view{ctx: ctx, q: s, box: db.box, locks: true, ids: ids}
+		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
 		changes, err := db.decideOnce(v, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
@@ -244,7 +272,7 @@ func (db *DB) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn 
 }
 
 // writer makes the statements of a decision of this node.
-func (db *DB) writer(dev cloud.DeviceID) writer {
+func (db *database) writer(dev cloud.DeviceID) writer {
 	w := writer{box: db.box, node: db.node, dev: dev, ops: make([]op, 0, 24)}
 	if db.own.Load() {
 		w.owner = db.node
@@ -254,7 +282,7 @@ func (db *DB) writer(dev cloud.DeviceID) writer {
 
 // decideOnce turns a panic of a decision into its error: on SQLite it runs on
 // the goroutine that everybody's changes depend on.
-func (db *DB) decideOnce(v cloud.View, fn func(cloud.View) (*cloud.Changes, error)) (c *cloud.Changes, err error) {
+func (db *database) decideOnce(v cloud.View, fn func(cloud.View) (*cloud.Changes, error)) (c *cloud.Changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			db.log.Error("decision panicked", "panic", p, "stack", string(debug.Stack()))
@@ -265,23 +293,23 @@ func (db *DB) decideOnce(v cloud.View, fn func(cloud.View) (*cloud.Changes, erro
 }
 
 // Look runs fn on one unchanging state of the database, beside the writer.
-func (db *DB) Look(ctx context.Context, fn func(cloud.View) error) error {
+func (db *database) Look(ctx context.Context, fn func(cloud.View) error) error {
 	return db.engine.read(ctx, func(ctx context.Context, q querier) error {
-		return fn(&view{ctx: ctx, q: q, box: db.box})
+		return fn(newView(snapshot{ctx: ctx, q: q, box: db.box}))
 	})
 }
 
 // OnCommit registers fn to be told of every committed Changes of this node. It
 // is called before the store is used; fn must return at once and must neither
 // keep nor change what it is given.
-func (db *DB) OnCommit(fn func(*cloud.Changes)) {
+func (db *database) OnCommit(fn func(*cloud.Changes)) {
 	db.hookMu.Lock()
 	defer db.hookMu.Unlock()
 	db.hooks = append(db.hooks, fn)
 }
 
 // committed tells the hooks, one Changes at a time.
-func (db *DB) committed(c *cloud.Changes) {
+func (db *database) committed(c *cloud.Changes) {
 	db.hookMu.Lock()
 	defer db.hookMu.Unlock()
 	for _, fn := range db.hooks {
@@ -290,7 +318,7 @@ func (db *DB) committed(c *cloud.Changes) {
 }
 
 // Node is the name this store leases work to.
-func (db *DB) Node() string { return db.node }
+func (db *database) Node() string { return db.node }
 
 // readLimit bounds every read that comes without a deadline: a reader that
 // never ends keeps the write-ahead log growing.

@@ -15,11 +15,11 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body WH
 
 func scanThirdParty(r rows, a *cloud.ThirdPartyAssignment) error { return r.Scan(parsed(a)) }
 
-func (v *view) ThirdParty(b cloud.BusinessID, id cloud.ThirdPartyID) (cloud.ThirdPartyAssignment, error) {
+func (v orderView) ThirdParty(b cloud.BusinessID, id cloud.ThirdPartyID) (cloud.ThirdPartyAssignment, error) {
 	return one(v.ctx, v.q, sqlThirdParty, scanThirdParty, int64(b), int64(id))
 }
 
-func (v *view) ThirdPartyByNumber(b cloud.BusinessID, number string) (cloud.ThirdPartyAssignment, error) {
+func (v orderView) ThirdPartyByNumber(b cloud.BusinessID, number string) (cloud.ThirdPartyAssignment, error) {
 	return one(v.ctx, v.q, sqlThirdPartyByNumber, scanThirdParty, int64(b), number)
 }
 
@@ -36,6 +36,6 @@ func thirdPartyList(q cloud.ThirdPartyQuery) keyList {
 // ListThirdParties reads a page of assignments to third parties, newest first,
 // and counts all that the query asks for, up to cloud.MaxTotal. Error:
 // cloud.ErrNoMark.
-func (db *DB) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (cloud.Listed, []cloud.ThirdPartyAssignment, error) {
-	return lookKeyList(ctx, db, thirdPartyList(q), scanThirdParty)
+func (db orders) ListThirdParties(ctx context.Context, q cloud.ThirdPartyQuery) (cloud.Listed, []cloud.ThirdPartyAssignment, error) {
+	return lookKeyList(ctx, db.database, thirdPartyList(q), scanThirdParty)
 }

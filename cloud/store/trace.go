@@ -33,7 +33,7 @@ func scanTracedEvent(r rows, e *cloud.TracedEvent) error {
 // ClaimTraces makes this node the one that tells the trace collector, for as
 // long as a Lease, and reports whether it is. The first claim of a deployment
 // marks where telling begins.
-func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
+func (db timelines) ClaimTraces(ctx context.Context) (held bool, err error) {
 	var n int64
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		alone := int64(1)
@@ -46,7 +46,7 @@ func (db *DB) ClaimTraces(ctx context.Context) (held bool, err error) {
 }
 
 // ReleaseTraces lets another node tell the collector at once.
-func (db *DB) ReleaseTraces(ctx context.Context) error {
+func (db timelines) ReleaseTraces(ctx context.Context) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sqlReleaseTraces, args: []any{db.node}}})
 	})
@@ -56,7 +56,7 @@ func (db *DB) ReleaseTraces(ctx context.Context) error {
 // not told of and as many that were withdrawn since, those that have waited
 // longest first. Each comes with all of its events, withdrawn ones too, in no
 // particular order.
-func (db *DB) UntoldTraces(ctx context.Context, limit int) (out []cloud.TracedParcel, err error) {
+func (db timelines) UntoldTraces(ctx context.Context, limit int) (out []cloud.TracedParcel, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		ids, err := list(ctx, q, sqlUntold, scanInt, limit)
 		if err != nil {
@@ -93,7 +93,7 @@ func distinct(ids []int64) []int64 {
 
 // ToldTraces notes that the collector was told of events as they were read. One
 // that was withdrawn in between stays untold.
-func (db *DB) ToldTraces(ctx context.Context, events []cloud.TracedEvent) error {
+func (db timelines) ToldTraces(ctx context.Context, events []cloud.TracedEvent) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, 0, len(events))
 		for _, e := range events {

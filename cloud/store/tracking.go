@@ -140,7 +140,7 @@ func numberKey(number string) string { return cloud.NumberKey(number) }
 
 // ShipmentByNumber, in a decision on PostgreSQL, waits for others that decide
 // about the same shipment: its fold is made from all of its events.
-func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
+func (v trackingView) ShipmentByNumber(number string) (cloud.Shipment, error) {
 	if s, ok := v.q.(session); ok && v.locks && s.postgres() {
 		if _, err := list(v.ctx, v.q, sqlLockShipment, scanInt, numberKey(number)); err != nil {
 			return cloud.Shipment{}, err
@@ -149,22 +149,22 @@ func (v *view) ShipmentByNumber(number string) (cloud.Shipment, error) {
 	return one(v.ctx, v.q, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
-func (v *view) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
+func (v trackingView) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
 	return list(v.ctx, v.q, sqlDeliveryShipment, scanShipment, int64(id))
 }
 
-func (v *view) HasEventsAfter(id cloud.ShipmentID, at time.Time) (bool, error) {
+func (v trackingView) HasEventsAfter(id cloud.ShipmentID, at time.Time) (bool, error) {
 	found, err := list(v.ctx, v.q, sqlEventAfter, scanInt, int64(id), at.UnixMilli())
 	return len(found) > 0, err
 }
 
-func (v *view) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
+func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
 // about what it finds.
-func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
+func (v trackingView) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
 	for _, by := range []struct {
 		sql string
 		key any
@@ -194,7 +194,7 @@ func (v *view) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.S
 	return nil, nil
 }
 
-func (v *view) Observation(id cloud.ShipmentID, source string) (cloud.Observation, error) {
+func (v trackingView) Observation(id cloud.ShipmentID, source string) (cloud.Observation, error) {
 	return one(v.ctx, v.q, sqlObservation, scanObservation, int64(id), source)
 }
 
@@ -228,8 +228,8 @@ func (w *writer) timelines(c *cloud.Changes) error {
 }
 
 // FindShipment finds a shipment by its tracking number, in any case.
-func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, error) {
-	return readOne(ctx, db, sqlShipmentByNumber, scanShipment, numberKey(number))
+func (db timelines) FindShipment(ctx context.Context, number string) (cloud.Shipment, error) {
+	return readOne(ctx, db.database, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
 // FindTimeline finds a shipment by its tracking number, else by that of a
@@ -238,8 +238,8 @@ func (db *DB) FindShipment(ctx context.Context, number string) (cloud.Shipment, 
 // back marked as withdrawn. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil. A number that was replaced
 // finds a shipment that prefer likes, and no other.
-func (db *DB) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
-	found, err := readOne(ctx, db, sqlTimelineByNumber, scanTimeline, numberKey(number))
+func (db timelines) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
+	found, err := readOne(ctx, db.database, sqlTimelineByNumber, scanTimeline, numberKey(number))
 	if err == nil {
 		es, err = found.events()
 		return found.Shipment, es, err
@@ -283,12 +283,12 @@ func byExternal(ctx context.Context, q querier, sql, number string, prefer func(
 }
 
 // ListDeliveryShipments lists the timelines of a delivery's parcels, by id.
-func (db *DB) ListDeliveryShipments(ctx context.Context, id cloud.DeliveryID) ([]cloud.Shipment, error) {
-	return readList(ctx, db, sqlDeliveryShipment, scanShipment, int64(id))
+func (db timelines) ListDeliveryShipments(ctx context.Context, id cloud.DeliveryID) ([]cloud.Shipment, error) {
+	return readList(ctx, db.database, sqlDeliveryShipment, scanShipment, int64(id))
 }
 
 // EventPage reads a page of events that are not taken back.
-func (db *DB) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error) {
+func (db timelines) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error) {
 	to := int64(math.MaxInt64)
 	if !q.To.IsZero() {
 		to = q.To.UnixMilli()
@@ -300,7 +300,7 @@ func (db *DB) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventR
 	if !q.After.At.IsZero() {
 		after = q.After.At.UnixMilli()
 	}
-	return readList(ctx, db, sqlEventPage, scanEventRow, int64(q.BusinessID), from, to, after, q.After.N, int64(q.ProviderID), q.Limit)
+	return readList(ctx, db.database, sqlEventPage, scanEventRow, int64(q.BusinessID), from, to, after, q.After.N, int64(q.ProviderID), q.Limit)
 }
 
 func scanEventRow(r rows, e *cloud.EventRow) error {

@@ -8,9 +8,37 @@ import (
 	"github.com/postern-io/postern/cloud/seal"
 )
 
-// view reads inside one transaction. cloud.View has no contexts: the view lives
-// as long as one call, and so does the one it holds.
+// view reads inside one transaction: a section for each room over one snapshot.
 type view struct {
+	*snapshot
+	accountView
+	orderView
+	routeView
+	lockerView
+	deviceView
+	chatView
+	trackingView
+}
+
+// Sections of a view.
+type (
+	accountView  struct{ *snapshot }
+	orderView    struct{ *snapshot }
+	routeView    struct{ *snapshot }
+	lockerView   struct{ *snapshot }
+	deviceView   struct{ *snapshot }
+	chatView     struct{ *snapshot }
+	trackingView struct{ *snapshot }
+)
+
+func newView(s snapshot) *view {
+	p := &s
+	return &view{p, accountView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}}
+}
+
+// snapshot is what a transaction reads. cloud.View has no contexts: the view lives
+// as long as one call, and so does the one it holds.
+type snapshot struct {
 	ctx   context.Context
 	q     querier
 	box   *seal.Box
@@ -20,7 +48,7 @@ type view struct {
 
 var _ cloud.View = (*view)(nil)
 
-func (v *view) sealer() sealer { return sealer{v.box} }
+func (v *snapshot) sealer() sealer { return sealer{v.box} }
 
 // sealer opens and seals columns; NULL stays NULL.
 type sealer struct{ box *seal.Box }
@@ -40,7 +68,7 @@ func (b sealer) open(purpose string, sealed []byte) ([]byte, error) {
 }
 
 // readOne is one outside of a View.
-func readOne[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T) error, args ...any) (v T, err error) {
+func readOne[T any](ctx context.Context, db *database, sql string, scan func(rows, *T) error, args ...any) (v T, err error) {
 	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
 		v, err = one(ctx, q, sql, scan, args...)
 		return err
@@ -49,7 +77,7 @@ func readOne[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T)
 }
 
 // readList is list outside of a View.
-func readList[T any](ctx context.Context, db *DB, sql string, scan func(rows, *T) error, args ...any) (vs []T, err error) {
+func readList[T any](ctx context.Context, db *database, sql string, scan func(rows, *T) error, args ...any) (vs []T, err error) {
 	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
 		vs, err = list(ctx, q, sql, scan, args...)
 		return err

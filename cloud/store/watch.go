@@ -13,18 +13,18 @@ const (
 
 // LastOperation is the number of the newest operation on any order. One with a
 // lower number may still be under way.
-func (db *DB) LastOperation(ctx context.Context) (int64, error) {
-	return readOne(ctx, db, sqlLastOperation, scanInt)
+func (db orders) LastOperation(ctx context.Context) (int64, error) {
+	return readOne(ctx, db.database, sqlLastOperation, scanInt)
 }
 
 // OperationsAfter lists operations on orders of every business with numbers
 // above one, in the order of these.
-func (db *DB) OperationsAfter(ctx context.Context, after int64, limit int) ([]cloud.OrderOperation, error) {
-	return readList(ctx, db, sqlOperationsAfter, scanOperation, after, limit)
+func (db orders) OperationsAfter(ctx context.Context, after int64, limit int) ([]cloud.OrderOperation, error) {
+	return readList(ctx, db.database, sqlOperationsAfter, scanOperation, after, limit)
 }
 
 // Peers reports whether other nodes may write into the same database.
-func (db *DB) Peers() bool {
+func (db orders) Peers() bool {
 	_, ok := db.engine.(*postgres)
 	return ok
 }
