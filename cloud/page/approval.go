@@ -94,7 +94,7 @@ type visitor struct {
 
 // visitor finds who asks for a page; without anybody it answers with the way to
 // the login.
-func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+func (p *kit) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
 	s, ok, err := p.session(c, ctx, &forStaff)
 	if err != nil {
 		p.trouble(ctx, err)
@@ -119,7 +119,7 @@ func (p *Pages) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor,
 
 // writer is the visitor who sent a form of ours. When there is none, what to show
 // instead has been shown.
-func (p *Pages) writer(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+func (p *kit) writer(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
 	if v, ok = p.visitor(c, ctx); ok && !ownForm(ctx, &forStaff) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return v, false
@@ -139,7 +139,7 @@ func caller(s auth.Session, lang, base string) cloud.Caller {
 
 // refused shows a visitor an error of the feature as a page of its own, with the
 // way back to the console.
-func (p *Pages) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
+func (p *kit) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
 	var shown *cloud.Error
 	if !errors.As(err, &shown) || shown.Kind == cloud.Internal || shown.Kind == cloud.Limited {
 		p.trouble(ctx, err)
@@ -188,7 +188,7 @@ func said(f frame, e *cloud.Error) string {
 }
 
 // why is said for an error that may be ours, which nobody else is told.
-func (p *Pages) why(f frame, err error) string {
+func (p *kit) why(f frame, err error) string {
 	var shown *cloud.Error
 	switch {
 	case err == nil:
@@ -200,7 +200,7 @@ func (p *Pages) why(f frame, err error) string {
 	return locale.Error(f.Lang, "INTERNAL_ERROR")
 }
 
-func (p *Pages) approvals(ctx *fasthttp.RequestCtx) {
+func (p approvalPages) approvals(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "approvals.list")
@@ -234,7 +234,7 @@ func groups(f frame, list []approval.Body) (out []approvalGroup) {
 }
 
 // rejectTogether takes the form that rejects a group: of what the page showed.
-func (p *Pages) rejectTogether(ctx *fasthttp.RequestCtx) {
+func (p approvalPages) rejectTogether(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -242,14 +242,14 @@ func (p *Pages) rejectTogether(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	group := strings.Fields(string(ctx.PostArgs().Peek("group")))
-	if _, err := run[approval.RejectManyOutput](c, ctx, p, v, "approvals.reject_many", map[string]any{"approval_ids": group}); err != nil {
+	if _, err := run[approval.RejectManyOutput](c, ctx, p.kit, v, "approvals.reject_many", map[string]any{"approval_ids": group}); err != nil {
 		p.refused(ctx, v, err)
 		return
 	}
 	seeOther(ctx, approvalsPath)
 }
 
-func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
+func (p approvalPages) approval(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if v, ok := p.reader(c, ctx, "approvals.find"); ok {
@@ -258,7 +258,7 @@ func (p *Pages) approval(ctx *fasthttp.RequestCtx) {
 }
 
 // decide takes the form of a decision.
-func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
+func (p approvalPages) decide(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -269,9 +269,9 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 	var err error
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "approve":
-		_, err = run[approval.Output](c, ctx, p, v, "approvals.approve", map[string]any{"approval_id": string(id), "note": note, "digest": string(ctx.PostArgs().Peek("digest"))})
+		_, err = run[approval.Output](c, ctx, p.kit, v, "approvals.approve", map[string]any{"approval_id": string(id), "note": note, "digest": string(ctx.PostArgs().Peek("digest"))})
 	case "reject":
-		_, err = run[approval.Output](c, ctx, p, v, "approvals.reject", map[string]any{"approval_id": string(id), "reason": note})
+		_, err = run[approval.Output](c, ctx, p.kit, v, "approvals.reject", map[string]any{"approval_id": string(id), "reason": note})
 	default:
 		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "approvals.choose")
 		return
@@ -288,7 +288,7 @@ func (p *Pages) decide(ctx *fasthttp.RequestCtx) {
 // unseenSecret is the path of the page where a person makes anew a secret that a
 // call made without showing it to a person, "" for other calls and once that is
 // done.
-func (p *Pages) unseenSecret(c context.Context, v visitor, result json.RawMessage) string {
+func (p approvalPages) unseenSecret(c context.Context, v visitor, result json.RawMessage) string {
 	var out any
 	if !decode(result, &out) {
 		return ""
@@ -322,7 +322,7 @@ func approvalID(ctx *fasthttp.RequestCtx) cloud.ApprovalID {
 }
 
 // showApproval shows an approval, and why what was tried did not work.
-func (p *Pages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visitor, tried error, note string) {
+func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx, v visitor, tried error, note string) {
 	r, err := p.cfg.Approvals.Review(c, v.c, approval.ByApproval{ID: approvalID(ctx)})
 	if err != nil {
 		p.refused(ctx, v, err)
@@ -379,7 +379,7 @@ func (p approvalPage) Status() string { return p.A.Status }
 
 // foresee shows what would happen now where that is known, else what was known
 // when it was asked for.
-func (p *Pages) foresee(page *approvalPage, r approval.Review) {
+func (p approvalPages) foresee(page *approvalPage, r approval.Review) {
 	asked := readPreview(r.Approval.Preview)
 	page.Preview = asked
 	switch {

@@ -57,7 +57,7 @@ type chatsRow struct {
 
 // chats lists the conversations about the business's orders, those that changed
 // last first.
-func (p *Pages) chats(ctx *fasthttp.RequestCtx) {
+func (p chatPages) chats(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.visitor(c, ctx)
@@ -71,7 +71,7 @@ func (p *Pages) chats(ctx *fasthttp.RequestCtx) {
 		page.Status = s
 	}
 	n := int(max(hookID(string(args.Peek("page"))), 1))
-	out, err := run[chat.ListOutput](c, ctx, p, v, "order_chat.conversations", map[string]any{"status": page.Status, "unread_only": page.Unread, "keyword": page.Keyword, "page": n, "per_page": maxChats})
+	out, err := run[chat.ListOutput](c, ctx, p.kit, v, "order_chat.conversations", map[string]any{"status": page.Status, "unread_only": page.Unread, "keyword": page.Keyword, "page": n, "per_page": maxChats})
 	status := fasthttp.StatusOK
 	var shown *cloud.Error
 	switch {
@@ -150,7 +150,7 @@ func chatOrder(ctx *fasthttp.RequestCtx) cloud.OrderID {
 }
 
 // chat shows what is said about one order.
-func (p *Pages) chat(ctx *fasthttp.RequestCtx) {
+func (p chatPages) chat(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if v, ok := p.visitor(c, ctx); ok {
@@ -159,7 +159,7 @@ func (p *Pages) chat(ctx *fasthttp.RequestCtx) {
 }
 
 // chatForm takes the forms of a conversation's page.
-func (p *Pages) chatPost(ctx *fasthttp.RequestCtx) {
+func (p chatPages) chatPost(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -172,12 +172,12 @@ func (p *Pages) chatPost(ctx *fasthttp.RequestCtx) {
 	case "send":
 		err = in.send(func(name string, body map[string]any) (chat.MessageOutput, error) {
 			body["order_id"] = id
-			return run[chat.MessageOutput](c, ctx, p, v, name, body)
+			return run[chat.MessageOutput](c, ctx, p.kit, v, name, body)
 		})
 	case "read":
-		_, err = run[chat.MarkOutput](c, ctx, p, v, "order_chat.read", map[string]any{"order_id": id, "last_message_id": in.last})
+		_, err = run[chat.MarkOutput](c, ctx, p.kit, v, "order_chat.read", map[string]any{"order_id": id, "last_message_id": in.last})
 	case "close", "reopen":
-		_, err = run[chat.ConversationOutput](c, ctx, p, v, "order_chat."+in.do, map[string]any{"order_id": id})
+		_, err = run[chat.ConversationOutput](c, ctx, p.kit, v, "order_chat."+in.do, map[string]any{"order_id": id})
 	default:
 		p.message(ctx, fasthttp.StatusBadRequest, "trouble.title", "oops.body")
 		return
@@ -190,10 +190,10 @@ func (p *Pages) chatPost(ctx *fasthttp.RequestCtx) {
 }
 
 // showChat shows a conversation with what a form has brought.
-func (p *Pages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor, in *chatForm, tried error) {
+func (p chatPages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor, in *chatForm, tried error) {
 	id := chatOrder(ctx)
 	find := map[string]any{"order_id": id}
-	talk, err := run[chat.ConversationOutput](c, ctx, p, v, "order_chat.find", find)
+	talk, err := run[chat.ConversationOutput](c, ctx, p.kit, v, "order_chat.find", find)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
@@ -202,7 +202,7 @@ func (p *Pages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 	if before != 0 {
 		find = map[string]any{"order_id": id, "before_id": before}
 	}
-	messages, err := run[chat.MessagesOutput](c, ctx, p, v, "order_chat.messages", find)
+	messages, err := run[chat.MessagesOutput](c, ctx, p.kit, v, "order_chat.messages", find)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
@@ -247,7 +247,7 @@ const maxCall = 64 << 10
 // chatCall is an operation about a conversation for the script of its page, which
 // cannot know the session: as the interface takes and answers it, with the form's
 // secret in place of a token.
-func (p *Pages) chatCall(name string) fasthttp.RequestHandler {
+func (p chatPages) chatCall(name string) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		c, cancel := context.WithTimeout(context.Background(), readTime)
 		defer cancel()
@@ -353,7 +353,7 @@ func callUpload(ctx *fasthttp.RequestCtx) (map[string]any, error) {
 }
 
 // refuseCall answers a script with an error.
-func (p *Pages) refuseCall(ctx *fasthttp.RequestCtx, lang string, err error) {
+func (p chatPages) refuseCall(ctx *fasthttp.RequestCtx, lang string, err error) {
 	status, code := fasthttp.StatusInternalServerError, "INTERNAL_ERROR"
 	f := frame{Lang: lang}
 	message := p.why(f, err)
@@ -367,7 +367,7 @@ func (p *Pages) refuseCall(ctx *fasthttp.RequestCtx, lang string, err error) {
 	p.writeJSON(ctx, status, map[string]any{"result": false, "error_code": code, "message": message})
 }
 
-func (p *Pages) writeJSON(ctx *fasthttp.RequestCtx, status int, body any) {
+func (p chatPages) writeJSON(ctx *fasthttp.RequestCtx, status int, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		p.log.Error("encode answer", "path", string(ctx.Path()), "err", err)

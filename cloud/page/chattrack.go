@@ -15,7 +15,7 @@ import (
 )
 
 // trackPost takes the forms of a tracking page: proof, and the chat's.
-func (p *Pages) trackPost(ctx *fasthttp.RequestCtx) {
+func (p trackingPages) trackPost(ctx *fasthttp.RequestCtx) {
 	c, cancel := visit(ctx)
 	defer cancel()
 	if !sameSite(ctx) {
@@ -35,7 +35,7 @@ func (p *Pages) trackPost(ctx *fasthttp.RequestCtx) {
 
 // verify takes the last digits of the recipient's telephone number. Where they
 // are right the browser keeps a proof for a day.
-func (p *Pages) verify(c context.Context, ctx *fasthttp.RequestCtx) {
+func (p trackingPages) verify(c context.Context, ctx *fasthttp.RequestCtx) {
 	digits := strings.TrimSpace(string(ctx.PostArgs().Peek("digits")))
 	f, out, ok := p.parcel(c, ctx, cmp.Or(digits, "-"))
 	if !ok {
@@ -59,7 +59,7 @@ func (p *Pages) verify(c context.Context, ctx *fasthttp.RequestCtx) {
 
 // trackSend takes the chat's form. Only the recipient has the token for it, which
 // comes with the tracking answer.
-func (p *Pages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
+func (p trackingPages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
 	f, out, ok := p.parcel(c, ctx, "")
 	if !ok {
 		return
@@ -75,7 +75,7 @@ func (p *Pages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
 		return
 	}
 	in := readChatForm(ctx.PostArgs())
-	run := recipientCall{c, ctx, p, f.Lang, *out.Chat.Token, out.OrderID}
+	run := recipientCall{c, ctx, p.kit, f.Lang, *out.Chat.Token, out.OrderID}
 	var err error
 	switch in.do {
 	case "send":
@@ -99,7 +99,7 @@ func (p *Pages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
 type recipientCall struct {
 	c     context.Context
 	ctx   *fasthttp.RequestCtx
-	p     *Pages
+	p     *kit
 	lang  string
 	token string
 	order cloud.OrderID
@@ -114,8 +114,8 @@ func runRecipient[Out any](r recipientCall, operation string, in map[string]any)
 const chatArea = "/api/v1/order-chat"
 
 // recipientPanel is the chat as the order's recipient sees it.
-func (p *Pages) recipientPanel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput) (*chatPanel, error) {
-	call := recipientCall{c, ctx, p, f.Lang, *out.Chat.Token, out.OrderID}
+func (p trackingPages) recipientPanel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput) (*chatPanel, error) {
+	call := recipientCall{c, ctx, p.kit, f.Lang, *out.Chat.Token, out.OrderID}
 	talk, err := runRecipient[chat.ConversationOutput](call, "order_chat.find", map[string]any{})
 	if err != nil {
 		return nil, err

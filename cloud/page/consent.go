@@ -44,7 +44,7 @@ var forAgents = entrance{agentsPath, "postern_agents", "postern_agents_form", fa
 var consentPolicy = strings.Replace(policy, " form-action 'self';", "", 1)
 
 // agentRoutes are the pages of the authorization server.
-func (p *Pages) agentRoutes(get, post func(string, fasthttp.RequestHandler)) {
+func (p consentPages) agentRoutes(get, post func(string, fasthttp.RequestHandler)) {
 	page := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		return func(ctx *fasthttp.RequestCtx) {
 			// Programs in a browser open these pages in a window of their own and
@@ -60,7 +60,7 @@ func (p *Pages) agentRoutes(get, post func(string, fasthttp.RequestHandler)) {
 
 // pending checks the authorization request that a page is about. ok is false
 // when that was answered already: to the user, or by way of the program.
-func (p *Pages) pending(c context.Context, ctx *fasthttp.RequestCtx, query string) (r *oauth.Request, ok bool) {
+func (p consentPages) pending(c context.Context, ctx *fasthttp.RequestCtx, query string) (r *oauth.Request, ok bool) {
 	r, err := p.cfg.Agents.Check(c, p.cfg.Agents.Base(ctx), withoutLanguage(query), ctx.RemoteIP().String())
 	var refusal *oauth.Refusal
 	switch {
@@ -93,13 +93,13 @@ func withoutLanguage(query string) string {
 
 // agentFrame starts a page about a request; its language links ask the same
 // request again.
-func (p *Pages) agentFrame(ctx *fasthttp.RequestCtx, title string, r *oauth.Request) frame {
+func (p consentPages) agentFrame(ctx *fasthttp.RequestCtx, title string, r *oauth.Request) frame {
 	f := p.frame(ctx, title)
 	f.Path, f.Query = oauth.AuthorizePath, r.Query
 	return f
 }
 
-func (p *Pages) authorize(ctx *fasthttp.RequestCtx) {
+func (p consentPages) authorize(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	r, ok := p.pending(c, ctx, string(ctx.QueryArgs().QueryString()))
@@ -124,7 +124,7 @@ type agentLoginPage struct {
 	Clients                        []map[string]string // businesses to choose from, when the email is known in several
 }
 
-func (p *Pages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem string, clients []map[string]string) {
+func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem string, clients []map[string]string) {
 	f := p.agentFrame(ctx, "agent.title", r)
 	email := string(ctx.PostArgs().Peek("email"))
 	if len(email) > maxField {
@@ -135,7 +135,7 @@ func (p *Pages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int,
 
 // agentLogin lets somebody in who then goes on with the request: to our own
 // page and with what was checked, wherever the form says.
-func (p *Pages) agentLogin(ctx *fasthttp.RequestCtx) {
+func (p consentPages) agentLogin(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	r, ok := p.pending(c, ctx, string(ctx.PostArgs().Peek("request")))
@@ -179,7 +179,7 @@ type consentPage struct {
 }
 
 // ask shows who wants what.
-func (p *Pages) ask(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Request, s auth.Session, status int, problem string) {
+func (p consentPages) ask(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Request, s auth.Session, status int, problem string) {
 	var b cloud.Business
 	err := p.cfg.Store.Look(c, func(v cloud.View) (err error) { b, err = v.Business(s.Account.BusinessID); return err })
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
@@ -212,7 +212,7 @@ func reach(resource string) string {
 }
 
 // consent takes the user's decision and sends the user back to the program.
-func (p *Pages) consent(ctx *fasthttp.RequestCtx) {
+func (p consentPages) consent(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	r, ok := p.pending(c, ctx, string(ctx.PostArgs().Peek("request")))

@@ -54,7 +54,7 @@ type loginPage struct {
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
 // be narrowed to less than pages show, is nobody.
-func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
+func (p *kit) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
 	token := string(ctx.Request.Header.Cookie(at.session))
 	if token == "" || len(token) > 256 {
 		return s, false, nil
@@ -68,7 +68,7 @@ func (p *Pages) session(c context.Context, ctx *fasthttp.RequestCtx, at *entranc
 
 // formToken is the secret that a form must bring back. The cookie holds it too,
 // which another site can neither read nor set.
-func (p *Pages) formToken(ctx *fasthttp.RequestCtx, at *entrance) string {
+func (p *kit) formToken(ctx *fasthttp.RequestCtx, at *entrance) string {
 	if t := string(ctx.Request.Header.Cookie(at.form)); len(t) == 32 {
 		return t
 	}
@@ -97,7 +97,7 @@ func sameSite(ctx *fasthttp.RequestCtx) bool {
 
 // attempt logs in with what a form holds. What the caller can do something
 // about comes back as a status with words and the error.
-func (p *Pages) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem string, err error) {
+func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem string, err error) {
 	try.Email, try.Password, try.IP = string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password")), ctx.RemoteIP().String()
 	if len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField {
 		err = cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
@@ -118,12 +118,12 @@ func (p *Pages) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string
 
 const maxField = 256 // bytes of what is typed at a login
 
-func (p *Pages) loginForm(ctx *fasthttp.RequestCtx) {
+func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
 	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs())})
 }
 
-func (p *Pages) login(ctx *fasthttp.RequestCtx) {
+func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
 	again := func(status int, message string) {
 		email := string(ctx.PostArgs().Peek("email"))
@@ -162,7 +162,7 @@ func seeOther(ctx *fasthttp.RequestCtx, to string) {
 	ctx.SetStatusCode(fasthttp.StatusSeeOther)
 }
 
-func (p *Pages) revoke(c context.Context, token string) {
+func (p *kit) revoke(c context.Context, token string) {
 	s, err := p.cfg.FindToken(c, auth.Hash(token))
 	if err == nil {
 		err = p.cfg.Auth.Revoke(c, s.Token)
@@ -172,7 +172,7 @@ func (p *Pages) revoke(c context.Context, token string) {
 	}
 }
 
-func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
+func (p consolePages) logout(ctx *fasthttp.RequestCtx) {
 	if !ownForm(ctx, &forStaff) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
@@ -187,7 +187,7 @@ func (p *Pages) logout(ctx *fasthttp.RequestCtx) {
 	seeOther(ctx, ConsolePath+"/login")
 }
 
-func (p *Pages) console(ctx *fasthttp.RequestCtx) {
+func (p consolePages) console(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	s, ok, err := p.session(c, ctx, &forStaff)
@@ -236,7 +236,7 @@ type rights struct{ Lockers, Orders, Hooks, Asks, Chats bool }
 // Any reports whether there is anything to see.
 func (r rights) Any() bool { return r != rights{} }
 
-func (p *Pages) rights(c context.Context, who cloud.Caller) rights {
+func (p consolePages) rights(c context.Context, who cloud.Caller) rights {
 	may := func(operation string) bool {
 		o := p.cfg.Catalog.Find(operation)
 		return o != nil && p.cfg.Pipeline.May(c, o, who) == nil
@@ -290,7 +290,7 @@ type (
 )
 
 // board reads what stands for a business, as far as who may see it.
-func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, error) {
+func (p consolePages) board(c context.Context, f frame, who cloud.Caller) (board, error) {
 	b, id := board{frame: f, Sees: p.rights(c, who)}, who.Account.BusinessID
 	b.Adds = p.cfg.Setup != nil && p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(addsCabinets), who) == nil
 	var devices []cloud.Device
@@ -336,7 +336,7 @@ func (p *Pages) board(c context.Context, f frame, who cloud.Caller) (board, erro
 }
 
 // lists reads the tables below the cabinets.
-func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
+func (p consolePages) lists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
 	if b.Sees.Orders {
 		guessed, err := p.cfg.Store.ListLockedParcels(c, id, b.Made.Add(-guessedFor), maxRows)
 		if err != nil {
@@ -358,7 +358,7 @@ func (p *Pages) lists(c context.Context, b *board, id cloud.BusinessID, names ma
 }
 
 // lockerLists reads the tables about cabinets.
-func (p *Pages) lockerLists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
+func (p consolePages) lockerLists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
 	exceptions, err := p.cfg.Store.ListExceptions(c, id, "open", 0, maxRows)
 	if err != nil {
 		return fmt.Errorf("list exceptions: %w", err)
@@ -396,7 +396,7 @@ func faultSeverity(typ string) string {
 }
 
 // webhooks reads the newest rows of the business's webhook log.
-func (p *Pages) webhooks(c context.Context, b *board, id cloud.BusinessID) error {
+func (p consolePages) webhooks(c context.Context, b *board, id cloud.BusinessID) error {
 	rows, err := p.cfg.Store.ListBusinessOutbox(c, cloud.BusinessLog{BusinessID: id, Limit: maxRows})
 	if err != nil {
 		return fmt.Errorf("list webhook deliveries: %w", err)

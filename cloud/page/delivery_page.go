@@ -158,7 +158,7 @@ func hookInput(ctx *fasthttp.RequestCtx) webhook.EntryInput {
 }
 
 // hook shows one delivery.
-func (p *Pages) hook(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) hook(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "webhook_logs.list")
@@ -222,7 +222,7 @@ func newEntryPage(v visitor, s webhook.DeliveryView) entryPage {
 }
 
 // replay sends a delivery once more for whoever sent the form.
-func (p *Pages) replay(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) replay(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -230,7 +230,7 @@ func (p *Pages) replay(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	in := hookInput(ctx)
-	out, err := run[webhook.RedeliverOutput](c, ctx, p, v, "webhook_logs.replay", map[string]any{"id": in.ID})
+	out, err := run[webhook.RedeliverOutput](c, ctx, p.kit, v, "webhook_logs.replay", map[string]any{"id": in.ID})
 	if err != nil {
 		var shown *cloud.Error
 		if errors.As(err, &shown) && shown.Kind == cloud.Forbidden {

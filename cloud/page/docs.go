@@ -188,7 +188,7 @@ func (o docsOp) Short() bool { return len(o.Answer) <= 12 }
 func (o docsOp) JSON() template.HTML { return marked(o.Example) }
 
 // docs answers with the page that read gives.
-func (p *Pages) docs(read func() (docsPage, error)) fasthttp.RequestHandler {
+func (p guidePages) docs(read func() (docsPage, error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		f := p.frame(ctx, "docs.title")
 		f.Path, f.Made, f.Robots, f.Kit = docsPath, time.Time{}, true, []string{"guide", "docs"}

@@ -53,7 +53,7 @@ func receiverID(ctx *fasthttp.RequestCtx) cloud.EndpointID {
 func receiverPath(id cloud.EndpointID) string { return fmt.Sprintf("%s/receivers/%d", hooksPath, id) }
 
 // receiver shows one receiver, how it is doing and what can be done about it.
-func (p *Pages) receiver(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) receiver(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if v, ok := p.reader(c, ctx, "webhook_logs.list"); ok {
@@ -62,7 +62,7 @@ func (p *Pages) receiver(ctx *fasthttp.RequestCtx) {
 }
 
 // manage takes the forms of a receiver's page.
-func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) manage(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -79,17 +79,17 @@ func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
 	switch do {
 	case "test":
 		var out webhook.TestOutput
-		out, news.tried = run[webhook.TestOutput](c, ctx, p, v, "webhook_settings.test", map[string]any{"url_id": id, "event": string(ctx.PostArgs().Peek("event"))})
+		out, news.tried = run[webhook.TestOutput](c, ctx, p.kit, v, "webhook_settings.test", map[string]any{"url_id": id, "event": string(ctx.PostArgs().Peek("event"))})
 		query = fmt.Sprint("?test=", out.LogID)
 	case "pause":
-		_, news.tried = run[webhook.URLOutput](c, ctx, p, v, "webhook_urls.pause", map[string]any{"url_id": id})
+		_, news.tried = run[webhook.URLOutput](c, ctx, p.kit, v, "webhook_urls.pause", map[string]any{"url_id": id})
 		query = "?done=pause"
 	case "send", "fail":
-		_, news.tried = run[webhook.URLOutput](c, ctx, p, v, "webhook_urls.resume", map[string]any{"url_id": id, "mode": do})
+		_, news.tried = run[webhook.URLOutput](c, ctx, p.kit, v, "webhook_urls.resume", map[string]any{"url_id": id, "mode": do})
 		query = "?done=" + do
 	case "check":
 		var out webhook.CheckupOutput
-		out, news.tried = run[webhook.CheckupOutput](c, ctx, p, v, "webhook_urls.check_up", map[string]any{"url_id": id})
+		out, news.tried = run[webhook.CheckupOutput](c, ctx, p.kit, v, "webhook_urls.check_up", map[string]any{"url_id": id})
 		news.checks = out.Checks
 	case "rotate":
 		news = p.rotate(c, ctx, v, id)
@@ -107,7 +107,7 @@ func (p *Pages) manage(ctx *fasthttp.RequestCtx) {
 }
 
 // rotate gives the level of a receiver a secret beside its present one.
-func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.EndpointID) (n receiverNews) {
+func (p webhookPages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.EndpointID) (n receiverNews) {
 	r, err := p.cfg.Receivers.Receiver(c, v.c, id)
 	if err == nil && !r.Manages { // else the business's own secret would change
 		err = cloud.E(cloud.NotFound, "WEBHOOK_URL_NOT_FOUND")
@@ -119,7 +119,7 @@ func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 	if r.CustomerID != 0 {
 		in["customer_id"] = r.CustomerID
 	}
-	out, err := run[webhook.SettingsOutput](c, ctx, p, v, "webhook_settings.save", in)
+	out, err := run[webhook.SettingsOutput](c, ctx, p.kit, v, "webhook_settings.save", in)
 	if err != nil {
 		return receiverNews{tried: err}
 	}
@@ -127,7 +127,7 @@ func (p *Pages) rotate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 }
 
 // showReceiver shows a receiver, and what a form has brought.
-func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n receiverNews) {
+func (p webhookPages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n receiverNews) {
 	r, err := p.cfg.Receivers.Receiver(c, v.c, receiverID(ctx))
 	if err != nil {
 		p.refused(ctx, v, err)
@@ -167,7 +167,7 @@ func (p *Pages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, v visi
 }
 
 // testEvents are what a receiver can be told of, by the settings that name it.
-func (p *Pages) testEvents(r webhook.Receiver) (out []string) {
+func (p webhookPages) testEvents(r webhook.Receiver) (out []string) {
 	if p.cfg.Webhooks == nil {
 		return nil
 	}

@@ -76,13 +76,13 @@ const findsDevice = "smart_lockers.devices.find"
 
 // cabinetOf finds the cabinet of a page's path, and the places of the programs
 // around it. When it cannot, the visitor has been answered.
-func (p *Pages) cabinetOf(c context.Context, ctx *fasthttp.RequestCtx, title string) (v visitor, d locker.DeviceBody, ok bool) {
+func (p setupPages) cabinetOf(c context.Context, ctx *fasthttp.RequestCtx, title string) (v visitor, d locker.DeviceBody, ok bool) {
 	if v, ok = p.reader(c, ctx, findsDevice); !ok {
 		return v, d, false
 	}
 	v.Title = v.T(title)
 	id, _ := ctx.UserValue("id").(string)
-	out, err := run[locker.DeviceOutput](c, ctx, p, v, findsDevice, map[string]any{"id": id})
+	out, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
 	if err != nil {
 		p.refused(ctx, v, err)
 	}
@@ -90,7 +90,7 @@ func (p *Pages) cabinetOf(c context.Context, ctx *fasthttp.RequestCtx, title str
 }
 
 // connection shows whether a cabinet is connected.
-func (p *Pages) connection(ctx *fasthttp.RequestCtx) {
+func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, d, ok := p.cabinetOf(c, ctx, "enrolment.title")
@@ -101,7 +101,7 @@ func (p *Pages) connection(ctx *fasthttp.RequestCtx) {
 }
 
 // showEnrolment shows a cabinet that was made, or got another token, with that token.
-func (p *Pages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
+func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
 	d := made.Device
 	v.Title = d.Name
 	out := p.enrolmentPage(c, ctx, v, cabinetName{d.ID, d.Code, d.Name}, locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
@@ -115,7 +115,7 @@ func (p *Pages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v vis
 	p.show(ctx, fasthttp.StatusOK, "enrolment.html", out)
 }
 
-func (p *Pages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
+func (p setupPages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
 	at := p.places(ctx, name.ID, d.Status == "online")
 	return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider),
 		Commands: p.commands(ctx, name, len(d.Grids), at, token)}
@@ -128,7 +128,7 @@ type commands struct {
 	Edge      string
 }
 
-func (p *Pages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {
+func (p setupPages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {
 	program := func(name string) string { return name }
 	if peer.Local(ctx) {
 		program = p.cfg.Program
@@ -173,7 +173,7 @@ const (
 // on this machine, for one that is not connected, the next ones that are free: the
 // programs of a connected one listen on theirs. A cookie keeps them: they are this
 // person's, and no secret.
-func (p *Pages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID, connected bool) places {
+func (p setupPages) places(ctx *fasthttp.RequestCtx, id cloud.DeviceID, connected bool) places {
 	name := placesCookie + strconv.FormatInt(int64(id), 10)
 	usual := []string{wiring.LineAddress, wiring.SimulatorAddress, wiring.ScreenAddress}
 	ports := strings.Split(string(ctx.Request.Header.Cookie(name)), ".")

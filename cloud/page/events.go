@@ -28,7 +28,7 @@ var sections = []string{"cabinets", "openings", "exceptions", "deliveries", "web
 
 // events streams the console's sections as they change. It ends with the
 // server, with the session, or when the browser leaves.
-func (p *Pages) events(ctx *fasthttp.RequestCtx) {
+func (p consolePages) events(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	s, ok, err := p.session(c, ctx, &forStaff)
@@ -64,7 +64,7 @@ func (p *Pages) events(ctx *fasthttp.RequestCtx) {
 
 // stream is one browser that follows the console.
 type stream struct {
-	p     *Pages
+	p     consolePages
 	frame frame
 	hash  [32]byte
 	done  <-chan struct{} // closed when the server stops

@@ -73,7 +73,7 @@ func sentOf(ctx *fasthttp.RequestCtx) (s sentParcel, ok bool) {
 }
 
 // firstParcel shows the first parcel of this browser at a cabinet.
-func (p *Pages) firstParcel(ctx *fasthttp.RequestCtx) {
+func (p setupPages) firstParcel(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, d, ok := p.cabinetOf(c, ctx, "parcel.title")
@@ -82,7 +82,7 @@ func (p *Pages) firstParcel(ctx *fasthttp.RequestCtx) {
 	}
 	page := p.newParcelPage(ctx, v, d)
 	if sent, ok := sentOf(ctx); ok {
-		out, err := runAs[locker.DeliveryOutput](c, ctx, p, v.Lang, sent.token, "third_party.deliveries.find", map[string]any{"id": sent.delivery})
+		out, err := runAs[locker.DeliveryOutput](c, ctx, p.kit, v.Lang, sent.token, "third_party.deliveries.find", map[string]any{"id": sent.delivery})
 		var shown *cloud.Error
 		switch {
 		case err == nil && out.Delivery.DeviceID == d.DeviceID:
@@ -97,7 +97,7 @@ func (p *Pages) firstParcel(ctx *fasthttp.RequestCtx) {
 	p.show(ctx, fasthttp.StatusOK, "parcel.html", page)
 }
 
-func (p *Pages) newParcelPage(ctx *fasthttp.RequestCtx, v visitor, d locker.DeviceBody) parcelPage {
+func (p setupPages) newParcelPage(ctx *fasthttp.RequestCtx, v visitor, d locker.DeviceBody) parcelPage {
 	var try [10]byte
 	_, _ = rand.Read(try[:]) // never fails
 	return parcelPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: cabinetName{d.DeviceID, d.DeviceCode, d.DeviceName}, Try: hex.EncodeToString(try[:])}
@@ -146,7 +146,7 @@ func shownCode(code *string) string {
 var tryForm = regexp.MustCompile(`^[0-9a-f]{20}$`)
 
 // sendFirstParcel sends a first parcel and leads to its page.
-func (p *Pages) sendFirstParcel(ctx *fasthttp.RequestCtx) {
+func (p setupPages) sendFirstParcel(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, d, ok := p.cabinetOf(c, ctx, "parcel.title")
@@ -183,33 +183,33 @@ func (p *Pages) sendFirstParcel(ctx *fasthttp.RequestCtx) {
 
 // send makes what a first parcel needs. try is its reference: the same one twice is
 // one delivery.
-func (p *Pages) send(c context.Context, ctx *fasthttp.RequestCtx, v visitor, device cloud.DeviceID, try string) (s sentParcel, err error) {
+func (p setupPages) send(c context.Context, ctx *fasthttp.RequestCtx, v visitor, device cloud.DeviceID, try string) (s sentParcel, err error) {
 	provider, err := p.provider(c, ctx, v)
 	if err != nil {
 		return s, err
 	}
 	now := time.Now()
-	token, err := run[account.TokenOutput](c, ctx, p, v, "providers.tokens.create", map[string]any{"id": strconv.FormatInt(int64(provider), 10), "name": parcelName,
+	token, err := run[account.TokenOutput](c, ctx, p.kit, v, "providers.tokens.create", map[string]any{"id": strconv.FormatInt(int64(provider), 10), "name": parcelName,
 		"expires_at": now.Add(parcelLife).UTC().Format(time.RFC3339)})
 	if err != nil {
 		return s, err
 	}
-	out, err := runAs[locker.DeliveryOutput](c, ctx, p, v.Lang, token.Token, "third_party.deliveries.create", map[string]any{
+	out, err := runAs[locker.DeliveryOutput](c, ctx, p.kit, v.Lang, token.Token, "third_party.deliveries.create", map[string]any{
 		"reference_number": "first-" + try, "device_id": device, "packages": []map[string]any{{"tracking_number": "FIRST-" + strings.ToUpper(try[:10])}},
 		"recipient": map[string]any{"name": v.c.Account.Name, "email": v.c.Account.Email}, "notify": map[string]any{"sms": false, "email": false},
 		// One that is left lying gives its compartment back within two days.
 		"deliver_before": now.UTC().Truncate(24 * time.Hour).Add(48 * time.Hour).Format(time.RFC3339)})
 	if err != nil {
-		_, ended := run[account.Done](c, ctx, p, v, "providers.tokens.revoke", map[string]any{"id": strconv.FormatInt(int64(provider), 10), "token_id": strconv.FormatInt(int64(token.Made.ID), 10)})
+		_, ended := run[account.Done](c, ctx, p.kit, v, "providers.tokens.revoke", map[string]any{"id": strconv.FormatInt(int64(provider), 10), "token_id": strconv.FormatInt(int64(token.Made.ID), 10)})
 		return s, errors.Join(err, ended)
 	}
 	return sentParcel{fmt.Sprint(out.Delivery.DeliveryID), token.Token}, nil
 }
 
 // provider finds the provider of first parcels, or makes it.
-func (p *Pages) provider(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (cloud.ProviderID, error) {
+func (p setupPages) provider(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (cloud.ProviderID, error) {
 	for page, total := 1, 1; (page-1)*providersAtOnce < total; page++ {
-		list, err := run[account.ProvidersOutput](c, ctx, p, v, "providers.list", map[string]any{"page": page, "per_page": providersAtOnce, "sort": "code"})
+		list, err := run[account.ProvidersOutput](c, ctx, p.kit, v, "providers.list", map[string]any{"page": page, "per_page": providersAtOnce, "sort": "code"})
 		if err != nil {
 			return 0, err
 		}
@@ -220,6 +220,6 @@ func (p *Pages) provider(c context.Context, ctx *fasthttp.RequestCtx, v visitor)
 		}
 		total = list.Total
 	}
-	made, err := run[account.ProviderOutput](c, ctx, p, v, addsProvider, map[string]any{"code": parcelProvider, "name": parcelName, "services": []string{"locker"}, "livemode_allowed": true})
+	made, err := run[account.ProviderOutput](c, ctx, p.kit, v, addsProvider, map[string]any{"code": parcelProvider, "name": parcelName, "services": []string{"locker"}, "livemode_allowed": true})
 	return made.Provider.ID, err
 }

@@ -83,7 +83,7 @@ var guideNames = []guideName{
 	{"vocab", "/vocab", "guide.vocab"}, {"codelist", "/code-lists/OtepEventCode", "guide.vocab"},
 }
 
-func (p *Pages) guideRoutes(r *router.Router) error {
+func (p guidePages) guideRoutes(r *router.Router) error {
 	g, err := otepdocs.New(p.cfg.BaseURL)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *Pages) guideRoutes(r *router.Router) error {
 func text(s string, err error) ([]byte, error) { return []byte(s), err }
 
 // guidePage answers with a page of the guide.
-func (p *Pages) guidePage(n guideName) fasthttp.RequestHandler {
+func (p guidePages) guidePage(n guideName) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		f := p.guideFrame(ctx, n.title, otepdocs.Path+n.path)
 		m, err := p.guides.make(n.name+" "+f.Lang, typeHTML, func() ([]byte, error) {
@@ -122,7 +122,7 @@ func (p *Pages) guidePage(n guideName) fasthttp.RequestHandler {
 
 // guideFile answers with a file of the guide, in the caller's language where
 // it has one.
-func (p *Pages) guideFile(name, kind string, body func(lang string) ([]byte, error)) fasthttp.RequestHandler {
+func (p guidePages) guideFile(name, kind string, body func(lang string) ([]byte, error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		lang := p.guideFrame(ctx, "", "").Lang
 		m, err := p.guides.make(name+" "+lang, kind, func() ([]byte, error) { return body(lang) })
@@ -131,13 +131,13 @@ func (p *Pages) guideFile(name, kind string, body func(lang string) ([]byte, err
 }
 
 // guideFrame is the frame of a page that is the same for everybody.
-func (p *Pages) guideFrame(ctx *fasthttp.RequestCtx, title, path string) frame {
+func (p guidePages) guideFrame(ctx *fasthttp.RequestCtx, title, path string) frame {
 	f := p.frame(ctx, title)
 	f.Path, f.Made, f.Robots, f.Kit = path, time.Time{}, true, []string{"guide"}
 	return f
 }
 
-func (p *Pages) guideView(f frame, name string) guidePage {
+func (p guidePages) guideView(f frame, name string) guidePage {
 	v := guidePage{frame: f, G: p.guides.guide.View(f.Lang), Here: name}
 	v.Check = check{Text: otepdocs.Faulty(), Sound: otepdocs.Sample(), Faulty: otepdocs.Faulty()}
 	return v
@@ -171,7 +171,7 @@ func (g *guides) make(key, kind string, body func() ([]byte, error)) (*made, err
 
 // guideAnswer sends what was made, or word that the caller has it. Caches ask
 // each time: a page names assets by their version.
-func (p *Pages) guideAnswer(ctx *fasthttp.RequestCtx, m *made, err error) {
+func (p guidePages) guideAnswer(ctx *fasthttp.RequestCtx, m *made, err error) {
 	if err != nil {
 		p.trouble(ctx, err)
 		return
@@ -207,7 +207,7 @@ func holds(header, tag string) bool {
 }
 
 // checker is the validator for people whose browser runs no script.
-func (p *Pages) checker(ctx *fasthttp.RequestCtx) {
+func (p guidePages) checker(ctx *fasthttp.RequestCtx) {
 	v := p.guideView(p.guideFrame(ctx, "check.title", otepdocs.Path+"/validate"), "validate")
 	if string(ctx.QueryArgs().Peek("sample")) == "sound" {
 		v.Check.Text = v.Check.Sound

@@ -13,13 +13,13 @@ import (
 )
 
 // may reports whether a visitor may call an operation of the interface.
-func (p *Pages) may(c context.Context, v visitor, operation string) bool {
+func (p *kit) may(c context.Context, v visitor, operation string) bool {
 	return p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(operation), v.c) == nil
 }
 
 // reader is the visitor of a page that shows what an operation of the interface
 // answers. For those who may not call it the page says what is missing.
-func (p *Pages) reader(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
+func (p *kit) reader(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
 	if v, ok = p.visitor(c, ctx); !ok {
 		return v, false
 	}
@@ -33,12 +33,12 @@ func (p *Pages) reader(c context.Context, ctx *fasthttp.RequestCtx, operation st
 // run runs an operation of the interface for a visitor, as it runs for whoever
 // calls it by REST: with the token of the session, the limits of that token,
 // account type and scopes, and an audit line. in are its members by name.
-func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, v visitor, operation string, in map[string]any) (Out, error) {
+func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, v visitor, operation string, in map[string]any) (Out, error) {
 	return runAs[Out](c, ctx, p, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), operation, in)
 }
 
 // runAs runs an operation with a token.
-func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, lang, token, operation string, in map[string]any) (out Out, err error) {
+func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lang, token, operation string, in map[string]any) (out Out, err error) {
 	a, err := p.answer(c, ctx, lang, token, operation, in)
 	if err != nil {
 		return out, err
@@ -52,7 +52,7 @@ func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *Pages, lang,
 
 // base is our own address as the caller reaches it: the configured one, else the one
 // that was asked.
-func (p *Pages) base(ctx *fasthttp.RequestCtx) string {
+func (p *kit) base(ctx *fasthttp.RequestCtx) string {
 	if p.cfg.BaseURL != "" {
 		return strings.TrimRight(p.cfg.BaseURL, "/")
 	}
@@ -60,7 +60,7 @@ func (p *Pages) base(ctx *fasthttp.RequestCtx) string {
 }
 
 // answer is what an operation answers to a token.
-func (p *Pages) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, operation string, in map[string]any) (catalog.Answer, error) {
+func (p *kit) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, operation string, in map[string]any) (catalog.Answer, error) {
 	o := p.cfg.Catalog.Find(operation)
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")

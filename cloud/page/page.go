@@ -128,6 +128,33 @@ var assetFiles embed.FS
 
 // Pages answers requests for pages.
 type Pages struct {
+	*kit
+	approvalPages
+	chatPages
+	trackingPages
+	consentPages
+	consolePages
+	webhookPages
+	setupPages
+	guidePages
+	handler fasthttp.RequestHandler
+}
+
+// Pages of one matter each.
+type (
+	approvalPages struct{ *kit }
+	chatPages     struct{ *kit }
+	trackingPages struct{ *kit }
+	consentPages  struct{ *kit }
+	consolePages  struct{ *kit }
+	webhookPages  struct{ *kit }
+	setupPages    struct{ *kit }
+	guidePages    struct{ *kit }
+)
+
+// kit is what every page is made with: frame, session, form token, answers and
+// errors.
+type kit struct {
 	cfg     Config
 	log     *slog.Logger
 	tmpl    *template.Template
@@ -137,7 +164,6 @@ type Pages struct {
 	streams chan struct{} // one token a stream
 	guides  *guides
 	hears   string // policy of pages with a chat
-	handler fasthttp.RequestHandler
 }
 
 type asset struct {
@@ -163,17 +189,18 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
 	}
-	p := &Pages{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
+	k := &kit{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
 	var err error
-	if p.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {
+	if k.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("read page templates: %w", err)
 	}
-	if err := p.loadAssets(); err != nil {
+	if err := k.loadAssets(); err != nil {
 		return nil, err
 	}
-	if p.hears, err = hearing(cfg.LiveURL); err != nil {
+	if k.hears, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
+	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, guidePages{k}, nil}
 	if p.handler, err = p.routes(); err != nil {
 		return nil, err
 	}
@@ -182,7 +209,7 @@ func New(cfg Config) (*Pages, error) {
 
 var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-func (p *Pages) loadAssets() error {
+func (p *kit) loadAssets() error {
 	sum := sha256.New()
 	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -304,7 +331,7 @@ func headers(ctx *fasthttp.RequestCtx) {
 	h.Set("Cache-Control", "no-store") // a page from a cache looks fresh and is not
 }
 
-func (p *Pages) asset(ctx *fasthttp.RequestCtx) {
+func (p *kit) asset(ctx *fasthttp.RequestCtx) {
 	name, _ := ctx.UserValue("file").(string)
 	a, ok := p.assets[name]
 	if !ok {
@@ -359,7 +386,7 @@ const langCookie = "postern_lang"
 
 // frame starts a page in the caller's language: the one chosen by a link, else
 // chosen before, else what the browser asks for.
-func (p *Pages) frame(ctx *fasthttp.RequestCtx, title string) frame {
+func (p *kit) frame(ctx *fasthttp.RequestCtx, title string) frame {
 	lang := string(ctx.QueryArgs().Peek("lang"))
 	if locale.Known(lang) {
 		p.setCookie(ctx, langCookie, lang, "/", 365*24*time.Hour, fasthttp.CookieSameSiteLaxMode)
@@ -369,7 +396,7 @@ func (p *Pages) frame(ctx *fasthttp.RequestCtx, title string) frame {
 	return frame{Lang: lang, Version: p.version, Title: locale.Word(lang, title), Path: string(ctx.URI().PathOriginal()), Made: time.Now().UTC(), Zone: time.UTC, Languages: locale.All()}
 }
 
-func (p *Pages) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, life time.Duration, site fasthttp.CookieSameSite) {
+func (p *kit) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, life time.Duration, site fasthttp.CookieSameSite) {
 	var c fasthttp.Cookie
 	c.SetKey(name)
 	c.SetValue(value)
@@ -386,7 +413,7 @@ func (p *Pages) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, li
 }
 
 // show renders a page.
-func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any) {
+func (p *kit) show(ctx *fasthttp.RequestCtx, status int, name string, data any) {
 	var b bytes.Buffer
 	if err := p.tmpl.ExecuteTemplate(&b, name, data); err != nil {
 		p.log.Error("render page", "page", name, "err", err)
@@ -402,12 +429,12 @@ func (p *Pages) show(ctx *fasthttp.RequestCtx, status int, name string, data any
 }
 
 // limited takes one of the caller's calls and answers when there is none left.
-func (p *Pages) limited(ctx *fasthttp.RequestCtx) (ok bool) {
+func (p *kit) limited(ctx *fasthttp.RequestCtx) (ok bool) {
 	return p.within(ctx, p.limits.Take("ip/"+limit.Address(ctx.RemoteIP().String()), max(p.cfg.PerMinute, 0), time.Now()))
 }
 
 // within answers a caller who came too often.
-func (p *Pages) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
+func (p *kit) within(ctx *fasthttp.RequestCtx, st limit.State) bool {
 	if !st.OK {
 		p.trouble(ctx, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: st.RetryAfter})
 	}
@@ -422,17 +449,17 @@ type messagePage struct {
 	CSRF, User, Business string
 }
 
-func (p *Pages) message(ctx *fasthttp.RequestCtx, status int, heading, body string) {
+func (p *kit) message(ctx *fasthttp.RequestCtx, status int, heading, body string) {
 	f := p.frame(ctx, heading)
 	p.show(ctx, status, "message.html", messagePage{frame: f, Heading: f.T(heading), Body: f.T(body)})
 }
 
-func (p *Pages) missing(ctx *fasthttp.RequestCtx) {
+func (p *kit) missing(ctx *fasthttp.RequestCtx) {
 	p.message(ctx, fasthttp.StatusNotFound, "oops.title", "oops.body")
 }
 
 // trouble shows an error as a page. What is ours is logged.
-func (p *Pages) trouble(ctx *fasthttp.RequestCtx, err error) {
+func (p *kit) trouble(ctx *fasthttp.RequestCtx, err error) {
 	code, status := "INTERNAL_ERROR", fasthttp.StatusInternalServerError
 	var shown *cloud.Error
 	switch {
@@ -462,7 +489,7 @@ type homePage struct {
 }
 
 // fresh reports whether the deployment waits for its first administrator.
-func (p *Pages) fresh() bool {
+func (p *kit) fresh() bool {
 	if p.cfg.Setup == nil {
 		return false
 	}
@@ -472,7 +499,7 @@ func (p *Pages) fresh() bool {
 }
 
 // search sends the search form's number to its page.
-func (p *Pages) search(ctx *fasthttp.RequestCtx) {
+func (p *kit) search(ctx *fasthttp.RequestCtx) {
 	number := strings.TrimSpace(string(ctx.QueryArgs().Peek("number")))
 	to := "/"
 	if number != "" {

@@ -33,10 +33,10 @@ type replayJob struct {
 }
 
 // replayForm leads to the form, which stands below the log.
-func (p *Pages) replayForm(ctx *fasthttp.RequestCtx) { seeOther(ctx, hooksPath+"#again") }
+func (p webhookPages) replayForm(ctx *fasthttp.RequestCtx) { seeOther(ctx, hooksPath+"#again") }
 
 // replayMany counts what a form chooses, and with its second form sends it.
-func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) replayMany(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
 	v, ok := p.writer(c, ctx)
@@ -51,7 +51,7 @@ func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	send := string(ctx.PostArgs().Peek("send")) == "yes"
-	out, err := run[webhook.BulkOutput](c, ctx, p, v, "webhook_logs.replay_many", map[string]any{"from": inputTime(filter.From), "to": inputTime(filter.To), "event": filter.Event,
+	out, err := run[webhook.BulkOutput](c, ctx, p.kit, v, "webhook_logs.replay_many", map[string]any{"from": inputTime(filter.From), "to": inputTime(filter.To), "event": filter.Event,
 		"status": string(filter.State), "url_id": filter.EndpointID, "dry_run": !send})
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (p *Pages) replayMany(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (p *Pages) newReplayPage(ctx *fasthttp.RequestCtx, v visitor, form logForm) replayPage {
+func (p webhookPages) newReplayPage(ctx *fasthttp.RequestCtx, v visitor, form logForm) replayPage {
 	v.Title = v.T("hooklog.many")
 	return replayPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Form: form}
 }
@@ -78,10 +78,10 @@ func inputTime(t time.Time) string {
 }
 
 // replayJob shows how far a replay has come.
-func (p *Pages) replayJob(ctx *fasthttp.RequestCtx) { p.showJob(ctx, "webhook_replays.find") }
+func (p webhookPages) replayJob(ctx *fasthttp.RequestCtx) { p.showJob(ctx, "webhook_replays.find") }
 
 // cancelReplay ends a replay.
-func (p *Pages) cancelReplay(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) cancelReplay(ctx *fasthttp.RequestCtx) {
 	if !ownForm(ctx, &forStaff) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
@@ -89,7 +89,7 @@ func (p *Pages) cancelReplay(ctx *fasthttp.RequestCtx) {
 	p.showJob(ctx, "webhook_replays.cancel")
 }
 
-func (p *Pages) showJob(ctx *fasthttp.RequestCtx, operation string) {
+func (p webhookPages) showJob(ctx *fasthttp.RequestCtx, operation string) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "webhook_logs.list")
@@ -97,7 +97,7 @@ func (p *Pages) showJob(ctx *fasthttp.RequestCtx, operation string) {
 		return
 	}
 	id, _ := ctx.UserValue("job").(string)
-	out, err := run[webhook.JobOutput](c, ctx, p, v, operation, map[string]any{"job_id": id})
+	out, err := run[webhook.JobOutput](c, ctx, p.kit, v, operation, map[string]any{"job_id": id})
 	if err != nil {
 		p.refused(ctx, v, err)
 		return

@@ -29,7 +29,7 @@ const (
 // anywhere, a terminal or a message.
 var forSetup = entrance{SetupPath, "postern_setup", "postern_setup_form", fasthttp.CookieSameSiteLaxMode, nil}
 
-func (p *Pages) setupRoutes(get, post func(string, fasthttp.RequestHandler)) {
+func (p setupPages) setupRoutes(get, post func(string, fasthttp.RequestHandler)) {
 	safe := func(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		return func(ctx *fasthttp.RequestCtx) {
 			if !peer.Secure(ctx) && !peer.Local(ctx) {
@@ -94,7 +94,7 @@ func problem(list []fieldError, field string) string {
 func (s setupPage) Problem(field string) string { return problem(s.Errors, field) }
 
 // admitted finds whether a one-time value is good, and answers when it is not.
-func (p *Pages) admitted(c context.Context, ctx *fasthttp.RequestCtx, token string) bool {
+func (p setupPages) admitted(c context.Context, ctx *fasthttp.RequestCtx, token string) bool {
 	err := p.cfg.Setup.CheckToken(c, token)
 	if err != nil {
 		p.setupRefused(ctx, err)
@@ -102,7 +102,7 @@ func (p *Pages) admitted(c context.Context, ctx *fasthttp.RequestCtx, token stri
 	return err == nil
 }
 
-func (p *Pages) setupRefused(ctx *fasthttp.RequestCtx, err error) {
+func (p setupPages) setupRefused(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, setup.ErrDone):
 		f := p.frame(ctx, "setup.done.title")
@@ -116,7 +116,7 @@ func (p *Pages) setupRefused(ctx *fasthttp.RequestCtx, err error) {
 
 // setupForm asks for the first business. The one-time value moves from the
 // address into a cookie, so that it stays in no history.
-func (p *Pages) setupForm(ctx *fasthttp.RequestCtx) {
+func (p setupPages) setupForm(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if key := string(ctx.QueryArgs().Peek("key")); key != "" {
@@ -135,7 +135,7 @@ func (p *Pages) setupForm(ctx *fasthttp.RequestCtx) {
 }
 
 // setUp makes the first business and logs its administrator in.
-func (p *Pages) setUp(ctx *fasthttp.RequestCtx) {
+func (p setupPages) setUp(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	f := p.frame(ctx, "setup.title")
@@ -180,13 +180,13 @@ func (s cabinetPage) Problem(field string) string { return problem(s.Errors, fie
 const addsCabinets = "smart_lockers.devices.create"
 
 // cabinetMaker is the visitor of a page that makes cabinets.
-func (p *Pages) cabinetMaker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+func (p setupPages) cabinetMaker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
 	v, ok = p.reader(c, ctx, addsCabinets)
 	v.Title = v.T("cabinet.title")
 	return v, ok
 }
 
-func (p *Pages) cabinetForm(ctx *fasthttp.RequestCtx) {
+func (p setupPages) cabinetForm(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if v, ok := p.cabinetMaker(c, ctx); ok {
@@ -194,7 +194,7 @@ func (p *Pages) cabinetForm(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visitor, status int, page cabinetPage) {
+func (p setupPages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visitor, status int, page cabinetPage) {
 	var err error
 	if page.Waiting, _, err = p.cfg.Setup.Waiting(c, v.c.Account.BusinessID); err != nil {
 		p.trouble(ctx, err)
@@ -207,7 +207,7 @@ func (p *Pages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v visit
 
 // addCabinet makes a cabinet, or another token for one that never enrolled, and
 // shows the token, once.
-func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
+func (p setupPages) addCabinet(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.cabinetMaker(c, ctx)
@@ -230,7 +230,7 @@ func (p *Pages) addCabinet(ctx *fasthttp.RequestCtx) {
 			in[name] = field(name)
 		}
 	}
-	made, err := run[setup.EnrolmentOutput](c, ctx, p, v, operation, in)
+	made, err := run[setup.EnrolmentOutput](c, ctx, p.kit, v, operation, in)
 	var shown *cloud.Error
 	switch page.Errors = fieldErrors(page.Lang, err, cabinetFields...); {
 	case len(page.Errors) > 0:

@@ -46,7 +46,7 @@ type step struct {
 	Done, Now bool
 }
 
-func (p *Pages) track(ctx *fasthttp.RequestCtx) {
+func (p trackingPages) track(ctx *fasthttp.RequestCtx) {
 	if key := ctx.QueryArgs().Peek("k"); len(key) > 0 {
 		p.enter(ctx, string(key))
 		return
@@ -70,7 +70,7 @@ var usableKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // enter takes the secret of a link out of the address, where it would stay in
 // histories and be shared with the page. Whether it is good shows then.
-func (p *Pages) enter(ctx *fasthttp.RequestCtx, key string) {
+func (p trackingPages) enter(ctx *fasthttp.RequestCtx, key string) {
 	path := string(ctx.URI().PathOriginal())
 	if usableKey.MatchString(key) {
 		p.setCookie(ctx, keyCookie, key, path, keyLife, fasthttp.CookieSameSiteLaxMode)
@@ -89,7 +89,7 @@ func visit(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
 
 // parcel finds what a tracking page is about; otherwise it has answered. digits
 // are what a visitor gave as proof.
-func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx, digits string) (f frame, out tracking.PublicOutput, ok bool) {
+func (p trackingPages) parcel(c context.Context, ctx *fasthttp.RequestCtx, digits string) (f frame, out tracking.PublicOutput, ok bool) {
 	raw, _ := ctx.UserValue("number").(string)
 	number, err := url.PathUnescape(raw)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *Pages) parcel(c context.Context, ctx *fasthttp.RequestCtx, digits strin
 }
 
 // showParcel shows a parcel, and its chat with what a form has brought.
-func (p *Pages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput, in *chatForm, tried error) {
+func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput, in *chatForm, tried error) {
 	view := trackView(f, out)
 	if p.cfg.Chats && out.Chat.Token != nil {
 		panel, err := p.recipientPanel(c, ctx, view.frame, out)

@@ -27,7 +27,7 @@ type hookCall struct{ Method, Path, Text string }
 // hookScheme is a signature: whose, its header, and what it is.
 type hookScheme struct{ Channel, Header, Value string }
 
-func (p *Pages) hookGuide(ctx *fasthttp.RequestCtx) {
+func (p guidePages) hookGuide(ctx *fasthttp.RequestCtx) {
 	f := p.guideFrame(ctx, "hooks.title", webhookdocs.Path)
 	m, err := p.guides.make("webhooks "+f.Lang, typeHTML, func() ([]byte, error) {
 		const settings, endpoint = "/api/v1/webhook-settings", "/api/v1/third-party-delivery/webhook-endpoint"

@@ -196,7 +196,7 @@ type hooksPage struct {
 }
 
 // hooks shows who is told of events, and what was sent.
-func (p *Pages) hooks(ctx *fasthttp.RequestCtx) {
+func (p webhookPages) hooks(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "webhook_logs.list")
@@ -220,7 +220,7 @@ func (p *Pages) hooks(ctx *fasthttp.RequestCtx) {
 	p.show(ctx, fasthttp.StatusOK, "hooklog.html", page)
 }
 
-func (p *Pages) fillHooks(c context.Context, v visitor, page *hooksPage, filter cloud.BusinessLog) error {
+func (p webhookPages) fillHooks(c context.Context, v visitor, page *hooksPage, filter cloud.BusinessLog) error {
 	receivers, more, err := p.cfg.Receivers.Receivers(c, v.c)
 	if err != nil {
 		return err
