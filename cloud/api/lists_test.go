@@ -46,7 +46,7 @@ func (x *world) lists() map[string]listCase {
 	changed, said := "", "" // paths of an order and of its messages
 	return map[string]listCase{
 		"users.list":            {other: sorted, rows: "users", id: "id", add: person("/api/v1/users", `{"account_type":"client_employee","name":%q,"email":"%s@acme.example","password":"long enough %s"}`)},
-		"customers.list":        {other: sorted, key: map[string]any{"sort": "name"}, rows: "customers", id: "id", add: person("/api/v1/customers", `{"name":%q,"email":"%s@acme.example","password":"long enough %s"}`)},
+		"customers.list":        {other: sorted, key: map[string]any{"sort": "name"}, rows: "customers", id: "id", add: person("/api/v1/customers", `{"name":"`+strings.Repeat("<漢", 55)+`%s","email":"%s@acme.example","password":"long enough %s"}`)},
 		"providers.list":        {other: sorted, key: map[string]any{"sort": "-created_at"}, rows: "providers", id: "id", add: person("/api/v1/providers", `{"code":%q,"name":"Quick Box %s %s","services":["otep"]}`)},
 		"providers.tokens.list": {path: "/api/v1/providers/17/tokens", other: sorted, rows: "tokens", id: "id", add: keep(x.providerToken)},
 		"user.api_keys.list":    {other: sorted, rows: "api_keys", id: "id", add: keep(x.key)},

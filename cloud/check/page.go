@@ -18,7 +18,7 @@ import (
 type Keyset struct {
 	Page    *int   `query:"page" json:"page" default:"1" min:"1" max:"10000000" doc:"From 1"`
 	PerPage *int   `query:"per_page" json:"per_page" default:"20" min:"1" max:"200" doc:"Rows of a page"`
-	Cursor  string `query:"cursor" json:"cursor" max:"400" doc:"next_cursor of the page before, with the same filters and sort, in place of page"`
+	Cursor  string `query:"cursor" json:"cursor" max:"2400" doc:"next_cursor of the page before, with the same filters and sort, in place of page"`
 }
 
 // LongKeyset is a Keyset of 50 rows a page.

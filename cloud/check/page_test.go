@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,18 @@ func TestCursors(t *testing.T) {
 		require.ErrorContains(t, err, Code)
 	}
 	require.Equal(t, PageOutput{Total: 3, Page: 1, PerPage: 20, LowerBound: true}, Keyset{}.Output(list, cloud.Listed{Total: 3, AtLeast: true}), "the last page")
+}
+
+// A cursor is as long as the longest text that a list is sorted by makes it.
+func TestLongestCursor(t *testing.T) {
+	t.Parallel()
+	in := someList{}
+	for _, text := range []string{"<", "\u2028", "🚚", "a"} {
+		in.Cursor = *Keyset{}.Output(in, cloud.Listed{Next: &cloud.Mark{Key: strings.Repeat(text, 256), ID: int64(1) << 62}}).NextCursor
+		require.NoError(t, Input(&in))
+		_, err := in.Part(in, "email")
+		require.NoError(t, err)
+	}
 }
 
 func TestLongPages(t *testing.T) {

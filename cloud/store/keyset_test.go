@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,3 +104,51 @@ func TestPagesOfListsAreReadByIndexes(t *testing.T) {
 		require.Contains(t, plan(t, db, s.sql, s.args...), "SEARCH "+want)
 	}
 }
+
+// Totals end where lists are counted to; pages do not. Those of assignments are exact.
+func TestTotalsOfLongLists(t *testing.T) {
+	t.Parallel()
+	const n, stopped = 10_100, 10_050
+	for name, open := range map[string]func(testing.TB) *DB{
+		"SQLite":     func(t testing.TB) *DB { return openTest(t, Config{Dir: t.TempDir()}) },
+		"PostgreSQL": openSchema,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			fillOrders(t, db, n)
+			require.NoError(t, db.engine.write(t.Context(), 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+				return nil, s.apply(ctx, []op{
+					{sql: `UPDATE orders SET status_id = 3 WHERE id <= $1`, args: []any{stopped}},
+					{sql: `UPDATE orders SET status_id = 1, scheduled_date = '2026-11-02' WHERE id > $1`, args: []any{stopped}},
+					{sql: `INSERT INTO broker_assignment (id, business_id, order_id, broker_id, status, body) SELECT id, 1, id, 3, 'revoked', '{}' FROM orders`},
+					{sql: `INSERT INTO third_party_assignment (id, business_id, order_id, provider_id, number, status, body) SELECT id, 1, id, 17, CAST(id AS TEXT), 'cancelled', '{}' FROM orders`},
+				})
+			}))
+			end := cloud.Page{Offset: n - 10, Limit: 20}
+			listed, assigned, err := db.ListAssignments(t.Context(), cloud.AssignmentQuery{BusinessID: 1, Page: end})
+			require.NoError(t, err)
+			require.Len(t, assigned, 10)
+			require.Equal(t, cloud.Listed{Total: n}, listed)
+			listed, carried, err := db.ListThirdParties(t.Context(), cloud.ThirdPartyQuery{BusinessID: 1, Page: end})
+			require.NoError(t, err)
+			require.Len(t, carried, 10)
+			require.Equal(t, cloud.Listed{Total: cloud.MaxTotal, AtLeast: true}, listed)
+
+			q := cloud.ConcernQuery{BusinessID: 1, Stopped: cloud.StoppedStatuses, From: time.UnixMilli(1), To: time.UnixMilli(1 << 50), DueFrom: "2026-11-02", DueTo: "2026-11-02",
+				Page: cloud.Page{Limit: 20}}
+			for offset, want := range map[int][2]int{0: {stopped, stopped - 19}, stopped - 10: {10, n - 9}, n - 20: {n - 30, n - 49}} {
+				q.Offset = offset
+				listed, found, err := db.ListConcerns(t.Context(), q)
+				require.NoError(t, err)
+				require.Len(t, found, 20)
+				require.Equal(t, [2]string{filledNumber(want[0]), filledNumber(want[1])}, [2]string{found[0].Number, found[19].Number}, "%d", offset)
+				require.Equal(t, cloud.MaxTotal, listed.Total)
+				require.True(t, listed.AtLeast)
+			}
+		})
+	}
+}
+
+// filledNumber is that of an order of fillOrders.
+func filledNumber(id int) string { return fmt.Sprintf("SR%09d", 500000000+id) }

@@ -65,6 +65,23 @@ func concerns(t *testing.T, db *store.DB) {
 		}
 	}
 	require.Greater(t, seen, 200)
+
+	// A list that is begun before midnight goes on after it.
+	var unassigned []cloud.Order
+	for range 5 {
+		o := order(cloud.OrderID(len(ch.Orders)+len(unassigned)+1), 9)
+		o.Status, o.ScheduledDate, o.DriverID = cloud.OrderNew, "2026-11-06", 0
+		unassigned = append(unassigned, o)
+	}
+	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: unassigned}})
+	q := cloud.ConcernQuery{BusinessID: 9, DueFrom: "2026-11-01", DueTo: "2026-11-05", UnassignedOn: "2026-11-06", Page: cloud.Page{Limit: 2}}
+	listed, got, err := db.ListConcerns(t.Context(), q)
+	require.NoError(t, err)
+	q.DueTo, q.UnassignedOn, q.After, q.Limit = "2026-11-06", "2026-11-07", listed.Next, 9
+	_, rest, err := db.ListConcerns(t.Context(), q)
+	require.NoError(t, err)
+	slices.Reverse(unassigned)
+	require.Equal(t, unassigned, append(got, rest...))
 }
 
 func concerning(all []cloud.Order, q cloud.ConcernQuery) []cloud.Order {
