@@ -55,7 +55,7 @@ func owner(c cloud.Caller) (cloud.OutboxOwner, error) {
 
 // ListLogs shows a page of the account channel's log. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, VALIDATION_FAILED.
-func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInput) (out AccountLogOutput, err error) {
+func (s deliveryLog) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInput) (out AccountLogOutput, err error) {
 	o, err := owner(c)
 	if err != nil {
 		return out, err
@@ -90,7 +90,7 @@ func (s *Service) ListLogs(ctx context.Context, c cloud.Caller, in AccountLogInp
 
 // FindLog shows one delivery of the account channel with its attempts. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) FindLog(ctx context.Context, c cloud.Caller, in EntryInput) (out AccountEntryOutput, err error) {
+func (s deliveryLog) FindLog(ctx context.Context, c cloud.Caller, in EntryInput) (out AccountEntryOutput, err error) {
 	o, err := owner(c)
 	if err != nil {
 		return out, err
@@ -110,7 +110,7 @@ type ReplayInput struct {
 // Replay sends a stored event of the account channel again: the same bytes and
 // ids, a new row. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_DELIVERY_NOT_FOUND,
 // BLOCKED_URL.
-func (s *Service) Replay(ctx context.Context, c cloud.Caller, in ReplayInput) (out RedeliverOutput, err error) {
+func (s deliveryLog) Replay(ctx context.Context, c cloud.Caller, in ReplayInput) (out RedeliverOutput, err error) {
 	o, err := owner(c)
 	if err == nil && in.URL != "" {
 		if c.Account.Type != cloud.ClientAdmin {

@@ -62,7 +62,7 @@ var checkup = []struct {
 // CheckUp sends a series of tests to an address of the settings and says whether
 // each was taken as it should be. It ends with the first when nothing answers.
 // Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND.
-func (s *Service) CheckUp(ctx context.Context, c cloud.Caller, in URLInput) (out CheckupOutput, err error) {
+func (s accountHooks) CheckUp(ctx context.Context, c cloud.Caller, in URLInput) (out CheckupOutput, err error) {
 	var to cloud.Endpoint
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		e, own, business, err := s.ownURL(v, c, in)

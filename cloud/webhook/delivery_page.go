@@ -34,7 +34,7 @@ var errPartners = cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 
 // FindDeliveryView shows one delivery of the caller's business, of any channel. Contents are
 // for administrators. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) FindDeliveryView(ctx context.Context, c cloud.Caller, in EntryInput) (out DeliveryView, err error) {
+func (s deliveryLog) FindDeliveryView(ctx context.Context, c cloud.Caller, in EntryInput) (out DeliveryView, err error) {
 	b, err := staff(c)
 	if err != nil {
 		return out, err

@@ -38,7 +38,7 @@ const sampleEvent = "order.created"
 // Test sends the sample of an event, signed and marked as a test: one attempt,
 // in the log, and counted nowhere. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
 // CUSTOMER_NOT_FOUND, WEBHOOK_URL_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
-func (s *Service) Test(ctx context.Context, c cloud.Caller, in TestInput) (out TestOutput, err error) {
+func (s accountHooks) Test(ctx context.Context, c cloud.Caller, in TestInput) (out TestOutput, err error) {
 	if in.Event == "" {
 		in.Event = sampleEvent
 	}
@@ -74,7 +74,7 @@ func (s *Service) Test(ctx context.Context, c cloud.Caller, in TestInput) (out T
 	return sent.output(), err
 }
 
-func (s *Service) checkTest(ctx context.Context, in TestInput, known bool) error {
+func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) error {
 	p := problems{}
 	if !known {
 		p.add("event", "There is no such event.")
@@ -96,7 +96,7 @@ func (s *Service) checkTest(ctx context.Context, in TestInput, known bool) error
 
 // allowed refuses an address that cannot be told of anything. Errors:
 // VALIDATION_FAILED, BLOCKED_URL.
-func (s *Service) allowed(ctx context.Context, field, address string) error {
+func (s *core) allowed(ctx context.Context, field, address string) error {
 	p := problems{}
 	if len(address) > maxURL {
 		p.add(field, "The value is too long.")
@@ -206,7 +206,7 @@ type sentTest struct {
 }
 
 // sendTest writes a test to a receiver, sends it and stores what came of it.
-func (s *Service) sendTest(ctx context.Context, c cloud.Caller, to cloud.Endpoint, event string, tweak cloud.HookTweak) (out sentTest, err error) {
+func (s *core) sendTest(ctx context.Context, c cloud.Caller, to cloud.Endpoint, event string, tweak cloud.HookTweak) (out sentTest, err error) {
 	work, err := s.writeTest(ctx, c, to, event)
 	if err != nil {
 		return out, err
@@ -217,7 +217,7 @@ func (s *Service) sendTest(ctx context.Context, c cloud.Caller, to cloud.Endpoin
 }
 
 // writeTest stores a test that the caller sends.
-func (s *Service) writeTest(ctx context.Context, c cloud.Caller, to cloud.Endpoint, event string) (work cloud.OutboxWork, err error) {
+func (s *core) writeTest(ctx context.Context, c cloud.Caller, to cloud.Endpoint, event string) (work cloud.OutboxWork, err error) {
 	now := time.Now().UTC()
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		if work, err = s.test(v, c, to, event, now); err != nil {
@@ -235,7 +235,7 @@ func (s *Service) writeTest(ctx context.Context, c cloud.Caller, to cloud.Endpoi
 }
 
 // test makes the event and delivery of a test send.
-func (s *Service) test(v cloud.View, c cloud.Caller, to cloud.Endpoint, event string, now time.Time) (w cloud.OutboxWork, err error) {
+func (s *core) test(v cloud.View, c cloud.Caller, to cloud.Endpoint, event string, now time.Time) (w cloud.OutboxWork, err error) {
 	b, err := v.Business(to.BusinessID)
 	if err != nil {
 		return w, err
@@ -314,7 +314,7 @@ type MockInput struct {
 
 // TestEndpoint sends a signed mock event to the caller's endpoint, the way that
 // sandbox events go. Errors: WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) TestEndpoint(ctx context.Context, c cloud.Caller, in MockInput) (out TestOutput, err error) {
+func (s accountHooks) TestEndpoint(ctx context.Context, c cloud.Caller, in MockInput) (out TestOutput, err error) {
 	kind, err := kindOf(c, cmp.Or(in.Kind, kindFor(in.Event)))
 	if err != nil {
 		return out, err

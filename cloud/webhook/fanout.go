@@ -35,7 +35,7 @@ type target struct {
 // subscribe to them by the settings in the view; none for an event without a
 // subscriber. The writes belong into the changes of the decision that reads the
 // view.
-func (s *Service) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
+func (s accountHooks) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]cloud.OutboxWrite, error) {
 	t := fanout{v: v, known: map[cloud.AccountID]cloud.WebhookSettings{}, now: time.Now().UTC()}
 	var out []cloud.OutboxWrite
 	for _, e := range events {

@@ -9,7 +9,7 @@ import (
 
 // FanOutToProvider returns the outbox writes that deliver an event to the
 // endpoints of its provider that subscribe to it; none without a subscriber.
-func (s *Service) FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
+func (s accountHooks) FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
 	w, err := providerWrite(v, e)
 	if err != nil {
 		return nil, fmt.Errorf("fan out %[2]s to provider %[1]d: %[3]w", e.ProviderID, e.Event, err)

@@ -87,7 +87,7 @@ func (o URLOptions) apply(e *cloud.Endpoint) {
 }
 
 // optionsOf are the options of an endpoint, as they are shown.
-func (s *Service) optionsOf(e cloud.Endpoint) URLOptionsBody {
+func (s *core) optionsOf(e cloud.Endpoint) URLOptionsBody {
 	o := URLOptionsBody{URL: e.URL, Format: cloud.FormatNative, Signature: cloud.SignatureNative, Rate: cloud.OrNull(e.Rate), Burst: cloud.OrNull(e.Burst), Sequence: e.Numbered}
 	if key := s.keyOf(e); key != nil {
 		text, id := signature.PublicText(key), signature.KeyID(key)
@@ -104,7 +104,7 @@ func (s *Service) optionsOf(e cloud.Endpoint) URLOptionsBody {
 
 // keyOf verifies the v1a signatures of an endpoint: its own key, else the
 // deployment's; nil for endpoints without such signatures.
-func (s *Service) keyOf(e cloud.Endpoint) ed25519.PublicKey {
+func (s *core) keyOf(e cloud.Endpoint) ed25519.PublicKey {
 	switch {
 	case e.Signature != cloud.SignatureAsymmetric:
 		return nil

@@ -47,7 +47,7 @@ func staff(c cloud.Caller) (cloud.BusinessID, error) {
 // Receivers lists who gets the events of the caller's business: its own
 // addresses, those of its customers, those given with batches, its partners'.
 // more reports that there are others. Error: ACCOUNT_TYPE_NOT_ALLOWED.
-func (s *Service) Receivers(ctx context.Context, c cloud.Caller) (out []Receiver, more bool, err error) {
+func (s deliveryLog) Receivers(ctx context.Context, c cloud.Caller) (out []Receiver, more bool, err error) {
 	b, err := staff(c)
 	if err != nil {
 		return nil, false, err
@@ -88,7 +88,7 @@ type Hold struct {
 	Until time.Time
 }
 
-func (s *Service) held(b cloud.BusinessID, url string) (h Hold) {
+func (s *core) held(b cloud.BusinessID, url string) (h Hold) {
 	if s.sender != nil {
 		h.Why, h.Until = s.sender.Held(b, url)
 	}
@@ -96,14 +96,14 @@ func (s *Service) held(b cloud.BusinessID, url string) (h Hold) {
 }
 
 // report adds how a receiver is doing.
-func (s *Service) report(r *Receiver, x cloud.EndpointReport) {
+func (s *core) report(r *Receiver, x cloud.EndpointReport) {
 	r.Report, r.Held = x, s.held(r.BusinessID, r.address)
 	r.Status, r.StatusSince = standing(r.Endpoint, x, r.Held.Why)
 }
 
 // Receiver shows one receiver of the caller's business, also one that no setting
 // names any more. Errors: ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND.
-func (s *Service) Receiver(ctx context.Context, c cloud.Caller, id cloud.EndpointID) (r Receiver, err error) {
+func (s deliveryLog) Receiver(ctx context.Context, c cloud.Caller, id cloud.EndpointID) (r Receiver, err error) {
 	b, err := staff(c)
 	if err != nil {
 		return r, err
@@ -130,7 +130,7 @@ func (s *Service) Receiver(ctx context.Context, c cloud.Caller, id cloud.Endpoin
 }
 
 // receivers are all that a business ever had, its own first.
-func (s *Service) receivers(ctx context.Context, b cloud.BusinessID) (out []Receiver, err error) {
+func (s *core) receivers(ctx context.Context, b cloud.BusinessID) (out []Receiver, err error) {
 	partners, err := s.store.ListProviders(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("list partners: %w", err)
@@ -206,7 +206,7 @@ func newReceiver(e cloud.Endpoint, r Receiver, secrets ...[]byte) Receiver {
 // have no bodies, and of their last attempts the host only, no heads and no
 // answers. Error:
 // ACCOUNT_TYPE_NOT_ALLOWED.
-func (s *Service) BusinessLog(ctx context.Context, c cloud.Caller, f cloud.BusinessLog) ([]cloud.OutboxRow, error) {
+func (s deliveryLog) BusinessLog(ctx context.Context, c cloud.Caller, f cloud.BusinessLog) ([]cloud.OutboxRow, error) {
 	b, err := staff(c)
 	if err != nil {
 		return nil, err

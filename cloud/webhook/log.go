@@ -96,7 +96,7 @@ type LogOutput struct {
 }
 
 // List shows the caller's delivery log. Error: VALIDATION_FAILED.
-func (s *Service) List(ctx context.Context, c cloud.Caller, in LogInput) (out LogOutput, err error) {
+func (s deliveryLog) List(ctx context.Context, c cloud.Caller, in LogInput) (out LogOutput, err error) {
 	l, err := s.zone(ctx, c.Provider.BusinessID)
 	if err != nil {
 		return out, err
@@ -143,14 +143,14 @@ var errNoDelivery = cloud.E(cloud.NotFound, "WEBHOOK_DELIVERY_NOT_FOUND")
 
 // FindDelivery shows one delivery of the caller with its attempts. Error:
 // WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInput) (out EntryOutput, err error) {
+func (s deliveryLog) FindDelivery(ctx context.Context, c cloud.Caller, in EntryInput) (out EntryOutput, err error) {
 	out.Delivery, err = s.entry(ctx, cloud.OutboxOwner{BusinessID: c.Provider.BusinessID, ProviderID: c.Provider.ID}, in)
 	out.Result = err == nil
 	return out, err
 }
 
 // owned finds a delivery of an owner. Error: WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) owned(ctx context.Context, whose cloud.OutboxOwner, id int64) (cloud.OutboxWork, error) {
+func (s deliveryLog) owned(ctx context.Context, whose cloud.OutboxOwner, id int64) (cloud.OutboxWork, error) {
 	work, err := s.store.FindOutbox(ctx, cloud.OutboxID(id))
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && !whose.Owns(work) {
 		return cloud.OutboxWork{}, errNoDelivery
@@ -162,7 +162,7 @@ func (s *Service) owned(ctx context.Context, whose cloud.OutboxOwner, id int64) 
 }
 
 // entry shows one delivery in full.
-func (s *Service) entry(ctx context.Context, whose cloud.OutboxOwner, in EntryInput) (e Entry, err error) {
+func (s deliveryLog) entry(ctx context.Context, whose cloud.OutboxOwner, in EntryInput) (e Entry, err error) {
 	work, err := s.owned(ctx, whose, in.ID)
 	if err != nil {
 		return e, err
@@ -203,7 +203,7 @@ type RedeliverOutput struct {
 
 // Redeliver sends a stored event again: the same bytes and ids, a new row.
 // Error: WEBHOOK_DELIVERY_NOT_FOUND.
-func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) (out RedeliverOutput, err error) {
+func (s deliveryLog) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) (out RedeliverOutput, err error) {
 	if c.Provider.ID == 0 {
 		return out, errors.New("redeliver: the caller is no provider")
 	}
@@ -212,7 +212,7 @@ func (s *Service) Redeliver(ctx context.Context, c cloud.Caller, in EntryInput) 
 
 // again sends a delivery once more: to its receiver, or with url there. What
 // went to an address of its own goes there again.
-func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, of int64, url string) (out RedeliverOutput, err error) {
+func (s deliveryLog) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, of int64, url string) (out RedeliverOutput, err error) {
 	// An id without a row is lost; looking first keeps strangers from using ids up.
 	work, err := s.owned(ctx, whose, of)
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *Service) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxO
 	return out, nil
 }
 
-func (s *Service) zone(ctx context.Context, id cloud.BusinessID) (l *time.Location, err error) {
+func (s *core) zone(ctx context.Context, id cloud.BusinessID) (l *time.Location, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(id)
 		l = b.Location()

@@ -56,7 +56,7 @@ const (
 // ReplayMany sends again what a filter chooses, in the background, oldest first
 // and at its receivers' pace; with DryRun it only counts. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, VALIDATION_FAILED.
-func (s *Service) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) (out BulkOutput, err error) {
+func (s deliveryLog) ReplayMany(ctx context.Context, c cloud.Caller, in BulkInput) (out BulkOutput, err error) {
 	o, err := owner(c)
 	if err != nil {
 		return out, err
@@ -105,7 +105,7 @@ func newJobID() string {
 
 // FindReplay shows a job. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
 // WEBHOOK_REPLAY_NOT_FOUND.
-func (s *Service) FindReplay(ctx context.Context, c cloud.Caller, in JobInput) (out JobOutput, err error) {
+func (s deliveryLog) FindReplay(ctx context.Context, c cloud.Caller, in JobInput) (out JobOutput, err error) {
 	j, err := s.ownJob(ctx, c, in)
 	if err != nil {
 		return out, err
@@ -117,7 +117,7 @@ func (s *Service) FindReplay(ctx context.Context, c cloud.Caller, in JobInput) (
 // CancelReplay ends a job; what it has put on its way is sent. One that has
 // ended stays as it is. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
 // WEBHOOK_REPLAY_NOT_FOUND.
-func (s *Service) CancelReplay(ctx context.Context, c cloud.Caller, in JobInput) (out JobOutput, err error) {
+func (s deliveryLog) CancelReplay(ctx context.Context, c cloud.Caller, in JobInput) (out JobOutput, err error) {
 	j, err := s.ownJob(ctx, c, in)
 	if err != nil {
 		return out, err
@@ -135,7 +135,7 @@ func (s *Service) CancelReplay(ctx context.Context, c cloud.Caller, in JobInput)
 	return s.FindReplay(ctx, c, in)
 }
 
-func (s *Service) ownJob(ctx context.Context, c cloud.Caller, in JobInput) (j cloud.ReplayJob, err error) {
+func (s deliveryLog) ownJob(ctx context.Context, c cloud.Caller, in JobInput) (j cloud.ReplayJob, err error) {
 	o, err := owner(c)
 	if err != nil {
 		return j, err
@@ -148,7 +148,7 @@ func (s *Service) ownJob(ctx context.Context, c cloud.Caller, in JobInput) (j cl
 }
 
 // Run moves the jobs on until ctx ends. Every node may run it.
-func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
+func (s deliveryLog) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(replayEvery)
 	defer tick.Stop()
 	for {
@@ -167,7 +167,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-func (s *Service) step(ctx context.Context, j cloud.ReplayJob) error {
+func (s deliveryLog) step(ctx context.Context, j cloud.ReplayJob) error {
 	var ids []cloud.OutboxID
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		ids = make([]cloud.OutboxID, replayStep)

@@ -253,14 +253,14 @@ func newEndpoint(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, kin
 }
 
 // CheckURL refuses an address that cannot be told of anything, saying why.
-func (s *Service) CheckURL(ctx context.Context, address string) error {
+func (s accountHooks) CheckURL(ctx context.Context, address string) error {
 	return s.guard.CheckURL(ctx, address)
 }
 
 // Postback is the receiver of one batch of a level, to be written: the one that is
 // known by the address, whose pause ends as nobody else can end it, else a new
 // one. Error: VALIDATION_FAILED when there is no secret to sign with.
-func (s *Service) Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, address string) (cloud.Endpoint, error) {
+func (s accountHooks) Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, address string) (cloud.Endpoint, error) {
 	own, business, err := levels(v, b, customer)
 	if err != nil {
 		return cloud.Endpoint{}, err

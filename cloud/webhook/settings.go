@@ -117,7 +117,7 @@ const (
 
 // check looks at everything that can be wrong whatever is stored. Errors:
 // VALIDATION_FAILED, BLOCKED_URL.
-func (s *Service) checkSettings(ctx context.Context, in *SettingsInput, customer bool) error {
+func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, customer bool) error {
 	p := problems{}
 	urls := in.urls()
 	for name := range in.given {
@@ -214,7 +214,7 @@ func levelOf(v cloud.View, c cloud.Caller, in LevelInput) (cloud.BusinessID, clo
 
 // FindSettings shows a level's settings. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
 // CUSTOMER_NOT_FOUND.
-func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInput) (out SettingsOutput, err error) {
+func (s accountHooks) FindSettings(ctx context.Context, c cloud.Caller, in LevelInput) (out SettingsOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, customer, err := levelOf(v, c, in)
 		if err == nil {
@@ -230,7 +230,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, in LevelInpu
 // secret, shown in this answer once; where no person reads it, the secret stays
 // unseen and SettingsOutput says how a person makes another one. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, CUSTOMER_NOT_FOUND, VALIDATION_FAILED, BLOCKED_URL.
-func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
+func (s accountHooks) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
 	if err := s.checkSettings(ctx, &in, c.Account.Type == cloud.Customer || in.CustomerID != 0); err != nil {
 		return out, err
 	}

@@ -74,7 +74,7 @@ func (SettingsOutput) GraphQLName() string { return "WebhookSettings" }
 // GraphQLName is the name of the type in GraphQL.
 func (SettingsInput) GraphQLName() string { return "WebhookSettings" }
 
-func (s *Service) showSettings(v cloud.View, c cloud.Caller, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
+func (s accountHooks) showSettings(v cloud.View, c cloud.Caller, id cloud.BusinessID, customer cloud.AccountID) (SettingsOutput, error) {
 	own, business, err := levels(v, id, customer)
 	if err != nil {
 		return SettingsOutput{}, err

@@ -62,7 +62,7 @@ type urlSeen struct {
 
 // seen lists the addresses in settings that a caller sees: staff those of the
 // business and of all its customers, a customer its own.
-func (s *Service) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) {
+func (s *core) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) {
 	o, err := owner(c)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Service) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) 
 
 // ownURL finds an address that a caller sees, with its level's settings and the
 // business's. Error: WEBHOOK_URL_NOT_FOUND.
-func (s *Service) ownURL(v cloud.View, c cloud.Caller, in URLInput) (e cloud.Endpoint, own, business cloud.WebhookSettings, err error) {
+func (s *core) ownURL(v cloud.View, c cloud.Caller, in URLInput) (e cloud.Endpoint, own, business cloud.WebhookSettings, err error) {
 	list, err := s.seen(v, c)
 	if err != nil {
 		return e, own, business, err
@@ -108,13 +108,13 @@ func (s *Service) ownURL(v cloud.View, c cloud.Caller, in URLInput) (e cloud.End
 
 // ListURLs shows the addresses of the settings and how each is doing. Error:
 // ACCOUNT_TYPE_NOT_ALLOWED.
-func (s *Service) ListURLs(ctx context.Context, c cloud.Caller, _ None) (out URLsOutput, err error) {
+func (s accountHooks) ListURLs(ctx context.Context, c cloud.Caller, _ None) (out URLsOutput, err error) {
 	out.URLs, err = s.health(ctx, c)
 	out.Result = err == nil
 	return out, err
 }
 
-func (s *Service) health(ctx context.Context, c cloud.Caller) ([]URLHealth, error) {
+func (s accountHooks) health(ctx context.Context, c cloud.Caller) ([]URLHealth, error) {
 	var list []urlSeen
 	var zone *time.Location
 	err := s.store.Look(ctx, func(v cloud.View) (err error) {
@@ -177,7 +177,7 @@ func standing(e cloud.Endpoint, r cloud.EndpointReport, held string) (status str
 
 // Pause keeps what is for an address until the pause ends. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND.
-func (s *Service) Pause(ctx context.Context, c cloud.Caller, in URLInput) (URLOutput, error) {
+func (s accountHooks) Pause(ctx context.Context, c cloud.Caller, in URLInput) (URLOutput, error) {
 	if _, err := s.setStatus(ctx, c, in, statusPaused, cloud.PausedByHand, "webhook_url_paused"); err != nil {
 		return URLOutput{}, err
 	}
@@ -186,7 +186,7 @@ func (s *Service) Pause(ctx context.Context, c cloud.Caller, in URLInput) (URLOu
 
 // Resume ends a pause, or tries an address again that said it was gone. Errors:
 // ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (out URLOutput, err error) {
+func (s accountHooks) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (out URLOutput, err error) {
 	failed := ""
 	switch in.Mode {
 	case "", "send":
@@ -209,7 +209,7 @@ func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (o
 	return s.findURL(ctx, c, URLInput{in.URLID})
 }
 
-func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, status, reason, action string) (id cloud.EndpointID, err error) {
+func (s accountHooks) setStatus(ctx context.Context, c cloud.Caller, in URLInput, status, reason, action string) (id cloud.EndpointID, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		e, _, _, err := s.ownURL(v, c, in)
@@ -225,7 +225,7 @@ func (s *Service) setStatus(ctx context.Context, c cloud.Caller, in URLInput, st
 	return id, err
 }
 
-func (s *Service) findURL(ctx context.Context, c cloud.Caller, in URLInput) (URLOutput, error) {
+func (s accountHooks) findURL(ctx context.Context, c cloud.Caller, in URLInput) (URLOutput, error) {
 	list, err := s.health(ctx, c)
 	if err != nil {
 		return URLOutput{}, err

@@ -64,6 +64,21 @@ type AddressGuard interface {
 
 // Service is the feature.
 type Service struct {
+	*core
+	accountHooks
+	providers
+	deliveryLog
+}
+
+// Sections of the service.
+type (
+	accountHooks struct{ *core } // of a business and its customers: addresses, tests, health
+	providers    struct{ *core } // endpoints of providers
+	deliveryLog  struct{ *core } // of all of them, and replays
+)
+
+// core is what the sections share.
+type core struct {
 	store   Store
 	guard   AddressGuard
 	sender  Sender
@@ -75,7 +90,10 @@ type Service struct {
 }
 
 // New builds the service.
-func New(s Store, g AddressGuard) *Service { return &Service{store: s, guard: g, overlap: Overlap} }
+func New(s Store, g AddressGuard) *Service {
+	c := &core{store: s, guard: g, overlap: Overlap}
+	return &Service{c, accountHooks{c}, providers{c}, deliveryLog{c}}
+}
 
 // Overlapping sets how long a former secret stays the current one beside the
 // next; 0 is no time. It is called once, before the service is used.
@@ -173,7 +191,7 @@ type KindInput struct {
 
 // Find shows the caller's endpoint of a kind. Errors: VALIDATION_FAILED,
 // WEBHOOK_ENDPOINT_NOT_FOUND.
-func (s *Service) Find(ctx context.Context, c cloud.Caller, in KindInput) (out EndpointOutput, err error) {
+func (s providers) Find(ctx context.Context, c cloud.Caller, in KindInput) (out EndpointOutput, err error) {
 	kind, err := kindOf(c, in.Kind)
 	if err != nil {
 		return out, err
@@ -193,7 +211,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in KindInput) (out E
 
 // Save sets the caller's endpoint of a kind, or makes it with a secret. Saving
 // resumes what was paused. Error: VALIDATION_FAILED.
-func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (out EndpointOutput, err error) {
+func (s providers) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (out EndpointOutput, err error) {
 	if in.Kind, err = kindOf(c, in.Kind); err != nil {
 		return out, err
 	}
@@ -248,7 +266,7 @@ func (s *Service) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (o
 }
 
 // check looks at everything that can be wrong before anything is stored.
-func (s *Service) check(ctx context.Context, in EndpointInput) error {
+func (s providers) check(ctx context.Context, in EndpointInput) error {
 	p := problems{}
 	s.checkURL(ctx, p, "url", in.URL, false)
 	s.checkURL(ctx, p, "sandbox_url", in.SandboxURL, true)
@@ -289,7 +307,7 @@ func (s *Service) check(ctx context.Context, in EndpointInput) error {
 	return p.err()
 }
 
-func (s *Service) checkURL(ctx context.Context, p problems, field string, url *string, emptyOK bool) {
+func (s *core) checkURL(ctx context.Context, p problems, field string, url *string, emptyOK bool) {
 	switch {
 	case url == nil || emptyOK && *url == "":
 	case len(*url) > maxURL:
@@ -361,7 +379,7 @@ type SecretOutput struct {
 
 // RotateSecret gives the caller's endpoint of a kind a new secret. Errors:
 // WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
+func (s providers) RotateSecret(ctx context.Context, c cloud.Caller, in SecretInput) (out SecretOutput, err error) {
 	kind, err := kindOf(c, in.Kind)
 	if err != nil {
 		return out, err
@@ -455,7 +473,7 @@ func mine(v cloud.View, c cloud.Caller, kind string) (e cloud.Endpoint, ok bool,
 	return es[i], true, nil
 }
 
-func (s *Service) show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
+func (s providers) show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) {
 	b, err := v.Business(e.BusinessID)
 	if err != nil {
 		return EndpointOutput{}, err
