@@ -9,7 +9,7 @@ import (
 
 // await waits until the command has an outcome, the wait is over, or the
 // command expires.
-func (s *Service) await(ctx context.Context, cmd cloud.Command, wait time.Duration) (OpenOutput, error) {
+func (s *core) await(ctx context.Context, cmd cloud.Command, wait time.Duration) (OpenOutput, error) {
 	changed, stop := s.watch(cmd.OpeningID)
 	defer stop()
 	timer := time.NewTimer(min(wait, time.Until(cmd.ExpiresAt)))
@@ -41,7 +41,7 @@ func (s *Service) await(ctx context.Context, cmd cloud.Command, wait time.Durati
 }
 
 // look reads how far a command has come.
-func (s *Service) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
+func (s *core) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		c, err := v.Command(cmd.ID)
 		if err != nil {

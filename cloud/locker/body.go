@@ -247,7 +247,7 @@ const (
 // addDeliveryEvent writes one event of a delivery for those of its provider's endpoints
 // that want it. Codes are in it: it goes to the partner that made the delivery
 // and to nobody else.
-func (s *Service) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
+func (s *core) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
 	if s.cfg.Webhooks == nil {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (s *Service) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string
 	return err
 }
 
-func (s *Service) eventBody(v cloud.View, id, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
+func (s *core) eventBody(v cloud.View, id, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
 	p, err := v.Provider(d.ProviderID)
 	if err != nil {
 		return eventBody{}, err

@@ -21,7 +21,7 @@ type CancelInput struct {
 // Cancel ends a delivery. With doors opened the cabinet has to answer first.
 // Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
-func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
+func (s partners) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
 	return s.giveUp(ctx, c, in.Delivery, func(_ *Work, d *cloud.Delivery) error {
 		d.CancelReason, d.CancelledBy, d.FailureCode = in.Reason, "partner_api", ""
 		return nil
@@ -62,7 +62,7 @@ func (in FailInput) check() error {
 // told of when the rest has settled. Errors: DELIVERY_NOT_FOUND,
 // VALIDATION_FAILED, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT,
 // DEVICE_OFFLINE, DEVICE_TIMEOUT.
-func (s *Service) Fail(ctx context.Context, c cloud.Caller, in FailInput) (DeliveryOutput, error) {
+func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (DeliveryOutput, error) {
 	if err := in.check(); err != nil {
 		return DeliveryOutput{}, err
 	}
@@ -113,7 +113,7 @@ var errPart = errors.New("the other packages go on")
 // giveUp ends a delivery before its deposit for a reason that mark writes into
 // it. While an opening runs it asks the cabinet to end it, and its answer ends
 // the delivery.
-func (s *Service) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, mark func(*Work, *cloud.Delivery) error) (out DeliveryOutput, err error) {
+func (s partners) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, mark func(*Work, *cloud.Delivery) error) (out DeliveryOutput, err error) {
 	var order *cloud.Command
 	id, err := s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
 		order, err = w.giveUp(d, mark)

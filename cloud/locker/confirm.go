@@ -35,7 +35,7 @@ const notDeposited = "NOT_DEPOSITED"
 // console); a later one is evidence. Staff see no codes in the answer. Errors: DELIVERY_NOT_FOUND,
 // PACKAGE_NOT_IN_DELIVERY, GRID_NOT_FOUND, DELIVERY_STATE_CONFLICT (also while a
 // door of the opening is known to be open).
-func (s *Service) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
+func (s partners) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) (out DeliveryOutput, err error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.confirm(c, d, in) })
 	if err != nil {
 		return out, err

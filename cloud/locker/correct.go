@@ -40,7 +40,7 @@ type CorrectOutput struct {
 }
 
 // correctionBody shows the correction that an opening is; nil for others.
-func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Business) *CorrectionBody {
+func (s *core) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Business) *CorrectionBody {
 	if o == nil || o.Kind != wire.OpenCorrection {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *Service) correctionBody(d cloud.Delivery, o *cloud.Opening, b cloud.Bus
 // Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT,
 // CORRECTION_WINDOW_CLOSED, CORRECTION_LIMIT, GRID_NOT_FOUND, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
-func (s *Service) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) (CorrectOutput, error) {
+func (s partners) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) (CorrectOutput, error) {
 	var cmd cloud.Command
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
 		if cmd, err = w.correct(c, d, in); err != nil {

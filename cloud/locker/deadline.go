@@ -33,7 +33,7 @@ type Due interface {
 // RunDeadlines expires deliveries that nobody brought or collected in time,
 // until ctx ends. The rows are the truth: nothing is remembered between looks,
 // any number of nodes may run it, and whoever is second finds nothing to do.
-func (s *Service) RunDeadlines(ctx context.Context, rows Due) error {
+func (s deadlines) RunDeadlines(ctx context.Context, rows Due) error {
 	t := time.NewTicker(deadlineEvery)
 	defer t.Stop()
 	for {
@@ -50,7 +50,7 @@ func (s *Service) RunDeadlines(ctx context.Context, rows Due) error {
 
 // passDeadlines expires what is due at now, each in a decision of its own. One
 // that fails does not hold up the others; it comes again with the next look.
-func (s *Service) passDeadlines(ctx context.Context, rows Due, now time.Time) error {
+func (s deadlines) passDeadlines(ctx context.Context, rows Due, now time.Time) error {
 	for after := (cloud.DueDelivery{}); ; {
 		due, err := rows.ListDueDeliveries(ctx, now, after, deadlinePage)
 		if err != nil {
@@ -195,7 +195,7 @@ type ExtendOutput struct {
 // Extend moves a deposit's due time by 1 to 168 hours; an overdue one counts
 // from now and waits for its recipient again. Errors: DELIVERY_NOT_FOUND,
 // VALIDATION_FAILED, DELIVERY_STATE_CONFLICT.
-func (s *Service) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (ExtendOutput, error) {
+func (s partners) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (ExtendOutput, error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.extend(c, d, time.Duration(in.Hours)*time.Hour) })
 	if err != nil {
 		return ExtendOutput{}, err

@@ -15,7 +15,7 @@ import (
 
 // decide runs one decision about a delivery of the caller, on its device. fn
 // may run more than once. Error: DELIVERY_NOT_FOUND and those of fn.
-func (s *Service) decide(ctx context.Context, c cloud.Caller, key DeliveryKey, fn func(w *Work, d *cloud.Delivery) error) (cloud.DeliveryID, error) {
+func (s *core) decide(ctx context.Context, c cloud.Caller, key DeliveryKey, fn func(w *Work, d *cloud.Delivery) error) (cloud.DeliveryID, error) {
 	var d cloud.Delivery
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		d, err = find(v, c, key)
@@ -29,7 +29,7 @@ func (s *Service) decide(ctx context.Context, c cloud.Caller, key DeliveryKey, f
 }
 
 // decideOn runs one decision about a delivery of a device.
-func (s *Service) decideOn(ctx context.Context, device cloud.DeviceID, id cloud.DeliveryID, now time.Time, fn func(w *Work, d *cloud.Delivery) error) error {
+func (s *core) decideOn(ctx context.Context, device cloud.DeviceID, id cloud.DeliveryID, now time.Time, fn func(w *Work, d *cloud.Delivery) error) error {
 	return s.cfg.Store.Decide(ctx, device, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Device(device)
 		if err != nil {

@@ -128,7 +128,7 @@ func mine(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 // that a courier can deposit with no network. Errors: VALIDATION_FAILED,
 // DEVICE_NOT_FOUND, DEVICE_NOT_SHARED, DEVICE_DISABLED, NO_COMPARTMENT,
 // PARCEL_TOO_LARGE, DUPLICATE_REFERENCE, LIVEMODE_NOT_ALLOWED.
-func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (DeliveryOutput, error) {
+func (s partners) Create(ctx context.Context, c cloud.Caller, in CreateInput) (DeliveryOutput, error) {
 	now := time.Now().UTC()
 	raw, _ := json.Marshal(in) // plain fields always encode
 	hash := sha256.Sum256(raw)
@@ -201,7 +201,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 }
 
 // again answers a reference that is known: the same body, the same delivery.
-func (s *Service) again(ctx context.Context, d cloud.Delivery, hash []byte) (DeliveryOutput, error) {
+func (s partners) again(ctx context.Context, d cloud.Delivery, hash []byte) (DeliveryOutput, error) {
 	if !bytes.Equal(d.RequestHash, hash) {
 		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DUPLICATE_REFERENCE")
 	}
@@ -209,7 +209,7 @@ func (s *Service) again(ctx context.Context, d cloud.Delivery, hash []byte) (Del
 }
 
 // known answers a reference that came into being meanwhile.
-func (s *Service) known(ctx context.Context, c cloud.Caller, reference string, hash []byte) (out DeliveryOutput, ok bool, err error) {
+func (s partners) known(ctx context.Context, c cloud.Caller, reference string, hash []byte) (out DeliveryOutput, ok bool, err error) {
 	var d cloud.Delivery
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		d, err = v.DeliveryByReference(c.Provider.ID, reference)
@@ -236,7 +236,7 @@ var errCodeTaken = errors.New("a drawn code is in use")
 
 // draw makes two codes. The verifiers cost time and memory, so few are made at
 // once.
-func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) {
+func (s partners) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) {
 	secrets, sealed, err := s.secrets(ctx, d.ID)
 	if err != nil {
 		return drawnCodes{}, fmt.Errorf("device %s: %w", d.Code, err)
@@ -253,7 +253,7 @@ func (s *Service) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) 
 	return c, nil
 }
 
-func (s *Service) create(v cloud.View, c cloud.Caller, in CreateInput, before, now time.Time, hash []byte, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
+func (s partners) create(v cloud.View, c cloud.Caller, in CreateInput, before, now time.Time, hash []byte, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
 	device, err := v.Device(in.DeviceID)
 	if err != nil {
 		return nil, 0, err
@@ -390,7 +390,7 @@ func find(v cloud.View, c cloud.Caller, key DeliveryKey) (d cloud.Delivery, err 
 }
 
 // Find shows a delivery of the caller. Error: DELIVERY_NOT_FOUND.
-func (s *Service) Find(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DeliveryOutput, err error) {
+func (s partners) Find(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DeliveryOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := find(v, c, key)
 		if err != nil {
@@ -402,7 +402,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, key DeliveryKey) (ou
 	return out, err
 }
 
-func (s *Service) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOutput, err error) {
+func (s *core) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := v.Delivery(id)
 		if err != nil {
@@ -414,7 +414,7 @@ func (s *Service) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOu
 	return out, err
 }
 
-func (s *Service) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error) {
+func (s *core) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error) {
 	codes, err := s.openCodes(d)
 	if err != nil {
 		return DeliveryOutput{}, err

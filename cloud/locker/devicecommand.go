@@ -34,7 +34,7 @@ type DeviceCommandOutput struct {
 // is sent at once, or when the cabinet connects within 24 hours. reset_tries
 // makes the keypad take typed codes again. Errors: DEVICE_NOT_FOUND,
 // DEVICE_DISABLED, VALIDATION_FAILED.
-func (s *Service) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
+func (s staff) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
 		device, err := ours(v, c, in.Device)

@@ -32,7 +32,7 @@ type doorState struct {
 
 // Doors shows the doors of a delivery's last opening as they are now. While
 // the device is offline a session stays open with its end passed.
-func (s *Service) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DoorsOutput, err error) {
+func (s partners) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DoorsOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := find(v, c, key)
 		if err != nil {

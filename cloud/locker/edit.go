@@ -25,7 +25,7 @@ type EditInput struct {
 // The recipient stays once the parcels were collected, the deadline once they
 // were left. Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED,
 // DELIVERY_STATE_CONFLICT.
-func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (DeliveryOutput, error) {
+func (s partners) Edit(ctx context.Context, c cloud.Caller, in EditInput) (DeliveryOutput, error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.edit(d, in) })
 	if err != nil {
 		return DeliveryOutput{}, err
@@ -89,7 +89,7 @@ type AddPackageInput struct {
 // AddPackage adds a package to a delivery that no door has opened for.
 // Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT,
 // NO_COMPARTMENT, PARCEL_TOO_LARGE.
-func (s *Service) AddPackage(ctx context.Context, c cloud.Caller, in AddPackageInput) (DeliveryOutput, error) {
+func (s partners) AddPackage(ctx context.Context, c cloud.Caller, in AddPackageInput) (DeliveryOutput, error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.addPackage(c, d, in.PackageInput) })
 	if err != nil {
 		return DeliveryOutput{}, err
@@ -160,7 +160,7 @@ type RemovePackageInput struct {
 // RemovePackage takes a package out of a delivery that no door has opened for.
 // Errors: DELIVERY_NOT_FOUND, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT
 // (also for the last one).
-func (s *Service) RemovePackage(ctx context.Context, c cloud.Caller, in RemovePackageInput) (DeliveryOutput, error) {
+func (s partners) RemovePackage(ctx context.Context, c cloud.Caller, in RemovePackageInput) (DeliveryOutput, error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return w.removePackage(d, in.TrackingNumber) })
 	if err != nil {
 		return DeliveryOutput{}, err
@@ -215,7 +215,7 @@ type PickupOutput struct {
 
 // Pickup shows whether a deposit was collected. Errors: DELIVERY_NOT_FOUND,
 // DELIVERY_STATE_CONFLICT when nothing was deposited.
-func (s *Service) Pickup(ctx context.Context, c cloud.Caller, key DeliveryKey) (out PickupOutput, err error) {
+func (s partners) Pickup(ctx context.Context, c cloud.Caller, key DeliveryKey) (out PickupOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := find(v, c, key)
 		if err != nil {

@@ -15,7 +15,7 @@ type Devices interface {
 
 // Run expires commands that no cabinet took in time, until ctx ends. What the
 // cabinet says later still wins.
-func (s *Service) Run(ctx context.Context, all Devices) error {
+func (s deadlines) Run(ctx context.Context, all Devices) error {
 	if err := s.sweep(ctx, all); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Service) Run(ctx context.Context, all Devices) error {
 }
 
 // sweep looks at every device once: a stopped node may have left commands.
-func (s *Service) sweep(ctx context.Context, all Devices) error {
+func (s deadlines) sweep(ctx context.Context, all Devices) error {
 	const page = 500
 	for after := cloud.DeviceID(0); ; {
 		list, err := all.ListAllDevices(ctx, after, page)
@@ -56,7 +56,7 @@ func (s *Service) sweep(ctx context.Context, all Devices) error {
 }
 
 // noteExpiry remembers when commands expire.
-func (s *Service) noteExpiry(ch *cloud.Changes) {
+func (s *core) noteExpiry(ch *cloud.Changes) {
 	for _, c := range ch.Commands {
 		if !c.State.Ended() {
 			s.expiries[c.DeviceID] = earlier(s.expiries[c.DeviceID], c.ExpiresAt)
@@ -72,7 +72,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // due takes the devices that have a command past its expiry.
-func (s *Service) due(now time.Time) map[cloud.DeviceID]bool {
+func (s deadlines) due(now time.Time) map[cloud.DeviceID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[cloud.DeviceID]bool{}
@@ -87,7 +87,7 @@ func (s *Service) due(now time.Time) map[cloud.DeviceID]bool {
 
 // expire ends a device's commands that were not accepted in time, and openings
 // that thereby will not begin.
-func (s *Service) expire(ctx context.Context, dev cloud.DeviceID, now time.Time) error {
+func (s deadlines) expire(ctx context.Context, dev cloud.DeviceID, now time.Time) error {
 	var next time.Time
 	err := s.cfg.Store.Decide(ctx, dev, func(v cloud.View) (*cloud.Changes, error) {
 		next = time.Time{}

@@ -55,6 +55,23 @@ type Config struct {
 
 // Service is the feature. Safe for concurrent use.
 type Service struct {
+	*core
+	partners
+	staff
+	rekeying
+	deadlines
+}
+
+// Sections of the service.
+type (
+	partners  struct{ *core } // deliveries, for those who bring them
+	staff     struct{ *core } // cabinets, for those who look after them
+	rekeying  struct{ *core } // codes of a cabinet whose configuration changes
+	deadlines struct{ *core } // what time alone ends
+)
+
+// core is what the sections share: decisions, waits for cabinets, and codes.
+type core struct {
 	cfg Config
 	log *slog.Logger
 
@@ -87,7 +104,8 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
+	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
+	return &Service{c, partners{c}, staff{c}, rekeying{c}, deadlines{c}}
 }
 
 // Codes are a delivery's two secrets.
@@ -126,12 +144,12 @@ func OpenSecrets(s Sealer, sealed []byte) (c CodeSecrets, err error) {
 	return c, nil
 }
 
-func (s *Service) sealCodes(c Codes) []byte {
+func (s *core) sealCodes(c Codes) []byte {
 	b, _ := json.Marshal(c)
 	return s.cfg.Sealer.Seal(sealCodes, b)
 }
 
-func (s *Service) openCodes(d cloud.Delivery) (c Codes, err error) {
+func (s *core) openCodes(d cloud.Delivery) (c Codes, err error) {
 	b, err := s.cfg.Sealer.Open(sealCodes, d.SealedCodes)
 	if err == nil {
 		err = json.Unmarshal(b, &c)
@@ -143,7 +161,7 @@ func (s *Service) openCodes(d cloud.Delivery) (c Codes, err error) {
 }
 
 // Committed wakes those who wait for an opening. It does not block.
-func (s *Service) Committed(ch *cloud.Changes) {
+func (s *core) Committed(ch *cloud.Changes) {
 	if len(ch.Openings) == 0 && len(ch.Commands) == 0 {
 		return
 	}
@@ -167,7 +185,7 @@ func (s *Service) Committed(ch *cloud.Changes) {
 }
 
 // watch tells of changes to an opening until stop is called.
-func (s *Service) watch(id string) (changed <-chan struct{}, stop func()) {
+func (s *core) watch(id string) (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()
 	s.waiters[id] = append(s.waiters[id], c)

@@ -33,7 +33,7 @@ type OpenOutput struct {
 // cabinet says. While an opening of the delivery runs it is the same opening
 // that goes on. Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT,
 // DEVICE_OFFLINE, NO_COMPARTMENT, GRID_NOT_FREE, DEVICE_TIMEOUT.
-func (s *Service) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (OpenOutput, error) {
+func (s partners) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (OpenOutput, error) {
 	wait := defaultWait
 	if in.WaitSeconds != nil {
 		wait = *in.WaitSeconds

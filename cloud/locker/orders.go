@@ -15,7 +15,7 @@ import (
 // order's. Only orders of the device's business count. path is the input's field.
 // Error: VALIDATION_FAILED for a second order in one delivery, and for what is
 // listed by another number already.
-func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) error {
+func (s *core) link(v cloud.View, d *cloud.Delivery, i int, path string) error {
 	if s.cfg.Orders == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (s *Service) link(v cloud.View, d *cloud.Delivery, i int, path string) erro
 
 // announceAll begins the timelines of packages that have their own, and tells
 // the order of the others.
-func (s *Service) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d *cloud.Delivery, device cloud.Device, now time.Time) error {
+func (s *core) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d *cloud.Delivery, device cloud.Device, now time.Time) error {
 	w := s.Begin(v, device, now)
 	for i := range d.Packages {
 		if d.Packages[i].OrderID != 0 {

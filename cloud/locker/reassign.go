@@ -25,7 +25,7 @@ type ReassignInput struct {
 // runs on them. Codes follow. Errors: DELIVERY_NOT_FOUND, VALIDATION_FAILED,
 // DELIVERY_STATE_CONFLICT, GRID_NOT_FOUND, GRID_NOT_FREE, NO_COMPARTMENT,
 // PARCEL_TOO_LARGE, DEVICE_OFFLINE, DEVICE_TIMEOUT.
-func (s *Service) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput) (OpenOutput, error) {
+func (s partners) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput) (OpenOutput, error) {
 	f := newFields()
 	if in.Size == "" && in.GridID == 0 {
 		f.Say("size", check.MessageRequired)

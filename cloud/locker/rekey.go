@@ -25,7 +25,7 @@ var (
 // new number and a new verifier, and lists with an older number become void, so
 // that the cabinet is sent the whole list. The verifiers, which cost time and
 // memory, are made before; change runs in a decision and may run again.
-func (s *Service) Rekey(ctx context.Context, id cloud.DeviceID, secrets CodeSecrets, change func(cloud.View) (*cloud.Changes, error)) error {
+func (s rekeying) Rekey(ctx context.Context, id cloud.DeviceID, secrets CodeSecrets, change func(cloud.View) (*cloud.Changes, error)) error {
 	verifiers := map[string][]byte{} // by code
 	for range rekeyTries {
 		var codes []string
@@ -67,7 +67,7 @@ func (s *Service) Rekey(ctx context.Context, id cloud.DeviceID, secrets CodeSecr
 
 // secrets are what a device's verifiers are made with now, and the same sealed:
 // a decision compares them, since the device may enrol again meanwhile.
-func (s *Service) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets, sealed []byte, err error) {
+func (s *core) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets, sealed []byte, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := v.Device(id)
 		sealed = d.SealedCode
@@ -80,7 +80,7 @@ func (s *Service) secrets(ctx context.Context, id cloud.DeviceID) (c CodeSecrets
 }
 
 // verifier makes one, few at a time.
-func (s *Service) verifier(ctx context.Context, code string, secrets CodeSecrets) ([]byte, error) {
+func (s *core) verifier(ctx context.Context, code string, secrets CodeSecrets) ([]byte, error) {
 	select {
 	case s.hashing <- struct{}{}:
 	case <-ctx.Done():
@@ -97,7 +97,7 @@ type liveCode struct {
 	code string
 }
 
-func (s *Service) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error) {
+func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error) {
 	rows, err := v.CodeRows(id, 0, maxLiveCodes)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *Service) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 
 // renumber puts every live code at the end of the list with its new verifier, and
 // makes what came before void.
-func (s *Service) renumber(v cloud.View, ch *cloud.Changes, verifiers map[string][]byte, now time.Time) error {
+func (s rekeying) renumber(v cloud.View, ch *cloud.Changes, verifiers map[string][]byte, now time.Time) error {
 	device := &ch.Devices[0]
 	live, err := s.liveCodes(v, device.ID)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Service) renumber(v cloud.View, ch *cloud.Changes, verifiers map[string
 // Configure publishes a new configuration of a device: what change makes of the
 // current one, under the next version. Changed code parameters come with new
 // verifiers and the whole list, in the same transaction.
-func (s *Service) Configure(ctx context.Context, id cloud.DeviceID, change func(*wire.Config) error) (version uint64, err error) {
+func (s rekeying) Configure(ctx context.Context, id cloud.DeviceID, change func(*wire.Config) error) (version uint64, err error) {
 	for range rekeyTries {
 		version, err = s.configure(ctx, id, change)
 		if !errors.Is(err, errSecretsChanged) {
@@ -167,7 +167,7 @@ func (s *Service) Configure(ctx context.Context, id cloud.DeviceID, change func(
 	return version, err
 }
 
-func (s *Service) configure(ctx context.Context, id cloud.DeviceID, change func(*wire.Config) error) (uint64, error) {
+func (s rekeying) configure(ctx context.Context, id cloud.DeviceID, change func(*wire.Config) error) (uint64, error) {
 	var before cloud.Device
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		before, err = v.Device(id)

@@ -39,19 +39,19 @@ type RotateDeliveryOutput struct {
 // RotatePickupCode replaces the pickup code. The former dies at once in the
 // cloud, and at the cabinet as soon as its list has the new one. Errors:
 // DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, VALIDATION_FAILED.
-func (s *Service) RotatePickupCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateOutput, error) {
+func (s partners) RotatePickupCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateOutput, error) {
 	code, rot, applied, err := s.rotate(ctx, c, in, wire.CodePickup)
 	return RotateOutput{Result: err == nil, PickupCode: code, Rotation: rot, AppliedOnDevice: applied}, err
 }
 
 // RotateDeliveryCode replaces the courier's code, as RotatePickupCode does the
 // recipient's.
-func (s *Service) RotateDeliveryCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateDeliveryOutput, error) {
+func (s partners) RotateDeliveryCode(ctx context.Context, c cloud.Caller, in RotateInput) (RotateDeliveryOutput, error) {
 	code, rot, applied, err := s.rotate(ctx, c, in, wire.CodeDelivery)
 	return RotateDeliveryOutput{Result: err == nil, DeliveryCode: code, RotatedAt: rot.RotatedAt, AppliedOnDevice: applied}, err
 }
 
-func (s *Service) rotate(ctx context.Context, c cloud.Caller, in RotateInput, kind string) (code string, rot Rotation, applied bool, err error) {
+func (s partners) rotate(ctx context.Context, c cloud.Caller, in RotateInput, kind string) (code string, rot Rotation, applied bool, err error) {
 	if in.Reason == "" {
 		in.Reason = "partner_request"
 	}
@@ -90,7 +90,7 @@ func (s *Service) rotate(ctx context.Context, c cloud.Caller, in RotateInput, ki
 	return "", rot, false, errors.New("no free code could be drawn")
 }
 
-func (s *Service) drawOne(ctx context.Context, d cloud.Device, kind string) (code string, verifier, sealed []byte, err error) {
+func (s partners) drawOne(ctx context.Context, d cloud.Device, kind string) (code string, verifier, sealed []byte, err error) {
 	secrets, sealed, err := s.secrets(ctx, d.ID)
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("device %s: %w", d.Code, err)
@@ -152,7 +152,7 @@ func (w *Work) rotate(d *cloud.Delivery, kind, reason, code string, verifier []b
 
 // listReached waits a moment for a connected cabinet to confirm a number of the
 // present list: what it said of a list of another generation counts for nothing.
-func (s *Service) listReached(ctx context.Context, dev cloud.DeviceID, number uint64) bool {
+func (s partners) listReached(ctx context.Context, dev cloud.DeviceID, number uint64) bool {
 	for range 10 {
 		reached, online := false, false
 		err := s.cfg.Store.Look(ctx, func(v cloud.View) error {

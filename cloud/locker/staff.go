@@ -96,7 +96,7 @@ func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 
 // FindDevice shows a device of the caller's business with its compartments.
 // Error: DEVICE_NOT_FOUND.
-func (s *Service) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID) (out DeviceOutput, err error) {
+func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID) (out DeviceOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := ours(v, c, id)
 		if err != nil {
@@ -151,7 +151,7 @@ type UnblockInput struct {
 // the cabinet holds a delivery there, a command clears it. Any other stays as it
 // is. Errors:
 // DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
+func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
 		device, err := ours(v, c, in.Device)

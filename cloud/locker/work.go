@@ -32,7 +32,7 @@ func (r Occurrence) moment() cloud.Moment {
 // Work collects what records of one device lead to inside one decision. It
 // reads each row once and writes what it changed in Finish.
 type Work struct {
-	s        *Service
+	s        *core
 	v        cloud.View
 	device   cloud.Device
 	received time.Time
@@ -68,7 +68,7 @@ const (
 )
 
 // Begin starts a decision's work on one device.
-func (s *Service) Begin(v cloud.View, d cloud.Device, received time.Time) *Work {
+func (s *core) Begin(v cloud.View, d cloud.Device, received time.Time) *Work {
 	return &Work{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
 		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
 		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
