@@ -52,7 +52,7 @@ func (c Config) approvals() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "approvals.reject",
 			Summary:     "Reject a pending write",
-			Description: "The call is never executed. Those who asked for it may take it back by this, too.",
+			Description: "The call is never executed. The account that asked for it can withdraw it by this call, too.",
 			Tag:         "Operations AI Agent",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/mcp/approvals/{approval_id}/reject",
@@ -66,7 +66,7 @@ func (c Config) approvals() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "approvals.reject_many",
 			Summary:     "Reject several pending writes",
-			Description: "All at once. Those that cannot be rejected stay as they are and are named in the answer.",
+			Description: "Approvals that cannot be rejected stay as they are and are named in the answer.",
 			Tag:         "Operations AI Agent",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/mcp/approvals/reject",

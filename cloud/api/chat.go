@@ -21,7 +21,7 @@ func (c Config) chats() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "order_chat.settings.find",
 			Summary:     "Get the order chat settings",
-			Description: "Who may write, quick replies, working hours and when conversations close.",
+			Description: "Participants that may write, quick replies, working hours and the time after which conversations close.",
 			Tag:         "Order Chat",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/order-chat/settings",
@@ -71,7 +71,7 @@ func (c Config) chats() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "order_chat.find",
 			Summary:     "Get the conversation about an order",
-			Description: "Who takes part, whether it is open, and what the caller may do.",
+			Description: "The conversation with its participants, its status and the rights of the caller.",
 			Tag:         "Order Chat",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/order-chat/orders/{order_id}",
@@ -219,7 +219,7 @@ func (c Config) chats() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "order_chat.participants.list",
 			Summary:     "List the participants of a conversation",
-			Description: "Who may read and write, and who was removed or muted.",
+			Description: "Participants with their rights, removed and muted ones too.",
 			Tag:         "Order Chat",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/order-chat/orders/{order_id}/participants",

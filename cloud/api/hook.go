@@ -161,7 +161,7 @@ func (c Config) hooks() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_replays.find",
 			Summary:     "Get the progress of a replay",
-			Description: "How many deliveries were chosen, sent and are left.",
+			Description: "Numbers of deliveries chosen, sent and left.",
 			Tag:         "Webhooks",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/webhook-replay-jobs/{job_id}",
@@ -173,7 +173,7 @@ func (c Config) hooks() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_replays.cancel",
 			Summary:     "Cancel a replay",
-			Description: "What is on its way is still sent.",
+			Description: "Deliveries on their way are still sent.",
 			Tag:         "Webhooks",
 			Method:      http.MethodDelete,
 			Path:        "/api/v1/webhook-replay-jobs/{job_id}",

@@ -77,7 +77,7 @@ func (c Config) live() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "sandbox.pushes.list",
 			Summary:     "List the sandbox's pushes, oldest first",
-			Description: "What drivers of the sandbox would have been sent.",
+			Description: "Pushes that a live business would have sent to its drivers.",
 			Tag:         "Client",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/sandbox/pushes",

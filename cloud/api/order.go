@@ -159,7 +159,7 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "orders.delete",
 			Summary:     "Delete an order",
-			Description: "Only an order that nothing has happened to, or a cancelled one. What is kept about it goes, but for the word that it was deleted.",
+			Description: "Only an order that nothing has happened to, or a cancelled one. All data about it are deleted, except an audit line.",
 			Tag:         "Client",
 			Method:      http.MethodDelete,
 			Path:        "/api/v1/orders/{order_id}",
@@ -303,7 +303,7 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "orders.job",
 			Summary:     "Get the progress of an order batch",
-			Description: "How many rows were created, failed or wait, with the result of each row.",
+			Description: "Numbers of rows created, failed and waiting, with the result of each row.",
 			Tag:         "Client",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/client/async/{id}",
@@ -317,7 +317,7 @@ func (c Config) orders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "orders.operations",
 			Summary:     "List the operations on orders",
-			Description: "What people and programs did to an order, newest first, with who and why.",
+			Description: "Operations of people and programs on an order, newest first, with actor and reason.",
 			Tag:         "Tracking",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/tracking/operationevents",

@@ -211,7 +211,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.pickup",
 			Summary:     "Get the pickup of a delivery",
-			Description: "Whether and when each package was collected, and until when the recipient may come.",
+			Description: "Packages with their times of collection, and the end of the collection period.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/pickup",

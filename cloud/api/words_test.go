@@ -32,6 +32,7 @@ func TestSummariesAreImperatives(t *testing.T) {
 		require.NotRegexp(t, refused, o.Name, o.Name)
 		require.NotRegexp(t, refused, o.Description, o.Name)
 		require.Regexp(t, `^\p{Lu}.*\.$`, o.Description, o.Name)
+		require.NotRegexp(t, `(^|\. )(What|Who|Whether|Those|How)\b`, o.Description, "%s: the subject of a sentence is a noun", o.Name)
 		require.LessOrEqual(t, len(o.Description), 300, o.Name)
 		if other := seen[o.Tag+o.Summary]; other != "" {
 			require.Fail(t, "two operations of an area have one summary", "%s and %s: %q", o.Name, other, o.Summary)
