@@ -114,6 +114,10 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 				return
 			}
 		}
+		if err := s.unknown(&ctx.Request.Header); err != nil {
+			s.refuse(ctx, err)
+			return
+		}
 		code := "PAYLOAD_TOO_LARGE"
 		if strings.HasPrefix(string(ctx.Path()), "/api/v1/otep/") {
 			code = "OTEP_" + code

@@ -74,9 +74,10 @@ type Mount struct {
 	Path    string // may have {names}
 	MaxBody int    // bytes; 0 is that of the server
 	Slow    bool   // answers may take minutes
-	// Upload says that bodies are files: those of callers with a cookie may take
-	// minutes, those of others are as short as everywhere.
-	Upload bool
+	// Upload names the cookie that holds the token of who sends a file: the bodies of
+	// callers whose token is good may take minutes, those of others are as short as
+	// everywhere. Empty: bodies are no files.
+	Upload string
 	Handle fasthttp.RequestHandler
 	// TooLarge answers a request whose body is over MaxBody and was not read.
 	// nil: as everywhere.

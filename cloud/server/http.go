@@ -87,7 +87,7 @@ func (s *Server) faces() error {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
-		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: true, Handle: pages.Handler})
+		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: page.SessionCookie, Handle: pages.Handler})
 	}
 	var challenge func(*fasthttp.RequestCtx) bool
 	if s.authority != nil {
