@@ -29,6 +29,9 @@ func (v *view) Accounts(f cloud.AccountFilter) ([]cloud.Account, int, error) {
 	if f.Enabled {
 		also(" AND enabled = $%d", true)
 	}
+	if f.Email != "" {
+		also(" AND email = $%d", strings.ToLower(f.Email))
+	}
 	return part(v, "account", accountColumns, where, args, f.Page, []string{"name", "email", "created_at"}, scanAccount)
 }
 
