@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -36,11 +37,12 @@ const (
 // comes, so its sender is known before.
 func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	m, r := s.transfer(h)
+	known := false
 	switch {
 	case m != nil && m.Upload == "":
 		c.MaxRequestBodySize = m.MaxBody
 	case m != nil || r != nil && !r.Streams():
-		if ok, err := s.knows(uploader(h, m)); err != nil || !ok {
+		if known = s.isKnown(uploader(h, m)); !known {
 			break
 		}
 		if c.MaxRequestBodySize, c.ReadTimeout = maxForm, transferTime; m != nil {
@@ -49,6 +51,17 @@ func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) 
 	}
 	if m != nil && m.Slow || r != nil && r.Streams() {
 		c.WriteTimeout = transferTime
+	}
+	most := cmp.Or(c.MaxRequestBodySize, maxBody)
+	size := h.ContentLength()
+	if size == -1 { // in chunks
+		size = most
+	}
+	if size > smallBody && size <= most {
+		known = known || s.isKnown(uploader(h, nil))
+		if !s.room.take(h, int64(size), known, cmp.Or(c.ReadTimeout, readTimeout)) {
+			c.MaxRequestBodySize = 1 // see unreadable
+		}
 	}
 	return c
 }
@@ -76,6 +89,12 @@ func uploader(h *fasthttp.RequestHeader, m *Mount) string {
 		return string(h.Peek("Authorization"))
 	}
 	return "Bearer " + string(h.Cookie(m.Upload))
+}
+
+// isKnown is knows, where it does not matter why not.
+func (s *Server) isKnown(authorization string) bool {
+	ok, err := s.knows(authorization)
+	return err == nil && ok
 }
 
 // knows reports whether an Authorization lets anybody in.

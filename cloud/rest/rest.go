@@ -61,6 +61,7 @@ type Config struct {
 	Challenge func(ctx *fasthttp.RequestCtx) bool
 	// Origins are pages of others that may call with a token: https://host.
 	Origins []string
+	Room    Room
 	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
 	// unbounded (behind a balancer that hides addresses).
 	MaxConnsPerIP int
@@ -119,6 +120,7 @@ type Server struct {
 	description     []byte // of the REST addresses, with someBase
 
 	slow      slow
+	room      *room
 	mu        sync.Mutex // of what follows
 	listeners []net.Listener
 	stopped   bool
@@ -135,7 +137,7 @@ func New(cfg Config) *Server {
 	if cfg.MaxConnsPerIP == 0 {
 		cfg.MaxConnsPerIP = 256
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers()}
+	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers(), room: newRoom(cfg.Room)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))
