@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"reflect"
 	"strings"
 	"sync"
@@ -62,8 +63,8 @@ type Config struct {
 	// Origins are pages of others that may call with a token: https://host.
 	Origins []string
 	Room    Room
-	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
-	// unbounded (behind a balancer that hides addresses).
+	// MaxConnsPerIP bounds connections from one address, IPv6 by /64, but for this
+	// machine's, private networks' and trusted proxies'; 0 is 1,024, negative unbounded.
 	MaxConnsPerIP int
 	// Timeout bounds one operation; 0 is 30 s.
 	Timeout time.Duration
@@ -121,6 +122,7 @@ type Server struct {
 
 	slow      slow
 	room      *room
+	crowd     crowd
 	mu        sync.Mutex // of what follows
 	listeners []net.Listener
 	stopped   bool
@@ -135,9 +137,11 @@ func New(cfg Config) *Server {
 		cfg.Timeout = 30 * time.Second
 	}
 	if cfg.MaxConnsPerIP == 0 {
-		cfg.MaxConnsPerIP = 256
+		cfg.MaxConnsPerIP = 1024
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers(), room: newRoom(cfg.Room)}
+	s.crowd.most, s.crowd.open = cfg.MaxConnsPerIP, map[string]int{}
+	s.crowd.exempt = func(a netip.Addr) bool { return a.IsLoopback() || a.IsPrivate() || cfg.Proxies.Trusts(a) }
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))
@@ -148,7 +152,7 @@ func New(cfg Config) *Server {
 	s.http = &fasthttp.Server{
 		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		HeaderReceived: s.received, MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		Concurrency: concurrency, MaxConnsPerIP: max(cfg.MaxConnsPerIP, 0), DisablePreParseMultipartForm: true, CloseOnShutdown: true,
+		Concurrency: concurrency, DisablePreParseMultipartForm: true, CloseOnShutdown: true,
 		TCPKeepalive: true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
 	}
 	return s
@@ -164,7 +168,7 @@ func (q quiet) Printf(format string, args ...any) {
 // Serve takes connections until Shutdown. Several listeners can be served at once,
 // those with TLS too.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow}}
+	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow, crowd: &s.crowd}}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, ln)
 	stopped := s.stopped
