@@ -10,8 +10,8 @@ import (
 )
 
 // crowd counts open connections by address, so that one cannot take the place of
-// all others. Who may speak for many is not counted: proxies, private
-// networks and this machine.
+// all others. Proxies, private networks and this machine may speak for many and are
+// not counted.
 type crowd struct {
 	most   int // of one address
 	exempt func(netip.Addr) bool
