@@ -95,6 +95,7 @@ type AccountFilter struct {
 	Types      []AccountType
 	ProviderID ProviderID
 	Enabled    bool // only those
+	Email      string
 	Page       Page
 }
 

@@ -88,6 +88,24 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 	return RegisterOutput{Result: true, DriverID: cloud.AccountID(id), Status: cloud.DriverPending}, nil
 }
 
+// unreviewed is the driver whose registration holds an account's email, as it is to
+// be without it: nobody has proven that the email is theirs.
+func unreviewed(v cloud.View, a cloud.Account) ([]cloud.Account, error) {
+	if a.Email == "" {
+		return nil, nil
+	}
+	list, _, err := v.Accounts(cloud.AccountFilter{BusinessID: a.BusinessID, Types: []cloud.AccountType{cloud.DriverAccount}, Email: a.Email, Page: cloud.Page{Sort: "id", Limit: 1}})
+	if err != nil || len(list) == 0 || list[0].ID == a.ID || list[0].Enabled {
+		return nil, err
+	}
+	d, err := v.Driver(a.BusinessID, list[0].ID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !d.Pending {
+		return nil, nil
+	}
+	list[0].Email = ""
+	return list, err
+}
+
 // reviewed ends the review of a driver whose account is switched on.
 func reviewed(v cloud.View, before, after cloud.Account) ([]cloud.Driver, error) {
 	if before.Enabled || !after.Enabled || after.Type != cloud.DriverAccount {

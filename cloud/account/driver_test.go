@@ -81,6 +81,40 @@ func TestARegistrationWithAKnownEmailMakesNothing(t *testing.T) {
 	require.Equal(t, cloud.BusinessID(2), w.account(out.DriverID).BusinessID, "an email may have an account of each business")
 }
 
+// Anybody may register with any email. Until the business has reviewed that, it
+// keeps nobody else of that email out.
+func TestAnUnreviewedRegistrationGivesWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	register := func(email string) cloud.AccountID {
+		in := dan()
+		in.Email = email
+		out, err := w.s.Register(t.Context(), in)
+		require.NoError(t, err)
+		return out.DriverID
+	}
+	first, second, third := register("new@a.example"), register("shop@a.example"), register("old@a.example")
+	_, err := w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{third, UserInput{Enabled: ptr(true)}})
+	require.NoError(t, err)
+	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{third, UserInput{Enabled: ptr(false)}})
+	require.NoError(t, err)
+
+	made, err := w.s.AddUser(t.Context(), as(ann), UserInput{AccountType: ptr(cloud.ClientAdmin), Name: ptr("New"), Email: ptr("New@a.example")})
+	require.NoError(t, err)
+	require.Equal(t, "new@a.example", w.account(made.User.ID).Email)
+	require.Empty(t, w.account(first).Email)
+	require.True(t, w.driver(first).Pending)
+	shop, err := w.s.AddCustomer(t.Context(), as(ann), CustomerInput{Name: ptr("Shop"), Email: ptr("shop@a.example")})
+	require.NoError(t, err)
+	require.Equal(t, "shop@a.example", w.account(shop.Customer.ID).Email)
+	require.Empty(t, w.account(second).Email)
+	_, err = w.s.AddUser(t.Context(), as(ann), UserInput{AccountType: ptr(cloud.ClientAdmin), Name: ptr("Old"), Email: ptr("old@a.example")})
+	require.ErrorContains(t, err, "VALIDATION_FAILED", "who was reviewed keeps the email, switched off or not")
+	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{first, UserInput{Email: ptr("other@a.example")}})
+	require.NoError(t, err, "a registration can get another email")
+	require.Contains(t, w.actions(1), "account:10 driver_registration_lost_email account")
+}
+
 func TestBadRegistrationsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

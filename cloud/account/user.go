@@ -214,7 +214,13 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 				return nil, err
 			}
 		}
-		ch.Accounts, ch.Answer = []cloud.Account{a}, show(a, b.Location())
+		if ch.Accounts, err = unreviewed(v, a); err != nil {
+			return nil, err
+		}
+		for _, x := range ch.Accounts {
+			ch.Audits = append(ch.Audits, audit(c, now, "driver_registration_lost_email", "account", int64(x.ID))...)
+		}
+		ch.Accounts, ch.Answer = append(ch.Accounts, a), show(a, b.Location())
 		return ch, nil
 	})
 	return taken(err)

@@ -128,6 +128,8 @@ func TestUploads(t *testing.T) {
 	login := "Authorization: Bearer " + x.token(admin) + "\r\n"
 	require.Equal(t, 413, x.announced(path, login, catalog.MaxUpload+1<<20, time.Minute))
 	require.Equal(t, 413, x.announced(path, "", 3<<20, time.Minute), "of nobody no more than any other body")
+	require.Equal(t, 401, x.announced(path, "Authorization: x\r\n", 3<<20, time.Minute), "what is no token lets no long body in")
+	require.Equal(t, 401, x.announced(path, "Authorization: Bearer "+strings.Repeat("x", 64)+"\r\n", 3<<20, time.Minute), "nor does an unknown token")
 	require.Equal(t, 413, x.announced("/api/v1/orders/"+id+"/cancel", login, 3<<20, time.Minute), "other bodies are as short as ever")
 	require.Zero(t, x.announced(path, login, 3<<20, 200*time.Millisecond), "it waits for the body")
 

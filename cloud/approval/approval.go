@@ -37,6 +37,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -209,16 +210,37 @@ func (s *Service) approver(v cloud.View, c cloud.Caller, a cloud.Approval) error
 }
 
 // requester refuses what is to run as somebody who is not there any more as
-// when it was asked for.
+// when it was asked for, and what a key or an agent asked for that was revoked.
 func requester(v cloud.View, a cloud.Approval) error {
 	r, err := v.Account(a.RequestedBy)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
-	if err != nil || !r.Enabled || r.BusinessID != a.BusinessID || r.Type != a.RequesterType {
+	gone := err != nil || !r.Enabled || r.BusinessID != a.BusinessID || r.Type != a.RequesterType
+	if !gone {
+		if gone, err = revoked(v, a); err != nil {
+			return err
+		}
+	}
+	if gone {
 		return cloud.E(cloud.Forbidden, codeRequester)
 	}
 	return nil
+}
+
+// revoked reports whether the key or the agent's access that asked was revoked. A
+// login may end.
+func revoked(v cloud.View, a cloud.Approval) (bool, error) {
+	tokens, err := v.Tokens(a.RequestedBy)
+	if err != nil {
+		return false, err
+	}
+	grants, err := v.OAuthGrants(a.RequestedBy)
+	return slices.ContainsFunc(tokens, func(t cloud.Token) bool {
+		return !t.Login() && t.Grant == 0 && t.Source() == a.Token && !t.RevokedAt.IsZero()
+	}) || slices.ContainsFunc(grants, func(g cloud.OAuthGrant) bool {
+		return cloud.Token{Grant: g.ID}.Source() == a.Token && !g.EndedAt.IsZero()
+	}), err
 }
 
 func name(a cloud.Account) string { return cmp.Or(a.Name, a.Email) }

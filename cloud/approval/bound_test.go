@@ -62,6 +62,38 @@ func TestARequesterWhoChanged(t *testing.T) {
 	}
 }
 
+// What a key or an agent asked for is not run once it was revoked: it may have been
+// in wrong hands. A login that has ended is no revocation.
+func TestARequesterWhoseKeyWasRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	now := w.now
+	w.write(t, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{
+		{Hash: [32]byte{1}, ID: 7, AccountID: 5, Name: "key", CreatedAt: now}, {Hash: [32]byte{2}, ID: 8, AccountID: 5, Name: "other", CreatedAt: now},
+		{Hash: [32]byte{3}, AccountID: 5, Name: "login", CreatedAt: now, RevokedAt: now}}},
+		OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{{ID: 12, AccountID: 5, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Code: cloud.OAuthCode{ExpiresAt: now}}}}})
+	ids := map[string]cloud.ApprovalID{}
+	for i, token := range []string{"key/7", "key/8", "grant/12", "login", ""} {
+		in := cancelOrder
+		in.Token, in.Arguments = token, json.RawMessage(fmt.Sprintf(`{"order_id":%d}`, i+1))
+		out, err := w.s[0].Propose(t.Context(), people[5], in)
+		require.NoError(t, err)
+		ids[token] = out.Approval.ApprovalID
+	}
+	w.write(t, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: [32]byte{1}, ID: 7, AccountID: 5, Name: "key", CreatedAt: now, RevokedAt: now}}},
+		OAuthChanges: cloud.OAuthChanges{OAuthEnds: []cloud.OAuthEnd{{ID: 12, At: now}}}})
+	for token, id := range ids {
+		out, err := w.s[0].Approve(t.Context(), people[2], ApproveInput{ID: id})
+		require.NoError(t, err, token)
+		if token == "key/7" || token == "grant/12" {
+			require.Equal(t, []any{cloud.ApprovalFailed, "REQUESTER_NOT_ALLOWED"}, []any{out.Outcome, out.Approval.Error.Code}, token)
+			require.Zero(t, w.tool.runs[id], token)
+		} else {
+			require.Equal(t, cloud.ApprovalExecuted, out.Outcome, token)
+		}
+	}
+}
+
 // Approvals that cannot be rejected stay as they are, each with its reason.
 func TestManyAreRejectedTogether(t *testing.T) {
 	t.Parallel()

@@ -223,10 +223,15 @@ func (t *Tool) Check(raw json.RawMessage, repeated string) (map[string]any, []Pr
 			out = append(out, a.check(v)...)
 		}
 	}
+	var unknown []string
 	for name := range given {
 		if !slices.ContainsFunc(t.Arguments, func(a Argument) bool { return a.Name == name }) {
-			out = append(out, Problem{Argument: short(name), Rule: "unknown", Want: t.nearest(name)})
+			unknown = append(unknown, name)
 		}
+	}
+	slices.Sort(unknown) // only those that are shown are compared with all names
+	for _, name := range unknown[:min(len(unknown), maxProblems)] {
+		out = append(out, Problem{Argument: short(name), Rule: "unknown", Want: t.nearest(name)})
 	}
 	if len(t.OneOf) > 0 && !slices.ContainsFunc(t.OneOf, func(group []string) bool {
 		return !slices.ContainsFunc(group, func(name string) bool { return given[name] == nil })
@@ -277,6 +282,9 @@ func (a Argument) check(v any) []Problem {
 		if p := a.value(x, false); p != nil {
 			p.Argument = fmt.Sprintf("%s[%d]", a.Name, i)
 			out = append(out, *p)
+		}
+		if len(out) == maxProblems {
+			break
 		}
 	}
 	return out

@@ -261,6 +261,25 @@ func bearer(w Who) string {
 	return token
 }
 
+// Knows reports whether an Authorization header holds a token that lets its holder
+// in, an order's recipient too. It takes from no limit.
+func (p *Pipeline) Knows(ctx context.Context, authorization string) (bool, error) {
+	token := bearer(Who{Authorization: authorization})
+	if token == "" {
+		return false, nil
+	}
+	if p.cfg.FindRecipient != nil && strings.HasPrefix(token, cloud.RecipientToken) {
+		if _, err := p.cfg.FindRecipient(ctx, token); !errors.Is(err, cloud.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	l, err := p.cfg.FindToken(ctx, auth.Hash(token))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && auth.Valid(l.Token, time.Now()) && l.Account.Enabled, err
+}
+
 // login finds who calls. No token is nobody.
 func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Session, error) {
 	if o.NoToken || w.Authorization == "" {

@@ -17,21 +17,24 @@ const (
 	HearsStaff   Right = "staff" // that, and what is for dispatchers and driver
 )
 
-// Rights says what an account, or with recipient the recipient of that order,
-// may hear of an order's chat now. What was allowed may end at any time: ask
-// again. When the conversation has closed by itself and nobody has written that
-// yet, this does, so that listeners are told of it before they are let go.
-func (s *Service) Rights(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (Right, error) {
+// Rights says what a listener may hear of an order's chat now; its channels are not
+// looked at. What was allowed may end at any time: ask again. When the conversation
+// has closed by itself and nobody has written that yet, this does, so that listeners
+// are told of it before they are let go.
+func (s *Service) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {
 	right, untold := HearsNothing, false
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		x, err := s.listener(v, b, account, recipient, order)
+		x, err := s.listener(v, who.BusinessID, who.Account, who.Recipient, order)
 		if x != nil {
-			right, untold = x.listenRight(), x.isClosureUnsent()
+			untold = x.isClosureUnsent()
+			if who.Recipient == 0 || who.Epoch == x.epoch() {
+				right = x.listenRight()
+			}
 		}
 		return err
 	})
 	if err == nil && untold {
-		err = s.closeEnded(ctx, b, order)
+		err = s.closeEnded(ctx, who.BusinessID, order)
 	}
 	return right, err
 }
@@ -68,6 +71,7 @@ type Listener struct {
 	BusinessID cloud.BusinessID
 	Account    cloud.AccountID // 0: the recipient
 	Recipient  cloud.OrderID   // whose recipient it is, 0 otherwise
+	Epoch      int             // of the recipient's token
 	Channels   []Channel
 }
 
@@ -133,6 +137,9 @@ func (s *Service) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out
 				return outsider()
 			}
 			who.Channels = append(who.Channels, Channel{id, right})
+			if c.Recipient != 0 {
+				who.Epoch = x.epoch()
+			}
 		}
 		return nil
 	})

@@ -71,7 +71,7 @@ func TestWhoTakesPart(t *testing.T) {
 	} {
 		r.refused(err, "NOT_A_PARTICIPANT")
 	}
-	right, err := s.Rights(t.Context(), 42, driver, 0, theOrder)
+	right, err := s.Rights(t.Context(), Listener{BusinessID: 42, Account: driver}, theOrder)
 	require.NoError(t, err)
 	require.Equal(t, HearsNothing, right)
 	r.says(second, "x")
@@ -211,7 +211,7 @@ func TestRights(t *testing.T) {
 		if who == recipient {
 			of = theOrder
 		}
-		got, err := r.nodes[0].Rights(t.Context(), 42, who, of, theOrder)
+		got, err := r.nodes[0].Rights(t.Context(), Listener{BusinessID: 42, Account: who, Recipient: of}, theOrder)
 		require.NoError(t, err)
 		return got
 	}
@@ -220,7 +220,7 @@ func TestRights(t *testing.T) {
 	for who, w := range want {
 		require.Equal(t, w, right(who), who)
 	}
-	none, err := r.nodes[0].Rights(t.Context(), 42, 0, 71, theOrder)
+	none, err := r.nodes[0].Rights(t.Context(), Listener{BusinessID: 42, Recipient: 71}, theOrder)
 	require.NoError(t, err)
 	require.Equal(t, HearsNothing, none, "the recipient of another order")
 	off := r.caller(employee).Account

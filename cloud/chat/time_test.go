@@ -93,9 +93,10 @@ func TestClosing(t *testing.T) {
 func TestWhoNoticesThatItClosedTells(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
+		who := Listener{BusinessID: 42, Recipient: theOrder}
 		right := func(node *Service) Right {
 			t.Helper()
-			got, err := node.Rights(t.Context(), 42, 0, theOrder, theOrder)
+			got, err := node.Rights(t.Context(), who, theOrder)
 			require.NoError(t, err)
 			return got
 		}
@@ -119,6 +120,8 @@ func TestWhoNoticesThatItClosedTells(t *testing.T) {
 		require.Empty(t, r.told(), "once")
 		_, err := r.nodes[0].Reopen(t.Context(), r.caller(admin), OrderInput{theOrder})
 		require.NoError(t, err)
+		require.Equal(t, HearsNothing, right(r.nodes[0]), "as the recipient's token, it is over for good")
+		who.Epoch = 1
 		require.Equal(t, HearsAll, right(r.nodes[0]))
 	})
 }

@@ -118,6 +118,9 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
 			return nil, errRefused
 		}
+		if len(c.Orders) > 0 && !s.cfg.SeesChats(session) {
+			return nil, errRefused
+		}
 		switch session.Account.Type {
 		case cloud.DriverAccount:
 			if s.cfg.SeesPushes(session) {

@@ -82,6 +82,8 @@ type Config struct {
 	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
 	// SeesOrders reports whether one of a business's staff may see its orders.
 	SeesOrders func(auth.Session) bool
+	// SeesChats reports whether an account's login may read chats.
+	SeesChats func(auth.Session) bool
 	// SeesPushes reports whether a driver's login may read what the driver is pushed.
 	SeesPushes func(auth.Session) bool
 	Prefix     string // of all topics

@@ -109,7 +109,7 @@ func start(t testing.TB, db *store.DB) *node {
 		FindToken: func(ctx context.Context, hash [32]byte) (auth.Session, error) {
 			l, err := db.FindToken(ctx, hash)
 			return auth.Session{Token: l.Token, Account: l.Account}, err
-		}, SeesOrders: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }, SeesPushes: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }})
+		}, SeesOrders: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }, SeesChats: func(s auth.Session) bool { return true }, SeesPushes: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }})
 	n.broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices{}, People: n.live, Recheck: 10 * time.Millisecond})
 	require.NoError(t, err)
 	n.live.SetTeller(n.broker)

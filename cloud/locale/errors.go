@@ -116,12 +116,12 @@ var errors = map[string]texts{
 		"Lo pidió usted mismo. Debe aprobarlo otra persona, salvo que esté activo el ajuste allow_self_approval.",
 	},
 	"REQUESTER_NOT_ALLOWED": {
-		"The account that asked for this is switched off or has changed since, so it was not run. Ask for it again with an account that may do it.",
-		"提出此请求的账户已停用或已变更，因此未执行。请使用有权限的账户重新提出。",
-		"提出此請求的帳戶已停用或已變更，因此未執行。請使用有權限的帳戶重新提出。",
-		"Le compte qui l’a demandé est désactivé ou a changé depuis : rien n’a été exécuté. Refaites la demande avec un compte autorisé.",
-		"Das anfragende Konto ist abgeschaltet oder hat sich seither geändert; es wurde nichts ausgeführt. Bitte mit einem berechtigten Konto neu anfragen.",
-		"La cuenta que lo pidió está desactivada o ha cambiado desde entonces; no se ejecutó. Pídalo de nuevo con una cuenta autorizada.",
+		"The account that asked for this is switched off or has changed since, or its key was revoked, so it was not run. Ask for it again with an account and key that may do it.",
+		"提出此请求的账户已停用或已变更，或其密钥已被撤销，因此未执行。请使用有权限的账户和密钥重新提出。",
+		"提出此請求的帳戶已停用或已變更，或其金鑰已被撤銷，因此未執行。請使用有權限的帳戶和金鑰重新提出。",
+		"Le compte qui l’a demandé est désactivé ou a changé depuis, ou sa clé a été révoquée : rien n’a été exécuté. Refaites la demande avec un compte et une clé autorisés.",
+		"Das anfragende Konto ist abgeschaltet oder hat sich seither geändert, oder sein Schlüssel wurde widerrufen; es wurde nichts ausgeführt. Bitte mit einem berechtigten Konto und Schlüssel neu anfragen.",
+		"La cuenta que lo pidió está desactivada o ha cambiado desde entonces, o su clave fue revocada; no se ejecutó. Pídalo de nuevo con una cuenta y una clave autorizadas.",
 	},
 	"CONVERSATION_NOT_FOUND": {
 		"There is no message about this order yet. Send one to begin the conversation.",

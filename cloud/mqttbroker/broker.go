@@ -63,7 +63,8 @@ type Config struct {
 // Limits of a client.
 const (
 	maxPacket     = 256 << 10
-	writesPending = 128 // queued messages to a slow client; more are lost and come again
+	maxConnect    = 16 << 10 // of the first packet
+	writesPending = 128      // queued messages to a slow client; more are lost and come again
 	loginWait     = 10 * time.Second
 	keepAlive     = 60 // seconds a client may ask for; silence of half as long again ends its connection
 	acceptPause   = 100 * time.Millisecond
@@ -185,6 +186,7 @@ func (b *Broker) keep(l io.Closer) bool {
 // ServeConn serves one connection and returns when it has ended. A client that
 // does not say who it is within ten seconds is let go.
 func (b *Broker) ServeConn(c net.Conn) error {
+	c = &opening{Conn: c}
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -339,6 +341,9 @@ func limitSilence(cl *mqtt.Client) {
 
 // certificateName is the common name of a verified client certificate.
 func certificateName(c net.Conn) string {
+	if o, ok := c.(*opening); ok {
+		c = o.Conn
+	}
 	if ws, ok := c.(*wsConn); ok {
 		c = ws.Conn
 	}

@@ -3,6 +3,7 @@ package mqttbroker
 import (
 	"bytes"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -165,6 +166,30 @@ func TestPacketOver256KiBIsRefusedBeforeLogin(t *testing.T) {
 	c.send(publishPacket("tms/device/CAB-1/up", bytes.Repeat([]byte{1}, 128<<10)))
 	_, ok := c.next().(*packets.PubackPacket)
 	require.True(t, ok, "the link's own limit of 128 KiB passes")
+}
+
+// The library makes room for a packet when its length is announced. Before the login
+// that is little, in whatever pieces the length comes.
+func TestALongFirstPacketIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{"whole": {"\x10\x80\x80\x02"}, "in pieces": {"\x10", "\x80", "\x80\x02"}, "no length at all": {"\x10\xff\xff\xff\xff"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, err := New(Config{Devices: &link{}})
+				require.NoError(t, err)
+				here, there := net.Pipe()
+				began := time.Now()
+				go func() {
+					for _, x := range says {
+						_, _ = io.WriteString(here, x)
+					}
+				}()
+				require.Error(t, b.ServeConn(there))
+				require.Zero(t, time.Since(began))
+				require.NoError(t, b.Close())
+			})
+		})
+	}
 }
 
 func TestClientThatNeverSaysWhoItIsIsLetGo(t *testing.T) {

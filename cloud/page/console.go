@@ -30,6 +30,9 @@ const (
 	guessedFor  = 7 * 24 * time.Hour // that a guessed parcel is shown
 )
 
+// SessionCookie holds the token of who uses the console.
+const SessionCookie = "postern_session"
+
 // staff may use the console.
 var staff = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
 
@@ -42,7 +45,7 @@ type entrance struct {
 }
 
 // forStaff is the console's. Nothing leads to it from other sites.
-var forStaff = entrance{cookiePath, "postern_session", "postern_form", fasthttp.CookieSameSiteStrictMode, staff}
+var forStaff = entrance{cookiePath, SessionCookie, "postern_form", fasthttp.CookieSameSiteStrictMode, staff}
 
 type loginPage struct {
 	frame

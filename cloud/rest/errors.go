@@ -106,13 +106,22 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 // header over the limit, a sender that is too slow. The connection is closed.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
+	full := s.room.give(&ctx.Request.Header)
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 		s.slow.mark(ctx.Conn().RemoteAddr())
+		if full {
+			s.refuse(ctx, &cloud.Error{Kind: cloud.Unavailable, Code: "MODULE_UNAVAILABLE", RetryAfter: 1})
+			return
+		}
 		for _, m := range s.cfg.Mounts {
 			if m.TooLarge != nil && sameShape(m.Path, string(ctx.Path())) {
 				m.TooLarge(ctx)
 				return
 			}
+		}
+		if err := s.unknown(&ctx.Request.Header); err != nil {
+			s.refuse(ctx, err)
+			return
 		}
 		code := "PAYLOAD_TOO_LARGE"
 		if strings.HasPrefix(string(ctx.Path()), "/api/v1/otep/") {

@@ -2,6 +2,8 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -27,39 +29,97 @@ const (
 	maxParts     = 32
 	maxForm      = catalog.MaxUpload + 64<<10
 	transferTime = 5 * time.Minute
+	knowTime     = 5 * time.Second
 )
 
-// received lets uploads of callers with a token be long, gives uploads and
-// downloads time, and mounts what they ask for.
+// received lets uploads of callers with a good token be long, gives uploads and
+// downloads time, and mounts what they ask for. A body is in memory as soon as it
+// comes, so its sender is known before.
 func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
-	path, _, _ := strings.Cut(string(h.RequestURI()), "?")
-	for _, m := range s.cfg.Mounts {
-		if !sameShape(m.Path, path) {
-			continue
+	m, r := s.transfer(h)
+	known := false
+	switch {
+	case m != nil && m.Upload == "":
+		c.MaxRequestBodySize = m.MaxBody
+	case m != nil || r != nil && !r.Streams():
+		if known = s.isKnown(uploader(h, m)); !known {
+			break
 		}
-		switch {
-		case !m.Upload:
+		if c.MaxRequestBodySize, c.ReadTimeout = maxForm, transferTime; m != nil {
 			c.MaxRequestBodySize = m.MaxBody
-		case len(h.Peek("Cookie")) > 0:
-			c.MaxRequestBodySize, c.ReadTimeout = m.MaxBody, transferTime
 		}
-		if m.Slow {
-			c.WriteTimeout = transferTime
-		}
-		return c
 	}
-	for _, r := range s.transfers {
-		if r.Method != string(h.Method()) || !sameShape(r.Path, path) {
-			continue
+	if m != nil && m.Slow || r != nil && r.Streams() {
+		c.WriteTimeout = transferTime
+	}
+	most := cmp.Or(c.MaxRequestBodySize, maxBody)
+	size := h.ContentLength()
+	if size == -1 { // in chunks
+		size = most
+	}
+	if size > smallBody && size <= most {
+		known = known || s.isKnown(uploader(h, nil))
+		if !s.room.take(h, int64(size), known, cmp.Or(c.ReadTimeout, readTimeout)) {
+			c.MaxRequestBodySize = 1 // see unreadable
 		}
-		if r.Streams() {
-			c.WriteTimeout = transferTime
-		} else if len(h.Peek("Authorization")) > 0 {
-			c.MaxRequestBodySize, c.ReadTimeout = maxForm, transferTime
-		}
-		break
 	}
 	return c
+}
+
+// transfer finds the mount, or the row whose body is a file, that a request is for;
+// nil: neither.
+func (s *Server) transfer(h *fasthttp.RequestHeader) (*Mount, *catalog.Operation) {
+	path, _, _ := strings.Cut(string(h.RequestURI()), "?")
+	for i := range s.cfg.Mounts {
+		if m := &s.cfg.Mounts[i]; sameShape(m.Path, path) {
+			return m, nil
+		}
+	}
+	for _, r := range s.transfers {
+		if r.Method == string(h.Method()) && sameShape(r.Path, path) {
+			return nil, r
+		}
+	}
+	return nil, nil
+}
+
+// uploader is the Authorization of who sends a file, by the cookie of a mount.
+func uploader(h *fasthttp.RequestHeader, m *Mount) string {
+	if m == nil {
+		return string(h.Peek("Authorization"))
+	}
+	return "Bearer " + string(h.Cookie(m.Upload))
+}
+
+// isKnown is knows, where it does not matter why not.
+func (s *Server) isKnown(authorization string) bool {
+	ok, err := s.knows(authorization)
+	return err == nil && ok
+}
+
+// knows reports whether an Authorization lets anybody in.
+func (s *Server) knows(authorization string) (bool, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, knowTime)
+	defer cancel()
+	return s.cfg.Pipeline.Knows(ctx, authorization)
+}
+
+// unknown is the error of an upload that comes with a token which is not good; nil
+// for other requests.
+func (s *Server) unknown(h *fasthttp.RequestHeader) error {
+	m, r := s.transfer(h)
+	given := r != nil && !r.Streams() && len(h.Peek("Authorization")) > 0
+	if m != nil {
+		given = m.Upload != "" && len(h.Cookie(m.Upload)) > 0
+	}
+	if !given {
+		return nil
+	}
+	ok, err := s.knows(uploader(h, m))
+	if err == nil && !ok {
+		err = cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	}
+	return err
 }
 
 // sameShape reports whether an address is one of a pattern with {names}.

@@ -21,23 +21,32 @@ const (
 	lingerMost = 64 << 20 // bytes that are read for nothing
 )
 
-// lingering is a listener whose connections can be closed slowly.
+// lingering is a listener whose connections can be closed slowly, and of which one
+// address has not too many.
 type lingering struct {
 	net.Listener
-	slow *slow
+	slow  *slow
+	crowd *crowd
 }
 
 func (l *lingering) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	half, ok := c.(halfCloser)
-	if err != nil || !ok {
-		return c, err
+	for {
+		c, err := l.Listener.Accept()
+		half, ok := c.(halfCloser)
+		if err != nil || !ok {
+			return c, err
+		}
+		name, ok := l.crowd.enter(c)
+		if !ok {
+			_ = c.Close() // nothing has been said yet
+			continue
+		}
+		x := &lingerer{halfCloser: half, slow: l.slow, leave: func() { l.crowd.leave(name) }}
+		if t, ok := c.(*tls.Conn); ok { // the HTTP library must see that there is TLS
+			return &tlsLingerer{x, t}, nil
+		}
+		return x, nil
 	}
-	x := &lingerer{halfCloser: half, slow: l.slow}
-	if t, ok := c.(*tls.Conn); ok { // the HTTP library must see that there is TLS
-		return &tlsLingerer{x, t}, nil
-	}
-	return x, nil
 }
 
 type halfCloser interface {
@@ -47,9 +56,10 @@ type halfCloser interface {
 
 type lingerer struct {
 	halfCloser
-	slow *slow
-	once sync.Once
-	err  error
+	slow  *slow
+	leave func()
+	once  sync.Once
+	err   error
 }
 
 type tlsLingerer struct {
@@ -68,6 +78,7 @@ func (c *lingerer) Close() error {
 			_, _ = io.CopyN(io.Discard, c.halfCloser, lingerMost)
 		}
 		c.err = c.halfCloser.Close()
+		c.leave()
 	})
 	return c.err
 }

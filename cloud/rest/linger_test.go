@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Whoever sends far too much first and reads then is told so, and is not just cut
@@ -45,4 +47,43 @@ func TestWhoSendsTooMuchIsTold(t *testing.T) {
 			require.Contains(t, string(resp.Body()), "PAYLOAD_TOO_LARGE")
 		})
 	}
+}
+
+// One address has so many connections and no more; when one ends, another gets in.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	cfg := rigOn(t, webtest.New(t), nil).s.cfg
+	cfg.MaxConnsPerIP = 2
+	served := New(cfg)
+	here := served.crowd.exempt(netip.MustParseAddr("127.0.0.1"))
+	require.True(t, here, "this machine is not counted")
+	served.crowd.exempt = func(netip.Addr) bool { return false }
+	done := make(chan error, 1)
+	go func() { done <- served.Serve(ln) }()
+	t.Cleanup(func() { require.NoError(t, served.Shutdown(context.Background())); require.NoError(t, <-done) })
+	ask := func(conn net.Conn) int {
+		_, err := fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if err != nil {
+			return 0
+		}
+		var resp fasthttp.Response
+		if resp.Read(bufio.NewReader(conn)) != nil {
+			return 0
+		}
+		return resp.StatusCode()
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	first, second := dial(), dial()
+	require.Equal(t, []int{200, 200}, []int{ask(first), ask(second)})
+	require.Zero(t, ask(dial()), "one too many")
+	require.Equal(t, 200, ask(first), "the others stay")
+	require.NoError(t, second.Close())
+	ring.Await(t, func() bool { return ask(dial()) == 200 })
 }

@@ -38,3 +38,18 @@ func TestMounts(t *testing.T) {
 	require.Equal(t, "ours", body)
 	r.refused(r.do("POST", "/tools/broken", "", ""), 500, "INTERNAL_ERROR")
 }
+
+// Only files of callers whose cookie holds a good token may be long: a body is in
+// memory before its face looks at it.
+func TestMountedUploads(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *options) {
+		o.Mounts = []Mount{{Path: "/chat/{id}", MaxBody: 3 << 20, Upload: "session", Handle: func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("ours") }}}
+	})
+	long := strings.Repeat("x", 3<<20)
+	require.Equal(t, 200, r.do("POST", "/chat/1", "", long, "Cookie", "session="+r.provider()).status)
+	for cookie, code := range map[string]int{"session=" + strings.Repeat("x", 64): 401, "session=": 413, "other=" + r.provider(): 413} {
+		status, _ := r.raw("POST /chat/1 HTTP/1.1\r\nHost: x\r\nCookie: " + cookie + "\r\nContent-Length: 3145728\r\n\r\n{")
+		require.Equal(t, code, status, cookie)
+	}
+}

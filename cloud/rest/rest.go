@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"reflect"
 	"strings"
 	"sync"
@@ -61,8 +62,9 @@ type Config struct {
 	Challenge func(ctx *fasthttp.RequestCtx) bool
 	// Origins are pages of others that may call with a token: https://host.
 	Origins []string
-	// MaxConnsPerIP bounds connections from one address; 0 is 256, negative is
-	// unbounded (behind a balancer that hides addresses).
+	Room    Room
+	// MaxConnsPerIP bounds connections from one address, IPv6 by /64, but for this
+	// machine's, private networks' and trusted proxies'; 0 is 1,024, negative unbounded.
 	MaxConnsPerIP int
 	// Timeout bounds one operation; 0 is 30 s.
 	Timeout time.Duration
@@ -74,9 +76,10 @@ type Mount struct {
 	Path    string // may have {names}
 	MaxBody int    // bytes; 0 is that of the server
 	Slow    bool   // answers may take minutes
-	// Upload says that bodies are files: those of callers with a cookie may take
-	// minutes, those of others are as short as everywhere.
-	Upload bool
+	// Upload names the cookie that holds the token of who sends a file: the bodies of
+	// callers whose token is good may take minutes, those of others are as short as
+	// everywhere. Empty: bodies are no files.
+	Upload string
 	Handle fasthttp.RequestHandler
 	// TooLarge answers a request whose body is over MaxBody and was not read.
 	// nil: as everywhere.
@@ -118,6 +121,8 @@ type Server struct {
 	description     []byte // of the REST addresses, with someBase
 
 	slow      slow
+	room      *room
+	crowd     crowd
 	mu        sync.Mutex // of what follows
 	listeners []net.Listener
 	stopped   bool
@@ -132,9 +137,11 @@ func New(cfg Config) *Server {
 		cfg.Timeout = 30 * time.Second
 	}
 	if cfg.MaxConnsPerIP == 0 {
-		cfg.MaxConnsPerIP = 256
+		cfg.MaxConnsPerIP = 1024
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers()}
+	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers(), room: newRoom(cfg.Room)}
+	s.crowd.most, s.crowd.open = cfg.MaxConnsPerIP, map[string]int{}
+	s.crowd.exempt = func(a netip.Addr) bool { return a.IsLoopback() || a.IsPrivate() || cfg.Proxies.Trusts(a) }
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))
@@ -145,7 +152,7 @@ func New(cfg Config) *Server {
 	s.http = &fasthttp.Server{
 		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		HeaderReceived: s.received, MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		Concurrency: concurrency, MaxConnsPerIP: max(cfg.MaxConnsPerIP, 0), DisablePreParseMultipartForm: true, CloseOnShutdown: true,
+		Concurrency: concurrency, DisablePreParseMultipartForm: true, CloseOnShutdown: true,
 		TCPKeepalive: true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
 	}
 	return s
@@ -161,7 +168,7 @@ func (q quiet) Printf(format string, args ...any) {
 // Serve takes connections until Shutdown. Several listeners can be served at once,
 // those with TLS too.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow}}
+	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow, crowd: &s.crowd}}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, ln)
 	stopped := s.stopped

@@ -87,14 +87,13 @@ func (s *Server) faces() error {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
-		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: true, Handle: pages.Handler})
+		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: page.SessionCookie, Handle: pages.Handler})
 	}
 	var challenge func(*fasthttp.RequestCtx) bool
 	if s.authority != nil {
 		challenge = s.authority.challenge
 	}
-	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Proxies: s.cfg.Proxies, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log,
-		MaxConnsPerIP: -1}) // see docs/choices.md
+	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Gatherer: s.Metrics, Proxies: s.cfg.Proxies, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log})
 	return nil
 }
 

@@ -259,6 +259,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		intake = cfg.WrapDevices(intake)
 	}
 	s.Live = live.New(live.Config{Store: s.Store, Sealer: s.Box, Rights: hearing{s.chats}, ChatReceived: hearing{s.chats}.received, FindToken: s.findToken, SeesOrders: func(x auth.Session) bool { return catalog.SessionHolds(x, "orders:read") },
+		SeesChats:  func(x auth.Session) bool { return catalog.SessionHolds(x, "chat:read") },
 		SeesPushes: func(x auth.Session) bool { return catalog.SessionHolds(x, "routes:read") },
 		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})

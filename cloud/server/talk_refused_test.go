@@ -155,6 +155,15 @@ func losesItsPart(t *testing.T, w *talkWorld) {
 	require.Equal(t, http.StatusOK, w.bare("GET", w.of("/messages"), w.tokens["driver"], ""), "it may read for a day")
 	ends("another driver", func() { require.Less(t, w.bare("POST", "/api/v1/user/logout", w.tokens["another driver"], `{}`), 300) })
 	w.give(w.order, "driver")
+	ends("recipient", func() {
+		o := w.good("POST", fmt.Sprintf("/api/v1/orders/%d/tracking-number", w.order), w.tokens["admin"], nil)["order"].(map[string]any)
+		w.number = o["tracking_number"].(string)
+	})
+	require.Equal(t, http.StatusUnauthorized, w.bare("POST", token, w.tokens["recipient"], body), "a new number replaces the link")
+	w.tokens["recipient"], _ = w.good("GET", "/api/v1/tracking/"+w.number, w.tokens["admin"], nil)["chat"].(map[string]any)["token"].(string)
+	ends("staff", func() {
+		w.good("PATCH", fmt.Sprintf("/api/v1/users/%d", w.ids["staff"]), w.tokens["admin"], map[string]any{"permissions": []string{"orders:read"}})
+	})
 	ends("recipient", func() { w.good("POST", w.of("/close"), w.tokens["admin"], nil) })
 	require.Equal(t, http.StatusUnauthorized, w.bare("POST", token, w.tokens["recipient"], body))
 	w.good("POST", w.of("/reopen"), w.tokens["admin"], nil)

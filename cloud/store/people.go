@@ -35,6 +35,9 @@ func (v accountView) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Lis
 	if f.Enabled {
 		c.and("enabled = $%d", true)
 	}
+	if f.Email != "" {
+		c.and("email = $%d", strings.ToLower(f.Email))
+	}
 	return part(v.snapshot, keyList{from: "account", columns: accountColumns, where: c, page: f.Page}, accountSorts, scanAccount)
 }
 

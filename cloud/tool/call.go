@@ -199,27 +199,37 @@ func without(raw json.RawMessage, name string) json.RawMessage {
 	return compact(all)
 }
 
-func scalar(v any) bool {
-	switch v.(type) {
-	case json.Number, bool:
-		return true
-	}
-	return false
-}
+// plain are arguments whose texts name things, for logs.
+var plain = []string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}
 
-// masked are arguments as logs have them: which there are, and those that name
-// things.
-func masked(g catalog.Given) map[string]any {
+// loggedText is how many characters of a value a log has.
+const loggedText = 64
+
+// masked are arguments as logs have them: those of the tool, with the values of
+// numbers, switches and names of things, where they are what the tool takes. What
+// follows a question mark could be the secret of a link.
+func masked(t *catalog.Tool, g catalog.Given) map[string]any {
 	out := map[string]any{}
-	for name, v := range g {
-		switch {
-		case cloud.IsSecretName(name):
-			out[name] = "…"
-		case scalar(v):
-			out[name] = v
-		default:
-			if out[name] = "…"; slices.Contains([]string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}, name) {
-				out[name] = v
+	for _, a := range t.Arguments {
+		v, ok := g[a.Name]
+		if !ok {
+			continue
+		}
+		out[a.Name] = "…"
+		switch v := v.(type) {
+		case bool:
+			out[a.Name] = v
+		case json.Number:
+			if (a.Kind == "integer" || a.Kind == "number") && len(v) <= loggedText && !cloud.IsSecretName(a.Name) {
+				out[a.Name] = v
+			}
+		case string:
+			if slices.Contains(plain, a.Name) {
+				v, _, _ = strings.Cut(v, "?")
+				if r := []rune(v); len(r) > loggedText {
+					v = string(r[:loggedText]) + "…"
+				}
+				out[a.Name] = v
 			}
 		}
 	}

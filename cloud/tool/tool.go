@@ -142,7 +142,7 @@ func (s *Service) run(ctx context.Context, t *catalog.Tool, c *mcp.Call) (*mcp.R
 		outcome = "executed"
 	}
 	s.cfg.Log.Info("tool called", "server", u.server, "tool", t.Name, "account", u.caller.Account.ID, "token", u.token.Name, "client", c.Request.Client,
-		"arguments", masked(k.given), "outcome", outcome, "took", time.Since(began).Round(time.Microsecond), "request_id", u.who.RequestID)
+		"arguments", masked(t, k.given), "outcome", outcome, "took", time.Since(began).Round(time.Microsecond), "request_id", u.who.RequestID)
 	return out, err
 }
 

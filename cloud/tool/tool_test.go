@@ -33,7 +33,7 @@ func small(t *testing.T, logs *strings.Builder, token string, read func(context.
 	c := catalog.New([]catalog.Operation{catalog.Define(catalog.Operation{Name: "orders.list", Summary: "Orders", Description: "A test.", Tag: "Client", Method: "GET", Path: "/orders", Scopes: []string{"orders:read"},
 		Types: []cloud.AccountType{cloud.ClientAdmin}, Tools: []string{"get_orders"}}, read, nil)})
 	c.AddTools(catalog.Tool{Name: "get_orders", Title: "Get orders", Description: "Lists orders", Servers: []string{catalog.OperationsServer}, Category: "orders", Operation: "orders.list",
-		Arguments: catalog.Arguments("per_page integer 1..200")})
+		Arguments: catalog.Arguments("per_page integer 1..200", "order_ref text 0..64")})
 	line := catalog.NewPipeline(catalog.Config{FindToken: func(_ context.Context, hash [32]byte) (auth.Session, error) {
 		if hash != auth.Hash(token) {
 			return auth.Session{}, cloud.ErrNotFound
@@ -60,6 +60,39 @@ func send(ctx context.Context, s *Service, authorization, arguments string) (*mc
 
 func none(context.Context, cloud.Caller, listInput) (listOutput, error) {
 	return listOutput{Result: true, Orders: []string{}}, nil
+}
+
+// The line about a call names arguments that the tool has, shortly: strangers' calls
+// leave lines, too.
+func TestLogLinesOfCallsAreShort(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct{ arguments, kept string }{
+		"an argument of the tool": {`{"per_page":5}`, "per_page:5"},
+		"many others":             {`{"per_page":5` + manyMembers(5000) + `}`, "per_page:5"},
+		"a long number":           {`{"per_page":` + strings.Repeat("9", 5000) + `}`, "per_page:…"},
+		"a number for a text":     {`{"order_ref":123456}`, "order_ref:…"},
+		"a list for a text":       {`{"order_ref":["` + strings.Repeat("a", 5000) + `"]}`, "order_ref:…"},
+		"a long text":             {`{"order_ref":"SO-1` + strings.Repeat("a", 5000) + `"}`, "order_ref:SO-1a"},
+		"a link for a number":     {`{"order_ref":"https://h.example/track/SR7KQ4M2XD9HTB?k=0123456789"}`, "track/SR7KQ4M2XD9HTB"},
+	} {
+		logs := &strings.Builder{}
+		const token = "0123456789012345678901234567890123456789012345678901234567890123"
+		_, err := send(t.Context(), small(t, logs, token, none), "Bearer "+token, x.arguments)
+		require.NoError(t, err, name)
+		require.Contains(t, logs.String(), x.kept, name)
+		require.NotContains(t, logs.String(), "0123456789", name)
+		require.NotContains(t, logs.String(), "123456", name)
+		require.Less(t, len(logs.String()), 600, name)
+	}
+}
+
+// manyMembers are n members of an object, each after a comma.
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"x%d":1`, i)
+	}
+	return b.String()
 }
 
 // A token in the arguments is taken until the end of 2026, and never shown.
