@@ -55,8 +55,15 @@ type Config struct {
 	Enrol func(ctx context.Context, code, token string, publicKey []byte) (any, error)
 }
 
-// New declares the operations.
+// New declares the operations. Services that are missing can be described and not
+// called.
 func New(c Config) *catalog.Catalog {
+	if c.Lockers == nil {
+		c.Lockers = new(locker.Service)
+	}
+	if c.Receivers == nil {
+		c.Receivers = new(webhook.Service)
+	}
 	rows := [][]catalog.Operation{c.accounts(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())

@@ -62,7 +62,7 @@ type Server struct {
 	schema *ast.Schema
 	text   string
 	fields map[string]field
-	known  standard
+	known  *standard
 }
 
 // New builds the schema of a table.

@@ -2,7 +2,9 @@ package graphql
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,20 +16,35 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Tools of others ask for the schema by one document (getIntrospectionQuery of
-// graphql-js), with few differences. Its answers are made once, when the first
-// is asked for, and are bytes from then on.
+// Tools of others ask for the schema by the documents that getIntrospectionQuery of
+// graphql-js makes from its options. They cost more than other documents may, and
+// are answered from bytes that are made when the first one asks.
 
-// standard are the answers to those documents, by their text as compact has it.
-type standard map[string]func() json.RawMessage
+// standard are those documents by the digest of their text as compact has it.
+type standard struct {
+	options map[[32]byte]introspection
+	run     func(query string) json.RawMessage
 
-func (s *Server) standards() standard {
-	out := standard{}
-	for _, descriptions := range []bool{true, false} {
-		for _, more := range []bool{true, false} {
-			for _, levels := range []int{7, 9} {
-				query := introspectionQuery(descriptions, more, levels)
-				out[compact(query)] = sync.OnceValue(func() json.RawMessage { return s.introspected(query) })
+	mu    sync.Mutex // guards what follows
+	asked []answered // the last ones, newest last
+}
+
+type answered struct {
+	of   [32]byte
+	data json.RawMessage
+}
+
+// keptAnswers bounds the memory of answers: tools in use differ by few options.
+const keptAnswers = 8
+
+func (s *Server) standards() *standard {
+	out := &standard{options: map[[32]byte]introspection{}, run: s.introspected}
+	for bits := range 1 << 6 {
+		on := func(n int) bool { return bits>>n&1 == 1 }
+		for _, levels := range []int{7, 9} {
+			for _, kinds := range []bool{false, true} {
+				o := introspection{descriptions: on(0), schemaDescription: on(1), specifiedBy: on(2), repeatable: on(3), inputDeprecation: on(4), oneOf: on(5), rootKinds: kinds, levels: levels}
+				out.options[sha256.Sum256([]byte(compact(o.query())))] = o
 			}
 		}
 	}
@@ -35,11 +52,28 @@ func (s *Server) standards() standard {
 }
 
 // find is the answer to a document, nil when it is none of the standard ones.
-func (s standard) find(query string, name *string) func() json.RawMessage {
-	if name != nil && *name != "" && *name != "IntrospectionQuery" || strings.ContainsAny(query, `"#`) {
+func (s *standard) find(query string, name *string) func() json.RawMessage {
+	if len(query) > 8<<10 || name != nil && *name != "" && *name != "IntrospectionQuery" || strings.ContainsAny(query, `"#`) {
 		return nil
 	}
-	return s[compact(query)]
+	of := sha256.Sum256([]byte(compact(query)))
+	o, ok := s.options[of]
+	if !ok {
+		return nil
+	}
+	return func() json.RawMessage {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.IndexFunc(s.asked, func(a answered) bool { return a.of == of })
+		if i < 0 {
+			s.asked = append(s.asked, answered{of, s.run(o.query())})
+		} else {
+			again := s.asked[i]
+			s.asked = append(slices.Delete(s.asked, i, i+1), again)
+		}
+		s.asked = s.asked[max(0, len(s.asked)-keptAnswers):]
+		return s.asked[len(s.asked)-1].data
+	}
 }
 
 // compact is a document with one space between all of its names and marks.
@@ -95,23 +129,35 @@ func introspects(doc *ast.QueryDocument, set ast.SelectionSet, open map[string]b
 	return false
 }
 
-// introspectionQuery is the document with descriptions or without, with what
-// newer editions of the language know of the schema, and so many wrappings of a
-// type.
-func introspectionQuery(descriptions, more bool, levels int) string {
+// introspection are the options of getIntrospectionQuery; rootKinds and levels are
+// what its editions differ in.
+type introspection struct {
+	descriptions, schemaDescription, specifiedBy, repeatable, inputDeprecation, oneOf bool
+
+	rootKinds bool // kinds of root types, and names before kinds below
+	levels    int  // wrappings of a type
+}
+
+func (o introspection) query() string {
 	on := func(yes bool, text string) string {
 		if yes {
-			return text
+			return text + " "
 		}
 		return ""
 	}
-	d := on(descriptions, "description")
-	ref := "kind name"
-	for range levels {
-		ref = "kind name ofType { " + ref + " }"
+	d, old := on(o.descriptions, "description"), on(o.inputDeprecation, "(includeDeprecated: true)")
+	root, ref := "name", "kind name"
+	if o.rootKinds {
+		root, ref = "name kind", "name kind"
 	}
-	return `query IntrospectionQuery { __schema { ` + on(more, d) + ` queryType { name } mutationType { name } subscriptionType { name } types { ...FullType } directives { name ` + d + " " + on(more, "isRepeatable") + ` locations args { ...InputValue } } } }
-fragment FullType on __Type { kind name ` + d + " " + on(more, "specifiedByURL") + ` fields(includeDeprecated: true) { name ` + d + ` args { ...InputValue } type { ...TypeRef } isDeprecated deprecationReason } inputFields { ...InputValue } interfaces { ...TypeRef } enumValues(includeDeprecated: true) { name ` + d + ` isDeprecated deprecationReason } possibleTypes { ...TypeRef } }
-fragment InputValue on __InputValue { name ` + d + ` type { ...TypeRef } defaultValue }
-fragment TypeRef on __Type { ` + ref + ` }`
+	inner := ref
+	for range o.levels - 1 {
+		inner = ref + " ofType { " + inner + " }"
+	}
+	return `query IntrospectionQuery { __schema { ` + on(o.schemaDescription && o.descriptions, "description") + `queryType { ` + root + ` } mutationType { ` + root + ` } subscriptionType { ` + root + ` } types { ...FullType } directives { name ` + d +
+		on(o.repeatable, "isRepeatable") + `locations args` + old + ` { ...InputValue } } } }
+fragment FullType on __Type { kind name ` + d + on(o.specifiedBy, "specifiedByURL") + on(o.oneOf, "isOneOf") + `fields(includeDeprecated: true) { name ` + d + `args` + old + ` { ...InputValue } type { ...TypeRef } isDeprecated deprecationReason } inputFields` + old +
+		` { ...InputValue } interfaces { ...TypeRef } enumValues(includeDeprecated: true) { name ` + d + `isDeprecated deprecationReason } possibleTypes { ...TypeRef } }
+fragment InputValue on __InputValue { name ` + d + `type { ...TypeRef } defaultValue ` + on(o.inputDeprecation, "isDeprecated deprecationReason") + `}
+fragment TypeRef on __Type { kind name ofType { ` + inner + ` } }`
 }

@@ -46,7 +46,7 @@ func TestInterfaceBeforeOtherPeoplesTools(t *testing.T) {
 	require.Empty(t, f.OpenAPI.Wrong)
 	require.Empty(t, f.OpenAPI.Lint)
 	require.Contains(t, strings.Join(f.OpenAPI.Linted, "\n"), "tag-description", "the linter looks")
-	require.Equal(t, 200, f.Schema.Status)
+	require.Equal(t, 200, f.Schema.Status, f.Schema.Faults)
 	require.Empty(t, f.Schema.Faults)
 	require.NotEmpty(t, f.Schema.Served)
 	require.Equal(t, f.Schema.Published, f.Schema.Served, "introspection gives the published schema")
