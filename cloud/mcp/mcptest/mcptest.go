@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,6 +155,7 @@ func Authorization(t *testing.T, base, client, resource string, port int, visit 
 		text.WriteString(lines.Text() + "\n")
 		if !visited && strings.HasPrefix(lines.Text(), base+"/") {
 			visited = true
+			waitForPort(t, port) // the page is printed before the callback is served
 			visit(lines.Text())
 		}
 	}
@@ -162,6 +164,18 @@ func Authorization(t *testing.T, base, client, resource string, port int, visit 
 	for _, c := range checks(t, results) {
 		require.True(t, c.good(), "%s", c.raw)
 	}
+}
+
+// waitForPort returns once a port of the loopback takes connections.
+func waitForPort(t *testing.T, port int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
+		if err == nil {
+			_ = c.Close() // nothing was said
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond)
 }
 
 // suite is the official suite with arguments; it ends with the test.
