@@ -283,6 +283,9 @@ type RouteView interface {
 	// account or not.
 	Driver(BusinessID, AccountID) (Driver, error)
 	Drivers(DriverFilter) ([]Driver, Listed, error)
+	// PendingDrivers lists up to limit registrations of a business that wait for a
+	// review, oldest first.
+	PendingDrivers(b BusinessID, limit int) ([]Driver, error)
 }
 
 // RouteChanges are the changes of routes and drivers.

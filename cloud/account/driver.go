@@ -12,6 +12,9 @@ import (
 
 const codeClient = "CLIENT_NOT_FOUND"
 
+// maxPending bounds what strangers store in one business.
+const maxPending = 500
+
 // RegisterInput is somebody who wants to drive for a business.
 type RegisterInput struct {
 	ClientCode  string `json:"client_code" required:"true" max:"64" doc:"Code of the business"`
@@ -37,7 +40,8 @@ func (in *RegisterInput) check() error {
 }
 
 // Register makes a driver who may do nothing until somebody of the business has
-// switched the account on. Where the email has an account already nothing is
+// switched the account on. At most 500 registrations of a business wait: another one
+// takes the place of the oldest. Where the email has an account already nothing is
 // made but an audit line, and the answer is the same: it tells nobody which
 // emails are known. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutput, error) {
@@ -67,7 +71,13 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 	var id int64
 	write := func(action string, fill func(*cloud.Changes, cloud.Account)) error {
 		return s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
-			if id, err = v.NewID(cloud.AccountIDs); err != nil {
+			pending, err := v.PendingDrivers(b.ID, maxPending)
+			if err != nil {
+				return nil, err
+			}
+			if len(pending) == maxPending {
+				id = int64(pending[0].Account.ID)
+			} else if id, err = v.NewID(cloud.AccountIDs); err != nil {
 				return nil, err
 			}
 			ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: b.ID, At: now, Actor: "anonymous", Action: action, Target: fmt.Sprintf("account:%d", id), Detail: "{}"}}}}

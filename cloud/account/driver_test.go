@@ -2,8 +2,10 @@ package account
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -163,4 +165,37 @@ func TestARegistrationThatNoLongerWaits(t *testing.T) {
 	_, err := w.s.Register(t.Context(), dan())
 	require.NoError(t, err)
 	require.Empty(t, w.s.turn, "the place in line is free again")
+}
+
+// Strangers cannot fill the store: past the bound, a registration takes the place of
+// the one that waits longest, and reviewed drivers stay.
+func TestWaitingRegistrationsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reviewed, err := w.s.Register(t.Context(), dan())
+	require.NoError(t, err)
+	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{reviewed.DriverID, UserInput{Enabled: ptr(true)}})
+	require.NoError(t, err)
+	var waiting []cloud.Account
+	var drivers []cloud.Driver
+	for i := range maxPending { // as Register writes them, without their passwords' hashes
+		a := cloud.Account{ID: cloud.AccountID(9000 - i), BusinessID: 1, Type: cloud.DriverAccount, Email: fmt.Sprintf("waiting-%d@a.example", i), Name: "Waiting", CreatedAt: time.UnixMilli(int64(1000 + i)).UTC()}
+		waiting, drivers = append(waiting, a), append(drivers, cloud.Driver{Account: a, Pending: true})
+	}
+	w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: waiting}, RouteChanges: cloud.RouteChanges{Drivers: drivers}})
+	for n, email := range []string{"first@a.example", "second@a.example"} {
+		in := dan()
+		in.Email = email
+		out, err := w.s.Register(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, waiting[n].ID, out.DriverID, "the place of the one that waited longest")
+		require.Equal(t, email, w.account(out.DriverID).Email)
+		require.Equal(t, "D123", w.driver(out.DriverID).Licence)
+	}
+	require.Equal(t, "dan@a.example", w.account(reviewed.DriverID).Email)
+	w.look(func(v cloud.View) {
+		list, err := v.PendingDrivers(1, 1000)
+		require.NoError(t, err)
+		require.Len(t, list, maxPending)
+	})
 }

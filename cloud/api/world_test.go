@@ -125,9 +125,9 @@ func newWorld(t *testing.T) *world {
 		Enrol: func(context.Context, string, string, []byte) (any, error) {
 			return map[string]bool{"result": true}, nil
 		}})
-	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second})
+	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 5 * time.Second})
 	require.NoError(t, err)
-	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: 2 * time.Second, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: 5 * time.Second, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)

@@ -15,10 +15,11 @@ WHERE route.business_id = excluded.business_id`
 	sqlDropStops = `DELETE FROM route_stop WHERE order_id = $1`
 	sqlAddStop   = `INSERT INTO route_stop (order_id, n, business_id, route_id, pending) VALUES ($1, $2, $3, $4, $5)`
 
-	driverColumns = accountColumns + `, (SELECT body FROM driver WHERE account_id = account.id)`
-	sqlDriver     = `SELECT ` + driverColumns + ` FROM account WHERE business_id = $1 AND id = $2 AND type = 'driver'`
-	sqlSaveDriver = `INSERT INTO driver (account_id, business, broker_id, body) VALUES ($1, $2, $3, $4)
-ON CONFLICT (account_id) DO UPDATE SET broker_id = excluded.broker_id, body = excluded.body WHERE driver.business = excluded.business`
+	driverColumns     = accountColumns + `, (SELECT body FROM driver WHERE account_id = account.id)`
+	sqlPendingDrivers = `SELECT ` + driverColumns + ` FROM driver AS waits JOIN account ON account.id = waits.account_id WHERE waits.business = $1 AND waits.waits_since <> 0 ORDER BY waits.waits_since, waits.account_id LIMIT $2`
+	sqlDriver         = `SELECT ` + driverColumns + ` FROM account WHERE business_id = $1 AND id = $2 AND type = 'driver'`
+	sqlSaveDriver     = `INSERT INTO driver (account_id, business, broker_id, body, waits_since) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account_id) DO UPDATE SET broker_id = excluded.broker_id, body = excluded.body, waits_since = excluded.waits_since WHERE driver.business = excluded.business`
 )
 
 func scanRoute(r rows, x *cloud.Route) error { return r.Scan(parsed(x)) }
@@ -90,13 +91,26 @@ func (v routeView) Drivers(f cloud.DriverFilter) ([]cloud.Driver, cloud.Listed, 
 	return part(v.snapshot, keyList{from: "account", columns: driverColumns, where: c, page: f.Page}, accountSorts, scanDriver)
 }
 
+// PendingDrivers lists registrations that wait for a review.
+func (v routeView) PendingDrivers(b cloud.BusinessID, limit int) ([]cloud.Driver, error) {
+	return list(v.ctx, v.q, sqlPendingDrivers, scanDriver, int64(b), limit)
+}
+
 func (w *writer) routes(c *cloud.Changes) {
 	for _, r := range c.Routes {
 		w.add(mustExist, sqlSaveRoute, r.ID, int64(r.BusinessID), int64(r.BrokerID), int64(r.DriverID), r.Date, r.Name, string(r.Phase()), text(r))
 	}
 	for _, d := range c.Drivers {
-		w.add(mustExist, sqlSaveDriver, int64(d.Account.ID), int64(d.Account.BusinessID), int64(d.BrokerID), text(d))
+		w.add(mustExist, sqlSaveDriver, int64(d.Account.ID), int64(d.Account.BusinessID), int64(d.BrokerID), text(d), waitsSince(d))
 	}
+}
+
+// waitsSince is the time of a registration that waits for a review; 0 for none.
+func waitsSince(d cloud.Driver) int64 {
+	if !d.Pending {
+		return 0
+	}
+	return max(1, d.Account.CreatedAt.UnixMilli())
 }
 
 // stops replaces the rows of an order's stops.
