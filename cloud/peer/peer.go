@@ -160,10 +160,10 @@ func parseNode(s string) netip.Addr {
 type wayKey struct{}
 
 // way is how a request came.
-type way struct{ https, local bool }
+type way struct{ https, local, inside bool }
 
 // Resolve gives a request the address of its caller, as RemoteAddr and RemoteIP
-// of ctx from then on, and remembers what Secure and Local say. It is called once,
+// of ctx from then on, and remembers what Secure, Local and Inside say. It is called once,
 // before anything looks at the request.
 func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	ctx.SetRemoteAddr(nil) // a connection's requests may have several callers
@@ -183,6 +183,8 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 		ctx.SetRemoteAddr(&net.TCPAddr{IP: h.from.AsSlice()})
 	}
 	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && LoopbackName(string(ctx.Host()))
+	near := !h.from.IsValid() || h.from.IsLoopback() || h.from.IsPrivate() || h.from.IsLinkLocalUnicast() // no address: a connection of this process
+	w.inside = near && (proxied && h.from != conn || !claimsForwarding(ctx))
 	ctx.SetUserValue(wayKey{}, w)
 }
 
@@ -271,6 +273,13 @@ func Public(ctx *fasthttp.RequestCtx, configured string) string {
 func Local(ctx *fasthttp.RequestCtx) bool {
 	w, _ := ctx.UserValue(wayKey{}).(way)
 	return w.local
+}
+
+// Inside reports whether a request was made on this machine or in a private network,
+// through no proxy but trusted ones.
+func Inside(ctx *fasthttp.RequestCtx) bool {
+	w, _ := ctx.UserValue(wayKey{}).(way)
+	return w.inside
 }
 
 // addrOf is the IP address of a network address, invalid when it has none.

@@ -319,8 +319,13 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// metrics answers with everything the gatherer has.
+// metrics answers with everything the gatherer has; from outside there is no such
+// address.
 func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
+	if !peer.Inside(ctx) {
+		s.refuse(ctx, cloud.E(cloud.NotFound, "NOT_FOUND"))
+		return
+	}
 	families, err := s.cfg.Gatherer.Gather()
 	if err != nil {
 		s.log.Error("gather metrics", "err", err)
