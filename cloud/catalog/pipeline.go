@@ -304,7 +304,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	case !l.Token.Policy.On(surface):
 		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "SURFACE_NOT_ALLOWED", Args: []any{surface, strings.Join(l.Token.Policy.Surfaces, ", ")}, Details: map[string]any{"surface": surface, "surfaces": l.Token.Policy.Surfaces}}
-	case !fromAllowed(l.Token, w.IP):
+	case !auth.From(l.Token, w.IP):
 		return nil, cloud.E(cloud.Forbidden, "IP_NOT_ALLOWED")
 	}
 	return &l, nil

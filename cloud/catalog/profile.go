@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -103,30 +102,4 @@ func scopesOf(s *auth.Session) []string {
 		return append([]string{}, s.Account.Permissions...)
 	}
 	return Intersect(key, append([]string{}, s.Account.Permissions...))
-}
-
-// fromAllowed reports whether a token may be used from an address.
-func fromAllowed(t cloud.Token, ip string) bool {
-	if len(t.IPAllowlist) == 0 {
-		return true
-	}
-	at, err := netip.ParseAddr(ip)
-	if err != nil {
-		return false
-	}
-	at = at.Unmap().WithZone("")
-	for _, text := range t.IPAllowlist {
-		if !strings.Contains(text, "/") {
-			a, err := netip.ParseAddr(text)
-			if err == nil && a == at {
-				return true
-			}
-			continue
-		}
-		p, err := netip.ParsePrefix(text)
-		if err == nil && p.Contains(at) {
-			return true
-		}
-	}
-	return false
 }

@@ -60,6 +60,7 @@ type claim struct {
 	Expires int64 `json:"e"` // Unix seconds
 	// channels are by topic; found at each login.
 	channels map[string]channel
+	ip       string // of the connection; empty before there is one
 }
 
 func purpose(client string) string { return "live channel/" + client }
@@ -115,7 +116,7 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 			return nil, errRefused
 		case err != nil:
 			return nil, err
-		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
+		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || c.ip != "" && !auth.From(session.Token, c.ip) || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
 			return nil, errRefused
 		}
 		if len(c.Orders) > 0 && !s.cfg.SeesChats(session) {
@@ -154,7 +155,7 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 var _ mqttbroker.People = (*Service)(nil)
 
 // Login lets an app in that has credentials of ours.
-func (s *Service) Login(ctx context.Context, client, password string) (mqttbroker.Person, error) {
+func (s *Service) Login(ctx context.Context, client, password, ip string) (mqttbroker.Person, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(password)
 	if err != nil {
 		return mqttbroker.Person{}, errors.New("the password is none of ours")
@@ -170,6 +171,7 @@ func (s *Service) Login(ctx context.Context, client, password string) (mqttbroke
 	if time.Now().Unix() >= c.Expires {
 		return mqttbroker.Person{}, errors.New("the credentials have expired")
 	}
+	c.ip = ip
 	channels, err := s.rights(ctx, c)
 	if err != nil {
 		return mqttbroker.Person{}, err

@@ -406,9 +406,9 @@ func FuzzLogin(f *testing.F) {
 	f.Add("app-guest-x", "", []byte(`{"g":"x","o":[7],"e":99999999999}`))
 	f.Add("", "%", []byte(`[`))
 	f.Fuzz(func(t *testing.T, client, password string, claim []byte) {
-		_, err := s.Login(context.Background(), client, password)
+		_, err := s.Login(context.Background(), client, password, "192.0.2.1")
 		require.Error(t, err, "it is not sealed")
-		_, _ = s.Login(context.Background(), client, base64.RawURLEncoding.EncodeToString(storetest.Box(t).Seal("live channel/"+client, claim)))
+		_, _ = s.Login(context.Background(), client, base64.RawURLEncoding.EncodeToString(storetest.Box(t).Seal("live channel/"+client, claim)), "192.0.2.1")
 	})
 }
 
@@ -420,6 +420,9 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 		},
 		"the token is over": func(n *node) {
 			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, ExpiresAt: time.Now()}}}})
+		},
+		"the token is for other addresses": func(n *node) {
+			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: token(driver), AccountID: driver, CreatedAt: time.Now(), IPAllowlist: []string{"203.0.113.0/24"}}}}})
 		},
 		"the account is switched off": func(n *node) {
 			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.DriverAccount}}}})

@@ -29,6 +29,7 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
@@ -58,6 +59,8 @@ type Config struct {
 	// Caller is the address of who connects over WebSocket, as seen behind proxies;
 	// nil: that of the connection.
 	Caller func(*http.Request) net.Addr
+	// Crowd bounds the connections of one address; nil: they are not counted.
+	Crowd *limit.Crowd
 }
 
 // Limits of a client.
@@ -97,6 +100,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Crowd == nil {
+		cfg.Crowd = limit.NewCrowd(0, nil)
 	}
 	if cfg.Foreign == nil {
 		cfg.Foreign = func(string, string, bool) {}
@@ -205,6 +211,11 @@ func (b *Broker) ServeConn(c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(loginWait)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
+	leave, ok := b.cfg.Crowd.Enter(c.RemoteAddr())
+	if !ok {
+		return errCrowd
+	}
+	defer leave()
 	turn := b.hook.turns.begin(c)
 	defer b.hook.turns.end(turn)
 	defer b.hook.left(c)                           // the library says nothing of a client that left before its login was answered
@@ -500,4 +511,4 @@ func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
 func (q quiet) WithGroup(n string) slog.Handler      { return quiet{q.Handler.WithGroup(n)} }
 
-var errClosed = errors.New("the connection is closed")
+var errClosed, errCrowd = errors.New("the connection is closed"), errors.New("the address has too many connections")

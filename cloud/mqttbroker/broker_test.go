@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,10 +16,13 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/gorilla/websocket"
 	mqtt "github.com/mochi-mqtt/server/v2"
 	packets5 "github.com/mochi-mqtt/server/v2/packets"
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/topic"
 )
 
@@ -190,6 +194,45 @@ func TestALongFirstPacketIsRefusedAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One address has so many connections and no more, over WebSocket too; when one ends,
+// another gets in.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	s := &stand{t: t, link: &link{secrets: map[string]string{"CAB-1": "one", "CAB-2": "two", "CAB-3": "three"}}}
+	var err error
+	s.Broker, err = New(Config{Devices: s.link, Crowd: limit.NewCrowd(2, nil)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	ln, web := listen(t), listen(t)
+	s.addr = ln.Addr().String()
+	require.NoError(t, s.Serve(ln, nil))
+	require.NoError(t, s.ServeWebSocket(web, nil))
+	first := s.dial()
+	require.Zero(t, first.login(connectPacket("CAB-1", "one")))
+	second, _, err := websocket.DefaultDialer.Dial("ws://"+web.Addr().String()+"/mqtt", http.Header{"Sec-WebSocket-Protocol": {"mqtt"}})
+	require.NoError(t, err)
+	var connect bytes.Buffer
+	require.NoError(t, connectPacket("CAB-2", "two").Write(&connect))
+	require.NoError(t, second.WriteMessage(websocket.BinaryMessage, connect.Bytes()))
+	_, _, err = second.ReadMessage()
+	require.NoError(t, err)
+	s.dial().closed()
+	require.Equal(t, 2, s.Connected(), "the others stay")
+	require.NoError(t, second.Close())
+	ring.Await(t, func() bool { return s.Connected() == 1 })
+	ring.Await(t, func() bool {
+		c, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		defer c.Close()
+		var connect bytes.Buffer
+		require.NoError(t, connectPacket("CAB-3", "three").Write(&connect))
+		_, _ = c.Write(connect.Bytes())
+		p, err := packets.ReadPacket(c)
+		ack, is := p.(*packets.ConnackPacket)
+		return err == nil && is && ack.ReturnCode == 0
+	})
 }
 
 func TestClientThatNeverSaysWhoItIsIsLetGo(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 // subscribe, to topics that are named to the last level.
 type People interface {
 	// Login lets an app in by its client id and password, or says why not. The
-	// id begins with AppPrefix.
-	Login(ctx context.Context, client, password string) (Person, error)
+	// id begins with AppPrefix; ip is the address of the caller.
+	Login(ctx context.Context, client, password, ip string) (Person, error)
 	// Holds reports whether what an app was let in by holds still. An error says
 	// that nobody knows; an app of which nobody knows twice is let go.
 	Holds(ctx context.Context, p Person) (bool, error)
@@ -87,7 +87,7 @@ func (s *apps) admit(ctx context.Context, cl *mqtt.Client, pk packets.Packet) er
 	case pk.Connect.WillFlag:
 		return errWill
 	}
-	p, err := s.cfg.People.Login(ctx, cl.ID, string(pk.Connect.Password))
+	p, err := s.cfg.People.Login(ctx, cl.ID, string(pk.Connect.Password), host(cl.Net.Remote))
 	if err != nil {
 		return err
 	}
@@ -294,3 +294,12 @@ func (s *apps) run(ctx context.Context, every time.Duration) {
 }
 
 func isApp(client string) bool { return strings.HasPrefix(client, AppPrefix) }
+
+// host is the address without its port; empty when it has none.
+func host(remote string) string {
+	h, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return ""
+	}
+	return h
+}

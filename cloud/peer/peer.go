@@ -57,6 +57,12 @@ func (p Proxies) Trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
+// SpeakForMany reports whether an address may stand for many callers: a trusted
+// proxy, a private network, or this machine.
+func (p Proxies) SpeakForMany(a netip.Addr) bool {
+	return a.IsLoopback() || a.IsPrivate() || p.Trusts(a)
+}
+
 // hop is one step on a request's way: who asked, and by which scheme.
 type hop struct {
 	from  netip.Addr

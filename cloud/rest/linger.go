@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/postern-io/postern/cloud/limit"
 )
 
 // slow holds the remote addresses of connections that are to be closed slowly. Who
@@ -26,7 +28,7 @@ const (
 type lingering struct {
 	net.Listener
 	slow  *slow
-	crowd *crowd
+	crowd *limit.Crowd
 }
 
 func (l *lingering) Accept() (net.Conn, error) {
@@ -36,17 +38,29 @@ func (l *lingering) Accept() (net.Conn, error) {
 		if err != nil || !ok {
 			return c, err
 		}
-		name, ok := l.crowd.enter(c)
+		leave, ok := l.crowd.Enter(known(c))
 		if !ok {
 			_ = c.Close() // nothing has been said yet
 			continue
 		}
-		x := &lingerer{halfCloser: half, slow: l.slow, leave: func() { l.crowd.leave(name) }}
+		x := &lingerer{halfCloser: half, slow: l.slow, leave: leave}
 		if t, ok := c.(*tls.Conn); ok { // the HTTP library must see that there is TLS
 			return &tlsLingerer{x, t}, nil
 		}
 		return x, nil
 	}
+}
+
+// known is the address of a connection as far as it is known at once: another kind
+// of connection waits for its header.
+func known(conn net.Conn) net.Addr {
+	if t, isTLS := conn.(*tls.Conn); isTLS {
+		conn = t.NetConn()
+	}
+	if tcp, direct := conn.(*net.TCPConn); direct {
+		return tcp.RemoteAddr()
+	}
+	return nil
 }
 
 type halfCloser interface {

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
 )
@@ -55,11 +56,9 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	cfg := rigOn(t, webtest.New(t), nil).s.cfg
-	cfg.MaxConnsPerIP = 2
 	served := New(cfg)
-	here := served.crowd.exempt(netip.MustParseAddr("127.0.0.1"))
-	require.True(t, here, "this machine is not counted")
-	served.crowd.exempt = func(netip.Addr) bool { return false }
+	require.True(t, cfg.Proxies.SpeakForMany(netip.MustParseAddr("127.0.0.1")), "this machine is not counted")
+	served.crowd = limit.NewCrowd(2, nil)
 	done := make(chan error, 1)
 	go func() { done <- served.Serve(ln) }()
 	t.Cleanup(func() { require.NoError(t, served.Shutdown(context.Background())); require.NoError(t, <-done) })

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"reflect"
 	"strings"
 	"sync"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/peer"
 )
 
@@ -122,7 +122,7 @@ type Server struct {
 
 	slow      slow
 	room      *room
-	crowd     crowd
+	crowd     *limit.Crowd
 	mu        sync.Mutex // of what follows
 	listeners []net.Listener
 	stopped   bool
@@ -137,11 +137,10 @@ func New(cfg Config) *Server {
 		cfg.Timeout = 30 * time.Second
 	}
 	if cfg.MaxConnsPerIP == 0 {
-		cfg.MaxConnsPerIP = 1024
+		cfg.MaxConnsPerIP = limit.ConnsPerAddress
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers(), room: newRoom(cfg.Room)}
-	s.crowd.most, s.crowd.open = cfg.MaxConnsPerIP, map[string]int{}
-	s.crowd.exempt = func(a netip.Addr) bool { return a.IsLoopback() || a.IsPrivate() || cfg.Proxies.Trusts(a) }
+	s.crowd = limit.NewCrowd(cfg.MaxConnsPerIP, cfg.Proxies.SpeakForMany)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))
@@ -168,7 +167,7 @@ func (q quiet) Printf(format string, args ...any) {
 // Serve takes connections until Shutdown. Several listeners can be served at once,
 // those with TLS too.
 func (s *Server) Serve(ln net.Listener) error {
-	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow, crowd: &s.crowd}}
+	ln = &closedOnce{Listener: &lingering{Listener: ln, slow: &s.slow, crowd: s.crowd}}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, ln)
 	stopped := s.stopped

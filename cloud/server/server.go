@@ -264,7 +264,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})
 	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
-	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck})
+	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck,
+		Crowd: limit.NewCrowd(limit.ConnsPerAddress, cfg.Proxies.SpeakForMany)})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
