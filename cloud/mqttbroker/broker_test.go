@@ -218,11 +218,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	require.NoError(t, second.WriteMessage(websocket.BinaryMessage, connect.Bytes()))
 	_, _, err = second.ReadMessage()
 	require.NoError(t, err)
-	s.dial().closed()
-	require.Equal(t, 2, s.Connected(), "the others stay")
-	require.NoError(t, second.Close())
-	ring.Await(t, func() bool { return s.Connected() == 1 })
-	ring.Await(t, func() bool {
+	third := func() bool {
 		c, err := net.Dial("tcp", s.addr)
 		require.NoError(t, err)
 		defer c.Close()
@@ -232,7 +228,11 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		p, err := packets.ReadPacket(c)
 		ack, is := p.(*packets.ConnackPacket)
 		return err == nil && is && ack.ReturnCode == 0
-	})
+	}
+	require.False(t, third(), "one too many")
+	require.Equal(t, 2, s.Connected(), "the others stay")
+	require.NoError(t, second.Close())
+	ring.Await(t, third)
 }
 
 func TestClientThatNeverSaysWhoItIsIsLetGo(t *testing.T) {
