@@ -58,8 +58,13 @@ func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) 
 		size = most
 	}
 	if size > smallBody && size <= most {
-		known = known || s.isKnown(uploader(h, nil))
-		if !s.room.take(h, int64(size), known, cmp.Or(c.ReadTimeout, readTimeout)) {
+		var who token
+		if known {
+			who = sha256.Sum256([]byte(uploader(h, m)))
+		} else if login := uploader(h, nil); s.isKnown(login) {
+			who = sha256.Sum256([]byte(login))
+		}
+		if !s.room.take(h, int64(size), who, cmp.Or(c.ReadTimeout, readTimeout)) {
 			c.MaxRequestBodySize = 1 // see unreadable
 		}
 	}

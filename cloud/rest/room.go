@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // is announced, so that a few bytes could take megabytes for half a minute.
 type Room struct {
 	Strangers int64 // of callers without a good token; 0 is 64 MB
-	Known     int64 // of others; 0 is 512 MB
+	Known     int64 // of others, a quarter of it to one token; 0 is 512 MB
 }
 
 // smallBody needs no room of its own.
@@ -36,30 +37,30 @@ type room struct {
 
 	mu   sync.Mutex // guards what follows
 	used [2]int64   // by strangers, by others
+	each map[token]int64
 	lent map[*fasthttp.RequestHeader]loan
 }
 
+// token stands for a good token; the zero token for strangers.
+type token [sha256.Size]byte
+
 type loan struct {
 	size  int64 // 0: there was no room
-	who   int   // of used
+	who   token
 	until time.Time
 }
 
 func newRoom(r Room) *room {
-	return &room{limit: r.withDefaults(), lent: map[*fasthttp.RequestHeader]loan{}}
+	return &room{limit: r.withDefaults(), each: map[token]int64{}, lent: map[*fasthttp.RequestHeader]loan{}}
 }
 
 // take reports whether a request gets room for a body that may take some time.
-func (r *room) take(h *fasthttp.RequestHeader, size int64, known bool, life time.Duration) bool {
-	who, limit := 0, r.limit.Strangers
-	if known {
-		who, limit = 1, r.limit.Known
-	}
+func (r *room) take(h *fasthttp.RequestHeader, size int64, who token, life time.Duration) bool {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.end(h)
-	if r.used[who]+size > limit {
+	if !r.fits(who, size) {
 		for x, l := range r.lent {
 			if now.After(l.until) {
 				r.end(x)
@@ -67,12 +68,33 @@ func (r *room) take(h *fasthttp.RequestHeader, size int64, known bool, life time
 		}
 	}
 	l := loan{size: size, who: who, until: now.Add(life)}
-	if r.used[who]+size > limit {
+	if !r.fits(who, size) {
 		l.size = 0
 	}
-	r.used[who] += l.size
+	r.add(who, l.size)
 	r.lent[h] = l
 	return l.size > 0
+}
+
+// fits reports whether there is room for so many bytes more; mu is held. The first
+// body of a token always counts as within its share.
+func (r *room) fits(who token, size int64) bool {
+	if who == (token{}) {
+		return r.used[0]+size <= r.limit.Strangers
+	}
+	return r.used[1]+size <= r.limit.Known && (r.each[who] == 0 || r.each[who]+size <= r.limit.Known/4)
+}
+
+// add counts bytes, or takes them back; mu is held.
+func (r *room) add(who token, size int64) {
+	if who == (token{}) {
+		r.used[0] += size
+		return
+	}
+	r.used[1] += size
+	if r.each[who] += size; r.each[who] == 0 {
+		delete(r.each, who)
+	}
 }
 
 // shrink leaves a request what its body takes, which came in chunks.
@@ -80,7 +102,7 @@ func (r *room) shrink(h *fasthttp.RequestHeader, size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l, ok := r.lent[h]; ok && size < l.size {
-		r.used[l.who] -= l.size - size
+		r.add(l.who, size-l.size)
 		l.size = size
 		r.lent[h] = l
 	}
@@ -98,7 +120,7 @@ func (r *room) give(h *fasthttp.RequestHeader) (refused bool) {
 // end forgets a loan; mu is held.
 func (r *room) end(h *fasthttp.RequestHeader) {
 	if l, ok := r.lent[h]; ok {
-		r.used[l.who] -= l.size
+		r.add(l.who, -l.size)
 		delete(r.lent, h)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/internal/ring"
 )
@@ -42,4 +44,29 @@ func TestAnnouncedBodiesHaveLittleRoom(t *testing.T) {
 		r.refused(r.do("POST", "/api/v1/user/login", "", `{"a":"`+strings.Repeat("x", 900_000)+`"}`), 422, "VALIDATION_FAILED")
 		require.Zero(t, used())
 	}
+}
+
+// One token takes a quarter of the room of those who have one; the rest is for others.
+func TestOneTokenTakesAShareOfTheRoom(t *testing.T) {
+	t.Parallel()
+	r := newRoom(Room{Strangers: 100, Known: 400})
+	a, b := token{1}, token{2}
+	loans := make([]fasthttp.RequestHeader, 8)
+	take := func(i int, who token, size int64) bool { return r.take(&loans[i], size, who, time.Minute) }
+	require.True(t, take(0, a, 60))
+	require.True(t, take(1, a, 40))
+	require.False(t, take(2, a, 1), "its share is taken")
+	require.True(t, take(3, b, 250), "one body may be longer than a share")
+	require.False(t, take(4, b, 1))
+	require.False(t, take(5, token{3}, 60), "there is no more for all together")
+	require.True(t, take(6, token{}, 100), "strangers have room of their own")
+	r.shrink(&loans[3], 50)
+	require.True(t, take(5, token{3}, 60))
+	r.give(&loans[1])
+	require.True(t, take(2, a, 40))
+	for i := range loans {
+		r.give(&loans[i])
+	}
+	require.Equal(t, [2]int64{}, r.used)
+	require.Empty(t, r.each)
 }
