@@ -499,7 +499,14 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.job()}
 	case "orders.intercept":
 		s.in = fresh(cloud.OrderPickedUp)
-	case "interceptions.withdraw", "interceptions.execute":
+	case "orders.override", "orders.reschedule":
+		s.in = fresh(cloud.OrderDeliveryFailed)
+	case "orders.take_back":
+		s.in = fresh(cloud.OrderOutForDelivery)
+	case "warehouse.scan":
+		_, ref := x.order(cloud.OrderPickedUp)
+		s.in = m{"code": ref}
+	case "interceptions.withdraw", "interceptions.execute", "interceptions.hold", "interceptions.fail":
 		s.in = m{"id": x.interception(false)}
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}

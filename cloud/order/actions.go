@@ -282,7 +282,7 @@ type Done struct {
 // OverrideInput sets an order's status by hand.
 type OverrideInput struct {
 	OrderID cloud.OrderID     `path:"order_id" json:"-"`
-	Status  cloud.OrderStatus `json:"order_status_id" required:"true"`
+	Status  cloud.OrderStatus `json:"order_status_id" required:"true" min:"1"`
 	Reason  string            `json:"reason" required:"true" max:"255"`
 }
 

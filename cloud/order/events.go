@@ -163,7 +163,7 @@ func lifecycle(s step) []string {
 		return []string{liveDeclined}
 	case s.trigger == DriverDeclines:
 		return []string{liveDeclined, liveUnassigned}
-	case s.trigger == TakeOffRoute && driven:
+	case s.trigger == TakeOffRoute && driven, s.trigger == TakeBack:
 		return []string{liveUnassigned}
 	case s.trigger == TakeOffRoute || s.trigger == FallBack || s.trigger == Withdraw:
 		return nil

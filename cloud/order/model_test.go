@@ -15,6 +15,8 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/recall"
+	"github.com/postern-io/postern/cloud/order/scan"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -50,7 +52,7 @@ func (m *model) live(from, to int) {
 		if to != 11 {
 			m.hear("order.driver_unassigned")
 		}
-	case m.by == order.TakeOffRoute && in(from, 11, 12):
+	case m.by == order.TakeOffRoute && in(from, 11, 12), m.by == order.TakeBack:
 		m.hear("order.driver_unassigned")
 	case back:
 	case in(to, 42, 43, 45):
@@ -102,6 +104,8 @@ func (m *model) may(by order.Trigger, to int) bool {
 		return s == 20 && in(to, 21, 22)
 	case order.Reschedule:
 		return s == 22 && to == 23 || s == 43 && to == 44
+	case order.TakeBack:
+		return s == 20 && to == 23 || s == 40 && to == 44
 	case order.ReceiveScan:
 		return in(s, 21, 43) && to == 30
 	case order.RunDirect:
@@ -164,7 +168,7 @@ func (m *model) refused(is bool) {
 // targets are the statuses that a trigger may ask for.
 var targets = map[order.Trigger][]int{order.PaymentReceived: {1}, order.Hold: {3}, order.Release: {1}, order.MarkReady: {4}, order.PutOnRoute: {10},
 	order.TakeOffRoute: {1, 4, 22, 23, 30, 31, 43, 44}, order.AssignDriver: {11}, order.DriverAccepts: {12}, order.DriverDeclines: {11, 1, 30}, order.HandOver: {13},
-	order.FallBack: {1, 4, 30, 44}, order.ThirdPartyTracking: {32, 40, 43, 40, 43, 32, 41, 45, 47}, order.StartPickup: {20}, order.PickupResult: {21, 22}, order.Reschedule: {23, 44},
+	order.FallBack: {1, 4, 30, 44}, order.ThirdPartyTracking: {32, 40, 43, 40, 43, 32, 41, 45, 47}, order.StartPickup: {20}, order.PickupResult: {21, 22}, order.Reschedule: {23, 44}, order.TakeBack: {23, 44},
 	order.ReceiveScan: {30}, order.RunDirect: {40, 41}, order.OutboundScan: {32, 33}, order.ArriveScan: {30, 31}, order.StartDelivery: {40},
 	order.DeliveryResult: {43, 43, 41, 45, 47}, order.Deposit: {46}, order.Collect: {41}, order.RemoveFromLocker: {30, 43}}
 
@@ -208,7 +212,7 @@ func (p *player) play(m *model) (what string, got, want string) {
 	}
 	const conflict, stop = "ORDER_STATUS_CONFLICT", "INTERCEPTION_STATUS_CONFLICT"
 	m.by = ""
-	switch n := p.r.IntN(26); n {
+	switch n := p.r.IntN(32); n {
 	case 0:
 		what = "cancel by customer"
 		_, err := p.orders.Cancel(ctx, p.customer, order.ReasonInput{OrderID: m.id})
@@ -315,7 +319,58 @@ func (p *player) play(m *model) (what string, got, want string) {
 		_, err := p.orders.Update(ctx, p.staff, order.UpdateInput{OrderID: m.id, ScheduledDate: &date})
 		outcome(err)
 		expect(!terminal(m.status), conflict, func() {
-			if to := map[int]int{22: 23, 43: 44}[m.status]; to != 0 && (same == nil || *same != date) {
+			if to := map[int]int{22: 23, 42: 44, 43: 44}[m.status]; to != 0 && (same == nil || *same != date) {
+				m.enter(to)
+			}
+		})
+	case 26, 27, 28:
+		action := []string{"receive", "arrive", "outbound", "line_haul"}[p.r.IntN(4)]
+		what = "scan " + action
+		out, err := scan.New(p.orders).Scan(ctx, p.staff, scan.ScanInput{Code: p.find(m.id).Number, Action: action})
+		outcome(err)
+		was, to := m.status, 0
+		switch s := m.status; {
+		case action == "receive" && s == 48:
+			require.Equal(p.t, []bool{!m.held, true}, []bool{out.Changed, out.Held})
+			if !m.held {
+				m.held = true
+				m.hear("order_intercept.held")
+			}
+			return what, got, ""
+		case action == "receive" && in(s, 21, 43, 32, 33):
+			to, m.by = 30, order.ReceiveScan
+		case action == "arrive" && in(s, 32, 33):
+			to, m.by = 31, order.ArriveScan
+		case action == "outbound" && in(s, 30, 31):
+			to, m.by = 33, order.OutboundScan
+		case action == "line_haul" && in(s, 30, 31):
+			to, m.by = 32, order.OutboundScan
+		case action == "receive" && in(s, 30, 44) || action == "arrive" && s == 31 || action == "outbound" && s == 33 || action == "line_haul" && s == 32:
+			return what, got, ""
+		default:
+			return what, got, conflict
+		}
+		m.enter(to)
+		if to == 30 && m.kind == cloud.PickupOrder {
+			m.by = order.Complete
+			m.enter(41)
+		}
+		require.True(p.t, out.Changed, "%d %s", was, what)
+	case 29:
+		what = "take back"
+		_, err := recall.New(p.orders).TakeBack(ctx, p.staff, recall.TakeBackInput{OrderID: m.id, Reason: "the van broke down"})
+		outcome(err)
+		expect(in(m.status, 20, 40), conflict, func() {
+			m.by = order.TakeBack
+			m.enter(map[int]int{20: 23, 40: 44}[m.status])
+		})
+	case 30, 31:
+		what = "reschedule"
+		_, err := p.orders.Reschedule(ctx, p.staff, order.RescheduleInput{OrderID: m.id, ScheduledDate: "2099-02-03"})
+		outcome(err)
+		expect(in(m.status, 1, 2, 3, 4, 10, 11, 12, 22, 23, 30, 31, 42, 43, 44), conflict, func() {
+			if to := map[int]int{22: 23, 42: 44, 43: 44}[m.status]; to != 0 {
+				m.by = order.Reschedule
 				m.enter(to)
 			}
 		})

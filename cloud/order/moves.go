@@ -28,6 +28,7 @@ const (
 	StartPickup        Trigger = "start_pickup"
 	PickupResult       Trigger = "pickup_result"
 	Reschedule         Trigger = "reschedule"
+	TakeBack           Trigger = "take_back" // a started order, before its stop
 	ReceiveScan        Trigger = "receive_scan"
 	Complete           Trigger = "complete" // a pickup order that reached its warehouse
 	RunDirect          Trigger = "run_direct"
@@ -130,6 +131,8 @@ var moves = []move{
 	{from: statuses{cloud.OrderPartlyDelivered}, to: statuses{cloud.OrderDelivered, cloud.OrderDeliveryFailed, cloud.OrderDeliveryRescheduled, cloud.OrderReturned},
 		trigger: DeliveryResult, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderDeliveryFailed}, to: statuses{cloud.OrderDeliveryRescheduled}, trigger: Reschedule, source: otep.System},
+	{from: statuses{cloud.OrderOutForPickup}, to: statuses{cloud.OrderPickupRescheduled}, trigger: TakeBack, source: otep.System},
+	{from: statuses{cloud.OrderOutForDelivery}, to: statuses{cloud.OrderDeliveryRescheduled}, trigger: TakeBack, source: otep.System},
 	{from: statuses{cloud.OrderDeliveryFailed}, to: statuses{cloud.OrderReceived}, trigger: ReceiveScan, source: otep.Warehouse},
 	{from: statuses{cloud.OrderDeliveryFailed}, to: statuses{cloud.OrderReturned}, trigger: DeliveryResult, source: otep.SelfDelivery},
 	{from: stoppable, to: statuses{cloud.OrderIntercepted}, trigger: Intercept, source: otep.System},

@@ -56,7 +56,7 @@ func driverPushes(d *Decision) []driverPush {
 		return []driverPush{{notice.OrderIntercepted, before}}
 	case before != after:
 		words := []driverPush{{notice.OrderAssigned, after}}
-		if after != 0 || slices.Contains(planned, d.Was.Status) {
+		if after != 0 || slices.Contains(planned, d.Was.Status) || slices.ContainsFunc(d.steps, func(s step) bool { return s.trigger == TakeBack }) {
 			words = append(words, driverPush{notice.OrderUnassigned, before})
 		}
 		return words

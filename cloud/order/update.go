@@ -71,7 +71,8 @@ func updateOrder(d *Decision, in UpdateInput) error {
 	}
 	d.LogOperation(actionOf(changes).Operation(d.Caller), d.Order.Status, "", changes)
 	if _, dated := changes["scheduled_date"]; dated && d.Order.ScheduledDate != "" {
-		return rescheduleOrder(d)
+		_, err = rescheduleOrder(d, "")
+		return err
 	}
 	return nil
 }
@@ -105,14 +106,18 @@ func actionOf(changes map[string]cloud.FieldChange) Action {
 	return actEdit
 }
 
-// rescheduleOrder plans a failed stop again.
-func rescheduleOrder(d *Decision) error {
-	to, failed := map[cloud.OrderStatus]cloud.OrderStatus{cloud.OrderPickupFailed: cloud.OrderPickupRescheduled,
-		cloud.OrderDeliveryFailed: cloud.OrderDeliveryRescheduled}[d.Order.Status]
-	if !failed {
-		return nil
+// rescheduleOrder plans a failed stop again. moved is false for other orders.
+func rescheduleOrder(d *Decision, note string) (moved bool, err error) {
+	operation := actWindow.Operation(d.Caller)
+	switch d.Order.Status {
+	case cloud.OrderPickupFailed:
+		return true, d.Move(cloud.OrderPickupRescheduled, Reschedule, operation, "", note)
+	case cloud.OrderDeliveryFailed:
+		return true, d.Move(cloud.OrderDeliveryRescheduled, Reschedule, operation, "", note)
+	case cloud.OrderPartlyDelivered:
+		return true, d.Move(cloud.OrderDeliveryRescheduled, DeliveryResult, operation, "", note)
 	}
-	return d.Move(to, Reschedule, actWindow.Operation(d.Caller), "", "")
+	return false, nil
 }
 
 // check checks what is to change in an order.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/order/recall"
 	"github.com/postern-io/postern/cloud/order/thirdparty"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
@@ -315,6 +317,38 @@ func TestPickups(t *testing.T) {
 		require.Equal(t, "planned: pending pending pending", w.stops(next))
 		require.Equal(t, "completed: done done done failed skipped failed", w.stops(id))
 		w.codes(direct)
+	})
+}
+
+// A driver who has started loses an order that staff take back; another takes it on.
+func TestStartedOrdersAreTakenBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		fetch, bring, stays := w.create(cloud.PickupOrder), w.create(cloud.DeliveryOrder), w.create(cloud.DeliveryOrder)
+		id := w.open(w.staff, w.driver, fetch, bring, stays)
+		w.dispatch(id)
+		w.status(cloud.OrderOutForPickup)(w.routes.StartPickup(ctx, w.driver, route.ByOrder{OrderID: fetch}))
+		w.status(cloud.OrderOutForDelivery)(w.routes.StartDelivery(ctx, w.driver, route.ByOrder{OrderID: bring}))
+		from := time.Now().Add(-time.Millisecond)
+		for o, want := range map[cloud.OrderID]cloud.OrderStatus{fetch: cloud.OrderPickupRescheduled, bring: cloud.OrderDeliveryRescheduled} {
+			_, err := recall.New(w.orders).TakeBack(ctx, w.staff, recall.TakeBackInput{OrderID: o, Reason: "The van broke down"})
+			require.NoError(t, err)
+			require.Equal(t, []any{want, cloud.RouteID(0), cloud.AccountID(0)}, []any{w.order(o).Status, w.order(o).RouteID, w.order(o).DriverID})
+		}
+		list, err := w.db.ListPushes(ctx, 42, w.driver.Account.ID, from, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 2, "the driver is told of both")
+		for _, p := range list {
+			require.Equal(t, "order_unassigned", p.Type)
+		}
+		require.Equal(t, "in_progress: skipped skipped pending", w.stops(id))
+		require.Equal(t, "ORDER_NOT_FOUND", failure(w.routes.Deliver(ctx, w.driver, route.ResultInput{OrderID: bring, Result: "success"})))
+		next := w.open(w.staff, w.second, bring, fetch)
+		w.dispatch(next)
+		w.status(cloud.OrderOutForDelivery)(w.routes.StartDelivery(ctx, w.second, route.ByOrder{OrderID: bring}))
+		w.status(cloud.OrderDelivered)(w.routes.Deliver(ctx, w.second, route.ResultInput{OrderID: bring, Result: "success"}))
+		w.codes(bring)
+		w.codes(fetch)
 	})
 }
 

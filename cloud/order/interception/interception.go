@@ -254,10 +254,31 @@ func (s *Service) Held(ctx context.Context, c cloud.Caller, in StopInput) (Inter
 		if i.Status == cloud.InterceptionHeld {
 			return ended(*i)
 		}
-		d.LogOperation(heldAtWarehouse, d.Order.Status, in.Reason, nil)
-		i.Status, i.HeldAt, i.Operation = cloud.InterceptionHeld, d.Now, heldAtWarehouse
+		hold(d, i, in.Reason)
 		return nil
 	})
+}
+
+// HoldOrder notes in a decision that the goods of its stopped order are at a
+// warehouse. changed is false when that was known. Error: ORDER_STATUS_CONFLICT when
+// no interception is in force.
+func HoldOrder(d *order.Decision, note string) (changed bool, err error) {
+	i, err := d.Interception()
+	switch {
+	case err != nil:
+		return false, err
+	case i == nil || !i.InForce():
+		return false, order.StatusConflict(d.Order)
+	case i.Status == cloud.InterceptionHeld:
+		return false, nil
+	}
+	hold(d, i, note)
+	return true, nil
+}
+
+func hold(d *order.Decision, i *cloud.Interception, note string) {
+	d.LogOperation(heldAtWarehouse, d.Order.Status, note, nil)
+	i.Status, i.HeldAt, i.Operation = cloud.InterceptionHeld, d.Now, heldAtWarehouse
 }
 
 // Execute carries out the outcome that was asked for. Staff may. Errors:
@@ -308,8 +329,8 @@ func redirect(d *order.Decision, i cloud.Interception) {
 // FailInput says why an interception did not come in time.
 type FailInput struct {
 	ID        cloud.InterceptionID `path:"id" json:"-"`
-	Reason    string               `json:"reason"`
-	Delivered bool                 `json:"delivered"` // else the stop could not be reached
+	Reason    string               `json:"reason" max:"255"`
+	Delivered bool                 `json:"delivered" doc:"The order was delivered; else its stop could not be reached and it goes on as before"`
 }
 
 // Fail ends an interception that did not come in time: the order was delivered,
