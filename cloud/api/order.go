@@ -124,7 +124,11 @@ func (c Config) orders() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "order", Pick: "order", Nullable: true},
 			Example:     `{"order_ref":"SO-10042"}`,
 		}, func(ctx context.Context, caller cloud.Caller, in orderDetail) (order.DetailOutput, error) {
-			return o.Detail(ctx, caller, order.DetailInput{Key: order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number}, Include: in.Include})
+			key := order.Key{OrderID: in.ID, Ref: in.Ref, Number: in.Number}
+			if err := key.Check(); err != nil {
+				return order.DetailOutput{}, err
+			}
+			return o.Detail(ctx, caller, order.DetailInput{Key: key, Include: in.Include})
 		}, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.find",

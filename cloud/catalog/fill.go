@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Member is one member of an input, as faces without addresses see it.
@@ -86,7 +87,7 @@ func (o *Operation) Values(given map[string]any) Bind {
 		}
 		var wrong *json.UnmarshalTypeError
 		if err := json.Unmarshal(raw, in); errors.As(err, &wrong) {
-			return invalid(wrong.Field, wrongType)
+			return invalid(check.TypePath(raw, wrong.Offset), wrongType)
 		} else if err != nil {
 			return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 		}

@@ -51,6 +51,8 @@ const (
 	MessageControl   = "%s must not contain control characters."
 	MessageLine      = "%s must be one line, without control characters."
 	MessageUTF8      = "%s must be valid UTF-8."
+	MessageFuture    = "%s must lie in the future."
+	MessageOneOf     = "Give one of %s."
 	MessageWith      = "%s must come together with %s."
 	MessageFixed     = "%s cannot be changed here. What can be: %s."
 	MessageKeyLength = "%s must have keys of %s to %s characters."
@@ -61,7 +63,7 @@ const (
 func Messages() []string {
 	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
 		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8,
-		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum}
+		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageZero, MessageFuture, MessageOneOf}
 }
 
 // plan is how a type is checked: by member.

@@ -796,12 +796,12 @@ var errors = map[string]texts{
 		"El pedido ya no se puede cancelar. Pida una interceptación mientras esté en camino o contacte con el proveedor.",
 	},
 	"DUPLICATE_ORDER_REF": {
-		"This reference is used by another order; “details” gives its order_id. Use that order or another reference.",
-		"此参考号已用于另一订单；“details”给出了其 order_id。请使用该订单或更换参考号。",
-		"此參考號已用於另一訂單；「details」提供其 order_id。請使用該訂單或更換參考號。",
-		"Cette référence appartient à une autre commande ; « details » donne son order_id. Utilisez-la ou changez de référence.",
-		"Diese Referenz hat schon ein anderer Auftrag; „details“ nennt seine order_id. Bitte diesen oder eine andere Referenz verwenden.",
-		"Otra orden ya usa esta referencia; «details» da su order_id. Use ese pedido u otra referencia.",
+		"This reference is used by order %d. Use that order or another reference.",
+		"此参考号已用于订单 %d。请使用该订单或更换参考号。",
+		"此參考號已用於訂單 %d。請使用該訂單或更換參考號。",
+		"Cette référence appartient à la commande %d. Utilisez-la ou changez de référence.",
+		"Diese Referenz hat schon der Auftrag %d. Bitte diesen oder eine andere Referenz verwenden.",
+		"La orden %d ya usa esta referencia. Use esa orden u otra referencia.",
 	},
 	"AMBIGUOUS_ORDER_REF": {
 		"Several customers use this reference; “details” lists the orders. Name one by its order_id.",

@@ -37,6 +37,11 @@ func (s *Service) Hold(ctx context.Context, c cloud.Caller, in ReasonInput) (Ord
 			return err
 		}
 		until := check.Moment(in.Until, b.Location())
+		if !until.IsZero() && !until.After(d.Now) {
+			f := newFields()
+			f.Say("until", check.MessageFuture)
+			return f.Err()
+		}
 		if err := d.Move(cloud.OrderHold, Hold, actHold.Operation(c), "", in.Reason); err != nil {
 			return err
 		}

@@ -16,12 +16,36 @@ import (
 
 // BatchInput is several new orders.
 type BatchInput struct {
-	Orders      []CreateInput `json:"orders" required:"true" min:"1" max:"2000" rows:"true" doc:"Each is checked and made by itself: the job says what became of it"`
-	StopOnError bool          `json:"stop_on_error"`
+	Orders      []BatchRow `json:"orders" required:"true" min:"1" max:"2000" rows:"true" doc:"Each is checked and made by itself: the job says what became of it"`
+	StopOnError bool       `json:"stop_on_error"`
 	// PostbackURL is told when a batch in the background has ended, in place of
 	// the addresses in the settings.
 	PostbackURL string `json:"postback_url" max:"2048"`
 }
+
+// BatchRow is one order of a batch. A row that cannot be read is refused by itself.
+type BatchRow struct {
+	CreateInput
+	unreadable error // VALIDATION_FAILED
+}
+
+// UnmarshalJSON reads a row. A member of the wrong type is an error of the row.
+func (r *BatchRow) UnmarshalJSON(raw []byte) error {
+	*r = BatchRow{}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(raw, &r.CreateInput); {
+	case errors.As(err, &wrong):
+		f := newFields()
+		f.Add(check.TypePath(raw, wrong.Offset), check.MessageType)
+		r.unreadable = f.Err()
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON writes the order alone.
+func (r BatchRow) MarshalJSON() ([]byte, error) { return json.Marshal(r.CreateInput) }
 
 // RowResult is what became of one order of a batch. Members about the order are
 // null when there is none, those about the error when it was made.
@@ -89,11 +113,11 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		BaseURL: c.ForOthers().BaseURL, Total: len(in.Orders), StopOnError: in.StopOnError, Status: cloud.JobQueued, CreatedAt: s.time()}
 	ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
 	for i, x := range in.Orders {
-		raw, err := json.Marshal(x)
+		row, err := x.stored(c, j.ID, i+1)
 		if err != nil {
-			return AsyncOutput{}, fmt.Errorf("encode order: %w", err)
+			return AsyncOutput{}, fmt.Errorf("encode row %d: %w", i+1, err)
 		}
-		ch.OrderJobRows = append(ch.OrderJobRows, cloud.OrderJobRow{JobID: j.ID, Row: i + 1, Input: raw})
+		ch.OrderJobRows = append(ch.OrderJobRows, row)
 	}
 	out := AsyncOutput{Result: true, AsyncID: j.ID, Total: j.Total, Status: j.Status}
 	ch.Answer = out
@@ -107,6 +131,19 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		return ch, err
 	})
 	return out, err
+}
+
+// stored is a row as it is kept: one that cannot be read has its result already.
+func (r BatchRow) stored(c cloud.Caller, job string, n int) (row cloud.OrderJobRow, err error) {
+	row = cloud.OrderJobRow{JobID: job, Row: n}
+	var e *cloud.Error
+	if errors.As(r.unreadable, &e) {
+		row.Failed, row.Input = true, []byte{}
+		row.Result, err = json.Marshal(jobRow{RowResult: refused(c, n, r.CreateInput, e), Packages: []rowPackage{}})
+		return row, err
+	}
+	row.Input, err = json.Marshal(r.CreateInput)
+	return row, err
 }
 
 // JobInput asks how far a job has come, with a page of its rows.

@@ -209,7 +209,7 @@ func insertOrder(d *Decision, o cloud.Order) error {
 	if o.Ref != "" {
 		old, err := d.View.OrderByRef(o.BusinessID, o.CustomerID, o.Ref)
 		if err == nil {
-			return &cloud.Error{Kind: cloud.Conflict, Code: codeDuplicateRef, Details: map[string]any{"order_id": old.ID}}
+			return &cloud.Error{Kind: cloud.Conflict, Code: codeDuplicateRef, Args: []any{old.ID}, Details: map[string]any{"order_id": old.ID}}
 		}
 		if !errors.Is(err, cloud.ErrNotFound) {
 			return err

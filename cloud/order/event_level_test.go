@@ -169,7 +169,7 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		names, _ := w.heard(w.ref("ALONE-2").OrderID)
 		require.Equal(t, []string{"order.created"}, names, "no batch")
 
-		// A batch whose results are too long for a body says where they are.
+		// A batch whose results are too long for a body is told in parts, each row once.
 		// Each row is refused for every one of its packages, so that few do.
 		list := numbered(60)
 		for i := range list {
@@ -180,9 +180,20 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		require.NoError(t, err)
 		w.run(job.AsyncID, 1)
 		ended := w.log(cloud.AccountLog{ReferenceID: job.AsyncID})
-		require.Len(t, ended, 1)
-		data := w.body(ended[0]).Data
-		require.Equal(t, []any{float64(len(list)), []any{}, "https://acme.example/api/v1/client/async/" + job.AsyncID}, []any{data["failed"], data["results"], data["results_url"]})
+		require.Greater(t, len(ended), 1)
+		told := map[float64]int{}
+		for _, x := range ended {
+			b := w.body(x)
+			require.Equal(t, fmt.Sprintf("OBP-%s-%v", job.AsyncID, b.Data["part"]), b.EventID)
+			require.Equal(t, []any{float64(len(list)), float64(len(ended))}, []any{b.Data["failed"], b.Data["parts"]})
+			for _, row := range b.Data["results"].([]any) {
+				told[row.(map[string]any)["row"].(float64)]++
+			}
+		}
+		require.Len(t, told, len(list))
+		for row, n := range told {
+			require.Equal(t, 1, n, "row %v", row)
+		}
 	})
 }
 

@@ -58,6 +58,9 @@ type OperatorBody struct {
 // themselves, and of everything else the changes of status without who made
 // them. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, VALIDATION_FAILED.
 func (s *Service) Operations(ctx context.Context, c cloud.Caller, in OperationsInput) (OperationsOutput, error) {
+	if err := in.Key.Check(); err != nil {
+		return OperationsOutput{}, err
+	}
 	found, err := s.Find(ctx, c, in.Key)
 	if err != nil {
 		return OperationsOutput{}, err

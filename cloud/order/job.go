@@ -121,12 +121,16 @@ func (s jobRunner) saveJob(ctx context.Context, j cloud.OrderJob) error {
 		}
 		ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
 		if !j.FinishedAt.IsZero() {
-			e, err := s.ending(v, j)
+			parts, err := s.endings(v, j)
 			if err != nil {
 				return nil, err
 			}
-			if ch.Outbox, err = s.webhooks.FanOut(v, e); err != nil {
-				return nil, err
+			for _, e := range parts {
+				work, err := s.webhooks.FanOut(v, e)
+				if err != nil {
+					return nil, err
+				}
+				ch.Outbox = append(ch.Outbox, work...)
 			}
 		}
 		return ch, nil

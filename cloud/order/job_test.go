@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -16,11 +17,11 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-func numbered(n int) (out []order.CreateInput) {
+func numbered(n int) (out []order.BatchRow) {
 	for i := range n {
 		in := input(cloud.DeliveryOrder)
 		in.Ref = fmt.Sprint("ROW-", i+1)
-		out = append(out, in)
+		out = append(out, order.BatchRow{CreateInput: in})
 	}
 	return out
 }
@@ -81,6 +82,18 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, 11, made.Total, "each order once")
 		require.Equal(t, w.customer.Account.ID, *made.Orders[0].CustomerID)
 
+		// A row that cannot be read is an error of that row.
+		var typed order.BatchInput
+		require.NoError(t, json.Unmarshal([]byte(`{"orders":[{"type":"D","order_ref":"T-1","packages":[{"weight":"heavy"}]},7,{"type":"D","order_ref":"T-3"}]}`), &typed))
+		wrong, err := w.orders.BatchAsync(ctx, w.customer, typed)
+		require.NoError(t, err)
+		out = w.run(wrong.AsyncID, 1)
+		require.Equal(t, []any{"completed", 3, 3}, []any{out.Status, out.Processed, out.Failed})
+		require.Equal(t, map[string][]string{"packages.0.weight": {"The value has the wrong type."}}, out.Results[0].Errors)
+		require.Equal(t, "T-1", *out.Results[0].Ref)
+		require.Equal(t, map[string][]string{"body": {"The value has the wrong type."}}, out.Results[1].Errors)
+		require.Contains(t, out.Results[2].Errors, "packages")
+
 		list[0].Ref = "NEW-1"
 		b, err := w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: list, StopOnError: true})
 		require.NoError(t, err)
@@ -88,6 +101,7 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, "failed", out.Status)
 		require.Equal(t, []int{2, 1, 1}, []int{out.Processed, out.Succeeded, out.Failed})
 		require.Equal(t, "DUPLICATE_ORDER_REF", *out.Results[1].Code)
+		require.Regexp(t, `^This reference is used by order \d+\. `, *out.Results[1].Message)
 
 		// Whoever may no longer sign in makes no orders.
 		c, err := w.orders.BatchAsync(ctx, w.other, order.BatchInput{Orders: numbered(2)})
@@ -101,7 +115,7 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
 		require.Equal(t, 2, out.Failed)
 		for _, n := range []int{0, 2001} {
-			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.staff, order.BatchInput{Orders: make([]order.CreateInput, n)})))
+			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.staff, order.BatchInput{Orders: make([]order.BatchRow, n)})))
 		}
 	})
 }

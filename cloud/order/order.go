@@ -15,11 +15,13 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/order/pricing"
 )
 
@@ -108,6 +110,15 @@ type Key struct {
 	OrderID cloud.OrderID `json:"order_id"`
 	Ref     string        `json:"order_ref"`
 	Number  string        `json:"tracking_number"`
+}
+
+// Check refuses a key that names nothing. Error: VALIDATION_FAILED.
+func (k Key) Check() error {
+	f := newFields()
+	if k == (Key{}) {
+		f.Add("order_id", fmt.Sprintf(check.MessageOneOf, "order_id, order_ref, tracking_number"))
+	}
+	return f.Err()
 }
 
 // reach is which orders a caller may see.

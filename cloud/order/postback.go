@@ -21,21 +21,23 @@ type rowPackage struct {
 
 // hookBatch is the data of order.batch_processed.
 type hookBatch struct {
-	AsyncID    string   `json:"asyncId"`
-	Status     string   `json:"status"` // completed, failed
-	Total      int      `json:"total"`
-	Succeeded  int      `json:"succeeded"`
-	Failed     int      `json:"failed"`
-	StartedAt  *string  `json:"started_at"`
-	FinishedAt *string  `json:"finished_at"`
-	Results    []jobRow `json:"results"`
-	// ResultsURL is where the results are when they are too many for a body.
-	ResultsURL string `json:"results_url,omitempty"`
+	AsyncID    string  `json:"asyncId"`
+	Status     string  `json:"status"` // completed, failed
+	Total      int     `json:"total"`
+	Succeeded  int     `json:"succeeded"`
+	Failed     int     `json:"failed"`
+	StartedAt  *string `json:"started_at"`
+	FinishedAt *string `json:"finished_at"`
+	// Part of Parts, from 1: the results of a large batch come in several bodies, each
+	// with rows of its own.
+	Part    int      `json:"part"`
+	Parts   int      `json:"parts"`
+	Results []jobRow `json:"results"`
 }
 
 // maxResults is how large the results in a body may be, in bytes: a body has at
 // most 256 KiB.
-const maxResults = 240 << 10
+const maxResults = 200 << 10
 
 // asCustomer is the account when it is a customer, 0 for everybody else.
 func asCustomer(a cloud.Account) cloud.AccountID {
@@ -45,6 +47,57 @@ func asCustomer(a cloud.Account) cloud.AccountID {
 	return 0
 }
 
+// endings are the events of a job's end, one for each part of its results.
+func (s jobRunner) endings(v cloud.View, j cloud.OrderJob) ([]cloud.AccountEvent, error) {
+	first, err := s.ending(v, j)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.OrderJobRows(j.ID)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := partsOf(j, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]cloud.AccountEvent, len(parts))
+	for i := range out {
+		out[i] = first
+		if len(out) > 1 {
+			out[i].ID = fmt.Sprintf("%s-%d", first.ID, i+1)
+		}
+		out[i].Data = func(int64, bool) (any, error) { return batchEnded(v, j, rows, i+1, len(parts), parts[i]) }
+	}
+	return out, nil
+}
+
+// partsOf divides the results of a job, in the order of its rows, so that each part
+// fits a body. There is one part at least.
+func partsOf(j cloud.OrderJob, rows []cloud.OrderJobRow) (out [][]jobRow, err error) {
+	part, size := []jobRow{}, 0
+	for _, row := range rows {
+		if row.Result == nil {
+			continue
+		}
+		r, n := jobRow{}, len(row.Result)
+		if err := json.Unmarshal(row.Result, &r); err != nil {
+			return nil, fmt.Errorf("result of row %d of %s: %w", row.Row, j.ID, err)
+		}
+		if n > maxResults { // its errors are with the job
+			r.Errors, n = nil, maxMessage
+		}
+		if size += n; size > maxResults && len(part) > 0 {
+			out, part, size = append(out, part), []jobRow{}, n
+		}
+		part = append(part, r)
+	}
+	return append(out, part), nil
+}
+
+// maxMessage is what a row takes at most without its errors and packages, in bytes.
+const maxMessage = 4 << 10
+
 // ending is the event of a job's end: at the address that it was given, else
 // where the settings of its level say.
 func (s jobRunner) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, error) {
@@ -53,41 +106,25 @@ func (s jobRunner) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, e
 		return cloud.AccountEvent{}, err
 	}
 	return cloud.AccountEvent{BusinessID: j.BusinessID, CustomerID: asCustomer(a), Settings: settingsOf(eventBatch), Endpoint: j.Postback, Event: eventBatch,
-		ID: "OBP-" + j.ID, ReferenceType: "batch", ReferenceID: j.ID, OccurredAt: j.FinishedAt,
-		Data: func(int64, bool) (any, error) { return batchEnded(v, j) }}, nil
+		ID: "OBP-" + j.ID, ReferenceType: "batch", ReferenceID: j.ID, OccurredAt: j.FinishedAt}, nil
 }
 
-// batchEnded is what a job came to.
-func batchEnded(v cloud.View, j cloud.OrderJob) (hookBatch, error) {
+// batchEnded is what a job came to, with a part of its results.
+func batchEnded(v cloud.View, j cloud.OrderJob, rows []cloud.OrderJobRow, part, parts int, results []jobRow) (hookBatch, error) {
 	b, err := v.Business(j.BusinessID)
 	if err != nil {
 		return hookBatch{}, err
 	}
-	rows, err := v.OrderJobRows(j.ID)
-	if err != nil {
-		return hookBatch{}, err
-	}
 	h := hookBatch{AsyncID: j.ID, Status: j.Status, Total: j.Total, StartedAt: cloud.Stamp(j.StartedAt, b.Location()), FinishedAt: cloud.Stamp(j.FinishedAt, b.Location()),
-		Results: []jobRow{}}
-	size := 0
+		Part: part, Parts: parts, Results: results}
 	for _, row := range rows {
-		if row.Result == nil {
-			continue
-		}
-		r := jobRow{}
-		if err := json.Unmarshal(row.Result, &r); err != nil {
-			return hookBatch{}, fmt.Errorf("result of row %d of %s: %w", row.Row, j.ID, err)
-		}
-		if row.Failed {
+		switch {
+		case row.Result == nil:
+		case row.Failed:
 			h.Failed++
-		} else {
+		default:
 			h.Succeeded++
 		}
-		h.Results = append(h.Results, r)
-		size += len(row.Result)
-	}
-	if size > maxResults {
-		h.Results, h.ResultsURL = []jobRow{}, j.BaseURL+"/api/v1/client/async/"+j.ID
 	}
 	return h, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/order/recall"
 	"github.com/postern-io/postern/cloud/order/scan"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 // states are what became of an order's packages.
@@ -171,4 +172,20 @@ func TestTakenBackFromTheDriver(t *testing.T) {
 		require.Equal(t, []string{"3011:40>44", "4005:44>44"}, did[len(did)-2:])
 		w.move(id, cloud.OrderRoutePlanned, order.PutOnRoute)
 	})
+}
+
+func TestHoldsEndInTheFutureAndKeysNameSomething(t *testing.T) {
+	w := newWorld(t, storetest.OpenSQLite(t))
+	o := w.ref("LETTERS-1")
+	_, err := w.orders.Hold(t.Context(), w.staff, order.ReasonInput{OrderID: o.OrderID, Until: "2020-01-01T00:00:00Z"})
+	require.ErrorContains(t, err, "VALIDATION_FAILED")
+	var e *cloud.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []string{"until must lie in the future."}, e.Fields["until"])
+	require.Equal(t, "NEW_ORDER", w.find(o.OrderID).Status, "nothing is done")
+	_, err = w.orders.Hold(t.Context(), w.staff, order.ReasonInput{OrderID: o.OrderID, Until: "2099-01-01T00:00:00Z"})
+	require.NoError(t, err)
+	_, err = w.orders.Operations(t.Context(), w.staff, order.OperationsInput{})
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []string{"Give one of order_id, order_ref, tracking_number."}, e.Fields["order_id"])
 }

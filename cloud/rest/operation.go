@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -91,15 +92,21 @@ func nameUnknown(ctx *fasthttp.RequestCtx, paths []string) {
 const maxPath = 100
 
 // decodeBody reads one JSON object. No body is an empty object. Unknown members
-// are left out; nameUnknown names them. Errors: MALFORMED_JSON, VALIDATION_FAILED with the path of the
-// member that has the wrong type.
+// are left out; nameUnknown names them. Errors: MALFORMED_JSON, VALIDATION_FAILED with the
+// path of a member that has the wrong type or text that cannot be kept.
 func decodeBody(body []byte, in any) error {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil
 	}
-	if body[0] != '{' || !otep.ValidJSON(body) {
+	if body[0] != '{' || !json.Valid(body) || !utf8.Valid(body) {
 		return cloud.E(cloud.Malformed, "MALFORMED_JSON")
+	}
+	if !otep.ValidJSON(body) {
+		path, message, _ := check.BadText(body)
+		f := check.Fields{}
+		f.Say(path, message)
+		return f.Err()
 	}
 	err := json.Unmarshal(body, in)
 	var wrong *json.UnmarshalTypeError
@@ -107,23 +114,9 @@ func decodeBody(body []byte, in any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong):
-		return invalid(fieldPath(wrong.Field), wrongType)
+		return invalid(check.TypePath(body, wrong.Offset), check.MessageType)
 	}
 	return &cloud.Error{Kind: cloud.Malformed, Code: "MALFORMED_JSON"}
-}
-
-// fieldPath leaves names of embedded structs out of a decoder's path.
-func fieldPath(path string) string {
-	var out []string
-	for _, p := range strings.Split(path, ".") {
-		if p != "" && (p[0] < 'A' || p[0] > 'Z') {
-			out = append(out, p)
-		}
-	}
-	if len(out) == 0 {
-		return "body"
-	}
-	return strings.Join(out, ".")
 }
 
 // binder plans which members of a type come from path, query and headers.

@@ -267,12 +267,17 @@ func TestUnreadableBodies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	post := base + "/deliveries"
-	for _, body := range []string{"{", "[]", `"x"`, "null", "{}{}", `{"a":"` + "\xff" + `"}`, `{"reference_number":"a\u0000b"}`, `{"reference_number":"\ud83d"}`} {
+	for _, body := range []string{"{", "[]", `"x"`, "null", "{}{}", `{"a":"` + "\xff" + `"}`} {
 		r.refused(r.do("POST", post, r.provider(), body), 400, "MALFORMED_JSON")
 	}
 	g := r.do("POST", post, r.provider(), `{"packages":[{"weight":"heavy"}]}`)
 	r.refused(g, 422, "VALIDATION_FAILED")
-	require.Contains(t, g.json["errors"], "packages.weight")
+	require.Contains(t, g.json["errors"], "packages.0.weight")
+	for body, want := range map[string]string{`{"reference_number":"a\u0000b"}`: "reference_number must not contain the character U+0000.", `{"recipient":{"name":"\ud83d"}}`: "recipient.name must be valid UTF-8."} {
+		g = r.do("POST", post, r.provider(), body)
+		r.refused(g, 422, "VALIDATION_FAILED")
+		require.Contains(t, string(g.body), want)
+	}
 	g = r.do("POST", post, r.provider(), `{}`)
 	r.refused(g, 422, "VALIDATION_FAILED")
 	require.Contains(t, g.json["errors"], "reference_number")

@@ -49,8 +49,12 @@ func hostileText(t *testing.T, r *rig) {
 		r.refused(r.do("POST", otepBase+"/ingest/epcis", r.provider(), epcis(bad, "")), 400, "OTEP_INVALID_JSON")
 		r.refused(r.do("POST", otepBase+"/trackings/batch", "", fmt.Sprintf(`{"tracking_numbers":["%s"]}`, bad)), 400, "OTEP_INVALID_JSON")
 		r.refused(r.do("POST", otepBase+"/validate", "", native("", fmt.Sprintf(`,"message":"%s"`, bad), "")), 400, "OTEP_INVALID_JSON")
+		status, code := 422, "VALIDATION_FAILED"
+		if bad == "\xff" {
+			status, code = 400, "MALFORMED_JSON"
+		}
 		r.refused(r.do("POST", base+"/deliveries", r.provider(),
-			fmt.Sprintf(`{"reference_number":"%s","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"1"}}`, bad)), 400, "MALFORMED_JSON")
+			fmt.Sprintf(`{"reference_number":"%s","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"1"}}`, bad)), status, code)
 	}
 
 	// An address may hide the same behind percent signs.

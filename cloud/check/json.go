@@ -1,0 +1,122 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Texts of members that JSON cannot carry as they are.
+const (
+	MessageType = "The value has the wrong type."
+	MessageZero = "%s must not contain the character U+0000."
+)
+
+// TypePath is the path of the value at which a decoder found a wrong type, with the
+// index of each array: packages.3.weight. offset is that of the decoder's error; the
+// whole body is "body".
+func TypePath(body []byte, offset int64) string {
+	path := ""
+	walkJSON(body, func(at string, start int64, _ []byte) bool {
+		if start >= offset {
+			return false
+		}
+		path = at
+		return true
+	})
+	if path == "" {
+		return "body"
+	}
+	return path
+}
+
+// BadText finds the first text of a valid JSON body that no database takes: with the
+// character U+0000, or with half of a surrogate pair. The path of a member's name is
+// that of its object.
+func BadText(body []byte) (path, message string, found bool) {
+	walkJSON(body, func(at string, _ int64, raw []byte) bool {
+		if message = badString(raw); message == "" {
+			return true
+		}
+		path, found = at, true
+		return false
+	})
+	if found && path == "" {
+		path = "body"
+	}
+	return path, message, found
+}
+
+// badString says what is wrong with a JSON string; "": nothing, or it is none.
+func badString(raw []byte) string {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	switch {
+	case strings.ContainsRune(s, 0):
+		return MessageZero
+	case strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)):
+		return MessageUTF8
+	}
+	return ""
+}
+
+// walkJSON goes through the values of a valid body in their order: where each is, the
+// offset at which it begins and, of texts and member names, their bytes. fn ends it by
+// false.
+func walkJSON(body []byte, fn func(path string, start int64, raw []byte) bool) {
+	type level struct {
+		path  string
+		array bool
+		n     int  // elements so far
+		key   bool // a member's name has been read
+		name  string
+	}
+	var stack []level
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	for {
+		start := dec.InputOffset()
+		for start < int64(len(body)) && strings.IndexByte(" \t\r\n,:", body[start]) >= 0 {
+			start++
+		}
+		token, err := dec.Token()
+		if err != nil {
+			return
+		}
+		raw := body[start:dec.InputOffset()]
+		if d, ok := token.(json.Delim); ok && (d == '}' || d == ']') {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		path := ""
+		if len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			switch {
+			case top.array:
+				path = strings.TrimPrefix(top.path+"."+strconv.Itoa(top.n), ".")
+				top.n++
+			case !top.key:
+				top.key, top.name = true, token.(string)
+				if badString(raw) != "" && !fn(top.path, start, raw) {
+					return
+				}
+				continue
+			default:
+				top.key = false
+				if path = top.name; top.path != "" {
+					path = top.path + "." + top.name
+				}
+			}
+		}
+		if !fn(path, start, raw) {
+			return
+		}
+		if d, ok := token.(json.Delim); ok {
+			stack = append(stack, level{path: path, array: d == '['})
+		}
+	}
+}
