@@ -56,8 +56,8 @@ func (s listeners) receivedMessages(ctx context.Context, b cloud.BusinessID, ord
 		}
 		for _, e := range events {
 			var body struct {
-				Type string
-				Data messageEvent
+				Type string       `json:"type"`
+				Data messageEvent `json:"data"`
 			}
 			if slices.Contains(ids, e.ID) && json.Unmarshal(e.Body, &body) == nil && body.Type == eventCreated {
 				m := cloud.ChatMessage{ID: body.Data.Message.ID, Staff: kind == cloud.LiveChatStaff}
