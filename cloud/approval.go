@@ -13,38 +13,38 @@ type ApprovalID string
 // Approval is a write of an agent that waits for a person's word, or had it.
 // Arguments, Preview, Result and Error are sealed at rest.
 type Approval struct {
-	ID         ApprovalID
-	BusinessID BusinessID
-	Server     string // operations, developer
-	Tool       string
-	Arguments  json.RawMessage // an object, as given but for confirm; masked where it is shown
-	Summary    string          // one line for people
-	Preview    json.RawMessage // what a dry run said when it was proposed; nil: nothing
-	Marks      Marks           // of the effects in Preview: what may be done, and nothing else
-	Reason     string          // the agent's words
-	Risk       string          // medium, high
-	Scopes     []string        // that who approves needs
-	Status     string          // as it is stored: pending, executed, failed, rejected
+	ID         ApprovalID      `json:"ID"`
+	BusinessID BusinessID      `json:"BusinessID"`
+	Server     string          `json:"Server"` // operations, developer
+	Tool       string          `json:"Tool"`
+	Arguments  json.RawMessage `json:"Arguments"` // an object, as given but for confirm; masked where it is shown
+	Summary    string          `json:"Summary"`   // one line for people
+	Preview    json.RawMessage `json:"Preview"`   // what a dry run said when it was proposed; nil: nothing
+	Marks      Marks           `json:"Marks"`     // of the effects in Preview: what may be done, and nothing else
+	Reason     string          `json:"Reason"`    // the agent's words
+	Risk       string          `json:"Risk"`      // medium, high
+	Scopes     []string        `json:"Scopes"`    // that who approves needs
+	Status     string          `json:"Status"`    // as it is stored: pending, executed, failed, rejected
 
-	RequestedBy   AccountID
-	RequesterType AccountType
-	RequesterName string
-	TokenName     string
-	Token         string // which key or grant asked, as Token.Source says; "" in approvals of before
+	RequestedBy   AccountID   `json:"RequestedBy"`
+	RequesterType AccountType `json:"RequesterType"`
+	RequesterName string      `json:"RequesterName"`
+	TokenName     string      `json:"TokenName"`
+	Token         string      `json:"Token"` // which key or grant asked, as Token.Source says; "" in approvals of before
 	// OwnerDecides says that a key asked whose policy asks a person first: the
 	// requester's own user may decide at the page.
-	OwnerDecides bool
-	RequestedAt  time.Time
-	ExpiresAt    time.Time
+	OwnerDecides bool      `json:"OwnerDecides"`
+	RequestedAt  time.Time `json:"RequestedAt"`
+	ExpiresAt    time.Time `json:"ExpiresAt"`
 
 	// ReviewedBy is set as soon as somebody decided. While the status is pending
 	// that is a claim: the call has been approved and may be running.
-	ReviewedBy   AccountID
-	ReviewerName string
-	ReviewedAt   time.Time
-	Note         string
-	Result       json.RawMessage // of the tool, once executed
-	Error        json.RawMessage // code, args, details and fields of a failed one
+	ReviewedBy   AccountID       `json:"ReviewedBy"`
+	ReviewerName string          `json:"ReviewerName"`
+	ReviewedAt   time.Time       `json:"ReviewedAt"`
+	Note         string          `json:"Note"`
+	Result       json.RawMessage `json:"Result"` // of the tool, once executed
+	Error        json.RawMessage `json:"Error"`  // code, args, details and fields of a failed one
 }
 
 // States of an approval.

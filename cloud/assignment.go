@@ -15,17 +15,17 @@ type AssignmentChanges struct {
 // Assignment is an order handed to one contractor alone. Of the assignments of
 // an order at most one is active.
 type Assignment struct {
-	ID         AssignmentID
-	BusinessID BusinessID
-	OrderID    OrderID
-	BrokerID   AccountID
-	Status     AssignmentStatus
-	Note       string
-	AssignedBy AccountID
-	AssignedAt time.Time
-	EndedBy    AccountID // 0: nobody, or not ended
-	EndedAt    time.Time
-	EndReason  string
+	ID         AssignmentID     `json:"ID"`
+	BusinessID BusinessID       `json:"BusinessID"`
+	OrderID    OrderID          `json:"OrderID"`
+	BrokerID   AccountID        `json:"BrokerID"`
+	Status     AssignmentStatus `json:"Status"`
+	Note       string           `json:"Note"`
+	AssignedBy AccountID        `json:"AssignedBy"`
+	AssignedAt time.Time        `json:"AssignedAt"`
+	EndedBy    AccountID        `json:"EndedBy"` // 0: nobody, or not ended
+	EndedAt    time.Time        `json:"EndedAt"`
+	EndReason  string           `json:"EndReason"`
 }
 
 // AssignmentStatus is where an assignment stands.

@@ -36,9 +36,9 @@ func (r ChatRole) SeesStaff() bool { return r == ChatDispatcher || r == ChatDriv
 // ChatParty is somebody in a conversation. Account is 0 for the recipient and
 // SystemParty for the system.
 type ChatParty struct {
-	Role    ChatRole
-	Account AccountID
-	Name    string
+	Role    ChatRole  `json:"Role"`
+	Account AccountID `json:"Account"`
+	Name    string    `json:"Name"`
 }
 
 // SystemParty stands for the system where accounts are named.
@@ -46,28 +46,28 @@ const SystemParty AccountID = -1
 
 // Conversation is what is said about one order.
 type Conversation struct {
-	ID         ConversationID
-	BusinessID BusinessID
-	OrderID    OrderID
+	ID         ConversationID `json:"ID"`
+	BusinessID BusinessID     `json:"BusinessID"`
+	OrderID    OrderID        `json:"OrderID"`
 	// ClosedAt is when it was closed, the zero time while it is open. One whose
 	// order ended long enough ago is closed although nobody has written it yet.
-	ClosedAt   time.Time
-	ReopenedAt time.Time
-	Epoch      int // counts how often it was opened again; tokens of recipients name it
-	Members    []ChatMember
-	All        ChatTrace // of messages that everybody sees
-	Staff      ChatTrace // of all messages
+	ClosedAt   time.Time    `json:"ClosedAt"`
+	ReopenedAt time.Time    `json:"ReopenedAt"`
+	Epoch      int          `json:"Epoch"` // counts how often it was opened again; tokens of recipients name it
+	Members    []ChatMember `json:"Members"`
+	All        ChatTrace    `json:"All"`   // of messages that everybody sees
+	Staff      ChatTrace    `json:"Staff"` // of all messages
 	// AutoReplied is the beginning of the closed period in which the last
 	// automatic reply was given.
-	AutoReplied time.Time
+	AutoReplied time.Time `json:"AutoReplied"`
 }
 
 // ChatTrace is what of a conversation shows to those who see some of its
 // messages. The zero value: nothing.
 type ChatTrace struct {
-	Last      ChatMessageID // newest message
-	CreatedAt time.Time     // of the first one
-	UpdatedAt time.Time
+	Last      ChatMessageID `json:"Last"`      // newest message
+	CreatedAt time.Time     `json:"CreatedAt"` // of the first one
+	UpdatedAt time.Time     `json:"UpdatedAt"`
 }
 
 // Trace is what shows of c to somebody.
@@ -89,44 +89,44 @@ func (c *Conversation) Member(a AccountID) *ChatMember {
 // ChatMember is somebody who has taken part in a conversation or was added.
 type ChatMember struct {
 	ChatParty
-	Fetched ChatMessageID // newest message that was fetched
-	Read    ChatMessageID // newest message that was read
-	ReadAll ChatMessageID // newest of those that everybody sees and was read
-	Muted   bool          // is told by no push, and of no unread messages
-	Out     bool          // staff took them out
+	Fetched ChatMessageID `json:"Fetched"` // newest message that was fetched
+	Read    ChatMessageID `json:"Read"`    // newest message that was read
+	ReadAll ChatMessageID `json:"ReadAll"` // newest of those that everybody sees and was read
+	Muted   bool          `json:"Muted"`   // is told by no push, and of no unread messages
+	Out     bool          `json:"Out"`     // staff took them out
 	// Contractor says that a dispatcher is none of the business's own people.
-	Contractor bool
+	Contractor bool `json:"Contractor"`
 }
 
 // ChatMessage is one message. A deleted one has no content.
 type ChatMessage struct {
-	ID             ChatMessageID
-	BusinessID     BusinessID
-	OrderID        OrderID
-	ConversationID ConversationID
-	ClientID       string // the sender's own, unique per conversation and sender; "" none
-	Sender         ChatParty
-	Staff          bool   // for dispatchers and driver only
-	Kind           string // text, image, file, location, quick_reply, system
-	Text           string
-	Attachments    []ChatAttachment
-	Place          *ChatPlace
-	ReplyTo        ChatMessageID
-	ReplyToStaff   bool // what it replies to is for dispatchers and driver only
-	CreatedAt      time.Time
-	EditedAt       time.Time
-	DeletedAt      time.Time
+	ID             ChatMessageID    `json:"ID"`
+	BusinessID     BusinessID       `json:"BusinessID"`
+	OrderID        OrderID          `json:"OrderID"`
+	ConversationID ConversationID   `json:"ConversationID"`
+	ClientID       string           `json:"ClientID"` // the sender's own, unique per conversation and sender; "" none
+	Sender         ChatParty        `json:"Sender"`
+	Staff          bool             `json:"Staff"` // for dispatchers and driver only
+	Kind           string           `json:"Kind"`  // text, image, file, location, quick_reply, system
+	Text           string           `json:"Text"`
+	Attachments    []ChatAttachment `json:"Attachments"`
+	Place          *ChatPlace       `json:"Place"`
+	ReplyTo        ChatMessageID    `json:"ReplyTo"`
+	ReplyToStaff   bool             `json:"ReplyToStaff"` // what it replies to is for dispatchers and driver only
+	CreatedAt      time.Time        `json:"CreatedAt"`
+	EditedAt       time.Time        `json:"EditedAt"`
+	DeletedAt      time.Time        `json:"DeletedAt"`
 	// Told are the live events that hold its words, and Push is the id of its
 	// driver's push: once it is deleted they hold them no more.
-	Told []ChatTold
-	Push string
+	Told []ChatTold `json:"Told"`
+	Push string     `json:"Push"`
 }
 
 // ChatTold is a live event about a message.
 type ChatTold struct {
-	ID   string
-	Type string
-	At   time.Time
+	ID   string    `json:"ID"`
+	Type string    `json:"Type"`
+	At   time.Time `json:"At"`
 }
 
 // ChatPlace is a place that somebody sends.
@@ -139,18 +139,18 @@ type ChatPlace struct {
 // ChatAttachment is a file that goes with a message. It is a row of its own
 // until a message has it.
 type ChatAttachment struct {
-	ID         int64
-	BusinessID BusinessID
-	OrderID    OrderID
-	By         AccountID // 0: the recipient
-	Name       string
-	Path       string
-	Thumbnail  string // where a small picture of it is kept; "" there is none
-	MIME       string
-	Size       int64 // bytes
-	Width      int   // pixels of a picture, 0 otherwise
-	Height     int
-	At         time.Time
+	ID         int64      `json:"ID"`
+	BusinessID BusinessID `json:"BusinessID"`
+	OrderID    OrderID    `json:"OrderID"`
+	By         AccountID  `json:"By"` // 0: the recipient
+	Name       string     `json:"Name"`
+	Path       string     `json:"Path"`
+	Thumbnail  string     `json:"Thumbnail"` // where a small picture of it is kept; "" there is none
+	MIME       string     `json:"MIME"`
+	Size       int64      `json:"Size"`  // bytes
+	Width      int        `json:"Width"` // pixels of a picture, 0 otherwise
+	Height     int        `json:"Height"`
+	At         time.Time  `json:"At"`
 }
 
 // Picture reports whether the file is one.

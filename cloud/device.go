@@ -79,12 +79,13 @@ type Session struct {
 // tell a reconnect from two agents that take turns, and a new status from one
 // that was kept. The one that spoke last comes last, at most MaxInstances.
 type InstanceSeen struct {
-	Instance string
-	At       time.Time // when it began to be the one that speaks
+	Instance string    `json:"Instance"`
+	At       time.Time `json:"At"` // when it began to be the one that speaks
 	// Boot and Count are those of its newest status.
-	Boot, Count uint64
+	Boot  uint64 `json:"Boot"`
+	Count uint64 `json:"Count"`
 	// Highest is the highest Boot of all agents before it, remembered or not.
-	Highest uint64
+	Highest uint64 `json:"Highest"`
 }
 
 // MaxInstances is how many agents of a device are remembered.

@@ -18,23 +18,28 @@ type InterceptionChanges struct {
 // Interception is a request to stop an order on its way. At most one of an
 // order is open.
 type Interception struct {
-	ID         InterceptionID
-	BusinessID BusinessID
-	OrderID    OrderID
-	Status     string
-	Requested  string // outcome that was asked for
-	Outcome    string // that was executed
-	NewAddress *Address
-	NewDate    string
-	Reason     string
-	By         Operator
-	Before     OrderStatus // of the order when it was stopped, or when it was asked for
-	BeforeCode otep.Code   // current in the timeline when it was stopped
-	After      OrderStatus // 0 while the order is not stopped
-	Operation  int         // type of the latest operation
+	ID         InterceptionID `json:"ID"`
+	BusinessID BusinessID     `json:"BusinessID"`
+	OrderID    OrderID        `json:"OrderID"`
+	Status     string         `json:"Status"`
+	Requested  string         `json:"Requested"` // outcome that was asked for
+	Outcome    string         `json:"Outcome"`   // that was executed
+	NewAddress *Address       `json:"NewAddress"`
+	NewDate    string         `json:"NewDate"`
+	Reason     string         `json:"Reason"`
+	By         Operator       `json:"By"`
+	Before     OrderStatus    `json:"Before"`     // of the order when it was stopped, or when it was asked for
+	BeforeCode otep.Code      `json:"BeforeCode"` // current in the timeline when it was stopped
+	After      OrderStatus    `json:"After"`      // 0 while the order is not stopped
+	Operation  int            `json:"Operation"`  // type of the latest operation
 
-	RejectReason, FailureReason                       string
-	CreatedAt, InForceAt, HeldAt, ExecutedAt, EndedAt time.Time
+	RejectReason  string    `json:"RejectReason"`
+	FailureReason string    `json:"FailureReason"`
+	CreatedAt     time.Time `json:"CreatedAt"`
+	InForceAt     time.Time `json:"InForceAt"`
+	HeldAt        time.Time `json:"HeldAt"`
+	ExecutedAt    time.Time `json:"ExecutedAt"`
+	EndedAt       time.Time `json:"EndedAt"`
 }
 
 // States of an interception.

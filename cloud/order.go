@@ -28,91 +28,94 @@ const LocalDelivery = "local_delivery"
 // Order is one job for a business: packages from a sender to a recipient, each
 // end of which may be a warehouse.
 type Order struct {
-	ID             OrderID
-	BusinessID     BusinessID
-	CustomerID     AccountID // whose order it is; 0 when it is the business's own
-	Number         string    // SR204518837, unique in the deployment
-	Ref            string    // unique per business and customer
-	ExternalNumber string    // tracking number at a carrier
-	ExternalID     string    // id in a shop or partner system
-	Type           OrderType
-	Status         OrderStatus
-	StatusAt       time.Time // when it came into that status; see Since
+	ID             OrderID     `json:"ID"`
+	BusinessID     BusinessID  `json:"BusinessID"`
+	CustomerID     AccountID   `json:"CustomerID"`     // whose order it is; 0 when it is the business's own
+	Number         string      `json:"Number"`         // SR204518837, unique in the deployment
+	Ref            string      `json:"Ref"`            // unique per business and customer
+	ExternalNumber string      `json:"ExternalNumber"` // tracking number at a carrier
+	ExternalID     string      `json:"ExternalID"`     // id in a shop or partner system
+	Type           OrderType   `json:"Type"`
+	Status         OrderStatus `json:"Status"`
+	StatusAt       time.Time   `json:"StatusAt"` // when it came into that status; see Since
 	// Before is the status to go back to from planning and from a third party; 0
 	// outside of them.
-	Before OrderStatus
+	Before OrderStatus `json:"Before"`
 	// Collected says that the goods have left their sender.
-	Collected bool
+	Collected bool `json:"Collected"`
 
-	SelfDelivery  bool
-	ScheduledDate string // YYYY-MM-DD in the business's time zone, "" when not planned
-	WindowStart   string // HH:MM at the stop, "" when any time will do
-	WindowEnd     string
-	Service       int // minutes at the stop
-	Priority      int // 0 to 9
+	SelfDelivery  bool   `json:"SelfDelivery"`
+	ScheduledDate string `json:"ScheduledDate"` // YYYY-MM-DD in the business's time zone, "" when not planned
+	WindowStart   string `json:"WindowStart"`   // HH:MM at the stop, "" when any time will do
+	WindowEnd     string `json:"WindowEnd"`
+	Service       int    `json:"Service"`  // minutes at the stop
+	Priority      int    `json:"Priority"` // 0 to 9
 
-	Sender      *Address
-	Recipient   *Address
-	WarehouseID int64
-	Packages    []OrderPackage
+	Sender      *Address       `json:"Sender"`
+	Recipient   *Address       `json:"Recipient"`
+	WarehouseID int64          `json:"WarehouseID"`
+	Packages    []OrderPackage `json:"Packages"`
 
-	Skills            []string
-	Instruction       string
-	Note              string
-	SignatureRequired bool
-	PhotoRequired     bool
-	AgeVerification   int
-	COD               *Money
-	Declared          *Money
+	Skills            []string `json:"Skills"`
+	Instruction       string   `json:"Instruction"`
+	Note              string   `json:"Note"`
+	SignatureRequired bool     `json:"SignatureRequired"`
+	PhotoRequired     bool     `json:"PhotoRequired"`
+	AgeVerification   int      `json:"AgeVerification"`
+	COD               *Money   `json:"COD"`
+	Declared          *Money   `json:"Declared"`
 
 	// RouteID is the route that the order is on, as its status allows (Rides).
 	// Stop is the number of its stop there, of the first when it has two, and
 	// SecondStop that of the second, 0 when it has one.
-	RouteID    RouteID
-	Stop       int
-	SecondStop int
-	DriverID   AccountID
-	DriverName string
+	RouteID    RouteID   `json:"RouteID"`
+	Stop       int       `json:"Stop"`
+	SecondStop int       `json:"SecondStop"`
+	DriverID   AccountID `json:"DriverID"`
+	DriverName string    `json:"DriverName"`
 	// Drove are those who had the order within the last day and have it no more,
 	// oldest first.
-	Drove []FormerDriver
-	ETA   time.Time
+	Drove []FormerDriver `json:"Drove"`
+	ETA   time.Time      `json:"ETA"`
 	// Past are stops on routes that the order has left, oldest first. Paused is
 	// where it comes back to when it is intercepted no more, nil otherwise.
-	Past   []RouteStop
-	Paused *PausedRoute
+	Past   []RouteStop  `json:"Past"`
+	Paused *PausedRoute `json:"Paused"`
 	// BrokerID is the contractor that holds the order, or that held it when it was
 	// completed. It is what lets a contractor see it.
-	BrokerID AccountID
+	BrokerID AccountID `json:"BrokerID"`
 	// AssignmentID is the active assignment, 0 when there is none.
-	AssignmentID AssignmentID
+	AssignmentID AssignmentID `json:"AssignmentID"`
 	// ThirdPartyID is the latest assignment to a third party, 0 when there was
 	// none. ThirdPartyOpen says that it has not ended.
-	ThirdPartyID   ThirdPartyID
-	ThirdPartyOpen bool
+	ThirdPartyID   ThirdPartyID `json:"ThirdPartyID"`
+	ThirdPartyOpen bool         `json:"ThirdPartyOpen"`
 
 	// DeliveryID is the latest locker delivery with packages of the order, 0 when
 	// there was none.
-	DeliveryID DeliveryID
+	DeliveryID DeliveryID `json:"DeliveryID"`
 	// InterceptionID is the latest interception, open or not.
-	InterceptionID InterceptionID
-	Files          []ProofFile
-	Attempts       int
-	Prices         *OrderPrices // nil while the order has no price
-	PaymentStatus  string
-	Source         string // web, api, graphql, mcp, import, …
-	Metadata       map[string]string
+	InterceptionID InterceptionID    `json:"InterceptionID"`
+	Files          []ProofFile       `json:"Files"`
+	Attempts       int               `json:"Attempts"`
+	Prices         *OrderPrices      `json:"Prices"` // nil while the order has no price
+	PaymentStatus  string            `json:"PaymentStatus"`
+	Source         string            `json:"Source"` // web, api, graphql, mcp, import, …
+	Metadata       map[string]string `json:"Metadata"`
 	// LinkGeneration counts the times that the secret of its tracking link was
 	// changed.
-	LinkGeneration int `json:",omitempty"`
+	LinkGeneration int `json:"LinkGeneration,omitempty"`
 	// FormerNumbers are tracking numbers that were replaced, the newest first. Who
 	// sees the order finds it by them.
-	FormerNumbers []string `json:",omitempty"`
+	FormerNumbers []string `json:"FormerNumbers,omitempty"`
 	// Reroutes counts the orders that took this one's place under its reference.
-	Reroutes int
+	Reroutes int `json:"Reroutes"`
 
-	CreatedAt, UpdatedAt, DeliveredAt, CancelledAt time.Time
-	CancelReason                                   string
+	CreatedAt    time.Time `json:"CreatedAt"`
+	UpdatedAt    time.Time `json:"UpdatedAt"`
+	DeliveredAt  time.Time `json:"DeliveredAt"`
+	CancelledAt  time.Time `json:"CancelledAt"`
+	CancelReason string    `json:"CancelReason"`
 }
 
 // HeldByThirdParty reports whether a third party carries the order, or is about
@@ -131,8 +134,8 @@ func (o Order) Since() time.Time {
 
 // FormerDriver is somebody from whom an order was taken.
 type FormerDriver struct {
-	ID    AccountID
-	Until time.Time
+	ID    AccountID `json:"ID"`
+	Until time.Time `json:"Until"`
 }
 
 // FormerDriverReads is how long a driver may still read about an order that was
@@ -141,12 +144,12 @@ const FormerDriverReads = 24 * time.Hour
 
 // OrderPrices are the amounts of an order.
 type OrderPrices struct {
-	Shipping Money
-	Tax      Money
-	Total    Money
-	Paid     Money
-	Currency string // ISO 4217
-	Details  []PriceDetail
+	Shipping Money         `json:"Shipping"`
+	Tax      Money         `json:"Tax"`
+	Total    Money         `json:"Total"`
+	Paid     Money         `json:"Paid"`
+	Currency string        `json:"Currency"` // ISO 4217
+	Details  []PriceDetail `json:"Details"`
 }
 
 // PriceDetail is one line of a price.
@@ -188,39 +191,39 @@ type Address struct {
 // ProofFile is a file that shows what happened at a stop. The file itself is
 // kept elsewhere, at Path.
 type ProofFile struct {
-	ID         int64
-	Type       string // photo, signature, document, video
-	Path       string
-	MIME       string
-	Size       int64     // bytes
-	Event      otep.Code // that it goes with, "" for none
-	Service    int       // 1 delivery, 2 pickup, 0 not known
-	Result     int       // 1 success, 2 failed, 0 not known
-	CapturedAt time.Time
-	Latitude   *float64
-	Longitude  *float64
-	By         Operator
-	AddedAt    time.Time
+	ID         int64     `json:"ID"`
+	Type       string    `json:"Type"` // photo, signature, document, video
+	Path       string    `json:"Path"`
+	MIME       string    `json:"MIME"`
+	Size       int64     `json:"Size"`    // bytes
+	Event      otep.Code `json:"Event"`   // that it goes with, "" for none
+	Service    int       `json:"Service"` // 1 delivery, 2 pickup, 0 not known
+	Result     int       `json:"Result"`  // 1 success, 2 failed, 0 not known
+	CapturedAt time.Time `json:"CapturedAt"`
+	Latitude   *float64  `json:"Latitude"`
+	Longitude  *float64  `json:"Longitude"`
+	By         Operator  `json:"By"`
+	AddedAt    time.Time `json:"AddedAt"`
 }
 
 // OrderPackage is one parcel of an order.
 type OrderPackage struct {
-	ID             PackageID
-	Ref            string
-	Number         string // the order's with -1, -2, …
-	ExternalNumber string
-	Barcode        string
-	Description    string
-	Quantity       int
-	Weight         float64
-	Length         float64
-	Width          float64
-	Height         float64
-	WeightUnit     string // kg, g, lb, oz
-	DimensionUnit  string // cm, in, mm
-	Declared       *Money
-	Status         OrderPackageStatus
-	Items          []PackageItem
+	ID             PackageID          `json:"ID"`
+	Ref            string             `json:"Ref"`
+	Number         string             `json:"Number"` // the order's with -1, -2, …
+	ExternalNumber string             `json:"ExternalNumber"`
+	Barcode        string             `json:"Barcode"`
+	Description    string             `json:"Description"`
+	Quantity       int                `json:"Quantity"`
+	Weight         float64            `json:"Weight"`
+	Length         float64            `json:"Length"`
+	Width          float64            `json:"Width"`
+	Height         float64            `json:"Height"`
+	WeightUnit     string             `json:"WeightUnit"`    // kg, g, lb, oz
+	DimensionUnit  string             `json:"DimensionUnit"` // cm, in, mm
+	Declared       *Money             `json:"Declared"`
+	Status         OrderPackageStatus `json:"Status"`
+	Items          []PackageItem      `json:"Items"`
 }
 
 // Grams is the weight of one piece in grams.
@@ -272,17 +275,17 @@ const (
 // OrderOperation is one thing that was done to an order, by whom. It is never
 // changed.
 type OrderOperation struct {
-	ID         int64 // given by the store, in the order of writing
-	OrderID    OrderID
-	BusinessID BusinessID
-	PackageID  PackageID
-	Type       int // operation type; its first digit is the channel
-	Before     OrderStatus
-	After      OrderStatus
-	Changes    map[string]FieldChange
-	Note       string
-	Operator   Operator
-	At         time.Time
+	ID         int64                  `json:"ID"` // given by the store, in the order of writing
+	OrderID    OrderID                `json:"OrderID"`
+	BusinessID BusinessID             `json:"BusinessID"`
+	PackageID  PackageID              `json:"PackageID"`
+	Type       int                    `json:"Type"` // operation type; its first digit is the channel
+	Before     OrderStatus            `json:"Before"`
+	After      OrderStatus            `json:"After"`
+	Changes    map[string]FieldChange `json:"Changes"`
+	Note       string                 `json:"Note"`
+	Operator   Operator               `json:"Operator"`
+	At         time.Time              `json:"At"`
 }
 
 // FieldChange is what became of one member.

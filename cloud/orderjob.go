@@ -23,20 +23,20 @@ type OrderJobChanges struct {
 // OrderJob is a batch of orders that is made in the background. Its rows hold
 // what is to be made and what became of it.
 type OrderJob struct {
-	ID          string // bat_…
-	BusinessID  BusinessID
-	AccountID   AccountID // who asked, and whose orders they are
-	Surface     string
-	Language    string
-	BaseURL     string
-	Total       int
-	StopOnError bool
-	Status      string // queued, processing, completed, failed
-	CreatedAt   time.Time
-	StartedAt   time.Time
-	FinishedAt  time.Time
+	ID          string     `json:"ID"` // bat_…
+	BusinessID  BusinessID `json:"BusinessID"`
+	AccountID   AccountID  `json:"AccountID"` // who asked, and whose orders they are
+	Surface     string     `json:"Surface"`
+	Language    string     `json:"Language"`
+	BaseURL     string     `json:"BaseURL"`
+	Total       int        `json:"Total"`
+	StopOnError bool       `json:"StopOnError"`
+	Status      string     `json:"Status"` // queued, processing, completed, failed
+	CreatedAt   time.Time  `json:"CreatedAt"`
+	StartedAt   time.Time  `json:"StartedAt"`
+	FinishedAt  time.Time  `json:"FinishedAt"`
 	// Postback is told when the job has ended in place of who is set; 0: none.
-	Postback EndpointID
+	Postback EndpointID `json:"Postback"`
 }
 
 // States of a job.

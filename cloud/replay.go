@@ -29,10 +29,11 @@ const (
 
 // ReplayFilter chooses deliveries. Zero fields do not filter.
 type ReplayFilter struct {
-	From, To   time.Time // of creation, To excluded; both required
-	Event      string
-	State      OutboxState
-	EndpointID EndpointID
+	From       time.Time   `json:"From"`
+	To         time.Time   `json:"To"` // of creation, To excluded; both required
+	Event      string      `json:"Event"`
+	State      OutboxState `json:"State"`
+	EndpointID EndpointID  `json:"EndpointID"`
 }
 
 // ReplayChanges are the changes of webhooks to send again.

@@ -9,21 +9,24 @@ import (
 // names its route and its places there, and remembers those of routes that it
 // has left. How far the route has come is told by its orders (Status).
 type Route struct {
-	ID          RouteID
-	BusinessID  BusinessID
-	BrokerID    AccountID // the contractor whose route it is; 0: the business's
-	Name        string
-	Date        string // YYYY-MM-DD in the business's time zone
-	DriverID    AccountID
-	DriverName  string
-	VehicleID   int64
-	VehicleName string
-	StartAt     time.Time // planned
-	EndAt       time.Time // planned
-	LastStop    int       // the highest number that a stop of it was given
+	ID          RouteID    `json:"ID"`
+	BusinessID  BusinessID `json:"BusinessID"`
+	BrokerID    AccountID  `json:"BrokerID"` // the contractor whose route it is; 0: the business's
+	Name        string     `json:"Name"`
+	Date        string     `json:"Date"` // YYYY-MM-DD in the business's time zone
+	DriverID    AccountID  `json:"DriverID"`
+	DriverName  string     `json:"DriverName"`
+	VehicleID   int64      `json:"VehicleID"`
+	VehicleName string     `json:"VehicleName"`
+	StartAt     time.Time  `json:"StartAt"`  // planned
+	EndAt       time.Time  `json:"EndAt"`    // planned
+	LastStop    int        `json:"LastStop"` // the highest number that a stop of it was given
 
-	CreatedAt, UpdatedAt                 time.Time
-	DispatchedAt, StartedAt, CancelledAt time.Time
+	CreatedAt    time.Time `json:"CreatedAt"`
+	UpdatedAt    time.Time `json:"UpdatedAt"`
+	DispatchedAt time.Time `json:"DispatchedAt"`
+	StartedAt    time.Time `json:"StartedAt"`
+	CancelledAt  time.Time `json:"CancelledAt"`
 }
 
 // RouteStatus is how far a route has come.
@@ -71,10 +74,10 @@ func (r Route) Status(stops []RouteStop) RouteStatus {
 
 // RouteStop is one place of an order on a route.
 type RouteStop struct {
-	RouteID  RouteID
-	Sequence int // from 1
-	Kind     StopKind
-	State    StopState
+	RouteID  RouteID   `json:"RouteID"`
+	Sequence int       `json:"Sequence"` // from 1
+	Kind     StopKind  `json:"Kind"`
+	State    StopState `json:"State"`
 }
 
 // StopKind is what is done at a stop.
@@ -100,10 +103,11 @@ const (
 // PausedRoute is the place on a route, and the driver, that an order comes back
 // to when it is intercepted no more.
 type PausedRoute struct {
-	RouteID          RouteID
-	Stop, SecondStop int
-	DriverID         AccountID
-	DriverName       string
+	RouteID    RouteID   `json:"RouteID"`
+	Stop       int       `json:"Stop"`
+	SecondStop int       `json:"SecondStop"`
+	DriverID   AccountID `json:"DriverID"`
+	DriverName string    `json:"DriverName"`
 }
 
 // pickupStates and deliveryStates say what has come of a stop of an order that
@@ -195,18 +199,18 @@ type RouteFilter struct {
 
 // Driver is what is kept of a driver beside the account.
 type Driver struct {
-	Account  Account   `json:"-"` // read with it, written by itself
-	BrokerID AccountID // the contractor whose driver it is; 0: the business's
-	Phone    string
-	Licence  string
+	Account  Account   `json:"-"`        // read with it, written by itself
+	BrokerID AccountID `json:"BrokerID"` // the contractor whose driver it is; 0: the business's
+	Phone    string    `json:"Phone"`
+	Licence  string    `json:"Licence"`
 	// Pending says that nobody has looked at the driver's registration yet.
-	Pending    bool
-	OnDuty     bool
-	DutySince  time.Time // when OnDuty last became true
-	Skills     []string
-	Vehicle    Vehicle
-	ShiftStart string // HH:MM, "" when there is no shift
-	ShiftEnd   string
+	Pending    bool      `json:"Pending"`
+	OnDuty     bool      `json:"OnDuty"`
+	DutySince  time.Time `json:"DutySince"` // when OnDuty last became true
+	Skills     []string  `json:"Skills"`
+	Vehicle    Vehicle   `json:"Vehicle"`
+	ShiftStart string    `json:"ShiftStart"` // HH:MM, "" when there is no shift
+	ShiftEnd   string    `json:"ShiftEnd"`
 }
 
 // DriverStatus says whether a driver can be given work.

@@ -5,22 +5,26 @@ import "time"
 // ThirdPartyAssignment is an order, or some of its packages, that a delivery
 // company carries. Of the assignments of an order at most one is open.
 type ThirdPartyAssignment struct {
-	ID         ThirdPartyID
-	BusinessID BusinessID
-	OrderID    OrderID
-	ProviderID ProviderID // who carries it
-	Number     string     // TPA-2026-000001, unique in the deployment
-	Status     ThirdPartyStatus
-	Reason     string // of a cancellation: one of the ThirdParty…
-	EndNote    string // in words
-	Service    string // of the company, as it calls it
-	Note       string // for the company
-	Own        string // external number that the order had before
-	Packages   []ThirdPartyPackage
-	Legs       []ThirdPartyLeg
-	By         AccountID // who made it
+	ID         ThirdPartyID        `json:"ID"`
+	BusinessID BusinessID          `json:"BusinessID"`
+	OrderID    OrderID             `json:"OrderID"`
+	ProviderID ProviderID          `json:"ProviderID"` // who carries it
+	Number     string              `json:"Number"`     // TPA-2026-000001, unique in the deployment
+	Status     ThirdPartyStatus    `json:"Status"`
+	Reason     string              `json:"Reason"`  // of a cancellation: one of the ThirdParty…
+	EndNote    string              `json:"EndNote"` // in words
+	Service    string              `json:"Service"` // of the company, as it calls it
+	Note       string              `json:"Note"`    // for the company
+	Own        string              `json:"Own"`     // external number that the order had before
+	Packages   []ThirdPartyPackage `json:"Packages"`
+	Legs       []ThirdPartyLeg     `json:"Legs"`
+	By         AccountID           `json:"By"` // who made it
 
-	CreatedAt, AcceptedAt, HandedOverAt, CompletedAt, EndedAt time.Time
+	CreatedAt    time.Time `json:"CreatedAt"`
+	AcceptedAt   time.Time `json:"AcceptedAt"`
+	HandedOverAt time.Time `json:"HandedOverAt"`
+	CompletedAt  time.Time `json:"CompletedAt"`
+	EndedAt      time.Time `json:"EndedAt"`
 }
 
 // Open reports whether the assignment has not ended.
@@ -54,14 +58,14 @@ const (
 
 // ThirdPartyPackage is a package of an order as the company has it.
 type ThirdPartyPackage struct {
-	ID         PackageID
-	Number     string // of the order's package
-	External   string // the company's own
-	Own        string // external number that the package had before
-	Outcome    ThirdPartyOutcome
-	Failure    string // what went wrong, as the company calls it
-	OccurredAt time.Time
-	Proofs     []string // addresses of pictures and papers
+	ID         PackageID         `json:"ID"`
+	Number     string            `json:"Number"`   // of the order's package
+	External   string            `json:"External"` // the company's own
+	Own        string            `json:"Own"`      // external number that the package had before
+	Outcome    ThirdPartyOutcome `json:"Outcome"`
+	Failure    string            `json:"Failure"` // what went wrong, as the company calls it
+	OccurredAt time.Time         `json:"OccurredAt"`
+	Proofs     []string          `json:"Proofs"` // addresses of pictures and papers
 }
 
 // ThirdPartyOutcome is what became of a package.
@@ -90,13 +94,13 @@ func (o ThirdPartyOutcome) Final() bool {
 // ThirdPartyLeg is an order that the company made of an assignment in its own
 // system, or at a carrier.
 type ThirdPartyLeg struct {
-	ID             int // from 1, within the assignment
-	CarrierCode    string
-	ExternalOrder  string
-	ExternalNumber string
-	LabelURL       string
-	Status         string
-	Packages       []string // numbers of the order's packages
+	ID             int      `json:"ID"` // from 1, within the assignment
+	CarrierCode    string   `json:"CarrierCode"`
+	ExternalOrder  string   `json:"ExternalOrder"`
+	ExternalNumber string   `json:"ExternalNumber"`
+	LabelURL       string   `json:"LabelURL"`
+	Status         string   `json:"Status"`
+	Packages       []string `json:"Packages"` // numbers of the order's packages
 }
 
 // ThirdPartyQuery asks for a page of assignments, newest first. Zero fields do

@@ -39,7 +39,7 @@ type AttachOutput struct {
 // within a day is removed. Errors:
 // ORDER_NOT_FOUND, NOT_A_PARTICIPANT, CONVERSATION_CLOSED, PAYLOAD_TOO_LARGE,
 // VALIDATION_FAILED, RATE_LIMITED.
-func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out AttachOutput, err error) {
+func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (out AttachOutput, err error) {
 	if s.cfg.Files == nil {
 		return out, cloud.E(cloud.Unavailable, codeUnavailable)
 	}

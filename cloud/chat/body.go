@@ -184,7 +184,7 @@ func (x *participant) messages(list []cloud.ChatMessage, staff bool) ([]Message,
 
 // reads are when a member read what lies from one message to another: the last
 // of them is at to or beyond, or at what was read last.
-func (x *participant) reads(m cloud.ChatMember, from, to cloud.ChatMessageID) (all []cloud.ChatRead, err error) {
+func (x *orderChat) reads(m cloud.ChatMember, from, to cloud.ChatMessageID) (all []cloud.ChatRead, err error) {
 	const step = 200
 	for m.Read >= from {
 		part, err := x.v.ChatReads(x.o.BusinessID, x.o.ID, m.Account, from, step)
@@ -252,4 +252,4 @@ func (x *participant) unread() (int, error) {
 }
 
 // stamp is a time as answers show it.
-func (x *participant) stamp(t time.Time) string { return *cloud.Stamp(t, x.b.Location()) }
+func (x *orderChat) stamp(t time.Time) string { return *cloud.Stamp(t, x.b.Location()) }

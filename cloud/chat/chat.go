@@ -73,6 +73,29 @@ type Config struct {
 
 // Service is the feature.
 type Service struct {
+	*core
+	messages
+	conversations
+	participants
+	settings
+	listeners
+	recipients
+	sweeper
+}
+
+// Sections of the service.
+type (
+	messages      struct{ *core } // of one order: sending, changing, reading
+	conversations struct{ *core } // lists of them, and their beginning and end
+	participants  struct{ *core } // those of one conversation, as staff sets them
+	settings      struct{ *core } // of a business
+	listeners     struct{ *core } // of live events
+	recipients    struct{ *core } // tokens of those who have no account
+	sweeper       struct{ *core } // what time alone ends
+)
+
+// core is what the sections share: the place of a caller in a chat, and limits.
+type core struct {
 	cfg    Config
 	store  Store
 	listen Credentials    // nil: nobody can listen
@@ -87,12 +110,13 @@ func New(cfg Config) *Service {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = perMinute
 	}
-	return &Service{cfg: cfg, store: cfg.Store, limits: limit.NewWindows(0), typing: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
+	c := &core{cfg: cfg, store: cfg.Store, limits: limit.NewWindows(0), typing: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
+	return &Service{c, messages{c}, conversations{c}, participants{c}, settings{c}, listeners{c}, recipients{c}, sweeper{c}}
 }
 
 // LetListen says what gives credentials for live events. Call it before the
 // service is used.
-func (s *Service) LetListen(c Credentials) { s.listen = c }
+func (s *core) LetListen(c Credentials) { s.listen = c }
 
 // Error codes of this package.
 const (
@@ -120,7 +144,7 @@ const (
 )
 
 // time is now as it is stored.
-func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
+func (s *core) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
 // letters are those of a ULID; their order is that of what they stand for.
 var letters = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
@@ -152,7 +176,7 @@ func messageID(now time.Time, last cloud.ChatMessageID, n int64) cloud.ChatMessa
 }
 
 // take takes one from a sender's limit.
-func (s *Service) take(what string, me *participant) error {
+func (s *core) take(what string, me *participant) error {
 	if wait, ok := s.limits.Take(what+"/"+me.key(), s.cfg.PerMinute, s.now()); !ok {
 		return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: wait, Details: map[string]any{"retry_after": wait}}
 	}

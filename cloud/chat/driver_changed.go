@@ -5,8 +5,8 @@ import "github.com/postern-io/postern/cloud"
 // DriverChanged is what those who talk about an order are told when its driver has
 // changed, inside the decision that changes it: o is the order as it will be, was
 // who drove it, 0 for nobody. Nothing where nobody talks, or drivers have no part.
-func (s *Service) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error) {
-	x := &participant{s: s, v: v, now: s.time(), o: o}
+func (s listeners) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error) {
+	x := &participant{orderChat: orderChat{v: v, now: s.time(), o: o}, s: s.core}
 	var err error
 	if x.talk, x.known, err = found(v.Conversation(o.BusinessID, o.ID)); err != nil || !x.known || !x.talk.ClosedAt.IsZero() {
 		return nil, err

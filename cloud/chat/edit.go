@@ -21,7 +21,7 @@ type MessageInput struct {
 // Edit gives an own message another text, within ten minutes. Errors:
 // MESSAGE_NOT_FOUND, NOT_A_PARTICIPANT, NOT_THE_AUTHOR, MESSAGE_NOT_EDITABLE,
 // CONVERSATION_CLOSED, VALIDATION_FAILED.
-func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (MessageOutput, error) {
+func (s messages) Edit(ctx context.Context, c cloud.Caller, in EditInput) (MessageOutput, error) {
 	return s.change(ctx, c, in.ID, func(x *participant, m *cloud.ChatMessage) (string, error) {
 		switch {
 		case !m.DeletedAt.IsZero():
@@ -36,7 +36,7 @@ func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (Messa
 
 // Delete takes the content of an own message away, within ten minutes; its ids
 // stay. Errors: those of Edit.
-func (s *Service) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (MessageOutput, error) {
+func (s messages) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (MessageOutput, error) {
 	return s.change(ctx, c, in.ID, func(x *participant, m *cloud.ChatMessage) (string, error) {
 		if !m.DeletedAt.IsZero() {
 			return "", nil
@@ -51,7 +51,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (
 
 // change changes an own message. fn says what is told of it; "": nothing has
 // changed.
-func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessageID, fn func(x *participant, m *cloud.ChatMessage) (event string, err error)) (out MessageOutput, err error) {
+func (s messages) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessageID, fn func(x *participant, m *cloud.ChatMessage) (event string, err error)) (out MessageOutput, err error) {
 	unknown := cloud.E(cloud.NotFound, codeMessage)
 	var order cloud.OrderID
 	err = s.store.Look(ctx, func(v cloud.View) error {

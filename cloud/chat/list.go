@@ -53,7 +53,7 @@ func mine(b cloud.Business, c cloud.Caller) (q cloud.ConversationQuery, none boo
 
 // List shows the conversations that the caller takes part in. Error:
 // VALIDATION_FAILED.
-func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+func (s conversations) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
 	f, keyword := check.Fields{}, fold(in.Keyword)
 	if n := utf8.RuneCountInString(keyword); in.Keyword != "" && n < minKeyword {
 		f.Say("keyword", check.MessageShort, strconv.Itoa(minKeyword), strconv.Itoa(n)) // without blanks
@@ -118,7 +118,7 @@ type UnreadOutput struct {
 
 // UnreadCount counts what the caller has not read in conversations that are not
 // muted.
-func (s *Service) UnreadCount(ctx context.Context, c cloud.Caller, _ None) (UnreadOutput, error) {
+func (s conversations) UnreadCount(ctx context.Context, c cloud.Caller, _ None) (UnreadOutput, error) {
 	out := UnreadOutput{Result: true}
 	var q cloud.ConversationQuery
 	var none bool

@@ -21,7 +21,7 @@ const (
 // looked at. What was allowed may end at any time: ask again. When the conversation
 // has closed by itself and nobody has written that yet, this does, so that listeners
 // are told of it before they are let go.
-func (s *Service) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {
+func (s listeners) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {
 	right, untold := HearsNothing, false
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.listener(v, who.BusinessID, who.Account, who.Recipient, order)
@@ -40,7 +40,7 @@ func (s *Service) Rights(ctx context.Context, who Listener, order cloud.OrderID)
 }
 
 // listener is the seat of somebody who listens, nil when there is none any more.
-func (s *Service) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*participant, error) {
+func (s listeners) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*participant, error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: recipient}
 	if recipient == 0 {
 		a, ok, err := found(v.Account(account))
@@ -99,7 +99,7 @@ type Credentials interface {
 }
 
 // Listens reports whether live events can be listened to.
-func (s *Service) Listens() bool { return s != nil && s.listen != nil }
+func (s *Service) Listens() bool { return s.core != nil && s.listen != nil }
 
 const maxListened = 50
 
@@ -117,7 +117,7 @@ type TokenOutput struct {
 // Token gives credentials for the live events of some orders, all of which the
 // caller may hear. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT,
 // VALIDATION_FAILED.
-func (s *Service) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out TokenOutput, err error) {
+func (s listeners) Token(ctx context.Context, c cloud.Caller, in TokenInput) (out TokenOutput, err error) {
 	if n := len(in.OrderIDs); n < 1 || n > maxListened {
 		f := newFields()
 		f.Add("order_ids", "Give 1 to 50 orders.")

@@ -9,7 +9,7 @@ import (
 
 // Close closes the conversation about an order; one that is closed stays so.
 // Errors: ORDER_NOT_FOUND, CONVERSATION_NOT_FOUND.
-func (s *Service) Close(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
+func (s conversations) Close(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
 	return s.manage(ctx, c, in.OrderID, func(x *participant) (bool, error) {
 		switch {
 		case !x.known:
@@ -40,7 +40,7 @@ func (x *participant) conversationEvent(status string) conversationEvent {
 // Reopen opens the conversation about an order again, for as long as it would be
 // open after the order's end; also one that nobody began before it closed.
 // Error: ORDER_NOT_FOUND.
-func (s *Service) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
+func (s conversations) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
 	return s.manage(ctx, c, in.OrderID, func(x *participant) (bool, error) {
 		if !x.isClosed() {
 			if !x.known {
@@ -60,7 +60,7 @@ func (s *Service) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (Co
 
 // manage changes a conversation for staff and shows it. fn says whether it
 // changed anything.
-func (s *Service) manage(ctx context.Context, c cloud.Caller, id cloud.OrderID, fn func(x *participant) (bool, error)) (out ConversationOutput, err error) {
+func (s conversations) manage(ctx context.Context, c cloud.Caller, id cloud.OrderID, fn func(x *participant) (bool, error)) (out ConversationOutput, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.join(v, c, id)
 		if err != nil {
@@ -87,7 +87,7 @@ type ParticipantsOutput struct {
 
 // Participants shows who may take part in the conversation about an order. Error:
 // ORDER_NOT_FOUND.
-func (s *Service) Participants(ctx context.Context, c cloud.Caller, in OrderInput) (out ParticipantsOutput, err error) {
+func (s participants) Participants(ctx context.Context, c cloud.Caller, in OrderInput) (out ParticipantsOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
@@ -110,7 +110,7 @@ type AddInput struct {
 
 // Add adds a participant, lets one take part again, or mutes one. Errors:
 // ORDER_NOT_FOUND, CONVERSATION_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) Add(ctx context.Context, c cloud.Caller, in AddInput) (ParticipantsOutput, error) {
+func (s participants) Add(ctx context.Context, c cloud.Caller, in AddInput) (ParticipantsOutput, error) {
 	return s.attend(ctx, c, in.OrderID, in.Type, in.ID, func(m *cloud.ChatMember, known bool) (change string) {
 		if m.Out || !known && in.Muted == nil {
 			change = "added"
@@ -136,7 +136,7 @@ type RemoveInput struct {
 // Remove takes a participant out: all but the business's own people can neither
 // read nor write from then on, until they are added again. Errors:
 // ORDER_NOT_FOUND, CONVERSATION_NOT_FOUND, VALIDATION_FAILED.
-func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (ParticipantsOutput, error) {
+func (s participants) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (ParticipantsOutput, error) {
 	return s.attend(ctx, c, in.OrderID, in.Type, in.ID, func(m *cloud.ChatMember, _ bool) string {
 		if m.Out {
 			return ""
@@ -147,7 +147,7 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (P
 }
 
 // attend changes a participant. fn says what changed, "" for nothing.
-func (s *Service) attend(ctx context.Context, c cloud.Caller, id cloud.OrderID, role string, account cloud.AccountID, fn func(m *cloud.ChatMember, known bool) string) (out ParticipantsOutput, err error) {
+func (s participants) attend(ctx context.Context, c cloud.Caller, id cloud.OrderID, role string, account cloud.AccountID, fn func(m *cloud.ChatMember, known bool) string) (out ParticipantsOutput, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.join(v, c, id)
 		if err != nil {

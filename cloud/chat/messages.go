@@ -21,7 +21,7 @@ type ConversationOutput struct {
 
 // Find shows the conversation about an order. Errors: ORDER_NOT_FOUND,
 // NOT_A_PARTICIPANT.
-func (s *Service) Find(ctx context.Context, c cloud.Caller, in OrderInput) (out ConversationOutput, err error) {
+func (s conversations) Find(ctx context.Context, c cloud.Caller, in OrderInput) (out ConversationOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.join(v, c, in.OrderID)
 		if err != nil {
@@ -57,7 +57,7 @@ func (MessagesOutput) GraphQLName() string { return "OrderChatMessageList" }
 
 // Messages shows messages of an order. Those of others count as delivered from
 // then on. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
-func (s *Service) Messages(ctx context.Context, c cloud.Caller, in MessagesInput) (out MessagesOutput, err error) {
+func (s messages) Messages(ctx context.Context, c cloud.Caller, in MessagesInput) (out MessagesOutput, err error) {
 	p, err := in.part()
 	if err != nil {
 		return out, err

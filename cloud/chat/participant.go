@@ -9,17 +9,22 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// participant is somebody's place in the chat of one order, within one decision.
-type participant struct {
-	s   *Service
+// orderChat is the chat of one order within one decision, whoever looks at it.
+type orderChat struct {
 	v   cloud.View
-	c   cloud.Caller
 	now time.Time
 
 	b     cloud.Business
 	o     cloud.Order
 	talk  cloud.Conversation
 	known bool // there is a conversation
+}
+
+// participant is somebody's place in the chat of one order, within one decision.
+type participant struct {
+	orderChat
+	s *core
+	c cloud.Caller
 
 	me         cloud.ChatParty
 	contractor bool
@@ -33,8 +38,8 @@ func outsider() error { return cloud.E(cloud.Forbidden, codeOutsider) }
 
 // join finds an order's chat and the caller's place in it. Errors:
 // ORDER_NOT_FOUND for orders that the caller does not see, NOT_A_PARTICIPANT.
-func (s *Service) join(v cloud.View, c cloud.Caller, id cloud.OrderID) (*participant, error) {
-	x := &participant{s: s, v: v, c: c, now: s.time()}
+func (s *core) join(v cloud.View, c cloud.Caller, id cloud.OrderID) (*participant, error) {
+	x := &participant{orderChat: orderChat{v: v, now: s.time()}, s: s, c: c}
 	o, ok, err := found(v.Order(c.Account.BusinessID, id))
 	if err != nil {
 		return nil, err
@@ -85,12 +90,12 @@ func (x *participant) findRole() error {
 }
 
 // hasDriven reports whether a driver had the order lately.
-func (x *participant) hasDriven(a cloud.AccountID) bool {
+func (x *orderChat) hasDriven(a cloud.AccountID) bool {
 	return slices.ContainsFunc(x.o.Drove, func(f cloud.FormerDriver) bool { return f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads })
 }
 
 // recipient is whoever has the order's token.
-func (x *participant) recipient() cloud.ChatParty {
+func (x *orderChat) recipient() cloud.ChatParty {
 	p := cloud.ChatParty{Role: cloud.ChatRecipient}
 	for _, a := range []*cloud.Address{x.o.Recipient, x.o.Sender} {
 		if a != nil && p.Name == "" {
@@ -116,13 +121,13 @@ func (x *participant) isVisible() bool { return x.known && !x.talk.Trace(x.staff
 
 // isHidden reports whether only dispatchers and driver have said anything, and
 // only to each other.
-func (x *participant) isHidden() bool {
+func (x *orderChat) isHidden() bool {
 	return x.talk.All.CreatedAt.IsZero() && !x.talk.Staff.CreatedAt.IsZero()
 }
 
 // closesAt is when the conversation closes by itself, the zero time while the order
 // goes on.
-func (x *participant) closesAt() time.Time {
+func (x *orderChat) closesAt() time.Time {
 	if !x.o.Status.State().Terminal {
 		return time.Time{}
 	}
@@ -133,14 +138,14 @@ func (x *participant) closesAt() time.Time {
 	return from.Add(x.b.Settings.Chat.CloseAfter())
 }
 
-func (x *participant) isClosed() bool {
+func (x *orderChat) isClosed() bool {
 	ends := x.closesAt()
 	return !x.talk.ClosedAt.IsZero() || !ends.IsZero() && !x.now.Before(ends)
 }
 
 // isClosureUnsent reports whether the conversation has closed by itself and nobody has
 // written it.
-func (x *participant) isClosureUnsent() bool {
+func (x *orderChat) isClosureUnsent() bool {
 	return x.known && x.talk.ClosedAt.IsZero() && x.isClosed()
 }
 
@@ -156,7 +161,7 @@ func (x *participant) checkWrite() error {
 }
 
 // open makes the conversation when there is none.
-func (x *participant) open() error {
+func (x *orderChat) open() error {
 	if x.known {
 		return nil
 	}
@@ -170,7 +175,7 @@ func (x *participant) open() error {
 // members are added.
 func (x *participant) member() *cloud.ChatMember { return x.join(x.me, x.contractor) }
 
-func (x *participant) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember {
+func (x *orderChat) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember {
 	if x.talk.Member(p.Account) == nil {
 		x.talk.Members = append(slices.Clip(x.talk.Members), cloud.ChatMember{ChatParty: p, Contractor: contractor})
 	}
@@ -179,7 +184,7 @@ func (x *participant) join(p cloud.ChatParty, contractor bool) *cloud.ChatMember
 
 // markChanged takes down that something changed for everybody, or for dispatchers and
 // driver only.
-func (x *participant) markChanged(staff bool) {
+func (x *orderChat) markChanged(staff bool) {
 	mark := func(t *cloud.ChatTrace) {
 		t.UpdatedAt = x.now
 		if t.CreatedAt.IsZero() {

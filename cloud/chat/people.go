@@ -51,7 +51,7 @@ func (x *participant) participantBody(m cloud.ChatMember, staff bool) Participan
 
 // entitled are those who take part by what they are to the order, none of them
 // the business's own people.
-func (x *participant) entitled() (list []cloud.ChatMember, err error) {
+func (x *orderChat) entitled() (list []cloud.ChatMember, err error) {
 	chat := x.b.Settings.Chat
 	add := func(role cloud.ChatRole, id cloud.AccountID, name string) error {
 		if name == "" && id != 0 {

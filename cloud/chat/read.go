@@ -22,7 +22,7 @@ type MarkOutput struct {
 
 // MarkRead takes down that the caller has read up to a message. Going back does
 // nothing. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
-func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (out MarkOutput, err error) {
+func (s messages) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (out MarkOutput, err error) {
 	if in.UpTo < 1 {
 		f := newFields()
 		f.Say("last_message_id", check.MessageLeast, "1")
@@ -51,7 +51,7 @@ func (s *Service) MarkRead(ctx context.Context, c cloud.Caller, in MarkInput) (o
 }
 
 // newest is the newest message up to one, 0 when there is none.
-func (x *participant) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID, error) {
+func (x *orderChat) newest(upTo cloud.ChatMessageID, staff bool) (cloud.ChatMessageID, error) {
 	list, _, err := x.v.ChatMessages(cloud.ChatPage{BusinessID: x.o.BusinessID, OrderID: x.o.ID, Staff: staff,
 		Page: cloud.Page{Down: true, Limit: 1, After: &cloud.Mark{ID: int64(min(upTo, math.MaxInt64-1)) + 1}}})
 	if err != nil || len(list) == 0 {

@@ -11,7 +11,7 @@ import (
 // Received counts the messages of live events that a listener has acknowledged as
 // delivered to it, as fetching them would. Events that are unknown, or no longer
 // kept, count for nothing.
-func (s *Service) Received(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID, ids []string) error {
+func (s listeners) Received(ctx context.Context, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID, ids []string) error {
 	list, err := s.receivedMessages(ctx, b, order, ids)
 	if err != nil || len(list) == 0 {
 		return err
@@ -48,7 +48,7 @@ func (s *Service) Received(ctx context.Context, b cloud.BusinessID, account clou
 const maxTold = 1000
 
 // receivedMessages are the messages that live events made known, oldest first.
-func (s *Service) receivedMessages(ctx context.Context, b cloud.BusinessID, order cloud.OrderID, ids []string) (out []cloud.ChatMessage, err error) {
+func (s listeners) receivedMessages(ctx context.Context, b cloud.BusinessID, order cloud.OrderID, ids []string) (out []cloud.ChatMessage, err error) {
 	for _, kind := range []cloud.LiveKind{cloud.LiveChat, cloud.LiveChatStaff} {
 		events, err := s.store.LiveOf(ctx, b, kind, int64(order), s.time().Add(-cloud.LiveKept), maxTold)
 		if err != nil {
@@ -56,8 +56,8 @@ func (s *Service) receivedMessages(ctx context.Context, b cloud.BusinessID, orde
 		}
 		for _, e := range events {
 			var body struct {
-				Type string
-				Data messageEvent
+				Type string       `json:"type"`
+				Data messageEvent `json:"data"`
 			}
 			if slices.Contains(ids, e.ID) && json.Unmarshal(e.Body, &body) == nil && body.Type == eventCreated {
 				m := cloud.ChatMessage{ID: body.Data.Message.ID, Staff: kind == cloud.LiveChatStaff}

@@ -97,7 +97,7 @@ func (in *SendInput) check() error {
 // message as it is now, also when the sender could not send a new one. Errors:
 // ORDER_NOT_FOUND, NOT_A_PARTICIPANT, CONVERSATION_CLOSED, VALIDATION_FAILED,
 // RATE_LIMITED.
-func (s *Service) Send(ctx context.Context, c cloud.Caller, in SendInput) (out MessageOutput, err error) {
+func (s messages) Send(ctx context.Context, c cloud.Caller, in SendInput) (out MessageOutput, err error) {
 	again := false
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.join(v, c, in.OrderID)

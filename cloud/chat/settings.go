@@ -65,7 +65,7 @@ func showSettings(s cloud.ChatSettings) Settings {
 }
 
 // FindSettings shows the settings of the caller's business.
-func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
+func (s settings) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out = SettingsOutput{Result: err == nil, Settings: showSettings(b.Settings.Chat)}
@@ -76,7 +76,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out
 
 // SaveSettings changes the settings of the caller's business. Error:
 // VALIDATION_FAILED.
-func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
+func (s settings) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsInput) (out SettingsOutput, err error) {
 	if err := in.check(); err != nil {
 		return out, err
 	}

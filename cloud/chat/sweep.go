@@ -16,7 +16,7 @@ const (
 
 // Run closes what has ended and removes what is old or unused, every minute
 // until ctx ends. Several nodes may do the same.
-func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
+func (s sweeper) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
@@ -32,7 +32,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 // Sweep closes and removes once.
-func (s *Service) Sweep(ctx context.Context) error {
+func (s sweeper) Sweep(ctx context.Context) error {
 	if err := s.dropFiles(ctx); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	}
 }
 
-func (s *Service) sweep(ctx context.Context, id cloud.BusinessID) error {
+func (s sweeper) sweep(ctx context.Context, id cloud.BusinessID) error {
 	var b cloud.Business
 	if err := s.store.Look(ctx, func(v cloud.View) (err error) { b, err = v.Business(id); return err }); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Service) sweep(ctx context.Context, id cloud.BusinessID) error {
 
 // joinAsSystem is at an order's chat for what nobody does. x is nil when the order is
 // gone.
-func (s *Service) joinAsSystem(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x *participant, err error) {
+func (s *core) joinAsSystem(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x *participant, err error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: id}
 	if x, err = s.join(v, c, id); refused(err) {
 		err = nil
@@ -95,7 +95,7 @@ func (s *Service) joinAsSystem(v cloud.View, b cloud.BusinessID, id cloud.OrderI
 }
 
 // closeEnded writes that a conversation has closed by itself.
-func (s *Service) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) error {
+func (s *core) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.OrderID) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.joinAsSystem(v, b, id)
 		if err != nil || x == nil || !x.isClosureUnsent() {
@@ -110,7 +110,7 @@ func (s *Service) closeEnded(ctx context.Context, b cloud.BusinessID, id cloud.O
 }
 
 // drop removes a conversation that was closed before a time.
-func (s *Service) drop(ctx context.Context, b cloud.BusinessID, id cloud.OrderID, before time.Time) error {
+func (s sweeper) drop(ctx context.Context, b cloud.BusinessID, id cloud.OrderID, before time.Time) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		x, err := s.joinAsSystem(v, b, id)
 		if err != nil || x == nil || !x.known || x.talk.ClosedAt.IsZero() || !x.talk.ClosedAt.Before(before) {
@@ -121,7 +121,7 @@ func (s *Service) drop(ctx context.Context, b cloud.BusinessID, id cloud.OrderID
 }
 
 // dropFiles removes files that no message has had for a day.
-func (s *Service) dropFiles(ctx context.Context) error {
+func (s sweeper) dropFiles(ctx context.Context) error {
 	for {
 		list, err := s.store.IdleAttachments(ctx, s.time().Add(-idleFile), sweepStep)
 		if err != nil || len(list) == 0 {

@@ -21,13 +21,13 @@ const (
 	tokenMAC  = 20
 )
 
-func (s *Service) mac(body []byte) []byte {
+func (s recipients) mac(body []byte) []byte {
 	m := hmac.New(sha256.New, s.cfg.Key)
 	m.Write(body)
 	return m.Sum(nil)[:tokenMAC]
 }
 
-func (s *Service) token(b cloud.BusinessID, o cloud.OrderID, epoch int) string {
+func (s recipients) token(b cloud.BusinessID, o cloud.OrderID, epoch int) string {
 	body := binary.BigEndian.AppendUint64(nil, uint64(b))
 	body = binary.BigEndian.AppendUint64(body, uint64(o))
 	body = binary.BigEndian.AppendUint32(body, uint32(epoch))
@@ -35,7 +35,7 @@ func (s *Service) token(b cloud.BusinessID, o cloud.OrderID, epoch int) string {
 }
 
 // read is what a token says; ok is false for one that was not made here.
-func (s *Service) read(token string) (b cloud.BusinessID, o cloud.OrderID, epoch int, ok bool) {
+func (s recipients) read(token string) (b cloud.BusinessID, o cloud.OrderID, epoch int, ok bool) {
 	text, ok := strings.CutPrefix(token, cloud.RecipientToken)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if !ok || err != nil || len(raw) != tokenBody+tokenMAC || len(text) != base64.RawURLEncoding.EncodedLen(len(raw)) || // the decoder overlooks line feeds
@@ -46,11 +46,11 @@ func (s *Service) read(token string) (b cloud.BusinessID, o cloud.OrderID, epoch
 }
 
 // epoch counts what ends a recipient's token. Neither part ever goes back.
-func (x *participant) epoch() int { return x.talk.Epoch + x.o.LinkGeneration }
+func (x *orderChat) epoch() int { return x.talk.Epoch + x.o.LinkGeneration }
 
 // FindRecipient is the caller behind a recipient's token. Error:
 // cloud.ErrNotFound for one that was not made here, or is no longer good.
-func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Caller, err error) {
+func (s recipients) FindRecipient(ctx context.Context, token string) (c cloud.Caller, err error) {
 	b, o, epoch, ok := s.read(token)
 	if !ok {
 		return c, cloud.ErrNotFound
@@ -70,7 +70,7 @@ func (s *Service) FindRecipient(ctx context.Context, token string) (c cloud.Call
 
 // Invite is the token of an order's recipient; ok is false when the business
 // does not let recipients chat, or the conversation is closed.
-func (s *Service) Invite(v cloud.View, o cloud.Order) (token string, ok bool, err error) {
+func (s recipients) Invite(v cloud.View, o cloud.Order) (token string, ok bool, err error) {
 	x, err := s.join(v, cloud.Caller{Account: cloud.Account{BusinessID: o.BusinessID}, Recipient: o.ID}, o.ID)
 	if refused(err) {
 		return "", false, nil

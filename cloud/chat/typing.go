@@ -18,7 +18,7 @@ type Nothing struct{}
 // Typing tells those who listen that the caller types, or stopped. It is stored
 // nowhere; who says so too often is not told of. Errors: ORDER_NOT_FOUND,
 // NOT_A_PARTICIPANT, CONVERSATION_CLOSED.
-func (s *Service) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (Nothing, error) {
+func (s messages) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (Nothing, error) {
 	var quiet bool
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.join(v, c, in.OrderID)

@@ -60,7 +60,7 @@ func (l heldList) whole(d cloud.Device) bool {
 // nonce is that of the status which is answered; tails and announcements name the
 // newest one of the session. An agent that knows no generations takes a whole list
 // at any time, and knows no parts.
-func (s *Service) sendCodes(ctx context.Context, x *session, d cloud.Device, nonce []byte) {
+func (s downlink) sendCodes(ctx context.Context, x *session, d cloud.Device, nonce []byte) {
 	held := x.listHeld()
 	if !held.lacks(d) {
 		x.awaitList(0)
@@ -86,7 +86,7 @@ func (l heldList) lacks(d cloud.Device) bool { return l.whole(d) || l.number != 
 // announceCodes makes a device that needs the whole list ask for it. It reports
 // whether it does; while a status is worked on, that is its answer's part. A
 // device that has lost its memory, while nothing is listed, asks by itself.
-func (s *Service) announceCodes(x *session, d cloud.Device) bool {
+func (s downlink) announceCodes(x *session, d cloud.Device) bool {
 	held := x.listHeld()
 	if held.numbersOnly || !held.whole(d) {
 		return false
@@ -113,7 +113,7 @@ func (x *session) isBusy() bool {
 
 // readCodes makes the messages that lead a device on, from one state of the
 // database: none where it lacks nothing by now, or needs a nonce for it.
-func (s *Service) readCodes(ctx context.Context, x *session, nonce []byte) (list []wire.Codes, err error) {
+func (s downlink) readCodes(ctx context.Context, x *session, nonce []byte) (list []wire.Codes, err error) {
 	held := x.listHeld()
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := v.Device(x.id)

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -99,13 +98,28 @@ type Config struct {
 
 // Service is the device link's cloud side.
 type Service struct {
-	cfg Config
-	log *slog.Logger
+	*core
+	logins
+	queue
+	presence
+}
 
-	mu       sync.Mutex
-	sender   Sender
-	sessions map[string]*session // by device code
+// Sections of the service.
+type (
+	logins   struct{ *core }    // sessions begin and end, and secrets are given
+	presence struct{ *core }    // who is there, of all nodes
+	downlink struct{ *core }    // time, configuration, codes and commands
+	receipts struct{ downlink } // of batches, with the credit for more
+	queue    struct{ receipts } // what devices sent, taken in and answered
+)
 
+// core is what the sections share.
+type core struct {
+	cfg    Config
+	log    *slog.Logger
+	sender Sender
+
+	sessions sessions
 	urgent   chan *session // sessions with a status or something of lane 0 to take
 	bulk     chan *session // sessions with something of lane 1
 	flow     flow
@@ -136,45 +150,16 @@ func New(cfg Config) *Service {
 	if cfg.Bulk == 0 {
 		cfg.Bulk = bulkWorkers
 	}
-	return &Service{cfg: cfg, log: cfg.Log, sessions: map[string]*session{}, urgent: make(chan *session, 1<<16), bulk: make(chan *session, 1<<16),
+	c := &core{cfg: cfg, log: cfg.Log, sessions: sessions{byCode: map[string]*session{}}, urgent: make(chan *session, 1<<16), bulk: make(chan *session, 1<<16),
 		flow: newFlow(time.Now()), held: make(chan struct{}, 1), evidence: evidence{left: map[cloud.DeviceID]allowance{}}}
+	return &Service{c, logins{c}, queue{receipts{downlink{c}}}, presence{c}}
 }
 
 // SetSender names who carries messages down. It is called once, before Run.
-func (s *Service) SetSender(x Sender) { s.sender = x }
+func (s *core) SetSender(x Sender) { s.sender = x }
 
-// session is a connected device on this node.
-type session struct {
-	code       string
-	id         cloud.DeviceID
-	generation int64
-	// upKey is the device's public key as of the login, nil when it has none:
-	// registering another ends the session.
-	upKey []byte
-
-	mu       sync.Mutex
-	queue    []incoming
-	asked    [2]bool      // waits for a worker of its class
-	busy     bool         // being worked on
-	greeted  bool         // a status was taken in this session
-	bad      bool         // the last batch was refused: one record a second
-	end      wire.LaneEnd // of lane 1, as the newest status said
-	endEpoch wire.Epoch   // and of which epoch
-	last     wire.Ack     // newest receipt of lane 1
-	held     bool         // the newest receipt told of a limit that the flow sets
-	share    share        // of the flow
-	closed   bool
-	acks     [wire.Lanes]*wire.Ack
-	pending  int // records acknowledged by acks
-	timer    *time.Timer
-	codesAt  time.Time // last time codes were sent
-	codesTo  uint64
-	holds    heldList             // as the newest status said
-	asks     challenge            // that the device was given last
-	config   uint64               // version that was sent last
-	configAt time.Time            // and when
-	commands map[string]time.Time // when each was sent last, by id; in the future: not again in this session
-}
+// Online reports whether a device is connected to this node.
+func (s *core) Online(code string) bool { return s.sessions.has(code) }
 
 type incoming struct {
 	leaf    topic.Leaf
@@ -209,7 +194,7 @@ var ErrLogin = errors.New("device login refused")
 
 // Login checks a device's secret and opens a session, which takes over an
 // older one. The generation names it in Disconnected and Receive.
-func (s *Service) Login(ctx context.Context, code, secret string) (generation int64, err error) {
+func (s logins) Login(ctx context.Context, code, secret string) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return 0, ErrLogin
@@ -225,7 +210,7 @@ func (s *Service) Login(ctx context.Context, code, secret string) (generation in
 
 // LoginCertificate opens a session for a device whose client certificate the
 // TLS layer has verified.
-func (s *Service) LoginCertificate(ctx context.Context, code string) (generation int64, err error) {
+func (s logins) LoginCertificate(ctx context.Context, code string) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
 	if err != nil || d.Disabled {
 		return 0, ErrLogin
@@ -233,7 +218,7 @@ func (s *Service) LoginCertificate(ctx context.Context, code string) (generation
 	return s.open(ctx, d)
 }
 
-func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
+func (s logins) open(ctx context.Context, d cloud.Device) (int64, error) {
 	now := time.Now().UTC()
 	var generation int64
 	var upKey []byte
@@ -259,14 +244,7 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 		return 0, fmt.Errorf("open session of %s: %w", d.Code, err)
 	}
 	x := &session{code: d.Code, id: d.ID, generation: generation, upKey: upKey, commands: map[string]time.Time{}}
-	s.mu.Lock()
-	old := s.sessions[d.Code]
-	if old != nil && old.generation > generation {
-		x, old = old, x // a newer login came first
-	}
-	s.sessions[d.Code] = x
-	s.mu.Unlock()
-	if old != nil {
+	if old := s.sessions.add(x); old != nil {
 		s.end(old)
 	}
 	s.Metrics.Logins.Add(1)
@@ -274,7 +252,7 @@ func (s *Service) open(ctx context.Context, d cloud.Device) (int64, error) {
 }
 
 // end closes a session; what it has queued comes again.
-func (s *Service) end(x *session) {
+func (s *core) end(x *session) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
@@ -286,27 +264,18 @@ func (s *Service) end(x *session) {
 }
 
 // forget empties a session's queue. The caller holds x.mu.
-func (s *Service) forget(x *session) {
+func (s *core) forget(x *session) {
 	for _, in := range x.queue {
 		s.flow.drop(len(in.payload))
 	}
 	x.queue = nil
 }
 
-func (s *Service) session(code string, generation int64) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x := s.sessions[code]; x != nil && x.generation == generation {
-		return x
-	}
-	return nil
-}
-
 // Receive queues what a device published. It never blocks: a full queue drops
 // the payload, and since no receipt follows it comes again. The payload is
 // kept; the caller must not change it afterwards.
-func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
-	x := s.session(code, generation)
+func (s queue) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
+	x := s.sessions.find(code, generation)
 	if x == nil {
 		return
 	}
@@ -333,7 +302,7 @@ func (s *Service) Receive(code string, generation int64, leaf topic.Leaf, payloa
 
 // wake asks for a worker, once: an urgent one as long as anything urgent waits,
 // even behind something that is not. The caller holds x.mu.
-func (s *Service) wake(x *session) {
+func (s queue) wake(x *session) {
 	if x.busy || len(x.queue) == 0 {
 		return
 	}
@@ -354,49 +323,22 @@ func (s *Service) wake(x *session) {
 	}
 }
 
-// class is that of the most urgent payload in the queue.
-func (x *session) class() int {
-	if slices.ContainsFunc(x.queue, func(in incoming) bool { return in.class() == classUrgent }) {
-		return classUrgent
-	}
-	return classBulk
-}
-
-// next is the place of what is taken next: the first of lane 0 unless a status
-// came before it, else the oldest. The lanes do not depend on each other, but a
-// batch of lane 0 may begin an epoch of which only a status says so.
-func (x *session) next() int {
-	for i, in := range x.queue {
-		if in.leaf != topic.Up {
-			break
-		}
-		if in.lane == wire.Settlement {
-			return i
-		}
-	}
-	return 0
-}
-
 // Disconnected says that a connection ended. A session that has been taken
 // over changes nothing.
-func (s *Service) Disconnected(ctx context.Context, code string, generation int64) {
-	x := s.session(code, generation)
+func (s logins) Disconnected(ctx context.Context, code string, generation int64) {
+	x := s.sessions.find(code, generation)
 	if x == nil {
 		return
 	}
 	s.end(x)
-	s.mu.Lock()
-	if s.sessions[code] == x {
-		delete(s.sessions, code)
-	}
-	s.mu.Unlock()
+	s.sessions.remove(x)
 	s.offline(ctx, x.id, generation, nil)
 }
 
 // offline marks a session's device as gone unless a newer session owns it. A
 // signed last will counts when its agent is the one that speaks and has said
 // nothing since; without one the connection has ended.
-func (s *Service) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status) {
+func (s *core) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status) {
 	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Session(id)
 		if err != nil || row.Generation != generation || !row.Online {
@@ -440,7 +382,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // serve is one worker: what is urgent never waits for what is not.
-func (s *Service) serve(ctx context.Context, line <-chan *session, class int) {
+func (s queue) serve(ctx context.Context, line <-chan *session, class int) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -453,7 +395,7 @@ func (s *Service) serve(ctx context.Context, line <-chan *session, class int) {
 
 // take works on what one session has queued: runs of batches of one class in
 // one transaction, statuses one by one.
-func (s *Service) take(ctx context.Context, x *session, class int) {
+func (s queue) take(ctx context.Context, x *session, class int) {
 	x.mu.Lock()
 	x.asked[class] = false
 	if x.busy || len(x.queue) == 0 || x.class() != class {
@@ -477,30 +419,6 @@ func (s *Service) take(ctx context.Context, x *session, class int) {
 	s.wake(x)
 }
 
-// cut takes the next run out of the queue: one status, or batches of one class
-// up to the next status, in the order they came. The caller holds x.mu.
-func (x *session) cut() (run []incoming) {
-	first := x.queue[x.next()]
-	if first.leaf != topic.Up {
-		x.queue = append([]incoming(nil), x.queue[1:]...)
-		return []incoming{first}
-	}
-	var rest []incoming
-	for i, in := range x.queue {
-		if in.leaf != topic.Up || len(run) == takeAtOnce {
-			rest = append(rest, x.queue[i:]...)
-			break
-		}
-		if in.class() == first.class() {
-			run = append(run, in)
-		} else {
-			rest = append(rest, in)
-		}
-	}
-	x.queue = rest
-	return run
-}
-
 // Waiting is how long a batch that comes now waits for its commit, as far as
 // this node can tell.
-func (s *Service) Waiting() time.Duration { return s.flow.wait() }
+func (s *core) Waiting() time.Duration { return s.flow.wait() }

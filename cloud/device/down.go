@@ -14,7 +14,7 @@ import (
 // answer sends what a status asks for: refusals of its epoch, time, receipts for both lanes
 // (once a session), newer configuration, missing codes, waiting commands. Time
 // goes before commands, which cannot be judged without it.
-func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d cloud.Device, lanes [wire.Lanes]cloud.LaneState, forks []wire.Ack) {
+func (s queue) answer(ctx context.Context, x *session, st *wire.Status, d cloud.Device, lanes [wire.Lanes]cloud.LaneState, forks []wire.Ack) {
 	x.mu.Lock()
 	first := !x.greeted
 	x.greeted = true
@@ -42,14 +42,14 @@ func (s *Service) answer(ctx context.Context, x *session, st *wire.Status, d clo
 
 // sendTime answers the nonce of a status, if it has one, with a challenge if the
 // status has yet to be proven.
-func (s *Service) sendTime(x *session, st *wire.Status, challenge []byte) {
+func (s downlink) sendTime(x *session, st *wire.Status, challenge []byte) {
 	if len(st.Nonce) > 0 {
 		s.signed(x, topic.Down, wire.DownTime, signed.ForTime, wire.Time{DeviceCode: x.code, Nonce: st.Nonce, ServerTime: time.Now().UnixNano(), Challenge: challenge})
 	}
 }
 
 // signed sends one signed down message.
-func (s *Service) signed(x *session, leaf topic.Leaf, t wire.DownType, p signed.Purpose, payload any) {
+func (s downlink) signed(x *session, leaf topic.Leaf, t wire.DownType, p signed.Purpose, payload any) {
 	env, err := s.cfg.Signer.Sign(p, payload)
 	if err != nil {
 		s.log.Error("sign down message", "device", x.code, "purpose", p, "err", err)
@@ -58,8 +58,8 @@ func (s *Service) signed(x *session, leaf topic.Leaf, t wire.DownType, p signed.
 	s.send(x, leaf, wire.EncodeDown(t, env), false)
 }
 
-func (s *Service) send(x *session, leaf topic.Leaf, payload []byte, retain bool) {
-	if s.session(x.code, x.generation) != x {
+func (s downlink) send(x *session, leaf topic.Leaf, payload []byte, retain bool) {
+	if !s.sessions.isPresent(x) {
 		return
 	}
 	if err := s.sender.Send(x.code, leaf, payload, retain); err != nil {
@@ -69,7 +69,7 @@ func (s *Service) send(x *session, leaf topic.Leaf, payload []byte, retain bool)
 
 // sendConfig sends the current configuration, signed. The retained copy is a
 // convenience.
-func (s *Service) sendConfig(x *session, d cloud.Device) {
+func (s downlink) sendConfig(x *session, d cloud.Device) {
 	if len(d.Config) == 0 {
 		return
 	}
@@ -103,7 +103,7 @@ const notAgain = 100 * 24 * time.Hour
 
 // sendCommands sends what waits for a device: what was never sent in this
 // session at once, the rest again every five seconds until it is accepted.
-func (s *Service) sendCommands(ctx context.Context, x *session) {
+func (s downlink) sendCommands(ctx context.Context, x *session) {
 	var open []cloud.Command
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		open, err = v.OpenCommands(x.id)
@@ -146,7 +146,7 @@ func (s *Service) sendCommands(ctx context.Context, x *session) {
 
 // markSent moves queued commands to sent. Where that fails nothing is lost:
 // they are sent again.
-func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command, at time.Time) {
+func (s downlink) markSent(ctx context.Context, x *session, sent []cloud.Command, at time.Time) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
 		ch := &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: x.generation}}
 		for _, c := range sent {
@@ -168,7 +168,7 @@ func (s *Service) markSent(ctx context.Context, x *session, sent []cloud.Command
 
 // Committed is told of every commit, so that commands, codes and configuration
 // leave at once. It does not block.
-func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
+func (s downlink) Committed(ctx context.Context, ch *cloud.Changes) {
 	wake, listed := map[cloud.DeviceID]bool{}, map[cloud.DeviceID]bool{}
 	for _, c := range ch.Commands {
 		if c.State == cloud.CommandQueued {
@@ -184,7 +184,7 @@ func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
 	if len(wake) == 0 {
 		return
 	}
-	for _, x := range s.connected() {
+	for _, x := range s.sessions.list() {
 		if wake[x.id] {
 			go s.push(ctx, x, listed[x.id])
 		}
@@ -193,7 +193,7 @@ func (s *Service) Committed(ctx context.Context, ch *cloud.Changes) {
 
 // push sends what a connected device lacks by now. codes says that it is to ask
 // for the whole list, if it needs that.
-func (s *Service) push(ctx context.Context, x *session, codes bool) {
+func (s downlink) push(ctx context.Context, x *session, codes bool) {
 	x.mu.Lock()
 	ready := x.greeted && !x.closed
 	x.mu.Unlock()
@@ -217,25 +217,8 @@ func (s *Service) push(ctx context.Context, x *session, codes bool) {
 	}
 }
 
-func (s *Service) connected() []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]*session, 0, len(s.sessions))
-	for _, x := range s.sessions {
-		out = append(out, x)
-	}
-	return out
-}
-
-// Online reports whether a device is connected to this node.
-func (s *Service) Online(code string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sessions[code] != nil
-}
-
 // tend repeats what was not confirmed.
-func (s *Service) tend(ctx context.Context) {
+func (s downlink) tend(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -243,7 +226,7 @@ func (s *Service) tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
-			for _, x := range s.connected() {
+			for _, x := range s.sessions.list() {
 				if x.due(now) {
 					s.push(ctx, x, true)
 				}
@@ -278,7 +261,7 @@ func (x *session) behaved(refused, stored bool) {
 // backlog notes how many records of lane 1 a session has that the cloud lacks,
 // which holds next-1 of them. end is where the lane ends, as a status said; nil
 // leaves what the last one said.
-func (s *Service) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.LaneEnd) {
+func (s receipts) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.LaneEnd) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if end != nil {
@@ -297,7 +280,7 @@ func (s *Service) backlog(x *session, epoch wire.Epoch, next uint64, end *wire.L
 // credit is how many records of lane 1 a session may send a second until its
 // next receipt, of whichever lane; nil is no limit. held says that the flow
 // limits it, which pace will lift.
-func (s *Service) credit(x *session) (c *uint64, held bool) {
+func (s receipts) credit(x *session) (c *uint64, held bool) {
 	c = s.flow.credit(x, time.Now())
 	held = c != nil
 	x.mu.Lock()
@@ -310,7 +293,7 @@ func (s *Service) credit(x *session) (c *uint64, held bool) {
 
 // pace tells sessions that are held back when that changes: a turn begins, or
 // there is no limit any more. Their last receipt goes again with the new credit.
-func (s *Service) pace(ctx context.Context) {
+func (s receipts) pace(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -331,11 +314,11 @@ func (s *Service) pace(ctx context.Context) {
 
 // turn gives out turns and lifts limits; it returns how many sessions are still
 // held back.
-func (s *Service) turn(now time.Time) (left int) {
+func (s receipts) turn(now time.Time) (left int) {
 	for _, x := range s.flow.next(now) {
 		s.remind(x)
 	}
-	for _, x := range s.connected() {
+	for _, x := range s.sessions.list() {
 		if !x.isHeld() {
 			continue
 		}
@@ -355,7 +338,7 @@ func (x *session) isHeld() bool {
 }
 
 // remind sends the newest receipt of lane 1 again.
-func (s *Service) remind(x *session) {
+func (s receipts) remind(x *session) {
 	x.mu.Lock()
 	last := x.last
 	x.mu.Unlock()
@@ -366,7 +349,7 @@ func (s *Service) remind(x *session) {
 
 // acknowledge sends a receipt, at once or together with those of the next
 // moments.
-func (s *Service) acknowledge(x *session, a wire.Ack, records int, now bool) {
+func (s receipts) acknowledge(x *session, a wire.Ack, records int, now bool) {
 	if now {
 		s.sendAck(x, a)
 		return
@@ -387,7 +370,7 @@ func (s *Service) acknowledge(x *session, a wire.Ack, records int, now bool) {
 	s.flush(x)
 }
 
-func (s *Service) flush(x *session) {
+func (s receipts) flush(x *session) {
 	x.mu.Lock()
 	acks := x.acks
 	x.acks, x.pending = [wire.Lanes]*wire.Ack{}, 0
@@ -399,7 +382,7 @@ func (s *Service) flush(x *session) {
 	}
 }
 
-func (s *Service) sendAck(x *session, a wire.Ack) {
+func (s receipts) sendAck(x *session, a wire.Ack) {
 	if a.Lane == wire.Telemetry && a.Refused == "" {
 		s.backlog(x, a.Epoch, a.Next, nil)
 	}

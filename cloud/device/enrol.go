@@ -101,7 +101,7 @@ type Enrolment struct {
 // Enrol gives a device its secrets, once, for a token that is bound to its
 // code. A connection with former ones is closed. Errors: TOKEN_INVALID, and
 // VALIDATION_FAILED for a public key of another length.
-func (s *Service) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep Keep) (Secrets, error) {
+func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep Keep) (Secrets, error) {
 	code, token := e.Code, e.Token
 	if n := len(e.PublicKey); n != 0 && n != ed25519.PublicKeySize {
 		return Secrets{}, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED",

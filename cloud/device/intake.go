@@ -17,7 +17,7 @@ import (
 )
 
 // batches stores a run of batches of one device and answers them.
-func (s *Service) batches(ctx context.Context, x *session, run []incoming) {
+func (s queue) batches(ctx context.Context, x *session, run []incoming) {
 	decoded := make([]parsed, len(run))
 	for i, in := range run {
 		decoded[i] = parse(in)
@@ -109,7 +109,7 @@ type pendingAck struct {
 // intake is one transaction's worth of batches. It is built inside the
 // decision and thrown away when that is run again.
 type intake struct {
-	s      *Service
+	s      *core
 	v      cloud.View
 	x      *session
 	device cloud.Device
@@ -140,7 +140,7 @@ type lane struct {
 	from uint64 // stored next, 0 when there is no row
 }
 
-func (s *Service) newIntake(v cloud.View, x *session) (*intake, error) {
+func (s *core) newIntake(v cloud.View, x *session) (*intake, error) {
 	d, err := v.Device(x.id)
 	if err != nil {
 		return nil, fmt.Errorf("read device %s: %w", x.code, err)

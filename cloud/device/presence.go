@@ -10,11 +10,11 @@ import (
 // watch keeps presence true: a device is shown offline at once when its
 // connection ends, and after 90 s when nobody was left to say so. A node that
 // starts finds the sessions that it left behind when it died.
-func (s *Service) watch(ctx context.Context) {
+func (s presence) watch(ctx context.Context) {
 	t := time.NewTicker(presenceEvery)
 	defer t.Stop()
 	for {
-		if err := s.presence(ctx, time.Now().UTC()); err != nil && ctx.Err() == nil {
+		if err := s.check(ctx, time.Now().UTC()); err != nil && ctx.Err() == nil {
 			s.log.Error("look after presence", "err", err)
 		}
 		select {
@@ -25,15 +25,15 @@ func (s *Service) watch(ctx context.Context) {
 	}
 }
 
-// presence looks once at every session that is shown online.
-func (s *Service) presence(ctx context.Context, now time.Time) error {
+// check looks once at every session that is shown online.
+func (s presence) check(ctx context.Context, now time.Time) error {
 	const page = 500
 	for after := cloud.DeviceID(0); ; {
 		rows, err := s.cfg.Store.ListSessions(ctx, after, page)
 		if err != nil {
 			return err
 		}
-		here := s.generations() // read after the rows: whoever logged in meanwhile is in it
+		here := s.sessions.generations() // read after the rows: whoever logged in meanwhile is in it
 		for _, row := range rows {
 			after = row.DeviceID
 			if !row.Online {
@@ -55,19 +55,8 @@ func (s *Service) presence(ctx context.Context, now time.Time) error {
 	}
 }
 
-// generations are those of the sessions on this node.
-func (s *Service) generations() map[cloud.DeviceID]int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[cloud.DeviceID]int64, len(s.sessions))
-	for _, x := range s.sessions {
-		out[x.id] = x.generation
-	}
-	return out
-}
-
 // alive tells other nodes that a session of this one still stands.
-func (s *Service) alive(ctx context.Context, row cloud.Session, now time.Time) {
+func (s presence) alive(ctx context.Context, row cloud.Session, now time.Time) {
 	err := s.cfg.Store.Decide(ctx, row.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
 		fresh, err := v.Session(row.DeviceID)
 		if err != nil || fresh.Generation != row.Generation || !fresh.Online {

@@ -19,7 +19,7 @@ const duplicateWithin = 10 * time.Minute
 
 // status takes a device's present and answers with what the device lacks. It
 // never settles, ends, opens or closes anything: records do.
-func (s *Service) status(ctx context.Context, x *session, in incoming) {
+func (s queue) status(ctx context.Context, x *session, in incoming) {
 	st, err := wire.DecodeStatus(wire.Clean(in.payload))
 	if x.upKey != nil && (err != nil || !signed.VerifyStatus(x.upKey, x.code, in.payload, st)) {
 		s.Metrics.BadSignatures.Add(1)
@@ -47,7 +47,7 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 	}
 	var t *statusIntake
 	err = s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
-		t = &statusIntake{s: s, v: v, x: x, st: st, at: in.at, asks: x.challenged()}
+		t = &statusIntake{s: s.core, v: v, x: x, st: st, at: in.at, asks: x.challenged()}
 		return t.take()
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Service) status(ctx context.Context, x *session, in incoming) {
 // statusIntake is one transaction's status. It is built inside the decision and
 // thrown away when that is run again.
 type statusIntake struct {
-	s  *Service
+	s  *core
 	v  cloud.View
 	x  *session
 	st *wire.Status
@@ -340,11 +340,11 @@ func occupied(i wire.Item) *bool {
 }
 
 // fault keeps a device exception of its own.
-func (s *Service) fault(ctx context.Context, x *session, typ, detail string, at time.Time) {
+func (s queue) fault(ctx context.Context, x *session, typ, detail string, at time.Time) {
 	s.keepFault(ctx, x, cloud.DeviceException{DeviceID: x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
 }
 
-func (s *Service) keepFault(ctx context.Context, x *session, f cloud.DeviceException) {
+func (s queue) keepFault(ctx context.Context, x *session, f cloud.DeviceException) {
 	err := s.cfg.Store.Decide(ctx, x.id, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{f}}}, nil
 	})

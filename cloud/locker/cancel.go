@@ -22,7 +22,7 @@ type CancelInput struct {
 // Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, DEVICE_OFFLINE,
 // DEVICE_TIMEOUT.
 func (s partners) Cancel(ctx context.Context, c cloud.Caller, in CancelInput) (DeliveryOutput, error) {
-	return s.giveUp(ctx, c, in.Delivery, func(_ *Work, d *cloud.Delivery) error {
+	return s.giveUp(ctx, c, in.Delivery, func(_ *handling, d *cloud.Delivery) error {
 		d.CancelReason, d.CancelledBy, d.FailureCode = in.Reason, "partner_api", ""
 		return nil
 	})
@@ -66,7 +66,7 @@ func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (Deliv
 	if err := in.check(); err != nil {
 		return DeliveryOutput{}, err
 	}
-	return s.giveUp(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error {
+	return s.giveUp(ctx, c, in.Delivery, func(w *handling, d *cloud.Delivery) error {
 		d.CancelReason, d.CancelledBy, d.FailureCode = "", "", in.FailureCode
 		left := len(d.Packages)
 		for i := range d.Packages {
@@ -113,7 +113,7 @@ var errPart = errors.New("the other packages go on")
 // giveUp ends a delivery before its deposit for a reason that mark writes into
 // it. While an opening runs it asks the cabinet to end it, and its answer ends
 // the delivery.
-func (s partners) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, mark func(*Work, *cloud.Delivery) error) (out DeliveryOutput, err error) {
+func (s partners) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, mark func(*handling, *cloud.Delivery) error) (out DeliveryOutput, err error) {
 	var order *cloud.Command
 	id, err := s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
 		order, err = w.giveUp(d, mark)
@@ -130,7 +130,7 @@ func (s partners) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, m
 	return s.show(ctx, id)
 }
 
-func (w *Work) giveUp(d *cloud.Delivery, mark func(*Work, *cloud.Delivery) error) (*cloud.Command, error) {
+func (w requests) giveUp(d *cloud.Delivery, mark func(*handling, *cloud.Delivery) error) (*cloud.Command, error) {
 	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
 		return nil, conflict(*d)
 	}
@@ -139,7 +139,7 @@ func (w *Work) giveUp(d *cloud.Delivery, mark func(*Work, *cloud.Delivery) error
 		return nil, err
 	}
 	w.touch(d)
-	switch err := mark(w, d); {
+	switch err := mark(w.handling, d); {
 	case errors.Is(err, errPart):
 		return nil, nil
 	case err != nil:
@@ -160,7 +160,7 @@ func (w *Work) giveUp(d *cloud.Delivery, mark func(*Work, *cloud.Delivery) error
 }
 
 // givenUp ends a delivery that its partner has cancelled or reported as failed.
-func (w *Work) givenUp(r Occurrence, d *cloud.Delivery) error {
+func (w *handling) givenUp(r Occurrence, d *cloud.Delivery) error {
 	if d.CancelledBy == "" {
 		return w.fail(r, nil, d)
 	}
@@ -178,7 +178,7 @@ func (w *Work) givenUp(r Occurrence, d *cloud.Delivery) error {
 // fail ends a delivery none of whose packages could be delivered, for its
 // failure code; a package may have its own. Its codes end: another try has
 // them listed anew.
-func (w *Work) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w *handling) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	d.Status, d.FailedAt, d.PickupCodeActive = cloud.DeliveryFailed, r.OccurredAt, false
 	w.touch(d)
 	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {

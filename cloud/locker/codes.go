@@ -67,7 +67,7 @@ func unconfirmed(v cloud.View, d cloud.Device) ([]cloud.CodeRow, error) {
 
 // codes are a delivery's entries in the list, by number, those of this decision
 // too.
-func (w *Work) codes(id cloud.DeliveryID) ([]*cloud.CodeRow, error) {
+func (w *codeList) codes(id cloud.DeliveryID) ([]*cloud.CodeRow, error) {
 	if rows, ok := w.codeRows[id]; ok {
 		return rows, nil
 	}
@@ -85,7 +85,7 @@ func (w *Work) codes(id cloud.DeliveryID) ([]*cloud.CodeRow, error) {
 
 // newest is the last entry that set a delivery's code of a kind, revoked or
 // not; nil when there was none.
-func (w *Work) newest(d *cloud.Delivery, kind string) (*cloud.CodeRow, error) {
+func (w *codeList) newest(d *cloud.Delivery, kind string) (*cloud.CodeRow, error) {
 	rows, err := w.codes(d.ID)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (w *Work) newest(d *cloud.Delivery, kind string) (*cloud.CodeRow, error) {
 // remade is an entry of a former list with a verifier of the device's present
 // secrets. It costs a slow hash inside the decision; codes that come back after
 // their device was given other secrets are few.
-func (w *Work) remade(d *cloud.Delivery, r cloud.CodeRow) (*cloud.CodeRow, error) {
+func (w *codeList) remade(d *cloud.Delivery, r cloud.CodeRow) (*cloud.CodeRow, error) {
 	codes, err := w.s.openCodes(*d)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (w *Work) remade(d *cloud.Delivery, r cloud.CodeRow) (*cloud.CodeRow, error
 }
 
 // list appends an entry to the cabinet's list.
-func (w *Work) list(id cloud.DeliveryID, e wire.CodeEntry) error {
+func (w *codeList) list(id cloud.DeliveryID, e wire.CodeEntry) error {
 	rows, err := w.codes(id)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (w *Work) list(id cloud.DeliveryID, e wire.CodeEntry) error {
 
 // revoke ends live codes of a delivery: each revocation is an entry of its own,
 // so that the cabinet's number tells whether it knows.
-func (w *Work) revoke(d *cloud.Delivery, kinds ...string) error {
+func (w *codeList) revoke(d *cloud.Delivery, kinds ...string) error {
 	rows, err := w.codes(d.ID)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (w *Work) revoke(d *cloud.Delivery, kinds ...string) error {
 // place brings the entries of a delivery's codes in line with where its
 // packages are to go and until when: what differs is revoked, and the same code
 // listed anew. Codes that were revoked when the delivery was given up come back.
-func (w *Work) place(d *cloud.Delivery) error {
+func (w *codeList) place(d *cloud.Delivery) error {
 	doors, err := w.doorsByGrid()
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func sameEntry(a, b wire.CodeEntry) bool {
 	return bytes.Equal(wire.MustEncode(a), wire.MustEncode(b))
 }
 
-func (w *Work) doorsByGrid() (map[cloud.GridID]uint, error) {
+func (w *codeList) doorsByGrid() (map[cloud.GridID]uint, error) {
 	cells, err := w.allCells()
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func codeEntry(d cloud.Delivery, doors map[cloud.GridID]uint, kind string, verif
 
 // activeEntry makes an entry active for the compartments where the delivery's
 // parcels lie.
-func (w *Work) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEntry, error) {
+func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEntry, error) {
 	doors, err := w.doorsByGrid()
 	if err != nil {
 		return e, err
@@ -269,7 +269,7 @@ func (w *Work) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEntry,
 // parcels lie, for a cabinet that asks for the whole list later. The one that
 // settled has activated it by itself. A code that was revoked when the delivery
 // was given up is listed anew: the parcel lies inside.
-func (w *Work) activate(d *cloud.Delivery) error {
+func (w *codeList) activate(d *cloud.Delivery) error {
 	row, err := w.newest(d, wire.CodePickup)
 	if err != nil || row == nil {
 		return err
@@ -290,7 +290,7 @@ func (w *Work) activate(d *cloud.Delivery) error {
 // those that it held, up to a number, by itself when the last parcel left. What
 // was listed since, while it was offline, is revoked: it would make a code
 // usable for a parcel that is gone.
-func (w *Work) dropCodes(d *cloud.Delivery, held uint64) ([]*cloud.CodeRow, error) {
+func (w *codeList) dropCodes(d *cloud.Delivery, held uint64) ([]*cloud.CodeRow, error) {
 	before, err := w.codes(d.ID)
 	if err != nil {
 		return nil, err

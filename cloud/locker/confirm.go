@@ -46,7 +46,7 @@ func (s partners) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) 
 	return out, err
 }
 
-func (w *Work) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) error {
+func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) error {
 	named := in.Packages
 	for _, p := range named {
 		if findPackage(d, p.TrackingNumber) == nil {

@@ -22,7 +22,7 @@ import (
 //
 // Doors on which anything runs, or that a command on its way names, are compared
 // another time.
-func (w *Work) Compare(st *wire.Status, at time.Time) error {
+func (w comparison) Compare(st *wire.Status, at time.Time) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (w *Work) Compare(st *wire.Status, at time.Time) error {
 }
 
 // busyDoors are those on which an opening runs, or that an open command names.
-func (w *Work) busyDoors() (map[uint]bool, error) {
+func (w comparison) busyDoors() (map[uint]bool, error) {
 	out := map[uint]bool{}
 	openings, err := w.v.RunningOpenings(w.device.ID)
 	if err != nil {
@@ -76,7 +76,7 @@ func (w *Work) busyDoors() (map[uint]bool, error) {
 
 // compareDoor compares one compartment. It reports whether the views differ, and
 // whether a dispute has ended.
-func (w *Work) compareDoor(c *cloud.Compartment, cabinet string, door wire.DoorStatus) (differs, over bool, err error) {
+func (w comparison) compareDoor(c *cloud.Compartment, cabinet string, door wire.DoorStatus) (differs, over bool, err error) {
 	ours, agree, err := w.agreed(c, cabinet)
 	if err != nil {
 		return false, false, err
@@ -102,7 +102,7 @@ func (w *Work) compareDoor(c *cloud.Compartment, cabinet string, door wire.DoorS
 // agreed gives the cloud's view of a compartment, and whether the cabinet's is
 // the same. A compartment that is reserved and empty is no difference, whichever
 // side says so.
-func (w *Work) agreed(c *cloud.Compartment, cabinet string) (ours string, agree bool, err error) {
+func (w comparison) agreed(c *cloud.Compartment, cabinet string) (ours string, agree bool, err error) {
 	if c.DeliveryID == 0 {
 		return "", cabinet == "", nil
 	}
@@ -125,7 +125,7 @@ func (w *Work) agreed(c *cloud.Compartment, cabinet string) (ours string, agree 
 
 // inside reports whether a package of the delivery lies in the compartment, for
 // all that is known: deposited, or left there without a confirmation.
-func (w *Work) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error) {
+func (w comparison) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error) {
 	rows, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return false, err
@@ -147,7 +147,7 @@ func (w *Work) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error) {
 // delivery that it holds has left this compartment by a record of the cabinet or
 // a removal, nothing else lies there, and no sensor sees anything. The command is
 // sent once, and again when it expired; any other outcome is for staff.
-func (w *Work) heal(c *cloud.Compartment, door wire.DoorStatus) error {
+func (w comparison) heal(c *cloud.Compartment, door wire.DoorStatus) error {
 	if c.Dispute.Cabinet == "" || c.Dispute.Cloud != "" || door.Item == wire.ItemPresent {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (w *Work) heal(c *cloud.Compartment, door wire.DoorStatus) error {
 
 // left reports whether the delivery that the cabinet holds in a compartment was
 // there and has left it.
-func (w *Work) left(c *cloud.Compartment) (bool, error) {
+func (w comparison) left(c *cloud.Compartment) (bool, error) {
 	d, err := w.deliveryByNumber(c.Dispute.Cabinet)
 	if err != nil || d == nil || d.DeviceID != w.device.ID {
 		return false, err
@@ -197,7 +197,7 @@ func (w *Work) left(c *cloud.Compartment) (bool, error) {
 
 // keepMismatch keeps the device's exception with all differences of the moment,
 // and closes it with the last of them.
-func (w *Work) keepMismatch(cells []*cloud.Compartment, seen, ended bool, at time.Time) {
+func (w *handling) keepMismatch(cells []*cloud.Compartment, seen, ended bool, at time.Time) {
 	var views []string
 	for _, c := range cells {
 		if c.OutOfUse() {

@@ -88,7 +88,7 @@ func (s partners) Correct(ctx context.Context, c cloud.Caller, in CorrectInput) 
 	return CorrectOutput{Result: err == nil, Opening: opened.Opening, Correction: shown.Delivery.Correction, Pending: opened.Pending}, err
 }
 
-func (w *Work) correct(c cloud.Caller, d *cloud.Delivery, in CorrectInput) (cloud.Command, error) {
+func (w requests) correct(c cloud.Caller, d *cloud.Delivery, in CorrectInput) (cloud.Command, error) {
 	b, err := w.v.Business(d.BusinessID)
 	if err != nil {
 		return cloud.Command{}, err
@@ -136,7 +136,7 @@ func (w *Work) correct(c cloud.Caller, d *cloud.Delivery, in CorrectInput) (clou
 
 // notCorrected ends a correction that settled nothing: what lies inside stays
 // as it was, and the code works again.
-func (w *Work) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w reports) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	if d.Status != cloud.DeliveryCorrecting {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (w *Work) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery) e
 }
 
 // notIn ends the registry row of a package that is not, or no longer, inside.
-func (w *Work) notIn(r Occurrence, d *cloud.Delivery, p *cloud.Package) error {
+func (w *handling) notIn(r Occurrence, d *cloud.Delivery, p *cloud.Package) error {
 	rows, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (w *Work) notIn(r Occurrence, d *cloud.Delivery, p *cloud.Package) error {
 }
 
 // takenOut ends a delivery whose packages were taken out in a correction.
-func (w *Work) takenOut(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w *handling) takenOut(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	d.FailureCode = notDeposited
 	return w.fail(r, o, d)
 }

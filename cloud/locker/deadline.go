@@ -73,7 +73,7 @@ func (s deadlines) passDeadlines(ctx context.Context, rows Due, now time.Time) e
 }
 
 // expireDelivery expires a delivery whose deadline has passed.
-func (w *Work) expireDelivery(d *cloud.Delivery) error {
+func (w requests) expireDelivery(d *cloud.Delivery) error {
 	switch {
 	case d.Status == cloud.DeliveryCreated && !w.received.Before(d.DeliverBefore):
 		return w.expireUnused(d)
@@ -85,7 +85,7 @@ func (w *Work) expireDelivery(d *cloud.Delivery) error {
 
 // expireUnused ends a delivery that nobody brought. An opening that runs may
 // still become a deposit: it is waited for.
-func (w *Work) expireUnused(d *cloud.Delivery) error {
+func (w requests) expireUnused(d *cloud.Delivery) error {
 	last, err := w.lastOpening(d)
 	if err != nil || last != nil && !last.Ended() {
 		return err
@@ -106,7 +106,7 @@ func (w *Work) expireUnused(d *cloud.Delivery) error {
 
 // expireOverdue marks a deposit that nobody collected. The parcel stays and its
 // code works.
-func (w *Work) expireOverdue(d *cloud.Delivery) error {
+func (w requests) expireOverdue(d *cloud.Delivery) error {
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredOverdue, d.DueAt
 	w.touch(d)
 	orders, err := w.deviceOrders(d.ID)
@@ -151,14 +151,14 @@ func (w *Work) expireOverdue(d *cloud.Delivery) error {
 
 // trackOverdue is a parcel that nobody collected in time. No record tells of
 // it, so its event has the id that any other of its kind would have.
-func (w *Work) trackOverdue(number string, due time.Time) error {
+func (w *timeline) trackOverdue(number string, due time.Time) error {
 	return w.track(Occurrence{OccurredAt: due}, number, otep.PickupOverdue, func(e *otep.Event) {
 		e.IncidentReason, e.EventID = "pickup_expired", otep.ID(otep.Subject{TrackingNumber: number}, *e)
 	})
 }
 
 // closeOverdue closes a delivery's overdue exception.
-func (w *Work) closeOverdue(d *cloud.Delivery, resolution, by string) error {
+func (w *handling) closeOverdue(d *cloud.Delivery, resolution, by string) error {
 	if d.Status != cloud.DeliveryExpired {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (s partners) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (E
 	return ExtendOutput{Result: err == nil, DueAt: shown.Delivery.DueAt}, err
 }
 
-func (w *Work) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) error {
+func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) error {
 	overdue := d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredOverdue
 	if d.Status != cloud.DeliveryDelivered && !overdue {
 		return conflict(*d)

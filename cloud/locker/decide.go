@@ -52,7 +52,7 @@ func (s *core) decideOn(ctx context.Context, device cloud.DeviceID, id cloud.Del
 }
 
 // lastOpening is the newest opening of a delivery, as this decision has it.
-func (w *Work) lastOpening(d *cloud.Delivery) (*cloud.Opening, error) {
+func (w *rows) lastOpening(d *cloud.Delivery) (*cloud.Opening, error) {
 	last, err := lastOpening(w.v, *d)
 	if err != nil || last == nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (w *Work) lastOpening(d *cloud.Delivery) (*cloud.Opening, error) {
 }
 
 // online refuses with DEVICE_OFFLINE what a cabinet has to do at once.
-func (w *Work) online() error {
+func (w *rows) online() error {
 	row, err := w.v.Session(w.device.ID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
@@ -77,7 +77,7 @@ func requester(c cloud.Caller) cloud.Requester {
 }
 
 // send adds a command and counts up the compartments it is for.
-func (w *Work) send(opening string, kind wire.CommandKind, body any, doors []uint, life time.Duration) (cloud.Command, error) {
+func (w *rows) send(opening string, kind wire.CommandKind, body any, doors []uint, life time.Duration) (cloud.Command, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return cloud.Command{}, fmt.Errorf("make command id: %w", err)

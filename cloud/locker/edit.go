@@ -33,7 +33,7 @@ func (s partners) Edit(ctx context.Context, c cloud.Caller, in EditInput) (Deliv
 	return s.show(ctx, id)
 }
 
-func (w *Work) edit(d *cloud.Delivery, in EditInput) error {
+func (w requests) edit(d *cloud.Delivery, in EditInput) error {
 	biz, err := w.v.Business(d.BusinessID)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s partners) AddPackage(ctx context.Context, c cloud.Caller, in AddPackageI
 }
 
 // untouched refuses to change the packages of a delivery that has begun.
-func (w *Work) untouched(d *cloud.Delivery) error {
+func (w requests) untouched(d *cloud.Delivery) error {
 	if d.Status != cloud.DeliveryCreated {
 		return conflict(*d)
 	}
@@ -109,7 +109,7 @@ func (w *Work) untouched(d *cloud.Delivery) error {
 	return err
 }
 
-func (w *Work) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) error {
+func (w requests) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput) error {
 	if err := w.untouched(d); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s partners) RemovePackage(ctx context.Context, c cloud.Caller, in RemovePa
 	return s.show(ctx, id)
 }
 
-func (w *Work) removePackage(d *cloud.Delivery, number string) error {
+func (w requests) removePackage(d *cloud.Delivery, number string) error {
 	i := slices.IndexFunc(d.Packages, func(p cloud.Package) bool { return p.TrackingNumber == number })
 	if i < 0 {
 		return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")

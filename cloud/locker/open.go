@@ -54,7 +54,7 @@ func (s partners) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (
 }
 
 // pending is the answer while nobody knows what becomes of a command.
-func (w *Work) pending(d *cloud.Delivery, cmd cloud.Command) (OpenOutput, error) {
+func (w requests) pending(d *cloud.Delivery, cmd cloud.Command) (OpenOutput, error) {
 	o, err := w.opening(cmd.OpeningID)
 	if err != nil {
 		return OpenOutput{}, err
@@ -76,7 +76,7 @@ func (w *Work) pending(d *cloud.Delivery, cmd cloud.Command) (OpenOutput, error)
 }
 
 // open decides on a remote opening: delivery change and command row together.
-func (w *Work) open(c cloud.Caller, d *cloud.Delivery, in OpenInput) (cloud.Command, error) {
+func (w requests) open(c cloud.Caller, d *cloud.Delivery, in OpenInput) (cloud.Command, error) {
 	running, err := w.mayOpen(d)
 	if err != nil {
 		return cloud.Command{}, err
@@ -98,7 +98,7 @@ func (w *Work) open(c cloud.Caller, d *cloud.Delivery, in OpenInput) (cloud.Comm
 
 // mayOpen says whether a delivery's compartments may be opened for a deposit,
 // and gives the opening for one that runs already.
-func (w *Work) mayOpen(d *cloud.Delivery) (running *cloud.Opening, err error) {
+func (w requests) mayOpen(d *cloud.Delivery) (running *cloud.Opening, err error) {
 	switch d.Status {
 	case cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryFailed:
 	default:
@@ -117,7 +117,7 @@ func (w *Work) mayOpen(d *cloud.Delivery) (running *cloud.Opening, err error) {
 }
 
 // retry gives the packages of a delivery that had failed another chance.
-func (w *Work) retry(d *cloud.Delivery) {
+func (w requests) retry(d *cloud.Delivery) {
 	if d.Status != cloud.DeliveryFailed {
 		return
 	}
@@ -129,7 +129,7 @@ func (w *Work) retry(d *cloud.Delivery) {
 
 // openCells starts an opening of a delivery's compartments. replaces names the
 // running opening that it takes the place of, if any.
-func (w *Work) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.OpeningKind, cells []*cloud.Compartment, replaces, reason string) (cloud.Command, error) {
+func (w requests) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.OpeningKind, cells []*cloud.Compartment, replaces, reason string) (cloud.Command, error) {
 	w.touch(d)
 	if kind != wire.OpenCorrection {
 		if err := w.place(d); err != nil {
@@ -177,7 +177,7 @@ func doorsOf(o cloud.Opening) []uint {
 }
 
 // openAgain sends a new command for the closed doors of a running opening.
-func (w *Work) openAgain(d *cloud.Delivery, o cloud.Opening) (cloud.Command, error) {
+func (w requests) openAgain(d *cloud.Delivery, o cloud.Opening) (cloud.Command, error) {
 	var doors []uint
 	for _, od := range o.Doors {
 		cell, err := w.cell(od.Door)
@@ -197,7 +197,7 @@ func (w *Work) openAgain(d *cloud.Delivery, o cloud.Opening) (cloud.Command, err
 
 // chooseCells are the compartments of an opening: those the caller named,
 // those reserved, or the first that fit.
-func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartment, error) {
+func (w requests) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartment, error) {
 	cells, err := w.allCells()
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (w *Work) chooseCells(d *cloud.Delivery, in OpenInput) ([]*cloud.Compartmen
 
 // moveTo puts a delivery's packages into the compartments that were named, and
 // lets go of others that were reserved for it.
-func (w *Work) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []cloud.GridID) error {
+func (w requests) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []cloud.GridID) error {
 	for i, g := range grids {
 		at := slices.IndexFunc(cells, func(c *cloud.Compartment) bool { return c.GridID == g })
 		if at < 0 {
@@ -263,7 +263,7 @@ func (w *Work) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []clo
 
 // releaseSpare lets go of compartments that are reserved for a delivery and
 // that none of its packages is for.
-func (w *Work) releaseSpare(d *cloud.Delivery) error {
+func (w *handling) releaseSpare(d *cloud.Delivery) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err

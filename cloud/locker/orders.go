@@ -67,7 +67,7 @@ var news = map[otep.Code]cloud.LockerNewsKind{otep.AvailableForPickup: cloud.Loc
 
 // addPackageEvent says what happened to a package: its order makes its own move and event
 // of it, a parcel without an order has it in its timeline.
-func (w *Work) addPackageEvent(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep.Code) error {
+func (w *timeline) addPackageEvent(r Occurrence, d *cloud.Delivery, p *cloud.Package, code otep.Code) error {
 	if p.OrderID == 0 {
 		return w.track(r, p.TrackingNumber, code, nil)
 	}
@@ -78,7 +78,7 @@ func (w *Work) addPackageEvent(r Occurrence, d *cloud.Delivery, p *cloud.Package
 // toOrder tells the order of a package, if it has one, when the decision is
 // complete. What happens to several packages of a delivery at once is one piece
 // of news.
-func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, m cloud.Moment) {
+func (w *timeline) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, m cloud.Moment) {
 	if p.OrderID == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (w *Work) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Pa
 }
 
 // applyToOrders adds what the news mean for orders to the changes of the decision.
-func (w *Work) applyToOrders(ch *cloud.Changes) error {
+func (w *timeline) applyToOrders(ch *cloud.Changes) error {
 	if len(w.news) == 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (s partners) Reassign(ctx context.Context, c cloud.Caller, in ReassignInput
 	return s.await(ctx, cmd, defaultWait*time.Second)
 }
 
-func (w *Work) reassign(c cloud.Caller, d *cloud.Delivery, in ReassignInput) (cloud.Command, error) {
+func (w requests) reassign(c cloud.Caller, d *cloud.Delivery, in ReassignInput) (cloud.Command, error) {
 	running, err := w.mayOpen(d)
 	if err != nil {
 		return cloud.Command{}, err

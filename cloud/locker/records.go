@@ -12,7 +12,7 @@ import (
 
 // own finds an opening that a record speaks of, and its delivery (nil for
 // staff openings). An opening or delivery of another device is foreign.
-func (w *Work) own(id string) (o *cloud.Opening, d *cloud.Delivery, problem string, err error) {
+func (w *rows) own(id string) (o *cloud.Opening, d *cloud.Delivery, problem string, err error) {
 	o, err = w.opening(id)
 	if err != nil || o == nil {
 		return nil, nil, foreign, err
@@ -27,7 +27,7 @@ func (w *Work) own(id string) (o *cloud.Opening, d *cloud.Delivery, problem stri
 }
 
 // started: the intent is durable at the cabinet.
-func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
+func (w reports) started(r Occurrence, b wire.OpeningStarted) (string, error) {
 	if b.OpeningID == "" || len(b.OpeningID) > 40 || len(b.Doors) == 0 || len(b.Doors) > wire.MaxDoors {
 		return badBody, nil
 	}
@@ -72,7 +72,7 @@ func (w *Work) started(r Occurrence, b wire.OpeningStarted) (string, error) {
 }
 
 // localOpening is an opening that the cabinet authorised itself.
-func (w *Work) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Opening, string, error) {
+func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Opening, string, error) {
 	o := &cloud.Opening{ID: b.OpeningID, BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Kind: b.Kind,
 		Requester: cloud.Requester{Type: b.Who}, State: cloud.OpeningRunning, RequestedAt: r.OccurredAt}
 	var d *cloud.Delivery
@@ -115,7 +115,7 @@ func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
 	return out
 }
 
-func (w *Work) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
+func (w reports) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 	if c, err := w.cell(b.Door); err != nil || c == nil {
 		return foreign, err
 	}
@@ -132,7 +132,7 @@ func (w *Work) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 	return "", w.opened(o, d, []uint{b.Door}, r.OccurredAt)
 }
 
-func (w *Work) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
+func (w reports) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
 	if c, err := w.cell(b.Door); err != nil || c == nil {
 		return foreign, err
 	}
@@ -162,7 +162,7 @@ func (w *Work) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
 
 // opened: doors of an opening were seen open. State and event follow, once
 // per opening.
-func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time.Time) error {
+func (w reports) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time.Time) error {
 	if d != nil && at.Before(announced(d)) {
 		at = announced(d) // by a clock that was never set
 	}
@@ -230,7 +230,7 @@ func (w *Work) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at time
 }
 
 // settled: the cabinet confirmed a deposit. Its word is fact.
-func (w *Work) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
+func (w reports) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 	o, d, problem, err := w.own(b.OpeningID)
 	if problem != "" || err != nil {
 		return problem, err
@@ -357,7 +357,7 @@ func (r Occurrence) upper() time.Time {
 // settledAgain: the opening has its end already. A confirmation by partner or
 // staff keeps the cabinet's record as evidence; where the record says
 // otherwise, staff look.
-func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled) error {
+func (w reports) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled) error {
 	doubtful, door := o.State != cloud.OpeningSettled, o.Doors[0].Door
 	for _, sp := range b.Packages {
 		if sp.Outcome != wire.Deposited {
@@ -390,7 +390,7 @@ func (w *Work) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b
 }
 
 // deposit applies a settlement's packages. closed is its last closing.
-func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, closed Occurrence) error {
+func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, closed Occurrence) error {
 	at := closed.OccurredAt
 	first := d.DepositedAt.IsZero()
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
@@ -503,7 +503,7 @@ func (w *Work) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 // leaveDoors lets go of the compartments of a settlement in which none of its
 // packages was left: blocked where the door did not open, free otherwise, but
 // for one where a sensor sees something.
-func (w *Work) leaveDoors(d *cloud.Delivery, b wire.OpeningSettled) error {
+func (w *handling) leaveDoors(d *cloud.Delivery, b wire.OpeningSettled) error {
 	for _, sp := range b.Packages {
 		c, err := w.cell(sp.Door)
 		if err != nil {
@@ -538,7 +538,7 @@ func findPackage(d *cloud.Delivery, number string) *cloud.Package {
 }
 
 // blockCell takes a compartment whose door did not open out of use.
-func (w *Work) blockCell(c *cloud.Compartment, d cloud.DeliveryID) {
+func (w *handling) blockCell(c *cloud.Compartment, d cloud.DeliveryID) {
 	if c.DeliveryID == d {
 		c.DeliveryID = 0
 	}
@@ -547,7 +547,7 @@ func (w *Work) blockCell(c *cloud.Compartment, d cloud.DeliveryID) {
 }
 
 // order keeps the registry row of a package that rests in the device.
-func (w *Work) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *cloud.Compartment, status string, storedAt time.Time) error {
+func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *cloud.Compartment, status string, storedAt time.Time) error {
 	rows, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
@@ -579,7 +579,7 @@ func (w *Work) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *cloud
 }
 
 // ended: an opening that settled nothing.
-func (w *Work) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
+func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	o, d, problem, err := w.own(b.OpeningID)
 	if problem != "" || err != nil {
 		return problem, err
@@ -616,7 +616,7 @@ func (w *Work) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 
 // openFailed: no door opened. The compartments are blocked; the delivery fails
 // only when no others fit.
-func (w *Work) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
@@ -666,7 +666,7 @@ type move struct {
 }
 
 // failed ends a delivery that the device cannot take.
-func (w *Work) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w *handling) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
 		return nil
 	}
@@ -681,7 +681,7 @@ func (w *Work) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 }
 
 // allCells are the device's compartments, as this decision has them.
-func (w *Work) allCells() ([]*cloud.Compartment, error) {
+func (w *rows) allCells() ([]*cloud.Compartment, error) {
 	rows, err := w.v.Compartments(w.device.ID)
 	if err != nil {
 		return nil, err
@@ -699,7 +699,7 @@ func (w *Work) allCells() ([]*cloud.Compartment, error) {
 
 // freeCells lets go of the compartments of a cancelled opening, but for those
 // where something lies inside.
-func (w *Work) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
+func (w *handling) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
 	for _, od := range o.Doors {
 		c, err := w.cell(od.Door)
 		if err != nil {
@@ -715,7 +715,7 @@ func (w *Work) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
 
 // releaseCells lets go of everything that is reserved for a delivery. A
 // compartment where something may lie stays its own.
-func (w *Work) releaseCells(d *cloud.Delivery) error {
+func (w *handling) releaseCells(d *cloud.Delivery) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
@@ -730,7 +730,7 @@ func (w *Work) releaseCells(d *cloud.Delivery) error {
 }
 
 // unverified: nobody saw whether anything was left inside.
-func (w *Work) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w *handling) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	for _, od := range o.Doors {
 		c, err := w.cell(od.Door)
 		if err != nil {
@@ -756,7 +756,7 @@ func (w *Work) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery) err
 
 // pickedUp: the parcels left. Doors are physical: it stands whatever was
 // decided meanwhile.
-func (w *Work) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) {
+func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) {
 	d, err := w.deliveryByNumber(b.DeliveryRef)
 	if err != nil {
 		return "", err
@@ -799,7 +799,7 @@ func first(doors []uint) uint {
 	return doors[0]
 }
 
-func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.PickupCompleted) error {
+func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.PickupCompleted) error {
 	orders, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
@@ -860,7 +860,7 @@ func (w *Work) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire
 }
 
 // outcome: what became of a command.
-func (w *Work) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
+func (w reports) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
 	c, err := w.command(b.CommandID)
 	if err != nil {
 		return "", err
@@ -891,7 +891,7 @@ func (w *Work) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
 	return "", w.openOutcome(r, c, o, d)
 }
 
-func (w *Work) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d *cloud.Delivery) error {
+func (w reports) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d *cloud.Delivery) error {
 	var body wire.OpenDoors
 	if err := wire.Decode(c.Body, &body); err != nil {
 		return fmt.Errorf("command %s: %w", c.ID, err)
@@ -921,7 +921,7 @@ func (w *Work) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d *
 }
 
 // closedByOrder: the cabinet has answered close_session.
-func (w *Work) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) error {
+func (w reports) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) error {
 	var body wire.CloseSession
 	if err := wire.Decode(c.Body, &body); err != nil {
 		return fmt.Errorf("command %s: %w", c.ID, err)
@@ -936,7 +936,7 @@ func (w *Work) closedByOrder(r Occurrence, c *cloud.Command, d *cloud.Delivery) 
 }
 
 // raise opens an exception once per source.
-func (w *Work) raise(r Occurrence, source, typ, severity string, d *cloud.Delivery, door uint, note string) error {
+func (w *handling) raise(r Occurrence, source, typ, severity string, d *cloud.Delivery, door uint, note string) error {
 	e, err := w.exception(source)
 	if err != nil || e != nil {
 		return err
@@ -976,7 +976,7 @@ func (w *Work) raise(r Occurrence, source, typ, severity string, d *cloud.Delive
 	return nil
 }
 
-func (w *Work) exceptionOpened(r Occurrence, b wire.Exception) (string, error) {
+func (w reports) exceptionOpened(r Occurrence, b wire.Exception) (string, error) {
 	switch b.Type {
 	case wire.ExDoorLeftOpen, wire.ExDepositUnverified, wire.ExItemMissing:
 	default:
@@ -996,7 +996,7 @@ func (w *Work) exceptionOpened(r Occurrence, b wire.Exception) (string, error) {
 // keepBox: the cabinet says that something may lie behind a door of an opening
 // that runs. The compartment is its delivery's, though it was let go meanwhile or
 // will be when the opening ends as cancelled.
-func (w *Work) keepBox(door uint) error {
+func (w reports) keepBox(door uint) error {
 	c, err := w.cell(door)
 	if err != nil || c == nil {
 		return err
@@ -1027,7 +1027,7 @@ func (w *Work) keepBox(door uint) error {
 const doorKept = "deposit_unverified"
 
 // exceptionClosed: whoever closes first wins.
-func (w *Work) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
+func (w reports) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
 	e, err := w.exception(b.ID)
 	if err != nil {
 		return "", err
@@ -1044,19 +1044,19 @@ func (w *Work) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
 	return "", nil
 }
 
-func (w *Work) tamper(r Occurrence, b wire.Tamper) (string, error) {
+func (w reports) tamper(r Occurrence, b wire.Tamper) (string, error) {
 	w.audit(r, "tamper", b.What, fmt.Sprintf(`{"door":%d,"count":%d}`, b.Door, b.Count))
 	return "", nil
 }
 
-func (w *Work) audit(r Occurrence, action, target, detail string) {
+func (w *rows) audit(r Occurrence, action, target, detail string) {
 	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: w.device.BusinessID, At: r.OccurredAt, Actor: "device:" + w.device.Code,
 		Action: action, Target: target, Detail: detail})
 }
 
 // StoreLost: the device begins anew without its old state. What ran on it ends
 // unverified, and people look.
-func (w *Work) StoreLost(at time.Time) error {
+func (w reports) StoreLost(at time.Time) error {
 	// It does not know any more which commands it has taken: none of them may
 	// come again.
 	commands, err := w.v.OpenCommands(w.device.ID)
@@ -1114,7 +1114,7 @@ func (w *Work) StoreLost(at time.Time) error {
 // names the compartments that its packages are to go to, and the cabinet keeps
 // them. One that the cabinet had chosen by itself is in no list: it is blocked, at
 // the cabinet as well, until staff have looked.
-func (w *Work) lostDeposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+func (w reports) lostDeposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	if err := w.unverified(r, o, d); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type Rederived struct {
 //
 // What followed from the timeline as it stood then (a failed delivery, the moves
 // of an order) is not proven and not given. Nothing is written.
-func (w *Work) Rederive(r Occurrence) ([]Rederived, error) {
+func (w reports) Rederive(r Occurrence) ([]Rederived, error) {
 	switch r.Kind {
 	case wire.KindTrackingEvent:
 		return rederive(r, w.scannedAgain)
@@ -46,7 +46,7 @@ func rederive[B any](r Occurrence, f func(Occurrence, B) ([]Rederived, error)) (
 	return f(r, b)
 }
 
-func (w *Work) scannedAgain(r Occurrence, b wire.TrackingEvent) ([]Rederived, error) {
+func (w reports) scannedAgain(r Occurrence, b wire.TrackingEvent) ([]Rederived, error) {
 	s, e, problem, err := w.scanned(r, b)
 	if problem != "" || err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func filled(s *shipment, e otep.Event) Rederived {
 // stored reports whether a stored time is that of a record.
 func stored(t, record time.Time) bool { return !t.IsZero() && t.UnixMilli() == record.UnixMilli() }
 
-func (w *Work) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived, error) {
+func (w reports) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived, error) {
 	o, d, problem, err := w.own(b.OpeningID)
 	if problem != "" || err != nil || d == nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (w *Work) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederived,
 	return out, nil
 }
 
-func (w *Work) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederived, error) {
+func (w reports) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederived, error) {
 	d, err := w.deliveryByNumber(b.DeliveryRef)
 	if err != nil || d == nil || d.DeviceID != w.device.ID {
 		return nil, err

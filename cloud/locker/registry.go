@@ -83,7 +83,7 @@ type registryNews struct {
 
 // noteStatus notes what the new status of a row of the registry is to be told
 // as. A parcel that was overdue and has more time was stored before.
-func (w *Work) noteStatus(row any) {
+func (w *rows) noteStatus(row any) {
 	var n registryNews
 	switch r := row.(type) {
 	case *cloud.DeviceOrder:
@@ -124,7 +124,7 @@ func (w *Work) noteStatus(row any) {
 // addAccountEvents tells the business's receivers of what the registry noted. A
 // carrier's own cabinet reports to that carrier alone, and a cabinet for tests
 // to nobody.
-func (w *Work) addAccountEvents(ch *cloud.Changes) error {
+func (w *rows) addAccountEvents(ch *cloud.Changes) error {
 	if w.s.cfg.Webhooks == nil || w.device.OwnerProviderID != 0 || !w.device.Livemode || len(w.registry) == 0 {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (w *Work) addAccountEvents(ch *cloud.Changes) error {
 
 // registryEvent is the event of a piece of news. It is about the customer whose
 // order rests in the compartment.
-func (w *Work) registryEvent(n registryNews) (cloud.AccountEvent, error) {
+func (w *rows) registryEvent(n registryNews) (cloud.AccountEvent, error) {
 	e := cloud.AccountEvent{BusinessID: w.device.BusinessID, Settings: []string{cloud.HookDeviceOrder}, Event: n.event, ID: "DOE-", ReferenceType: "device_order", OccurredAt: n.at}
 	if x := n.exception; x != nil && x.DeviceOrderID != 0 {
 		rows, err := w.deviceOrders(x.DeliveryID)
@@ -178,7 +178,7 @@ func (w *Work) registryEvent(n registryNews) (cloud.AccountEvent, error) {
 	return e, nil
 }
 
-func (w *Work) registryData(n registryNews, parcel cloud.Order, l *time.Location) RegistryData {
+func (w *rows) registryData(n registryNews, parcel cloud.Order, l *time.Location) RegistryData {
 	var out RegistryData
 	if o := n.order; o != nil {
 		out.Order = &DeviceOrderBody{ID: o.ID, Kind: o.Kind, Status: o.Status, NextActor: cloud.OrNull(o.NextActor), DeviceType: w.device.Type, DeviceID: o.DeviceID,

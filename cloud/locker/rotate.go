@@ -105,7 +105,7 @@ func (s partners) drawOne(ctx context.Context, d cloud.Device, kind string) (cod
 }
 
 // rotate replaces a code in the cabinet's list and in the delivery.
-func (w *Work) rotate(d *cloud.Delivery, kind, reason, code string, verifier []byte) (Rotation, error) {
+func (w *codeList) rotate(d *cloud.Delivery, kind, reason, code string, verifier []byte) (Rotation, error) {
 	ended := d.Status == cloud.DeliveryPickedUp || d.Status == cloud.DeliveryFailed || d.Status == cloud.DeliveryCancelled ||
 		d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredUnused
 	if ended || kind == wire.CodeDelivery && d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {

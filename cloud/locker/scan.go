@@ -10,7 +10,7 @@ import (
 // trackingEvent is an event made at the device, for a parcel of its business.
 // It is held to the rules that a partner's events are held to, and normalised
 // as they are.
-func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
+func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
 	s, e, problem, err := w.scanned(r, b)
 	if problem != "" || err != nil {
 		return problem, err
@@ -19,7 +19,7 @@ func (w *Work) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error)
 	return "", nil
 }
 
-func (w *Work) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e otep.Event, problem string, err error) {
+func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e otep.Event, problem string, err error) {
 	s, number, err := w.parcel(b.Subject)
 	if err != nil {
 		return nil, e, "", err
@@ -53,7 +53,7 @@ func (w *Work) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e otep.
 // parcel is the shipment of the device's business that a label names: by its
 // tracking number, else by a carrier's, of several the newest; nil for none.
 // number is what events of it are named by.
-func (w *Work) parcel(label string) (s *shipment, number string, err error) {
+func (w *timeline) parcel(label string) (s *shipment, number string, err error) {
 	if s, err = w.shipment(label); err != nil || s != nil && s.BusinessID == w.device.BusinessID {
 		return s, label, err
 	}

@@ -177,7 +177,7 @@ func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (ou
 	return out, err
 }
 
-func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) error {
+func (w requests) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) error {
 	blocked, disputed := cell.State == cloud.GridBlocked, cell.OutOfUse()
 	if !blocked && !disputed {
 		return nil
@@ -207,7 +207,7 @@ func (w *Work) unblock(c cloud.Caller, cell *cloud.Compartment, reason string) e
 
 // use is the state of a compartment that is not blocked, by the packages of its
 // delivery: one that waits there fills it, one that is to come there reserves it.
-func (w *Work) use(cell *cloud.Compartment) (state string, err error) {
+func (w requests) use(cell *cloud.Compartment) (state string, err error) {
 	if cell.DeliveryID == 0 {
 		return cloud.GridFree, nil
 	}
@@ -229,7 +229,7 @@ func (w *Work) use(cell *cloud.Compartment) (state string, err error) {
 }
 
 // acceptViews ends a difference about a compartment's contents by staff's word.
-func (w *Work) acceptViews(cell *cloud.Compartment, reason string) error {
+func (w requests) acceptViews(cell *cloud.Compartment, reason string) error {
 	seen := *cell.Dispute
 	seen.Accepted = true
 	if seen.Cabinet != "" && seen.Cloud == "" {

@@ -31,7 +31,35 @@ func (r Occurrence) moment() cloud.Moment {
 
 // Work collects what records of one device lead to inside one decision. It
 // reads each row once and writes what it changed in Finish.
+//
+//	reports     what the cabinet's records mean     ┐
+//	requests    what partners and staff want        ├ handling  what becomes of deliveries and compartments
+//	comparison  what the cabinet's status says      ┘   ├ timeline  events of parcels, and news for their orders
+//	                                                    ├ codeList  entries of the cabinet's code list
+//	                                                    └ rows      everything stored, each read once
 type Work struct {
+	*handling
+	reports
+	requests
+	comparison
+}
+
+// Sections of a decision's work.
+type (
+	reports    struct{ *handling }
+	requests   struct{ *handling }
+	comparison struct{ *handling }
+)
+
+// handling is what becomes of deliveries, packages and compartments, whoever says so.
+type handling struct {
+	*rows
+	*timeline
+	*codeList
+}
+
+// rows are those of one device and of what lies in it, as they will be.
+type rows struct {
 	s        *core
 	v        cloud.View
 	device   cloud.Device
@@ -44,15 +72,25 @@ type Work struct {
 	cells      map[uint]*cloud.Compartment
 	commands   map[string]*cloud.Command
 	orders     map[cloud.DeliveryID][]*cloud.DeviceOrder
-	shipments  map[string]*shipment
 	exceptions map[string]*cloud.Exception // by source
 	presents   map[uint]*cloud.DoorPresent
-	codeRows   map[cloud.DeliveryID][]*cloud.CodeRow
-	news       []cloud.LockerNews
 	status     map[any]string // of registry rows, by pointer, as last noted
 	registry   []registryNews
-	listed     bool         // the code list has grown
 	changed    map[any]bool // rows to be written, by pointer
+}
+
+// timeline is what is added to the timelines of parcels.
+type timeline struct {
+	*rows
+	shipments map[string]*shipment
+	news      []cloud.LockerNews
+}
+
+// codeList is the list of codes that the cabinet holds.
+type codeList struct {
+	*rows
+	codeRows map[cloud.DeliveryID][]*cloud.CodeRow
+	listed   bool // it has grown
 }
 
 type shipment struct {
@@ -69,43 +107,45 @@ const (
 
 // Begin starts a decision's work on one device.
 func (s *core) Begin(v cloud.View, d cloud.Device, received time.Time) *Work {
-	return &Work{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
+	r := &rows{s: s, v: newMemo(v, d), device: d, received: received, openings: map[string]*cloud.Opening{}, deliveries: map[cloud.DeliveryID]*cloud.Delivery{},
 		byNumber: map[string]cloud.DeliveryID{}, cells: map[uint]*cloud.Compartment{}, commands: map[string]*cloud.Command{},
-		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, shipments: map[string]*shipment{}, exceptions: map[string]*cloud.Exception{},
-		presents: map[uint]*cloud.DoorPresent{}, codeRows: map[cloud.DeliveryID][]*cloud.CodeRow{}, status: map[any]string{}, changed: map[any]bool{}}
+		orders: map[cloud.DeliveryID][]*cloud.DeviceOrder{}, exceptions: map[string]*cloud.Exception{}, presents: map[uint]*cloud.DoorPresent{},
+		status: map[any]string{}, changed: map[any]bool{}}
+	h := &handling{r, &timeline{rows: r, shipments: map[string]*shipment{}}, &codeList{rows: r, codeRows: map[cloud.DeliveryID][]*cloud.CodeRow{}}}
+	return &Work{h, reports{h}, requests{h}, comparison{h}}
 }
 
 // Apply takes one record. A problem is a fault of the record, which then
 // derives nothing; an error is ours.
-func (w *Work) Apply(r Occurrence) (problem string, err error) {
+func (w reports) Apply(r Occurrence) (problem string, err error) {
 	switch r.Kind {
 	case wire.KindOpeningStarted:
-		return apply(w, r, w.started)
+		return apply(r, w.started)
 	case wire.KindDoorOpened:
-		return apply(w, r, w.doorOpened)
+		return apply(r, w.doorOpened)
 	case wire.KindDoorClosed:
-		return apply(w, r, w.doorClosed)
+		return apply(r, w.doorClosed)
 	case wire.KindOpeningSettled:
-		return apply(w, r, w.settled)
+		return apply(r, w.settled)
 	case wire.KindOpeningEnded:
-		return apply(w, r, w.ended)
+		return apply(r, w.ended)
 	case wire.KindPickupCompleted:
-		return apply(w, r, w.pickedUp)
+		return apply(r, w.pickedUp)
 	case wire.KindCommandOutcome:
-		return apply(w, r, w.outcome)
+		return apply(r, w.outcome)
 	case wire.KindExceptionOpened:
-		return apply(w, r, w.exceptionOpened)
+		return apply(r, w.exceptionOpened)
 	case wire.KindExceptionClosed:
-		return apply(w, r, w.exceptionClosed)
+		return apply(r, w.exceptionClosed)
 	case wire.KindTrackingEvent:
-		return apply(w, r, w.trackingEvent)
+		return apply(r, w.trackingEvent)
 	case wire.KindTamper:
-		return apply(w, r, w.tamper)
+		return apply(r, w.tamper)
 	}
 	return "", nil // kept in the journal, leads to nothing here
 }
 
-func apply[B any](w *Work, r Occurrence, f func(Occurrence, B) (string, error)) (string, error) {
+func apply[B any](r Occurrence, f func(Occurrence, B) (string, error)) (string, error) {
 	var b B
 	if wire.Decode(r.Body, &b) != nil {
 		return badBody, nil
@@ -131,15 +171,15 @@ func read[K comparable, T any](m map[K]*T, k K, load func() (T, error)) (*T, err
 	return &v, nil
 }
 
-func (w *Work) opening(id string) (*cloud.Opening, error) {
+func (w *rows) opening(id string) (*cloud.Opening, error) {
 	return read(w.openings, id, func() (cloud.Opening, error) { return w.v.Opening(id) })
 }
 
-func (w *Work) delivery(id cloud.DeliveryID) (*cloud.Delivery, error) {
+func (w *rows) delivery(id cloud.DeliveryID) (*cloud.Delivery, error) {
 	return read(w.deliveries, id, func() (cloud.Delivery, error) { return w.v.Delivery(id) })
 }
 
-func (w *Work) deliveryByNumber(ref string) (*cloud.Delivery, error) {
+func (w *rows) deliveryByNumber(ref string) (*cloud.Delivery, error) {
 	if id, ok := w.byNumber[ref]; ok {
 		return w.delivery(id)
 	}
@@ -154,15 +194,15 @@ func (w *Work) deliveryByNumber(ref string) (*cloud.Delivery, error) {
 	return read(w.deliveries, d.ID, func() (cloud.Delivery, error) { return d, nil })
 }
 
-func (w *Work) cell(door uint) (*cloud.Compartment, error) {
+func (w *rows) cell(door uint) (*cloud.Compartment, error) {
 	return read(w.cells, door, func() (cloud.Compartment, error) { return w.v.Compartment(w.device.ID, door) })
 }
 
-func (w *Work) command(id string) (*cloud.Command, error) {
+func (w *rows) command(id string) (*cloud.Command, error) {
 	return read(w.commands, id, func() (cloud.Command, error) { return w.v.Command(id) })
 }
 
-func (w *Work) deviceOrders(id cloud.DeliveryID) ([]*cloud.DeviceOrder, error) {
+func (w *rows) deviceOrders(id cloud.DeliveryID) ([]*cloud.DeviceOrder, error) {
 	if o, ok := w.orders[id]; ok {
 		return o, nil
 	}
@@ -179,7 +219,7 @@ func (w *Work) deviceOrders(id cloud.DeliveryID) ([]*cloud.DeviceOrder, error) {
 	return out, nil
 }
 
-func (w *Work) exception(source string) (*cloud.Exception, error) {
+func (w *rows) exception(source string) (*cloud.Exception, error) {
 	_, known := w.exceptions[source]
 	e, err := read(w.exceptions, source, func() (cloud.Exception, error) { return w.v.ExceptionBySource(w.device.ID, source) })
 	if !known && e != nil {
@@ -189,13 +229,13 @@ func (w *Work) exception(source string) (*cloud.Exception, error) {
 }
 
 // touch says that a row was changed.
-func (w *Work) touch(row any) {
+func (w *rows) touch(row any) {
 	w.changed[row] = true
 	w.noteStatus(row)
 }
 
 // present changes the present of a door, where records may.
-func (w *Work) present(door uint) *cloud.DoorPresent {
+func (w *rows) present(door uint) *cloud.DoorPresent {
 	p := w.presents[door]
 	if p == nil {
 		p = &cloud.DoorPresent{DeviceID: w.device.ID, Door: door}
@@ -288,7 +328,7 @@ func inOrder[K interface {
 
 // Timelines.
 
-func (w *Work) shipment(number string) (*shipment, error) {
+func (w *timeline) shipment(number string) (*shipment, error) {
 	return read(w.shipments, number, func() (shipment, error) {
 		s, err := w.v.ShipmentByNumber(number)
 		return shipment{Shipment: s}, err
@@ -296,7 +336,7 @@ func (w *Work) shipment(number string) (*shipment, error) {
 }
 
 // events are the events of a shipment's timeline, those of this decision too.
-func (w *Work) events(s *shipment) ([]otep.Event, error) {
+func (w *timeline) events(s *shipment) ([]otep.Event, error) {
 	if s.loaded {
 		return s.events, nil
 	}
@@ -313,13 +353,13 @@ func (w *Work) events(s *shipment) ([]otep.Event, error) {
 
 // recordEventID names the event that a record leads to: the same for a record
 // that was carried into another epoch.
-func (w *Work) recordEventID(r Occurrence, number string, code otep.Code) string {
+func (w *timeline) recordEventID(r Occurrence, number string, code otep.Code) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "record\n%s\n%d\n%d\n%d\n%s\n%s", w.device.Code, r.Kind, r.Boot, r.Mono, number, code))
 	return "evt_" + hex.EncodeToString(sum[:10])
 }
 
 // track appends an event to the timeline of a package.
-func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*otep.Event)) error {
+func (w *timeline) track(r Occurrence, number string, code otep.Code, change func(*otep.Event)) error {
 	s, err := w.shipment(number)
 	if err != nil || s == nil {
 		return err
@@ -333,7 +373,7 @@ func (w *Work) track(r Occurrence, number string, code otep.Code, change func(*o
 }
 
 // event is what a record of this device means for a package.
-func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
+func (w *timeline) event(r Occurrence, number string, code otep.Code) otep.Event {
 	source := otep.Source{Type: otep.Locker}
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
 		StatusCode: code, Source: &source, Location: w.location()}
@@ -342,7 +382,7 @@ func (w *Work) event(r Occurrence, number string, code otep.Code) otep.Event {
 }
 
 // location is where the device stands.
-func (w *Work) location() *otep.Location {
+func (w *timeline) location() *otep.Location {
 	l := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
 	if w.device.Latitude != 0 || w.device.Longitude != 0 {
 		lat, long := w.device.Latitude, w.device.Longitude
@@ -351,7 +391,7 @@ func (w *Work) location() *otep.Location {
 	return l
 }
 
-func (w *Work) add(s *shipment, e otep.Event) {
+func (w *timeline) add(s *shipment, e otep.Event) {
 	e = e.Fill(s.Profile)
 	if s.loaded {
 		s.events = append(s.events, e)
@@ -372,7 +412,7 @@ var failReasons = map[string]string{
 // trackLoss is a package that will not be handed over: one that was taken out
 // in a correction was removed, any other could not be delivered. An order hears
 // only of the first: what was never inside is where it was.
-func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *cloud.Package) error {
+func (w *timeline) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *cloud.Package) error {
 	switch {
 	case o != nil && o.Kind == wire.OpenCorrection:
 		return w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
@@ -384,7 +424,7 @@ func (w *Work) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *c
 
 // trackFailure is a failed delivery; a timeline that had not reached the
 // recipient's side gets there first.
-func (w *Work) trackFailure(r Occurrence, number, failure string) error {
+func (w *timeline) trackFailure(r Occurrence, number, failure string) error {
 	s, err := w.shipment(number)
 	if err != nil || s == nil {
 		return err

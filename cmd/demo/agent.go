@@ -46,7 +46,7 @@ func someOrder() map[string]any {
 
 // askAPerson is an agent that makes an order, finds it again, looks at what
 // holding it would change, and leaves the decision to a person.
-func (s *stage) askAPerson(ctx context.Context) error {
+func (s script) askAPerson(ctx context.Context) error {
 	made, err := s.tool(ctx, "create_order", someOrder())
 	if err != nil {
 		return err

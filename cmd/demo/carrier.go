@@ -28,7 +28,7 @@ func (s *stage) openCarrier(ctx context.Context) error {
 }
 
 // carry has the company bring an order. It knows of it what its webhooks say.
-func (s *stage) carry(ctx context.Context) error {
+func (s script) carry(ctx context.Context) error {
 	made, err := s.tool(ctx, "create_order", someOrder())
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type parcel struct {
 }
 
 // day is one scripted day.
-func (s *stage) day(ctx context.Context) error {
+func (s script) day(ctx context.Context) error {
 	front, yard, desk := s.cabinets[0], s.cabinets[1], s.cabinets[2]
 	if err := s.shop.day(ctx); err != nil {
 		return fmt.Errorf("the shop's day: %w", err)
@@ -124,7 +124,7 @@ func (s *stage) connected(ctx context.Context) error {
 
 // tidy has waiting parcels collected and puts jammed compartments back into
 // use, so that the next day finds room.
-func (s *stage) tidy(ctx context.Context) error {
+func (s script) tidy(ctx context.Context) error {
 	s.say("day", "Evening: what is left is collected, and staff put the jammed compartments back into use")
 	for _, p := range s.left {
 		err := s.collect(ctx, p)
@@ -265,7 +265,7 @@ func (s *stage) collect(ctx context.Context, p *parcel) error {
 	return nil
 }
 
-func (s *stage) whole(ctx context.Context, c *cabinet, size string) error {
+func (s script) whole(ctx context.Context, c *cabinet, size string) error {
 	p, err := s.deposit(ctx, c, size)
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func (s *stage) whole(ctx context.Context, c *cabinet, size string) error {
 	return s.becomes(ctx, p, "picked_up", 20*time.Second)
 }
 
-func (s *stage) cutDuringDeposit(ctx context.Context, c *cabinet) error {
+func (s script) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "M")
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (s *stage) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "picked_up", 90*time.Second)
 }
 
-func (s *stage) offlineAllTheWay(ctx context.Context, c *cabinet) error {
+func (s script) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "S")
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func (s *stage) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "picked_up", 20*time.Second)
 }
 
-func (s *stage) leftOpen(ctx context.Context, c *cabinet) error {
+func (s script) leftOpen(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "M")
 	if err != nil {
 		return err
@@ -356,7 +356,7 @@ func (s *stage) leftOpen(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "delivered", 20*time.Second)
 }
 
-func (s *stage) jamWithRoom(ctx context.Context, c *cabinet) error {
+func (s script) jamWithRoom(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "S")
 	if err != nil {
 		return err
@@ -384,7 +384,7 @@ func (s *stage) jamWithRoom(ctx context.Context, c *cabinet) error {
 }
 
 // jamWithoutRoom takes the only large compartment of the kiosk.
-func (s *stage) jamWithoutRoom(ctx context.Context, c *cabinet) error {
+func (s script) jamWithoutRoom(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "L")
 	var refused *apiError
 	if errors.As(err, &refused) && refused.Code == "NO_COMPARTMENT" {
@@ -406,7 +406,7 @@ func (s *stage) jamWithoutRoom(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "failed", 20*time.Second)
 }
 
-func (s *stage) jamAll(c *cabinet, jam bool) error {
+func (s script) jamAll(c *cabinet, jam bool) error {
 	for _, n := range c.doors {
 		f := c.sim.Free
 		if jam {
@@ -419,7 +419,7 @@ func (s *stage) jamAll(c *cabinet, jam bool) error {
 	return nil
 }
 
-func (s *stage) killAgent(ctx context.Context, c *cabinet) error {
+func (s script) killAgent(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "S")
 	if err != nil {
 		return err
@@ -445,7 +445,7 @@ func (s *stage) killAgent(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "picked_up", 30*time.Second)
 }
 
-func (s *stage) killCloud(ctx context.Context, c *cabinet) error {
+func (s script) killCloud(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "S")
 	if err != nil {
 		return err
@@ -472,7 +472,7 @@ func (s *stage) killCloud(ctx context.Context, c *cabinet) error {
 	return s.becomes(ctx, p, "picked_up", 60*time.Second)
 }
 
-func (s *stage) sickReceiver(ctx context.Context, c *cabinet) error {
+func (s script) sickReceiver(ctx context.Context, c *cabinet) error {
 	s.receiver.setSick(true)
 	s.say("receiver", "answers 500 to everything")
 	p, err := s.deposit(ctx, c, "S")

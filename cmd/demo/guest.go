@@ -214,7 +214,7 @@ func (c *cabinet) putRight() error {
 		c.s.say("staff", "restore power and network of %s", c.code)
 	}
 	c.cable.set(false)
-	return errors.Join(c.power.Set(true), c.s.jamAll(c, false), c.shutDoors())
+	return errors.Join(c.power.Set(true), script{c.s}.jamAll(c, false), c.shutDoors())
 }
 
 // shutDoors shuts the doors that stand open.

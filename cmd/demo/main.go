@@ -86,10 +86,10 @@ func play(ctx context.Context, f flags, story, out io.Writer) error {
 	if !f.Once {
 		return s.live(ctx)
 	}
-	if err := s.day(ctx); err != nil {
+	if err := (script{s}).day(ctx); err != nil {
 		return err
 	}
-	t, err := s.compare(ctx)
+	t, err := reckoning{s}.compare(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *stage) live(ctx context.Context) error {
 	go s.guest.watch(ctx)
 	for n := 1; ctx.Err() == nil; n++ {
 		s.say("day", "day %d begins", n)
-		if err := s.day(ctx); err != nil && ctx.Err() == nil {
+		if err := (script{s}).day(ctx); err != nil && ctx.Err() == nil {
 			s.say("day", "this day did not go by the script: %v", err)
 		}
 		if ctx.Err() != nil {
@@ -129,7 +129,7 @@ func (s *stage) live(ctx context.Context) error {
 	if err := s.finish(last); err != nil {
 		return err
 	}
-	t, err := s.compare(last)
+	t, err := reckoning{s}.compare(last)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,12 @@ type stage struct {
 	acts     []truth.Act // codes that people of the script typed; guarded by mu
 }
 
+// script is what people, cables and power do on one day.
+type script struct{ *stage }
+
+// reckoning compares at the end what everybody says.
+type reckoning struct{ *stage }
+
 // cabinet is one device with its simulated boards.
 type cabinet struct {
 	s     *stage

@@ -48,7 +48,7 @@ func (s *stage) letTalk(ctx context.Context) error {
 
 // onTheWay is a driver who sets off with an order, and the recipient who asks. They
 // go on talking while the day does.
-func (s *stage) onTheWay(ctx context.Context) error {
+func (s script) onTheWay(ctx context.Context) error {
 	made, err := s.tool(ctx, "create_order", someOrder())
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *stage) listenTo(ctx context.Context, admin *api, order int64) (string, 
 
 // goOn has driver and recipient talk until ctx ends, the talk is stopped or all is
 // said. What does not arrive is said again under its id.
-func (s *stage) goOn(ctx context.Context, x *talk, driver, recipient *api) {
+func (s script) goOn(ctx context.Context, x *talk, driver, recipient *api) {
 	ctx, x.stop = context.WithCancel(ctx)
 	s.talks = append(s.talks, x)
 	x.done.Go(func() {
@@ -169,7 +169,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // hush ends what people still say, and counts what they said and what of it the
 // cloud has.
-func (s *stage) hush(ctx context.Context) (said, stored int, err error) {
+func (s reckoning) hush(ctx context.Context) (said, stored int, err error) {
 	admin := s.admin()
 	for _, x := range s.talks {
 		x.stop()

@@ -71,7 +71,7 @@ func (t tally) print(out io.Writer) {
 }
 
 // compare stops everything in order and counts on all sides.
-func (s *stage) compare(ctx context.Context) (tally, error) {
+func (s reckoning) compare(ctx context.Context) (tally, error) {
 	t := tally{guests: s.guest != nil}
 	var err error
 	if t.ChatSaid, t.ChatStored, err = s.hush(ctx); err != nil {
@@ -138,7 +138,7 @@ func (s *stage) compare(ctx context.Context) (tally, error) {
 
 // shopLog counts what the cloud says of the shop: orders that arrived, by
 // whatever delivery, and those that did not.
-func (s *stage) shopLog(ctx context.Context, cl *server.Server, t *tally) error {
+func (s reckoning) shopLog(ctx context.Context, cl *server.Server, t *tally) error {
 	sent, lost := map[string]bool{}, map[string]bool{}
 	f := cloud.BusinessLog{BusinessID: s.box.ProviderCaller.Provider.BusinessID, Event: "order.created", Limit: 200}
 	for {
@@ -219,7 +219,7 @@ func (c *cabinet) settledOpen(a server.Audit) int {
 }
 
 // outbox reads the whole delivery log.
-func (s *stage) outbox(ctx context.Context, cl *server.Server) (all []cloud.OutboxRow, err error) {
+func (s reckoning) outbox(ctx context.Context, cl *server.Server) (all []cloud.OutboxRow, err error) {
 	f := cloud.OutboxFilter{ProviderID: s.box.ProviderCaller.Provider.ID, BusinessID: s.box.ProviderCaller.Provider.BusinessID, Page: cloud.Page{Limit: 200}}
 	for {
 		listed, rows, err := cl.Store.ListOutbox(ctx, f)
@@ -234,7 +234,7 @@ func (s *stage) outbox(ctx context.Context, cl *server.Server) (all []cloud.Outb
 }
 
 // webhooks asks the running cloud's delivery log.
-func (s *stage) webhooks(ctx context.Context) (sent, waiting int, err error) {
+func (s reckoning) webhooks(ctx context.Context) (sent, waiting int, err error) {
 	url := s.api.base + "/api/v1/third-party-delivery/webhook-deliveries?per_page=200"
 	for next := ""; ; {
 		var out struct {

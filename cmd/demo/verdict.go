@@ -18,7 +18,7 @@ func (c *cabinet) pulses() string { return filepath.Join(c.s.dir, c.code+".pulse
 
 // verdict hands the day to the oracle: what the boards know against what
 // all others say.
-func (s *stage) verdict(ctx context.Context, cl *server.Server, recorded int) (truth.Verdict, error) {
+func (s reckoning) verdict(ctx context.Context, cl *server.Server, recorded int) (truth.Verdict, error) {
 	c := truth.Case{Final: true, Recorded: uint64(recorded), Unscripted: !s.flags.Once}
 	for _, x := range s.cabinets {
 		b, err := x.part()

@@ -174,46 +174,10 @@ type Store struct {
 	writing  turn         // held by whoever writes: a commit's leader, NewEpoch, Reopen, Close
 	swapping sync.RWMutex // readers of db hold it shared; changing db needs it alone
 
-	db     *bolt.DB // guarded by swapping; nil once closed
-	file   *os.File // what db opened; guarded as db is
-	broken error    // guarded by mu; non-nil refuses writes
+	db   *bolt.DB // guarded by swapping; nil once closed
+	file *os.File // what db opened; guarded as db is
 
-	mu      sync.Mutex
-	opened  Opened
-	head    layout      // durable
-	acked   [2]position // newest acknowledgement known; may be ahead of layout.acked
-	cursor  [2]position // where the last Read of a lane ended
-	pending bool        // acked is ahead of what is written
-}
-
-// Opened says how the store was found. NewEpoch changes Epoch and Prev.
-func (s *Store) Opened() Opened {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.opened
-}
-
-// Epoch is the id of the store file.
-func (s *Store) Epoch() wire.Epoch { return s.Opened().Epoch }
-
-// Ends is the end of both lanes, as far as it is durable.
-func (s *Store) Ends() [2]wire.LaneEnd { return s.Present().Ends }
-
-// Acked is the next record the cloud waits for, per lane, from 1.
-func (s *Store) Acked() [2]uint64 { return s.Present().Acked }
-
-// Backlog is how many records held are not acknowledged, per lane.
-func (s *Store) Backlog() [2]uint64 { return s.Present().Backlog }
-
-// Use is how many bytes the records of each lane take.
-func (s *Store) Use() [2]uint64 { return s.Present().Use }
-
-// Oldest is the first record still held, per lane; one past the end when none
-// is.
-func (s *Store) Oldest() [2]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return [2]uint64{s.head[0].oldest(), s.head[1].oldest()}
+	ledger
 }
 
 // Filled is the share of the size limit in use, in hundredths. From 90 on
@@ -236,13 +200,6 @@ func (s *Store) signal() {
 	case s.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Broken is the error that made the store refuse writes, or nil.
-func (s *Store) Broken() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.broken
 }
 
 // fail makes the store refuse writes until Reopen.
@@ -360,25 +317,3 @@ func (s *Store) viewSince(what string, first func(), fn func(*bolt.Tx) error) er
 
 // lockWait is how long Open waits for another process to release the store.
 const lockWait = 200 * time.Millisecond
-
-// Present is where the store stands, all of one moment.
-type Present struct {
-	Epoch   wire.Epoch
-	Ends    [2]wire.LaneEnd
-	Acked   [2]uint64 // next record the cloud waits for, from 1
-	Backlog [2]uint64 // records held and not acknowledged
-	Use     [2]uint64 // bytes of records
-}
-
-// Present is where the store stands.
-func (s *Store) Present() Present {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := Present{Epoch: s.opened.Epoch}
-	for l := range s.head {
-		ln := &s.head[l]
-		p.Ends[l], p.Acked[l], p.Use[l] = ln.end, s.acked[l].next, ln.bytes()
-		p.Backlog[l] = ln.end.Last + 1 - max(s.acked[l].next, ln.oldest())
-	}
-	return p
-}

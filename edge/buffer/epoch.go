@@ -50,9 +50,9 @@ func (s *Store) NewEpoch(reason string, refused *Refused) error {
 	if verr != nil {
 		return verr
 	}
-	err = ns.publish()
+	err = s.cfg.publish(ns.db)
 	old := s.db
-	if err != nil && !s.replaced() {
+	if err != nil && !s.cfg.replaced() {
 		return errors.Join(fmt.Errorf("begin epoch: %w", err), ns.db.Close())
 	}
 	opened := ns.opened
@@ -72,8 +72,8 @@ func (s *Store) NewEpoch(reason string, refused *Refused) error {
 }
 
 // replaced reports whether the new file already has the store's name.
-func (s *Store) replaced() bool {
-	_, err := os.Stat(s.cfg.fresh())
+func (c Config) replaced() bool {
+	_, err := os.Stat(c.fresh())
 	return err != nil
 }
 

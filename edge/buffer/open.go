@@ -152,7 +152,7 @@ func (s *Store) load(full bool, boot uint64) error {
 		return err
 	}
 	s.cfg.Logger.Error("store is damaged, moving it aside", "path", s.cfg.Path, "error", err)
-	aside, err := s.quarantine()
+	aside, err := s.cfg.quarantine()
 	if err != nil {
 		return err
 	}
@@ -162,10 +162,10 @@ func (s *Store) load(full bool, boot uint64) error {
 
 // openFile opens the checked file with bbolt and reads the index.
 func (s *Store) openFile() error {
-	if err := s.settle(); err != nil {
+	if err := s.cfg.settle(); err != nil {
 		return err
 	}
-	db, file, err := s.bolt(s.cfg.Path, s.cfg.NoSync)
+	db, file, err := s.cfg.bolt(s.cfg.Path, s.cfg.NoSync)
 	if err != nil {
 		return err
 	}
@@ -183,8 +183,8 @@ func (s *Store) openFile() error {
 // kernel shows the page and takes it for written, though it is not on the disk.
 // The next transaction would then write over pages that the disk's own state
 // still needs. So both meta pages are written again, as they are, and synced.
-func (s *Store) settle() error {
-	f, err := s.cfg.OpenFile(s.cfg.Path, os.O_RDWR, 0)
+func (c Config) settle() error {
+	f, err := c.OpenFile(c.Path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *Store) settle() error {
 			return fmt.Errorf("settle meta page %d: %w", id, err)
 		}
 	}
-	if s.cfg.NoSync {
+	if c.NoSync {
 		return nil
 	}
 	if err := f.Sync(); err != nil {
@@ -278,19 +278,19 @@ func (s *Store) adopt(db *bolt.DB, file *os.File, opened Opened, head layout) {
 }
 
 // bolt opens a file with bbolt. Faults over its content become ErrDamaged.
-func (s *Store) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
+func (c Config) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 	var db *bolt.DB
 	var file *os.File
 	open := func(name string, flag int, perm os.FileMode) (f *os.File, err error) {
-		file, err = s.cfg.OpenFile(name, flag, perm)
+		file, err = c.OpenFile(name, flag, perm)
 		return file, err
 	}
 	err := guard(func() (err error) {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{
 			Timeout:         lockWait,
 			FreelistType:    bolt.FreelistMapType,
-			MaxSize:         int(s.cfg.MaxBytes),
-			InitialMmapSize: int(s.cfg.MaxBytes), // so that growing never waits for readers
+			MaxSize:         int(c.MaxBytes),
+			InitialMmapSize: int(c.MaxBytes), // so that growing never waits for readers
 			OpenFile:        open,
 			NoSync:          noSync,
 		})
@@ -302,7 +302,7 @@ func (s *Store) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 		}
 		return nil, nil, fmt.Errorf("open %s: %w", path, classify(err))
 	}
-	db.AllocSize = s.cfg.allocSize()
+	db.AllocSize = c.allocSize()
 	return db, file, nil
 }
 
@@ -310,8 +310,8 @@ func (s *Store) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 const keepDamaged = 2
 
 // quarantine moves the damaged file aside and returns its new name.
-func (s *Store) quarantine() (string, error) {
-	old, err := filepath.Glob(s.cfg.Path + ".damaged-*")
+func (c Config) quarantine() (string, error) {
+	old, err := filepath.Glob(c.Path + ".damaged-*")
 	if err != nil {
 		return "", fmt.Errorf("list damaged stores: %w", err)
 	}
@@ -322,8 +322,8 @@ func (s *Store) quarantine() (string, error) {
 		}
 		old = old[1:]
 	}
-	aside := fmt.Sprintf("%s.damaged-%s", s.cfg.Path, time.Now().UTC().Format("20060102T150405.000000000"))
-	if err := os.Rename(s.cfg.Path, aside); err != nil {
+	aside := fmt.Sprintf("%s.damaged-%s", c.Path, time.Now().UTC().Format("20060102T150405.000000000"))
+	if err := os.Rename(c.Path, aside); err != nil {
 		return "", fmt.Errorf("move damaged store aside: %w", err)
 	}
 	return aside, nil
@@ -340,7 +340,7 @@ func (s *Store) create(found contents, reason, aside string) error {
 	if err != nil {
 		return err
 	}
-	if err := ns.publish(); err != nil {
+	if err := s.cfg.publish(ns.db); err != nil {
 		return errors.Join(err, ns.db.Close())
 	}
 	ns.opened.Created, ns.opened.Quarantined = reason, aside
@@ -380,7 +380,7 @@ func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
 	if err := os.Remove(s.cfg.fresh()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove an unfinished store: %w", err)
 	}
-	db, file, err := s.bolt(s.cfg.fresh(), true)
+	db, file, err := s.cfg.bolt(s.cfg.fresh(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -436,21 +436,21 @@ func initial(tx *bolt.Tx, id identity, cfg Config, head *layout) error {
 	return nil
 }
 
-// publish makes the file under the temporary name the store: its content is
+// publish makes db, the file under the temporary name, the store: its content is
 // synced first, then it is renamed, then the name is synced. A power cut leaves
 // the old file or the new one, each whole.
-func (s *Store) publish() error {
-	if !s.cfg.NoSync {
-		if err := s.db.Sync(); err != nil {
+func (c Config) publish(db *bolt.DB) error {
+	if !c.NoSync {
+		if err := db.Sync(); err != nil {
 			return fmt.Errorf("sync new store: %w", err)
 		}
-		s.db.NoSync = false
+		db.NoSync = false
 	}
-	if err := os.Rename(s.cfg.fresh(), s.cfg.Path); err != nil {
+	if err := os.Rename(c.fresh(), c.Path); err != nil {
 		return fmt.Errorf("put new store in place: %w", err)
 	}
-	if s.cfg.NoSync {
+	if c.NoSync {
 		return nil
 	}
-	return syncDir(s.cfg.Path)
+	return syncDir(c.Path)
 }

@@ -19,7 +19,7 @@ func TestClockSetBackDoesNotProlongASession(t *testing.T) {
 	ends := Instant{Boot: 1, Mono: 11 * minute, Wall: 110 * minute, Clock: wire.ClockCarried}
 	f := func(wall int64, clock wire.Clock, left int64, unsure bool) {
 		t.Helper()
-		d := &draft{now: Now{Boot: 2, Mono: 5, Offset: wall - 5, Clock: clock}}
+		d := newStep(&draft{now: Now{Boot: 2, Mono: 5, Offset: wall - 5, Clock: clock}})
 		got, u := d.carry(ends, last)
 		require.Equal(t, left, got.Mono-5)
 		require.Equal(t, unsure, u)
@@ -41,7 +41,7 @@ func TestSettlementDoesNotReviveACodeThatWasRevokedMeanwhile(t *testing.T) {
 		for _, e := range list {
 			s.Codes[e.Number] = e
 		}
-		d := &draft{State: s, touched: map[string]bool{}}
+		d := newStep(&draft{State: s, touched: map[string]bool{}})
 		return d.pickupCode(Opening{DeliveryRef: "LD-1", Code: &former}), d.Codes
 	}
 	n, codes := number(6)

@@ -15,7 +15,7 @@ func (d *draft) setCode(e wire.CodeEntry) {
 }
 
 // tryCode decides on a code by the cabinet's own list alone.
-func (d *draft) tryCode(in CodeTried) {
+func (d keypad) tryCode(in CodeTried) {
 	outcome, budget := wire.CodeLockedOut, in.budget()
 	if d.Meta.Budgets.Of(budget).Locked(d.now) == 0 {
 		outcome = d.useCode(in)
@@ -46,7 +46,7 @@ func (in CodeTried) budget() Budget {
 }
 
 // useCode acts on the entry that a verifier belongs to.
-func (d *draft) useCode(in CodeTried) string {
+func (d keypad) useCode(in CodeTried) string {
 	var entry wire.CodeEntry
 	for _, n := range sorted(d.Codes) {
 		if e := d.Codes[n]; len(in.Verifier) == 32 && bytes.Equal(e.Verifier, in.Verifier) {
@@ -81,7 +81,7 @@ func (d *draft) useCode(in CodeTried) string {
 	return wire.CodeUnknown
 }
 
-func (d *draft) pickUp(e wire.CodeEntry, how string) string {
+func (d keypad) pickUp(e wire.CodeEntry, how string) string {
 	dl, ok := d.Deliveries[e.DeliveryRef]
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {
 		return wire.CodeNotActive
@@ -100,7 +100,7 @@ func (d *draft) pickUp(e wire.CodeEntry, how string) string {
 
 // dropOff opens the compartments that a delivery was given, or the first free
 // ones of its sizes.
-func (d *draft) dropOff(e wire.CodeEntry) string {
+func (d keypad) dropOff(e wire.CodeEntry) string {
 	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 || d.used(e) {
 		return wire.CodeExpired
 	}
@@ -141,7 +141,7 @@ func (d *draft) dropOff(e wire.CodeEntry) string {
 
 // codeAgain is a right code for an opening that runs already: it pulses those of
 // the opening's doors that the code is for.
-func (d *draft) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wire.CodeEntry) string {
+func (d openings) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wire.CodeEntry) string {
 	doors = slices.DeleteFunc(slices.Clone(doors), func(n edge.DoorNumber) bool { return o.door(n).Door == 0 })
 	if len(doors) == 0 {
 		return wire.ReasonBusy
@@ -158,7 +158,7 @@ func (d *draft) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e wir
 }
 
 // firstFree finds a free compartment of a size, in the layout's order.
-func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
+func (d keypad) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
 	for _, l := range d.Config.Layout {
 		n := edge.DoorNumber(l.Door)
 		if l.Size == size && !slices.Contains(taken, n) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
@@ -168,7 +168,7 @@ func (d *draft) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber 
 	return 0
 }
 
-func (d *draft) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
+func (d keypad) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 	if len(doors) == 0 {
 		return wire.CodeOK // who it is; doors are chosen next
 	}
@@ -179,7 +179,7 @@ func (d *draft) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 }
 
 // local starts an opening that the cabinet itself authorised.
-func (d *draft) local(o Opening, kind string, doors []edge.DoorNumber, packages map[edge.DoorNumber][]string) string {
+func (d openings) local(o Opening, kind string, doors []edge.DoorNumber, packages map[edge.DoorNumber][]string) string {
 	if reason := d.free(doors, o.Kind, o.DeliveryRef, ""); reason != "" {
 		return reason
 	}

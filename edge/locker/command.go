@@ -16,7 +16,7 @@ func (d *draft) obeys() bool { return d.now.Clock == wire.ClockSynced && d.now.E
 
 // order carries out a command, in the order: seen, clock, expiry, memory, version,
 // door, act. A repeated one writes nothing: its outcome is a record already.
-func (d *draft) order(c wire.Command) {
+func (d commands) order(c wire.Command) {
 	if _, seen := d.Commands[c.CommandID]; seen || c.CommandID == "" {
 		return
 	}
@@ -63,7 +63,7 @@ func (d *draft) order(c wire.Command) {
 
 // refuse answers a command that could not be looked at. The little room that
 // takes is taken from what is kept for open sessions.
-func (d *draft) refuse(in Refuse) {
+func (d commands) refuse(in Refuse) {
 	if _, seen := d.Commands[in.Command.CommandID]; seen {
 		return
 	}
@@ -77,7 +77,7 @@ func (d *draft) refuse(in Refuse) {
 const waiting = "…"
 
 // act does what a command asks; it returns the reason of a refusal.
-func (d *draft) act(c wire.Command) string {
+func (d commands) act(c wire.Command) string {
 	switch c.Kind {
 	case wire.CmdOpenDoors:
 		var b wire.OpenDoors
@@ -143,7 +143,7 @@ func (d *draft) act(c wire.Command) string {
 	return ""
 }
 
-func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
+func (d commands) openDoors(c wire.Command, b wire.OpenDoors) string {
 	if len(b.Doors) == 0 || len(b.Doors) > wire.MaxDoors || b.OpeningID == "" || len(b.OpeningID) > 40 {
 		return wire.ReasonUnsupported
 	}
@@ -190,7 +190,7 @@ func (d *draft) openDoors(c wire.Command, b wire.OpenDoors) string {
 }
 
 // depositOf is the running deposit of a delivery, "" when there is none.
-func (d *draft) depositOf(ref string) string {
+func (d openings) depositOf(ref string) string {
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; ref != "" && o.DeliveryRef == ref && o.Kind.IsDeposit() && !o.Cancelled {
 			return id
@@ -201,7 +201,7 @@ func (d *draft) depositOf(ref string) string {
 
 // isLeftOpen reports whether a door was left open, or forced, and has not been
 // closed since: staff alone may open a session on it.
-func (d *draft) isLeftOpen(n edge.DoorNumber) bool {
+func (d openings) isLeftOpen(n edge.DoorNumber) bool {
 	for _, e := range d.Exceptions {
 		if e.Type == wire.ExDoorLeftOpen && e.Door == uint(n) {
 			return true
@@ -212,7 +212,7 @@ func (d *draft) isLeftOpen(n edge.DoorNumber) bool {
 
 // replace cancels an opening for another one, which takes over those of its
 // doors that it opens itself.
-func (d *draft) replace(old Opening, doors []edge.DoorNumber) {
+func (d openings) replace(old Opening, doors []edge.DoorNumber) {
 	d.withdraw(old)
 	old.Cancelled = true
 	for _, n := range doors {
@@ -224,7 +224,7 @@ func (d *draft) replace(old Opening, doors []edge.DoorNumber) {
 }
 
 // free says why doors cannot be opened, "" when they can.
-func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replaces string) string {
+func (d openings) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replaces string) string {
 	for _, n := range doors {
 		door, ok := d.Doors[n]
 		switch {
@@ -250,7 +250,7 @@ func (d *draft) free(doors []edge.DoorNumber, kind wire.OpeningKind, ref, replac
 
 // closeSession ends a running opening by word of the cloud. One that has ended
 // keeps its end, and the command is done.
-func (d *draft) closeSession(b wire.CloseSession) string {
+func (d commands) closeSession(b wire.CloseSession) string {
 	o, ok := d.Openings[b.OpeningID]
 	if !ok {
 		e, ended := d.Ended[b.OpeningID]
@@ -297,7 +297,7 @@ func confirmed(b wire.CloseSession) map[edge.DoorNumber][]string {
 // confirmLate takes a person's word for compartments that an ended deposit left
 // unverified: the pickup code opens those it names from now on, and the others
 // are free unless something is seen inside.
-func (d *draft) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) {
+func (d commands) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) {
 	if !e.Kind.IsDeposit() || e.Delivery == "" {
 		return
 	}
@@ -333,7 +333,7 @@ func (d *draft) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) 
 
 // config applies a configuration: version first, then whether the cabinet as
 // it stands allows the new layout.
-func (d *draft) config(in ConfigCame) {
+func (d commands) config(in ConfigCame) {
 	c := in.Config
 	if c.Version <= d.Config.Version {
 		return
@@ -364,7 +364,7 @@ func (d *draft) config(in ConfigCame) {
 }
 
 // moveDoors forgets what was read of doors that are wired otherwise from now on.
-func (d *draft) moveDoors(next []wire.LayoutDoor) {
+func (d commands) moveDoors(next []wire.LayoutDoor) {
 	for _, l := range d.Config.Layout {
 		if slices.ContainsFunc(next, func(n wire.LayoutDoor) bool { return n.Door == l.Door && samePlace(n, l) }) {
 			continue
@@ -382,7 +382,7 @@ func samePlace(a, b wire.LayoutDoor) bool {
 
 // layoutProblem refuses to move a compartment that is occupied or open, or was so
 // when it was last seen.
-func (d *draft) layoutProblem(next []wire.LayoutDoor) string {
+func (d commands) layoutProblem(next []wire.LayoutDoor) string {
 	places := map[uint]wire.LayoutDoor{}
 	for _, l := range next {
 		places[l.Door] = l

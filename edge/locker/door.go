@@ -24,7 +24,7 @@ const (
 var leftOpenAgain = [tickingEvents]int64{int64(15 * time.Minute), int64(time.Hour)}
 
 // start is the first step of a boot: the boards have not been read yet.
-func (d *draft) start(in Started) {
+func (d doors) start(in Started) {
 	d.Ready = false
 	for _, id := range sorted(d.Openings) {
 		o := d.Openings[id]
@@ -47,7 +47,7 @@ func (d *draft) start(in Started) {
 // carry moves an end into this boot: by the wall clock when both boots have
 // one, otherwise by what was left at last. More than that is never left: a clock
 // that was set back meanwhile does not prolong a session.
-func (d *draft) carry(ends, last Instant) (out Instant, unsure bool) {
+func (d doors) carry(ends, last Instant) (out Instant, unsure bool) {
 	left := ends.Mono - last.Mono
 	if ends.Clock > wire.ClockUnset && d.now.Clock > wire.ClockUnset {
 		left = min(left, ends.Wall-d.now.Wall(d.now.Mono))
@@ -57,7 +57,7 @@ func (d *draft) carry(ends, last Instant) (out Instant, unsure bool) {
 	return d.now.instant(d.now.Mono + max(left, 0)), unsure
 }
 
-func (d *draft) reading(in Reading) {
+func (d doors) reading(in Reading) {
 	door, ok := d.Doors[in.Door]
 	if !ok {
 		return
@@ -100,7 +100,7 @@ func (d *draft) reading(in Reading) {
 }
 
 // lost forgets the present of doors whose board fell silent.
-func (d *draft) lost(in Lost) {
+func (d doors) lost(in Lost) {
 	for _, n := range in.Doors {
 		door, ok := d.Doors[n]
 		if !ok {
@@ -133,7 +133,7 @@ func (d *draft) lost(in Lost) {
 
 // countOpen turns doors that stayed open for the minimum time into opened
 // ones.
-func (d *draft) countOpen() {
+func (d doors) countOpen() {
 	for _, n := range sorted(d.Doors) {
 		door := d.Doors[n]
 		if !door.settling() || !door.proven(d.times()) || d.now.Mono < countsAt(door, d.times()) {
@@ -172,7 +172,7 @@ func countsAt(d Door, t wire.Times) int64 {
 }
 
 // opened is the moment a door counts as open; it opened at door.Since.
-func (d *draft) opened(door Door) {
+func (d doors) opened(door Door) {
 	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
 	d.setDoor(door)
 	d.present = true
@@ -200,7 +200,7 @@ func (d *draft) opened(door Door) {
 
 // forced raises a door that opened without a pulse, and without a session that asked
 // for it.
-func (d *draft) forced(door Door) {
+func (d doors) forced(door Door) {
 	d.raise(wire.ExDoorLeftOpen, wire.SeverityHigh, door.Number, "forced")
 	if door.TamperAt != 0 && d.now.Mono < door.TamperAt+repeatMuted {
 		door.TamperCount++
@@ -213,7 +213,7 @@ func (d *draft) forced(door Door) {
 }
 
 // closed is a counted opening's end.
-func (d *draft) closed(door Door, mono int64) {
+func (d doors) closed(door Door, mono int64) {
 	openMS := int64(-1) // unknown across a boot
 	if door.OpenedAt.Boot == d.now.Boot {
 		openMS = (mono - door.OpenedAt.Mono) / int64(time.Millisecond)
@@ -236,7 +236,7 @@ func (d *draft) closed(door Door, mono int64) {
 
 // relatched is a door whose hook popped and fell back before the minimum time:
 // the door did not swing. It gets one more pulse.
-func (d *draft) relatched(door Door) {
+func (d doors) relatched(door Door) {
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
@@ -252,7 +252,7 @@ func (d *draft) relatched(door Door) {
 
 // foundClosed is a door read closed that was not known open. One that an earlier
 // boot was to open was not seen.
-func (d *draft) foundClosed(door Door) {
+func (d doors) foundClosed(door Door) {
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
@@ -263,7 +263,7 @@ func (d *draft) foundClosed(door Door) {
 }
 
 // pulsed is the result of a pulse.
-func (d *draft) pulsed(in Pulsing) {
+func (d doors) pulsed(in Pulsing) {
 	door, ok := d.Doors[in.Door]
 	if !ok {
 		return
@@ -311,7 +311,7 @@ func (d *draft) pulsed(in Pulsing) {
 
 // openWaits pulses again, or gives up, where a door was not seen open in time. A
 // door of an earlier boot waits for its first read alone.
-func (d *draft) openWaits() {
+func (d openings) openWaits() {
 	for _, id := range sorted(d.Openings) {
 		for _, n := range d.Openings[id].numbers() {
 			o := d.Openings[id]
@@ -325,7 +325,7 @@ func (d *draft) openWaits() {
 }
 
 // itemGone is an item that left a locked compartment with no session.
-func (d *draft) itemGone(door Door) {
+func (d doors) itemGone(door Door) {
 	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" {
 		return
 	}

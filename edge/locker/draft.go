@@ -12,6 +12,37 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// step is one input's way through the rules. Each part calls those below it and
+// none beside it or above:
+//
+//	doors      commands   keypad     codeList     inputs: boards, cloud, people, lists
+//	└──────────┴────┬─────┘              │
+//	            openings                 │        doors that are unlocked until they are closed
+//	                └───────────┬────────┘
+//	                          draft               the state, records and actions
+type step struct {
+	*draft
+	openings
+	doors
+	commands
+	keypad
+	codeList
+}
+
+// Parts of a step.
+type (
+	openings struct{ *draft }
+	doors    struct{ openings }
+	commands struct{ openings }
+	keypad   struct{ openings }
+	codeList struct{ *draft }
+)
+
+func newStep(d *draft) step {
+	o := openings{d}
+	return step{d, o, doors{o}, commands{o}, keypad{o}, codeList{d}}
+}
+
 // draft is a state being changed by one step.
 type draft struct {
 	State

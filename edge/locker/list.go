@@ -114,7 +114,7 @@ func (s *State) ListNumber(m Marks) uint64 {
 
 // codes applies a tail that follows what is held; a whole list, once all of its
 // parts are there, replaces it.
-func (d *draft) codes(in CodesCame) {
+func (d codeList) codes(in CodesCame) {
 	c := in.Codes
 	if !bytes.Equal(d.Parts.nonce, in.Asked) {
 		d.Parts = listParts{}
@@ -170,7 +170,7 @@ func (d *draft) codes(in CodesCame) {
 }
 
 // oldList records a code list that would have gone back.
-func (d *draft) oldList() {
+func (d codeList) oldList() {
 	m := d.OldLists
 	if m.At != 0 && d.now.Mono < m.At+repeatMuted {
 		m.Count++
@@ -184,7 +184,7 @@ func (d *draft) oldList() {
 // forgo lets go of deliveries that an older copy of the store remembers and a
 // whole list does not name: they ended after the copy was made. What the cabinet
 // did since the loss counts more.
-func (d *draft) forgo(c wire.Codes) {
+func (d codeList) forgo(c wire.Codes) {
 	listed := map[string]bool{}
 	for _, e := range c.Entries {
 		listed[e.DeliveryRef] = true
@@ -207,7 +207,7 @@ func (d *draft) forgo(c wire.Codes) {
 // restore takes a pickup code of a whole list as word that its parcels lie
 // inside: the cabinet has lost its own memory of them. What it did since counts
 // more.
-func (d *draft) restore(e wire.CodeEntry) {
+func (d codeList) restore(e wire.CodeEntry) {
 	if e.Active == wire.ActiveAtSettle {
 		d.mayHold(e)
 		return
@@ -239,7 +239,7 @@ func (d *draft) restore(e wire.CodeEntry) {
 // used reports whether an entry was listed before its delivery was settled or
 // collected here. One that is listed anew after that may be used; numbers of
 // another generation tell nothing.
-func (d *draft) used(e wire.CodeEntry) bool {
+func (d keypad) used(e wire.CodeEntry) bool {
 	for _, end := range d.Ended {
 		if end.Used && end.Delivery != "" && end.Delivery == e.DeliveryRef && (end.Generation != d.Meta.Generation || e.Number <= end.List) {
 			return true
@@ -259,7 +259,7 @@ func opens(e wire.CodeEntry, dl Delivery) []edge.DoorNumber {
 	return slices.DeleteFunc(doors, func(n edge.DoorNumber) bool { return !slices.Contains(e.Doors, uint(n)) })
 }
 
-func (d *draft) revoke(e wire.CodeEntry) {
+func (d codeList) revoke(e wire.CodeEntry) {
 	for _, n := range sorted(d.Codes) {
 		c := d.Codes[n]
 		if n < e.Number && c.Kind == e.Kind && (e.DeliveryRef != "" && c.DeliveryRef == e.DeliveryRef || e.DeliveryRef == "" && bytes.Equal(c.Verifier, e.Verifier)) {

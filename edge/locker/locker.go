@@ -468,7 +468,7 @@ func (s State) clone() State {
 // Step applies one input. It never fails: what cannot be done is a record that
 // says so.
 func Step(s State, in Input, now Now) (State, Out) {
-	d := draft{State: s.clone(), now: now, touched: map[string]bool{}, urgent: len(s.Openings) > 0}
+	d := newStep(&draft{State: s.clone(), now: now, touched: map[string]bool{}, urgent: len(s.Openings) > 0})
 	switch in := in.(type) {
 	case Started:
 		d.start(in)

@@ -32,14 +32,14 @@ func (s *State) DeclareLoss(found Found, boot uint64) (put map[string][]byte) {
 }
 
 // lose declares a loss.
-func (d *draft) lose() {
+func (d doors) lose() {
 	d.setMeta(d.Meta.lose(d.now.Boot))
 	d.present = true
 }
 
 // found takes what this start, or one before it that power ended at once, found
 // of the store.
-func (d *draft) found(in Started) {
+func (d doors) found(in Started) {
 	is := d.Meta.Found
 	switch {
 	case in.Fresh:

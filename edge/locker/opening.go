@@ -8,7 +8,7 @@ import (
 )
 
 // pass lets time pass: it is the end of every step.
-func (d *draft) pass() {
+func (d step) pass() {
 	d.becomeReady()
 	d.countOpen()
 	d.openWaits()
@@ -67,7 +67,7 @@ func (s State) Next(now Now) int64 {
 }
 
 // begin starts an opening: intent first, pulses once it is durable.
-func (d *draft) begin(o Opening, by edge.Authority) {
+func (d openings) begin(o Opening, by edge.Authority) {
 	o.Last = d.now.instant(d.now.Mono)
 	d.urgent = false // a new session
 	for i := range o.Doors {
@@ -92,7 +92,7 @@ func (d *draft) begin(o Opening, by edge.Authority) {
 // aim points an opening's door at being opened: a pulse, unless it is open
 // already, which counts as opened, or a pulse of an earlier act still waits,
 // which may open it as well.
-func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
+func (d openings) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
 	by.Until = min(by.Mono+pulseLife+int64(d.waiting(*o))*queueLife, o.Ends.Mono)
 	od.By, od.Pulses, od.Error = by, 0, ""
 	od.Asked = od.Asked || door.Known && door.Open
@@ -109,7 +109,7 @@ func (d *draft) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
 
 // again pulses the closed doors of a running opening for a new act; its end
 // stays. It returns why not, "" when it does.
-func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) string {
+func (d openings) again(o Opening, doors []edge.DoorNumber, command string, by edge.Authority) string {
 	if o.Cancelled || o.Confirm != "" || d.now.Mono >= o.Ends.Mono {
 		return wire.ReasonNoOpening
 	}
@@ -139,7 +139,7 @@ func (d *draft) again(o Opening, doors []edge.DoorNumber, command string, by edg
 }
 
 // outcomes answers commands whose doors all have an outcome.
-func (d *draft) outcomes(id string) {
+func (d openings) outcomes(id string) {
 	o := d.Openings[id]
 	if len(o.Runs) == 0 {
 		return
@@ -194,7 +194,7 @@ type tally struct {
 	lastClosed                      int64 // mono
 }
 
-func (d *draft) tally(o Opening) tally {
+func (d openings) tally(o Opening) tally {
 	var t tally
 	for _, od := range o.Doors {
 		door := d.Doors[od.Door]
@@ -225,7 +225,7 @@ func (d *draft) tally(o Opening) tally {
 
 // maySwing reports whether a door of an opening may still open for its pulse, or
 // has just begun to.
-func (d *draft) maySwing(o Opening) bool {
+func (d openings) maySwing(o Opening) bool {
 	return slices.ContainsFunc(o.Doors, func(od OpeningDoor) bool {
 		door := d.Doors[od.Door]
 		return door.PulseAt != 0 && (d.now.Mono <= door.PulseAt+forcedGrace || door.settling() && door.Since <= door.PulseAt+forcedGrace)
@@ -233,7 +233,7 @@ func (d *draft) maySwing(o Opening) bool {
 }
 
 // progress ends an opening when its time has come.
-func (d *draft) progress(id string) {
+func (d openings) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
@@ -287,7 +287,7 @@ func (d *draft) progress(id string) {
 
 // leftOpen is the end of a session with a door open: a deposit waits, however
 // long; a parcel to be collected counts as taken.
-func (d *draft) leftOpen(o Opening) {
+func (d openings) leftOpen(o Opening) {
 	if !o.LeftOpen {
 		o.LeftOpen = true
 		d.setOpening(o)
@@ -304,13 +304,13 @@ func (d *draft) leftOpen(o Opening) {
 }
 
 // end closes an opening that settles nothing.
-func (d *draft) end(o Opening, reason string) {
+func (d openings) end(o Opening, reason string) {
 	d.record(wire.KindOpeningEnded, d.now.Mono, wire.OpeningEnded{OpeningID: o.ID, Reason: reason})
 	d.drop(o, false)
 }
 
 // drop forgets a running opening, remembers its end and lets its doors go.
-func (d *draft) drop(o Opening, settled bool) {
+func (d openings) drop(o Opening, settled bool) {
 	d.withdraw(o)
 	for _, n := range o.numbers() {
 		if door := d.Doors[n]; door.Opening == o.ID {
@@ -336,7 +336,7 @@ func (d *draft) drop(o Opening, settled bool) {
 }
 
 // markUsed remembers that an ended opening has used the codes of its delivery.
-func (d *draft) markUsed(id string) {
+func (d openings) markUsed(id string) {
 	e := d.Ended[id]
 	e.Used = true
 	d.Ended[id] = e
@@ -344,7 +344,7 @@ func (d *draft) markUsed(id string) {
 
 // endCancelled frees the compartments of a cancelled opening once its doors
 // are closed; where something lies inside they stay assigned.
-func (d *draft) endCancelled(o Opening) {
+func (d openings) endCancelled(o Opening) {
 	for _, od := range o.Doors {
 		if door := d.Doors[od.Door]; door.Item == wire.ItemPresent && od.Phase.opened() {
 			door.Delivery = o.DeliveryRef
@@ -359,7 +359,7 @@ func (d *draft) endCancelled(o Opening) {
 
 // unverified ends a deposit of which no door report came at all. All of its
 // compartments are kept: the end names no doors, and the cloud keeps them too.
-func (d *draft) unverified(o Opening) {
+func (d openings) unverified(o Opening) {
 	for _, od := range o.Doors {
 		evidence := "no door report"
 		if od.Phase == OpenFailed {
@@ -379,7 +379,7 @@ func (d *draft) assign(n edge.DoorNumber, ref string) {
 }
 
 // settle confirms a deposit, once.
-func (d *draft) settle(o Opening, by wire.ConfirmedBy) {
+func (d openings) settle(o Opening, by wire.ConfirmedBy) {
 	code := d.pickupCode(o)
 	body := wire.OpeningSettled{OpeningID: o.ID, ConfirmedBy: by}
 	dl, ok := d.Deliveries[o.DeliveryRef]
@@ -463,7 +463,7 @@ func (o Opening) behind(od OpeningDoor) (inside, out []string) {
 // person stands in for a door that nobody saw, never for a sensor. In a
 // correction packages lie inside already: a door that did not open keeps them,
 // and one that is closed over nothing had them taken out.
-func (d *draft) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
+func (d openings) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
 	told := by == wire.ByPartnerAPI || by == wire.ByConsole
 	correction := o.Kind == wire.OpenCorrection
 	switch {
@@ -487,7 +487,7 @@ func (d *draft) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (
 // entry that came with the opening, ahead of the list, joins it; one that the
 // list has passed and does not hold was revoked meanwhile, and so it may have
 // been when numbers were given anew.
-func (d *draft) pickupCode(o Opening) uint64 {
+func (d openings) pickupCode(o Opening) uint64 {
 	if o.Code != nil && o.Code.Number > d.Meta.CodeList && o.Generation == d.Meta.Generation {
 		d.setCode(*o.Code)
 	}
@@ -506,7 +506,7 @@ func (d *draft) pickupCode(o Opening) uint64 {
 
 // collected completes a pickup. Doors that did not open, and those with
 // something still inside, keep their packages and the code.
-func (d *draft) collected(o Opening, stillOpen bool) {
+func (d openings) collected(o Opening, stillOpen bool) {
 	var taken, left []edge.DoorNumber
 	for _, od := range o.Doors {
 		if !od.Phase.opened() || !od.Asked || od.Phase == Closed && d.Doors[od.Door].Item == wire.ItemPresent {
@@ -560,7 +560,7 @@ func (d *draft) freeDoor(n edge.DoorNumber) {
 
 // pressedDone is the courier's "done" at the cabinet: it settles once all
 // doors are closed.
-func (d *draft) pressedDone(in PressedDone) {
+func (d openings) pressedDone(in PressedDone) {
 	o, ok := d.Openings[in.OpeningID]
 	if !ok {
 		d.out.Answer.Outcome = wire.ReasonNoOpening
@@ -573,7 +573,7 @@ func (d *draft) pressedDone(in PressedDone) {
 }
 
 // forget drops what is remembered only for a while.
-func (d *draft) forget() {
+func (d openings) forget() {
 	if d.now.Clock == wire.ClockSynced { // a wrong clock of its own would let a repeat through
 		for id, expiry := range d.Commands {
 			if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) > expiry+keepCommands {

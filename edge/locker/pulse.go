@@ -16,7 +16,7 @@ const (
 
 // authority is an act of this moment that allows pulses for an opening. id is
 // the command's; without one it is drawn here.
-func (d *draft) authority(kind, id, opening string, code uint64) edge.Authority {
+func (d openings) authority(kind, id, opening string, code uint64) edge.Authority {
 	if id == "" {
 		id = d.newID("act_")
 	}
@@ -24,7 +24,7 @@ func (d *draft) authority(kind, id, opening string, code uint64) edge.Authority 
 }
 
 // waiting counts the pulses that wait, those of o as it is now included.
-func (d *draft) waiting(o Opening) (n int) {
+func (d openings) waiting(o Opening) (n int) {
 	count := func(o Opening) {
 		for _, od := range o.Doors {
 			if od.Waiting {
@@ -45,7 +45,7 @@ func (d *draft) waiting(o Opening) (n int) {
 // that does: a pulse belongs to the last act for the door, made in this boot, in
 // a running session, and not too long ago. Every board has been read by then,
 // and the door is known to be closed.
-func (d *draft) pulse(o *Opening, od *OpeningDoor, door Door) bool {
+func (d openings) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 	allowed := od.By.Boot == d.now.Boot && od.By.OpeningID == o.ID && od.Pulses < maxPulses && d.now.Mono <= od.By.Until
 	running := !o.Cancelled && !o.Done && o.Confirm == "" && d.now.Mono < o.Ends.Mono
 	if !allowed || !running || !d.Ready || !door.Known || door.Open || od.Waiting {
@@ -60,7 +60,7 @@ func (d *draft) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 
 // pulseAgain spends an act's further pulse on a door that did not open, or gives
 // the door up.
-func (d *draft) pulseAgain(o Opening, door Door) bool {
+func (d openings) pulseAgain(o Opening, door Door) bool {
 	pulsed := false
 	next := o.with(door.Number, func(x *OpeningDoor) { pulsed = d.pulse(&o, x, door) })
 	if pulsed {
@@ -80,7 +80,7 @@ func (d *draft) pulseAgain(o Opening, door Door) bool {
 
 // openFailed is a door that stayed closed after every pulse of its act. The
 // third one in a row takes it out of service.
-func (d *draft) openFailed(o Opening, door Door) {
+func (d openings) openFailed(o Opening, door Door) {
 	door.Failures++
 	if door.Failures >= outOfService && door.Blocked == "" {
 		door.Blocked = wire.ReasonSuspect
@@ -91,7 +91,7 @@ func (d *draft) openFailed(o Opening, door Door) {
 
 // notOpened is the outcome of a door that did not open for its act. One that had
 // been open and closed before stays so: what was put in or taken out then counts.
-func (d *draft) notOpened(o Opening, door Door, phase Phase, code string) {
+func (d openings) notOpened(o Opening, door Door, phase Phase, code string) {
 	d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
 		if x.ClosedAt != (Instant{}) {
 			phase = Closed
@@ -102,7 +102,7 @@ func (d *draft) notOpened(o Opening, door Door, phase Phase, code string) {
 }
 
 // withdraw takes back the pulses of an opening that still wait.
-func (d *draft) withdraw(o Opening) {
+func (d openings) withdraw(o Opening) {
 	for _, od := range o.Doors {
 		if od.Waiting {
 			d.do(Withdraw{OpeningID: o.ID})
@@ -113,7 +113,7 @@ func (d *draft) withdraw(o Opening) {
 
 // becomeReady notes that every board was read, or given up as silent, since the
 // start.
-func (d *draft) becomeReady() {
+func (d doors) becomeReady() {
 	if d.Ready {
 		return
 	}

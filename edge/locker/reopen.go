@@ -29,7 +29,7 @@ func (s *State) Reopenable(id string, now Now) (doors []edge.DoorNumber, until i
 }
 
 // reopen opens a pickup once more without a code, in what is left of its session.
-func (d *draft) reopen(in Reopen) {
+func (d openings) reopen(in Reopen) {
 	d.out.Answer.Outcome = wire.ReasonNoOpening
 	doors, _ := d.Reopenable(in.OpeningID, d.now)
 	if len(doors) == 0 {

@@ -19,7 +19,7 @@ import (
 //	staff have looked (clear)    it is free
 
 // mayHold keeps the compartments of a pickup code that is not active yet.
-func (d *draft) mayHold(e wire.CodeEntry) {
+func (d codeList) mayHold(e wire.CodeEntry) {
 	if e.Kind != wire.CodePickup {
 		return
 	}

@@ -125,7 +125,7 @@ func (t Tries) carried(now Now) Tries {
 }
 
 // startTries moves the counters into this boot.
-func (d *draft) startTries() {
+func (d doors) startTries() {
 	m := d.Meta
 	b := Budgets{m.Budgets.Typed.carried(d.now), m.Budgets.Scanned.carried(d.now), m.Budgets.Staff.carried(d.now)}
 	if m.Tries == nil && b.Typed.Last == (Instant{}) && b.Scanned.Last == (Instant{}) && b.Staff.Last == (Instant{}) {
@@ -136,7 +136,7 @@ func (d *draft) startTries() {
 }
 
 // wrong counts a wrong code against a budget.
-func (d *draft) wrong(name Budget) {
+func (d keypad) wrong(name Budget) {
 	m := d.Meta
 	t := m.Budgets.of(name)
 	*t = t.wrong(d.now)

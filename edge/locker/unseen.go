@@ -16,7 +16,7 @@ const (
 
 // seeOpen keeps when the doors of running openings were last known to be open:
 // with each step that keeps their opening, and every minute.
-func (d *draft) seeOpen() {
+func (d openings) seeOpen() {
 	for _, id := range sorted(d.Openings) {
 		o := d.Openings[id]
 		for _, od := range o.Doors {
@@ -53,7 +53,7 @@ func later(a, b Instant) Instant {
 
 // settledDoor is a door as a settlement tells of it: one that closed without being
 // seen has bounds.
-func (d *draft) settledDoor(od OpeningDoor) wire.SettledDoor {
+func (d openings) settledDoor(od OpeningDoor) wire.SettledDoor {
 	out := wire.SettledDoor{Door: uint(od.Door), OpenedAt: d.now.date(od.OpenedAt), ClosedAt: d.now.date(od.ClosedAt), Item: od.Item}
 	if od.Phase != Closed || !od.Unseen {
 		return out

@@ -23,19 +23,19 @@ func isUnlock(k lockbus.Kind) bool {
 // begin carries out what a request asks for. work is how long the board needs
 // before it can answer, on top of its turnaround; echo says that the adapter
 // loops the request back.
-func (c *Cabinet) begin(b *board, req lockbus.Frame) (work time.Duration, echo bool) {
+func (c wiring) begin(b *board, req lockbus.Frame) (work time.Duration, echo bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.advance(now)
-	echo = b.roll(c, Echo)
+	echo = b.roll(c.core, Echo)
 	if now.Before(b.deadUntil) {
 		return 0, echo
 	}
-	if b.roll(c, Reset) {
+	if b.roll(c.core, Reset) {
 		c.reset(b, now)
 	}
-	if b.roll(c, AdapterGone) {
+	if b.roll(c.core, AdapterGone) {
 		c.unplug(b.line, time.Second)
 	}
 	if isUnlock(req.Kind) {
@@ -72,20 +72,20 @@ func (b *board) targets(req lockbus.Frame) (doors []*door, apart time.Duration) 
 
 // unlock fires coils, unless a fault is in the way. It leaves in b.inject what
 // finish must know. c.mu is held.
-func (c *Cabinet) unlock(b *board, req lockbus.Frame, now time.Time) (work time.Duration) {
+func (c wiring) unlock(b *board, req lockbus.Frame, now time.Time) (work time.Duration) {
 	b.said = said{}
 	switch {
-	case b.roll(c, LostUnlock):
+	case b.roll(c.core, LostUnlock):
 		b.said.nothing = true
 		return 0
-	case b.roll(c, CoolingDown):
+	case b.roll(c.core, CoolingDown):
 		b.said.cooling = true
 		return 0
 	}
-	b.said.nothing = b.roll(c, LostAnswer)
-	b.busy = b.roll(c, BusyAfter)
+	b.said.nothing = b.roll(c.core, LostAnswer)
+	b.busy = b.roll(c.core, BusyAfter)
 	doors, apart := b.targets(req)
-	double := b.roll(c, DoubleUnlock)
+	double := b.roll(c.core, DoubleUnlock)
 	for i, d := range doors {
 		at := now.Add(time.Duration(i) * apart)
 		if double {
@@ -108,12 +108,12 @@ func (c *Cabinet) unlock(b *board, req lockbus.Frame, now time.Time) (work time.
 type said struct{ nothing, cooling bool }
 
 // finish makes what comes back, as the board's inputs read now.
-func (c *Cabinet) finish(b *board, req lockbus.Frame) []piece {
+func (c wiring) finish(b *board, req lockbus.Frame) []piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.advance(now)
-	if now.Before(b.deadUntil) || b.silent(c, req) {
+	if now.Before(b.deadUntil) || b.silent(c.core, req) {
 		return nil
 	}
 	ans, ok := b.reply(req, now)
@@ -125,37 +125,37 @@ func (c *Cabinet) finish(b *board, req lockbus.Frame) []piece {
 		return nil
 	}
 	wrong := ans
-	if b.roll(c, WrongBoard) {
+	if b.roll(c.core, WrongBoard) {
 		wrong.Board = b.otherAddress()
 	}
 	p, err := b.codec.AppendAnswer(nil, wrong)
 	if err != nil {
 		p = clean
 	}
-	return c.deliver(b, b.mangle(c, p), clean)
+	return c.deliver(b, b.mangle(c.core, p), clean)
 }
 
 // deliver puts the line's faults around an answer.
-func (c *Cabinet) deliver(b *board, p, clean []byte) (out []piece) {
+func (c wiring) deliver(b *board, p, clean []byte) (out []piece) {
 	stale := b.line.prev
 	b.line.prev = clean
-	if stale != nil && b.roll(c, StaleAnswer) {
+	if stale != nil && b.roll(c.core, StaleAnswer) {
 		out = append(out, piece{p: append([]byte(nil), stale...)})
 	}
 	first := piece{p: p}
-	if b.roll(c, LateAnswer) {
+	if b.roll(c.core, LateAnswer) {
 		first.wait = 150 * time.Millisecond
 	}
-	if b.roll(c, SplitAnswer) && len(p) > 1 {
+	if b.roll(c.core, SplitAnswer) && len(p) > 1 {
 		at := 1 + b.rng.IntN(len(p)-1)
 		out = append(out, piece{wait: first.wait, p: p[:at]})
 		first = piece{wait: 5 * time.Millisecond, p: p[at:]}
 	}
 	out = append(out, first)
-	if b.roll(c, TwoAnswers) {
+	if b.roll(c.core, TwoAnswers) {
 		out = append(out, piece{p: clean})
 	}
-	if b.roll(c, NoiseOnIdle) {
+	if b.roll(c.core, NoiseOnIdle) {
 		noise := make([]byte, 1+b.rng.IntN(5))
 		for i := range noise {
 			noise[i] = byte(b.rng.UintN(256))
@@ -166,7 +166,7 @@ func (c *Cabinet) deliver(b *board, p, clean []byte) (out []piece) {
 }
 
 // silent says whether nothing comes back. c.mu is held.
-func (b *board) silent(c *Cabinet, req lockbus.Frame) bool {
+func (b *board) silent(c *core, req lockbus.Frame) bool {
 	if b.roll(c, Silence) {
 		return true
 	}
@@ -263,7 +263,7 @@ func unlockCode(k lockbus.Kind) uint8 {
 
 // tellChange plans the frame that a board sends by itself when a switch moved.
 // c.mu is held.
-func (b *board) tellChange(c *Cabinet, d *door, at time.Time) {
+func (b *board) tellChange(c *core, d *door, at time.Time) {
 	if !b.cfg.Unasked || !b.cfg.Family.Unasked() {
 		return
 	}

@@ -158,6 +158,24 @@ func (b Board) withDefaults() Board {
 
 // Cabinet is the simulated hardware.
 type Cabinet struct {
+	*core
+	wiring
+	hands
+	hardware
+	witness
+}
+
+// Sections of the cabinet.
+type (
+	wiring   struct{ *core } // lines with boards on them: requests and answers
+	hands    struct{ *core } // what people do to doors
+	hardware struct{ *core } // power, locks that jam, and faults
+	witness  struct{ *core } // what happened
+)
+
+// core is what physically is and moves: boards, doors and what they hold, what
+// has happened and what will.
+type core struct {
 	cfg Config
 
 	mu      sync.Mutex // guards everything below
@@ -194,7 +212,7 @@ func New(cfg Config) (*Cabinet, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("simulated cabinet: %w", err)
 	}
-	c := &Cabinet{cfg: cfg, boards: map[string]*board{}, doors: map[uint]*door{}, lines: map[string]*line{}}
+	c := &core{cfg: cfg, boards: map[string]*board{}, doors: map[uint]*door{}, lines: map[string]*line{}}
 	c.cfg.Supply = max(cfg.Supply, 1)
 	for _, bc := range cfg.Boards {
 		l := c.lines[bc.Line]
@@ -217,11 +235,11 @@ func New(cfg Config) (*Cabinet, error) {
 	}
 	c.resume(cfg.Past)
 	slices.SortFunc(c.order, func(a, b *door) int { return int(a.cfg.Number) - int(b.cfg.Number) })
-	return c, nil
+	return &Cabinet{c, wiring{c}, hands{c}, hardware{c}, witness{c}}, nil
 }
 
 // resume puts doors and boxes where the past left them.
-func (c *Cabinet) resume(past []Fact) {
+func (c *core) resume(past []Fact) {
 	c.facts = slices.Clone(past)
 	for _, f := range past {
 		d := c.doors[f.Door]

@@ -95,7 +95,7 @@ func (a *agenda) Pop() any {
 }
 
 // later plans do for at. c.mu is held.
-func (c *Cabinet) later(at time.Time, do func(t time.Time)) {
+func (c *core) later(at time.Time, do func(t time.Time)) {
 	c.planned++
 	heap.Push(&c.agenda, task{at, c.planned, do})
 	c.arm()
@@ -103,7 +103,7 @@ func (c *Cabinet) later(at time.Time, do func(t time.Time)) {
 
 // arm sets the timer to the next task, so that facts appear when they happen
 // and not only when someone asks.
-func (c *Cabinet) arm() {
+func (c *core) arm() {
 	if len(c.agenda) == 0 || c.closed {
 		return
 	}
@@ -120,7 +120,7 @@ func (c *Cabinet) arm() {
 }
 
 // advance does everything planned up to now, in order. c.mu is held.
-func (c *Cabinet) advance(now time.Time) {
+func (c *core) advance(now time.Time) {
 	for len(c.agenda) > 0 && !c.agenda[0].at.After(now) {
 		t := heap.Pop(&c.agenda).(task)
 		t.do(t.at)
@@ -129,7 +129,7 @@ func (c *Cabinet) advance(now time.Time) {
 }
 
 // fire turns a coil on. A board without power fires none. c.mu is held.
-func (c *Cabinet) fire(d *door, at time.Time, why Cause) {
+func (c *core) fire(d *door, at time.Time, why Cause) {
 	if at.Before(d.board.deadUntil) {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *Cabinet) fire(d *door, at time.Time, why Cause) {
 
 func (d *door) newPlan() uint64 { d.plan++; return d.plan }
 
-func (c *Cabinet) coilsOn(t time.Time) (n uint) {
+func (c *core) coilsOn(t time.Time) (n uint) {
 	for _, d := range c.order {
 		if d.coilUntil.After(t) {
 			n++
@@ -162,7 +162,7 @@ func (c *Cabinet) coilsOn(t time.Time) (n uint) {
 }
 
 // release lets the hook go.
-func (c *Cabinet) release(d *door, t time.Time, plan uint64) {
+func (c *core) release(d *door, t time.Time, plan uint64) {
 	c.hook(d, true, t)
 	switch {
 	case d.relatch > 0 || d.board.roll(c, Relatch):
@@ -180,13 +180,13 @@ func (c *Cabinet) release(d *door, t time.Time, plan uint64) {
 }
 
 // catch re-latches a door that did not swing.
-func (c *Cabinet) catch(d *door, t time.Time, plan uint64) {
+func (c *core) catch(d *door, t time.Time, plan uint64) {
 	if d.plan == plan && d.hookOut && !d.open {
 		c.hook(d, false, t)
 	}
 }
 
-func (c *Cabinet) swingOpen(d *door, t time.Time) {
+func (c *core) swingOpen(d *door, t time.Time) {
 	if d.open {
 		return
 	}
@@ -196,7 +196,7 @@ func (c *Cabinet) swingOpen(d *door, t time.Time) {
 }
 
 // hook moves the hook, if it is not there already.
-func (c *Cabinet) hook(d *door, out bool, t time.Time) {
+func (c *core) hook(d *door, out bool, t time.Time) {
 	if d.hookOut == out {
 		return
 	}
@@ -212,7 +212,7 @@ func (c *Cabinet) hook(d *door, out bool, t time.Time) {
 }
 
 // reset turns a board's coils off and lets its inputs read 0 for a while.
-func (c *Cabinet) reset(b *board, at time.Time) {
+func (c *core) reset(b *board, at time.Time) {
 	b.zerosUntil = at.Add(resetTime)
 	b.busy = false
 	for _, d := range b.doors {
@@ -224,7 +224,7 @@ func (c *Cabinet) reset(b *board, at time.Time) {
 }
 
 // brownOut is too many coils at once: every board loses power, then resets.
-func (c *Cabinet) brownOut(at time.Time) {
+func (c *core) brownOut(at time.Time) {
 	c.add(Fact{At: at, Kind: BrownOut})
 	for _, b := range c.boards {
 		b.deadUntil = at.Add(brownTime)

@@ -63,7 +63,7 @@ func (f Faults) Check() error {
 }
 
 // Inject makes the next n chances of a fault on this board certain.
-func (c *Cabinet) Inject(board string, f Fault, n int) error {
+func (c hardware) Inject(board string, f Fault, n int) error {
 	if err := (Faults{f: 1}).Check(); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Cabinet) Inject(board string, f Fault, n int) error {
 }
 
 // Mend takes back every fault that was injected and has not happened yet.
-func (c *Cabinet) Mend() {
+func (c hardware) Mend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, b := range c.boards {
@@ -87,7 +87,7 @@ func (c *Cabinet) Mend() {
 }
 
 // SetFaults replaces the chances from now on.
-func (c *Cabinet) SetFaults(f Faults) error {
+func (c hardware) SetFaults(f Faults) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *Cabinet) SetFaults(f Faults) error {
 }
 
 // roll decides whether f happens now. c.mu is held.
-func (b *board) roll(c *Cabinet, f Fault) bool {
+func (b *board) roll(c *core, f Fault) bool {
 	if b.inject[f] > 0 {
 		b.inject[f]--
 		return true
@@ -108,7 +108,7 @@ func (b *board) roll(c *Cabinet, f Fault) bool {
 }
 
 // mangle spoils an answer's bytes. c.mu is held.
-func (b *board) mangle(c *Cabinet, p []byte) []byte {
+func (b *board) mangle(c *core, p []byte) []byte {
 	if len(p) == 0 {
 		return p
 	}

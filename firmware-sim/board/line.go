@@ -43,7 +43,7 @@ func (l *line) cut() {
 
 // Unplug takes a line's adapter away for d: streams being served are closed,
 // and new ones are refused until then.
-func (c *Cabinet) Unplug(name string, d time.Duration) error {
+func (c wiring) Unplug(name string, d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines[name]
@@ -54,14 +54,14 @@ func (c *Cabinet) Unplug(name string, d time.Duration) error {
 	return nil
 }
 
-func (c *Cabinet) unplug(l *line, d time.Duration) {
+func (c wiring) unplug(l *line, d time.Duration) {
 	l.goneUntil = time.Now().Add(d)
 	l.cut()
 }
 
 // Plugged reports whether a line's adapter is there, and if not, when it will
 // be back.
-func (c *Cabinet) Plugged(name string) (back time.Time, ok bool) {
+func (c wiring) Plugged(name string) (back time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines[name]
@@ -74,7 +74,7 @@ func (c *Cabinet) Plugged(name string) (back time.Time, ok bool) {
 // Dial returns an agent's end of a fresh stream to a line and serves the other
 // end until either is closed. It fails with ErrUnplugged like opening a port
 // whose adapter is gone.
-func (c *Cabinet) Dial(name string) (net.Conn, error) {
+func (c wiring) Dial(name string) (net.Conn, error) {
 	if _, ok := c.Plugged(name); !ok {
 		return nil, fmt.Errorf("open line %q: %w", name, ErrUnplugged)
 	}
@@ -85,7 +85,7 @@ func (c *Cabinet) Dial(name string) (net.Conn, error) {
 
 // ServeTCP serves a line to one agent after the other until ctx ends. It
 // closes ln.
-func (c *Cabinet) ServeTCP(ctx context.Context, name string, ln net.Listener) error {
+func (c wiring) ServeTCP(ctx context.Context, name string, ln net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
 	defer ln.Close()
@@ -105,7 +105,7 @@ func (c *Cabinet) ServeTCP(ctx context.Context, name string, ln net.Listener) er
 // does, and closes rw. It returns nil when ctx ended, ErrUnplugged when the
 // adapter was taken away, and otherwise the stream's error. A line is served on
 // one stream at a time.
-func (c *Cabinet) ServeLine(ctx context.Context, name string, rw io.ReadWriteCloser) error {
+func (c wiring) ServeLine(ctx context.Context, name string, rw io.ReadWriteCloser) error {
 	defer rw.Close()
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -137,7 +137,7 @@ func (c *Cabinet) ServeLine(ctx context.Context, name string, rw io.ReadWriteClo
 }
 
 // attach notes that a line is being served on rw.
-func (c *Cabinet) attach(name string, rw io.Closer, cancel context.CancelFunc) (*line, error) {
+func (c wiring) attach(name string, rw io.Closer, cancel context.CancelFunc) (*line, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lines[name]
@@ -153,7 +153,7 @@ func (c *Cabinet) attach(name string, rw io.Closer, cancel context.CancelFunc) (
 
 // pump moves bytes off the stream at once, so that a writer never waits for the
 // boards; bytes that find in full are lost.
-func (c *Cabinet) pump(ctx context.Context, l *line, r io.Reader, in chan<- []byte, broken chan<- error) {
+func (c wiring) pump(ctx context.Context, l *line, r io.Reader, in chan<- []byte, broken chan<- error) {
 	buf := make([]byte, 256)
 	for {
 		n, err := r.Read(buf)
@@ -180,7 +180,7 @@ func (c *Cabinet) pump(ctx context.Context, l *line, r io.Reader, in chan<- []by
 
 // serving is one stream being served; it belongs to one goroutine.
 type serving struct {
-	c        *Cabinet
+	c        wiring
 	l        *line
 	rw       io.Writer
 	scanners map[lockbus.Family]*lockbus.Scanner
@@ -272,7 +272,7 @@ func (s *serving) busy(on bool) {
 
 // Overlaps is how often bytes came in while the line's boards were still at the
 // request before: on a real bus both would be spoiled.
-func (c *Cabinet) Overlaps(name string) int {
+func (c wiring) Overlaps(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.lines[name]; l != nil {

@@ -20,7 +20,7 @@ type Person struct {
 }
 
 // meet lets the person in front act on a door that has just opened.
-func (c *Cabinet) meet(d *door, t time.Time) {
+func (c *core) meet(d *door, t time.Time) {
 	p := c.cfg.Person
 	if p == nil {
 		return
@@ -52,7 +52,7 @@ func (c *Cabinet) meet(d *door, t time.Time) {
 }
 
 // shut closes a door. While its coil is on, the hook catches only afterwards.
-func (c *Cabinet) shut(d *door, t time.Time, slam bool) {
+func (c *core) shut(d *door, t time.Time, slam bool) {
 	if !d.hookOut {
 		return
 	}
@@ -105,7 +105,7 @@ func without(items []string, name string) []string {
 }
 
 // put places an item, unless one of its name is inside already.
-func (c *Cabinet) put(d *door, name string, t time.Time) {
+func (c *core) put(d *door, name string, t time.Time) {
 	if slices.Contains(d.items, name) {
 		return
 	}
@@ -114,13 +114,13 @@ func (c *Cabinet) put(d *door, name string, t time.Time) {
 }
 
 // takeAll takes everything out.
-func (c *Cabinet) takeAll(d *door, t time.Time) {
+func (c *core) takeAll(d *door, t time.Time) {
 	for len(d.items) > 0 {
 		c.take(d, d.items[0], t)
 	}
 }
 
-func (c *Cabinet) take(d *door, name string, t time.Time) {
+func (c *core) take(d *door, name string, t time.Time) {
 	if !slices.Contains(d.items, name) {
 		return
 	}
@@ -129,7 +129,7 @@ func (c *Cabinet) take(d *door, name string, t time.Time) {
 }
 
 // act does something to a door now.
-func (c *Cabinet) act(number uint, what string, do func(d *door, now time.Time)) error {
+func (c *core) act(number uint, what string, do func(d *door, now time.Time)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -144,13 +144,13 @@ func (c *Cabinet) act(number uint, what string, do func(d *door, now time.Time))
 
 // Push is a coil fired by hand, as with the service key's button: the lock is
 // pulsed without any request on the line.
-func (c *Cabinet) Push(number uint) error {
+func (c hands) Push(number uint) error {
 	return c.act(number, "push", func(d *door, now time.Time) { c.fire(d, now, ByHand) })
 }
 
 // Pull pulls at a door: it opens if the hook is out, which a door with a weak
 // spring needs.
-func (c *Cabinet) Pull(number uint) error {
+func (c hands) Pull(number uint) error {
 	return c.act(number, "pull", func(d *door, now time.Time) {
 		if d.hookOut {
 			d.newPlan()
@@ -160,17 +160,17 @@ func (c *Cabinet) Pull(number uint) error {
 }
 
 // CloseDoor swings a door shut and its hook catches.
-func (c *Cabinet) CloseDoor(number uint) error {
+func (c hands) CloseDoor(number uint) error {
 	return c.act(number, "close", func(d *door, now time.Time) { c.shut(d, now, false) })
 }
 
 // Slam shuts a door so hard that the hook lets go once more for 120 ms.
-func (c *Cabinet) Slam(number uint) error {
+func (c hands) Slam(number uint) error {
 	return c.act(number, "slam", func(d *door, now time.Time) { c.shut(d, now, true) })
 }
 
 // Force opens a door without a pulse, jammed or not.
-func (c *Cabinet) Force(number uint) error {
+func (c hands) Force(number uint) error {
 	return c.act(number, "force", func(d *door, now time.Time) {
 		d.newPlan()
 		c.hook(d, true, now)
@@ -180,12 +180,12 @@ func (c *Cabinet) Force(number uint) error {
 
 // PutItem puts something into a compartment, TakeItem takes it out; the door's
 // state does not matter, so that a sensor can be played against its hook.
-func (c *Cabinet) PutItem(number uint) error {
+func (c hands) PutItem(number uint) error {
 	return c.act(number, "put", func(d *door, now time.Time) { c.put(d, someItem, now) })
 }
 
 // TakeItem empties a compartment.
-func (c *Cabinet) TakeItem(number uint) error {
+func (c hands) TakeItem(number uint) error {
 	return c.act(number, "take", func(d *door, now time.Time) { c.takeAll(d, now) })
 }
 
@@ -193,13 +193,13 @@ func (c *Cabinet) TakeItem(number uint) error {
 var ErrShut = errors.New("the door is shut")
 
 // Put places an item of that name through an open door. Error: ErrShut.
-func (c *Cabinet) Put(number uint, name string) error {
+func (c hands) Put(number uint, name string) error {
 	return c.reach(number, "put", func(d *door, now time.Time) { c.put(d, name, now) })
 }
 
 // TakeOut takes everything through an open door and returns it, in the order it
 // was put in. Error: ErrShut.
-func (c *Cabinet) TakeOut(number uint) (items []string, err error) {
+func (c hands) TakeOut(number uint) (items []string, err error) {
 	err = c.reach(number, "take", func(d *door, now time.Time) {
 		items = slices.Clone(d.items)
 		c.takeAll(d, now)
@@ -208,7 +208,7 @@ func (c *Cabinet) TakeOut(number uint) (items []string, err error) {
 }
 
 // reach does something through a door, which has to be open.
-func (c *Cabinet) reach(number uint, what string, do func(d *door, now time.Time)) error {
+func (c hands) reach(number uint, what string, do func(d *door, now time.Time)) error {
 	shut := false
 	err := c.act(number, what, func(d *door, now time.Time) {
 		if shut = !d.open; !shut {
@@ -223,7 +223,7 @@ func (c *Cabinet) reach(number uint, what string, do func(d *door, now time.Time
 
 // PowerOff takes the boards' power away: coils are off, no request is answered.
 // Doors can still be closed by hand.
-func (c *Cabinet) PowerOff() {
+func (c hardware) PowerOff() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -236,7 +236,7 @@ func (c *Cabinet) PowerOff() {
 }
 
 // PowerOn gives the boards their power back, if they had none: they reset.
-func (c *Cabinet) PowerOn() {
+func (c hardware) PowerOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -262,23 +262,23 @@ func (b *board) dark(now, until time.Time) {
 }
 
 // Jam makes a lock hold whatever happens; Free ends that.
-func (c *Cabinet) Jam(number uint) error {
+func (c hardware) Jam(number uint) error {
 	return c.act(number, "jam", func(d *door, _ time.Time) { d.jammed = true })
 }
 
 // Free lets a jammed lock work again.
-func (c *Cabinet) Free(number uint) error {
+func (c hardware) Free(number uint) error {
 	return c.act(number, "free", func(d *door, _ time.Time) { d.jammed = false })
 }
 
 // RelatchNext makes the door's next n pulses let go of the hook without the
 // door swinging.
-func (c *Cabinet) RelatchNext(number uint, n int) error {
+func (c hardware) RelatchNext(number uint, n int) error {
 	return c.act(number, "relatch", func(d *door, _ time.Time) { d.relatch += n })
 }
 
 // ResetBoard resets one board now.
-func (c *Cabinet) ResetBoard(name string) error {
+func (c hardware) ResetBoard(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.boards[name]

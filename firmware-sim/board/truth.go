@@ -65,24 +65,24 @@ func (f Fact) String() string {
 }
 
 // note appends a fact about a door. c.mu is held.
-func (c *Cabinet) note(at time.Time, d *door, kind FactKind) {
+func (c *core) note(at time.Time, d *door, kind FactKind) {
 	c.add(Fact{At: at, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: kind})
 }
 
 // add appends a fact. c.mu is held.
-func (c *Cabinet) add(f Fact) {
+func (c *core) add(f Fact) {
 	c.facts = append(c.facts, f)
 	c.publish()
 }
 
-func (c *Cabinet) publish() {
+func (c *core) publish() {
 	if c.cfg.OnFact != nil {
 		c.cfg.OnFact(c.facts[len(c.facts)-1])
 	}
 }
 
 // Truth returns a copy of all facts up to now, in order.
-func (c *Cabinet) Truth() []Fact {
+func (c witness) Truth() []Fact {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(time.Now())
@@ -90,33 +90,33 @@ func (c *Cabinet) Truth() []Fact {
 }
 
 // OpenAt reports whether the door stood open at t. An unknown door never does.
-func (c *Cabinet) OpenAt(number uint, t time.Time) bool {
+func (c witness) OpenAt(number uint, t time.Time) bool {
 	return c.between(number, t, t, Opened, Closed, func(d *door) bool { return d.cfg.Open })
 }
 
 // WasOpenBetween reports whether the door stood open at any moment from a to b,
 // both included.
-func (c *Cabinet) WasOpenBetween(number uint, a, b time.Time) bool {
+func (c witness) WasOpenBetween(number uint, a, b time.Time) bool {
 	return c.between(number, a, b, Opened, Closed, func(d *door) bool { return d.cfg.Open })
 }
 
 // HookOutBetween reports whether the hook was out at any moment from a to b,
 // both included.
-func (c *Cabinet) HookOutBetween(number uint, a, b time.Time) bool {
+func (c witness) HookOutBetween(number uint, a, b time.Time) bool {
 	return c.between(number, a, b, HookOut, HookIn, func(d *door) bool { return d.cfg.Open })
 }
 
 // HookInBetween reports whether the hook was engaged at any moment from a to b,
 // both included.
-func (c *Cabinet) HookInBetween(number uint, a, b time.Time) bool {
+func (c witness) HookInBetween(number uint, a, b time.Time) bool {
 	return c.between(number, a, b, HookIn, HookOut, func(d *door) bool { return !d.cfg.Open })
 }
 
 // ItemAt reports whether something was inside at t.
-func (c *Cabinet) ItemAt(number uint, t time.Time) bool { return len(c.ItemsAt(number, t)) > 0 }
+func (c witness) ItemAt(number uint, t time.Time) bool { return len(c.ItemsAt(number, t)) > 0 }
 
 // ItemsAt returns what was inside at t, in the order it was put in.
-func (c *Cabinet) ItemsAt(number uint, t time.Time) []string {
+func (c witness) ItemsAt(number uint, t time.Time) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(time.Now())
@@ -140,7 +140,7 @@ func (c *Cabinet) ItemsAt(number uint, t time.Time) []string {
 	return items
 }
 
-func (c *Cabinet) between(number uint, a, b time.Time, on, off FactKind, start func(*door) bool) bool {
+func (c witness) between(number uint, a, b time.Time, on, off FactKind, start func(*door) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(time.Now())

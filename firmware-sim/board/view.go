@@ -20,7 +20,7 @@ type DoorView struct {
 }
 
 // View looks at everything at once. Its slices belong to the caller.
-func (c *Cabinet) View() View {
+func (c witness) View() View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(time.Now())
@@ -32,7 +32,7 @@ func (c *Cabinet) View() View {
 }
 
 // Newest returns the last facts of these kinds, at most n, in order of time.
-func (c *Cabinet) Newest(n int, kinds ...FactKind) []Fact {
+func (c witness) Newest(n int, kinds ...FactKind) []Fact {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(time.Now())

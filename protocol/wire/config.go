@@ -90,8 +90,8 @@ type Policy struct {
 
 // CodeParams are the cost of one code try: argon2id with one thread.
 type CodeParams struct {
-	MemoryKiB uint32 `cbor:"1,keyasint"`
-	Passes    uint32 `cbor:"2,keyasint"`
+	MemoryKiB uint32 `json:"MemoryKiB" cbor:"1,keyasint"`
+	Passes    uint32 `json:"Passes" cbor:"2,keyasint"`
 }
 
 // PinnedKey is one of the cloud's public keys that the agent trusts.

@@ -24,12 +24,12 @@ func Example(base string, e cloud.HookEvent, sample []byte, format, signature, s
 		Data       struct {
 			Order struct {
 				ID int64 `json:"order_id"`
-			}
+			} `json:"order"`
 			Delivery struct {
 				Number string `json:"delivery_number"`
-			}
+			} `json:"delivery"`
 			Assignment string `json:"assignment_number"`
-		}
+		} `json:"data"`
 	}
 	if err := json.Unmarshal(sample, &envelope); err != nil {
 		return "", "", err
