@@ -77,7 +77,7 @@ func effectsOf(v View, c *Changes) ([]Effect, error) {
 	add := func(kind string, id any, name string, old any, before, after map[string]any) {
 		e := Effect{Type: kind, ID: id, Name: name, version: versionOf(old)}
 		if before == nil || after == nil {
-			e.Before, e.After = said(before), said(after)
+			e.Before, e.After = dropEmpty(before), dropEmpty(after)
 			out = append(out, e)
 		} else if e.Before, e.After = differ(before, after); len(e.After) > 0 {
 			out = append(out, e)
@@ -161,8 +161,8 @@ func (p *Preview) SentTest(event, host string) {
 	p.effects = append(p.effects, Effect{Type: "webhook_delivery", Name: event, After: map[string]any{"test": true, "host": host}})
 }
 
-// said leaves out members that say nothing.
-func said(members map[string]any) map[string]any {
+// dropEmpty leaves out members that say nothing.
+func dropEmpty(members map[string]any) map[string]any {
 	for k, v := range members {
 		if x := reflect.ValueOf(v); v == nil || x.Kind() == reflect.Pointer && x.IsNil() {
 			delete(members, k)

@@ -2,21 +2,21 @@ package cloud
 
 import "github.com/postern-io/postern/protocol/otep"
 
-// Told is what a trace collector knows of an event.
-type Told int
+// TraceState is what a trace collector knows of an event.
+type TraceState int
 
 // The values of Told.
 const (
-	TraceUntold    Told = 0
-	TraceTold      Told = 1
-	TraceWithdrawn Told = 2 // withdrawn, and not told of that
+	TraceUntold    TraceState = 0
+	TraceTold      TraceState = 1
+	TraceWithdrawn TraceState = 2 // withdrawn, and not told of that
 )
 
 // TracedEvent is an event of a timeline with what the collector knows of it.
 // Event.Withdrawn says whether it is in the timeline.
 type TracedEvent struct {
 	N     int64 // its row
-	Told  Told
+	State TraceState
 	Event otep.Event
 }
 

@@ -46,7 +46,7 @@ type Config struct {
 	Chat      *chat.Service
 	Files     *object.Folder
 	Live      *live.Service
-	Pushes    *push.Desk
+	Pushes    *push.Reader
 	// Setup makes cabinets; nil: there are no such operations.
 	Setup *setup.Service
 	// Enrol gives a device its secrets for a one-time token and registers its

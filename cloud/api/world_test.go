@@ -118,7 +118,7 @@ func newWorld(t *testing.T) *world {
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
-		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewDesk(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
+		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
 		Setup: setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),

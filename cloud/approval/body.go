@@ -67,7 +67,7 @@ type failure struct {
 	Fields  map[string][]string `json:"fields,omitempty"`
 }
 
-func (s *Service) shown(v cloud.View, c cloud.Caller, a cloud.Approval, now time.Time) (Output, error) {
+func (s *Service) describe(v cloud.View, c cloud.Caller, a cloud.Approval, now time.Time) (Output, error) {
 	b, err := v.Business(a.BusinessID)
 	if err != nil {
 		return Output{}, err

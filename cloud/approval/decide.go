@@ -45,7 +45,7 @@ func (s *Service) Reject(ctx context.Context, c cloud.Caller, in RejectInput) (o
 		}
 		a.Status = cloud.ApprovalRejected
 		reviewed(&a, c, in.Reason, now)
-		if out, err = s.shown(v, c, a, now); err != nil {
+		if out, err = s.describe(v, c, a, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, "rejected", "")}, Answer: out}, nil
@@ -194,7 +194,7 @@ func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput, se
 			fail(&a, refused)
 			lines = append(lines, audit(c, a, now, "failed", refused.Code)...)
 		}
-		if out, err = s.shown(v, c, a, now); err != nil {
+		if out, err = s.describe(v, c, a, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: lines}, Answer: out, Unfinished: refused == nil}, nil
@@ -216,10 +216,10 @@ func (s *Service) finish(ctx context.Context, c cloud.Caller, a, next cloud.Appr
 			if stored.Status == cloud.ApprovalPending {
 				return nil, open(stored, false, now)
 			}
-			out, err = s.shown(v, c, stored, now)
+			out, err = s.describe(v, c, stored, now)
 			return nil, err
 		}
-		if out, err = s.shown(v, c, next, now); err != nil {
+		if out, err = s.describe(v, c, next, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{next}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, action, code)}, Answer: out}, nil

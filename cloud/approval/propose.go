@@ -66,7 +66,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		own := 0
 		for _, w := range waiting {
 			if same(a, w) {
-				out, err = s.shown(v, c, w, now)
+				out, err = s.describe(v, c, w, now)
 				return nil, err
 			}
 			if w.Token == a.Token {
@@ -79,7 +79,7 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		case listed.Total >= maxOfUser:
 			return nil, tooMany("user", maxOfUser)
 		}
-		if out, err = s.shown(v, c, a, now); err != nil {
+		if out, err = s.describe(v, c, a, now); err != nil {
 			return nil, err
 		}
 		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, a, now, "proposed", "")}, Answer: out}, nil

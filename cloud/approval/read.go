@@ -115,7 +115,7 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByApproval) (out 
 	return out, s.store.Look(ctx, func(v cloud.View) error {
 		a, err := find(v, c, in.ID)
 		if err == nil {
-			out, err = s.shown(v, c, a, s.time())
+			out, err = s.describe(v, c, a, s.time())
 		}
 		return err
 	})
@@ -147,7 +147,7 @@ func (s *Service) Review(ctx context.Context, c cloud.Caller, in ByApproval) (r 
 			return err
 		}
 		now := s.time()
-		out, err := s.shown(v, c, a, now)
+		out, err := s.describe(v, c, a, now)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ type refusal struct {
 	Members map[string]any      `json:"members,omitempty"`
 }
 
-func kept(a Answer) ([]byte, error) {
+func encodeKept(a Answer) ([]byte, error) {
 	body, err := encode(a.Body)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func (r *running) once(ctx context.Context, k Key) (Answer, error) {
 	}
 	r.call.Once = o
 	a, err = r.run(ctx)
-	if errors.Is(err, cloud.ErrRepeated) || errors.Is(r.keep(ctx, o, a, err), cloud.ErrRepeated) {
+	if errors.Is(err, cloud.ErrRepeated) || errors.Is(r.storeAnswer(ctx, o, a, err), cloud.ErrRepeated) {
 		if a, err = r.first(ctx, o); errors.Is(err, cloud.ErrNotFound) { // its commit failed, or it may be run again
 			return Answer{}, inProgress()
 		}
@@ -108,7 +108,7 @@ func (r *running) encode(out any) ([]byte, error) {
 	if t := reflect.TypeOf(out); t != r.o.out {
 		return nil, fmt.Errorf("%s answers %v, the decision gave %v", r.o.Name, r.o.out, t)
 	}
-	return kept(r.shape(out))
+	return encodeKept(r.shape(out))
 }
 
 func inProgress() error {
@@ -130,10 +130,10 @@ func (r *running) first(ctx context.Context, o *cloud.Once) (Answer, error) {
 	return replayed(old.Answer)
 }
 
-// keep stores what a call is answered that is over, where that is not what its
+// storeAnswer stores what a call is answered that is over, where that is not what its
 // transactions stored. Error: cloud.ErrRepeated when another call was the
 // first; anything else is only logged: the caller has its answer.
-func (r *running) keep(ctx context.Context, o *cloud.Once, a Answer, failed error) error {
+func (r *running) storeAnswer(ctx context.Context, o *cloud.Once, a Answer, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keeping)
 	defer cancel()
 	stored, taken := o.Taken()
@@ -141,7 +141,7 @@ func (r *running) keep(ctx context.Context, o *cloud.Once, a Answer, failed erro
 	var err error
 	switch shown := shownError(failed); {
 	case failed == nil:
-		answer, err = kept(a)
+		answer, err = encodeKept(a)
 	case shown == nil: // ours, or out of time: what is stored stands
 		return nil
 	case !final(shown):

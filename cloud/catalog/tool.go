@@ -85,13 +85,13 @@ type Agent interface {
 	// give the first answer, "" does not. The answer is what JSON is made of.
 	Do(ctx context.Context, operation string, values map[string]any, key string) (any, error)
 	// Shown is an error as the caller reads it, nil for one that it does not.
-	Shown(err error) *Shown
+	Shown(err error) *PublicError
 	// Warn tells, in a preview, of something that does not stop the call.
 	Warn(text string)
 }
 
-// Shown is an error in the caller's language.
-type Shown struct {
+// PublicError is an error in the caller's language.
+type PublicError struct {
 	Kind          cloud.Kind
 	Code, Message string
 	Fields        map[string][]string

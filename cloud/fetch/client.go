@@ -283,7 +283,7 @@ func (c *Client) resolve(ctx context.Context, t *Target) ([]netip.Addr, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case c.proxy != nil:
-		c.names.keep(t.Host, nil) // not asked for again at once
+		c.names.remember(t.Host, nil) // not asked for again at once
 		return nil, nil
 	}
 	return nil, &net.DNSError{Err: "lookup failed", Name: t.Host}

@@ -215,7 +215,7 @@ var (
 	forbidden6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	// Never by way of a wider network.
-	close2home = prefixes("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")
+	localOnly = prefixes("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")
 )
 
 // Allows reports whether a socket may connect to a.
@@ -245,7 +245,7 @@ func (g *Guard) listed(a netip.Addr) bool {
 		if !p.Contains(a) || a.IsUnspecified() {
 			return false
 		}
-		for _, home := range close2home {
+		for _, home := range localOnly {
 			if home.Contains(a) && !(home.Contains(p.Addr()) && p.Bits() >= home.Bits()) {
 				return false
 			}
@@ -325,12 +325,12 @@ func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.keep(host, addrs)
+	n.remember(host, addrs)
 	return addrs, nil
 }
 
-// keep remembers what a name resolves to.
-func (n *names) keep(host string, addrs []netip.Addr) {
+// remember remembers what a name resolves to.
+func (n *names) remember(host string, addrs []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.known) >= maxNames {

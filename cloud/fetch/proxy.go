@@ -53,7 +53,7 @@ type Proxy struct {
 
 	mu       sync.Mutex         // guards what follows
 	down     time.Time          // since when nobody gets through; zero: it is well
-	told     bool               // whether the log has that …
+	logged   bool               // whether the log has that …
 	toldAt   time.Time          // … and when it last had such a thing
 	opened   [2]opening         // the last two targets that ways were opened to
 	troubled map[string]trouble // targets that none was opened to since
@@ -264,10 +264,10 @@ func (p *Proxy) through(to string, now time.Time) {
 	if p.down.IsZero() {
 		return
 	}
-	if p.told {
+	if p.logged {
 		p.log.Info("webhooks get through the outgoing proxy again", "proxy", p.addr, "after", now.Sub(p.down).Round(time.Second).String())
 	}
-	p.down, p.told = time.Time{}, false
+	p.down, p.logged = time.Time{}, false
 	p.isDown.Set(0)
 }
 
@@ -290,7 +290,7 @@ func (p *Proxy) blame(to string, f *fault, now time.Time) (wait time.Duration, m
 	}
 	p.faults.WithLabelValues(f.reason).Inc()
 	if f.general || now.Sub(since) >= proxyDoubt {
-		p.tell(to, f, now)
+		p.noteDown(to, f, now)
 		since = p.down
 	}
 	wait = min(max(now.Sub(since), proxyFirst), proxyMost)
@@ -321,16 +321,16 @@ func (p *Proxy) othersSince(to string, since time.Time) bool {
 	return false
 }
 
-// tell notes that nobody gets through, and says so once.
-func (p *Proxy) tell(to string, f *fault, now time.Time) {
+// noteDown notes that nobody gets through, and says so once.
+func (p *Proxy) noteDown(to string, f *fault, now time.Time) {
 	if p.down.IsZero() {
 		p.down = now
 		p.isDown.Set(1)
 	}
-	if p.told || !p.toldAt.IsZero() && now.Sub(p.toldAt) < proxyTell {
+	if p.logged || !p.toldAt.IsZero() && now.Sub(p.toldAt) < proxyTell {
 		return
 	}
-	p.told, p.toldAt = true, now
+	p.logged, p.toldAt = true, now
 	p.log.Error("webhooks do not get through the outgoing proxy; they wait and are tried again by themselves, receivers are not blamed",
 		"proxy", p.addr, "reason", f.words, "asked_for", to)
 }

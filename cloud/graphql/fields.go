@@ -65,7 +65,7 @@ func (s *Server) described(d *ast.FieldDefinition, f field, mutation bool) catal
 	if len(given) > 0 {
 		out.Document += "(" + strings.Join(given, ", ") + ")"
 	}
-	out.Document += s.plain(d.Type, map[string]bool{}) + " }"
+	out.Document += s.selectValues(d.Type, map[string]bool{}) + " }"
 	if len(variables) > 0 {
 		out.Variables = variables
 	}
@@ -111,9 +111,9 @@ func (s *Server) only(t *ast.Type, example map[string]any) map[string]any {
 	return out
 }
 
-// plain selects the members of a type that are values, or where it has none but
+// selectValues selects the members of a type that are values, or where it has none but
 // lists and objects, those of the first of them that has any.
-func (s *Server) plain(t *ast.Type, open map[string]bool) string {
+func (s *Server) selectValues(t *ast.Type, open map[string]bool) string {
 	d := s.schema.Types[t.Name()]
 	if d.IsLeafType() {
 		return ""
@@ -128,7 +128,7 @@ func (s *Server) plain(t *ast.Type, open map[string]bool) string {
 		case inner.IsLeafType():
 			values = append(values, f.Name)
 		case objects == "" && !open[inner.Name]:
-			objects = f.Name + s.plain(f.Type, open)
+			objects = f.Name + s.selectValues(f.Type, open)
 		}
 	}
 	if objects != "" && len(values) < 4 {

@@ -24,10 +24,10 @@ type field struct {
 
 // writer makes the schema's text from Go types.
 type writer struct {
-	types map[string]string // name → body of the definition
-	named map[reflect.Type]string
-	uses  map[reflect.Type]int // how many operations answer with a type
-	plain bool                 // types that are met belong to fields that are made from rows alone
+	types   map[string]string // name → body of the definition
+	named   map[reflect.Type]string
+	uses    map[reflect.Type]int // how many operations answer with a type
+	generic bool                 // types that are met belong to fields that are made from rows alone
 }
 
 // build makes the schema of a table, and the operations behind its root fields.
@@ -44,7 +44,7 @@ func build(c *catalog.Catalog) (*ast.Schema, map[string]field, string, error) {
 	}
 	for i := range list {
 		o := &list[i]
-		w.plain = o.GraphQL.Plain
+		w.generic = o.GraphQL.Plain
 		f := field{op: o, args: map[string]string{}}
 		line := "  " + comment(o.Summary) + "  " + o.GraphQL.Field + w.arguments(o, &f) + ": " + w.answer(o) + "\n"
 		roots[o.GraphQL.Mutation] = append(roots[o.GraphQL.Mutation], line)
@@ -285,12 +285,12 @@ func (w *writer) name(t reflect.Type, suffix string) string {
 	}
 	n := strings.TrimSuffix(t.Name(), "Input")
 	short := strings.TrimSuffix(strings.TrimSuffix(n, "Output"), "Body")
-	if w.plain && short != n {
+	if w.generic && short != n {
 		short += "Result" // what it holds has the short name
 	}
 	n = upper(short)
 	pkg := upper(catalog.Room(t.PkgPath()))
-	if w.plain && pkg != "Cloud" && !strings.HasPrefix(n, pkg) {
+	if w.generic && pkg != "Cloud" && !strings.HasPrefix(n, pkg) {
 		n = pkg + n
 	}
 	for other, name := range w.named {

@@ -145,7 +145,7 @@ func stamped(o cloud.OrderID) cloud.LiveEvent {
 }
 
 func (h *hall) tell(e cloud.LiveEvent) {
-	h.broker.Tell(fmt.Sprintf("tms/order-chat/1/%d", e.Subject), mqttbroker.Message{ID: e.ID, Payload: e.Body})
+	h.broker.Publish(fmt.Sprintf("tms/order-chat/1/%d", e.Subject), mqttbroker.Message{ID: e.ID, Payload: e.Body})
 }
 
 func p99(all []time.Duration) time.Duration {

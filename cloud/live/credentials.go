@@ -243,7 +243,7 @@ func (s *Service) Kept(ctx context.Context, p mqttbroker.Person, topic string) (
 func (s *Service) Listening(p mqttbroker.Person, topic string, change int) {
 	ch := p.Claim.(*claim).channels[topic]
 	if ch.kind != dashboard {
-		s.hears.Add(int64(change))
+		s.subscriptions.Add(int64(change))
 		return
 	}
 	s.mu.Lock()

@@ -48,9 +48,9 @@ type Sealer interface {
 	Open(purpose string, sealed []byte) ([]byte, error)
 }
 
-// Teller gives messages to those who listen here. It never waits for them.
-type Teller interface {
-	Tell(topic string, m mqttbroker.Message)
+// Publisher gives messages to those who listen here. It never waits for them.
+type Publisher interface {
+	Publish(topic string, m mqttbroker.Message)
 }
 
 // Rights says who may read the chat of an order.
@@ -95,16 +95,16 @@ type Config struct {
 
 // Service is the live channel of one node.
 type Service struct {
-	cfg    Config
-	teller Teller
-	queue  chan item     // what this node committed; when it is full the poll finds the rest
-	missed atomic.Bool   // the queue was full
-	acks   chan ack      // what was acknowledged; when it is full, pushes go to the provider too
-	turns  chan struct{} // reads for those who begin to listen
-	hears  atomic.Int64  // subscriptions to anything but dashboards
+	cfg           Config
+	publisher     Publisher
+	queue         chan item     // what this node committed; when it is full the poll finds the rest
+	missed        atomic.Bool   // the queue was full
+	acks          chan ack      // what was acknowledged; when it is full, pushes go to the provider too
+	turns         chan struct{} // reads for those who begin to listen
+	subscriptions atomic.Int64  // subscriptions to anything but dashboards
 
 	mu   sync.Mutex
-	told map[any]time.Time // ids of items, until when they are known
+	sent map[any]time.Time // ids of items, until when they are known
 	dash dashboards
 }
 
@@ -127,12 +127,12 @@ func New(cfg Config) *Service {
 	if cfg.Poll == 0 {
 		cfg.Poll = time.Second
 	}
-	return &Service{cfg: cfg, queue: make(chan item, queueSize), acks: make(chan ack, ackSize), turns: make(chan struct{}, keptReads), told: map[any]time.Time{},
+	return &Service{cfg: cfg, queue: make(chan item, queueSize), acks: make(chan ack, ackSize), turns: make(chan struct{}, keptReads), sent: map[any]time.Time{},
 		dash: dashboards{open: map[cloud.BusinessID]int{}}}
 }
 
 // SetTeller says through whom listeners are told.
-func (s *Service) SetTeller(t Teller) { s.teller = t }
+func (s *Service) SetTeller(t Publisher) { s.publisher = t }
 
 // Run publishes until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
@@ -164,9 +164,9 @@ func (s *Service) every(ctx context.Context, wait time.Duration, do func(context
 func (s *Service) prune(ctx context.Context) error {
 	now := time.Now()
 	s.mu.Lock()
-	for id, until := range s.told {
+	for id, until := range s.sent {
 		if now.After(until) {
-			delete(s.told, id)
+			delete(s.sent, id)
 		}
 	}
 	s.mu.Unlock()

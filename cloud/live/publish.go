@@ -20,7 +20,7 @@ type item struct {
 // Committed queues what a decision tells of. It is for store.OnCommit. Where
 // nobody listens nothing is queued: who begins after this finds the rows.
 func (s *Service) Committed(c *cloud.Changes) {
-	if s.hears.Load() > 0 {
+	if s.subscriptions.Load() > 0 {
 		for _, e := range c.Live {
 			s.enqueue(item{channelOf(e), e.ID, e.At, bytes.Clone(e.Body)})
 		}
@@ -59,16 +59,16 @@ func (s *Service) publish(ctx context.Context) {
 // sendItem gives a message to whoever listens, once.
 func (s *Service) sendItem(i item) {
 	s.mu.Lock()
-	_, told := s.told[i.id]
+	_, told := s.sent[i.id]
 	if !told {
-		s.told[i.id] = later(i.at, time.Now()).Add(2 * lookBack)
+		s.sent[i.id] = later(i.at, time.Now()).Add(2 * lookBack)
 	}
 	s.mu.Unlock()
 	if told {
 		return
 	}
 	id, _ := i.id.(string)
-	s.teller.Tell(i.to.topic(s.cfg.Prefix), mqttbroker.Message{ID: id, Payload: i.body})
+	s.publisher.Publish(i.to.topic(s.cfg.Prefix), mqttbroker.Message{ID: id, Payload: i.body})
 }
 
 func later(a, b time.Time) time.Time {
@@ -84,7 +84,7 @@ func (s *Service) poll(ctx context.Context) error {
 		return err
 	}
 	missed := s.missed.Swap(false)
-	if s.hears.Load() == 0 || !missed && !s.cfg.Store.Peers() {
+	if s.subscriptions.Load() == 0 || !missed && !s.cfg.Store.Peers() {
 		return nil
 	}
 	err := s.pollEvents(ctx)
@@ -112,7 +112,7 @@ func (s *Service) pollEvents(ctx context.Context) error {
 func (s *Service) known(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.told[id]
+	_, ok := s.sent[id]
 	return ok
 }
 

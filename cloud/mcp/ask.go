@@ -14,11 +14,11 @@ import (
 func (s *Server) other(j *job, c *Call, res *Result, err error) answer {
 	switch {
 	case err != nil:
-		return refused(j.id, s.shown(j.request, err))
+		return refused(j.id, s.publicError(j.request, err))
 	case res == nil || res.Ask == nil:
-		return refused(j.id, s.shown(j.request, errors.New("a result is missing or no object")))
+		return refused(j.id, s.publicError(j.request, errors.New("a result is missing or no object")))
 	case !j.modern:
-		return refused(j.id, s.shown(j.request, errors.New("a question on a wire without questions")))
+		return refused(j.id, s.publicError(j.request, errors.New("a question on a wire without questions")))
 	}
 	for _, q := range res.Ask {
 		if !declares(c.Capabilities, q.Method) {
@@ -29,7 +29,7 @@ func (s *Server) other(j *job, c *Call, res *Result, err error) answer {
 	}
 	ask, err := encode(res.Ask)
 	if err != nil {
-		return refused(j.id, s.shown(j.request, fmt.Errorf("write questions: %w", err)))
+		return refused(j.id, s.publicError(j.request, fmt.Errorf("write questions: %w", err)))
 	}
 	b := append(opened(j.id, 128+len(ask)+len(s.meta)), `"result":{"resultType":"input_required","inputRequests":`...)
 	b = append(b, ask...)

@@ -60,9 +60,9 @@ func (l language) invalid(name string) *Error {
 	return l.refusal(fasthttp.StatusOK, CodeInvalidParams, codeParameter, name)
 }
 
-// shown is the error that the caller may see. Anything but an *Error is logged
+// publicError is the error that the caller may see. Anything but an *Error is logged
 // and becomes an internal one, with the id to ask by.
-func (s *Server) shown(r *Request, err error) *Error {
+func (s *Server) publicError(r *Request, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e

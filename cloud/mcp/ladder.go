@@ -60,7 +60,7 @@ func (x *exchange) admit(ctx context.Context, m *message) (*job, *Error) {
 	}
 	caller, err := x.s.cfg.Admit(ctx, j.request)
 	if err != nil {
-		return nil, x.s.shown(j.request, err)
+		return nil, x.s.publicError(j.request, err)
 	}
 	j.caller = caller
 	return j, nil

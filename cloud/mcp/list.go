@@ -10,9 +10,9 @@ import (
 
 // view is what callers with one Set see.
 type view struct {
-	shown []int  // of Server.tools
-	hash  []byte // of all definitions, for cursors
-	first []byte // members of the first page
+	visible []int  // of Server.tools
+	hash    []byte // of all definitions, for cursors
+	first   []byte // members of the first page
 }
 
 // views keeps what was prepared. When it is full it begins anew, since anybody
@@ -47,7 +47,7 @@ func (s *Server) view(c *Caller) *view {
 	var all []byte
 	for i := range s.tools {
 		if c.Sees == nil || c.Sees(s.tools[i].Name) {
-			v.shown = append(v.shown, i)
+			v.visible = append(v.visible, i)
 			all = append(all, s.tools[i].definition...)
 		}
 	}
@@ -64,20 +64,20 @@ func (s *Server) view(c *Caller) *view {
 
 // page writes the tools from a place on, and where to go on.
 func (s *Server) page(v *view, from int) []byte {
-	to := min(len(v.shown), from+s.cfg.PageSize)
+	to := min(len(v.visible), from+s.cfg.PageSize)
 	b := []byte(`"tools":[`)
-	for i, t := range v.shown[from:to] {
+	for i, t := range v.visible[from:to] {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, s.tools[t].definition...)
 	}
 	b = append(b, ']')
-	if to == len(v.shown) {
+	if to == len(v.visible) {
 		return b
 	}
 	b = append(b, `,"nextCursor":`...)
-	return quote(b, v.cursor(s.tools[v.shown[to-1]].Name))
+	return quote(b, v.cursor(s.tools[v.visible[to-1]].Name))
 }
 
 // cursor names the last tool that was listed. It holds for one set of
@@ -109,8 +109,8 @@ func (s *Server) after(v *view, raw []byte) (members []byte, ok bool) {
 		return nil, false
 	}
 	last := string(b[len(v.hash):])
-	i := slices.IndexFunc(v.shown, func(t int) bool { return s.tools[t].Name == last })
-	if i < 0 || i == len(v.shown)-1 {
+	i := slices.IndexFunc(v.visible, func(t int) bool { return s.tools[t].Name == last })
+	if i < 0 || i == len(v.visible)-1 {
 		return nil, false
 	}
 	return s.page(v, i+1), true

@@ -268,8 +268,8 @@ func (a *app) ack(id uint16) (w waiting, ok bool) {
 	return w, ok
 }
 
-// heard is ack by the app itself.
-func (a *app) heard(id uint16) {
+// acknowledge is ack by the app itself.
+func (a *app) acknowledge(id uint16) {
 	if w, ok := a.ack(id); ok {
 		a.apps.cfg.People.Received(a.person, w.topic, w.ID)
 	}

@@ -78,7 +78,7 @@ const (
 type Broker struct {
 	cfg    Config
 	server *mqtt.Server
-	hook   *hook
+	events *brokerEvents
 	sends  sends
 
 	mu        sync.Mutex
@@ -120,8 +120,8 @@ func New(cfg Config) (*Broker, error) {
 		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
 	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
 	b.sends = sends{publish: b.publish, queues: map[string][]sending{}}
-	b.hook = &hook{cfg: cfg, apps: newApps(cfg), turns: newTurns(), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
-	if err := s.AddHook(b.hook, nil); err != nil {
+	b.events = &brokerEvents{cfg: cfg, apps: newApps(cfg), turns: newTurns(), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
+	if err := s.AddHook(b.events, nil); err != nil {
 		return nil, fmt.Errorf("add broker hook: %w", err)
 	}
 	if err := s.Serve(); err != nil {
@@ -130,7 +130,7 @@ func New(cfg Config) (*Broker, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	if cfg.People != nil {
-		b.wg.Go(func() { b.hook.apps.run(ctx, cmp.Or(cfg.Recheck, appRecheck)) })
+		b.wg.Go(func() { b.events.apps.run(ctx, cmp.Or(cfg.Recheck, appRecheck)) })
 	}
 	return b, nil
 }
@@ -143,7 +143,7 @@ func (b *Broker) Serve(ln net.Listener, config *tls.Config) error {
 	if err != nil {
 		return err
 	}
-	if !b.keep(ln) {
+	if !b.addCloser(ln) {
 		return errors.Join(errClosed, ln.Close())
 	}
 	b.wg.Go(func() {
@@ -178,8 +178,8 @@ func (b *Broker) secure(ln net.Listener, config *tls.Config) (net.Listener, erro
 	return ln, nil
 }
 
-// keep remembers what Close has to close.
-func (b *Broker) keep(l io.Closer) bool {
+// addCloser remembers what Close has to close.
+func (b *Broker) addCloser(l io.Closer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -216,15 +216,15 @@ func (b *Broker) ServeConn(c net.Conn) error {
 		return errCrowd
 	}
 	defer leave()
-	turn := b.hook.turns.begin(c)
-	defer b.hook.turns.end(turn)
-	defer b.hook.left(c)                           // the library says nothing of a client that left before its login was answered
+	turn := b.events.turns.begin(c)
+	defer b.events.turns.end(turn)
+	defer b.events.left(c)                         // the library says nothing of a client that left before its login was answered
 	return b.server.EstablishConnection("mqtt", c) // sets its own deadline after the login
 }
 
-// Tell gives a message to the apps that listen to a topic. It never waits for
+// Publish gives a message to the apps that listen to a topic. It never waits for
 // them: one that is too slow loses its connection.
-func (b *Broker) Tell(topic string, m Message) { b.hook.apps.tell(topic, m) }
+func (b *Broker) Publish(topic string, m Message) { b.events.apps.publish(topic, m) }
 
 // Kick closes a device's connection.
 func (b *Broker) Kick(code string) {
@@ -234,7 +234,7 @@ func (b *Broker) Kick(code string) {
 }
 
 // Connected is the number of connected clients.
-func (b *Broker) Connected() int { return b.hook.connected() }
+func (b *Broker) Connected() int { return b.events.connected() }
 
 // Close ends all connections and listeners, and waits for them.
 func (b *Broker) Close() error {
@@ -261,8 +261,8 @@ func (b *Broker) Close() error {
 	return errors.Join(append(errs, b.server.Close())...)
 }
 
-// hook is the broker's side of mochi's events.
-type hook struct {
+// brokerEvents is the broker's side of mochi's events.
+type brokerEvents struct {
 	mqtt.HookBase
 	cfg  Config
 	apps *apps
@@ -280,13 +280,13 @@ type login struct {
 	generation int64
 }
 
-func (h *hook) ID() string { return "postern" }
+func (h *brokerEvents) ID() string { return "postern" }
 
-func (h *hook) Provides(b byte) bool {
+func (h *brokerEvents) Provides(b byte) bool {
 	return bytes.Contains([]byte{mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish, mqtt.OnACLCheck, mqtt.OnPacketRead, mqtt.OnPublish, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnDisconnect}, []byte{b})
 }
 
-func (h *hook) connected() int {
+func (h *brokerEvents) connected() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients)
@@ -294,7 +294,7 @@ func (h *hook) connected() int {
 
 // OnConnectAuthenticate lets in devices that know their secret, or hold a
 // client certificate that names them.
-func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), loginWait)
 	defer cancel()
 	if isApp(cl.ID) {
@@ -369,7 +369,7 @@ func certificateName(c net.Conn) string {
 	return st.VerifiedChains[0][0].Subject.CommonName
 }
 
-func (h *hook) login(cl *mqtt.Client) *login {
+func (h *brokerEvents) login(cl *mqtt.Client) *login {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l := h.clients[cl.ID]; l != nil && l.client == cl {
@@ -382,13 +382,13 @@ func (h *hook) login(cl *mqtt.Client) *login {
 // does: a foreign one closes the connection. The library alone would drop the
 // message, answer, or do nothing at all ($SYS, a malformed filter), and tell
 // nobody.
-func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+func (h *brokerEvents) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	switch pk.FixedHeader.Type {
 	case packets.Publish:
 		return pk, h.allow(cl, pk.TopicName, true)
 	case packets.Puback:
 		if a := h.apps.find(cl); a != nil {
-			a.heard(pk.PacketID)
+			a.acknowledge(pk.PacketID)
 		}
 	case packets.Subscribe:
 		if h.apps.find(cl) != nil {
@@ -404,7 +404,7 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 }
 
 // allow closes the connection of a client that names a foreign topic.
-func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
+func (h *brokerEvents) allow(cl *mqtt.Client, name string, write bool) error {
 	if h.OnACLCheck(cl, name, write) {
 		return nil
 	}
@@ -421,7 +421,7 @@ func (h *hook) allow(cl *mqtt.Client, name string, write bool) error {
 
 // OnACLCheck allows a device its own topics, and an app to subscribe to those
 // that it was given. One that has been taken over has none any more.
-func (h *hook) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
+func (h *brokerEvents) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
 	if a := h.apps.find(cl); a != nil {
 		return !write && h.apps.may(a, name)
 	}
@@ -431,7 +431,7 @@ func (h *hook) OnACLCheck(cl *mqtt.Client, name string, write bool) bool {
 
 // OnPublish queues what a device sends and returns; it never waits for the
 // database. The payload is copied: the library reuses its buffer.
-func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+func (h *brokerEvents) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline {
 		return pk, nil
 	}
@@ -447,18 +447,18 @@ func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 
 // OnSessionEstablish comes after a login that was let in and before the library
 // looks for an older connection of the same client.
-func (h *hook) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+func (h *brokerEvents) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	h.turns.follow(cl.Net.Conn, cl.ID)
 }
 
 // OnSubscribed and OnUnsubscribed keep the books of who listens to what.
-func (h *hook) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
+func (h *brokerEvents) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
 	if a := h.apps.find(cl); a != nil {
 		h.apps.subscribed(a, pk, codes)
 	}
 }
 
-func (h *hook) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
+func (h *brokerEvents) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
 	if a := h.apps.find(cl); a != nil {
 		h.apps.unsubscribed(a, pk)
 	}
@@ -466,14 +466,14 @@ func (h *hook) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
 
 // OnDisconnect marks a device as gone, unless a newer connection has taken
 // over. The will says nothing more, so nobody reads it.
-func (h *hook) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
+func (h *brokerEvents) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
 	if l := h.login(cl); l != nil {
 		h.gone(l)
 	}
 }
 
 // left forgets the login of a connection that has ended.
-func (h *hook) left(c net.Conn) {
+func (h *brokerEvents) left(c net.Conn) {
 	h.apps.left(c)
 	h.mu.Lock()
 	l := h.conns[c]
@@ -485,7 +485,7 @@ func (h *hook) left(c net.Conn) {
 }
 
 // gone says that a login has ended, once, unless a newer one has taken over.
-func (h *hook) gone(l *login) {
+func (h *brokerEvents) gone(l *login) {
 	h.mu.Lock()
 	newest := h.clients[l.client.ID] == l
 	if newest {

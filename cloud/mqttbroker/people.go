@@ -165,8 +165,8 @@ func (s *apps) drop(topic string, a *app) {
 	}
 }
 
-// tell gives a message to all who listen to a topic.
-func (s *apps) tell(topic string, m Message) {
+// publish gives a message to all who listen to a topic.
+func (s *apps) publish(topic string, m Message) {
 	s.mu.Lock()
 	all := make([]*app, 0, len(s.listeners[topic]))
 	for a := range s.listeners[topic] {

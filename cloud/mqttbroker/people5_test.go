@@ -86,7 +86,7 @@ func TestAppsOfMQTT5(t *testing.T) {
 		f := h.five("app-b-1", 2)
 		require.Equal(t, []byte{0x87, 1, 0x87}, f.subscribe(77, "tms/x/2", "tms/x/1", "tms/x/+"))
 		for range 3 {
-			h.Tell("tms/x/1", Message{Payload: []byte("x")})
+			h.Publish("tms/x/1", Message{Payload: []byte("x")})
 		}
 		first, second := f.next(), f.next()
 		require.Equal(t, []int{77}, first.Properties.SubscriptionIdentifier)
@@ -112,6 +112,6 @@ func TestAppsOverTLS(t *testing.T) {
 	c := h.connect(o.AddBroker("ssl://" + ln.Addr().String()).SetTLSConfig(&tls.Config{RootCAs: ca.pool}))
 	got := make(chan paho.Message, 1)
 	require.NoError(t, done(t, c.Subscribe("tms/x/1", 1, func(_ paho.Client, m paho.Message) { got <- m })))
-	h.Tell("tms/x/1", Message{Payload: []byte("x")})
+	h.Publish("tms/x/1", Message{Payload: []byte("x")})
 	require.Equal(t, "x", string(next(t, got).Payload()))
 }

@@ -168,12 +168,12 @@ func TestAppsHearTheirTopicsInOrder(t *testing.T) {
 	require.NoError(t, done(t, h.connect(ws).Subscribe("tms/x/1", 0, func(_ paho.Client, m paho.Message) { web <- m })))
 	const n = 500
 	for i := range n {
-		h.Tell("tms/x/1", Message{ID: fmt.Sprint(i), Payload: fmt.Append(nil, i)})
+		h.Publish("tms/x/1", Message{ID: fmt.Sprint(i), Payload: fmt.Append(nil, i)})
 		if i%100 == 99 { // no faster than they are
 			eventually(t, "taken", func() bool { return len(one) > i && len(web) > i })
 		}
 	}
-	h.Tell("tms/x/2", Message{Payload: []byte("other")})
+	h.Publish("tms/x/2", Message{Payload: []byte("other")})
 	for i := range n {
 		for qos, got := range []chan paho.Message{web, one} {
 			m := next(t, got)
@@ -295,7 +295,7 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 	h.folk.set(func(f *folk) { f.out["a"] = true })
 	eventually(t, "disconnected", func() bool { return !a.IsConnectionOpen() })
 	eventually(t, "and forgotten", func() bool { return h.folk.listeners("tms/x/1") == 1 })
-	h.Tell("tms/x/1", Message{Payload: []byte("still")})
+	h.Publish("tms/x/1", Message{Payload: []byte("still")})
 	require.Equal(t, "still", string(next(t, got).Payload()))
 	h.folk.set(func(f *folk) { f.unknown = true })
 	eventually(t, "nobody knows, twice", func() bool { return !b.IsConnectionOpen() })
@@ -310,9 +310,9 @@ func TestTheLastWordIsHeard(t *testing.T) {
 	h.folk.set(func(f *folk) { f.out["a"] = true })
 	began := time.Now()
 	for range 3 { // those who look again end it no sooner, and no later
-		h.hook.apps.recheck(t.Context())
+		h.events.apps.recheck(t.Context())
 	}
-	h.Tell("tms/x/1", Message{Payload: []byte("closed")})
+	h.Publish("tms/x/1", Message{Payload: []byte("closed")})
 	require.Equal(t, "closed", string(next(t, got).Payload()))
 	eventually(t, "disconnected", func() bool { return !a.IsConnectionOpen() })
 	require.GreaterOrEqual(t, time.Since(began), lastWord)
@@ -324,9 +324,9 @@ func TestOneRecheckWithoutAnAnswerEndsNothing(t *testing.T) {
 	c, _ := h.open("app-a-1", "tms/x/1")
 	for range 3 {
 		h.folk.set(func(f *folk) { f.unknown = true })
-		h.hook.apps.recheck(t.Context())
+		h.events.apps.recheck(t.Context())
 		h.folk.set(func(f *folk) { f.unknown = false })
-		h.hook.apps.recheck(t.Context())
+		h.events.apps.recheck(t.Context())
 	}
 	require.True(t, c.IsConnectionOpen())
 }
@@ -341,7 +341,7 @@ func TestAnAppThatComesBackIsToldWhatItMissed(t *testing.T) {
 		}
 	})
 	_, got := h.open("app-a-1", "tms/x/1")
-	h.Tell("tms/x/1", Message{ID: "100", Payload: []byte("100")})
+	h.Publish("tms/x/1", Message{ID: "100", Payload: []byte("100")})
 	for i := range 101 {
 		require.Equal(t, fmt.Sprint(i), string(next(t, got).Payload()))
 	}
@@ -357,8 +357,8 @@ func TestAnAppThatUnsubscribesHearsNoMore(t *testing.T) {
 	require.NoError(t, done(t, c.Unsubscribe("tms/x/1", "tms/x/3")))
 	require.Equal(t, 0, h.folk.listeners("tms/x/1"))
 	require.Equal(t, 1, h.folk.listeners("tms/x/2"))
-	h.Tell("tms/x/1", Message{Payload: []byte("one")})
-	h.Tell("tms/x/2", Message{Payload: []byte("two")})
+	h.Publish("tms/x/1", Message{Payload: []byte("one")})
+	h.Publish("tms/x/2", Message{Payload: []byte("two")})
 	require.Equal(t, "two", string(next(t, got).Payload()))
 	require.NoError(t, done(t, c.Subscribe("tms/x/2", 1, nil)), "again")
 	require.Equal(t, 1, h.folk.listeners("tms/x/2"))
@@ -373,7 +373,7 @@ func TestAnAppThatComesAgainTakesItsOwnPlace(t *testing.T) {
 	for range 3 * appsEach { // more often than a person has connections
 		c, got := h.open("app-a-1", "tms/x/1")
 		eventually(t, "taken over", func() bool { return !first.IsConnectionOpen() })
-		h.Tell("tms/x/1", Message{Payload: []byte("x")})
+		h.Publish("tms/x/1", Message{Payload: []byte("x")})
 		next(t, got)
 		require.Equal(t, 1, h.folk.listeners("tms/x/1"))
 		first = c
@@ -405,7 +405,7 @@ func TestASubscriptionMayHaveThePacketIDOfAMessageUnderWay(t *testing.T) {
 	h := newHall(t, 0)
 	c := h.in("app-a-1")
 	require.EqualValues(t, 1, c.subscribe("tms/x/1", 1))
-	h.Tell("tms/x/1", Message{Payload: []byte("x")})
+	h.Publish("tms/x/1", Message{Payload: []byte("x")})
 	p, ok := c.next().(*packets.PublishPacket)
 	require.True(t, ok)
 	require.EqualValues(t, 1, c.subscribe("tms/x/2", p.MessageID))
@@ -418,7 +418,7 @@ func TestAnAppThatDoesNotAcknowledgeIsLetGoWhenItsQueueIsFull(t *testing.T) {
 	require.EqualValues(t, 1, c.subscribe("tms/x/1", 1))
 	tell := func(n int) {
 		for range n {
-			h.Tell("tms/x/1", Message{Payload: []byte("x")})
+			h.Publish("tms/x/1", Message{Payload: []byte("x")})
 		}
 	}
 	tell(appWindow)
@@ -450,7 +450,7 @@ func TestASlowAppHoldsUpNobody(t *testing.T) {
 		c, got := h.open("app-a-1", "tms/x/1")
 		big := []byte(strings.Repeat("x", 60<<10))
 		for i := range 2 * appQueue {
-			h.Tell("tms/x/1", Message{Payload: big})
+			h.Publish("tms/x/1", Message{Payload: big})
 			if i%32 == 31 {
 				eventually(t, "the other one hears", func() bool { return len(got) > i })
 			}

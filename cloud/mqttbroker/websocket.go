@@ -47,7 +47,7 @@ func (b *Broker) ServeWebSocket(ln net.Listener, config *tls.Config) error {
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: headWait, ReadTimeout: loginWait, WriteTimeout: loginWait, MaxHeaderBytes: maxHead,
 		ErrorLog: slog.NewLogLogger(b.cfg.Log.Handler(), slog.LevelDebug)}
 	s.SetKeepAlivesEnabled(false) // there is one thing to ask for here
-	if !b.keep(s) {
+	if !b.addCloser(s) {
 		return errors.Join(errClosed, ln.Close())
 	}
 	b.wg.Go(func() {

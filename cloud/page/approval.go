@@ -146,7 +146,7 @@ func (p *kit) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
 		return
 	}
 	v.Title = v.T("trouble.title")
-	p.show(ctx, statusOf(shown), "message.html", messagePage{frame: v.frame, Heading: v.Title, Body: said(v.frame, shown), CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business})
+	p.show(ctx, statusOf(shown), "message.html", messagePage{frame: v.frame, Heading: v.Title, Body: describeError(v.frame, shown), CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business})
 }
 
 // statusOf is the status of a page about an error.
@@ -178,8 +178,8 @@ func statusFor(tried error) int {
 	return fasthttp.StatusInternalServerError
 }
 
-// said is an error in words, with the scope that is missing.
-func said(f frame, e *cloud.Error) string {
+// describeError is an error in words, with the scope that is missing.
+func describeError(f frame, e *cloud.Error) string {
 	text := locale.Error(f.Lang, e.Code, e.Args...)
 	if scope, ok := e.Details["scope"].(string); ok {
 		text += " (" + scope + ")"
@@ -194,7 +194,7 @@ func (p *kit) why(f frame, err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
-		return said(f, shown)
+		return describeError(f, shown)
 	}
 	p.log.Error("what a page was to do failed", "err", err)
 	return locale.Error(f.Lang, "INTERNAL_ERROR")
@@ -386,7 +386,7 @@ func (p approvalPages) foresee(page *approvalPage, r approval.Review) {
 	case r.FreshError != nil:
 		var shown *cloud.Error
 		if errors.As(r.FreshError, &shown) && shown.Kind != cloud.Unavailable && shown.Kind != cloud.Internal && shown.Kind != cloud.Timeout {
-			page.Foresight, page.Changed = page.T("approvals.wouldfail")+" "+said(page.frame, shown), true
+			page.Foresight, page.Changed = page.T("approvals.wouldfail")+" "+describeError(page.frame, shown), true
 			return
 		}
 		if shown == nil || shown.Kind == cloud.Internal {

@@ -76,7 +76,7 @@ func (p chatPages) chats(ctx *fasthttp.RequestCtx) {
 	var shown *cloud.Error
 	switch {
 	case errors.As(err, &shown) && shown.Kind == cloud.Invalid:
-		page.Problem, status = cmp.Or(fieldProblem(v.frame, shown), said(v.frame, shown)), statusOf(shown)
+		page.Problem, status = cmp.Or(fieldProblem(v.frame, shown), describeError(v.frame, shown)), statusOf(shown)
 	case err != nil:
 		p.refused(ctx, v, err)
 		return
@@ -237,7 +237,7 @@ func (p chatPages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	if errors.As(tried, &shown) && shown.Code == "CONVERSATION_CLOSED" { // perhaps before anybody said anything
 		panel.Closed, panel.Begun = true, true
 	}
-	ctx.Response.Header.Set("Content-Security-Policy", p.hears)
+	ctx.Response.Header.Set("Content-Security-Policy", p.chatPolicy)
 	p.show(ctx, statusFor(tried), "chat.html", page)
 }
 

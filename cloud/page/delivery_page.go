@@ -157,8 +157,8 @@ func hookInput(ctx *fasthttp.RequestCtx) webhook.EntryInput {
 	return webhook.EntryInput{ID: hookID(id)}
 }
 
-// hook shows one delivery.
-func (p webhookPages) hook(ctx *fasthttp.RequestCtx) {
+// showDelivery shows one delivery.
+func (p webhookPages) showDelivery(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "webhook_logs.list")

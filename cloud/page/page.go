@@ -155,15 +155,15 @@ type (
 // kit is what every page is made with: frame, session, form token, answers and
 // errors.
 type kit struct {
-	cfg     Config
-	log     *slog.Logger
-	tmpl    *template.Template
-	assets  map[string]asset // by file name
-	version string           // changes with any asset
-	limits  *limit.Buckets
-	streams chan struct{} // one token a stream
-	guides  *guides
-	hears   string // policy of pages with a chat
+	cfg        Config
+	log        *slog.Logger
+	tmpl       *template.Template
+	assets     map[string]asset // by file name
+	version    string           // changes with any asset
+	limits     *limit.Buckets
+	streams    chan struct{} // one token a stream
+	guides     *guides
+	chatPolicy string // policy of pages with a chat
 }
 
 type asset struct {
@@ -197,7 +197,7 @@ func New(cfg Config) (*Pages, error) {
 	if err := k.loadAssets(); err != nil {
 		return nil, err
 	}
-	if k.hears, err = hearing(cfg.LiveURL); err != nil {
+	if k.chatPolicy, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
 	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, guidePages{k}, nil}
@@ -257,7 +257,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if p.cfg.Receivers != nil {
 		get(hooksPath, p.hooks)
-		get(hooksPath+"/{id}", p.hook)
+		get(hooksPath+"/{id}", p.showDelivery)
 		r.POST(hooksPath+"/{id}", p.replay)
 		get(hooksPath+"/receivers/{id}", p.receiver)
 		r.POST(hooksPath+"/receivers/{id}", p.manage)

@@ -119,7 +119,7 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 			p.why(f, err)
 		} else {
 			view.Kit, view.Chat = []string{"chat"}, panel
-			ctx.Response.Header.Set("Content-Security-Policy", p.hears)
+			ctx.Response.Header.Set("Content-Security-Policy", p.chatPolicy)
 		}
 	}
 	switch {

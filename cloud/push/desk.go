@@ -10,20 +10,20 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// DeskStore is what Desk needs of the database.
-type DeskStore interface {
+// ReaderStore is what Desk needs of the database.
+type ReaderStore interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	FindPush(ctx context.Context, id string) (cloud.PushRow, error)
 	ListPushes(ctx context.Context, b cloud.BusinessID, driver cloud.AccountID, from time.Time, limit int) ([]cloud.PushRow, error)
 	ListTestPushes(ctx context.Context, b cloud.BusinessID, from time.Time, limit int) ([]cloud.PushRow, error)
 }
 
-// Desk is what people ask about pushes: drivers where they are reached and what
+// Reader is what people ask about pushes: drivers where they are reached and what
 // they missed, staff what a sandbox's drivers would have been told.
-type Desk struct{ store DeskStore }
+type Reader struct{ store ReaderStore }
 
-// NewDesk builds a desk.
-func NewDesk(store DeskStore) *Desk { return &Desk{store} }
+// NewReader builds a desk.
+func NewReader(store ReaderStore) *Reader { return &Reader{store} }
 
 // Platforms are those that a device may have.
 var Platforms = []string{"fcm", "apns", "web"}
@@ -45,7 +45,7 @@ type Done struct {
 // Register keeps where the app of a login is reached, as long as the login is
 // good. A device has one driver: the one who came last. Error:
 // VALIDATION_FAILED.
-func (d *Desk) Register(ctx context.Context, c cloud.Caller, login [32]byte, in TokenInput) (Done, error) {
+func (d *Reader) Register(ctx context.Context, c cloud.Caller, login [32]byte, in TokenInput) (Done, error) {
 	fields := map[string][]string{}
 	switch {
 	case in.Token == "":
@@ -66,7 +66,7 @@ func (d *Desk) Register(ctx context.Context, c cloud.Caller, login [32]byte, in 
 }
 
 // Forget ends what a login registered.
-func (d *Desk) Forget(ctx context.Context, login [32]byte) (Done, error) {
+func (d *Reader) Forget(ctx context.Context, login [32]byte) (Done, error) {
 	err := d.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{PushChanges: cloud.PushChanges{NoPushTokens: [][32]byte{login}}}, nil
 	})
@@ -98,7 +98,7 @@ const (
 )
 
 // List shows what the calling driver was pushed.
-func (d *Desk) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+func (d *Reader) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
 	return d.list(ctx, in, func(p cloud.PushRow) bool { return p.BusinessID == c.Account.BusinessID && p.DriverID == c.Account.ID },
 		func(from time.Time, limit int) ([]cloud.PushRow, error) {
 			return d.store.ListPushes(ctx, c.Account.BusinessID, c.Account.ID, from, limit)
@@ -106,14 +106,14 @@ func (d *Desk) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutp
 }
 
 // ListTests shows what drivers of the caller's sandbox would have been pushed.
-func (d *Desk) ListTests(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
+func (d *Reader) ListTests(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
 	return d.list(ctx, in, func(p cloud.PushRow) bool { return p.BusinessID == c.Account.BusinessID && p.Test },
 		func(from time.Time, limit int) ([]cloud.PushRow, error) {
 			return d.store.ListTestPushes(ctx, c.Account.BusinessID, from, limit)
 		})
 }
 
-func (d *Desk) list(ctx context.Context, in ListInput, own func(cloud.PushRow) bool, read func(time.Time, int) ([]cloud.PushRow, error)) (ListOutput, error) {
+func (d *Reader) list(ctx context.Context, in ListInput, own func(cloud.PushRow) bool, read func(time.Time, int) ([]cloud.PushRow, error)) (ListOutput, error) {
 	out := ListOutput{Result: true, Pushes: []Row{}}
 	var after time.Time
 	from := time.Now().Add(-cloud.PushKept)

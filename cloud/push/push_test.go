@@ -362,7 +362,7 @@ func TestWhatWasMissedIsReadOnFromOnesOwn(t *testing.T) {
 	s.add("psh_2", 1, now)
 	s.add("psh_3", 2, now)
 	missed := func(after string) (ids []string) {
-		out, err := NewDesk(s.db).List(t.Context(), cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: 1}}, ListInput{After: after})
+		out, err := NewReader(s.db).List(t.Context(), cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: 1}}, ListInput{After: after})
 		require.NoError(t, err)
 		for _, p := range out.Pushes {
 			ids = append(ids, p.PushID)

@@ -18,12 +18,12 @@ import (
 // begins anew.
 type answers struct {
 	mu    sync.Mutex
-	list  map[string]*kept
+	list  map[string]*cachedAnswer
 	about map[cloud.ShipmentID][]string // keys of list
 	bytes int
 }
 
-type kept struct {
+type cachedAnswer struct {
 	reply reply
 	until time.Time
 }
@@ -35,7 +35,7 @@ const (
 )
 
 func newAnswers() *answers {
-	return &answers{list: map[string]*kept{}, about: map[cloud.ShipmentID][]string{}}
+	return &answers{list: map[string]*cachedAnswer{}, about: map[cloud.ShipmentID][]string{}}
 }
 
 func (a *answers) find(key []byte, now time.Time) (reply, bool) {
@@ -48,7 +48,7 @@ func (a *answers) find(key []byte, now time.Time) (reply, bool) {
 	return k.reply, true
 }
 
-func (a *answers) keep(key string, r reply, about cloud.ShipmentID, now time.Time) {
+func (a *answers) store(key string, r reply, about cloud.ShipmentID, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.list) >= answerCount || a.bytes+len(r.body) > answerBytes {
@@ -61,7 +61,7 @@ func (a *answers) keep(key string, r reply, about cloud.ShipmentID, now time.Tim
 	} else {
 		a.about[about] = append(a.about[about], key)
 	}
-	a.list[key] = &kept{r, now.Add(answerLife)}
+	a.list[key] = &cachedAnswer{r, now.Add(answerLife)}
 	a.bytes += len(r.body)
 }
 

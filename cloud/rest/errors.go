@@ -33,7 +33,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	if errors.As(err, &over) {
 		limitHeaders(ctx, over.State)
 	}
-	shown := s.shown(ctx, id, err)
+	shown := s.publicError(ctx, id, err)
 	status := catalog.Status(shown)
 	lang := locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
 	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details, RequestID: id}
@@ -75,8 +75,8 @@ func withMembers(body errorBody, more map[string]any) any {
 	return all
 }
 
-// shown is the error that the caller may see.
-func (s *Server) shown(ctx *fasthttp.RequestCtx, id string, err error) *cloud.Error {
+// publicError is the error that the caller may see.
+func (s *Server) publicError(ctx *fasthttp.RequestCtx, id string, err error) *cloud.Error {
 	var e *cloud.Error
 	if errors.As(err, &e) && e.Kind != cloud.Internal {
 		return e

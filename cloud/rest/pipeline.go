@@ -96,7 +96,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	}
 	if key != nil && r.about != 0 {
 		r.tag = tagOf(r.body)
-		s.answers.keep(string(key), r, r.about, time.Now())
+		s.answers.store(string(key), r, r.about, time.Now())
 	}
 	s.write(ctx, op, r)
 }

@@ -58,7 +58,7 @@ func (s *Server) faces() error {
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewDesk(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
+		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {

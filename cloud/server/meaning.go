@@ -14,14 +14,14 @@ import (
 type meaning struct{ lockers *locker.Service }
 
 func (m meaning) Begin(v cloud.View, d cloud.Device, received time.Time) device.Work {
-	return work{m.lockers.Begin(v, d, received)}
+	return recordEffects{m.lockers.Begin(v, d, received)}
 }
 
-type work struct{ w *locker.Work }
+type recordEffects struct{ w *locker.Work }
 
-func (w work) Record(r device.Record) (string, error) {
+func (w recordEffects) Record(r device.Record) (string, error) {
 	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest, Present: r.Present})
 }
-func (w work) Snapshot(st *wire.Status, at time.Time) error { return w.w.Compare(st, at) }
-func (w work) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }
-func (w work) Finish(ch *cloud.Changes) error               { return w.w.Finish(ch) }
+func (w recordEffects) Snapshot(st *wire.Status, at time.Time) error { return w.w.Compare(st, at) }
+func (w recordEffects) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }
+func (w recordEffects) Finish(ch *cloud.Changes) error               { return w.w.Finish(ch) }

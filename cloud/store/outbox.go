@@ -566,13 +566,13 @@ func last(ctx context.Context, q querier, out []cloud.OutboxRow) error {
 		if len(tried) > 0 {
 			out[i].Last = &tried[0]
 		}
-		shown(&out[i].Delivery)
+		setVisibleState(&out[i].Delivery)
 	}
 	return nil
 }
 
-// shown is the state that people see.
-func shown(d *cloud.OutboxDelivery) {
+// setVisibleState is the state that people see.
+func setVisibleState(d *cloud.OutboxDelivery) {
 	if d.LeaseOwner != "" {
 		d.State = cloud.OutboxDelivering
 	}
@@ -585,7 +585,7 @@ func (db webhooks) FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.Out
 		if o.Delivery, err = one(ctx, q, sqlOutboxDelivery, scanOutbox, int64(id)); err != nil {
 			return err
 		}
-		shown(&o.Delivery)
+		setVisibleState(&o.Delivery)
 		o.Event, err = db.outboxEvent(ctx, q, o.Delivery.EventID)
 		return err
 	})

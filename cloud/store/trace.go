@@ -25,7 +25,7 @@ WHERE told = 0 AND n > (SELECT start_n FROM trace_push WHERE id = 1) ORDER BY n 
 
 func scanTracedEvent(r rows, e *cloud.TracedEvent) error {
 	var withdrawn int64
-	err := r.Scan(&e.N, &e.Told, &withdrawn, parsed(&e.Event))
+	err := r.Scan(&e.N, &e.State, &withdrawn, parsed(&e.Event))
 	e.Event.Withdrawn = withdrawn == 1
 	return err
 }
@@ -97,8 +97,8 @@ func (db timelines) ToldTraces(ctx context.Context, events []cloud.TracedEvent) 
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, 0, len(events))
 		for _, e := range events {
-			if e.Told != cloud.TraceTold {
-				ops = append(ops, op{sql: sqlTell, args: []any{e.N, int64(e.Told)}})
+			if e.State != cloud.TraceTold {
+				ops = append(ops, op{sql: sqlTell, args: []any{e.N, int64(e.State)}})
 			}
 		}
 		return nil, s.last(ctx, ops)

@@ -199,8 +199,8 @@ func without(raw json.RawMessage, name string) json.RawMessage {
 	return compact(all)
 }
 
-// plain are arguments whose texts name things, for logs.
-var plain = []string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}
+// loggedArguments are arguments whose texts name things, for logs.
+var loggedArguments = []string{"type", "status", "format", "mode", "order_ref", "tracking_number", "approval_id", "async_id", "tool", "sort", "date", "scheduled_date"}
 
 // loggedText is how many characters of a value a log has.
 const loggedText = 64
@@ -224,7 +224,7 @@ func masked(t *catalog.Tool, g catalog.Given) map[string]any {
 				out[a.Name] = v
 			}
 		case string:
-			if slices.Contains(plain, a.Name) {
+			if slices.Contains(loggedArguments, a.Name) {
 				v, _, _ = strings.Cut(v, "?")
 				if r := []rune(v); len(r) > loggedText {
 					v = string(r[:loggedText]) + "…"

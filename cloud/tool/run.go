@@ -34,12 +34,12 @@ type write struct {
 func (r *running) Caller() cloud.Caller { return r.caller }
 
 // Shown is an error in the caller's language, nil for one of ours.
-func (r *running) Shown(err error) *catalog.Shown {
+func (r *running) Shown(err error) *catalog.PublicError {
 	var e *cloud.Error
 	if !errors.As(err, &e) || e.Kind == cloud.Internal {
 		return nil
 	}
-	out := &catalog.Shown{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: map[string][]string{}}
+	out := &catalog.PublicError{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: map[string][]string{}}
 	for name, list := range e.Fields {
 		for _, m := range list {
 			out.Fields[name] = append(out.Fields[name], locale.Field(r.caller.Language, m))

@@ -34,13 +34,13 @@ type session struct {
 	entered  context.Context // values of the call for the pipeline
 }
 
-// carried is a context with values of another one beside its own.
-type carried struct {
+// mergedContext is a context with values of another one beside its own.
+type mergedContext struct {
 	context.Context
 	values context.Context
 }
 
-func (c carried) Value(key any) any {
+func (c mergedContext) Value(key any) any {
 	if v := c.values.Value(key); v != nil {
 		return v
 	}
@@ -49,7 +49,7 @@ func (c carried) Value(key any) any {
 
 // in is ctx with what the pipeline knows of the caller.
 func (u *session) in(ctx context.Context) context.Context {
-	return catalog.Admitted(carried{ctx, u.entered}, u.caller)
+	return catalog.Admitted(mergedContext{ctx, u.entered}, u.caller)
 }
 
 // Today is the present date in the caller's business; of nobody in particular,

@@ -31,10 +31,10 @@ func newPiece(parcel cloud.TracedParcel) piece {
 		switch {
 		case !e.Event.Withdrawn:
 			now = append(now, e.Event)
-			if e.Told == cloud.TraceTold {
+			if e.State == cloud.TraceTold {
 				known = append(known, e.Event)
 			}
-		case e.Told == cloud.TraceWithdrawn:
+		case e.State == cloud.TraceWithdrawn:
 			withdrawn = append(withdrawn, e.Event)
 		}
 	}

@@ -82,7 +82,7 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 		}
 	}
 	for i := range list {
-		if err := list[i].judge(now); err != nil {
+		if err := list[i].validate(now); err != nil {
 			return nil, nil, faults, err
 		}
 	}
@@ -117,8 +117,8 @@ func (a *arrival) capture(c projection.Captured) error {
 	return nil
 }
 
-// judge holds what was captured to the rules that native events are held to.
-func (a *arrival) judge(now time.Time) error {
+// validate holds what was captured to the rules that native events are held to.
+func (a *arrival) validate(now time.Time) error {
 	var events []otep.Event
 	var at []int // where each stands
 	for i, in := range a.events {

@@ -77,7 +77,7 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 		return TimelineOutput{}, err
 	}
 	given := proof{in.Verify, in.Key}
-	p, err := s.shown(ctx, c, in.Number, given)
+	p, err := s.visibleParcel(ctx, c, in.Number, given)
 	if err != nil {
 		return TimelineOutput{}, err
 	}
@@ -113,8 +113,8 @@ func (p parcel) judged(given proof) *Access {
 	return &p.access
 }
 
-// shown is a parcel as the caller may see it, with labels.
-func (s *Service) shown(ctx context.Context, c cloud.Caller, number string, given proof) (parcel, error) {
+// visibleParcel is a parcel as the caller may see it, with labels.
+func (s *Service) visibleParcel(ctx context.Context, c cloud.Caller, number string, given proof) (parcel, error) {
 	p, err := s.find(ctx, c, number, codeOTEPNotFound, given, time.Now())
 	if err != nil {
 		return p, err
@@ -194,7 +194,7 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 		return EventsOutput{}, invalid("order", "Use asc or desc.")
 	}
 	given := proof{in.Verify, in.Key}
-	p, err := s.shown(ctx, c, in.Number, given)
+	p, err := s.visibleParcel(ctx, c, in.Number, given)
 	if err != nil {
 		return EventsOutput{}, err
 	}
@@ -273,7 +273,7 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 			seen[key] = true
 		}
 		item := BatchItem{Number: n}
-		p, err := s.shown(ctx, c, n, proof{})
+		p, err := s.visibleParcel(ctx, c, n, proof{})
 		switch {
 		case err == nil:
 			item.Found, item.Data = true, projector(c).Document(f, p.timeline, documentTime(p.timeline))

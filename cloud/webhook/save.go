@@ -145,7 +145,7 @@ func (k *settingsWriter) addresses(in *SettingsInput, p problems) error {
 		case !in.given[name]:
 		case value == nil || len(split(*value)) == 0: // spaces and commas alone are as empty as ""
 			delete(urls, name)
-		case strings.TrimSpace(*value) == nobody && k.to.CustomerID != 0:
+		case strings.TrimSpace(*value) == noEvents && k.to.CustomerID != 0:
 			urls[name] = []cloud.HookURL{}
 		default:
 			list := []cloud.HookURL{}

@@ -25,7 +25,7 @@ const (
 	// of driver_location_min_interval_sec
 	minPlaceEvery, maxPlaceEvery = 5, 3600
 	maxHosts                     = 20 // of one level
-	nobody                       = "none"
+	noEvents                     = "none"
 	codeBlocked                  = "BLOCKED_URL"
 )
 
@@ -146,7 +146,7 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 	}
 	blocked := &cloud.Error{Kind: cloud.Invalid, Code: codeBlocked, Fields: problems{}, Details: map[string]any{}}
 	for name, value := range urls {
-		if value == nil || customer && strings.TrimSpace(*value) == nobody {
+		if value == nil || customer && strings.TrimSpace(*value) == noEvents {
 			continue
 		}
 		list := split(*value)

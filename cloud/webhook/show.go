@@ -166,7 +166,7 @@ func addressText(s cloud.WebhookSettings, setting string) *string {
 	for _, u := range list {
 		urls = append(urls, u.URL)
 	}
-	text := cmp.Or(strings.Join(urls, ","), nobody)
+	text := cmp.Or(strings.Join(urls, ","), noEvents)
 	return &text
 }
 

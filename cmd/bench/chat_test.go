@@ -154,7 +154,7 @@ func text(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
 // tell gives the bare broker a word for an order's topic, of the size of a
 // message's event.
 func (h *hall) tell(order int64, at time.Time) {
-	h.server.Broker.Tell(chatTopic(h.business, order), mqttbroker.Message{ID: "och_" + text(at), Payload: fmt.Appendf(nil, `{"text":"%s","pad":"%s"}`, text(at), strings.Repeat("x", 600))})
+	h.server.Broker.Publish(chatTopic(h.business, order), mqttbroker.Message{ID: "och_" + text(at), Payload: fmt.Appendf(nil, `{"text":"%s","pad":"%s"}`, text(at), strings.Repeat("x", 600))})
 }
 
 // report gives the median and the slowest hundredth, each beside that of the bare

@@ -58,7 +58,7 @@ func (s script) day(ctx context.Context) error {
 	if err := s.tidy(ctx); err != nil {
 		return fmt.Errorf("tidy up: %w", err)
 	}
-	if err := s.shop.told(ctx); err != nil {
+	if err := s.shop.waitDelivered(ctx); err != nil {
 		return err
 	}
 	s.say("shop", "was told of the rest; what it refused, and the test that nobody took, wait at http://%s/console/webhooks to be sent again", s.http)

@@ -201,8 +201,8 @@ func (p *shop) test(ctx context.Context) error {
 	return s.api.call(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/third-party-delivery/deliveries/%d/cancel", s.api.base, d.ID), map[string]any{"reason": "a test"}, nil)
 }
 
-// told waits until nothing is left to tell the shop and the system for tests.
-func (p *shop) told(ctx context.Context) error {
+// waitDelivered waits until nothing is left to tell the shop and the system for tests.
+func (p *shop) waitDelivered(ctx context.Context) error {
 	return p.s.awaits(ctx, "the shop told of everything", 2*time.Minute, func() bool {
 		left := 1
 		if p.well() {

@@ -128,7 +128,7 @@ func (s reckoning) compare(ctx context.Context) (tally, error) {
 			t.Lost++ // a fact that nobody was told
 		}
 	}
-	if t.Verdict, err = s.verdict(ctx, cl, t.Recorded); err != nil {
+	if t.Verdict, err = s.checkDay(ctx, cl, t.Recorded); err != nil {
 		return t, err
 	}
 	t.WebhooksVerified, t.WebhooksForged = s.receiver.verified(), s.receiver.forged()

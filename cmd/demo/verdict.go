@@ -16,9 +16,9 @@ import (
 // pulses is the file of the agent's trace.
 func (c *cabinet) pulses() string { return filepath.Join(c.s.dir, c.code+".pulses.jsonl") }
 
-// verdict hands the day to the oracle: what the boards know against what
+// checkDay hands the day to the oracle: what the boards know against what
 // all others say.
-func (s reckoning) verdict(ctx context.Context, cl *server.Server, recorded int) (truth.Verdict, error) {
+func (s reckoning) checkDay(ctx context.Context, cl *server.Server, recorded int) (truth.Verdict, error) {
 	c := truth.Case{Final: true, Recorded: uint64(recorded), Unscripted: !s.flags.Once}
 	for _, x := range s.cabinets {
 		b, err := x.part()

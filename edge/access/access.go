@@ -38,14 +38,14 @@ type Config struct {
 	Now        func() locker.Now // for the lock-out
 }
 
-// Desk takes codes. Safe for concurrent use.
-type Desk struct {
+// Verifier takes codes. Safe for concurrent use.
+type Verifier struct {
 	cfg  Config
 	turn chan struct{}
 }
 
 // New builds a desk.
-func New(cfg Config) *Desk { return &Desk{cfg: cfg, turn: make(chan struct{}, 1)} }
+func New(cfg Config) *Verifier { return &Verifier{cfg: cfg, turn: make(chan struct{}, 1)} }
 
 // ErrNotACode says that the input cannot be a code. It is no try.
 var ErrNotACode = errors.New("not a code of this cabinet")
@@ -55,7 +55,7 @@ const tailWait = 3 * time.Second
 
 // Type tries a typed code. doors are those chosen at the terminal for a staff
 // code.
-func (d *Desk) Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
+func (d *Verifier) Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
 	if !passcode.Valid(code) {
 		return locker.Answer{}, ErrNotACode
 	}
@@ -67,7 +67,7 @@ func (d *Desk) Type(ctx context.Context, code string, doors []edge.DoorNumber) (
 }
 
 // Scan tries the text of a QR symbol.
-func (d *Desk) Scan(ctx context.Context, text string) (locker.Answer, error) {
+func (d *Verifier) Scan(ctx context.Context, text string) (locker.Answer, error) {
 	code, ok := passcode.ParseQR(d.cfg.DeviceCode, text)
 	if !ok {
 		return locker.Answer{}, ErrNotACode
@@ -75,7 +75,7 @@ func (d *Desk) Scan(ctx context.Context, text string) (locker.Answer, error) {
 	return d.try(ctx, code, "qr", locker.BudgetScanned, nil)
 }
 
-func (d *Desk) try(ctx context.Context, code, input string, budget locker.Budget, doors []edge.DoorNumber) (locker.Answer, error) {
+func (d *Verifier) try(ctx context.Context, code, input string, budget locker.Budget, doors []edge.DoorNumber) (locker.Answer, error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -110,7 +110,7 @@ func knows(s locker.State, verifier []byte) bool {
 }
 
 // awaitTail asks for codes that were issued a moment ago.
-func (d *Desk) awaitTail(ctx context.Context, held uint64) {
+func (d *Verifier) awaitTail(ctx context.Context, held uint64) {
 	d.cfg.Link.StatusChanged()
 	deadline := time.NewTimer(tailWait)
 	defer deadline.Stop()

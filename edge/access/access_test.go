@@ -52,7 +52,7 @@ func (l *link) StatusChanged() {
 	}
 }
 
-func desk(t *testing.T, l *link) (*Desk, *counter) {
+func desk(t *testing.T, l *link) (*Verifier, *counter) {
 	t.Helper()
 	c := &counter{}
 	s := locker.New(wire.Config{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
@@ -159,7 +159,7 @@ func TestCodeBeforeTheFirstConfigurationIsNoTry(t *testing.T) {
 
 func TestUnknownCodeWaitsForTheTailOfTheList(t *testing.T) {
 	t.Parallel()
-	took := func(t *testing.T, l *link, d *Desk) time.Duration {
+	took := func(t *testing.T, l *link, d *Verifier) time.Duration {
 		t.Helper()
 		began := time.Now()
 		_, err := d.Type(context.Background(), "482913", nil)

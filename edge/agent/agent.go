@@ -80,7 +80,7 @@ type Agent struct {
 	loop  *locker.Loop
 	board *board.Cabinet
 	link  *uplink.Uplink
-	desk  *access.Desk
+	codes *access.Verifier
 	marks *marks
 
 	instance [16]byte
@@ -189,7 +189,7 @@ func (a *Agent) build() error {
 	a.board = board.New(board.Config{Layout: layout, Times: state.Config.Times, Supply: a.cfg.Supply, Open: a.cfg.Open, Trace: a.cfg.Trace, Mono: a.clock.Mono, Log: a.log,
 		Sink: func(e edge.Event) { a.loop.Event(e) }})
 	a.loop = locker.NewLoop(locker.LoopConfig{State: state, Fresh: found == locker.FoundNew, Behind: found == locker.FoundBehind, Clock: a.clock, Store: keeper{a}, Hardware: a.board,
-		Act: a.act, Log: a.log})
+		Act: a.apply, Log: a.log})
 	a.links.own = a.cfg.Secrets.Keys
 	if keys, known := a.marks.pinned(a.cfg.Secrets.Keys); known {
 		a.links.kept.Good.Keys = keys
@@ -208,7 +208,7 @@ func (a *Agent) build() error {
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
 	}
-	a.desk = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
+	a.codes = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
 	return nil
 }
 
@@ -322,7 +322,7 @@ func (a *Agent) Now() locker.Now { return a.now() }
 func (a *Agent) Health() wire.Health { return a.healthBody() }
 
 // Desk takes codes.
-func (a *Agent) Desk() *access.Desk { return a.desk }
+func (a *Agent) Desk() *access.Verifier { return a.codes }
 
 // Loop owns the cabinet's state.
 func (a *Agent) Loop() *locker.Loop { return a.loop }
@@ -414,8 +414,8 @@ func (a *Agent) status() wire.Status {
 	return st
 }
 
-// act takes what the rules want done outside.
-func (a *Agent) act(x locker.Action) {
+// apply takes what the rules want done outside.
+func (a *Agent) apply(x locker.Action) {
 	if a.cfg.Act != nil {
 		defer a.cfg.Act(x)
 	}

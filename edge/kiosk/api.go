@@ -57,7 +57,7 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 	for _, n := range in.Doors {
 		doors = append(doors, edge.DoorNumber(n))
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Desk.Type(ctx, in.Code, doors) })
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Type(ctx, in.Code, doors) })
 }
 
 func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &in) {
 		return
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Desk.Scan(ctx, in.Text) })
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Scan(ctx, in.Text) })
 }
 
 type openingInput struct {

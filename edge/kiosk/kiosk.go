@@ -32,8 +32,8 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Desk takes codes.
-type Desk interface {
+// CodeVerifier takes codes.
+type CodeVerifier interface {
 	Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
 	Scan(ctx context.Context, text string) (locker.Answer, error)
 }
@@ -59,7 +59,7 @@ type StoreState struct {
 // Config is what New needs. All fields but Health and Log are required.
 type Config struct {
 	DeviceCode string
-	Desk       Desk
+	Codes      CodeVerifier
 	Loop       Loop
 	Link       Link
 	Store      func() StoreState

@@ -87,7 +87,7 @@ func newState() locker.State {
 var moment = locker.Now{Boot: 1, Mono: int64(time.Minute)}
 
 func newKiosk(f *fake, log io.Writer) *Kiosk {
-	return New(Config{DeviceCode: "CAB-1", Desk: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{FilledPercent: 12, Waiting: [2]uint64{0, 5}} },
+	return New(Config{DeviceCode: "CAB-1", Codes: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{FilledPercent: 12, Waiting: [2]uint64{0, 5}} },
 		Now: func() locker.Now { return moment }, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 }
 

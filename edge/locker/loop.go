@@ -275,9 +275,6 @@ func (l *Loop) answer(ctx context.Context, a ask) {
 	if errors.Is(err, ErrFull) {
 		if o, ok := a.in.(Ordered); ok {
 			_, err = l.step(ctx, append(before, timed{Refuse{Command: o.Command, Reason: wire.ReasonStore}, time.Now()}), true)
-			if err == nil {
-				before = nil
-			}
 		}
 	}
 	a.reply <- reply{answer, err}

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// plain needs no quotes in any shell.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
+// unquoted needs no quotes in any shell.
+var unquoted = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
 
 // Command joins a program and its arguments. Arguments with anything but plain
 // characters are quoted for a POSIX shell; the program stands as it is.
 func Command(program string, args ...string) string {
 	for _, a := range args {
-		if !plain.MatchString(a) {
+		if !unquoted.MatchString(a) {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 		program += " " + a

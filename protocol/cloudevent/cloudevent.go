@@ -90,7 +90,7 @@ func EncodeHeader(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		if plain(c) {
+		if isUnescaped(c) {
 			b.WriteByte(c)
 			continue
 		}
@@ -101,7 +101,7 @@ func EncodeHeader(text string) string {
 	return b.String()
 }
 
-func plain(c byte) bool { return c > ' ' && c <= '~' && c != '"' && c != '%' }
+func isUnescaped(c byte) bool { return c > ' ' && c <= '~' && c != '"' && c != '%' }
 
 // Errors of DecodeHeader.
 var (

@@ -22,7 +22,7 @@ func (r *reader) source(i int, e *Event, v value) error {
 	case !ok && given.isNull():
 		r.report.add("V24", path(i, "source.type"), i, "")
 	case !ok:
-		r.report.add("V24", path(i, "source.type"), i, given.shown())
+		r.report.add("V24", path(i, "source.type"), i, given.citation())
 	case changed:
 		r.report.add("V25", path(i, "source.type"), i, s, kind)
 	}
@@ -107,7 +107,7 @@ func (r *reader) reason(i int, e *Event, v value) {
 		e.IncidentReason = s
 		r.report.add("V29", path(i, "incident_reason"), i, s)
 	} else {
-		r.report.add("V28", path(i, "incident_reason"), i, v.shown())
+		r.report.add("V28", path(i, "incident_reason"), i, v.citation())
 	}
 	switch e.Phase {
 	case "", PhaseException, PhaseReturn, PhaseCancelled:

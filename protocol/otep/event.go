@@ -45,7 +45,7 @@ func (r *reader) event(i int, v value) error {
 		return err
 	}
 	if !knownType {
-		r.report.add("V33", path(i, "time_type"), i, find(m, "time_type").shown())
+		r.report.add("V33", path(i, "time_type"), i, find(m, "time_type").citation())
 	}
 	r.eventID(i, e, find(m, "event_id"))
 	e.Message, _ = find(m, "message").text()
@@ -147,7 +147,7 @@ func (r *reader) phase(i int, e *Event, v value) {
 	default:
 		e.Phase = spec.Phase
 		if !v.isNull() && s != spec.Phase {
-			r.report.add("V21", path(i, "phase"), i, v.shown(), spec.Phase)
+			r.report.add("V21", path(i, "phase"), i, v.citation(), spec.Phase)
 		}
 	}
 }

@@ -253,9 +253,9 @@ func (v value) whole() (int64, bool) {
 	return int64(f), true
 }
 
-// shown is a value as a message cites it: a string's text, nothing for one
+// citation is a value as a message cites it: a string's text, nothing for one
 // that is missing, everything else as JSON without white space.
-func (v value) shown() string {
+func (v value) citation() string {
 	if s, ok := v.text(); ok {
 		return s
 	}

@@ -149,7 +149,7 @@ func (r *reader) profile(v value) {
 	}
 	s, ok := v.text()
 	if !ok || !ValidProfile(s) {
-		r.report.add("V06", "profile", -1, v.shown())
+		r.report.add("V06", "profile", -1, v.citation())
 		return
 	}
 	if !slices.Contains(profiles, s) {

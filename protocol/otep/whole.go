@@ -47,7 +47,7 @@ func (r *reader) whole(current, delivered value) {
 		code = e.StatusCode
 	}
 	if current != nil && !isStatus(current, code) {
-		r.report.add("V44", "current_status", -1, current.shown(), string(code))
+		r.report.add("V44", "current_status", -1, current.citation(), string(code))
 	}
 	if !delivered.isNull() {
 		if b, ok := delivered.flag(); !ok || b != (code == Delivered) {

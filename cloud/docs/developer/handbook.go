@@ -88,7 +88,7 @@ func (s *Service) words() template.FuncMap {
 	return template.FuncMap{
 		"op": s.line, "at": s.address, "ops": s.lines, "request": s.request, "answer": s.answer, "codes": s.codes, "message": message, "program": program,
 		"tools": s.cfg.Catalog.Tools, "servers": catalog.ToolServers, "profiles": catalog.Profiles, "scopes": catalog.ProfileScopes, "settings": cloud.HookSettings,
-		"event": s.event, "told": s.told, "waits": s.waits, "join": strings.Join, "string": func(b []byte) string { return string(b) },
+		"event": s.event, "told": s.eventsOf, "waits": s.waits, "join": strings.Join, "string": func(b []byte) string { return string(b) },
 		"add": func(a, b int) int { return a + b }, "attempts": func() []int { return []int{cloud.AccountAttempts, cloud.ProviderAttempts} },
 		"readers": func() string { return "`" + strings.Join(languages(), "`, `") + "`" },
 	}
@@ -208,8 +208,8 @@ func program(name, language string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// told are the events that a setting tells.
-func (s *Service) told(setting string) []string {
+// eventsOf are the events that a setting tells.
+func (s *Service) eventsOf(setting string) []string {
 	var out []string
 	for _, e := range s.events(true) {
 		if slices.Contains(e.Settings, setting) {

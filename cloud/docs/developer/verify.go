@@ -71,8 +71,8 @@ const (
 	reasonMissing  = "missing_input"
 )
 
-// verdict says whether a signature is right. It holds nothing of the secret.
-type verdict struct {
+// signatureCheck says whether a signature is right. It holds nothing of the secret.
+type signatureCheck struct {
 	Result    bool     `json:"result"`
 	Valid     bool     `json:"valid"`
 	Scheme    string   `json:"scheme"`
@@ -92,7 +92,7 @@ func verify(_ cloud.Caller, given catalog.Given) (any, error) {
 	name, body, secret := given.Text("scheme"), given.Text("raw_body"), given.Text("secret")
 	s := schemes[name]
 	at, id := given.Text("timestamp"), ""
-	out := verdict{Result: true, Scheme: name, Reason: reasonOK, Header: s.header, Algorithm: s.algorithm}
+	out := signatureCheck{Result: true, Scheme: name, Reason: reasonOK, Header: s.header, Algorithm: s.algorithm}
 	if s.argument != "" {
 		id = given.Text(s.argument)
 		if !plainID.MatchString(id) {

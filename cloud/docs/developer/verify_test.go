@@ -45,7 +45,7 @@ func given(scheme string, more ...any) catalog.Given {
 	return g
 }
 
-func checked(t *testing.T, g catalog.Given) verdict {
+func checked(t *testing.T, g catalog.Given) signatureCheck {
 	t.Helper()
 	out, err := verify(cloud.Caller{}, g)
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func checked(t *testing.T, g catalog.Given) verdict {
 	if s := g.Text("secret"); len(s) > 4 {
 		require.NotContains(t, string(raw), s, "the secret is not told")
 	}
-	return out.(verdict)
+	return out.(signatureCheck)
 }
 
 // at runs a test at the vector's time, off by some.
@@ -159,7 +159,7 @@ func FuzzVerify(f *testing.F) {
 		}
 		out, err := verify(cloud.Caller{}, catalog.Given{"scheme": scheme, "raw_body": body, "secret": secret, "signature": sig, "timestamp": at, "delivery_id": id, "webhook_id": id})
 		require.NoError(t, err)
-		v := out.(verdict)
+		v := out.(signatureCheck)
 		require.Contains(t, []string{reasonOK, reasonMismatch, reasonStale, reasonMissing}, v.Reason)
 		require.Equal(t, v.Reason == reasonOK, v.Valid)
 	})

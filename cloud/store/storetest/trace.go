@@ -32,7 +32,7 @@ func untold(t *testing.T, db *store.DB, limit int) map[string]cloud.TracedEvent 
 	return out
 }
 
-func told(t *testing.T, db *store.DB, events ...cloud.TracedEvent) {
+func confirmTraced(t *testing.T, db *store.DB, events ...cloud.TracedEvent) {
 	t.Helper()
 	require.NoError(t, db.ToldTraces(t.Context(), events))
 }
@@ -54,30 +54,30 @@ func traces(t *testing.T, db *store.DB) {
 	got := untold(t, db, 10)
 	require.Len(t, got, 3)
 	for _, e := range got {
-		require.Equal(t, cloud.TraceUntold, e.Told)
+		require.Equal(t, cloud.TraceUntold, e.State)
 		require.False(t, e.Event.Withdrawn)
 	}
 	oldest := untold(t, db, 1)
 	require.Len(t, oldest, 1)
 	require.Contains(t, oldest, "2 a")
 
-	told(t, db, got["2 a"], got["1 b"])
+	confirmTraced(t, db, got["2 a"], got["1 b"])
 	require.Empty(t, untold(t, db, 10))
-	told(t, db, got["1 old"])
+	confirmTraced(t, db, got["1 old"])
 
 	// One that is withdrawn between being read and being told stays.
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{tracedEvent(2, "c")}}})
 	got = untold(t, db, 10)
-	require.Equal(t, cloud.TraceTold, got["2 a"].Told)
+	require.Equal(t, cloud.TraceTold, got["2 a"].State)
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 2, EventID: "c", At: now}, {ShipmentID: 1, EventID: "old", At: now}}}})
-	told(t, db, got["2 c"])
+	confirmTraced(t, db, got["2 c"])
 	got = untold(t, db, 10)
 	require.Len(t, got, 4)
 	for _, id := range []string{"2 c", "1 old"} {
-		require.Equal(t, cloud.TraceWithdrawn, got[id].Told, id)
+		require.Equal(t, cloud.TraceWithdrawn, got[id].State, id)
 		require.True(t, got[id].Event.Withdrawn)
 	}
-	told(t, db, got["2 c"], got["1 old"])
+	confirmTraced(t, db, got["2 c"], got["1 old"])
 	require.Empty(t, untold(t, db, 10))
 	require.NoError(t, db.ReleaseTraces(ctx))
 	held, err = db.ClaimTraces(ctx)

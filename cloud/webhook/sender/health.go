@@ -163,9 +163,9 @@ func notice(ep *cloud.Endpoint, action string, now time.Time, h cloud.EndpointHe
 func (d *Dispatcher) tellGivenUp(ctx context.Context, r *result) {
 	now := time.Now()
 	d.mu.Lock()
-	recent := now.Sub(d.told[r.endpoint]) < tellEvery
+	recent := now.Sub(d.ownerNotifiedAt[r.endpoint]) < tellEvery
 	if !recent {
-		d.told[r.endpoint] = now
+		d.ownerNotifiedAt[r.endpoint] = now
 	}
 	d.mu.Unlock()
 	if recent {

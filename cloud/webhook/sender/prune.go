@@ -23,12 +23,12 @@ const (
 	longWrite  = time.Minute           // a transaction that is older is warned of
 )
 
-// keep removes what is too old from the log, in small steps, until ctx ends.
-func (d *Dispatcher) keep(ctx context.Context) {
+// pruneLog removes what is too old from the log, in small steps, until ctx ends.
+func (d *Dispatcher) pruneLog(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	for {
-		if err := d.prune(ctx, time.Now().Add(-d.cfg.Keep)); err != nil && ctx.Err() == nil {
+		if err := d.prune(ctx, time.Now().Add(-d.cfg.Retention)); err != nil && ctx.Err() == nil {
 			d.log.Warn("removing old webhook deliveries failed", "error", err)
 		}
 		if age, err := d.cfg.Store.LongestTransaction(ctx); err == nil && age > longWrite {

@@ -83,8 +83,8 @@ type Config struct {
 	Slots int
 	// Waits are the waits after failed attempts; Waits() when nil.
 	Waits []time.Duration
-	// Keep is how long the log is kept; 30 days when 0.
-	Keep time.Duration
+	// Retention is how long the log is kept; 30 days when 0.
+	Retention time.Duration
 	// TLS holds root certificates and the like; nil is the system's.
 	TLS *tls.Config
 	// Resolver looks names up; nil is the system's.
@@ -121,20 +121,20 @@ type Dispatcher struct {
 	wake    chan struct{} // of capacity 1: the inbox or the overflow has something
 	results chan result
 
-	mu        sync.Mutex // guards what follows
-	running   bool
-	queues    *queues
-	inbox     []cloud.OutboxWork
-	inboxSize int                  // bytes of bodies in inbox
-	overflow  []cloud.OutboxResult // leases to give back
-	endpoints map[cloud.EndpointID]knownEndpoint
-	workers   sync.WaitGroup
-	more      bool      // the store has more that is due
-	renewed   time.Time // when leases were known to be ours
-	alarmAt   time.Time // when the loop is woken; past: not planned
-	tallies   map[cloud.EndpointID]*cloud.EndpointTally
-	told      map[cloud.EndpointID]time.Time // when owners heard last of what is given up
-	blocked   map[cloud.BusinessID]blockedCount
+	mu              sync.Mutex // guards what follows
+	running         bool
+	queues          *queues
+	inbox           []cloud.OutboxWork
+	inboxSize       int                  // bytes of bodies in inbox
+	overflow        []cloud.OutboxResult // leases to give back
+	endpoints       map[cloud.EndpointID]knownEndpoint
+	workers         sync.WaitGroup
+	more            bool      // the store has more that is due
+	renewed         time.Time // when leases were known to be ours
+	alarmAt         time.Time // when the loop is woken; past: not planned
+	tallies         map[cloud.EndpointID]*cloud.EndpointTally
+	ownerNotifiedAt map[cloud.EndpointID]time.Time // when owners heard last of what is given up
+	blocked         map[cloud.BusinessID]blockedCount
 }
 
 type knownEndpoint struct {
@@ -163,8 +163,8 @@ func New(cfg Config) *Dispatcher {
 		cfg.Slots = defaultSlots
 	}
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	if cfg.Keep == 0 {
-		cfg.Keep = logKept
+	if cfg.Retention == 0 {
+		cfg.Retention = logKept
 	}
 	if cfg.Waits == nil {
 		cfg.Waits = Waits()
@@ -180,7 +180,7 @@ func New(cfg Config) *Dispatcher {
 		client: fetch.NewClient(fetch.Config{Guard: cfg.Guard, Proxy: cfg.Proxy, TLS: cfg.TLS, Resolver: cfg.Resolver, Dial: cfg.Dial}),
 		wake:   make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
-		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, told: map[cloud.EndpointID]time.Time{}, blocked: map[cloud.BusinessID]blockedCount{},
+		tallies: map[cloud.EndpointID]*cloud.EndpointTally{}, ownerNotifiedAt: map[cloud.EndpointID]time.Time{}, blocked: map[cloud.BusinessID]blockedCount{},
 	}
 }
 
@@ -249,7 +249,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stored := make(chan struct{})
 	go func() { defer close(stored); d.store() }()
 	var keeping sync.WaitGroup
-	keeping.Go(func() { d.keep(ctx) })
+	keeping.Go(func() { d.pruneLog(ctx) })
 	d.loop(ctx)
 	keeping.Wait()
 	d.cfg.Store.OwnFresh(false)
@@ -428,7 +428,7 @@ func (d *Dispatcher) startWorkers() {
 		if it == nil {
 			break
 		}
-		d.workers.Go(func() { d.work(it, done) })
+		d.workers.Go(func() { d.sendNext(it, done) })
 	}
 	d.alarm(now)
 	for reason, n := range d.queues.postponed {
@@ -449,8 +449,8 @@ func (d *Dispatcher) alarm(now time.Time) {
 	time.AfterFunc(at.Sub(now), d.nudge)
 }
 
-// work sends one delivery after another while there are any.
-func (d *Dispatcher) work(it *item, done func(error)) {
+// sendNext sends one delivery after another while there are any.
+func (d *Dispatcher) sendNext(it *item, done func(error)) {
 	for it != nil {
 		d.metrics.inFlight.WithLabelValues(it.work.Event.Channel).Inc()
 		r, a, v := d.attempt(it)

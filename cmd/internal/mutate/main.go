@@ -7,8 +7,9 @@
 // Sites are found with go/parser and a seeded sample of them is tried, in the
 // order of the sample. No file of the tree changes: a mutant is compiled with an
 // overlay. A mutant that does not compile is replaced by the next of the sample.
-// The package's own tests run first; what survives them meets the simulated world
-// (cmd/e2e, 20 seeds) when the package is part of it.
+// The package's own tests run first, or those of its parent when it has none; what
+// survives them meets the simulated world (cmd/e2e, 20 seeds) when the package is
+// part of it.
 //
 // Verdicts are appended to a file as they come, and a second run with that file
 // goes on where the first stopped. A verdict holds while its source file stays as

@@ -136,6 +136,19 @@ func TestSitesAreChosenByPlaceAndKind(t *testing.T) {
 	require.Equal(t, []any{1, 11, moveBoundary, killed}, []any{r.Sites, r.Verdicts[0].Line, r.Verdicts[0].Kind, r.Verdicts[0].Outcome})
 }
 
+// A package without tests of its own is judged by those of its parent.
+func TestPackageWithoutTestsIsJudgedByItsParent(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-json", "-limit", "2s", "./testdata/parcel/label"}, &out, &strings.Builder{}))
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &r))
+	require.NotEmpty(t, r.Verdicts)
+	for _, v := range r.Verdicts {
+		require.Equal(t, []string{killed, "TestLabel"}, []string{v.Outcome, v.By}, v.After)
+	}
+}
+
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"-n", "0", "./testdata/parcel"}, {"-p", "0", "./testdata/parcel"}, {"./nothing"}, {"-x", "./testdata/parcel"}, {"-match", "(", "./testdata/parcel"}, {"-match", "nowhere.go", "./testdata/parcel"}} {

@@ -25,8 +25,11 @@ type runner struct {
 	log  io.Writer
 	book *verdicts
 	temp string
-	base map[string]time.Duration // by package: how long its tests take unchanged
+	base map[string]time.Duration // by package with tests: how long they take unchanged
 }
+
+// world is the folder of the simulated world's tests.
+const world = "cmd/e2e"
 
 // inWorld reports whether the simulated world of cmd/e2e runs a package.
 func inWorld(p goPackage) bool {
@@ -91,18 +94,19 @@ func (r *runner) runBatch(ctx context.Context, batch []site) ([]verdict, error) 
 // time is the measure of a mutant's.
 func (r *runner) measure(ctx context.Context, batch []site) error {
 	for _, s := range batch {
-		if _, ok := r.base[s.Package]; ok {
+		tester := s.pkg.tester()
+		if _, ok := r.base[tester]; ok {
 			continue
 		}
 		start := time.Now()
-		by, err := r.test(ctx, s.pkg, s.Package, "", filepath.Join(r.temp, "base"), 10*time.Minute)
+		by, err := r.test(ctx, s.pkg, tester, "", filepath.Join(r.temp, "base"), 10*time.Minute)
 		if err != nil {
 			return err
 		}
 		if by != "" {
-			return fmt.Errorf("the tests of %s fail without a change: %s", s.Package, by)
+			return fmt.Errorf("the tests of %s fail without a change: %s", tester, by)
 		}
-		r.base[s.Package] = time.Since(start)
+		r.base[tester] = time.Since(start)
 	}
 	return nil
 }
@@ -132,11 +136,11 @@ func (r *runner) try(ctx context.Context, s site) (verdict, error) {
 	}
 	limit := r.cfg.limit
 	if limit == 0 {
-		limit = 3*r.base[s.Package] + leastLimit
+		limit = 3*r.base[s.pkg.tester()] + leastLimit
 	}
-	targets := []string{s.Package}
+	targets := []string{s.pkg.tester()}
 	if inWorld(s.pkg) && r.cfg.second != "none" {
-		targets = append(targets, path.Join(s.pkg.Module.Path, "cmd/e2e"))
+		targets = append(targets, path.Join(s.pkg.Module.Path, world))
 		limit = max(limit, 2*time.Minute)
 	}
 	v.Outcome = survived
@@ -188,7 +192,7 @@ func (r *runner) test(ctx context.Context, p goPackage, target, overlay, dir str
 	cmd := exec.CommandContext(timed, binary, flags...)
 	cmd.Dir = filepath.Join(p.Module.Dir, strings.TrimPrefix(target, p.Module.Path))
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	if target != p.ImportPath {
+	if strings.HasSuffix(target, "/"+world) {
 		cmd.Args = append(cmd.Args, "-test.run=^TestAnySeed$")
 		cmd.Env = append(cmd.Env, "POSTERN_SEEDS="+r.cfg.second)
 	}

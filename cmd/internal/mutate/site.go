@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,14 +23,25 @@ import (
 
 // goPackage is what `go list` says of a package.
 type goPackage struct {
-	Dir        string
-	ImportPath string
-	GoFiles    []string
-	Module     struct{ Path, Dir string }
+	Dir          string
+	ImportPath   string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Module       struct{ Path, Dir string }
+}
+
+// tester is the import path of the package whose tests judge p: p itself, or its
+// parent when p has none, as the packages under cloud/order.
+func (p goPackage) tester() string {
+	if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+		return path.Dir(p.ImportPath)
+	}
+	return p.ImportPath
 }
 
 func listPackages(ctx context.Context, dir string, patterns []string) (out []goPackage, err error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=Dir,ImportPath,GoFiles,Module", "--"}, patterns...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Module", "--"}, patterns...)...)
 	cmd.Dir = dir
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
