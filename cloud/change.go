@@ -13,6 +13,7 @@ type View interface {
 	SetupView
 	AccountView
 	OAuthView
+	FactorView
 	HookView
 	DeviceView
 	LockerView
@@ -35,6 +36,7 @@ type Changes struct {
 	SetupChanges
 	AccountChanges
 	OAuthChanges
+	FactorChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges
