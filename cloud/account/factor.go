@@ -9,6 +9,19 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 )
 
+// Access keeps what lets people in: second factors, passwords, sessions,
+// invitations. Safe for concurrent use.
+type Access struct{ cfg Config }
+
+// AccessOf is the part of a service that keeps what lets people in; nil: it can be
+// described and not called.
+func AccessOf(s *Service) *Access {
+	if s == nil {
+		return nil
+	}
+	return &Access{s.cfg}
+}
+
 // pendingLife is how long a second factor that was begun waits for its first code.
 const pendingLife = 15 * time.Minute
 
@@ -33,7 +46,7 @@ func showFactor(f cloud.SecondFactor, b cloud.Business) Factor {
 }
 
 // FindFactor shows the caller's second factor.
-func (s *Service) FindFactor(ctx context.Context, c cloud.Caller, _ None) (out FactorOutput, err error) {
+func (s *Access) FindFactor(ctx context.Context, c cloud.Caller, _ None) (out FactorOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := businessOf(v, c)
 		if err != nil {
@@ -62,7 +75,7 @@ type BeginFactorOutput struct {
 // BeginFactor makes a secret for time-based codes, which is in force once
 // ConfirmFactor was given a code of it. Errors: INVALID_CREDENTIALS,
 // SECOND_FACTOR_EXISTS.
-func (s *Service) BeginFactor(ctx context.Context, c cloud.Caller, in ConfirmInput) (out BeginFactorOutput, err error) {
+func (s *Access) BeginFactor(ctx context.Context, c cloud.Caller, in ConfirmInput) (out BeginFactorOutput, err error) {
 	if err := s.cfg.Confirm(ctx, c.Account, in.Password); err != nil {
 		return out, err
 	}
@@ -106,7 +119,7 @@ type RecoveryOutput struct {
 // ConfirmFactor puts a begun second factor in force and gives recovery codes, which
 // are shown once. The caller's other logins end: they were made without it. Errors:
 // SECOND_FACTOR_NOT_BEGUN, SECOND_FACTOR_INVALID, SECOND_FACTOR_LOCKED.
-func (s *Service) ConfirmFactor(ctx context.Context, c cloud.Caller, in CodeInput, own cloud.Token) (RecoveryOutput, error) {
+func (s *Access) ConfirmFactor(ctx context.Context, c cloud.Caller, in CodeInput, own cloud.Token) (RecoveryOutput, error) {
 	codes, kept := auth.NewRecoveryCodes()
 	err := auth.Decide(ctx, s.cfg.Store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
 		a, _, err := selfOf(v, c)
@@ -148,7 +161,7 @@ type ProofInput struct {
 // RenewRecovery gives new recovery codes in place of those that are left. Errors:
 // INVALID_CREDENTIALS, SECOND_FACTOR_MISSING, SECOND_FACTOR_REQUIRED and
 // SECOND_FACTOR_INVALID, SECOND_FACTOR_LOCKED.
-func (s *Service) RenewRecovery(ctx context.Context, c cloud.Caller, in ProofInput) (RecoveryOutput, error) {
+func (s *Access) RenewRecovery(ctx context.Context, c cloud.Caller, in ProofInput) (RecoveryOutput, error) {
 	codes, kept := auth.NewRecoveryCodes()
 	err := s.changeFactor(ctx, c, in, "recovery_codes_made", func(f *cloud.SecondFactor, _ cloud.Business) *cloud.Error {
 		f.Recovery = kept
@@ -162,7 +175,7 @@ func (s *Service) RenewRecovery(ctx context.Context, c cloud.Caller, in ProofInp
 
 // RemoveFactor takes the caller's second factor away. Errors: those of
 // RenewRecovery, and SECOND_FACTOR_DEMANDED in a business that demands one.
-func (s *Service) RemoveFactor(ctx context.Context, c cloud.Caller, in ProofInput) (Done, error) {
+func (s *Access) RemoveFactor(ctx context.Context, c cloud.Caller, in ProofInput) (Done, error) {
 	err := s.changeFactor(ctx, c, in, "second_factor_removed", func(f *cloud.SecondFactor, b cloud.Business) *cloud.Error {
 		if b.Settings.SecondFactor {
 			return cloud.E(cloud.Conflict, "SECOND_FACTOR_DEMANDED")
@@ -173,7 +186,7 @@ func (s *Service) RemoveFactor(ctx context.Context, c cloud.Caller, in ProofInpu
 	return Done{err == nil}, err
 }
 
-func (s *Service) changeFactor(ctx context.Context, c cloud.Caller, in ProofInput, action string, change func(*cloud.SecondFactor, cloud.Business) *cloud.Error) error {
+func (s *Access) changeFactor(ctx context.Context, c cloud.Caller, in ProofInput, action string, change func(*cloud.SecondFactor, cloud.Business) *cloud.Error) error {
 	if err := s.cfg.Confirm(ctx, c.Account, in.Password); err != nil {
 		return err
 	}
@@ -203,7 +216,7 @@ func (s *Service) changeFactor(ctx context.Context, c cloud.Caller, in ProofInpu
 // ResetFactor takes away the second factor of a person who lost it, and ends all of
 // the person's logins and agents. The person sees when that was. Errors:
 // USER_NOT_FOUND, SECOND_FACTOR_MISSING, SECOND_FACTOR_OWN.
-func (s *Service) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Done, error) {
+func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := owned(v, c, in.ID, peopleTypes, "USER_NOT_FOUND")

@@ -51,7 +51,7 @@ func sessions(v cloud.View, id cloud.AccountID, now time.Time) ([]cloud.Token, e
 
 // ListSessions lists the caller's logins, newest first. own is the token of the
 // call.
-func (s *Service) ListSessions(ctx context.Context, c cloud.Caller, in SessionsInput, own cloud.Token) (SessionsOutput, error) {
+func (s *Access) ListSessions(ctx context.Context, c cloud.Caller, in SessionsInput, own cloud.Token) (SessionsOutput, error) {
 	page, err := in.page(in, "id")
 	if err != nil {
 		return SessionsOutput{}, err
@@ -67,7 +67,7 @@ type UserSessionsInput struct {
 
 // ListUserSessions lists the logins of a person of the caller's business, newest
 // first. Error: USER_NOT_FOUND.
-func (s *Service) ListUserSessions(ctx context.Context, c cloud.Caller, in UserSessionsInput, own cloud.Token) (SessionsOutput, error) {
+func (s *Access) ListUserSessions(ctx context.Context, c cloud.Caller, in UserSessionsInput, own cloud.Token) (SessionsOutput, error) {
 	page, err := in.page(in, "id")
 	if err != nil {
 		return SessionsOutput{}, err
@@ -78,7 +78,7 @@ func (s *Service) ListUserSessions(ctx context.Context, c cloud.Caller, in UserS
 	})
 }
 
-func (s *Service) listSessions(ctx context.Context, c cloud.Caller, in any, keys PageInput, page cloud.Page, own cloud.Token, whose func(cloud.View) (cloud.AccountID, error)) (out SessionsOutput, err error) {
+func (s *Access) listSessions(ctx context.Context, c cloud.Caller, in any, keys PageInput, page cloud.Page, own cloud.Token, whose func(cloud.View) (cloud.AccountID, error)) (out SessionsOutput, err error) {
 	now := time.Now()
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		id, err := whose(v)
@@ -109,7 +109,7 @@ type BySession struct {
 }
 
 // EndSession ends a login of the caller. Error: SESSION_NOT_FOUND.
-func (s *Service) EndSession(ctx context.Context, c cloud.Caller, in BySession) (Done, error) {
+func (s *Access) EndSession(ctx context.Context, c cloud.Caller, in BySession) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		list, err := sessions(v, c.Account.ID, now)
@@ -132,7 +132,7 @@ func (s *Service) EndSession(ctx context.Context, c cloud.Caller, in BySession) 
 }
 
 // EndOtherSessions ends the caller's logins but the one of the call.
-func (s *Service) EndOtherSessions(ctx context.Context, c cloud.Caller, _ None, own cloud.Token) (Done, error) {
+func (s *Access) EndOtherSessions(ctx context.Context, c cloud.Caller, _ None, own cloud.Token) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := v.Account(c.Account.ID)
@@ -147,7 +147,7 @@ func (s *Service) EndOtherSessions(ctx context.Context, c cloud.Caller, _ None, 
 
 // EndUserSessions ends all logins and agents of a person of the caller's business.
 // Error: USER_NOT_FOUND.
-func (s *Service) EndUserSessions(ctx context.Context, c cloud.Caller, in ByUser) (Done, error) {
+func (s *Access) EndUserSessions(ctx context.Context, c cloud.Caller, in ByUser) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := owned(v, c, in.ID, peopleTypes, "USER_NOT_FOUND")
@@ -171,7 +171,7 @@ type PasswordInput struct {
 // ChangePassword gives the caller another password. The caller's other logins and
 // all agents end. Errors: INVALID_CREDENTIALS, SECOND_FACTOR_REQUIRED,
 // SECOND_FACTOR_INVALID, SECOND_FACTOR_LOCKED.
-func (s *Service) ChangePassword(ctx context.Context, c cloud.Caller, in PasswordInput, own cloud.Token) (Done, error) {
+func (s *Access) ChangePassword(ctx context.Context, c cloud.Caller, in PasswordInput, own cloud.Token) (Done, error) {
 	f := newFields()
 	f.filled("new_password", &in.Next, true)
 	if err := f.Err(); err != nil {
@@ -203,11 +203,11 @@ func (s *Service) ChangePassword(ctx context.Context, c cloud.Caller, in Passwor
 
 // SelfInput changes what a person may change of the own account.
 type SelfInput struct {
-	Locale string `json:"locale" required:"true" enum:"en,zh-Hans,zh-Hant,fr,de,es" doc:"Language of pages and messages to the person"`
+	Locale string `json:"locale" required:"true" enum:"en,zh-Hans,zh-Hant,fr,de,es" doc:"Language of pages"`
 }
 
 // ChangeSelf sets the caller's language.
-func (s *Service) ChangeSelf(ctx context.Context, c cloud.Caller, in SelfInput) (Done, error) {
+func (s *Access) ChangeSelf(ctx context.Context, c cloud.Caller, in SelfInput) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := v.Account(c.Account.ID)

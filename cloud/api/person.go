@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 )
@@ -15,7 +16,7 @@ import (
 // password or a second factor would outlive its end. Answers and calls hold
 // secrets, so none is previewed, kept or queued for an approval.
 func (c Config) own() []catalog.Operation {
-	a := c.Accounts
+	a := account.AccessOf(c.Accounts)
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "user.login.second_factor",
@@ -113,7 +114,7 @@ func (c Config) own() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "user.locale.change",
 			Summary:     "Update the calling user's language",
-			Description: "Pages and mails to the user are in this language. Answers follow Accept-Language as before.",
+			Description: "Pages are in this language after the user signs in. Answers follow Accept-Language as before.",
 			Tag:         "User",
 			Method:      http.MethodPut,
 			Path:        "/api/v1/user/locale",

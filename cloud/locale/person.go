@@ -31,7 +31,7 @@ var persons = map[string]texts{
 	"account.end":            {"End", "结束", "結束", "Terminer", "Beenden", "Cerrar"},
 	"account.others":         {"End all others", "结束所有其他会话", "結束所有其他工作階段", "Terminer toutes les autres", "Alle anderen beenden", "Cerrar todas las demás"},
 	"account.language":       {"Language", "语言", "語言", "Langue", "Sprache", "Idioma"},
-	"account.language.label": {"Language of pages and mails to you", "页面及发给您的邮件所用语言", "頁面及寄給您的郵件所用語言", "Langue des pages et des courriels", "Sprache der Seiten und der Mails an Sie", "Idioma de las páginas y de los correos"},
+	"account.language.label": {"Language of pages after you sign in", "登录后页面所用语言", "登入後頁面所用語言", "Langue des pages après la connexion", "Sprache der Seiten nach der Anmeldung", "Idioma de las páginas tras iniciar sesión"},
 	"account.save":           {"Save", "保存", "儲存", "Enregistrer", "Speichern", "Guardar"},
 	"account.done.begin":     {"Almost done: the app shows a code now.", "即将完成：应用现在显示验证码。", "即將完成：應用程式現在顯示驗證碼。", "Presque fini : l’application affiche un code.", "Fast fertig: Die App zeigt jetzt einen Code.", "Casi listo: la aplicación muestra ahora un código."},
 	"account.done.confirm":   {"The second factor is set up.", "第二重验证已设置。", "第二重驗證已設定。", "Le second facteur est en place.", "Der zweite Faktor ist eingerichtet.", "El segundo factor está configurado."},

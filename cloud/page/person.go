@@ -111,15 +111,16 @@ func (p personPages) showAccount(c context.Context, ctx *fasthttp.RequestCtx, st
 var accountForms = map[string]struct {
 	operation string
 	members   []string
+	done      string // words
 }{
-	"begin":    {"user.second_factor.begin", []string{"password"}},
-	"confirm":  {"user.second_factor.confirm", []string{"otp"}},
-	"codes":    {"user.second_factor.recovery_codes", []string{"password", "otp"}},
-	"remove":   {"user.second_factor.remove", []string{"password", "otp"}},
-	"password": {"user.password.change", []string{"password", "new_password", "otp"}},
-	"locale":   {"user.locale.change", []string{"locale"}},
-	"end":      {"user.sessions.end", []string{"session_id"}},
-	"others":   {"user.sessions.end_others", nil},
+	"begin":    {"user.second_factor.begin", []string{"password"}, "account.done.begin"},
+	"confirm":  {"user.second_factor.confirm", []string{"otp"}, "account.done.confirm"},
+	"codes":    {"user.second_factor.recovery_codes", []string{"password", "otp"}, "account.done.codes"},
+	"remove":   {"user.second_factor.remove", []string{"password", "otp"}, "account.done.remove"},
+	"password": {"user.password.change", []string{"password", "new_password", "otp"}, "account.done.password"},
+	"locale":   {"user.locale.change", []string{"locale"}, ""},
+	"end":      {"user.sessions.end", []string{"session_id"}, "account.done.end"},
+	"others":   {"user.sessions.end_others", nil, "account.done.others"},
 }
 
 // changeAccount runs what a form of the page asks for.
@@ -165,7 +166,7 @@ func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	p.showAccount(c, ctx, fasthttp.StatusOK, func(out *accountPage) {
-		out.Done = f.T("account.done." + name)
+		out.Done = f.T(form.done)
 		switch body := a.Body.(type) {
 		case account.BeginFactorOutput:
 			out.Begun, out.Secret = true, body.Secret
