@@ -14,6 +14,7 @@ type View interface {
 	AccountView
 	OAuthView
 	FactorView
+	InvitationView
 	HookView
 	DeviceView
 	LockerView
@@ -37,6 +38,7 @@ type Changes struct {
 	AccountChanges
 	OAuthChanges
 	FactorChanges
+	InvitationChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

@@ -42,6 +42,9 @@ func example(v any, name string) any {
 		if before, _, ok := strings.Cut(v, "secret="); ok { // an address that holds one
 			return before + "secret=" + strings.Repeat("X", 32)
 		}
+		if before, _, ok := strings.Cut(v, "?key="); ok {
+			return before + "?key=" + strings.Repeat("x", 64)
+		}
 		if name == "recovery_codes" {
 			return "xxxx-xxxx-xxxx-xxxx"
 		}

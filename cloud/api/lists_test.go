@@ -61,6 +61,7 @@ func (x *world) lists() map[string]listCase {
 		"user.api_keys.list":    {other: sorted, rows: "api_keys", id: "id", add: keep(x.key)},
 		"user.sessions.list":    {other: sorted, rows: "sessions", id: "session_id", add: later(1)},
 		"users.sessions.list":   {path: "/api/v1/users/2/sessions", other: sorted, rows: "sessions", id: "session_id", add: later(2)},
+		"invitations.list":      {other: sorted, rows: "invitations", id: "invitation_id", add: func() { x.invitation() }},
 		"user.agents.list":      {other: sorted, rows: "agents", id: "id", add: keep(x.agent)},
 
 		"orders.list":       {other: map[string]any{"type": "D"}, key: map[string]any{"sort": "priority"}, rows: "orders", id: "order_id", add: ofOrder(cloud.OrderNew)},

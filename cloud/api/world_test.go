@@ -356,15 +356,26 @@ func (x *world) stand(name string) (s standIn) {
 	case "user.login.second_factor":
 		s.as, s.in = admin, m{"challenge": x.challenge(), "otp": x.otp()}
 	case "user.second_factor.confirm":
-		x.factor(false)
-		s.in = m{"otp": x.otp()}
+		x.factor(2, false)
+		s.as, s.in = cloud.ClientEmployee, m{"otp": x.otp()}
 	case "user.second_factor.recovery_codes", "user.second_factor.remove":
-		x.factor(true)
-		s.in = m{"otp": x.otp()}
+		x.factor(2, true)
+		s.as, s.in = cloud.ClientEmployee, m{"otp": x.otp()}
+	case "user.password.change", "user.sessions.end_others": // the administrator's token is that of other calls
+		s.as = cloud.Broker
 	case "user.sessions.end":
 		s.in = m{"session_id": x.session()}
-	case "users.sessions.end":
+	case "users.sessions.end", "users.password_reset":
 		s.in = m{"id": "22"}
+	case "invitations.create":
+		s.in = email()
+	case "invitations.withdraw":
+		s.in = m{"id": x.invitation().id}
+	case "invitations.accept":
+		i := x.invitation()
+		s.in = m{"token": i.token, "email": i.email}
+	case "user.password_reset.complete":
+		s.as, s.in = admin, m{"token": x.made("POST", "/api/v1/users/22/password-reset", x.token(admin), "")["token"]}
 	case "users.second_factor.reset":
 		x.w.Write(x.t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: 22, Secret: factorSecret}}}})
 		s.in = m{"id": "22"}
@@ -538,12 +549,12 @@ func (x *world) stand(name string) (s standIn) {
 
 var factorSecret = []byte("twenty bytes of zinc")
 
-// factor gives the administrator a second factor, or one that waits for its first
+// factor gives a person a second factor, or one that waits for its first
 // code.
-func (x *world) factor(on bool) {
-	f := cloud.SecondFactor{AccountID: 1, Pending: factorSecret, PendingUntil: time.Now().Add(time.Minute)}
+func (x *world) factor(id cloud.AccountID, on bool) {
+	f := cloud.SecondFactor{AccountID: id, Pending: factorSecret, PendingUntil: time.Now().Add(time.Minute)}
 	if on {
-		f = cloud.SecondFactor{AccountID: 1, Secret: factorSecret, SetUpAt: time.Now()}
+		f = cloud.SecondFactor{AccountID: id, Secret: factorSecret, SetUpAt: time.Now()}
 	}
 	x.w.Write(x.t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{f}}})
 }
@@ -552,6 +563,14 @@ func (x *world) otp() string {
 	c, err := totp.GenerateCode(auth.KeyText(factorSecret), time.Now())
 	require.NoError(x.t, err)
 	return c
+}
+
+// invitation is one that waits.
+func (x *world) invitation() (i struct{ id, token, email string }) {
+	i.email = x.next("new") + "@acme.example"
+	a := x.made("POST", "/api/v1/invitations", x.token(admin), fmt.Sprintf(`{"account_type":"driver","name":"Ana Lima","email":%q}`, i.email))
+	i.id, i.token = x.id(at(a, "invitation", "invitation_id")), a["token"].(string)
+	return i
 }
 
 // session is a login of the administrator besides that of the test.
@@ -566,10 +585,10 @@ func (x *world) session() string {
 	return ""
 }
 
-// challenge is what a login of the administrator is answered.
+// challenge is what a login of the platform's operator is answered.
 func (x *world) challenge() string {
-	x.factor(true)
-	a := x.do("POST", "/api/v1/user/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, x.w.Emails[admin], webtest.Password))
+	x.factor(6, true)
+	a := x.do("POST", "/api/v1/user/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, x.w.Emails[cloud.PlatformAdmin], webtest.Password))
 	require.Equal(x.t, "SECOND_FACTOR_REQUIRED", a.code())
 	require.Equal(x.t, 401, a.status)
 	c, _ := at(a.json, "details", "challenge").(string)

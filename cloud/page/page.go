@@ -253,6 +253,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.GET("/console/events", p.events)
 	get(AccountPath, p.account)
 	r.POST(AccountPath, p.changeAccount)
+	p.linkRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
 	if p.cfg.Approvals != nil {
 		get(approvalsPath, p.approvals)
 		r.POST(approvalsPath, p.rejectTogether)

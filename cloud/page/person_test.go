@@ -174,3 +174,51 @@ func TestSecondFactorBeforeConsent(t *testing.T) {
 	require.Equal(t, 403, g.status)
 	require.NotContains(t, g.set, "postern_agents")
 }
+
+// Links to the pages lose their secret at once; an invitation and a new password end
+// at the login.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	token := func(path, body string) string {
+		g := r.raw("POST", path, "application/json", body, "Authorization", "Bearer "+admin)
+		require.Less(t, g.status, 300, g.body)
+		return regexp.MustCompile(`"token":"([^"]+)"`).FindStringSubmatch(g.body)[1]
+	}
+	require.Contains(t, r.do("GET", "/invitation", nil).body, "Open the link")
+	key := token("/api/v1/invitations", `{"account_type":"customer","name":"Zoe","email":"zoe@acme.example"}`)
+	g := r.do("GET", "/invitation?key="+key, nil)
+	require.Equal(t, []any{303, "/invitation"}, []any{g.status, g.header("Location")})
+	send := func(path string, pairs ...string) got {
+		g := r.do("GET", path, nil)
+		require.NotContains(t, g.body, key)
+		form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		return r.do("POST", path, form)
+	}
+	require.Equal(t, 403, r.do("POST", "/invitation", url.Values{"email": {"zoe@acme.example"}, "password": {"another long password"}}).status)
+	g = send("/invitation", "email", "eve@acme.example", "password", "another long password")
+	require.Equal(t, 422, g.status)
+	require.Contains(t, g.body, "another email address")
+	g = send("/invitation", "email", "zoe@acme.example", "password", "short")
+	require.Equal(t, 422, g.status)
+	g = send("/invitation", "email", "zoe@acme.example", "password", webtest.Password)
+	require.Equal(t, []any{303, "/console/login"}, []any{g.status, g.header("Location")}, g.body)
+	require.Equal(t, "/account", r.signIn("zoe@acme.example").header("Location"))
+	r.do("GET", "/invitation?key="+key, nil)
+	require.Contains(t, send("/invitation", "email", "zoe@acme.example", "password", webtest.Password).body, "accepted already")
+
+	_, recovery := r.setUpFactor()
+	id := regexp.MustCompile(`"id":(\d+)[^}]*"email":"zoe`).FindStringSubmatch(r.raw("GET", "/api/v1/customers", "", "", "Authorization", "Bearer "+admin).body)
+	key = token("/api/v1/users/"+id[1]+"/password-reset", "{}")
+	r.do("GET", "/password-reset?key="+key, nil)
+	g = send("/password-reset", "password", "another long password")
+	require.Equal(t, 422, g.status)
+	require.Contains(t, g.body, `name="otp"`)
+	g = send("/password-reset", "password", "another long password", "otp", recovery[0])
+	require.Equal(t, 303, g.status, g.body)
+	require.Equal(t, 303, r.do("GET", "/account", nil).status, "the session has ended")
+}
