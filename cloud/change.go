@@ -15,6 +15,7 @@ type View interface {
 	OAuthView
 	FactorView
 	InvitationView
+	AuditView
 	HookView
 	DeviceView
 	LockerView

@@ -61,8 +61,11 @@ func (x *world) lists() map[string]listCase {
 		"user.api_keys.list":    {other: sorted, rows: "api_keys", id: "id", add: keep(x.key)},
 		"user.sessions.list":    {other: sorted, rows: "sessions", id: "session_id", add: later(1)},
 		"users.sessions.list":   {path: "/api/v1/users/2/sessions", other: sorted, rows: "sessions", id: "session_id", add: later(2)},
-		"invitations.list":      {other: sorted, rows: "invitations", id: "invitation_id", add: func() { x.invitation() }},
-		"user.agents.list":      {other: sorted, rows: "agents", id: "id", add: keep(x.agent)},
+		"audit.list": {other: map[string]any{"actor": "account:1"}, rows: "lines", id: "id", add: func() {
+			x.made("PUT", "/api/v1/user/locale", x.login(x.token(admin)), `{"locale":"de"}`)
+		}},
+		"invitations.list": {other: sorted, rows: "invitations", id: "invitation_id", add: func() { x.invitation() }},
+		"user.agents.list": {other: sorted, rows: "agents", id: "id", add: keep(x.agent)},
 
 		"orders.list":       {other: map[string]any{"type": "D"}, key: map[string]any{"sort": "priority"}, rows: "orders", id: "order_id", add: ofOrder(cloud.OrderNew)},
 		"orders.exceptions": {other: map[string]any{"customer_id": 5}, rows: "exceptions", id: "order_id", add: ofOrder(cloud.OrderHold)},

@@ -264,6 +264,41 @@ func (c Config) own() []catalog.Operation {
 			Example:     `{"token":"a-token-of-sixty-four-characters","password":"long enough"}`,
 		}, a.CompleteReset, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "audit.list",
+			Summary:     "List the audit trail of the business",
+			Description: "Lines newest first, by actor, action, object and time. A line says by which operation, from where and with what outcome something was done, and holds no secret.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/audit",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Example:     `{"action":"logged_in"}`,
+		}, a.ListAudits, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "audit.export",
+			Summary:     "Get the audit trail as a file",
+			Description: "The lines that audit.list chooses as CSV or as JSON lines, without a bound on their number.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/audit/export",
+			Types:       admins,
+			Scopes:      []string{"settings:write"},
+			Group:       catalog.Batch,
+			Secret:      true,
+			Media:       []string{"text/csv", "application/x-ndjson"},
+			Example:     `{"format":"jsonl"}`,
+		}, func(ctx context.Context, caller cloud.Caller, in account.ExportInput) (catalog.Stream, error) {
+			out := catalog.Stream{Size: -1, Type: "text/csv; charset=utf-8", Name: "audit.csv"}
+			if in.Format == "jsonl" {
+				out.Type, out.Name = "application/x-ndjson", "audit.jsonl"
+			}
+			var err error
+			out.ReadCloser, err = a.ExportAudits(ctx, caller, in)
+			return out, err
+		}, func(s catalog.Stream) catalog.Answer {
+			return catalog.Answer{Body: s, Type: s.Type, Headers: [][2]string{{"Content-Disposition", `attachment; filename="` + s.Name + `"`}, {"X-Content-Type-Options", "nosniff"}}}
+		}),
+		catalog.Define(catalog.Operation{
 			Name:        "users.second_factor.reset",
 			Summary:     "Remove the second factor of a user",
 			Description: "A way in for a user or customer who lost it. All logins and agents of the user end, and the user sees when it was removed. An administrator's own is removed at the machine or by another administrator.",
