@@ -43,7 +43,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.accounts(c)
 	w.oauth(c)
 	w.factors(c)
-	w.invitations(c)
+	saveInvitations(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

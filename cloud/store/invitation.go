@@ -31,7 +31,7 @@ func (v factorView) Invitations(b cloud.BusinessID, p cloud.Page) ([]cloud.Invit
 	return part(v.snapshot, keyList{from: "invitation", columns: invitationColumns, where: c, page: p}, invitationSorts, scanInvitation)
 }
 
-func (w *writer) invitations(c *cloud.Changes) {
+func saveInvitations(w *writer, c *cloud.Changes) {
 	for _, i := range c.Invitations {
 		w.add(anything, sqlSaveInvitation, int64(i.ID), int64(i.BusinessID), i.Hash[:], i.Email, i.Name, string(i.Type), text(i.Permissions), int64(i.InvitedBy), int64(i.Wrong),
 			ms(i.CreatedAt), ms(i.ExpiresAt), ms(i.AcceptedAt), ms(i.WithdrawnAt), int64(i.AccountID))
