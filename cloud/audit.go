@@ -16,3 +16,24 @@ type Audit struct {
 	Target     string
 	Detail     string // JSON without secrets
 }
+
+// AuditLine is a line with its place in the trail.
+type AuditLine struct {
+	N int64
+	Audit
+}
+
+// AuditFilter chooses lines of a business. Zero fields choose all; of Actor and
+// Action one is given at most, unless there is a Target.
+type AuditFilter struct {
+	BusinessID            BusinessID
+	Actor, Action, Target string
+	From, To              time.Time // To is not included
+	Page                  Page      // sorted by at
+}
+
+// AuditView reads the audit log.
+type AuditView interface {
+	// Audits lists a part of a business's lines.
+	Audits(AuditFilter) ([]AuditLine, Listed, error)
+}

@@ -13,6 +13,9 @@ type View interface {
 	SetupView
 	AccountView
 	OAuthView
+	FactorView
+	InvitationView
+	AuditView
 	HookView
 	DeviceView
 	LockerView
@@ -35,6 +38,8 @@ type Changes struct {
 	SetupChanges
 	AccountChanges
 	OAuthChanges
+	FactorChanges
+	InvitationChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

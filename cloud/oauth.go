@@ -8,10 +8,13 @@ type OAuthGrantID int64
 // TokenKind says what a token of the authorization server is for.
 type TokenKind string
 
-// Kinds. Keys and logins have none.
+// Kinds. Keys have none, logins none or that of SetupToken.
 const (
 	AccessToken  TokenKind = "access"  // lets in, at its audience
 	RefreshToken TokenKind = "refresh" // is changed for new tokens, and lets in nowhere
+	// SetupToken is that of a login whose person has to set up a second factor first:
+	// it lets in to what does that.
+	SetupToken TokenKind = "setup"
 )
 
 // OAuthClient is a program that people connect, as it registered itself

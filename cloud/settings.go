@@ -63,6 +63,7 @@ type Rules struct {
 	PhotoRequired      bool `json:"photo_required"`
 	DriverMarksReady   bool `json:"driver_may_mark_ready"`
 	DriverAccepts      bool `json:"driver_acceptance_required"`
+	SecondFactor       bool `json:"second_factor_required" doc:"People of the business can do nothing but set up a second factor until they have one"`
 }
 
 // Locale is the language that the business writes in.

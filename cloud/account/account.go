@@ -29,6 +29,9 @@ type Config struct {
 	Store        Store
 	KnownScope   func(string) bool
 	KnownProfile func(string) bool
+	// Confirm checks the password of a caller, and bounds how often that is tried.
+	// Errors: INVALID_CREDENTIALS, RATE_LIMITED, ACCOUNT_LOCKED.
+	Confirm func(ctx context.Context, a cloud.Account, password string) error
 	// Unavailable are families that this deployment does not have, or not yet:
 	// nobody can switch them on.
 	Unavailable []string

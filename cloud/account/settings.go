@@ -53,6 +53,7 @@ type SettingsInput struct {
 	PhotoRequired      *bool   `json:"photo_required"`
 	DriverMarksReady   *bool   `json:"driver_may_mark_ready"`
 	DriverAccepts      *bool   `json:"driver_acceptance_required"`
+	SecondFactor       *bool   `json:"second_factor_required" doc:"true lets people without a second factor do nothing but set one up, those who are logged in too"`
 }
 
 // check refuses to take a setting away that every business has.
@@ -89,11 +90,16 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		set(&r.PhotoRequired, in.PhotoRequired)
 		set(&r.DriverMarksReady, in.DriverMarksReady)
 		set(&r.DriverAccepts, in.DriverAccepts)
+		set(&r.SecondFactor, in.SecondFactor)
 		if in.CorrectionWindow != nil {
 			b.Settings.CorrectionMinutes = in.CorrectionWindow
 		}
 		out = SettingsOutput{Result: true, Settings: showSettings(b)}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}}, nil
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}}
+		if r.SecondFactor {
+			ch.LimitLogins = []cloud.BusinessID{b.ID}
+		}
+		return ch, nil
 	})
 	if err != nil {
 		return SettingsOutput{}, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
@@ -17,7 +16,7 @@ func (c Config) accounts() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "user.login",
 			Summary:     "Log in with email and password",
-			Description: "An email that exists in several businesses needs client_code. Failures answer alike whatever was wrong, and lock the account after several. The token ends after 7 days, with remember_me after 30.",
+			Description: "An email of several businesses needs client_code. Failures answer alike and lock the account after several. The token ends after 7 days, with remember_me after 30. An account with a second factor needs otp too, or completes the challenge of the answer SECOND_FACTOR_REQUIRED.",
 			Tag:         "User",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/user/login",
@@ -26,7 +25,7 @@ func (c Config) accounts() []catalog.Operation {
 			Harmless:    true,
 			NoToken:     true,
 			Secret:      true,
-			Errors:      []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED"},
+			Errors:      []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"},
 			GraphQL:     &catalog.GraphQL{Field: "userLogin", Type: "LoginResult", Mutation: true},
 			Example:     `{"email":"admin@acme.example","password":"correct horse battery"}`,
 		}, c.login, nil),
@@ -38,6 +37,7 @@ func (c Config) accounts() []catalog.Operation {
 			Method:      http.MethodGet,
 			Path:        "/api/v1/user/me",
 			Types:       everyone,
+			SetsUp:      true,
 			GraphQL:     &catalog.GraphQL{Field: "me", Type: "User", Pick: "user"},
 		}, c.me, nil),
 		catalog.Define(catalog.Operation{
@@ -48,6 +48,7 @@ func (c Config) accounts() []catalog.Operation {
 			Method:      http.MethodPost,
 			Path:        "/api/v1/user/logout",
 			Types:       everyone,
+			SetsUp:      true,
 			Harmless:    true,
 			EndsToken:   true,
 		}, c.logout, nil),
@@ -430,6 +431,7 @@ type loginInput struct {
 	ClientCode string `json:"client_code" doc:"Business code, when one email exists in several businesses"`
 	DeviceName string `json:"device_name" doc:"Shown in the list of tokens" max:"64"`
 	Remember   bool   `json:"remember_me" doc:"The token lives 30 days instead of 7"`
+	OTP        string `json:"otp" max:"64" doc:"Time-based code, or a recovery code, of an account with a second factor"`
 }
 
 type loginOutput struct {
@@ -439,6 +441,7 @@ type loginOutput struct {
 	ExpiresAt   string            `json:"expires_at" doc:"YYYY-MM-DD HH:MM:SS in the business's time zone"`
 	AccountType cloud.AccountType `json:"account_type"`
 	User        user              `json:"user"`
+	SetsUp      bool              `json:"second_factor_setup_required" doc:"The business demands a second factor: the token is good for setting one up, and for all else afterwards"`
 }
 
 type user struct {
@@ -484,15 +487,14 @@ func (c Config) login(ctx context.Context, _ cloud.Caller, in loginInput) (login
 	if err := in.check(); err != nil {
 		return loginOutput{}, err
 	}
-	l, state, err := c.Gate.Login(ctx, auth.Try{Email: in.Email, Password: in.Password, ClientCode: in.ClientCode, Name: in.DeviceName, Remember: in.Remember, IP: catalog.AddressOf(ctx)})
+	l, state, err := c.Gate.Login(ctx, auth.Try{Email: in.Email, Password: in.Password, ClientCode: in.ClientCode, Name: in.DeviceName, Remember: in.Remember, Code: in.OTP, IP: catalog.AddressOf(ctx)})
 	if err != nil {
 		if !state.OK {
 			err = &catalog.Limited{State: state}
 		}
 		return loginOutput{}, err
 	}
-	return loginOutput{Result: true, AccessToken: l.Token, TokenType: "Bearer", ExpiresAt: l.ExpiresAt.In(l.Business.Location()).Format(time.DateTime),
-		AccountType: l.Account.Type, User: userOf(l.Account, l.Business)}, nil
+	return showLogin(l), nil
 }
 
 type meOutput struct {

@@ -39,6 +39,15 @@ func example(v any, name string) any {
 		if i := strings.LastIndexByte(v, ' '); name == "line" { // its last part is the token
 			return v[:i+1] + strings.Repeat("x", len(v)-i-1)
 		}
+		if before, _, ok := strings.Cut(v, "secret="); ok { // an address that holds one
+			return before + "secret=" + strings.Repeat("X", 32)
+		}
+		if before, _, ok := strings.Cut(v, "?key="); ok {
+			return before + "?key=" + strings.Repeat("x", 64)
+		}
+		if name == "recovery_codes" {
+			return "xxxx-xxxx-xxxx-xxxx"
+		}
 		if len(v) > 20 && (strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") || name == "password") {
 			return strings.Repeat("x", len(v))
 		}

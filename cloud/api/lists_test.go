@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/check"
 )
@@ -41,6 +43,13 @@ func (x *world) lists() map[string]listCase {
 			x.made("POST", path, x.token(admin), fmt.Sprintf(body, name, name, name))
 		}
 	}
+	later := func(id cloud.AccountID) func() { // a login that is newer than all before
+		return func() {
+			x.n++
+			at := time.Now().Add(time.Duration(x.n) * time.Second)
+			x.w.Write(x.t, cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(auth.NewToken()), AccountID: id, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}})
+		}
+	}
 	sorted := map[string]any{"sort": "id"}
 	route := keep(x.route)
 	changed, said := "", "" // paths of an order and of its messages
@@ -50,7 +59,13 @@ func (x *world) lists() map[string]listCase {
 		"providers.list":        {other: sorted, key: map[string]any{"sort": "-created_at"}, rows: "providers", id: "id", add: person("/api/v1/providers", `{"code":%q,"name":"Quick Box %s %s","services":["otep"]}`)},
 		"providers.tokens.list": {path: "/api/v1/providers/17/tokens", other: sorted, rows: "tokens", id: "id", add: keep(x.providerToken)},
 		"user.api_keys.list":    {other: sorted, rows: "api_keys", id: "id", add: keep(x.key)},
-		"user.agents.list":      {other: sorted, rows: "agents", id: "id", add: keep(x.agent)},
+		"user.sessions.list":    {other: sorted, rows: "sessions", id: "session_id", add: later(1)},
+		"users.sessions.list":   {path: "/api/v1/users/2/sessions", other: sorted, rows: "sessions", id: "session_id", add: later(2)},
+		"audit.list": {other: map[string]any{"actor": "account:1"}, rows: "lines", id: "id", add: func() {
+			x.made("PUT", "/api/v1/user/locale", x.login(x.token(admin)), `{"locale":"de"}`)
+		}},
+		"invitations.list": {other: sorted, rows: "invitations", id: "invitation_id", add: func() { x.invitation() }},
+		"user.agents.list": {other: sorted, rows: "agents", id: "id", add: keep(x.agent)},
 
 		"orders.list":       {other: map[string]any{"type": "D"}, key: map[string]any{"sort": "priority"}, rows: "orders", id: "order_id", add: ofOrder(cloud.OrderNew)},
 		"orders.exceptions": {other: map[string]any{"customer_id": 5}, rows: "exceptions", id: "order_id", add: ofOrder(cloud.OrderHold)},

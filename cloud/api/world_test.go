@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
@@ -102,7 +103,8 @@ func newWorld(t *testing.T) *world {
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
-	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile})
+	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000})
+	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate)})
 	receivers := webhook.New(w.DB, openGuard{}).Sending(sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
@@ -117,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	parcels.InviteToChat(chats.Invite)
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000}), Lockers: w.Lockers,
+	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
@@ -351,6 +353,32 @@ func (x *world) stand(name string) (s standIn) {
 	switch name {
 	case "user.login":
 		s.as, s.in = admin, m{"email": x.w.Emails[admin], "password": webtest.Password}
+	case "user.login.second_factor":
+		s.as, s.in = admin, m{"challenge": x.challenge(), "otp": x.otp()}
+	case "user.second_factor.confirm":
+		x.factor(2, false)
+		s.as, s.in = cloud.ClientEmployee, m{"otp": x.otp()}
+	case "user.second_factor.recovery_codes", "user.second_factor.remove":
+		x.factor(2, true)
+		s.as, s.in = cloud.ClientEmployee, m{"otp": x.otp()}
+	case "user.password.change", "user.sessions.end_others": // the administrator's token is that of other calls
+		s.as = cloud.Broker
+	case "user.sessions.end":
+		s.in = m{"session_id": x.session()}
+	case "users.sessions.end", "users.password_reset":
+		s.in = m{"id": "22"}
+	case "invitations.create":
+		s.in = email()
+	case "invitations.withdraw":
+		s.in = m{"id": x.invitation().id}
+	case "invitations.accept":
+		i := x.invitation()
+		s.in = m{"token": i.token, "email": i.email}
+	case "user.password_reset.complete":
+		s.as, s.in = admin, m{"token": x.made("POST", "/api/v1/users/22/password-reset", x.token(admin), "")["token"]}
+	case "users.second_factor.reset":
+		x.w.Write(x.t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: 22, Secret: factorSecret}}}})
+		s.in = m{"id": "22"}
 	case "user.api_keys.find", "user.api_keys.revoke":
 		s.in = m{"id": x.key()}
 	case "user.agents.list", "user.agents.end":
@@ -517,6 +545,54 @@ func (x *world) stand(name string) (s standIn) {
 		}
 	}
 	return s
+}
+
+var factorSecret = []byte("twenty bytes of zinc")
+
+// factor gives a person a second factor, or one that waits for its first
+// code.
+func (x *world) factor(id cloud.AccountID, on bool) {
+	f := cloud.SecondFactor{AccountID: id, Pending: factorSecret, PendingUntil: time.Now().Add(time.Minute)}
+	if on {
+		f = cloud.SecondFactor{AccountID: id, Secret: factorSecret, SetUpAt: time.Now()}
+	}
+	x.w.Write(x.t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{f}}})
+}
+
+func (x *world) otp() string {
+	c, err := totp.GenerateCode(auth.KeyText(factorSecret), time.Now())
+	require.NoError(x.t, err)
+	return c
+}
+
+// invitation is one that waits.
+func (x *world) invitation() (i struct{ id, token, email string }) {
+	i.email = x.next("new") + "@acme.example"
+	a := x.made("POST", "/api/v1/invitations", x.token(admin), fmt.Sprintf(`{"account_type":"driver","name":"Ana Lima","email":%q}`, i.email))
+	i.id, i.token = x.id(at(a, "invitation", "invitation_id")), a["token"].(string)
+	return i
+}
+
+// session is a login of the administrator besides that of the test.
+func (x *world) session() string {
+	list, _ := x.made("GET", "/api/v1/user/sessions?per_page=200", x.login(x.token(admin)), "")["sessions"].([]any)
+	for _, s := range list {
+		if at(s, "current") == true {
+			return x.id(at(s, "session_id"))
+		}
+	}
+	require.Fail(x.t, "no current session")
+	return ""
+}
+
+// challenge is what a login of the platform's operator is answered.
+func (x *world) challenge() string {
+	x.factor(6, true)
+	a := x.do("POST", "/api/v1/user/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, x.w.Emails[cloud.PlatformAdmin], webtest.Password))
+	require.Equal(x.t, "SECOND_FACTOR_REQUIRED", a.code())
+	require.Equal(x.t, 401, a.status)
+	c, _ := at(a.json, "details", "challenge").(string)
+	return c
 }
 
 // pathOf is an operation's address with members in path and query.

@@ -114,6 +114,7 @@ type Login struct {
 	ExpiresAt time.Time
 	Account   cloud.Account
 	Business  cloud.Business
+	SetsUp    bool // the token is good for setting up a second factor, which the business demands
 }
 
 // Login checks email and password and makes a token. Errors:
@@ -193,31 +194,56 @@ func (s *Service) choose(ctx context.Context, try Try) (member, error) {
 	return good[0], nil
 }
 
-func (s *Service) login(ctx context.Context, try Try) (Login, error) {
-	a, err := s.choose(ctx, try)
+// confirm checks the password of an account. Error: INVALID_CREDENTIALS.
+func (s *Service) confirm(ctx context.Context, a cloud.Account, password string) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	good := CheckPassword(cmp.Or(a.PasswordHash, s.none()), password) && a.PasswordHash != ""
+	<-s.turn
+	if !good {
+		return cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	}
+	return nil
+}
+
+// login makes a token, or for an account with a second factor and a try without a
+// code a challenge. Errors beside those of Login: SECOND_FACTOR_REQUIRED with the
+// challenge in its details, SECOND_FACTOR_INVALID, SECOND_FACTOR_LOCKED.
+func (s *Service) login(ctx context.Context, try Try) (l Login, err error) {
+	m, err := s.choose(ctx, try)
 	if err != nil {
 		return Login{}, err
 	}
-	now := time.Now().UTC()
-	l := Login{Token: NewToken(), ExpiresAt: now.Add(TokenLife), Account: a.Account, Business: a.business}
-	switch {
-	case try.Life > 0:
-		l.ExpiresAt = now.Add(try.Life)
-	case try.Remember:
-		l.ExpiresAt = now.Add(RememberedLife)
-	}
-	name := try.Name
-	if name == "" {
-		name = "login"
-	}
-	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		if now, err := v.Account(a.ID); err != nil {
+	err = Decide(ctx, s.store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
+		a, err := v.Account(m.ID)
+		if err != nil {
 			return nil, err
-		} else if !now.Enabled || now.PasswordHash != a.PasswordHash {
-			return nil, cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS") // changed in this moment
 		}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}}},
-			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: a.BusinessID, At: now, Actor: fmt.Sprintf("account:%d", a.ID), Action: "logged_in", Target: fmt.Sprintf("account:%d", a.ID)}}}}, nil
+		if !a.Enabled || a.PasswordHash != m.PasswordHash {
+			return cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS"), nil // changed in this moment
+		}
+		name, life := cmp.Or(try.Name, "login"), cmp.Or(try.Life, TokenLife)
+		if try.Life == 0 && try.Remember {
+			life = RememberedLife
+		}
+		problem, err := Prove(v, ch, a, try.Code, now)
+		switch {
+		case err != nil:
+			return nil, err
+		case problem != nil && problem.Code == "SECOND_FACTOR_REQUIRED":
+			challenge := NewToken()
+			t := cloud.Ticket{Hash: Hash(challenge), Kind: cloud.LoginTicket, AccountID: a.ID, PasswordMark: Mark(a), Name: name, Life: life, ExpiresAt: now.Add(challengeLife)}
+			ch.Tickets, ch.DropTickets, ch.Unaudited = append(ch.Tickets, t), now, true
+			problem.Details = map[string]any{"challenge": challenge, "challenge_expires_in": int(challengeLife / time.Second), "methods": []string{"totp", "recovery_code"}}
+			return problem, nil
+		case problem != nil:
+			return problem, nil
+		}
+		l, err = s.enter(v, ch, a, name, life, now)
+		return nil, err
 	})
 	if err != nil {
 		return Login{}, err

@@ -63,6 +63,7 @@ func NewGate(s *Service, cfg GateConfig) *Gate {
 // Try is one attempt to log in.
 type Try struct {
 	Email, Password string
+	Code            string // of the second factor, "" when none is given yet
 	ClientCode      string // business code; empty: whichever
 	Name            string // of the token, as its owner sees it
 	Remember        bool   // the token lives RememberedLife
@@ -73,31 +74,65 @@ type Try struct {
 
 // Login checks one attempt and makes a token. Errors: RATE_LIMITED (with what
 // is left of the limit in the second result), ACCOUNT_LOCKED,
-// INVALID_CREDENTIALS, ACCOUNT_DISABLED, CLIENT_CODE_REQUIRED.
+// INVALID_CREDENTIALS, ACCOUNT_DISABLED, CLIENT_CODE_REQUIRED,
+// SECOND_FACTOR_REQUIRED with a challenge in its details, SECOND_FACTOR_INVALID,
+// SECOND_FACTOR_LOCKED.
 func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
-	now := time.Now()
-	email := strings.ToLower(strings.TrimSpace(try.Email))
-	address := "ip/" + limit.Address(try.IP)
-	state := g.tries.Take(address, g.cfg.PerIP, now)
+	var l Login
+	state, err := g.guard(try.Email, try.IP, func() (err error) {
+		l, err = g.service.login(ctx, try)
+		return err
+	})
+	return l, state, err
+}
+
+// Second finishes a login with the challenge of Login and a code. Errors:
+// RATE_LIMITED, CHALLENGE_EXPIRED, SECOND_FACTOR_REQUIRED, SECOND_FACTOR_INVALID,
+// SECOND_FACTOR_LOCKED.
+func (g *Gate) Second(ctx context.Context, step Step) (Login, limit.State, error) {
+	address := "ip/" + limit.Address(step.IP)
+	state := g.tries.Take(address, g.cfg.PerIP, time.Now())
 	if !state.OK {
 		return Login{}, state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
 	}
-	if left := g.lockedFor(email, now); left > 0 {
-		return Login{}, state, &cloud.Error{Kind: cloud.Forbidden, Code: "ACCOUNT_LOCKED", RetryAfter: int(math.Ceil(left.Seconds()))}
-	}
-	if s := g.tries.Take("email/"+email, g.cfg.PerEmail, now); !s.OK {
-		return Login{}, s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
-	}
-	l, err := g.service.login(ctx, try)
-	var shown *cloud.Error
-	switch {
-	case err == nil: // many people may have one address: who knows the password is no bother
+	l, err := g.service.second(ctx, step)
+	if err == nil {
 		g.tries.Give(address, time.Now())
-		g.succeeded(email)
-	case errors.As(err, &shown) && shown.Kind == cloud.Unauthenticated:
-		g.failed(email, time.Now())
 	}
 	return l, state, err
+}
+
+// Confirm checks the password of somebody who is logged in, with the limits of
+// Login. Errors: RATE_LIMITED, ACCOUNT_LOCKED, INVALID_CREDENTIALS.
+func (g *Gate) Confirm(ctx context.Context, a cloud.Account, password, ip string) (limit.State, error) {
+	return g.guard(a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })
+}
+
+// guard bounds how often a password is tried.
+func (g *Gate) guard(email, ip string, try func() error) (limit.State, error) {
+	now := time.Now()
+	email = strings.ToLower(strings.TrimSpace(email))
+	address := "ip/" + limit.Address(ip)
+	state := g.tries.Take(address, g.cfg.PerIP, now)
+	if !state.OK {
+		return state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
+	}
+	if left := g.lockedFor(email, now); left > 0 {
+		return state, &cloud.Error{Kind: cloud.Forbidden, Code: "ACCOUNT_LOCKED", RetryAfter: int(math.Ceil(left.Seconds()))}
+	}
+	if s := g.tries.Take("email/"+email, g.cfg.PerEmail, now); !s.OK {
+		return s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
+	}
+	err := try()
+	var shown *cloud.Error
+	switch known := errors.As(err, &shown); {
+	case err == nil || known && shown.Code == "SECOND_FACTOR_REQUIRED": // many people may have one address: who knows the password is no bother
+		g.tries.Give(address, time.Now())
+		g.succeeded(email)
+	case known && shown.Code == "INVALID_CREDENTIALS":
+		g.failed(email, time.Now())
+	}
+	return state, err
 }
 
 func (g *Gate) lockedFor(email string, now time.Time) time.Duration {
@@ -169,7 +204,18 @@ func (s *Service) Revoke(ctx context.Context, t cloud.Token) error {
 	})
 }
 
-// Valid reports whether a token lets its holder in at now.
+// Valid reports whether a token lets its holder in at now. One that is good for
+// setting up a second factor alone does not.
 func Valid(t cloud.Token, now time.Time) bool {
+	return t.Kind != cloud.SetupToken && lives(t, now)
+}
+
+// SetsUp reports whether a token lets its holder in at now to what sets up a second
+// factor, and to nothing else.
+func SetsUp(t cloud.Token, now time.Time) bool {
+	return t.Kind == cloud.SetupToken && lives(t, now)
+}
+
+func lives(t cloud.Token, now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

@@ -63,6 +63,10 @@ func (m *memory) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return cloud.Business{}, cloud.ErrNotFound
 }
 
+func (m *memory) SecondFactor(id cloud.AccountID) (cloud.SecondFactor, error) {
+	return cloud.SecondFactor{AccountID: id}, nil
+}
+
 var hashed = HashPassword("correct horse")
 
 // people are two businesses; Ann works for both, with one password.

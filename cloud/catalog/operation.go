@@ -60,6 +60,7 @@ type Operation struct {
 	NoToken     bool     // a token is not looked at
 	NoTokenCode string   // error of a token that is not good; "" is TOKEN_INVALID
 	Idempotent  bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
+	SetsUp      bool     // open to those who must set up a second factor before anything else
 	EndsToken   bool     // it ends the token of the call: programs are kept from it
 	Secret      bool     // the answer holds a secret: never compressed, cached or logged
 	Tagged      bool     // good answers have an ETag; with 304

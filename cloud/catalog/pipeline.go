@@ -292,7 +292,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		l, err = p.cfg.FindToken(ctx, auth.Hash(token))
 	}
 	switch {
-	case errors.Is(err, cloud.ErrNotFound) || err == nil && !(auth.Valid(l.Token, time.Now()) && goodAt(l.Token, w.Resource)):
+	case errors.Is(err, cloud.ErrNotFound) || err == nil && !((auth.Valid(l.Token, time.Now()) || auth.SetsUp(l.Token, time.Now())) && goodAt(l.Token, w.Resource)):
 		// Guessing is bounded like any other call without a name.
 		if st := p.Take("ip/"+limit.Address(w.IP), p.cfg.Limits.Anonymous); !st.OK {
 			return nil, &Limited{st}
@@ -416,6 +416,9 @@ func (p *Pipeline) May(ctx context.Context, o *Operation, c cloud.Caller) error 
 func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) error {
 	if o.Types != nil && c.Anonymous() {
 		return cloud.E(cloud.Unauthenticated, "UNAUTHENTICATED")
+	}
+	if t, ok := TokenOf(ctx); ok && t.Kind == cloud.SetupToken && !o.SetsUp {
+		return cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED")
 	}
 	if o.Gate != "" {
 		if err := p.Gated(ctx, o.Gate, c); err != nil {

@@ -17,7 +17,7 @@ type problem struct {
 
 var problemList = []problem{
 	{400, "Unreadable", "The request cannot be read", func(*Operation) bool { return true }},
-	{401, "Unauthenticated", "There is no token, or it is not good", func(o *Operation) bool { return !o.NoToken || slices.Contains(o.Errors, "INVALID_CREDENTIALS") }},
+	{401, "Unauthenticated", "There is no token, or it is not good", func(o *Operation) bool { return !o.NoToken || slices.ContainsFunc(o.Errors, unknownCaller) }},
 	{403, "Forbidden", "The caller may not do this", func(o *Operation) bool { return !o.NoToken || slices.ContainsFunc(o.Errors, other) }},
 	{404, "NotFound", "What the request names is not there, or not the caller's", func(o *Operation) bool {
 		return strings.Contains(o.Path, "{") || slices.ContainsFunc(o.Errors, notFound)
@@ -27,6 +27,12 @@ var problemList = []problem{
 	}},
 	{422, "Invalid", "Members of the request have no good value; errors names them", func(*Operation) bool { return true }},
 	{429, "TooMany", "The caller came too often; Retry-After says when to try again", func(*Operation) bool { return true }},
+}
+
+// unknownCaller reports whether a code says that what a caller proves itself with
+// is not good.
+func unknownCaller(code string) bool {
+	return slices.Contains([]string{"INVALID_CREDENTIALS", "CHALLENGE_EXPIRED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID"}, code)
 }
 
 func notFound(code string) bool { return strings.HasSuffix(code, "_NOT_FOUND") }

@@ -41,7 +41,7 @@ const (
 	MaxFields     = 200
 	MaxRoots      = 10
 	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
-	MaxNodes      = 20_000 // of the schema that an introspection visits
+	MaxNodes      = 30_000 // of the schema that an introspection visits
 	MaxProblems   = 10     // of a document that are told
 )
 

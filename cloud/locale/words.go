@@ -15,6 +15,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, pushes)
 	maps.Copy(all, chats)
 	maps.Copy(all, setups)
+	maps.Copy(all, persons)
 	maps.Copy(all, limitWords)
 	return all
 }()
@@ -127,7 +128,6 @@ var pages = map[string]texts{
 	"console.password":   {"Password", "密码", "密碼", "Mot de passe", "Passwort", "Contraseña"},
 	"console.logout":     {"Sign out", "退出", "登出", "Déconnexion", "Abmelden", "Cerrar sesión"},
 	"console.expired":    {"This form was open too long. Please sign in again.", "表单已过期，请重新登录。", "表單已逾時，請重新登入。", "Ce formulaire est resté ouvert trop longtemps. Reconnectez-vous.", "Dieses Formular war zu lange offen. Bitte neu anmelden.", "El formulario ha caducado. Inicie sesión de nuevo."},
-	"console.forbidden":  {"The console is for staff of the business. Sign in with a staff account.", "控制台仅供企业员工使用。请使用员工账户登录。", "主控台僅供企業員工使用。請以員工帳戶登入。", "La console est réservée au personnel. Connectez-vous avec un compte du personnel.", "Die Konsole ist für das Personal. Bitte mit einem Personalkonto anmelden.", "La consola es para el personal. Inicie sesión con una cuenta del personal."},
 	"console.live":       {"Live", "实时", "即時", "En direct", "Live", "En vivo"},
 	"console.lost":       {"Connection lost. Shown as of", "连接已断开。显示时间", "連線中斷。顯示時間", "Connexion perdue. Affiché à", "Verbindung verloren. Stand", "Conexión perdida. Mostrado a las"},
 	"console.noscript":   {"Without script this page does not follow by itself: reload it to see changes.", "未启用脚本时页面不会自动更新：请刷新查看变化。", "未啟用指令碼時頁面不會自動更新：請重新整理查看變化。", "Sans script, cette page ne suit pas d’elle-même : rechargez-la pour voir les changements.", "Ohne Script folgt diese Seite nicht von selbst: bitte neu laden.", "Sin script esta página no se actualiza sola: recárguela para ver cambios."},

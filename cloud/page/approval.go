@@ -25,7 +25,7 @@ const (
 	maxDecided    = 10
 )
 
-var nextForm = regexp.MustCompile(`^(` + cabinetPath + `|` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
+var nextForm = regexp.MustCompile(`^(` + AccountPath + `|` + cabinetPath + `|` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
 
 // nextPage is the page that somebody who signs in wanted, "" for none: one of
 // those about approvals, webhooks or a new cabinet, never an address of others.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
 )
 
@@ -113,7 +114,7 @@ func (p consentPages) authorize(ctx *fasthttp.RequestCtx) {
 	case ok:
 		p.ask(c, ctx, r, s, fasthttp.StatusOK, "")
 	default:
-		p.askLogin(ctx, r, fasthttp.StatusOK, "", nil)
+		p.askLogin(ctx, r, fasthttp.StatusOK, "", "", nil)
 	}
 }
 
@@ -122,15 +123,16 @@ type agentLoginPage struct {
 	Name, Host, CSRF, Email, Error string
 	Local                          bool
 	Clients                        []map[string]string // businesses to choose from, when the email is known in several
+	Challenge                      string              // as that of loginPage
 }
 
-func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem string, clients []map[string]string) {
+func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem, challenge string, clients []map[string]string) {
 	f := p.agentFrame(ctx, "agent.title", r)
 	email := string(ctx.PostArgs().Peek("email"))
 	if len(email) > maxField {
 		email = ""
 	}
-	p.show(ctx, status, "agentlogin.html", agentLoginPage{frame: f, Name: r.Client.Name, Host: r.Host(), Local: r.Local(), CSRF: p.formToken(ctx, &forAgents), Email: email, Error: problem, Clients: clients})
+	p.show(ctx, status, "agentlogin.html", agentLoginPage{frame: f, Name: r.Client.Name, Host: r.Host(), Local: r.Local(), CSRF: p.formToken(ctx, &forAgents), Email: email, Error: problem, Clients: clients, Challenge: challenge})
 }
 
 // agentLogin lets somebody in who then goes on with the request: to our own
@@ -144,21 +146,25 @@ func (p consentPages) agentLogin(ctx *fasthttp.RequestCtx) {
 	}
 	f := p.agentFrame(ctx, "agent.title", r)
 	if !ownForm(ctx, &forAgents) {
-		p.askLogin(ctx, r, fasthttp.StatusForbidden, f.T("console.expired"), nil)
+		p.askLogin(ctx, r, fasthttp.StatusForbidden, f.T("console.expired"), "", nil)
 		return
 	}
-	l, status, problem, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "agents", ClientCode: string(ctx.PostArgs().Peek("client_code")), Life: consentLife})
+	l, status, problem, challenge, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "agents", ClientCode: string(ctx.PostArgs().Peek("client_code")), Life: consentLife})
 	switch {
-	case problem != "":
+	case status != 0:
 		var shown *cloud.Error
 		var clients []map[string]string
 		if errors.As(err, &shown) {
 			clients, _ = shown.Details["clients"].([]map[string]string)
 		}
-		p.askLogin(ctx, r, status, problem, clients)
+		p.askLogin(ctx, r, status, problem, challenge, clients)
 		return
 	case err != nil:
 		p.trouble(ctx, err)
+		return
+	case l.SetsUp:
+		p.revoke(c, l.Token)
+		p.askLogin(ctx, r, fasthttp.StatusForbidden, locale.Error(f.Lang, "SECOND_FACTOR_SETUP_REQUIRED"), "", nil)
 		return
 	}
 	p.setCookie(ctx, forAgents.session, l.Token, agentsPath, consentLife, forAgents.site)
@@ -225,7 +231,7 @@ func (p consentPages) consent(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	case !ok:
-		p.askLogin(ctx, r, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("console.expired"), nil)
+		p.askLogin(ctx, r, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("console.expired"), "", nil)
 		return
 	case !sameSite(ctx) || !openedForm(ctx, r.Query, time.Now()):
 		p.ask(c, ctx, r, s, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("agent.expired"))

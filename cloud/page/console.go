@@ -53,11 +53,20 @@ type loginPage struct {
 	Email string
 	Error string
 	Next  string // page to go on with
+	// Challenge is that of a login whose password was good: the page asks for a code
+	// of the second factor.
+	Challenge string
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
 // be narrowed to less than pages show, is nobody.
 func (p *kit) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
+	s, ok, err = p.tokenOf(c, ctx, at)
+	return s, ok && auth.Valid(s.Token, time.Now()) && lets(s, at), err
+}
+
+// tokenOf finds what the cookie of an entrance stands for, good or not.
+func (p *kit) tokenOf(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
 	token := string(ctx.Request.Header.Cookie(at.session))
 	if token == "" || len(token) > 256 {
 		return s, false, nil
@@ -66,7 +75,12 @@ func (p *kit) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
 	}
-	return s, err == nil && s.Token.Login() && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && auth.Valid(s.Token, time.Now()) && s.Account.Enabled && slices.Contains(at.types, s.Account.Type), err
+	return s, err == nil, err
+}
+
+// lets reports whether a session is a person's whom an entrance is for.
+func lets(s auth.Session, at *entrance) bool {
+	return s.Token.Login() && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && s.Account.Enabled && slices.Contains(at.types, s.Account.Type)
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,
@@ -98,25 +112,39 @@ func sameSite(ctx *fasthttp.RequestCtx) bool {
 	return false
 }
 
-// attempt logs in with what a form holds. What the caller can do something
-// about comes back as a status with words and the error.
-func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem string, err error) {
-	try.Email, try.Password, try.IP = string(ctx.PostArgs().Peek("email")), string(ctx.PostArgs().Peek("password")), ctx.RemoteIP().String()
-	if len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField {
-		err = cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
-	} else {
+// attempt logs in with what a form holds: email and password, or a challenge and a
+// code of the second factor. What the caller can do something about comes back as
+// a status with words and the error; challenge is that of the step to go on with.
+func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem, challenge string, err error) {
+	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
+	try.Email, try.Password, try.IP = field("email"), field("password"), ctx.RemoteIP().String()
+	challenge = field("challenge")
+	switch {
+	case len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField || len(challenge) > maxField || len(field("otp")) > maxField:
+		challenge, err = "", cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	case challenge != "":
+		l, _, err = p.cfg.Gate.Second(c, auth.Step{Challenge: challenge, Code: field("otp"), IP: try.IP})
+	default:
 		l, _, err = p.cfg.Gate.Login(c, try)
 	}
 	var shown *cloud.Error
 	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
-		return l, 0, "", err
+		return l, 0, "", "", err
 	}
-	status = fasthttp.StatusUnauthorized
+	status, problem = fasthttp.StatusUnauthorized, locale.Error(lang, shown.Code)
 	if shown.RetryAfter > 0 {
 		status = fasthttp.StatusTooManyRequests
 		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
 	}
-	return l, status, locale.Error(lang, shown.Code), err
+	switch shown.Code {
+	case "SECOND_FACTOR_REQUIRED":
+		if asked, ok := shown.Details["challenge"].(string); ok { // the password was good
+			challenge, problem = asked, ""
+		}
+	case "CHALLENGE_EXPIRED":
+		challenge = ""
+	}
+	return l, status, problem, challenge, err
 }
 
 const maxField = 256 // bytes of what is typed at a login
@@ -128,12 +156,13 @@ func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 
 func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
+	challenge := ""
 	again := func(status int, message string) {
 		email := string(ctx.PostArgs().Peek("email"))
 		if len(email) > maxField {
 			email = ""
 		}
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs())})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge})
 	}
 	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))
@@ -141,23 +170,27 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 	}
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	l, status, problem, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "console"})
+	var l auth.Login
+	var status int
+	var problem string
+	var err error
+	l, status, problem, challenge, err = p.attempt(c, ctx, f.Lang, auth.Try{Name: "console"})
 	switch {
-	case problem != "":
+	case status != 0:
 		again(status, problem)
 		return
 	case err != nil:
 		p.trouble(ctx, err)
 		return
 	}
-	if !slices.Contains(staff, l.Account.Type) {
-		p.revoke(c, l.Token)
-		again(fasthttp.StatusForbidden, f.T("console.forbidden"))
-		return
-	}
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	seeOther(ctx, cmp.Or(nextPage(ctx.PostArgs()), ConsolePath))
+	to := cmp.Or(nextPage(ctx.PostArgs()), ConsolePath)
+	if l.SetsUp || !slices.Contains(staff, l.Account.Type) {
+		to = AccountPath
+	}
+	p.keepLanguage(ctx, l.Account.Locale)
+	seeOther(ctx, to)
 }
 
 func seeOther(ctx *fasthttp.RequestCtx, to string) {

@@ -65,9 +65,17 @@ func (p *kit) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, o
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
 	}
-	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: "Bearer " + token, IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"})
+	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: authorization(token), IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"})
 	if err != nil {
 		return catalog.Answer{}, err
 	}
 	return p.cfg.Pipeline.Run(c, o, caller, catalog.Key{}, o.Values(in))
+}
+
+// authorization is the header of a token; "" for none.
+func authorization(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "Bearer " + token
 }

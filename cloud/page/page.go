@@ -136,6 +136,7 @@ type Pages struct {
 	consolePages
 	webhookPages
 	setupPages
+	personPages
 	guidePages
 	handler fasthttp.RequestHandler
 }
@@ -149,6 +150,7 @@ type (
 	consolePages  struct{ *kit }
 	webhookPages  struct{ *kit }
 	setupPages    struct{ *kit }
+	personPages   struct{ *kit }
 	guidePages    struct{ *kit }
 )
 
@@ -200,7 +202,7 @@ func New(cfg Config) (*Pages, error) {
 	if k.chatPolicy, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
-	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, guidePages{k}, nil}
+	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nil}
 	if p.handler, err = p.routes(); err != nil {
 		return nil, err
 	}
@@ -249,6 +251,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.POST("/console/login", p.login)
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
+	get(AccountPath, p.account)
+	r.POST(AccountPath, p.changeAccount)
+	p.linkRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
 	if p.cfg.Approvals != nil {
 		get(approvalsPath, p.approvals)
 		r.POST(approvalsPath, p.rejectTogether)
@@ -382,14 +387,17 @@ func (f frame) Time(t time.Time) *moment {
 	return &moment{t.In(l).Format(time.RFC3339), t.In(l).Format("2006-01-02 15:04 MST")}
 }
 
-const langCookie = "postern_lang"
+const (
+	langCookie = "postern_lang"
+	langLife   = 365 * 24 * time.Hour
+)
 
 // frame starts a page in the caller's language: the one chosen by a link, else
 // chosen before, else what the browser asks for.
 func (p *kit) frame(ctx *fasthttp.RequestCtx, title string) frame {
 	lang := string(ctx.QueryArgs().Peek("lang"))
 	if locale.Known(lang) {
-		p.setCookie(ctx, langCookie, lang, "/", 365*24*time.Hour, fasthttp.CookieSameSiteLaxMode)
+		p.setCookie(ctx, langCookie, lang, "/", langLife, fasthttp.CookieSameSiteLaxMode)
 	} else if lang = string(ctx.Request.Header.Cookie(langCookie)); !locale.Known(lang) {
 		lang = locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
 	}

@@ -42,6 +42,8 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.lanes(c)
 	w.accounts(c)
 	w.oauth(c)
+	w.factors(c)
+	saveInvitations(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

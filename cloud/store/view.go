@@ -12,6 +12,7 @@ import (
 type view struct {
 	*snapshot
 	accountView
+	factorView
 	orderView
 	routeView
 	lockerView
@@ -23,6 +24,7 @@ type view struct {
 // Sections of a view.
 type (
 	accountView  struct{ *snapshot }
+	factorView   struct{ *snapshot }
 	orderView    struct{ *snapshot }
 	routeView    struct{ *snapshot }
 	lockerView   struct{ *snapshot }
@@ -33,7 +35,7 @@ type (
 
 func newView(s snapshot) *view {
 	p := &s
-	return &view{p, accountView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}}
+	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}}
 }
 
 // snapshot is what a transaction reads. cloud.View has no contexts: the view lives

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
@@ -133,4 +134,29 @@ func deviceFacts(ctx context.Context, srv *server.Server) ([]deviceFact, error) 
 			return out, nil
 		}
 	}
+}
+
+// adminReset removes a second factor at the machine.
+type adminReset struct {
+	Email string `required:"" help:"Of the person." placeholder:"EMAIL"`
+	Code  string `help:"Code of the business, where several have a person with this email." placeholder:"CODE"`
+}
+
+func (a adminReset) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) (err error) {
+	srv, err := open(ctx, s, log)
+	if err != nil {
+		return fmt.Errorf("admin reset: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeAll(srv)) }()
+	made, err := srv.Setup.Reset(ctx, a.Email, a.Code)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		return fmt.Errorf("admin reset: no account has the email %s; the emails are in GET /api/v1/users", a.Email)
+	case errors.Is(err, setup.ErrWhich):
+		return fmt.Errorf("admin reset: several businesses have %s; choose one by --code", a.Email)
+	case err != nil:
+		return fmt.Errorf("admin reset: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "%s has no second factor and no sessions any more; the password stays\n", made.Account.Email)
+	return err
 }

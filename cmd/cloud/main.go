@@ -4,6 +4,7 @@
 //	cloud setup --email a@b.example     makes a business and its administrator without that page
 //	cloud demo-data                     adds a sandbox and prints what is in it, once
 //	cloud --config cloud.yaml --check   checks settings and stops
+//	cloud admin reset --email a@b.example   removes a second factor that was lost
 //	cloud backup copy.db                a consistent copy while it serves
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
 //	cloud support-bundle out.tar.gz
@@ -63,7 +64,10 @@ type options struct {
 	Serve    struct{}     `cmd:"" default:"1" help:"Serve."`
 	DemoData demoData     `cmd:"" help:"Add a sandbox to the database and print what is in it as one JSON object. Its secrets are shown this once."`
 	Setup    setupCommand `cmd:"" help:"Make a business with its administrator, or an operator of the platform, or give one of them a new password."`
-	Backup   struct {
+	Admin    struct {
+		Reset adminReset `cmd:"" help:"Remove the second factor of a person who lost it, and end the person's sessions. The password stays."`
+	} `cmd:"" help:"Help people who cannot log in."`
+	Backup struct {
 		File string `arg:"" help:"Where to write the copy; it must not exist."`
 	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
 	Rebuild struct {
@@ -113,6 +117,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.DemoData.run(ctx, s, log, stdout)
 	case "setup":
 		return opt.Setup.run(ctx, s, log, stdin, stdout)
+	case "admin reset":
+		return opt.Admin.Reset.run(ctx, s, log, stdout)
 	case "backup <file>":
 		return backup(ctx, s, opt.Backup.File, log, stdout)
 	case "rebuild":

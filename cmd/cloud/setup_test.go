@@ -179,3 +179,17 @@ func TestSetUpByHand(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"-data", dir, "setup", "-email", "x@y.example", "-business", "X", "-password-file", "-"}, strings.NewReader("a long enough password\n"), &out, io.Discard))
 	require.Equal(t, "x@y.example: administrator of X (x)\n", out.String(), "a password that was given is not repeated")
 }
+
+// A person who lost the second factor gets in again by who is at the machine.
+func TestALostSecondFactorAtTheMachine(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, run(t.Context(), []string{"-data", dir, "setup", "-email", "x@y.example", "-business", "X", "-password-file", "-"}, strings.NewReader("a long enough password\n"), io.Discard, io.Discard))
+	for want, args := range map[string][]string{"no account has": {"--email", "none@y.example"}, "email": {}} {
+		_, err := program(t, append([]string{"-data", dir, "admin", "reset"}, args...)...)
+		require.ErrorContains(t, err, want)
+	}
+	out, err := program(t, "-data", dir, "admin", "reset", "--email", "X@y.example")
+	require.NoError(t, err)
+	require.Contains(t, out, "x@y.example has no second factor and no sessions any more")
+}

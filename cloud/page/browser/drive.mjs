@@ -11,7 +11,7 @@ const [base, email, password, executablePath, pictures] = process.argv.slice(2);
 const found = { axe: {}, console: [], foreign: [], live: false, refreshed: false, stale: false, noscript: {}, motion: null, overflow: [], decided: {}, hooks: {} };
 const [long, first] = process.env.APPROVALS.split(" ").map((id) => "/mcp-approvals/" + id);
 const hooks = process.env.HOOKS.split(" ").map((id) => "/console/webhooks/" + id);
-const paths = ["/console/webhooks", ...hooks, "/mcp-approvals", long, first, "/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/console"];
+const paths = ["/console/webhooks", ...hooks, "/mcp-approvals", long, first, "/", "/track/SWP100200300", "/track/SWP100200301", "/track/NOTHING", "/nothing", "/console/login", "/account", "/console"];
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 

@@ -89,7 +89,7 @@ var allowed = map[string][]string{
 	"cloud/graphql":            {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/peer":               {},
 	"cloud/setup":              {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
-	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
+	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
 	"cloud/page":               {"cloud", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/webhook", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
 

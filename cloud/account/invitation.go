@@ -1,0 +1,340 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// Where the pages behind links are.
+const (
+	InvitationPath = "/invitation"
+	ResetPath      = "/password-reset"
+)
+
+const (
+	invitationLife = 7 * 24 * time.Hour
+	resetLife      = time.Hour
+	wrongEmails    = 5   // given with one link before it ends
+	maxInvitations = 200 // that wait in a business
+)
+
+// Invitation is one as the business sees it.
+type Invitation struct {
+	ID          cloud.InvitationID `json:"invitation_id"`
+	Status      string             `json:"status" doc:"pending, accepted, withdrawn or expired"`
+	AccountType cloud.AccountType  `json:"account_type"`
+	Email       string             `json:"email"`
+	Name        string             `json:"name"`
+	Permissions []string           `json:"permissions" max:"100"`
+	InvitedBy   cloud.AccountID    `json:"invited_by"`
+	UserID      *cloud.AccountID   `json:"user_id" doc:"The account that came of it"`
+	CreatedAt   *string            `json:"created_at"`
+	ExpiresAt   *string            `json:"expires_at"`
+	AcceptedAt  *string            `json:"accepted_at"`
+}
+
+func showInvitation(i cloud.Invitation, now time.Time, l *time.Location) Invitation {
+	return Invitation{ID: i.ID, Status: i.Status(now), AccountType: i.Type, Email: i.Email, Name: i.Name, Permissions: orEmpty(i.Permissions), InvitedBy: i.InvitedBy, UserID: cloud.OrNull(i.AccountID),
+		CreatedAt: cloud.Stamp(i.CreatedAt, l), ExpiresAt: cloud.Stamp(i.ExpiresAt, l), AcceptedAt: cloud.Stamp(i.AcceptedAt, l)}
+}
+
+// InvitationsInput asks for a part of the business's invitations.
+type InvitationsInput struct{ PageInput }
+
+// InvitationsOutput lists invitations.
+type InvitationsOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Invitations []Invitation `json:"invitations"`
+}
+
+// ListInvitations lists the invitations of the caller's business, newest first.
+func (s *Access) ListInvitations(ctx context.Context, c cloud.Caller, in InvitationsInput) (out InvitationsOutput, err error) {
+	page, err := in.page(in, "id")
+	if err != nil {
+		return out, err
+	}
+	now := moment()
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Invitations(b.ID, page)
+		out = InvitationsOutput{Result: err == nil, PageOutput: in.Output(in, listed), Invitations: []Invitation{}}
+		for _, i := range list {
+			out.Invitations = append(out.Invitations, showInvitation(i, now, b.Location()))
+		}
+		return err
+	})
+	return out, err
+}
+
+// InviteInput asks a person to join.
+type InviteInput struct {
+	AccountType cloud.AccountType `json:"account_type" required:"true" enum:"client_admin,client_employee,broker,driver,customer"`
+	Email       string            `json:"email" required:"true" max:"256" doc:"Whoever accepts the invitation has to give it"`
+	Name        string            `json:"name" required:"true" max:"120"`
+	Permissions []string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
+}
+
+// InviteOutput shows the link of an invitation, once.
+type InviteOutput struct {
+	Result     bool       `json:"result"`
+	Invitation Invitation `json:"invitation"`
+	Token      string     `json:"token" doc:"Of invitations.accept"`
+	Link       string     `json:"link" doc:"Give it to the person. It is in this answer and nowhere else"`
+}
+
+// Invite makes an invitation that is good for 7 days and gives its link. Errors:
+// VALIDATION_FAILED, INVITATION_LIMIT.
+func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (out InviteOutput, err error) {
+	f := newFields()
+	in.Email = f.email(in.Email)
+	f.filled("name", &in.Name, true)
+	f.scopes("permissions", in.Permissions, s.cfg.KnownScope)
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	if in.AccountType != cloud.ClientEmployee {
+		in.Permissions = nil
+	}
+	now, token := moment(), auth.NewToken()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := businessOf(v, c)
+		if err != nil {
+			return nil, err
+		}
+		known, _, err := v.Accounts(cloud.AccountFilter{BusinessID: b.ID, Email: in.Email, Page: cloud.Page{Sort: "id", Limit: 1}})
+		if err != nil {
+			return nil, err
+		}
+		if len(known) > 0 {
+			return nil, taken(cloud.ErrExists)
+		}
+		latest, _, err := v.Invitations(b.ID, cloud.Page{Sort: "id", Down: true, Limit: maxInvitations})
+		if err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		waiting := 0
+		for _, i := range latest {
+			if i.Status(now) != "pending" {
+				continue
+			}
+			if i.Email == in.Email { // the newer link replaces the former
+				i.WithdrawnAt = now
+				ch.Invitations = append(ch.Invitations, i)
+				continue
+			}
+			waiting++
+		}
+		if waiting >= maxInvitations {
+			return nil, cloud.E(cloud.Conflict, "INVITATION_LIMIT")
+		}
+		id, err := v.NewID(cloud.InvitationIDs)
+		if err != nil {
+			return nil, err
+		}
+		i := cloud.Invitation{ID: cloud.InvitationID(id), BusinessID: b.ID, Hash: auth.Hash(token), Email: in.Email, Name: in.Name, Type: in.AccountType, Permissions: distinct(in.Permissions),
+			InvitedBy: c.Account.ID, CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
+		ch.Invitations = append(ch.Invitations, i)
+		ch.Audits = audit(c, now, "invitation_made", "invitation", id)
+		out = InviteOutput{Result: true, Invitation: showInvitation(i, now, b.Location()), Token: token, Link: link(c, InvitationPath, token)}
+		return ch, nil
+	})
+	return out, err
+}
+
+// link is the address of a page that takes a one-time secret.
+func link(c cloud.Caller, path, token string) string {
+	return c.ForOthers().BaseURL + path + "?" + url.Values{"key": {token}}.Encode()
+}
+
+// ByInvitation names an invitation.
+type ByInvitation struct {
+	ID cloud.InvitationID `path:"id"`
+}
+
+// WithdrawInvitation ends an invitation that was not accepted. Errors:
+// INVITATION_NOT_FOUND, INVITATION_USED.
+func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByInvitation) (Done, error) {
+	now := moment()
+	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		i, err := v.Invitation(c.Account.BusinessID, in.ID)
+		switch {
+		case errors.Is(err, cloud.ErrNotFound):
+			return nil, cloud.E(cloud.NotFound, "INVITATION_NOT_FOUND")
+		case err != nil:
+			return nil, err
+		case !i.AcceptedAt.IsZero():
+			return nil, cloud.E(cloud.Conflict, "INVITATION_USED")
+		}
+		if i.WithdrawnAt.IsZero() {
+			i.WithdrawnAt = now
+		}
+		return &cloud.Changes{InvitationChanges: cloud.InvitationChanges{Invitations: []cloud.Invitation{i}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "invitation_withdrawn", "invitation", int64(i.ID))}}, nil
+	})
+	return Done{err == nil}, err
+}
+
+// AcceptInput takes an invitation up.
+type AcceptInput struct {
+	Token    string `json:"token" required:"true" max:"128" doc:"Of the invitation"`
+	Email    string `json:"email" required:"true" max:"256" doc:"The address that was invited"`
+	Password string `json:"password" required:"true" min:"10" max:"256"`
+}
+
+// Accept makes the account that an invitation is for, with a password of the
+// person's own. The link works once, within its time, for who gives the email that
+// was invited; the fifth other email ends it. Errors: INVITATION_NOT_FOUND,
+// INVITATION_USED, INVITATION_WITHDRAWN, INVITATION_EXPIRED, INVITATION_EMAIL_WRONG,
+// VALIDATION_FAILED.
+func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Done, error) {
+	f := newFields()
+	in.Email = f.email(in.Email)
+	f.filled("password", &in.Password, true)
+	if err := f.Err(); err != nil {
+		return Done{}, err
+	}
+	usable := func(v cloud.View, now time.Time) (cloud.Invitation, error) {
+		i, err := v.InvitationByHash(auth.Hash(in.Token))
+		if errors.Is(err, cloud.ErrNotFound) {
+			return i, cloud.E(cloud.NotFound, "INVITATION_NOT_FOUND")
+		}
+		if err != nil {
+			return i, err
+		}
+		switch i.Status(now) {
+		case "accepted":
+			return i, cloud.E(cloud.Conflict, "INVITATION_USED")
+		case "withdrawn":
+			return i, cloud.E(cloud.Conflict, "INVITATION_WITHDRAWN")
+		case "expired":
+			return i, cloud.E(cloud.Conflict, "INVITATION_EXPIRED")
+		}
+		return i, nil
+	}
+	// A hash is made for nobody without a link that works.
+	if err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, err := usable(v, moment()); return err }); err != nil {
+		return Done{}, err
+	}
+	hash := auth.HashPassword(in.Password)
+	err := auth.Decide(ctx, s.cfg.Store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
+		i, err := usable(v, now)
+		if err != nil {
+			return nil, err
+		}
+		line := cloud.Audit{BusinessID: i.BusinessID, At: now, Actor: "anonymous", Target: "invitation:" + strconv.FormatInt(int64(i.ID), 10), Detail: "{}"}
+		if i.Email != in.Email {
+			if i.Wrong++; i.Wrong >= wrongEmails {
+				i.WithdrawnAt = now
+			}
+			line.Action = "invitation_email_wrong"
+			ch.Invitations, ch.Audits = []cloud.Invitation{i}, []cloud.Audit{line}
+			return cloud.E(cloud.Forbidden, "INVITATION_EMAIL_WRONG"), nil
+		}
+		id, err := v.NewID(cloud.AccountIDs)
+		if err != nil {
+			return nil, err
+		}
+		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: i.BusinessID, Type: i.Type, Email: i.Email, Name: i.Name, PasswordHash: hash, Permissions: slices.Clone(i.Permissions), Enabled: true, CreatedAt: now}
+		i.AcceptedAt, i.AccountID, line.Action = now, a.ID, "invitation_accepted"
+		if ch.Accounts, err = unreviewed(v, a); err != nil {
+			return nil, err
+		}
+		ch.Accounts = append(ch.Accounts, a)
+		ch.Invitations, ch.Audits = []cloud.Invitation{i}, []cloud.Audit{line}
+		return nil, nil
+	})
+	return Done{err == nil}, taken(err)
+}
+
+// ResetOutput shows the link to a new password, once.
+type ResetOutput struct {
+	Result    bool    `json:"result"`
+	Token     string  `json:"token" doc:"Of user.password_reset.complete"`
+	Link      string  `json:"link" doc:"Give it to the person. It is in this answer and nowhere else"`
+	ExpiresAt *string `json:"expires_at"`
+}
+
+// MakeReset gives the link by which a person of the caller's business chooses a new
+// password, within an hour and once. Former links of the person end. Error:
+// USER_NOT_FOUND.
+func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out ResetOutput, err error) {
+	now, token := moment(), auth.NewToken()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		a, err := owned(v, c, in.ID, peopleTypes, "USER_NOT_FOUND")
+		if err != nil {
+			return nil, err
+		}
+		b, err := businessOf(v, c)
+		if err != nil {
+			return nil, err
+		}
+		t := cloud.Ticket{Hash: auth.Hash(token), Kind: cloud.ResetTicket, AccountID: a.ID, PasswordMark: auth.Mark(a), ExpiresAt: now.Add(resetLife)}
+		out = ResetOutput{Result: true, Token: token, Link: link(c, ResetPath, token), ExpiresAt: cloud.Stamp(t.ExpiresAt, b.Location())}
+		return &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
+			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}, nil
+	})
+	return out, err
+}
+
+// NewPasswordInput chooses a new password.
+type NewPasswordInput struct {
+	Token    string `json:"token" required:"true" max:"128" doc:"Of the link"`
+	Password string `json:"password" required:"true" min:"10" max:"256"`
+	OTP      string `json:"otp" max:"64" doc:"Time-based code, or a recovery code, of an account with a second factor"`
+}
+
+// CompleteReset gives an account a new password and ends its logins and agents.
+// Errors: RESET_EXPIRED, SECOND_FACTOR_REQUIRED, SECOND_FACTOR_INVALID,
+// SECOND_FACTOR_LOCKED, VALIDATION_FAILED.
+func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswordInput) (Done, error) {
+	f := newFields()
+	f.filled("password", &in.Password, true)
+	if err := f.Err(); err != nil {
+		return Done{}, err
+	}
+	usable := func(v cloud.View, now time.Time) (t cloud.Ticket, a cloud.Account, err error) {
+		over := cloud.E(cloud.Conflict, "RESET_EXPIRED")
+		t, err = v.Ticket(auth.Hash(in.Token))
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && (t.Kind != cloud.ResetTicket || !t.UsedAt.IsZero() || !now.Before(t.ExpiresAt)) {
+			return t, a, over
+		}
+		if err == nil {
+			a, err = v.Account(t.AccountID)
+		}
+		if err == nil && (!a.Enabled || auth.Mark(a) != t.PasswordMark) {
+			return t, a, over
+		}
+		return t, a, err
+	}
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, _, err := usable(v, moment()); return err })
+	if err != nil {
+		return Done{}, err
+	}
+	hash := auth.HashPassword(in.Password)
+	err = auth.Decide(ctx, s.cfg.Store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
+		t, a, err := usable(v, now)
+		if err != nil {
+			return nil, err
+		}
+		if problem, err := auth.Prove(v, ch, a, in.OTP, now); problem != nil || err != nil {
+			return problem, err
+		}
+		t.UsedAt, a.PasswordHash = now, hash
+		c := cloud.Caller{Account: a}
+		ch.Tickets, ch.Accounts, ch.Audits = append(ch.Tickets, t), append(ch.Accounts, a), append(ch.Audits, audit(c, now, "password_reset", "account", int64(a.ID))...)
+		return nil, endLogins(v, ch, c, a.ID, now)
+	})
+	return Done{err == nil}, err
+}

@@ -1,0 +1,150 @@
+package account
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+)
+
+func (d *desk) invite(email string) InviteOutput {
+	d.t.Helper()
+	c := d.now(10)
+	c.BaseURL = "https://cloud.test"
+	out, err := d.a.Invite(d.t.Context(), c, InviteInput{AccountType: cloud.ClientEmployee, Email: email, Name: "Zoe", Permissions: []string{"orders:read"}})
+	require.NoError(d.t, err)
+	return out
+}
+
+func (d *desk) accept(token, email string) error {
+	_, err := d.a.Accept(d.t.Context(), cloud.Caller{}, AcceptInput{Token: token, Email: email, Password: password})
+	return err
+}
+
+// An invitation that is used twice, forwarded, withdrawn, replaced or too old is
+// refused with the reason; what was refused made nobody.
+func TestInvitations(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		made := d.invite("Zoe@A.example")
+		require.Equal(t, "https://cloud.test/invitation?key="+url.QueryEscape(made.Token), made.Link)
+		require.Equal(t, []any{"zoe@a.example", "pending"}, []any{made.Invitation.Email, made.Invitation.Status})
+		require.Equal(t, "INVITATION_NOT_FOUND", code(d.accept("x"+made.Token[1:], "zoe@a.example")))
+		require.Equal(t, "INVITATION_EMAIL_WRONG", code(d.accept(made.Token, "eve@a.example")), "forwarded")
+		_, err := d.login("zoe@a.example", "")
+		require.Equal(t, "INVALID_CREDENTIALS", code(err))
+		// Six at once on two nodes: one account.
+		errs := make([]string, 6)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = code([]*desk{d, other}[i%2].accept(made.Token, " ZOE@a.example")) })
+		}
+		wg.Wait()
+		good := 0
+		for _, e := range errs {
+			if e == "" {
+				good++
+			} else {
+				require.Equal(t, "INVITATION_USED", e)
+			}
+		}
+		require.Equal(t, 1, good)
+		require.Equal(t, "INVITATION_USED", code(other.accept(made.Token, "zoe@a.example")), "used twice")
+		l, err := d.login("zoe@a.example", "")
+		require.NoError(t, err)
+		require.Equal(t, []any{cloud.ClientEmployee, cloud.BusinessID(1), "Zoe"}, []any{l.Account.Type, l.Account.BusinessID, l.Account.Name})
+		require.Equal(t, []string{"orders:read"}, l.Account.Permissions)
+		_, err = d.a.WithdrawInvitation(ctx, d.now(10), ByInvitation{ID: made.Invitation.ID})
+		require.Equal(t, "INVITATION_USED", code(err))
+		_, err = d.a.Invite(ctx, d.now(10), InviteInput{AccountType: cloud.Customer, Email: "zoe@a.example", Name: "Zoe"})
+		require.Equal(t, "VALIDATION_FAILED", code(err), "somebody has that email")
+
+		first := d.invite("yan@a.example")
+		second := d.invite("yan@a.example")
+		require.Equal(t, "INVITATION_WITHDRAWN", code(d.accept(first.Token, "yan@a.example")), "replaced")
+		_, err = d.a.WithdrawInvitation(ctx, d.now(20), ByInvitation{ID: second.Invitation.ID})
+		require.Equal(t, "INVITATION_NOT_FOUND", code(err), "of another business")
+		_, err = d.a.WithdrawInvitation(ctx, d.now(11), ByInvitation{ID: second.Invitation.ID})
+		require.NoError(t, err)
+		require.Equal(t, "INVITATION_WITHDRAWN", code(d.accept(second.Token, "yan@a.example")))
+
+		guessed := d.invite("xia@a.example")
+		for range 5 {
+			require.Equal(t, "INVITATION_EMAIL_WRONG", code(d.accept(guessed.Token, "eve@a.example")))
+		}
+		require.Equal(t, "INVITATION_WITHDRAWN", code(d.accept(guessed.Token, "xia@a.example")))
+
+		late := d.invite("liu@a.example")
+		d.look(func(v cloud.View) {
+			i, err := v.Invitation(1, late.Invitation.ID)
+			require.NoError(t, err)
+			require.Equal(t, 7*24*time.Hour, i.ExpiresAt.Sub(i.CreatedAt))
+			i.ID, i.Hash, i.ExpiresAt = i.ID+1000, auth.Hash("old"), time.Now().Add(-time.Second)
+			d.write(&cloud.Changes{InvitationChanges: cloud.InvitationChanges{Invitations: []cloud.Invitation{i}}})
+		})
+		require.Equal(t, "INVITATION_EXPIRED", code(d.accept("old", "liu@a.example")))
+
+		list, err := d.a.ListInvitations(ctx, d.now(10), InvitationsInput{})
+		require.NoError(t, err)
+		var states []string
+		for _, i := range list.Invitations {
+			states = append(states, i.Email[:3]+" "+i.Status)
+		}
+		require.ElementsMatch(t, []string{"liu expired", "liu pending", "xia withdrawn", "yan withdrawn", "yan withdrawn", "zoe accepted"}, states)
+		none, err := d.a.ListInvitations(ctx, d.now(20), InvitationsInput{})
+		require.NoError(t, err)
+		require.Empty(t, none.Invitations)
+		require.Contains(t, d.actions(1), "anonymous invitation_accepted invitation")
+		for _, secret := range []string{made.Token, first.Token, late.Token} {
+			require.NotContains(t, strings.Join(d.details(1), " "), secret)
+		}
+	})
+}
+
+// A link to a new password works once, asks for the second factor and ends with the
+// former password.
+func TestPasswordReset(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		reset := func(token, next, otp string) string {
+			_, err := other.a.CompleteReset(ctx, cloud.Caller{}, NewPasswordInput{Token: token, Password: next, OTP: otp})
+			return code(err)
+		}
+		_, err := d.a.MakeReset(ctx, d.now(20), ByUser{ID: 12})
+		require.Equal(t, "USER_NOT_FOUND", code(err))
+		_, recovery := d.setUp(12, cloud.Token{})
+		in, err := d.login("cus@a.example", recovery[9])
+		require.NoError(t, err)
+		former, err := d.a.MakeReset(ctx, d.now(10), ByUser{ID: 12})
+		require.NoError(t, err)
+		made, err := d.a.MakeReset(ctx, d.now(10), ByUser{ID: 12})
+		require.NoError(t, err)
+		require.True(t, d.alive(in), "nothing ends before a password was chosen")
+		require.Equal(t, "RESET_EXPIRED", reset(former.Token, "another long password", recovery[0]), "replaced")
+		require.Equal(t, "SECOND_FACTOR_REQUIRED", reset(made.Token, "another long password", ""))
+		require.Equal(t, "SECOND_FACTOR_INVALID", reset(made.Token, "another long password", "0000-0000"))
+		_, err = d.second(made.Token, recovery[0])
+		require.Equal(t, "CHALLENGE_EXPIRED", code(err), "a link is no challenge")
+		require.Equal(t, "RESET_EXPIRED", reset(d.challenge("cus@a.example"), "another long password", recovery[0]), "a challenge is no link")
+		require.Equal(t, "", reset(made.Token, "another long password", recovery[0]))
+		require.False(t, d.alive(in))
+		require.Equal(t, "RESET_EXPIRED", reset(made.Token, "one more long password", recovery[1]), "used twice")
+		_, err = d.login("cus@a.example", recovery[1])
+		require.Equal(t, "INVALID_CREDENTIALS", code(err))
+		_, _, err = d.gate.Login(ctx, auth.Try{Email: "cus@a.example", Password: "another long password", Code: recovery[1], IP: "192.0.2.1"})
+		require.NoError(t, err)
+		made, err = d.a.MakeReset(ctx, d.now(10), ByUser{ID: 12})
+		require.NoError(t, err)
+		_, err = d.s.ChangeCustomer(ctx, d.now(10), ChangeCustomerInput{ID: 12, CustomerInput: CustomerInput{Password: ptr("a password meanwhile")}})
+		require.NoError(t, err)
+		require.Equal(t, "RESET_EXPIRED", reset(made.Token, "one more long password", recovery[2]))
+	})
+}

@@ -1,0 +1,54 @@
+package cloud
+
+import "time"
+
+// InvitationID names an invitation.
+type InvitationID int64
+
+// InvitationIDs is their sequence.
+const InvitationIDs IDKind = "invitation"
+
+// Invitation asks a person to join a business. Only the digest of its link is kept.
+type Invitation struct {
+	ID          InvitationID
+	BusinessID  BusinessID
+	Hash        [32]byte // SHA-256
+	Email       string   // lower case; who accepts it has to know it
+	Name        string
+	Type        AccountType
+	Permissions []string // of an employee
+	InvitedBy   AccountID
+	Wrong       int // other emails that were given with the link
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	AcceptedAt  time.Time
+	WithdrawnAt time.Time
+	AccountID   AccountID // that came of it; 0: none yet
+}
+
+// Status is pending, accepted, withdrawn or expired at now.
+func (i Invitation) Status(now time.Time) string {
+	switch {
+	case !i.AcceptedAt.IsZero():
+		return "accepted"
+	case !i.WithdrawnAt.IsZero():
+		return "withdrawn"
+	case !now.Before(i.ExpiresAt):
+		return "expired"
+	}
+	return "pending"
+}
+
+// InvitationView reads the present of invitations. In a decision on PostgreSQL one
+// that is found waits for others that decide about it.
+type InvitationView interface {
+	Invitation(BusinessID, InvitationID) (Invitation, error)
+	InvitationByHash([32]byte) (Invitation, error)
+	// Invitations lists a part of a business's invitations.
+	Invitations(BusinessID, Page) ([]Invitation, Listed, error)
+}
+
+// InvitationChanges are the changes of invitations.
+type InvitationChanges struct {
+	Invitations []Invitation
+}

@@ -1,0 +1,199 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// AccountPath is where people keep what lets them in: second factor, password,
+// sessions, language.
+const AccountPath = "/account"
+
+// forPeople is the entrance of everybody who has a password, by the console's
+// login; those who must set up a second factor first may come in here too.
+var forPeople = entrance{cookiePath, SessionCookie, "postern_form", fasthttp.CookieSameSiteStrictMode, forAgents.types}
+
+// accountPage shows what a person keeps. Secret, Draw and Recovery are on it once,
+// in the answer to the form that made them.
+type accountPage struct {
+	frame
+	CSRF        string
+	Name, Email string
+	Console     bool // the person may go there
+	SetsUp      bool // nothing else is open before a second factor is set up
+	Done, Error string
+	Factor      account.Factor
+	Begun       bool // a code is waited for
+	Secret      string
+	Draw        template.HTML
+	Recovery    []string
+	Sessions    []account.Session
+	Locale      string
+}
+
+// Stamp is a time of an answer as pages show it.
+func (p accountPage) Stamp(at *string) *moment {
+	if at == nil {
+		return nil
+	}
+	return p.Time(stamp(at))
+}
+
+// personOf finds who is signed in, whatever that login is good for.
+func (p *kit) personOf(c context.Context, ctx *fasthttp.RequestCtx) (s auth.Session, ok bool, err error) {
+	s, known, err := p.tokenOf(c, ctx, &forPeople)
+	now := time.Now()
+	return s, known && (auth.Valid(s.Token, now) || auth.SetsUp(s.Token, now)) && lets(s, &forPeople), err
+}
+
+func (p personPages) account(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	p.showAccount(c, ctx, fasthttp.StatusOK, func(*accountPage) {})
+}
+
+// showAccount shows the page as things stand, after fill has said what was done.
+func (p personPages) showAccount(c context.Context, ctx *fasthttp.RequestCtx, status int, fill func(*accountPage)) {
+	s, ok, err := p.personOf(c, ctx)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	if !ok {
+		seeOther(ctx, ConsolePath+"/login?next="+AccountPath)
+		return
+	}
+	out := accountPage{frame: p.frame(ctx, "account.title"), CSRF: p.formToken(ctx, &forPeople), Name: s.Account.Name, Email: s.Account.Email, SetsUp: s.Token.Kind == cloud.SetupToken,
+		Console: slices.Contains(staff, s.Account.Type), Locale: s.Account.Locale}
+	err = p.cfg.Store.Look(c, func(v cloud.View) error {
+		b, err := v.Business(s.Account.BusinessID)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return nil
+		}
+		out.Zone = b.Location()
+		return err
+	})
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	token := string(ctx.Request.Header.Cookie(forPeople.session))
+	factor, err := runAs[account.FactorOutput](c, ctx, p.kit, out.Lang, token, "user.second_factor.find", nil)
+	if err == nil && !out.SetsUp {
+		var list account.SessionsOutput
+		list, err = runAs[account.SessionsOutput](c, ctx, p.kit, out.Lang, token, "user.sessions.list", map[string]any{"per_page": 50})
+		out.Sessions = list.Sessions
+	}
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	out.Factor = factor.Factor
+	fill(&out)
+	p.show(ctx, status, "account.html", out)
+}
+
+// accountForms are the forms of the page by their name, with the operation that
+// each runs and the members that it gives.
+var accountForms = map[string]struct {
+	operation string
+	members   []string
+	done      string // words
+}{
+	"begin":    {"user.second_factor.begin", []string{"password"}, "account.done.begin"},
+	"confirm":  {"user.second_factor.confirm", []string{"otp"}, "account.done.confirm"},
+	"codes":    {"user.second_factor.recovery_codes", []string{"password", "otp"}, "account.done.codes"},
+	"remove":   {"user.second_factor.remove", []string{"password", "otp"}, "account.done.remove"},
+	"password": {"user.password.change", []string{"password", "new_password", "otp"}, "account.done.password"},
+	"locale":   {"user.locale.change", []string{"locale"}, ""},
+	"end":      {"user.sessions.end", []string{"session_id"}, "account.done.end"},
+	"others":   {"user.sessions.end_others", nil, "account.done.others"},
+}
+
+// changeAccount runs what a form of the page asks for.
+func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	f := p.frame(ctx, "account.title")
+	name := string(ctx.PostArgs().Peek("do"))
+	form, ok := accountForms[name]
+	switch {
+	case !ownForm(ctx, &forPeople):
+		p.showAccount(c, ctx, fasthttp.StatusForbidden, func(out *accountPage) { out.Error = f.T("console.expired") })
+		return
+	case !ok:
+		p.missing(ctx)
+		return
+	}
+	in := map[string]any{}
+	for _, m := range form.members {
+		v := string(ctx.PostArgs().Peek(m))
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && m == "session_id" {
+			in[m] = n
+		} else if v != "" {
+			in[m] = v
+		}
+	}
+	a, err := p.answer(c, ctx, f.Lang, string(ctx.Request.Header.Cookie(forPeople.session)), form.operation, in)
+	var shown *cloud.Error
+	if errors.As(err, &shown) && shown.Kind != cloud.Internal {
+		p.showAccount(c, ctx, fasthttp.StatusUnprocessableEntity, func(out *accountPage) {
+			out.Error, out.Begun = problemText(f.Lang, shown), name == "confirm" && shown.Code != "SECOND_FACTOR_NOT_BEGUN"
+		})
+		return
+	}
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	if name == "locale" {
+		lang, _ := in["locale"].(string)
+		p.keepLanguage(ctx, lang)
+		seeOther(ctx, AccountPath)
+		return
+	}
+	p.showAccount(c, ctx, fasthttp.StatusOK, func(out *accountPage) {
+		out.Done = f.T(form.done)
+		switch body := a.Body.(type) {
+		case account.BeginFactorOutput:
+			out.Begun, out.Secret = true, body.Secret
+			if out.Draw, err = drawQR(body.URI); err != nil {
+				p.log.Error("draw second factor", "err", err)
+			}
+		case account.RecoveryOutput:
+			out.Recovery = body.Recovery
+		}
+	})
+}
+
+// problemText is an error in words: those of its members where it has any.
+func problemText(lang string, e *cloud.Error) string {
+	var out []string
+	for _, list := range e.Fields {
+		for _, m := range list {
+			out = append(out, locale.Field(lang, m))
+		}
+	}
+	slices.Sort(out)
+	return cmp.Or(strings.Join(slices.Compact(out), " "), locale.Error(lang, e.Code, e.Args...))
+}
+
+// keepLanguage makes pages speak a person's language.
+func (p *kit) keepLanguage(ctx *fasthttp.RequestCtx, lang string) {
+	if locale.Known(lang) {
+		p.setCookie(ctx, langCookie, lang, "/", langLife, fasthttp.CookieSameSiteLaxMode)
+	}
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+const (
+	factorColumns = `account_id, secret, pending, pending_until, step, recovery, wrong, locked_until, set_up_at, reset_at`
+	sqlFactor     = `SELECT ` + factorColumns + ` FROM second_factor WHERE account_id = $1`
+	sqlSaveFactor = `INSERT INTO second_factor (` + factorColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (account_id) DO UPDATE SET secret = excluded.secret, pending = excluded.pending, pending_until = excluded.pending_until,
+  step = excluded.step, recovery = excluded.recovery, wrong = excluded.wrong, locked_until = excluded.locked_until,
+  set_up_at = excluded.set_up_at, reset_at = excluded.reset_at`
+
+	ticketColumns = `hash, kind, account_id, password_mark, name, life, expires_at, used_at`
+	sqlTicket     = `SELECT ` + ticketColumns + ` FROM ticket WHERE hash = $1`
+	sqlSaveTicket = `INSERT INTO ticket (` + ticketColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at, used_at = excluded.used_at`
+	sqlDropTickets = `DELETE FROM ticket WHERE expires_at < $1`
+	sqlEndTickets  = `DELETE FROM ticket WHERE account_id = $1 AND used_at IS NULL`
+
+	sqlLimitLogins = `UPDATE token SET kind = 'setup' WHERE id = 0 AND grant_id = 0 AND kind = '' AND revoked_at IS NULL
+  AND account_id IN (SELECT id FROM account WHERE business_id = $1 AND type <> 'provider'
+    AND NOT EXISTS (SELECT 1 FROM second_factor WHERE second_factor.account_id = account.id AND second_factor.secret IS NOT NULL))`
+)
+
+func factorPurpose(id cloud.AccountID, what string) string {
+	return fmt.Sprintf("second factor/%d/%s", id, what)
+}
+
+func (v factorView) SecondFactor(id cloud.AccountID) (cloud.SecondFactor, error) {
+	f, err := one(v.ctx, v.q, v.locked(sqlFactor), func(r rows, f *cloud.SecondFactor) error {
+		return r.Scan(&f.AccountID, &f.Secret, &f.Pending, when(&f.PendingUntil), &f.Step, parsed(&f.Recovery), &f.Wrong, when(&f.LockedUntil), when(&f.SetUpAt), when(&f.ResetAt))
+	}, int64(id))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return cloud.SecondFactor{AccountID: id}, nil
+	}
+	if err == nil {
+		f.Secret, err = v.sealer().open(factorPurpose(id, "secret"), f.Secret)
+	}
+	if err == nil {
+		f.Pending, err = v.sealer().open(factorPurpose(id, "pending"), f.Pending)
+	}
+	if err != nil {
+		return f, fmt.Errorf("second factor of account %d: %w", id, err)
+	}
+	return f, nil
+}
+
+func (v factorView) Ticket(hash [32]byte) (cloud.Ticket, error) {
+	return one(v.ctx, v.q, v.locked(sqlTicket), func(r rows, t *cloud.Ticket) error {
+		var life int64
+		err := r.Scan(fixed(t.Hash[:]), &t.Kind, &t.AccountID, fixed(t.PasswordMark[:]), &t.Name, &life, when(&t.ExpiresAt), when(&t.UsedAt))
+		t.Life = time.Duration(life) * time.Millisecond
+		return err
+	}, hash[:])
+}
+
+func (w *writer) factors(c *cloud.Changes) {
+	for _, f := range c.SecondFactors {
+		w.add(anything, sqlSaveFactor, int64(f.AccountID), w.seal(factorPurpose(f.AccountID, "secret"), f.Secret), w.seal(factorPurpose(f.AccountID, "pending"), f.Pending),
+			ms(f.PendingUntil), f.Step, text(f.Recovery), int64(f.Wrong), ms(f.LockedUntil), ms(f.SetUpAt), ms(f.ResetAt))
+	}
+	if !c.DropTickets.IsZero() {
+		w.add(anything, sqlDropTickets, ms(c.DropTickets))
+	}
+	for _, id := range c.EndTickets {
+		w.add(anything, sqlEndTickets, int64(id))
+	}
+	for _, t := range c.Tickets {
+		w.add(anything, sqlSaveTicket, t.Hash[:], string(t.Kind), int64(t.AccountID), t.PasswordMark[:], t.Name, t.Life.Milliseconds(), ms(t.ExpiresAt), ms(t.UsedAt))
+	}
+	for _, b := range c.LimitLogins {
+		w.add(anything, sqlLimitLogins, int64(b))
+	}
+}
