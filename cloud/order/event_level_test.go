@@ -185,7 +185,8 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		for _, x := range ended {
 			b := w.body(x)
 			require.Equal(t, fmt.Sprintf("OBP-%s-%v", job.AsyncID, b.Data["part"]), b.EventID)
-			require.Equal(t, []any{float64(len(list)), float64(len(ended))}, []any{b.Data["failed"], b.Data["parts"]})
+			require.Equal(t, []any{float64(len(list)), float64(len(ended)), "https://acme.example/api/v1/client/async/" + job.AsyncID},
+				[]any{b.Data["failed"], b.Data["parts"], b.Data["results_url"]})
 			for _, row := range b.Data["results"].([]any) {
 				told[row.(map[string]any)["row"].(float64)]++
 			}

@@ -33,6 +33,8 @@ type hookBatch struct {
 	Part    int      `json:"part"`
 	Parts   int      `json:"parts"`
 	Results []jobRow `json:"results"`
+	// ResultsURL is where all results are, when they come in several parts.
+	ResultsURL string `json:"results_url,omitempty"`
 }
 
 // maxResults is how large the results in a body may be, in bytes: a body has at
@@ -117,6 +119,9 @@ func batchEnded(v cloud.View, j cloud.OrderJob, rows []cloud.OrderJobRow, part, 
 	}
 	h := hookBatch{AsyncID: j.ID, Status: j.Status, Total: j.Total, StartedAt: cloud.Stamp(j.StartedAt, b.Location()), FinishedAt: cloud.Stamp(j.FinishedAt, b.Location()),
 		Part: part, Parts: parts, Results: results}
+	if parts > 1 {
+		h.ResultsURL = j.BaseURL + "/api/v1/client/async/" + j.ID
+	}
 	for _, row := range rows {
 		switch {
 		case row.Result == nil:
