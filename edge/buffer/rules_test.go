@@ -261,7 +261,7 @@ func TestRefusedRecordsStayUpToAHundred(t *testing.T) {
 	require.NoError(t, s.update("fill", func(t *txn) error {
 		b := t.tx.Bucket(bucketAside)
 		for i := range keepAside - 1 {
-			if err := b.Put(append(make([]byte, 17), seqKey(uint64(i + 1))...), []byte("r")); err != nil {
+			if err := b.Put(append(make([]byte, 17), seqKey(uint64(i+1))...), []byte("r")); err != nil {
 				return err
 			}
 		}
