@@ -18,15 +18,16 @@ export CGO_ENABLED ?= 0
 # the quick ring ends within a minute or two on a calm machine.
 QUICK   ?= 15m
 HOUR    := 60m
-# Packages at once, and test goroutines of each: more than two do not help tests
-# that wait for a disk, and a busy machine has no more to give.
-AT_ONCE ?= -p 2 -parallel 4
+# Packages at once, and test goroutines of each: three keep two cores busy while
+# browsers and disks are waited for.
+AT_ONCE ?= -p 3 -parallel 4
 # Test programs without tables for a debugger are linked in half the time, which
 # is a fifth of the quick ring.
 LINKED  := -ldflags '-s -w'
 # Tests make much garbage in small heaps: a heap of five times what lives costs a
-# sixth less processor time than one of twice that.
+# tenth less processor time than one of twice that.
 test: export GOGC := 400
+test: export GOMEMLIMIT := 1GiB
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
 # list whole.

@@ -62,7 +62,11 @@ type World struct {
 	Expired         string         // a token that is no longer good
 }
 
-// hashPassword is the hash of Password, made once: it costs as much as a login.
+// Passwords cost next to nothing in tests of the faces: what they cost people is
+// tested by package auth.
+func init() { auth.PersonCost = auth.Cost{MemoryKiB: 8, Passes: 1} }
+
+// hashPassword is the hash of Password, made once.
 var hashPassword = sync.OnceValue(func() string { return auth.HashPassword(Password) })
 
 // New fills a fresh SQLite store.
