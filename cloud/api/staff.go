@@ -68,6 +68,39 @@ func (c Config) staff() []catalog.Operation {
 			return c.Lockers.FindDevice(ctx, caller, in.ID)
 		}, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.open",
+			Summary:     "Open doors of a cabinet for staff",
+			Description: "Opens compartments, whatever lies inside, and waits for the cabinet's answer: 200 with it, or 202 after wait_seconds without one. Say why, and confirm that a person stands there: an opened door cannot be undone. Deliveries inside stay as they are; who opened what and why is kept.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/open",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Also:        []int{http.StatusAccepted},
+			Idempotent:  true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DELIVERY_STATE_CONFLICT", "DEVICE_TIMEOUT"},
+			Example:     `{"id":88,"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`,
+		}, c.Lockers.OpenGrids, func(out locker.StaffOpenOutput) catalog.Answer {
+			if out.Pending {
+				return catalog.Answer{Status: http.StatusAccepted, Body: out}
+			}
+			return catalog.Answer{Body: out}
+		}),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.grids.block",
+			Summary:     "Block a compartment",
+			Description: "Takes an empty compartment out of use until staff unblock it. One with a delivery inside or on its way to it is refused, because its recipient could not collect.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/grids/{grid_id}/block",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "GRID_NOT_FREE"},
+			Example:     `{"id":88,"grid_id":8802,"reason":"The hinge is bent"}`,
+		}, c.Lockers.Block, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.unblock",
 			Summary:     "Unblock a compartment",
 			Description: "The compartment can be reserved again. Say why it is in order: the reason is kept.",
@@ -106,6 +139,32 @@ func (c Config) staff() []catalog.Operation {
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "GRID_NOT_FOUND"},
 			Example:     `{"id":"64021"}`,
 		}, c.Lockers.Confirm, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.cancel",
+			Summary:     "Cancel a delivery before its deposit",
+			Description: "Staff end a delivery that was not deposited; its partner is sent the event with your reason. With doors opened the cabinet has to answer first. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/cancel",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
+			Example:     `{"id":"64022","reason":"The site is closed"}`,
+		}, c.Lockers.CancelDelivery, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.expire",
+			Summary:     "Expire a delivery now",
+			Description: "Moves the deadline to now. A delivery that was not brought ends. One that waits for its recipient becomes overdue: the parcel stays in its compartment and its code works. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/expire",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
+			Example:     `{"id":"64021","reason":"The recipient asked to send it back"}`,
+		}, c.Lockers.ExpireDelivery, nil),
 	}
 }
 

@@ -424,7 +424,7 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"device_code": x.next("PIER-")}
 	case "smart_lockers.devices.renew_token":
 		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
-	case "smart_lockers.deliveries.confirm":
+	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
 
 	case "otep.ingest":
