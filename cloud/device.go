@@ -175,6 +175,8 @@ const (
 	DevTooManyEpochs = "too_many_epochs"
 	// DevKeypadLocked: the keypad takes no typed codes after thirty wrong ones.
 	DevKeypadLocked = "keypad_locked"
+	// DevReportedStolen: staff have reported the cabinet as stolen.
+	DevReportedStolen = "reported_stolen"
 )
 
 // CommandState is where a command row stands.

@@ -88,6 +88,19 @@ func (c Config) staff() []catalog.Operation {
 			return catalog.Answer{Body: out}
 		}),
 		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.report_stolen",
+			Summary:     "Report a cabinet as stolen",
+			Description: "Cuts the cabinet off for good: its session, secret, key, commands and codes end at once, and nothing that it sends is believed. Deliveries on their way to it fail, and parcels inside become exceptions for staff to look into. Nothing takes this back.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/report-stolen",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
+			Example:     `{"id":88,"reason":"Police report 2026-1187"}`,
+		}, c.Lockers.ReportStolen, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.block",
 			Summary:     "Block a compartment",
 			Description: "Takes an empty compartment out of use until staff unblock it. One with a delivery inside or on its way to it is refused, because its recipient could not collect.",
