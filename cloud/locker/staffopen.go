@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 // StaffOpenInput opens doors of a cabinet for the staff who look after it.
 type StaffOpenInput struct {
 	Device      cloud.DeviceID `path:"id" json:"-"`
-	Grids       []cloud.GridID `json:"grid_ids" required:"true" max:"24" doc:"Compartments of this cabinet, 1 to 24, each once"`
+	Grids       []cloud.GridID `json:"grid_ids" required:"true" max:"24" doc:"Compartments of this cabinet, 1 to 24"`
 	Reason      string         `json:"reason" required:"true" max:"255" doc:"Why; the door history keeps it with your name"`
 	Attended    *bool          `json:"attended" required:"true" doc:"true confirms that a person whom you trust stands at the cabinet. Doors are not opened without it: an open door cannot be closed from afar."`
 	WaitSeconds *int           `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 unless told otherwise"`
@@ -80,13 +81,10 @@ func (s staff) OpenGrids(ctx context.Context, c cloud.Caller, in StaffOpenInput)
 func (in StaffOpenInput) check() error {
 	f := newFields()
 	if len(in.Grids) == 0 {
-		f.Add("grid_ids", "Name 1 to 24 compartments of this cabinet.")
-	}
-	if slices.Sort(in.Grids); len(slices.Compact(slices.Clone(in.Grids))) != len(in.Grids) {
-		f.Add("grid_ids", "Name each compartment once.")
+		f.Say("grid_ids", check.MessageRequired)
 	}
 	if in.Attended == nil || !*in.Attended {
-		f.Add("attended", "Send true once a person stands at the cabinet: an opened door cannot be closed from afar.")
+		f.Say("attended", check.MessageRequired)
 	}
 	return f.Err()
 }
@@ -103,7 +101,8 @@ func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Com
 		Requester: cloud.Requester{Type: "console", ID: strconv.FormatInt(int64(c.Account.ID), 10), Name: c.Account.Name},
 		Reason:    in.Reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
 	shown := map[uint]cloud.Compartment{}
-	for _, id := range in.Grids {
+	slices.Sort(in.Grids)
+	for _, id := range slices.Compact(in.Grids) {
 		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == id })
 		if at < 0 {
 			return cmd, out, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
