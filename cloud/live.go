@@ -79,14 +79,14 @@ type PushBody struct {
 	CreatedAt string   `json:"created_at" format:"date-time"`
 }
 
-// Shown is the push as apps get it.
-func (p Push) Shown() PushBody {
+// PublicBody is the push as apps get it.
+func (p Push) PublicBody() PushBody {
 	return PushBody{PushID: p.ID, Type: p.Type, Title: p.Title, Body: p.Body, Data: p.Data, CreatedAt: p.At.UTC().Format(time.RFC3339)}
 }
 
 // Live is the push on the driver's live channel.
 func (p Push) Live() LiveEvent {
-	body, _ := json.Marshal(p.Shown()) // plain fields always encode
+	body, _ := json.Marshal(p.PublicBody()) // plain fields always encode
 	return LiveEvent{ID: p.ID, Kind: LiveDriver, BusinessID: p.BusinessID, Subject: int64(p.DriverID), At: p.At, Body: body}
 }
 

@@ -210,8 +210,8 @@ func (s *Service) Holds(ctx context.Context, p mqttbroker.Person) (bool, error) 
 	return true, nil
 }
 
-// Kept is what a channel was told within cloud.LiveKept.
-func (s *Service) Kept(ctx context.Context, p mqttbroker.Person, topic string) ([]mqttbroker.Message, error) {
+// ListRecent gives the messages of a channel within cloud.LiveKept, oldest first.
+func (s *Service) ListRecent(ctx context.Context, p mqttbroker.Person, topic string) ([]mqttbroker.Message, error) {
 	ch, ok := p.Claim.(*claim).channels[topic]
 	if !ok || ch.kind == dashboard {
 		return nil, nil

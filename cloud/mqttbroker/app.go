@@ -180,7 +180,7 @@ func (a *app) deliver(w waiting) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), keptWait)
 	defer cancel()
-	kept, err := a.apps.cfg.People.Kept(ctx, a.person, w.topic)
+	kept, err := a.apps.cfg.People.ListRecent(ctx, a.person, w.topic)
 	if err != nil {
 		return err
 	}

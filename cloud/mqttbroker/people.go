@@ -22,9 +22,9 @@ type People interface {
 	// Holds reports whether what an app was let in by holds still. An error says
 	// that nobody knows; an app of which nobody knows twice is let go.
 	Holds(ctx context.Context, p Person) (bool, error)
-	// Kept is what a topic was told lately, oldest first: an app that subscribes is
+	// ListRecent gives the latest messages of a topic, oldest first: an app that subscribes is
 	// told it before anything else.
-	Kept(ctx context.Context, p Person, topic string) ([]Message, error)
+	ListRecent(ctx context.Context, p Person, topic string) ([]Message, error)
 	// Listening is told when a connection subscribes to a topic (1) and when that
 	// ends (-1). It must not block.
 	Listening(p Person, topic string, change int)

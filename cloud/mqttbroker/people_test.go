@@ -50,7 +50,7 @@ func (f *folk) Holds(_ context.Context, p Person) (bool, error) {
 	return !f.out[p.Owner], nil
 }
 
-func (f *folk) Kept(_ context.Context, _ Person, topic string) ([]Message, error) {
+func (f *folk) ListRecent(_ context.Context, _ Person, topic string) ([]Message, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.kept[topic]), nil

@@ -1,6 +1,8 @@
 package order_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +10,8 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // A large sum has its tax to the cent.
@@ -59,5 +63,59 @@ func TestAPartlyDeliveredOrderSaysSo(t *testing.T) {
 		require.Equal(t, "delivery_failed", out.Exceptions[0].Type)
 		require.NotNil(t, out.Exceptions[0].Reason)
 		require.Equal(t, "x-partial_delivery", *out.Exceptions[0].Reason)
+	})
+}
+
+// A move to a status that has a reason of its own writes it into the timeline.
+func TestTheTimelineHasTheReasonOfAStatus(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		o := w.create(w.staff, input(cloud.DeliveryOrder))
+		w.move(o.OrderID, cloud.OrderRoutePlanned, order.PutOnRoute)
+		w.move(o.OrderID, cloud.OrderOutForDelivery, order.StartDelivery)
+		require.NoError(t, w.orders.Move(t.Context(), cloud.Caller{}, order.MoveInput{BusinessID: 42, OrderID: o.OrderID, To: cloud.OrderPartlyDelivered, Trigger: order.DeliveryResult,
+			Operation: 2008, Delivered: []cloud.PackageID{o.Packages[0].PackageID}}))
+		var events []cloud.TimelineEvent
+		require.NoError(t, w.db.Look(t.Context(), func(v cloud.View) error {
+			sh, err := v.OrderShipment(42, o.OrderID)
+			if err == nil {
+				events, err = v.Timeline(sh.ID)
+			}
+			return err
+		}))
+		i := slices.IndexFunc(events, func(e cloud.TimelineEvent) bool { return e.Event.StatusCode == otep.DeliveryFailed })
+		require.GreaterOrEqual(t, i, 0)
+		require.Equal(t, "x-partial_delivery", events[i].Event.IncidentReason)
+	})
+}
+
+// Why a driver declined is in the event, which is not told to the customer.
+func TestAnEventOfADeclineHasItsReason(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.listen(0)
+		o := w.create(w.staff, input(cloud.DeliveryOrder))
+		drives := func(o *cloud.Order) { o.DriverID = w.driver.Account.ID }
+		step := func(to cloud.OrderStatus, by order.Trigger, set func(*cloud.Order)) {
+			require.NoError(t, w.orders.Move(t.Context(), w.staff, order.MoveInput{BusinessID: 42, OrderID: o.OrderID, To: to, Trigger: by, Operation: 2006, Note: "van is full", Set: set}))
+		}
+		step(cloud.OrderDriverAssigned, order.AssignDriver, drives)
+		step(cloud.OrderDriverAccepted, order.DriverAccepts, nil)
+		step(cloud.OrderDriverAssigned, order.DriverDeclines, nil)
+		var reasons []any
+		for _, x := range w.log(cloud.AccountLog{ReferenceType: "order", ReferenceID: fmt.Sprint(o.OrderID)}) {
+			if x.Event.Event == "order.driver_declined" {
+				reasons = append(reasons, w.body(x).Data["reason"])
+			}
+		}
+		require.Equal(t, []any{"van is full"}, reasons)
+	})
+}
+
+// The new address of an interception has its country in capitals, as an order's.
+func TestTheNewAddressHasItsCountryInCapitals(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		given := address("Next Door")
+		i := w.intercept(w.staff, interception.InterceptInput{OrderID: w.onTheRoad(), Outcome: "redeliver", NewAddress: given})
+		require.Equal(t, "CA", i.NewAddress.Country)
+		require.Equal(t, "ca", given.Country, "the caller's own stays")
 	})
 }

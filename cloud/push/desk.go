@@ -137,7 +137,7 @@ func (d *Reader) list(ctx context.Context, in ListInput, own func(cloud.PushRow)
 		}
 		for _, p := range found {
 			if p.ID != in.After {
-				out.Pushes = append(out.Pushes, Row{p.Shown(), p.DriverID, p.State})
+				out.Pushes = append(out.Pushes, Row{p.PublicBody(), p.DriverID, p.State})
 			}
 		}
 		return out, nil

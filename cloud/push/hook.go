@@ -40,7 +40,7 @@ type device struct {
 
 // Send implements Provider.
 func (h Hook) Send(ctx context.Context, p cloud.Push, devices []cloud.PushToken) ([]string, error) {
-	b := hookBody{PushBody: p.Shown(), DriverID: p.DriverID, BusinessID: p.BusinessID}
+	b := hookBody{PushBody: p.PublicBody(), DriverID: p.DriverID, BusinessID: p.BusinessID}
 	for _, d := range devices {
 		b.Devices = append(b.Devices, device{d.Token, d.Platform})
 	}

@@ -143,7 +143,7 @@ func TestWholeAgentOnAFullDisk(t *testing.T) {
 		w.listed(c)
 		w.shown("R-1", "open")
 		full.Store(true)
-		_, err := c.agent.Desk().Type(context.Background(), *other.DeliveryCode, nil)
+		_, err := c.agent.Codes().Type(context.Background(), *other.DeliveryCode, nil)
 		require.ErrorIs(t, err, edgelocker.ErrFull, "no new session")
 		require.True(t, c.agent.Loop().Full(), "and the page says so")
 		require.Len(t, c.agent.Loop().State().Openings, 1)
@@ -153,7 +153,7 @@ func TestWholeAgentOnAFullDisk(t *testing.T) {
 		c.close(out)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, cloud.DeliveryDoorsOpened, w.find("R-1").Status, "nothing is told that is not on disk")
-		_, err = c.agent.Desk().Type(context.Background(), *other.DeliveryCode, nil)
+		_, err = c.agent.Codes().Type(context.Background(), *other.DeliveryCode, nil)
 		require.Error(t, err)
 		require.False(t, c.sim.OpenAt(2, time.Now()))
 

@@ -38,7 +38,7 @@ func TestADoorClosesAndTheCloudKnows(t *testing.T) {
 
 		// The recipient collects with the cable cut.
 		c.setCut(true)
-		answer, err := c.agent.Desk().Type(context.Background(), *d.PickupCode, nil)
+		answer, err := c.agent.Codes().Type(context.Background(), *d.PickupCode, nil)
 		require.NoError(t, err)
 		require.Equal(t, wire.CodeOK, answer.Outcome)
 		time.Sleep(10 * time.Second)

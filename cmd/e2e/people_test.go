@@ -150,7 +150,7 @@ func (w *world) enter(c *cabinet, a truth.Act, code string, scan bool) (edgelock
 	n := w.act(a)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
-	desk := c.running().Desk()
+	desk := c.running().Codes()
 	var out edgelocker.Answer
 	var err error
 	if scan {

@@ -71,7 +71,7 @@ func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	require.Equal(t, wire.ByDoorClose, *d.ConfirmedBy)
 	require.True(t, d.PickupCodeActive)
 
-	answer, err := cabinet.Desk().Type(t.Context(), *d.PickupCode, nil)
+	answer, err := cabinet.Codes().Type(t.Context(), *d.PickupCode, nil)
 	require.NoError(t, err)
 	require.Equal(t, wire.CodeOK, answer.Outcome)
 	soon(t, "the recipient's door is seen open", func() bool {

@@ -79,7 +79,7 @@ func (w *world) delivered(ref string) {
 // try types a code.
 func (c *cabinet) try(code string) edgelocker.Answer {
 	c.w.t.Helper()
-	a, err := c.agent.Desk().Type(context.Background(), code, nil)
+	a, err := c.agent.Codes().Type(context.Background(), code, nil)
 	require.NoError(c.w.t, err)
 	return a
 }
@@ -484,7 +484,7 @@ func TestFullStoreRefusesNewSessionsAndSettlesOpenOnes(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, full, edgelocker.ErrFull)
-		_, err := c.agent.Desk().Type(context.Background(), *other.DeliveryCode, nil)
+		_, err := c.agent.Codes().Type(context.Background(), *other.DeliveryCode, nil)
 		require.ErrorIs(t, err, edgelocker.ErrFull, "no new session")
 		c.close(out)
 		w.awaits("the open one settles", time.Minute, func() bool { return len(c.agent.Loop().State().Openings) == 0 })

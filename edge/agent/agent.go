@@ -321,8 +321,8 @@ func (a *Agent) Now() locker.Now { return a.now() }
 // Health is what a health record would hold now.
 func (a *Agent) Health() wire.Health { return a.healthBody() }
 
-// Desk takes codes.
-func (a *Agent) Desk() *access.Verifier { return a.codes }
+// Codes checks the codes that people type or scan at the cabinet.
+func (a *Agent) Codes() *access.Verifier { return a.codes }
 
 // Loop owns the cabinet's state.
 func (a *Agent) Loop() *locker.Loop { return a.loop }

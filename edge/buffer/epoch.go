@@ -136,9 +136,11 @@ const keepAside = 100
 // copyBuckets takes over state, synchronisations and what was set aside.
 func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, record []byte) error {
 	return s.transact("carry state", func(t *txn) error {
+		count := 0 // of the last bucket: bbolt's own figures leave out what this transaction wrote
 		for _, name := range [][]byte{bucketState, bucketAside} {
 			to := t.tx.Bucket(name)
-			if err := tx.Bucket(name).ForEach(to.Put); err != nil {
+			count = 0
+			if err := tx.Bucket(name).ForEach(func(k, v []byte) error { count++; return to.Put(k, v) }); err != nil {
 				return err
 			}
 		}
@@ -153,8 +155,8 @@ func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, rec
 			return nil
 		}
 		aside := t.tx.Bucket(bucketAside)
-		if aside.Stats().KeyN >= keepAside {
-			k, _ := aside.Cursor().First()
+		if count >= keepAside {
+			k, _ := aside.Cursor().First() // of the lowest epoch: these are random
 			if err := aside.Delete(k); err != nil {
 				return err
 			}
