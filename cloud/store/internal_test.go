@@ -272,9 +272,10 @@ func TestPragmasHoldOnEveryConnection(t *testing.T) {
 	}
 	check(e.writer.conn, 0)
 	for range liteReaders {
-		c := <-e.readers
+		c, err := e.reader(t.Context()) // stays out, so that the next is another
+		require.NoError(t, err)
+		defer func() { e.readers <- c }()
 		check(c.conn, 1)
-		e.readers <- c
 	}
 }
 

@@ -36,8 +36,8 @@ type lite struct {
 
 	writerDB, readerDB *sql.DB
 	writer             *liteConn // owned by the loop
-	readers            chan *liteConn
-	opened             int // readers there are
+	readers            chan *liteConn // idle ones
+	unopened           chan struct{}  // one for each reader that may yet be opened
 
 	queue chan *job
 	stop  chan struct{} // closed by close: no new jobs
@@ -67,10 +67,11 @@ var errClosed = errors.New("store is closed")
 func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) (*lite, error) {
 	e := &lite{
 		path: path, committed: committed,
-		readers: make(chan *liteConn, liteReaders),
-		queue:   make(chan *job, liteQueue),
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
+		readers:  make(chan *liteConn, liteReaders),
+		unopened: make(chan struct{}, liteReaders),
+		queue:    make(chan *job, liteQueue),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
 	}
 	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(err, e.closeDBs())
@@ -97,14 +98,46 @@ func (e *lite) open(ctx context.Context) error {
 	e.readerDB.SetMaxOpenConns(liteReaders)
 	e.readerDB.SetMaxIdleConns(liteReaders)
 	for range liteReaders {
-		c, err := newLiteConn(ctx, e.readerDB)
-		if err != nil {
-			return err
-		}
-		e.readers <- c
-		e.opened++
+		e.unopened <- struct{}{}
 	}
+	<-e.unopened
+	first, err := e.openReader(ctx)
+	if err != nil {
+		return err
+	}
+	e.readers <- first
 	return nil
+}
+
+// openReader opens the reader whose place the caller took from unopened. The
+// place goes back when that fails.
+func (e *lite) openReader(ctx context.Context) (*liteConn, error) {
+	c, err := newLiteConn(ctx, e.readerDB)
+	if err != nil {
+		e.unopened <- struct{}{}
+	}
+	return c, err
+}
+
+// reader is an idle reader, or a new one when all that were opened are busy: each
+// reads the whole schema before its first statement. The caller returns it to
+// readers.
+func (e *lite) reader(ctx context.Context) (*liteConn, error) {
+	select {
+	case c := <-e.readers:
+		return c, nil
+	default:
+	}
+	select {
+	case c := <-e.readers:
+		return c, nil
+	case <-e.unopened:
+		return e.openReader(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-e.stop:
+		return nil, errClosed
+	}
 }
 
 func (e *lite) close() error {
@@ -116,8 +149,12 @@ func (e *lite) close() error {
 func (e *lite) closeDBs() error {
 	var errs []error
 	if e.readerDB != nil {
-		for range e.opened { // one that is still out comes back
-			errs = append(errs, (<-e.readers).close())
+		for range cap(e.readers) {
+			select {
+			case c := <-e.readers: // one that is still out comes back
+				errs = append(errs, c.close())
+			case <-e.unopened:
+			}
 		}
 		errs = append(errs, e.readerDB.Close())
 	}
@@ -278,13 +315,9 @@ func (e *lite) look(ctx context.Context, fn func(context.Context, querier) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	var c *liteConn
-	select {
-	case c = <-e.readers:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-e.stop:
-		return errClosed
+	c, err := e.reader(ctx)
+	if err != nil {
+		return err
 	}
 	defer func() { e.readers <- c }()
 	return fn(ctx, c)
