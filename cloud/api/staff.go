@@ -167,7 +167,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.CancelDelivery, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.expire",
-			Summary:     "Set the deadline of a delivery to now",
+			Summary:     "Mark a delivery as expired",
 			Description: "Moves the deadline to now. A delivery that was not brought ends. One that waits for its recipient becomes overdue: the parcel stays in its compartment and its code works. The answer shows no codes.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
