@@ -35,8 +35,8 @@ func (c Config) cabinets() []catalog.Operation {
 		Example:     `{"device_name":"Pier 7","device_code":"PIER-7","address":"7 Quay Street, Toronto","layout":"medium"}`,
 	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{
 		Name:        "smart_lockers.devices.renew_token",
-		Summary:     "Create another enrolment token for a cabinet that never enrolled",
-		Description: "For a cabinet that never enrolled. Earlier tokens stay good until they end or one of them is used.",
+		Summary:     "Create another enrolment token for a cabinet",
+		Description: "For a cabinet that never enrolled, or that was reported as stolen: with it the cabinet, or new hardware in its place, enrols again and is in use again. Parcels that staff find inside are theirs to settle. Earlier tokens stay good until they end or one of them is used.",
 		Tag:         "Smart Locker",
 		Method:      http.MethodPost,
 		Path:        "/api/v1/smart-lockers/devices/{id}/enrolment-token",
@@ -90,7 +90,7 @@ func (c Config) staff() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.report_stolen",
 			Summary:     "Report a cabinet as stolen",
-			Description: "Cuts the cabinet off for good: its session, secret, key, commands and codes end at once, and nothing that it sends is believed. Deliveries on their way to it fail, and parcels inside become exceptions for staff to look into. Nothing takes this back.",
+			Description: "Cuts the cabinet off for good: its session, secret, key, commands and codes end at once, and nothing that it sends is believed. Deliveries on their way to it fail, and parcels inside become exceptions for staff to look into. When the report was a mistake, or the cabinet is found, create another enrolment token and enrol the cabinet again; codes that ended are to be drawn anew.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/devices/{id}/report-stolen",

@@ -49,6 +49,7 @@ func (s staff) ReportStolen(ctx context.Context, c cloud.Caller, in StolenInput)
 }
 
 func (w *Work) stolen(c cloud.Caller, reason string) error {
+	w.device.CutOffAt = w.received
 	w.device.Disabled, w.device.SecretMAC, w.device.UpKey, w.listed = true, nil, nil, true
 	if err := w.auditStaff(c, "cabinet_stolen", w.device.Code, map[string]string{"reason": reason}); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package locker_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,7 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -53,7 +57,7 @@ func TestStolenCabinetThatStillConnects(t *testing.T) {
 		require.Equal(s.t, []string{"PK-1 stored"}, s.orders())
 
 		// With its secret, or a certificate of its name, it does not come in again.
-		_, err = s.World.Devices.LoginCertificate(ctx, "CAB-1")
+		_, err = s.World.Devices.LoginCertificate(ctx, "CAB-1", time.Now())
 		require.Error(s.t, err)
 		require.False(s.t, s.Online())
 		_, err = s.staffOpen(s.staff(), 1)
@@ -79,5 +83,56 @@ func TestCabinetStolenDuringAnOpening(t *testing.T) {
 			require.Empty(s.t, rows)
 			return err
 		})
+	})
+}
+
+// The report was a mistake, or the cabinet was found: with a token that staff make
+// after the report it enrols again and is in use. What had a way in before the
+// report stays out, and the parcel inside can be collected with a code drawn anew.
+func TestCabinetThatIsFoundEnrolsAgain(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		before, row := device.NewToken(s.ID, time.Now().UTC())
+		require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Enrolments: []cloud.EnrolmentToken{row}}}, nil
+		}))
+		issued := time.Now().UTC()
+		time.Sleep(time.Minute)
+		_, err := s.Lockers.ReportStolen(ctx, s.staff(), locker.StolenInput{Device: s.ID, Reason: "it was moved"})
+		require.NoError(s.t, err)
+		devicetest.Wait(s.t, "end of the stolen cabinet's connection", s.Closed)
+		enrol := func(token string) (device.Secrets, error) {
+			return s.World.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: "CAB-1", Token: token}, func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+				return s.Lockers.Rekey(ctx, id, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: wire.CodeParams{MemoryKiB: 8, Passes: 1}}, decide)
+			})
+		}
+		_, err = enrol(before)
+		require.ErrorContains(s.t, err, "TOKEN_INVALID")
+		_, err = s.Setup.RenewToken(ctx, s.stranger(), setup.DeviceInput{ID: s.ID})
+		require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
+		time.Sleep(time.Minute)
+		made, err := s.Setup.RenewToken(ctx, s.staff(), setup.DeviceInput{ID: s.ID})
+		require.NoError(s.t, err)
+		secrets, err := enrol(made.Enrolment.Token)
+		require.NoError(s.t, err)
+
+		out, err := s.Lockers.FindDevice(ctx, s.staff(), s.ID)
+		require.NoError(s.t, err)
+		require.Equal(s.t, "offline", out.Device.Status)
+		require.NotContains(s.t, s.Faults(), cloud.DevReportedStolen)
+		_, err = s.Setup.RenewToken(ctx, s.staff(), setup.DeviceInput{ID: s.ID})
+		require.Equal(s.t, "DEVICE_ENROLLED", code(err))
+		require.Equal(s.t, cloud.GridOccupied, s.cell(a.Doors[0]).State)
+		_, err = s.World.Devices.Login(ctx, "CAB-1", secrets.Secret)
+		require.NoError(s.t, err)
+		_, err = s.World.Devices.LoginCertificate(ctx, "CAB-1", issued)
+		require.ErrorIs(s.t, err, device.ErrLogin)
+		_, err = s.World.Devices.LoginCertificate(ctx, "CAB-1", time.Now().UTC())
+		require.NoError(s.t, err)
+
+		_, err = s.Lockers.RotatePickupCode(ctx, s.Box.ProviderCaller, locker.RotateInput{Delivery: "ref:R-1"})
+		require.NoError(s.t, err)
+		require.NotEmpty(s.t, s.liveCodes())
 	})
 }
