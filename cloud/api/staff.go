@@ -90,7 +90,7 @@ func (c Config) staff() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.report_stolen",
 			Summary:     "Report a cabinet as stolen",
-			Description: "Cuts the cabinet off for good: its session, secret, key, commands and codes end at once, and nothing that it sends is believed. Deliveries on their way to it fail, and parcels inside become exceptions for staff to look into. When the report was a mistake, or the cabinet is found, create another enrolment token and enrol the cabinet again; codes that ended are to be drawn anew.",
+			Description: "Ends its session, secret, key, commands and codes at once; nothing that it sends counts. Deliveries on their way fail, and parcels inside become exceptions. After a mistake, or when it is found, it enrols with another enrolment token, and codes are drawn anew.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/devices/{id}/report-stolen",
