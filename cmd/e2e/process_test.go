@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -26,15 +27,34 @@ import (
 // programs is the folder of the built programs.
 type programs string
 
-// build builds edge and cloud as they are delivered: without cgo.
+// built is the folder for the programs that build makes.
+var built programs
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "postern")
+	if err != nil {
+		log.Fatal(err)
+	}
+	built = programs(dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var buildOnce = sync.OnceValues(func() ([]byte, error) {
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w",
+		"-o", string(built)+string(filepath.Separator), "../edge", "../cloud", "../firmware-sim")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd.CombinedOutput()
+})
+
+// build builds edge, cloud and firmware-sim as they are delivered, without cgo and
+// tables for a debugger: once for all tests.
 func build(t *testing.T) programs {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../edge", "../cloud", "../firmware-sim")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
+	out, err := buildOnce()
 	require.NoError(t, err, "%s", out)
-	return programs(dir)
+	return built
 }
 
 // process is one started program. Its log is kept; only its own pid is ever
