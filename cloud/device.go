@@ -29,6 +29,9 @@ type Device struct {
 	// UpKey is the device's own public key, 32 bytes Ed25519: what it sends counts
 	// only with a signature by it. nil: it signs nothing.
 	UpKey []byte
+	// CutOffAt is when staff last cut the device off; zero: never. Certificates and
+	// enrolment tokens that were made before count for nothing.
+	CutOffAt time.Time
 
 	Config        []byte // current configuration, encoded wire.Config
 	ConfigVersion uint64
@@ -175,6 +178,8 @@ const (
 	DevTooManyEpochs = "too_many_epochs"
 	// DevKeypadLocked: the keypad takes no typed codes after thirty wrong ones.
 	DevKeypadLocked = "keypad_locked"
+	// DevReportedStolen: staff have reported the cabinet as stolen.
+	DevReportedStolen = "reported_stolen"
 )
 
 // CommandState is where a command row stands.

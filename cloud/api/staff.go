@@ -35,8 +35,8 @@ func (c Config) cabinets() []catalog.Operation {
 		Example:     `{"device_name":"Pier 7","device_code":"PIER-7","address":"7 Quay Street, Toronto","layout":"medium"}`,
 	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{
 		Name:        "smart_lockers.devices.renew_token",
-		Summary:     "Create another enrolment token for a cabinet that never enrolled",
-		Description: "For a cabinet that never enrolled. Earlier tokens stay good until they end or one of them is used.",
+		Summary:     "Create another enrolment token for a cabinet",
+		Description: "For a cabinet that never enrolled, or that was reported as stolen: with it the cabinet, or new hardware in its place, enrols again and is in use again. Parcels that staff find inside are theirs to settle. Earlier tokens stay good until they end or one of them is used.",
 		Tag:         "Smart Locker",
 		Method:      http.MethodPost,
 		Path:        "/api/v1/smart-lockers/devices/{id}/enrolment-token",
@@ -67,6 +67,52 @@ func (c Config) staff() []catalog.Operation {
 		}, func(ctx context.Context, caller cloud.Caller, in byDevice) (locker.DeviceOutput, error) {
 			return c.Lockers.FindDevice(ctx, caller, in.ID)
 		}, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.open",
+			Summary:     "Open doors of a cabinet for staff",
+			Description: "Opens compartments, whatever lies inside, and waits for the cabinet's answer: 200 with it, or 202 after wait_seconds without one. Say why, and confirm that a person stands there: an opened door cannot be undone. Deliveries inside stay as they are; who opened what and why is kept.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/open",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Also:        []int{http.StatusAccepted},
+			Idempotent:  true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DELIVERY_STATE_CONFLICT", "DEVICE_TIMEOUT"},
+			Example:     `{"id":88,"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`,
+		}, c.Lockers.OpenGrids, func(out locker.StaffOpenOutput) catalog.Answer {
+			if out.Pending {
+				return catalog.Answer{Status: http.StatusAccepted, Body: out}
+			}
+			return catalog.Answer{Body: out}
+		}),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.report_stolen",
+			Summary:     "Report a cabinet as stolen",
+			Description: "Ends its session, secret, key, commands and codes at once; nothing that it sends counts. Deliveries on their way fail, and parcels inside become exceptions. After a mistake, or when it is found, it enrols with another enrolment token, and codes are drawn anew.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/report-stolen",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
+			Example:     `{"id":88,"reason":"Police report 2026-1187"}`,
+		}, c.Lockers.ReportStolen, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.grids.block",
+			Summary:     "Block a compartment",
+			Description: "Takes an empty compartment out of use until staff unblock it. One with a delivery inside or on its way to it is refused, because its recipient could not collect.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/grids/{grid_id}/block",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "GRID_NOT_FREE"},
+			Example:     `{"id":88,"grid_id":8802,"reason":"The hinge is bent"}`,
+		}, c.Lockers.Block, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.unblock",
 			Summary:     "Unblock a compartment",
@@ -106,6 +152,32 @@ func (c Config) staff() []catalog.Operation {
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "GRID_NOT_FOUND"},
 			Example:     `{"id":"64021"}`,
 		}, c.Lockers.Confirm, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.cancel",
+			Summary:     "Cancel a delivery before its deposit",
+			Description: "Staff end a delivery that was not deposited; its partner is sent the event with your reason. With doors opened the cabinet has to answer first. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/cancel",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
+			Example:     `{"id":"64022","reason":"The site is closed"}`,
+		}, c.Lockers.CancelDelivery, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.expire",
+			Summary:     "Mark a delivery as expired",
+			Description: "Moves the deadline to now. A delivery that was not brought ends. One that waits for its recipient becomes overdue: the parcel stays in its compartment and its code works. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/expire",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
+			Example:     `{"id":"64021","reason":"The recipient asked to send it back"}`,
+		}, c.Lockers.ExpireDelivery, nil),
 	}
 }
 

@@ -422,9 +422,9 @@ func (x *world) stand(name string) (s standIn) {
 		s.in["packages"] = []any{m{"tracking_number": at(has, "assignment", "package_tracking_numbers").([]any)[0], "outcome": "delivered"}}
 	case "smart_lockers.devices.create":
 		s.in = m{"device_code": x.next("PIER-")}
-	case "smart_lockers.devices.renew_token":
+	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen":
 		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
-	case "smart_lockers.deliveries.confirm":
+	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
 
 	case "otep.ingest":

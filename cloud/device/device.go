@@ -209,10 +209,11 @@ func (s logins) Login(ctx context.Context, code, secret string) (generation int6
 }
 
 // LoginCertificate opens a session for a device whose client certificate the
-// TLS layer has verified.
-func (s logins) LoginCertificate(ctx context.Context, code string) (generation int64, err error) {
+// TLS layer has verified. A certificate whose validity begins before the device was
+// cut off is refused: whoever has the old hardware has that too.
+func (s logins) LoginCertificate(ctx context.Context, code string, from time.Time) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
-	if err != nil || d.Disabled {
+	if err != nil || d.Disabled || from.Before(d.CutOffAt) {
 		return 0, ErrLogin
 	}
 	return s.open(ctx, d)
@@ -227,8 +228,8 @@ func (s logins) open(ctx context.Context, d cloud.Device) (int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if present.Disabled || !present.EnrolledAt.Equal(d.EnrolledAt) {
-			return nil, ErrLogin // enrolled anew since its secret was checked
+		if present.Disabled || !present.EnrolledAt.Equal(d.EnrolledAt) || !present.CutOffAt.Equal(d.CutOffAt) {
+			return nil, ErrLogin // enrolled anew or cut off since its secret was checked
 		}
 		upKey = present.UpKey
 		row, err := v.Session(d.ID)

@@ -179,6 +179,9 @@ func (s downlink) Committed(ctx context.Context, ch *cloud.Changes) {
 		wake[c.DeviceID], listed[c.DeviceID] = true, true
 	}
 	for _, d := range ch.Devices {
+		if d.Disabled && s.sessions.has(d.Code) {
+			go s.sender.Kick(d.Code)
+		}
 		wake[d.ID] = wake[d.ID] || d.ConfigVersion > 0
 	}
 	if len(wake) == 0 {

@@ -122,7 +122,7 @@ func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep 
 	}
 	// A token that was made before the device last enrolled was lost and replaced:
 	// its finder must not enrol in the device's place.
-	if row.ExpiresAt.Add(-TokenLife).Before(d.EnrolledAt) {
+	if made := row.ExpiresAt.Add(-TokenLife); made.Before(d.EnrolledAt) || made.Before(d.CutOffAt) {
 		return Secrets{}, invalid
 	}
 	made := NewSecrets()
@@ -131,10 +131,15 @@ func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep 
 		if err != nil {
 			return nil, err
 		}
-		if !dev.EnrolledAt.Equal(d.EnrolledAt) {
-			return nil, invalid // the same token, at the same time
+		if !dev.EnrolledAt.Equal(d.EnrolledAt) || !dev.CutOffAt.Equal(d.CutOffAt) {
+			return nil, invalid // the same token, at the same time, or cut off meanwhile
 		}
 		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
+		var faults []cloud.DeviceException
+		if dev.Disabled && !dev.CutOffAt.IsZero() { // it was reported as stolen, and staff made the token after that
+			dev.Disabled = false
+			faults = append(faults, cloud.DeviceException{DeviceID: d.ID, Type: cloud.DevReportedStolen, ClosedAt: now})
+		}
 		rekeyed := !bytes.Equal(dev.UpKey, e.PublicKey)
 		dev.UpKey = e.PublicKey
 		session, err := v.Session(d.ID)
@@ -148,7 +153,7 @@ func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep 
 		}
 		used := row
 		used.UsedAt = now
-		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, Enrolments: []cloud.EnrolmentToken{used}},
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{dev}, Sessions: []cloud.Session{session}, DeviceFaults: faults, Enrolments: []cloud.EnrolmentToken{used}},
 			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: dev.BusinessID, At: now, Actor: "device:" + dev.Code, Action: "enrolled", Target: dev.Code}}}}, nil
 	})
 	if err != nil {

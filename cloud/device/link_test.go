@@ -626,7 +626,7 @@ func TestLogin(t *testing.T) {
 		secret := w.Box.Devices[0].Secret
 		g, err := w.Devices.Login(ctx, "CAB-1", secret)
 		require.NoError(t, err)
-		h, err := w.Devices.LoginCertificate(ctx, "CAB-1")
+		h, err := w.Devices.LoginCertificate(ctx, "CAB-1", time.Now())
 		require.NoError(t, err)
 		require.Greater(t, h, g)
 		for _, try := range [][2]string{{"CAB-1", ""}, {"CAB-1", secret + "x"}, {"CAB-2", secret}, {"CAB-7", secret}} {
@@ -634,7 +634,7 @@ func TestLogin(t *testing.T) {
 			require.ErrorIs(t, err, device.ErrLogin)
 			require.NotContains(t, err.Error(), secret)
 		}
-		_, err = w.Devices.LoginCertificate(ctx, "CAB-7")
+		_, err = w.Devices.LoginCertificate(ctx, "CAB-7", time.Now())
 		require.ErrorIs(t, err, device.ErrLogin)
 		require.NoError(t, w.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
 			row, err := v.Device(d.ID)
@@ -643,7 +643,7 @@ func TestLogin(t *testing.T) {
 		}))
 		_, err = w.Devices.Login(ctx, "CAB-1", secret)
 		require.ErrorIs(t, err, device.ErrLogin)
-		_, err = w.Devices.LoginCertificate(ctx, "CAB-1")
+		_, err = w.Devices.LoginCertificate(ctx, "CAB-1", time.Now())
 		require.ErrorIs(t, err, device.ErrLogin)
 	})
 }

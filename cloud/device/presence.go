@@ -36,6 +36,9 @@ func (s presence) check(ctx context.Context, now time.Time) error {
 		here := s.sessions.generations() // read after the rows: whoever logged in meanwhile is in it
 		for _, row := range rows {
 			after = row.DeviceID
+			if g, ok := here[row.DeviceID]; ok && g < row.Generation {
+				s.dropSuperseded(row)
+			}
 			if !row.Online {
 				continue
 			}
@@ -52,6 +55,19 @@ func (s presence) check(ctx context.Context, now time.Time) error {
 		if len(rows) < page {
 			return nil
 		}
+	}
+}
+
+// dropSuperseded closes a connection to this node whose session counts for nothing
+// any more: another node has a newer one, or cut the device off.
+func (s presence) dropSuperseded(row cloud.Session) {
+	for _, x := range s.sessions.list() {
+		if x.id != row.DeviceID || x.generation >= row.Generation {
+			continue
+		}
+		s.end(x)
+		s.sessions.remove(x)
+		s.sender.Kick(x.code)
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 type devices struct{}
 
 func (devices) Login(context.Context, string, string) (int64, error) { return 0, errors.New("none") }
-func (devices) LoginCertificate(context.Context, string) (int64, error) {
+func (devices) LoginCertificate(context.Context, string, time.Time) (int64, error) {
 	return 0, errors.New("none")
 }
 func (devices) Receive(string, int64, topic.Leaf, []byte)   {}

@@ -532,12 +532,12 @@ var errors = map[string]texts{
 		"Su cuenta de proveedor solo puede usar taquillas de prueba (livemode false). Pida a la empresa que le ponga livemode_allowed.",
 	},
 	"DEVICE_ENROLLED": {
-		"This cabinet has enrolled already. A token is made only for a cabinet that never enrolled.",
-		"此柜机已注册。仅可为从未注册的柜机生成令牌。",
-		"此櫃機已註冊。僅可為從未註冊的櫃機產生權杖。",
-		"Cette consigne est déjà enregistrée. Un code n’est créé que pour une consigne qui ne l’a jamais été.",
-		"Dieser Schrank ist schon angemeldet. Einen Code gibt es nur für einen Schrank, der es noch nie war.",
-		"Esta taquilla ya está registrada. Solo se crea un código para una taquilla que nunca lo estuvo.",
+		"This cabinet has enrolled already. A token is made only for a cabinet that never enrolled or was reported as stolen.",
+		"此柜机已注册。仅可为从未注册或已报失窃的柜机生成令牌。",
+		"此櫃機已註冊。僅可為從未註冊或已通報失竊的櫃機產生權杖。",
+		"Cette consigne est déjà enregistrée. Un code n’est créé que pour une consigne qui ne l’a jamais été ou qui a été déclarée volée.",
+		"Dieser Schrank ist schon angemeldet. Einen Code gibt es nur für einen Schrank, der es noch nie war oder als gestohlen gemeldet ist.",
+		"Esta taquilla ya está registrada. Solo se crea un código para una taquilla que nunca lo estuvo o que se denunció como robada.",
 	},
 	"DEVICE_TIMEOUT": {
 		"The cabinet did not answer in time. Doors may have opened: look at /doors before you try again.",

@@ -51,19 +51,21 @@ func (s *core) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, don
 		if err != nil {
 			return err
 		}
-		d, err := v.Delivery(o.DeliveryID)
+		var shown DeliveryOutput // of an opening by staff: none
+		if o.DeliveryID != 0 {
+			d, err := v.Delivery(o.DeliveryID)
+			if err != nil {
+				return err
+			}
+			if shown, err = s.output(v, d); err != nil {
+				return err
+			}
+		}
+		biz, err := v.Business(o.BusinessID)
 		if err != nil {
 			return err
 		}
-		shown, err := s.output(v, d)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
-		cells, err := cellsOf(v, d.DeviceID, o)
+		cells, err := cellsOf(v, o.DeviceID, o)
 		if err != nil {
 			return err
 		}
@@ -74,8 +76,11 @@ func (s *core) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, don
 		case cloud.CommandExpired:
 			return &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
 		case cloud.CommandFailed, cloud.CommandRefused, cloud.CommandInterrupted:
-			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT",
-				Details: map[string]any{"status": d.Status, "outcome": c.State, "reason": c.Reason, "opening_id": o.ID}}
+			details := map[string]any{"outcome": c.State, "reason": c.Reason, "opening_id": o.ID}
+			if o.DeliveryID != 0 {
+				details["status"] = shown.Delivery.Status
+			}
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: details}
 		}
 		return nil
 	})

@@ -41,7 +41,7 @@ func (s partners) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) 
 		return out, err
 	}
 	if out, err = s.show(ctx, id); isStaff(c) {
-		out.Delivery.DeliveryCode, out.Delivery.PickupCode = nil, nil
+		out = out.withoutCodes()
 	}
 	return out, err
 }

@@ -12,7 +12,7 @@ import (
 // DeviceCommandInput sends a command to a cabinet as a whole.
 type DeviceCommandInput struct {
 	Device cloud.DeviceID `path:"id" json:"-"`
-	Type   string         `json:"type" required:"true" enum:"reset_tries" doc:"reset_tries makes the keypad take typed codes again after thirty wrong ones within a day, at once or when the cabinet connects within 24 hours"`
+	Type   string         `json:"type" required:"true" enum:"reset_tries,sync,update_config,reboot" doc:"sync and update_config make the cabinet say where it stands, which brings it the newest code list and configuration; reboot starts its agent again, and no door opens by that; reset_tries makes the keypad take typed codes again after thirty wrong ones within a day, at once or when the cabinet connects within 24 hours"`
 	Reason string         `json:"reason" max:"255"`
 }
 
@@ -31,8 +31,7 @@ type DeviceCommandOutput struct {
 }
 
 // SendDeviceCommand queues a command for a cabinet of the caller's business; it
-// is sent at once, or when the cabinet connects within 24 hours. reset_tries
-// makes the keypad take typed codes again. Errors: DEVICE_NOT_FOUND,
+// is sent at once, or when the cabinet connects within 24 hours. Errors: DEVICE_NOT_FOUND,
 // DEVICE_DISABLED, VALIDATION_FAILED.
 func (s staff) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
 	now := time.Now().UTC()
@@ -49,7 +48,11 @@ func (s staff) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceC
 			return nil, err
 		}
 		w := s.Begin(v, device, now)
-		cmd, err := w.send("", wire.CommandKind(in.Type), wire.DoorReason{Reason: in.Reason}, nil, longCommandLife)
+		kind, body := wire.CommandKind(in.Type), any(wire.DoorReason{Reason: in.Reason})
+		if in.Type == "sync" || in.Type == "update_config" {
+			kind, body = wire.CmdSyncConfig, wire.SyncConfig{Version: device.ConfigVersion}
+		}
+		cmd, err := w.send("", kind, body, nil, longCommandLife)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,8 @@ import (
 // Devices is what the broker needs of the device link.
 type Devices interface {
 	Login(ctx context.Context, code, secret string) (generation int64, err error)
-	LoginCertificate(ctx context.Context, code string) (generation int64, err error)
+	// LoginCertificate lets in a device by a verified certificate, valid since from.
+	LoginCertificate(ctx context.Context, code string, from time.Time) (generation int64, err error)
 	Receive(code string, generation int64, leaf topic.Leaf, payload []byte)
 	Disconnected(ctx context.Context, code string, generation int64)
 }
@@ -306,7 +307,7 @@ func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet)
 		return err == nil
 	}
 	code, secret := string(pk.Connect.Username), string(pk.Connect.Password)
-	cert := certificateName(cl.Net.Conn)
+	cert, from := certificateOf(cl.Net.Conn)
 	if cert != "" && (code == "" || code == cert) && secret == "" {
 		code = cert
 	}
@@ -320,7 +321,7 @@ func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet)
 	var generation int64
 	var err error
 	if cert == code && secret == "" {
-		generation, err = h.cfg.Devices.LoginCertificate(ctx, code)
+		generation, err = h.cfg.Devices.LoginCertificate(ctx, code, from)
 	} else {
 		generation, err = h.cfg.Devices.Login(ctx, code, secret)
 	}
@@ -350,8 +351,9 @@ func limitSilence(cl *mqtt.Client) {
 	}
 }
 
-// certificateName is the common name of a verified client certificate.
-func certificateName(c net.Conn) string {
+// certificateOf is the common name of a verified client certificate, "" without
+// one, and since when it is valid.
+func certificateOf(c net.Conn) (name string, from time.Time) {
 	if o, ok := c.(*opening); ok {
 		c = o.Conn
 	}
@@ -360,13 +362,14 @@ func certificateName(c net.Conn) string {
 	}
 	t, ok := c.(*tls.Conn)
 	if !ok {
-		return ""
+		return "", from
 	}
 	st := t.ConnectionState()
 	if len(st.VerifiedChains) == 0 {
-		return ""
+		return "", from
 	}
-	return st.VerifiedChains[0][0].Subject.CommonName
+	leaf := st.VerifiedChains[0][0]
+	return leaf.Subject.CommonName, leaf.NotBefore
 }
 
 func (h *brokerEvents) login(cl *mqtt.Client) *login {

@@ -442,6 +442,11 @@ func TestTLSAndClientCertificates(t *testing.T) {
 	}
 	require.NoError(t, try("CAB-1", "one"), "a secret over TLS")
 	require.NoError(t, try("CAB-1", "", ca.issue(t, "CAB-1")), "a certificate instead of a secret")
+	s.link.setCutOff(time.Now().Add(-time.Hour))
+	require.NoError(t, try("CAB-1", "", ca.issue(t, "CAB-1")), "valid since after the cut-off")
+	s.link.setCutOff(time.Now().Add(time.Hour))
+	require.Error(t, try("CAB-1", "", ca.issue(t, "CAB-1")), "valid since before the cut-off")
+	s.link.setCutOff(time.Time{})
 	require.Error(t, try("CAB-2", "", ca.issue(t, "CAB-1")), "a certificate of another device")
 	require.Error(t, try("CAB-2", "one", ca.issue(t, "CAB-1")), "a certificate does not help a wrong secret")
 	require.Error(t, try("CAB-1", "", other.issue(t, "CAB-1")), "an authority that nobody trusts")

@@ -32,8 +32,9 @@ type link struct {
 	secrets  map[string]string // by device code
 	last     int64             // generation
 	received []publish
-	gone     []int64 // generations
-	drop     bool    // as a full queue does
+	gone     []int64   // generations
+	drop     bool      // as a full queue does
+	cutOff   time.Time // certificates of before are refused
 }
 
 type publish struct {
@@ -55,14 +56,21 @@ func (l *link) Login(_ context.Context, code, secret string) (int64, error) {
 	return l.last, nil
 }
 
-func (l *link) LoginCertificate(_ context.Context, code string) (int64, error) {
+func (l *link) LoginCertificate(_ context.Context, code string, from time.Time) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.secrets[code]; !ok {
+	if _, ok := l.secrets[code]; !ok || from.Before(l.cutOff) {
 		return 0, errLogin
 	}
 	l.last++
 	return l.last, nil
+}
+
+// setCutOff refuses certificates that are valid since before a time.
+func (l *link) setCutOff(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cutOff = at
 }
 
 func (l *link) Receive(code string, generation int64, leaf topic.Leaf, payload []byte) {
@@ -286,7 +294,7 @@ func (a *authority) issue(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &key.PublicKey, a.key)
 	require.NoError(t, err)

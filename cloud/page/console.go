@@ -423,7 +423,7 @@ func (p consolePages) lockerLists(c context.Context, b *board, id cloud.Business
 // a copied cabinet before one that keeps a compartment or a keypad closed.
 func faultSeverity(typ string) string {
 	switch typ {
-	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity:
+	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity, cloud.DevReportedStolen:
 		return wire.SeverityHigh
 	case cloud.DevContentsMismatch, cloud.DevKeypadLocked:
 		return wire.SeverityMedium

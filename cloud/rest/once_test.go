@@ -124,6 +124,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"third_party.assignments.create":    {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
 			"third_party.assignments.set_leg":   {token: lives.provider(), path: base + "/assignments/" + entrusted(t, lives, id("LEG")) + "/legs", body: `{"external_order_id":"SW-1"}`},
 			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
+			"smart_lockers.devices.open":        {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
 			"third_party.deliveries.reassign":   {token: lives.provider(), path: base + "/deliveries/%d/reassign", body: `{"size":"L"}`, waits: true},

@@ -92,7 +92,8 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 }
 
 // RenewToken makes another enrolment token for a cabinet of the caller's business
-// that never enrolled; earlier ones stay good until they end or one is used. Errors:
+// that never enrolled, or was reported as stolen and is back; those made since the
+// report stay good until they end or one is used. Errors:
 // DEVICE_NOT_FOUND, DEVICE_ENROLLED.
 func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput) (out EnrolmentOutput, err error) {
 	err = s.cfg.Store.Decide(ctx, in.ID, func(v cloud.View) (*cloud.Changes, error) {
@@ -103,7 +104,7 @@ func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput
 		if err != nil {
 			return nil, err
 		}
-		if !d.EnrolledAt.IsZero() {
+		if stolen := d.Disabled && !d.CutOffAt.IsZero(); !d.EnrolledAt.IsZero() && !stolen {
 			return nil, cloud.E(cloud.Conflict, "DEVICE_ENROLLED")
 		}
 		b, err := v.Business(d.BusinessID)

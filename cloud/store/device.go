@@ -69,7 +69,7 @@ JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS 
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
   d.config_version, d.code_list, d.list_from, d.up_key, d.code_generation, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
-  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked`
+  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, d.cut_off_at`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
 	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
@@ -78,8 +78,8 @@ JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS 
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
   owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
-  list_from, up_key, code_generation)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+  list_from, up_key, code_generation, cut_off_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
@@ -87,7 +87,8 @@ ON CONFLICT (id) DO UPDATE SET
   owner_provider_id = excluded.owner_provider_id, created_at = excluded.created_at, secret_mac =
   excluded.secret_mac, sealed_code = excluded.sealed_code, enrolled_at = excluded.enrolled_at, config =
   excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
-  list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation`
+  list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation,
+  cut_off_at = excluded.cut_off_at`
 
 const sqlSaveSession = `INSERT INTO device_session (
   device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
@@ -125,7 +126,7 @@ func scanDevice(r rows, d *cloud.Device) error {
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
 		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.UpKey, &d.CodeGeneration, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
-		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked))
+		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), when(&d.CutOffAt))
 }
 
 func scanSession(r rows, s *cloud.Session) error {
@@ -210,7 +211,7 @@ func (w *writer) devices(c *cloud.Changes) error {
 		w.add(anything, sqlSaveDevice, int64(d.ID), int64(d.BusinessID), d.Code, d.Name, d.Type, d.Address, d.Latitude,
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
 			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
-			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration))
+			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration), ms(d.CutOffAt))
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {

@@ -35,7 +35,7 @@ type lite struct {
 	committed func(*cloud.Changes)
 
 	writerDB, readerDB *sql.DB
-	writer             *liteConn // owned by the loop
+	writer             *liteConn      // owned by the loop
 	readers            chan *liteConn // idle ones
 	unopened           chan struct{}  // one for each reader that may yet be opened
 
