@@ -1,0 +1,148 @@
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// joined starts another node on the world's database until ctx ends.
+func joined(ctx context.Context, w *devicetest.World, s device.Store, log *slog.Logger) *device.Service {
+	peer := device.New(device.Config{Store: s, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Peers: true, Log: log})
+	peer.SetSender(nobody{})
+	go func() { _ = peer.Run(ctx) }()
+	return peer
+}
+
+func sessionOf(w *devicetest.World, id cloud.DeviceID) (row cloud.Session) {
+	w.T.Helper()
+	w.Look(func(v cloud.View) (err error) { row, err = v.Session(id); return err })
+	return row
+}
+
+// What a device has not sent yet holds others back no longer than its connection
+// lasts.
+func TestBacklogOfAConnectionEndsWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		var acks [wire.Lanes]wire.Ack
+		for range 4 {
+			d.Drop()
+			devicetest.Wait(t, "end of the connection", d.Closed)
+			synctest.Wait()
+			require.False(t, d.Online())
+			d = w.Connect("CAB-1", d.Memory)
+			acks = d.Greet(func(s *wire.Status) { s.Ends[wire.Telemetry].Last = 1 << 30 })
+		}
+		require.Nil(t, acks[wire.Telemetry].Credit, "nobody else waits")
+	})
+}
+
+// A node renews the sessions of its connections when a third of the silence has
+// passed after which other nodes take it for dead: at that look, not at the next.
+func TestSessionIsRenewedAfterAThirdOfTheSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, _ *devicetest.Device) {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		peer, id := joined(ctx, w, w.Store, nil), w.Box.Devices[1].DeviceID
+		generation, err := peer.Login(ctx, "CAB-2", w.Box.Devices[1].Secret)
+		require.NoError(t, err)
+		peer.Receive("CAB-2", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: devicetest.EpochOf(9)}))
+		synctest.Wait()
+		began := sessionOf(w, id).LastSeenAt
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		require.Equal(t, began, sessionOf(w, id).LastSeenAt)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, began.Add(30*time.Second), sessionOf(w, id).LastSeenAt)
+	})
+}
+
+// A status that comes through an older connection at another node, before that node
+// has heard of the newer one, changes nothing.
+func TestStatusOfASessionThatAnotherNodeTookOverChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		peer := joined(ctx, w, w.Store, nil)
+		generation, err := peer.Login(ctx, "CAB-1", w.Box.Devices[0].Secret)
+		require.NoError(t, err)
+		peer.Receive("CAB-1", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: d.Epoch, Instance: []byte("newer")}))
+		synctest.Wait()
+		newest := sessionOf(w, d.ID)
+		require.Equal(t, []any{generation, true}, []any{newest.Generation, newest.Online})
+		time.Sleep(time.Second)
+		d.Status(nil)
+		synctest.Wait()
+		require.Equal(t, newest, sessionOf(w, d.ID))
+	})
+}
+
+// fullStore refuses all that is written, once it is full.
+type fullStore struct {
+	*store.DB
+	full atomic.Bool
+}
+
+func (s *fullStore) Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	if s.full.Load() {
+		return errors.New("disk is full")
+	}
+	return s.DB.Decide(ctx, d, fn)
+}
+
+// lines keeps a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) read() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// What is wrong with a device is stored and not logged. The log has it when the
+// database does not take it.
+func TestExceptionThatIsNotStoredIsLogged(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, _ *devicetest.Device) {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		var log lines
+		s := &fullStore{DB: w.Store}
+		peer := joined(ctx, w, s, slog.New(slog.NewTextHandler(&log, nil)))
+		generation, err := peer.Login(ctx, "CAB-2", w.Box.Devices[1].Secret)
+		require.NoError(t, err)
+		bad := func() {
+			peer.Receive("CAB-2", generation, "status", []byte{0xff})
+			synctest.Wait()
+		}
+		bad()
+		require.NotContains(t, log.read(), cloud.DevBadBatch)
+		s.full.Store(true)
+		bad()
+		require.Contains(t, log.read(), "type="+cloud.DevBadBatch)
+		require.Contains(t, log.read(), "disk is full")
+	})
+}
