@@ -424,6 +424,8 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"device_code": x.next("PIER-")}
 	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen":
 		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
+	case "smart_lockers.grids.block": // deliveries take compartments of the other one
+		s.in = m{"id": 89, "grid_id": 8902}
 	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
 
