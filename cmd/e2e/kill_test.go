@@ -44,6 +44,7 @@ var (
 // which outlive every kill: which coil fired and who allowed it, which parcel
 // lies where, what the cabinet, the cloud and the webhooks say of it.
 func TestKilledProgramsTellTheTruth(t *testing.T) {
+	t.Parallel()
 	first, last := ring.Rounds(5, 1000)
 	bin := build(t)
 	for from := first; from <= last; from += roundsPerWorld {
