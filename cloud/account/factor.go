@@ -208,6 +208,7 @@ func (s *Access) changeFactor(ctx context.Context, c cloud.Caller, in ProofInput
 		if problem := change(&ch.SecondFactors[0], b); problem != nil {
 			return problem, nil
 		}
+		ch.Accounts = append(ch.Accounts, a) // a demand of the business at this moment meets the change there
 		ch.Audits = append(ch.Audits, audit(c, now, action, "account", int64(a.ID))...)
 		return nil, nil
 	})

@@ -26,15 +26,17 @@ var passwordHash = sync.OnceValue(func() string { return auth.HashPassword(passw
 // desk is a node with people who have passwords.
 type desk struct {
 	*world
+	mid  *interrupted
 	a    *Access
 	auth *auth.Service
 	gate *auth.Gate
 }
 
 func newDesk(t *testing.T, db *store.DB, fill bool) *desk {
-	d := &desk{world: &world{t: t, db: db}, auth: auth.New(db)}
+	d := &desk{world: &world{t: t, db: db}, mid: &interrupted{DB: db}}
+	d.auth = auth.New(d.mid)
 	d.gate = auth.NewGate(d.auth, auth.GateConfig{PerIP: 1e6, PerEmail: 1e6, Failures: 1e6})
-	d.s = New(Config{Store: db, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
+	d.s = New(Config{Store: d.mid, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
 		_, err := d.gate.Confirm(ctx, a, password, "192.0.2.1")
 		return err
 	}})
@@ -50,6 +52,33 @@ func newDesk(t *testing.T, db *store.DB, fill bool) *desk {
 	return d
 }
 
+// interrupted is a database whose next decision stops between what it reads and
+// what it writes, for meanwhile to run; once.
+type interrupted struct {
+	*store.DB
+	meanwhile func()
+}
+
+func (s *interrupted) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	return s.DB.Decide(ctx, dev, func(v cloud.View) (*cloud.Changes, error) {
+		ch, err := fn(v)
+		if run := s.meanwhile; run != nil {
+			s.meanwhile = nil
+			run()
+		}
+		return ch, err
+	})
+}
+
+// onPostgres runs a test with two nodes on a PostgreSQL database.
+func onPostgres(t *testing.T, test func(t *testing.T, one, two *desk)) {
+	at := storetest.PostgresURL(t)
+	open := func(node string) *store.DB {
+		return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
+	}
+	test(t, newDesk(t, open("a"), true), newDesk(t, open("b"), false))
+}
+
 // onBoth runs a test with two nodes on one database of each engine.
 func onBoth(t *testing.T, test func(t *testing.T, one, two *desk)) {
 	t.Run("SQLite", func(t *testing.T) {
@@ -59,11 +88,7 @@ func onBoth(t *testing.T, test func(t *testing.T, one, two *desk)) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		at := storetest.PostgresURL(t)
-		open := func(node string) *store.DB {
-			return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
-		}
-		test(t, newDesk(t, open("a"), true), newDesk(t, open("b"), false))
+		onPostgres(t, test)
 	})
 }
 
@@ -163,7 +188,7 @@ func TestTimeBasedCodes(t *testing.T) {
 		c := d.challenge("ann@a.example")
 		_, err = other.second(c, wrong(otp(t, begun.Secret, 1)))
 		require.Equal(t, "SECOND_FACTOR_INVALID", code(err))
-		_, err = other.second("x"+c[1:], otp(t, begun.Secret, 1))
+		_, err = other.second(altered(c), otp(t, begun.Secret, 1))
 		require.Equal(t, "CHALLENGE_EXPIRED", code(err))
 		l, err := other.second(c, otp(t, begun.Secret, 1))
 		require.NoError(t, err)
@@ -351,6 +376,93 @@ func TestDemandedSecondFactor(t *testing.T) {
 		again, err := d.login("ann@a.example", otp(t, secret, 1))
 		require.NoError(t, err)
 		require.False(t, again.SetsUp)
+	})
+}
+
+// A business comes to demand a second factor in the middle of a login without one, or
+// of the removal of one, and these happen in the middle of its change of settings:
+// afterwards nobody without a second factor is let into anything but setting one up.
+// SQLite decides about one thing after the other.
+func TestADemandMeetsWhatGoesOnWithoutASecondFactor(t *testing.T) {
+	t.Parallel()
+	demand := func(t *testing.T, d *desk) {
+		_, err := d.s.SaveSettings(t.Context(), d.now(10), SettingsInput{SecondFactor: ptr(true)})
+		require.NoError(t, err)
+	}
+	limited := func(t *testing.T, d *desk, l auth.Login) {
+		require.True(t, d.business(1).Settings.SecondFactor)
+		require.False(t, d.alive(l), "a login without a second factor is good for everything")
+		require.True(t, auth.SetsUp(d.token(l), time.Now()))
+	}
+	t.Run("demand within a login", func(t *testing.T) {
+		t.Parallel()
+		onPostgres(t, func(t *testing.T, d, other *desk) {
+			d.mid.meanwhile = func() { demand(t, other) }
+			l, err := d.login("cus@a.example", "")
+			require.NoError(t, err)
+			limited(t, d, l)
+			require.True(t, l.SetsUp, "the answer says so")
+		})
+	})
+	t.Run("login within a demand", func(t *testing.T) {
+		t.Parallel()
+		onPostgres(t, func(t *testing.T, d, other *desk) {
+			var l auth.Login
+			d.mid.meanwhile = func() {
+				var err error
+				l, err = other.login("cus@a.example", "")
+				require.NoError(t, err)
+			}
+			demand(t, d)
+			limited(t, d, l)
+		})
+	})
+	remove := func(t *testing.T, d *desk, secret string) string {
+		_, err := d.a.RemoveFactor(t.Context(), d.now(12), ProofInput{Password: password, OTP: otp(t, secret, 1)})
+		return code(err)
+	}
+	t.Run("demand within a removal", func(t *testing.T) {
+		t.Parallel()
+		onPostgres(t, func(t *testing.T, d, other *desk) {
+			secret, _ := d.setUp(12, cloud.Token{})
+			l, err := d.login("cus@a.example", otp(t, secret, 0))
+			require.NoError(t, err)
+			d.mid.meanwhile = func() { demand(t, other) }
+			require.Equal(t, "SECOND_FACTOR_DEMANDED", remove(t, d, secret))
+			require.True(t, d.alive(l))
+		})
+	})
+	t.Run("removal within a demand", func(t *testing.T) {
+		t.Parallel()
+		onPostgres(t, func(t *testing.T, d, other *desk) {
+			secret, _ := d.setUp(12, cloud.Token{})
+			l, err := d.login("cus@a.example", otp(t, secret, 0))
+			require.NoError(t, err)
+			d.mid.meanwhile = func() { require.Empty(t, remove(t, other, secret)) }
+			demand(t, d)
+			limited(t, d, l)
+		})
+	})
+}
+
+// Logins at once of one business, on two nodes, all come to their end although each
+// meets the settings.
+func TestLoginsAtOnceOfOneBusiness(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		before := d.business(1)
+		var wg sync.WaitGroup
+		errs := make([]error, 20)
+		for i := range errs {
+			wg.Go(func() {
+				_, errs[i] = []*desk{d, other}[i%2].login([]string{"ann@a.example", "ben@a.example", "cus@a.example"}[i%3], "")
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		require.Equal(t, before, d.business(1), "a login changes nothing of its business")
 	})
 }
 

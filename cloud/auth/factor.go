@@ -229,7 +229,7 @@ func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name s
 	if l.SetsUp {
 		t.Kind = cloud.SetupToken
 	}
-	ch.Accounts = append(ch.Accounts, a) // who changes the password at this moment meets the login there
+	ch.Accounts = append(ch.Accounts, a) // who changes the password, or demands second factors, at this moment meets the login there
 	ch.Tokens = append(ch.Tokens, t)
 	ch.Audits = append(ch.Audits, audit(a, now, "logged_in"))
 	return l, nil

@@ -23,6 +23,9 @@ ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at, used_at = exc
 	sqlDropTickets = `DELETE FROM ticket WHERE expires_at < $1`
 	sqlEndTickets  = `DELETE FROM ticket WHERE account_id = $1 AND used_at IS NULL`
 
+	// Changes no value: logins and removals of second factors write their
+	// account, so of such a one and a demand at the same moment one is run again.
+	sqlMeetLogins  = `UPDATE account SET enabled = enabled WHERE business_id = $1 AND type <> 'provider'`
 	sqlLimitLogins = `UPDATE token SET kind = 'setup' WHERE id = 0 AND grant_id = 0 AND kind = '' AND revoked_at IS NULL
   AND account_id IN (SELECT id FROM account WHERE business_id = $1 AND type <> 'provider'
     AND NOT EXISTS (SELECT 1 FROM second_factor WHERE second_factor.account_id = account.id AND second_factor.secret IS NOT NULL))`
@@ -75,6 +78,7 @@ func (w *writer) factors(c *cloud.Changes) {
 		w.add(anything, sqlSaveTicket, t.Hash[:], string(t.Kind), int64(t.AccountID), t.PasswordMark[:], t.Name, t.Life.Milliseconds(), ms(t.ExpiresAt), ms(t.UsedAt))
 	}
 	for _, b := range c.LimitLogins {
+		w.add(anything, sqlMeetLogins, int64(b))
 		w.add(anything, sqlLimitLogins, int64(b))
 	}
 }
