@@ -72,7 +72,7 @@ func (s *interrupted) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cl
 
 // onPostgres runs a test with two nodes on a PostgreSQL database.
 func onPostgres(t *testing.T, test func(t *testing.T, one, two *desk)) {
-	at := storetest.PostgresURL(t)
+	at := storetest.MigratedPostgresURL(t)
 	open := func(node string) *store.DB {
 		return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
 	}

@@ -87,7 +87,7 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		story(t, devicetest.NewOn(t, storetest.PostgresURL(t), nil))
+		story(t, devicetest.NewOn(t, storetest.MigratedPostgresURL(t), nil))
 	})
 }
 

@@ -25,7 +25,7 @@ func TestTextThatADatabaseRefusesHoldsNothingUp(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		hostileText(t, devicetest.NewOn(t, storetest.PostgresURL(t), nil))
+		hostileText(t, devicetest.NewOn(t, storetest.MigratedPostgresURL(t), nil))
 	})
 }
 

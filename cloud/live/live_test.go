@@ -524,7 +524,7 @@ func TestNothingIsLostWhenTheQueueIsFull(t *testing.T) {
 // behind what was read already.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
-	url := storetest.PostgresURL(t)
+	url := storetest.MigratedPostgresURL(t)
 	open := func(name string) *store.DB {
 		return storetest.Open(t, store.Config{URL: url, Node: name, Box: storetest.Box(t)})
 	}

@@ -93,7 +93,7 @@ func TestFetchedCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ln.MQTTTLS = local(t)
 			p := startPebble(t, portOf(ln.HTTP), portOf(ln.HTTPS))
-			database := storetest.PostgresURL(t)
+			database := storetest.MigratedPostgresURL(t)
 			conf := Config{Dir: t.TempDir(), Database: database, Node: "one", RedirectTLS: "https://tms.example",
 				TLS: TLSConfig{Names: []string{"tms.example"}, Authority: p.url, AuthorityRoots: p.roots}, Log: slog.New(slog.DiscardHandler)}
 			start := func(ln Listeners) *Server {

@@ -20,7 +20,7 @@ import (
 func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	t.Parallel()
 	dir, objects := t.TempDir(), filepath.Join(t.TempDir(), "shared")
-	database := storetest.PostgresURL(t)
+	database := storetest.MigratedPostgresURL(t)
 	open := func(node string) *Server {
 		s, err := New(t.Context(), Config{Dir: dir, Objects: objects, Database: database, Node: node})
 		require.NoError(t, err)

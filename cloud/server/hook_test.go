@@ -37,7 +37,7 @@ type told struct {
 func TestAccountsAreToldOfTheirOrders(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); toldOfOrders(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); toldOfOrders(t, storetest.PostgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); toldOfOrders(t, storetest.MigratedPostgresURL(t)) })
 }
 
 // hookWorld is a running cloud beside a receiver.

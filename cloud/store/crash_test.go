@@ -126,7 +126,7 @@ func TestReopenAndBackup(t *testing.T) {
 // Several nodes start at once on an empty database.
 func TestNodesStartTogether(t *testing.T) {
 	t.Parallel()
-	url := storetest.PostgresURL(t)
+	url := storetest.MigratedPostgresURL(t)
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {

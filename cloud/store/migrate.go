@@ -3,8 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -16,6 +18,21 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+// Schema names the tables of this version: a hash over names and texts of all
+// migrations, as 16 hexadecimal digits.
+func Schema() string {
+	h := sha256.New()
+	_ = fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(migrations, path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(b), b)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 func migrateLite(ctx context.Context, db *sql.DB) error {
 	return migrate(ctx, goose.DialectSQLite3, db, liteTokens)

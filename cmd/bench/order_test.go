@@ -247,7 +247,7 @@ func BenchmarkOrders(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			database := ""
 			if name == "PostgreSQL" {
-				database = storetest.PostgresURL(b)
+				database = storetest.MigratedPostgresURL(b)
 			}
 			d := newDesk(b, database)
 			n := manyOrders

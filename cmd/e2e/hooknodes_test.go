@@ -33,14 +33,14 @@ func TestProcessesShareWebhooks(t *testing.T) {
 	}
 	t.Parallel()
 	ring.SkipUnlessFull(t, "cloud/webhook/sender has two nodes in one process")
-	database := storetest.PostgresURL(t)
+	database := storetest.MigratedPostgresURL(t)
 	bin := build(t)
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			url := database
 			if n == 3 {
-				url = storetest.PostgresURL(t)
+				url = storetest.MigratedPostgresURL(t)
 			}
 			shareWebhooks(t, bin, url, n)
 		})

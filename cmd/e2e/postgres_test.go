@@ -33,7 +33,7 @@ import (
 // with the typed code; and a receiver that verifies what it is told.
 func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	database := storetest.PostgresURL(t) // skips when there is no server
+	database := storetest.MigratedPostgresURL(t) // skips when there is no server
 	hook := newHook(t)
 	mqtt, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

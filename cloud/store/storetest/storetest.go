@@ -93,48 +93,130 @@ func Open(t testing.TB, cfg store.Config) *store.DB {
 	return db
 }
 
-// PostgresURL makes a schema of its own for the test, dropped with it, and
+// PostgresURL makes an empty schema of its own for the test, dropped with it, and
 // skips the test when no server is given.
 func PostgresURL(t testing.TB) string {
+	base := postgresBase(t)
+	schema := "t" + randomName()
+	runPostgres(t, base, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { runPostgres(t, base, "DROP SCHEMA "+schema+" CASCADE") })
+	return pooled(base, "", schema)
+}
+
+// MigratedPostgresURL makes a database of its own for the test that holds the
+// tables of this version and no rows, dropped with it, and skips the test when no
+// server is given. It is a copy of a template that the first caller makes and
+// later runs use again: a tenth of what making the tables costs.
+func MigratedPostgresURL(t testing.TB) string {
+	base := postgresBase(t)
+	template, err := postgresTemplate()
+	require.NoError(t, err)
+	name := "postern_t" + randomName()
+	runPostgres(t, base, "CREATE DATABASE "+name+" TEMPLATE "+template)
+	t.Cleanup(func() { runPostgres(t, base, "DROP DATABASE "+name+" WITH (FORCE)") })
+	return pooled(base, name, "")
+}
+
+// postgresTemplate finds or makes the database that tests copy and gives its
+// name. One process of several makes it; connections to it are refused, as a
+// database that is used cannot be copied.
+var postgresTemplate = sync.OnceValues(func() (string, error) {
+	name := "postern_template_" + store.Schema()
+	return name, makeTemplate(os.Getenv(PostgresEnv), name)
+})
+
+func makeTemplate(base, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, base)
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx) // ends the lock
+	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock(hashtext($1))", name); err != nil {
+		return err
+	}
+	var ready bool
+	if err := c.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_database WHERE datname = $1 AND NOT datallowconn", name).Scan(&ready); err != nil || ready {
+		return err
+	}
+	if _, err := c.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil { // of a process that ended half-way
+		return err
+	}
+	if _, err := c.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return err
+	}
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, store.Config{URL: pooled(base, name, ""), Box: box, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
+	return err
+}
+
+// postgresBase is the address of the server, or skips the test.
+func postgresBase(t testing.TB) string {
 	base := os.Getenv(PostgresEnv)
 	if base == "" {
 		t.Skip(PostgresEnv + " is not set")
 	}
+	return base
+}
+
+func randomName() string {
 	var random [8]byte
 	rand.Read(random[:])
-	schema := "t" + hex.EncodeToString(random[:])
-	run := func(sql string) {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		c, err := pgx.Connect(ctx, base)
-		require.NoError(t, err)
-		defer c.Close(ctx)
-		_, err = c.Exec(ctx, sql)
-		require.NoError(t, err)
-	}
-	run("CREATE SCHEMA " + schema)
-	t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
+	return hex.EncodeToString(random[:])
+}
+
+// pooled is the address with another database, where one is named, or another
+// search path, and a small pool.
+func pooled(base, database, schema string) string {
 	u, err := url.Parse(base)
-	require.NoError(t, err)
+	if err != nil {
+		panic(err) // it was connected to
+	}
+	if database != "" {
+		u.Path = "/" + database
+	}
 	q := u.Query()
-	q.Set("search_path", schema)
+	if schema != "" {
+		q.Set("search_path", schema)
+	}
 	q.Set("pool_max_conns", "6")
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
-// OpenPostgres opens a store in a schema of its own, as PostgresURL.
-func OpenPostgres(t testing.TB) *store.DB {
-	return Open(t, store.Config{URL: PostgresURL(t), Node: "test", Box: Box(t)})
+func runPostgres(t testing.TB, base, sql string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, base)
+	require.NoError(t, err)
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, sql)
+	require.NoError(t, err)
 }
 
-// SecondPostgresURL is PostgresURL for a test that runs on SQLite as well: in the
+// OpenPostgres opens a store in a database of its own, as MigratedPostgresURL.
+func OpenPostgres(t testing.TB) *store.DB {
+	return Open(t, store.Config{URL: MigratedPostgresURL(t), Node: "test", Box: Box(t)})
+}
+
+// SecondPostgresURL is MigratedPostgresURL for a test that runs on SQLite as well: in the
 // quick ring one database is enough for it, and it is skipped. The suite of this
-// package, and what only PostgreSQL can show, ask PostgresURL.
+// package, and what only PostgreSQL can show, ask for PostgreSQL itself.
 func SecondPostgresURL(t testing.TB) string {
 	t.Helper()
 	ring.SkipUnlessFull(t, "there this test runs on SQLite only")
-	return PostgresURL(t)
+	return MigratedPostgresURL(t)
 }
 
 // OpenSecondPostgres opens a store as OpenPostgres, as SecondPostgresURL.

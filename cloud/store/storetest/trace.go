@@ -89,7 +89,7 @@ func traces(t *testing.T, db *store.DB) {
 // other: one tells at a time, and a lease that ended by the database's clock is
 // free.
 func TracesOfTwoNodes(t *testing.T) {
-	url := PostgresURL(t)
+	url := MigratedPostgresURL(t)
 	a, b := Open(t, store.Config{URL: url, Node: "a", Box: Box(t)}), Open(t, store.Config{URL: url, Node: "b", Box: Box(t)})
 	claim := func(db *store.DB) bool {
 		held, err := db.ClaimTraces(t.Context())

@@ -21,7 +21,7 @@ import (
 // neither what they wrote themselves nor what waited before they started.
 func TestTwoNodesSendOnce(t *testing.T) {
 	t.Parallel()
-	url := storetest.PostgresURL(t)
+	url := storetest.MigratedPostgresURL(t)
 	n, r := fetchtest.NewNetwork(), &fetchtest.Receiver{}
 	n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = r.Handle
 	var dbs []*store.DB
