@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -134,7 +135,7 @@ func drive(t *testing.T, s *rest.Server, env []string, script string, args ...st
 // withBrowser are the arguments of a script that needs a browser.
 func withBrowser(t *testing.T, args []string) []string {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
+	chromium, err := browsertest.Program()
 	tool(t, "chromium", err == nil)
 	args = append(args, chromium)
 	if dir := os.Getenv(pictures); dir != "" {

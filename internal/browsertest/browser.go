@@ -43,10 +43,19 @@ type Chromium struct {
 	http string // address of the protocol
 }
 
+// Program is the path of Chromium. The shell without windows is the same engine
+// and takes half the processor time, so it comes first.
+func Program() (string, error) {
+	if path, err := exec.LookPath("chromium-headless-shell"); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("chromium")
+}
+
 // Start starts the browser until the test ends; nil when this machine has none.
 func Start(t *testing.T) *Chromium {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
+	program, err := Program()
 	if err != nil {
 		if os.Getenv(Required) == "require" {
 			t.Fatal("chromium is missing (Debian's chromium)")
