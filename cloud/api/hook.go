@@ -9,7 +9,7 @@ import (
 
 // hooks are the operations by which a business and its customers keep who is
 // told of their orders.
-func (c Config) hooks() []catalog.Operation {
+func (c Config) webhooks() []catalog.Operation {
 	r := c.Receivers
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

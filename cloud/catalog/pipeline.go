@@ -166,7 +166,7 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 	ctx = cloud.WithCall(ctx, call)
 	state := limit.State{OK: true}
 	if t, ok := TokenOf(ctx); !admitted {
-		state = p.take(o, w, login, c.Recipient)
+		state = p.countCall(o, w, login, c.Recipient)
 	} else if ok {
 		state = p.group(o, hex.EncodeToString(t.Hash[:16]))
 	}
@@ -191,7 +191,7 @@ func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Cal
 	if err != nil {
 		return ctx, c, limit.State{}, err
 	}
-	state := p.take(o, w, login, 0)
+	state := p.countCall(o, w, login, 0)
 	if !state.OK {
 		return ctx, c, state, &Limited{state}
 	}
@@ -310,7 +310,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 	return &l, nil
 }
 
-func (p *Pipeline) take(o *Operation, w Who, l *auth.Session, recipient cloud.OrderID) limit.State {
+func (p *Pipeline) countCall(o *Operation, w Who, l *auth.Session, recipient cloud.OrderID) limit.State {
 	lim := p.cfg.Limits
 	switch {
 	case o.Group == Unlimited:
@@ -355,7 +355,7 @@ func (p *Pipeline) group(o *Operation, key string) limit.State {
 }
 
 // TakeAnonymous takes a call without a token from its limit.
-func (p *Pipeline) TakeAnonymous(w Who) limit.State { return p.take(&Operation{}, w, nil, 0) }
+func (p *Pipeline) TakeAnonymous(w Who) limit.State { return p.countCall(&Operation{}, w, nil, 0) }
 
 // MayRead says why a face does not look at a document, which costs before anything
 // is asked: without a token, when too many from the address were read in vain.

@@ -54,7 +54,7 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 			err = f.Err()
 		}
 		if err == nil {
-			err = s.take("attach", x)
+			err = s.spendAllowance("attach", x)
 		}
 		return err
 	})

@@ -175,8 +175,8 @@ func messageID(now time.Time, last cloud.ChatMessageID, n int64) cloud.ChatMessa
 	return id
 }
 
-// take takes one from a sender's limit.
-func (s *core) take(what string, me *participant) error {
+// spendAllowance takes one from a sender's limit.
+func (s *core) spendAllowance(what string, me *participant) error {
 	if wait, ok := s.limits.Take(what+"/"+me.key(), s.cfg.PerMinute, s.now()); !ok {
 		return &cloud.Error{Kind: cloud.Limited, Code: codeLimited, RetryAfter: wait, Details: map[string]any{"retry_after": wait}}
 	}

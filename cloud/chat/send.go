@@ -113,7 +113,7 @@ func (s messages) Send(ctx context.Context, c cloud.Caller, in SendInput) (out M
 		if err := in.check(); err != nil {
 			return err
 		}
-		return s.take("send", x)
+		return s.spendAllowance("send", x)
 	})
 	if err != nil || again {
 		return out, err

@@ -293,7 +293,7 @@ func (s queue) Receive(code string, generation int64, leaf topic.Leaf, payload [
 	if _, lane, _, ok := wire.PeekBatch(payload); leaf == topic.Up && ok {
 		in.lane = lane
 	}
-	if !s.flow.come(x, len(payload), in.class() == classBulk) {
+	if !s.flow.admit(x, len(payload), in.class() == classBulk) {
 		s.Metrics.Dropped.Add(1)
 		return
 	}
@@ -389,14 +389,14 @@ func (s queue) serve(ctx context.Context, line <-chan *session, class int) {
 		case <-ctx.Done():
 			return
 		case x := <-line:
-			s.take(ctx, x, class)
+			s.intakeQueued(ctx, x, class)
 		}
 	}
 }
 
-// take works on what one session has queued: runs of batches of one class in
+// intakeQueued works on what one session has queued: runs of batches of one class in
 // one transaction, statuses one by one.
-func (s queue) take(ctx context.Context, x *session, class int) {
+func (s queue) intakeQueued(ctx context.Context, x *session, class int) {
 	x.mu.Lock()
 	x.asked[class] = false
 	if x.busy || len(x.queue) == 0 || x.class() != class {

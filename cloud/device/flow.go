@@ -61,9 +61,9 @@ func newFlow(now time.Time) flow {
 	return flow{capacity: firstCapacity, size: firstSize, began: now, idle: true}
 }
 
-// come counts a payload that is to be queued. It reports false, counting
+// admit counts a payload that is to be queued. It reports false, counting
 // nothing, when too much waits already; only what is bulk is turned away.
-func (f *flow) come(x *session, bytes int, bulk bool) bool {
+func (f *flow) admit(x *session, bytes int, bulk bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if bulk {

@@ -25,7 +25,7 @@ func TestNobodyIsHeldBackWhileTheQueueIsShort(t *testing.T) {
 	f.owes(xs[1], 1<<40)
 	require.EqualValues(t, 0, *f.credit(xs[0], now), "all of it together is more than half a second's work")
 	require.Nil(t, f.credit(live, now), "one without a backlog has nothing to do with it")
-	require.True(t, f.come(live, firstCapacity*6/10, false))
+	require.True(t, f.admit(live, firstCapacity*6/10, false))
 	require.EqualValues(t, 1, *f.credit(live, now), "unless the queue is long by itself")
 	f.drop(firstCapacity * 6 / 10)
 	f.owes(xs[0], 0)
@@ -80,7 +80,7 @@ func TestFlowAddsUp(t *testing.T) {
 				f.owes(x, uint64(rnd.IntN(3)*rnd.IntN(100_000)))
 			case 1, 2:
 				n := rnd.IntN(120_000)
-				require.True(t, f.come(x, n, rnd.IntN(2) == 0))
+				require.True(t, f.admit(x, n, rnd.IntN(2) == 0))
 				queued = append(queued, n)
 			case 3:
 				if len(queued) > 0 {

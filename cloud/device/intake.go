@@ -40,7 +40,7 @@ func (s queue) batches(ctx context.Context, x *session, run []incoming) {
 		}
 		t.asideRoom, t.unsigned = room, slices.Clone(bad)
 		for _, p := range decoded {
-			if err := t.take(p); err != nil {
+			if err := t.decideBatch(p); err != nil {
 				return nil, err
 			}
 		}
@@ -209,8 +209,8 @@ func (t *intake) refuse(p parsed, b wire.Batch, reason, fault, detail string) er
 	return nil
 }
 
-// take decides what becomes of one batch.
-func (t *intake) take(p parsed) error {
+// decideBatch decides what becomes of one batch.
+func (t *intake) decideBatch(p parsed) error {
 	if p.err != nil {
 		return t.unreadable(p)
 	}

@@ -48,7 +48,7 @@ func (s queue) status(ctx context.Context, x *session, in incoming) {
 	var t *statusIntake
 	err = s.cfg.Store.Decide(ctx, x.id, func(v cloud.View) (*cloud.Changes, error) {
 		t = &statusIntake{s: s.core, v: v, x: x, st: st, at: in.at, asks: x.challenged()}
-		return t.take()
+		return t.readStatus()
 	})
 	if err != nil {
 		if !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
@@ -89,8 +89,8 @@ type statusIntake struct {
 	unproven bool      // it has to and does not: nothing changes
 }
 
-// take is what a status teaches.
-func (t *statusIntake) take() (*cloud.Changes, error) {
+// readStatus is what a status teaches.
+func (t *statusIntake) readStatus() (*cloud.Changes, error) {
 	t.ch.Generation = t.x.generation
 	var err error
 	if t.device, err = t.v.Device(t.x.id); err != nil {

@@ -226,7 +226,7 @@ func classify(err error) (code, text string) {
 
 // connection takes an idle connection or makes one.
 func (c *Client) connection(ctx context.Context, t *Target, a *Answer) (*conn, error) {
-	if cn := c.take(t); cn != nil {
+	if cn := c.reuseConn(t); cn != nil {
 		a.Reused, a.Remote = true, c.remote(cn)
 		return cn, nil
 	}
@@ -467,8 +467,8 @@ func cut(s string, n int) string {
 
 func keyOf(t *Target) connKey { return connKey{t.TLS, t.Host, t.Port} }
 
-// take gives the idle connection that was used last, if one is young enough.
-func (c *Client) take(t *Target) *conn {
+// reuseConn gives the idle connection that was used last, if one is young enough.
+func (c *Client) reuseConn(t *Target) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, now := keyOf(t), time.Now()

@@ -41,16 +41,16 @@ func NewFetcher(cfg Config) *Fetcher { return &Fetcher{NewClient(cfg)} }
 // what kind it is and nothing about the inside; ErrBlocked when the guard
 // refused.
 func (f *Fetcher) Fetch(ctx context.Context, raw string) (Document, error) {
-	return f.ask(ctx, raw, http.MethodGet, nil, nil)
+	return f.request(ctx, raw, http.MethodGet, nil, nil)
 }
 
 // Post sends a body to an address and reads the answer, as Fetch does. Headers
 // are beside those that every request has, and hold no line breaks.
 func (f *Fetcher) Post(ctx context.Context, raw string, headers [][2]string, body []byte) (Document, error) {
-	return f.ask(ctx, raw, http.MethodPost, headers, body)
+	return f.request(ctx, raw, http.MethodPost, headers, body)
 }
 
-func (f *Fetcher) ask(ctx context.Context, raw, method string, headers [][2]string, body []byte) (Document, error) {
+func (f *Fetcher) request(ctx context.Context, raw, method string, headers [][2]string, body []byte) (Document, error) {
 	t, err := f.client.guard.CheckURL(raw)
 	if err != nil {
 		return Document{}, err

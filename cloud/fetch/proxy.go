@@ -200,15 +200,15 @@ func (p *Proxy) connect(ctx context.Context, to string) (net.Conn, *fault) {
 		}
 		nc = tc
 	}
-	if f := p.ask(ctx, nc, to); f != nil {
+	if f := p.sendConnect(ctx, nc, to); f != nil {
 		_ = bare(nc).Close()
 		return nil, f
 	}
 	return nc, nil
 }
 
-// ask sends CONNECT and reads the answer's head, and nothing beyond it.
-func (p *Proxy) ask(ctx context.Context, nc net.Conn, to string) *fault {
+// sendConnect sends CONNECT and reads the answer's head, and nothing beyond it.
+func (p *Proxy) sendConnect(ctx context.Context, nc net.Conn, to string) *fault {
 	deadline, _ := ctx.Deadline()
 	if nc.SetDeadline(deadline) != nil {
 		return faultOfAnswer(nil)

@@ -15,7 +15,7 @@ func (s *core) await(ctx context.Context, cmd cloud.Command, wait time.Duration)
 	timer := time.NewTimer(min(wait, time.Until(cmd.ExpiresAt)))
 	defer timer.Stop()
 	for over := false; ; {
-		out, done, err := s.look(ctx, cmd)
+		out, done, err := s.commandOutcome(ctx, cmd)
 		if done || err != nil {
 			return out, err
 		}
@@ -40,8 +40,8 @@ func (s *core) await(ctx context.Context, cmd cloud.Command, wait time.Duration)
 	}
 }
 
-// look reads how far a command has come.
-func (s *core) look(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
+// commandOutcome reads how far a command has come.
+func (s *core) commandOutcome(ctx context.Context, cmd cloud.Command) (out OpenOutput, done bool, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		c, err := v.Command(cmd.ID)
 		if err != nil {

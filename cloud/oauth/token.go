@@ -71,7 +71,7 @@ func (s *Service) exchange(ctx context.Context, c caller, f form, base string) (
 	if code == "" || verifier == "" {
 		return tokens{}, fail(InvalidRequest, "code and code_verifier must be there.")
 	}
-	return s.give(ctx, c, func(v cloud.View, now time.Time) (cloud.OAuthGrant, *cloud.Changes, error) {
+	return s.grantTokens(ctx, c, func(v cloud.View, now time.Time) (cloud.OAuthGrant, *cloud.Changes, error) {
 		g, err := v.OAuthGrantByCode(auth.Hash(code))
 		switch {
 		case errors.Is(err, cloud.ErrNotFound):
@@ -100,7 +100,7 @@ func (s *Service) refresh(ctx context.Context, c caller, f form, base string) (t
 	if e != nil {
 		return tokens{}, e
 	}
-	return s.give(ctx, c, func(v cloud.View, now time.Time) (g cloud.OAuthGrant, _ *cloud.Changes, err error) {
+	return s.grantTokens(ctx, c, func(v cloud.View, now time.Time) (g cloud.OAuthGrant, _ *cloud.Changes, err error) {
 		t, err := v.Token(auth.Hash(token))
 		if err == nil && t.Kind == cloud.RefreshToken {
 			g, err = v.OAuthGrant(t.Grant)
@@ -146,10 +146,10 @@ func proves(verifier, challenge string) bool {
 	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
-// give decides whether a client gets tokens, and ends the grant when what it
+// grantTokens decides whether a client gets tokens, and ends the grant when what it
 // brought was used before: it or somebody else has what it should not. Scopes,
 // when there are any, narrow the access token.
-func (s *Service) give(ctx context.Context, c caller, find func(cloud.View, time.Time) (cloud.OAuthGrant, *cloud.Changes, error), scopes []string) (tokens, error) {
+func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.View, time.Time) (cloud.OAuthGrant, *cloud.Changes, error), scopes []string) (tokens, error) {
 	var out tokens
 	var refused error
 	access, fresh := auth.NewToken(), auth.NewToken()

@@ -112,7 +112,7 @@ func (p consentPages) authorize(ctx *fasthttp.RequestCtx) {
 	case err != nil:
 		p.trouble(ctx, err)
 	case ok:
-		p.ask(c, ctx, r, s, fasthttp.StatusOK, "")
+		p.showRequest(c, ctx, r, s, fasthttp.StatusOK, "")
 	default:
 		p.askLogin(ctx, r, fasthttp.StatusOK, "", "", nil)
 	}
@@ -184,8 +184,8 @@ type consentPage struct {
 	Asks                    []string // levels of asking, the first is chosen
 }
 
-// ask shows who wants what.
-func (p consentPages) ask(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Request, s auth.Session, status int, problem string) {
+// showRequest shows who wants what.
+func (p consentPages) showRequest(c context.Context, ctx *fasthttp.RequestCtx, r *oauth.Request, s auth.Session, status int, problem string) {
 	var b cloud.Business
 	err := p.cfg.Store.Look(c, func(v cloud.View) (err error) { b, err = v.Business(s.Account.BusinessID); return err })
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
@@ -234,7 +234,7 @@ func (p consentPages) consent(ctx *fasthttp.RequestCtx) {
 		p.askLogin(ctx, r, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("console.expired"), "", nil)
 		return
 	case !sameSite(ctx) || !openedForm(ctx, r.Query, time.Now()):
-		p.ask(c, ctx, r, s, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("agent.expired"))
+		p.showRequest(c, ctx, r, s, fasthttp.StatusForbidden, p.frame(ctx, "agent.title").T("agent.expired"))
 		return
 	}
 	to, ip := "", ctx.RemoteIP().String()
@@ -248,7 +248,7 @@ func (p consentPages) consent(ctx *fasthttp.RequestCtx) {
 	}
 	switch {
 	case errors.Is(err, oauth.ErrNoOffer):
-		p.ask(c, ctx, r, s, fasthttp.StatusBadRequest, p.frame(ctx, "agent.title").T("agent.choose"))
+		p.showRequest(c, ctx, r, s, fasthttp.StatusBadRequest, p.frame(ctx, "agent.title").T("agent.choose"))
 		return
 	case err != nil:
 		p.trouble(ctx, err)

@@ -192,7 +192,7 @@ func (p guidePages) docs(read func() (docsPage, error)) fasthttp.RequestHandler 
 	return func(ctx *fasthttp.RequestCtx) {
 		f := p.frame(ctx, "docs.title")
 		f.Path, f.Made, f.Robots, f.Kit = docsPath, time.Time{}, true, []string{"guide", "docs"}
-		m, err := p.guides.make("docs "+f.Lang, typeHTML, func() ([]byte, error) {
+		m, err := p.guides.cached("docs "+f.Lang, typeHTML, func() ([]byte, error) {
 			shown, err := read()
 			if err != nil {
 				return nil, err

@@ -111,7 +111,7 @@ func text(s string, err error) ([]byte, error) { return []byte(s), err }
 func (p guidePages) guidePage(n guideName) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		f := p.guideFrame(ctx, n.title, otepdocs.Path+n.path)
-		m, err := p.guides.make(n.name+" "+f.Lang, typeHTML, func() ([]byte, error) {
+		m, err := p.guides.cached(n.name+" "+f.Lang, typeHTML, func() ([]byte, error) {
 			var b bytes.Buffer
 			err := p.tmpl.ExecuteTemplate(&b, "guide_"+n.name+".html", p.guideView(f, n.name))
 			return b.Bytes(), err
@@ -125,7 +125,7 @@ func (p guidePages) guidePage(n guideName) fasthttp.RequestHandler {
 func (p guidePages) guideFile(name, kind string, body func(lang string) ([]byte, error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		lang := p.guideFrame(ctx, "", "").Lang
-		m, err := p.guides.make(name+" "+lang, kind, func() ([]byte, error) { return body(lang) })
+		m, err := p.guides.cached(name+" "+lang, kind, func() ([]byte, error) { return body(lang) })
 		p.guideAnswer(ctx, m, err)
 	}
 }
@@ -143,8 +143,8 @@ func (p guidePages) guideView(f frame, name string) guidePage {
 	return v
 }
 
-// make gives what is asked for, made by make when it is not there yet.
-func (g *guides) make(key, kind string, body func() ([]byte, error)) (*made, error) {
+// cached gives the text of a key, made by body when it is not there yet.
+func (g *guides) cached(key, kind string, body func() ([]byte, error)) (*made, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m := g.made[key]; m != nil {

@@ -261,7 +261,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		r.POST(approvalsPath+"/{id}", p.decide)
 	}
 	if p.cfg.Receivers != nil {
-		get(hooksPath, p.hooks)
+		get(hooksPath, p.showDeliveries)
 		get(hooksPath+"/{id}", p.showDelivery)
 		r.POST(hooksPath+"/{id}", p.replay)
 		get(hooksPath+"/receivers/{id}", p.receiver)

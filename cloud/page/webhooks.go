@@ -29,7 +29,7 @@ type hookScheme struct{ Channel, Header, Value string }
 
 func (p guidePages) hookGuide(ctx *fasthttp.RequestCtx) {
 	f := p.guideFrame(ctx, "hooks.title", webhookdocs.Path)
-	m, err := p.guides.make("webhooks "+f.Lang, typeHTML, func() ([]byte, error) {
+	m, err := p.guides.cached("webhooks "+f.Lang, typeHTML, func() ([]byte, error) {
 		const settings, endpoint = "/api/v1/webhook-settings", "/api/v1/third-party-delivery/webhook-endpoint"
 		v := hookPage{frame: f, Guide: p.cfg.Webhooks, Machine: asyncapi.Path,
 			Calls: []hookCall{

@@ -195,8 +195,8 @@ type hooksPage struct {
 	ReplayStates         []cloud.OutboxState
 }
 
-// hooks shows who is told of events, and what was sent.
-func (p webhookPages) hooks(ctx *fasthttp.RequestCtx) {
+// showDeliveries shows the endpoints of a business and the newest deliveries to them.
+func (p webhookPages) showDeliveries(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, "webhook_logs.list")

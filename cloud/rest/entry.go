@@ -15,7 +15,7 @@ import (
 func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		s.room.shrink(&ctx.Request.Header, int64(len(ctx.Request.Body())))
-		defer s.room.give(&ctx.Request.Header)
+		defer s.room.release(&ctx.Request.Header)
 		s.cfg.Proxies.Resolve(ctx)
 		if peer.Secure(ctx) {
 			h(ctx)

@@ -106,7 +106,7 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 // header over the limit, a sender that is too slow. The connection is closed.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-	full := s.room.give(&ctx.Request.Header)
+	full := s.room.release(&ctx.Request.Header)
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 		s.slow.mark(ctx.Conn().RemoteAddr())
 		if full {

@@ -64,7 +64,7 @@ func (s *Server) received(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) 
 		} else if login := uploader(h, nil); s.isKnown(login) {
 			who = sha256.Sum256([]byte(login))
 		}
-		if !s.room.take(h, int64(size), who, cmp.Or(c.ReadTimeout, readTimeout)) {
+		if !s.room.reserve(h, int64(size), who, cmp.Or(c.ReadTimeout, readTimeout)) {
 			c.MaxRequestBodySize = 1 // see unreadable
 		}
 	}
@@ -171,13 +171,13 @@ func parseForm(body []byte, boundary string) (form, error) {
 		if err != nil || n == maxParts {
 			return form{}, cloud.E(cloud.Malformed, "BAD_REQUEST")
 		}
-		if err := f.take(p); err != nil {
+		if err := f.readPart(p); err != nil {
 			return form{}, err
 		}
 	}
 }
 
-func (f *form) take(p *multipart.Part) error {
+func (f *form) readPart(p *multipart.Part) error {
 	name, limit := p.FormName(), maxText
 	if name == "file" {
 		limit = catalog.MaxUpload

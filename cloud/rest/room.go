@@ -54,8 +54,8 @@ func newRoom(r Room) *room {
 	return &room{limit: r.withDefaults(), each: map[token]int64{}, lent: map[*fasthttp.RequestHeader]loan{}}
 }
 
-// take reports whether a request gets room for a body that may take some time.
-func (r *room) take(h *fasthttp.RequestHeader, size int64, who token, life time.Duration) bool {
+// reserve reports whether a request gets room for a body that may take some time.
+func (r *room) reserve(h *fasthttp.RequestHeader, size int64, who token, life time.Duration) bool {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +108,8 @@ func (r *room) shrink(h *fasthttp.RequestHeader, size int64) {
 	}
 }
 
-// give takes back what a request was lent, and reports whether it got none.
-func (r *room) give(h *fasthttp.RequestHeader) (refused bool) {
+// release takes back what a request was lent, and reports whether it got none.
+func (r *room) release(h *fasthttp.RequestHeader) (refused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, ok := r.lent[h]

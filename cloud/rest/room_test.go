@@ -52,7 +52,7 @@ func TestOneTokenTakesAShareOfTheRoom(t *testing.T) {
 	r := newRoom(Room{Strangers: 100, Known: 400})
 	a, b := token{1}, token{2}
 	loans := make([]fasthttp.RequestHeader, 8)
-	take := func(i int, who token, size int64) bool { return r.take(&loans[i], size, who, time.Minute) }
+	take := func(i int, who token, size int64) bool { return r.reserve(&loans[i], size, who, time.Minute) }
 	require.True(t, take(0, a, 60))
 	require.True(t, take(1, a, 40))
 	require.False(t, take(2, a, 1), "its share is taken")
@@ -62,10 +62,10 @@ func TestOneTokenTakesAShareOfTheRoom(t *testing.T) {
 	require.True(t, take(6, token{}, 100), "strangers have room of their own")
 	r.shrink(&loans[3], 50)
 	require.True(t, take(5, token{3}, 60))
-	r.give(&loans[1])
+	r.release(&loans[1])
 	require.True(t, take(2, a, 40))
 	for i := range loans {
-		r.give(&loans[i])
+		r.release(&loans[i])
 	}
 	require.Equal(t, [2]int64{}, r.used)
 	require.Empty(t, r.each)

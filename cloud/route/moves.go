@@ -42,9 +42,9 @@ func quiet(list []order.MoveInput) []order.MoveInput {
 	return list
 }
 
-// give are the moves by which a planned order comes to a driver, or with 0 away
+// driverMoves are the moves by which a planned order comes to a driver, or with 0 away
 // from the one that it has. set is what is put into it besides.
-func give(o cloud.Order, driver cloud.AccountID, name string, operation int, note string, set func(*cloud.Order)) []order.MoveInput {
+func driverMoves(o cloud.Order, driver cloud.AccountID, name string, operation int, note string, set func(*cloud.Order)) []order.MoveInput {
 	all := func(o *cloud.Order) {
 		if set != nil {
 			set(o)
@@ -80,12 +80,12 @@ func assignStop(x *cloud.Route, o cloud.Order) func(*cloud.Order) {
 func join(o cloud.Order, x *cloud.Route) []order.MoveInput {
 	set := assignStop(x, o)
 	if slices.Contains(planned, o.Status) { // planned, but on no route
-		return give(o, x.DriverID, x.DriverName, opAdded, note(*x), set)
+		return driverMoves(o, x.DriverID, x.DriverName, opAdded, note(*x), set)
 	}
 	moves := []order.MoveInput{step(o, cloud.OrderRoutePlanned, order.PutOnRoute, opAdded, note(*x), set)}
 	if x.DriverID != 0 {
 		o.Status, o.DriverID = cloud.OrderRoutePlanned, 0
-		moves = append(moves, give(o, x.DriverID, x.DriverName, opAssigned, note(*x), nil)...)
+		moves = append(moves, driverMoves(o, x.DriverID, x.DriverName, opAssigned, note(*x), nil)...)
 	}
 	return moves
 }
@@ -108,7 +108,7 @@ func pass(o cloud.Order, x cloud.Route) []order.MoveInput {
 		return nil
 	}
 	stop, second := o.Stop, o.SecondStop
-	return give(o, x.DriverID, x.DriverName, op, note(x), func(o *cloud.Order) { o.RouteID, o.Stop, o.SecondStop = x.ID, stop, second })
+	return driverMoves(o, x.DriverID, x.DriverName, op, note(x), func(o *cloud.Order) { o.RouteID, o.Stop, o.SecondStop = x.ID, stop, second })
 }
 
 // free are the moves that take an order off a route, none when it is not there

@@ -253,7 +253,7 @@ func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (O
 			return nil, cloud.E(cloud.Conflict, codeNotAvailable)
 		}
 		if slices.Contains(planned, o.Status) {
-			return give(o, d.Account.ID, d.Account.Name, opAssigned, "", nil), nil
+			return driverMoves(o, d.Account.ID, d.Account.Name, opAssigned, "", nil), nil
 		}
 		return []order.MoveInput{step(o, cloud.OrderDriverAssigned, order.AssignDriver, opAssigned, "", func(o *cloud.Order) {
 			o.DriverID, o.DriverName = d.Account.ID, d.Account.Name

@@ -210,7 +210,7 @@ func webhooksByHand(t *testing.T, database string) {
 	require.Len(t, ids, 4, "one id came twice")
 	good("PUT", "/api/v1/webhook-settings", admin, map[string]any{"webhook_url_options": []any{map[string]any{"url": at("/created"), "signature": "standard_webhooks_v1a"}}})
 	shown := good("GET", "/api/v1/webhook-settings", admin, nil)["settings"].(map[string]any)["webhook_url_options"].([]any)[0].(map[string]any)
-	public := w.s.Keys.hooks().Public().(ed25519.PublicKey)
+	public := w.s.Keys.webhookKey().Public().(ed25519.PublicKey)
 	require.Equal(t, signature.PublicText(public), shown["public_key"], "the deployment's")
 	require.Equal(t, signature.KeyID(public), shown["kid"])
 	w.mu.Lock()

@@ -30,7 +30,7 @@ func TestKeysOfWebhooksOverlap(t *testing.T) {
 	is := func(a, b ed25519.PublicKey) { t.Helper(); require.True(t, bytes.Equal(a, b)) }
 	first := k.publishedHooks()
 	require.Len(t, first, 2)
-	is(first[0], k.hooks().Public().(ed25519.PublicKey))
+	is(first[0], k.webhookKey().Public().(ed25519.PublicKey))
 	second := turn().publishedHooks()
 	require.Len(t, second, 3, "at most three")
 	is(first[1], second[0])

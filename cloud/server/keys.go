@@ -93,7 +93,7 @@ func (k Keys) derived(purpose string) []byte {
 }
 
 // hooks signs webhooks (v1a).
-func (k Keys) hooks() ed25519.PrivateKey { return k.hook(uint64(k.Hooks)) }
+func (k Keys) webhookKey() ed25519.PrivateKey { return k.hook(uint64(k.Hooks)) }
 
 func (k Keys) hook(generation uint64) ed25519.PrivateKey {
 	purpose := "webhook signatures"

@@ -112,7 +112,7 @@ func (g *givenIDs) next(kind IDKind) (int64, error) {
 	}
 	n := g.used[kind]
 	if n == len(g.given[kind]) {
-		id, err := g.blocks.take(kind)
+		id, err := g.blocks.nextLeased(kind)
 		if err != nil {
 			return 0, err
 		}
@@ -122,8 +122,8 @@ func (g *givenIDs) next(kind IDKind) (int64, error) {
 	return g.given[kind][n], nil
 }
 
-// take gives a leased id without waiting.
-func (b *idBlocks) take(kind IDKind) (int64, error) {
+// nextLeased gives a leased id without waiting.
+func (b *idBlocks) nextLeased(kind IDKind) (int64, error) {
 	x := b.of(kind)
 	if !x.mu.TryLock() {
 		return 0, dryError{kind} // being leased right now

@@ -199,10 +199,10 @@ func (e *lite) loop() {
 		group = group[:0]
 		select {
 		case j := <-e.queue:
-			group = take(group, j)
+			group = joinGroup(group, j)
 		case <-e.stop:
 			for len(e.queue) > 0 {
-				e.run(take(nil, <-e.queue))
+				e.run(joinGroup(nil, <-e.queue))
 			}
 			return
 		}
@@ -210,7 +210,7 @@ func (e *lite) loop() {
 		for len(group) < liteGroup {
 			select {
 			case j := <-e.queue:
-				group = take(group, j)
+				group = joinGroup(group, j)
 			default:
 				break more
 			}
@@ -220,8 +220,8 @@ func (e *lite) loop() {
 	}
 }
 
-// take adds j unless its caller has left.
-func take(group []*job, j *job) []*job {
+// joinGroup adds j unless its caller has left.
+func joinGroup(group []*job, j *job) []*job {
 	if j.state.CompareAndSwap(jobWaiting, jobTaken) {
 		return append(group, j)
 	}
@@ -299,7 +299,7 @@ func (e *lite) apart(ctx context.Context, group []*job) error {
 }
 
 func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error) error {
-	return e.look(ctx, func(ctx context.Context, q querier) error {
+	return e.readSnapshot(ctx, func(ctx context.Context, q querier) error {
 		c := q.(*liteConn)
 		if err := c.control("BEGIN DEFERRED"); err != nil {
 			return fmt.Errorf("begin reading: %w", err)
@@ -309,7 +309,7 @@ func (e *lite) read(ctx context.Context, fn func(context.Context, querier) error
 	})
 }
 
-func (e *lite) look(ctx context.Context, fn func(context.Context, querier) error) error {
+func (e *lite) readSnapshot(ctx context.Context, fn func(context.Context, querier) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -186,7 +186,7 @@ func (e *postgres) read(ctx context.Context, fn func(context.Context, querier) e
 	return e.within(ctx, pgBeginReading, func(s *pgSession) error { return fn(ctx, s) })
 }
 
-func (e *postgres) look(ctx context.Context, fn func(context.Context, querier) error) error {
+func (e *postgres) readSnapshot(ctx context.Context, fn func(context.Context, querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return fn(ctx, &pgSession{tx: e.pool})

@@ -105,8 +105,8 @@ type engine interface {
 	write(ctx context.Context, dev cloud.DeviceID, fn task) error
 	// read runs fn on one unchanging state of the database.
 	read(ctx context.Context, fn func(context.Context, querier) error) error
-	// look runs fn, which asks a single query, without a transaction around it.
-	look(ctx context.Context, fn func(context.Context, querier) error) error
+	// readSnapshot runs fn, which asks a single query, without a transaction around it.
+	readSnapshot(ctx context.Context, fn func(context.Context, querier) error) error
 	close() error
 }
 

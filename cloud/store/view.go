@@ -71,7 +71,7 @@ func (b sealer) open(purpose string, sealed []byte) ([]byte, error) {
 
 // readOne is one outside of a View.
 func readOne[T any](ctx context.Context, db *database, sql string, scan func(rows, *T) error, args ...any) (v T, err error) {
-	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
+	err = db.engine.readSnapshot(ctx, func(ctx context.Context, q querier) (err error) {
 		v, err = one(ctx, q, sql, scan, args...)
 		return err
 	})
@@ -80,7 +80,7 @@ func readOne[T any](ctx context.Context, db *database, sql string, scan func(row
 
 // readList is list outside of a View.
 func readList[T any](ctx context.Context, db *database, sql string, scan func(rows, *T) error, args ...any) (vs []T, err error) {
-	err = db.engine.look(ctx, func(ctx context.Context, q querier) (err error) {
+	err = db.engine.readSnapshot(ctx, func(ctx context.Context, q querier) (err error) {
 		vs, err = list(ctx, q, sql, scan, args...)
 		return err
 	})

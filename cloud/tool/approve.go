@@ -144,7 +144,7 @@ func (s *Service) Approved(ctx context.Context, reviewer cloud.Caller, a cloud.A
 	}
 	r := &running{session: u, tool: t, once: "approval/" + string(a.ID),
 		via: cloud.Via{Server: a.Server, Tool: a.Tool, Token: a.TokenName, Consent: "approval", Approval: a.ID, Reviewer: reviewer.Account.ID}}
-	out, err := r.do(cloud.WithExpected(ctx, a.Marks.Expect()), given)
+	out, err := r.runOperation(cloud.WithExpected(ctx, a.Marks.Expect()), given)
 	if err != nil {
 		return nil, err
 	}
@@ -226,10 +226,10 @@ func readObject(raw json.RawMessage) (out catalog.Given, err error) {
 	return out, err
 }
 
-// ask puts a call to a person, where the client can, or refuses it with what it
+// askPerson puts a call to a person, where the client can, or refuses it with what it
 // would do. Without a result and an error the person agreed, to what the marks
 // stand for.
-func (k *call) ask(ctx context.Context, given catalog.Given) (*mcp.Result, cloud.Marks, error) {
+func (k *call) askPerson(ctx context.Context, given catalog.Given) (*mcp.Result, cloud.Marks, error) {
 	f, err := k.preview(ctx, given)
 	if err != nil {
 		return nil, nil, err

@@ -64,7 +64,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	via := k.via()
 	var once string
 	if t.Confirm && !confirmed {
-		asked, marks, err := k.ask(ctx, given)
+		asked, marks, err := k.askPerson(ctx, given)
 		if asked != nil || err != nil {
 			return asked, err
 		}
@@ -76,7 +76,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 		via.Consent = "argument"
 	}
 	r := &running{session: k.session, tool: t, via: via, once: once}
-	out, err := r.do(ctx, given)
+	out, err := r.runOperation(ctx, given)
 	var held *catalog.Held
 	if errors.As(err, &held) {
 		k.outcome = held.Outcome

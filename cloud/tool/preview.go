@@ -60,7 +60,7 @@ func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Gi
 	ctx = cloud.WithPreview(ctx, p)
 	given, err := r.named(ctx, given)
 	if err == nil {
-		_, err = r.do(ctx, given)
+		_, err = r.runOperation(ctx, given)
 	}
 	f := foreseen{tool: t, given: given, writes: r.writes, effects: p.Effects(), marks: p.Marks(), warnings: r.warnings, key: u.cfg.DigestKey}
 	if err != nil && (!errors.As(err, &f.refused) || f.refused.Kind == cloud.Internal) {

@@ -55,8 +55,8 @@ func (r *running) Warn(text string) {
 	r.warnings = append(r.warnings, text)
 }
 
-// do does what the tool is for.
-func (r *running) do(ctx context.Context, given catalog.Given) (any, error) {
+// runOperation does what the tool is for.
+func (r *running) runOperation(ctx context.Context, given catalog.Given) (any, error) {
 	if r.tool.Run != nil {
 		return r.tool.Run(ctx, r, given)
 	}

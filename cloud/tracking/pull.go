@@ -70,7 +70,7 @@ func (s *Service) Pull(ctx context.Context, c cloud.Caller, in PullInput) (PullO
 		more = len(rows) == q.Limit
 		for i, r := range rows {
 			q.After = r.Cursor
-			if e, ok := want.take(p, r); ok {
+			if e, ok := want.eventOf(p, r); ok {
 				if events = append(events, e); len(events) == want.limit {
 					more = more || i+1 < len(rows)
 					break
@@ -162,8 +162,8 @@ func words(s string) []string {
 	return list
 }
 
-// take makes the event of a row, if it is wanted.
-func (w wanted) take(p *projection.Projector, r cloud.EventRow) (projection.EPCISEvent, bool) {
+// eventOf makes the event of a row, if it is wanted.
+func (w wanted) eventOf(p *projection.Projector, r cloud.EventRow) (projection.EPCISEvent, bool) {
 	if r.Event.TimeType != "" && r.Event.TimeType != otep.Actual {
 		return projection.EPCISEvent{}, false
 	}

@@ -115,7 +115,7 @@ func (s *Service) find(ctx context.Context, c cloud.Caller, number, code string,
 	if wait > 0 {
 		return parcel{}, limited(wait)
 	}
-	p, err := s.look(ctx, c, number, code, given, now)
+	p, err := s.findPublic(ctx, c, number, code, given, now)
 	if isCode(err, code) {
 		if wait := lookup.Missed(missCost(number), now); wait > 0 {
 			return parcel{}, limited(wait)
@@ -135,7 +135,7 @@ func (s *Service) findForAccount(ctx context.Context, c cloud.Caller, number, co
 	if wait := s.lookups.AccountWait(id, now); wait > 0 {
 		return parcel{}, limited(wait)
 	}
-	p, err := s.look(ctx, c, number, code, given, now)
+	p, err := s.findPublic(ctx, c, number, code, given, now)
 	if isCode(err, code) && missCost(number) >= limit.CostMiss {
 		s.lookups.AccountMissed(id, now)
 	}
@@ -163,8 +163,8 @@ func usableNumber(number string) bool {
 	return number != "" && len(number) <= 64 && utf8.ValidString(number) && !strings.ContainsRune(number, 0)
 }
 
-// look is find without its count.
-func (s *Service) look(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
+// findPublic is find without its count.
+func (s *Service) findPublic(ctx context.Context, c cloud.Caller, number, code string, given proof, now time.Time) (parcel, error) {
 	number = strings.TrimSpace(number)
 	if !usableNumber(number) {
 		return parcel{}, cloud.E(cloud.NotFound, code)

@@ -52,7 +52,7 @@ func (s script) askAPerson(ctx context.Context) error {
 		return err
 	}
 	number, _ := made["tracking_number"].(string)
-	s.say("agent", "makes the order %s by a tool of %s/mcp", number, s.api.base)
+	s.logStory("agent", "makes the order %s by a tool of %s/mcp", number, s.api.base)
 	if _, err = s.tool(ctx, "find_order", map[string]any{"query": number}); err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (s script) askAPerson(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("agent", "tries hold_order: %v, nothing is changed", seen["outcome"])
+	s.logStory("agent", "tries hold_order: %v, nothing is changed", seen["outcome"])
 	waits, err := s.tool(ctx, "hold_order", hold, "X-MCP-Require-Approval", "1")
 	if err != nil {
 		return err
 	}
-	s.say("agent", "asks for it: %v; decide as %s at %s/mcp-approvals", waits["outcome"], s.box.Admin.Email, s.api.base)
+	s.logStory("agent", "asks for it: %v; decide as %s at %s/mcp-approvals", waits["outcome"], s.box.Admin.Email, s.api.base)
 	return nil
 }

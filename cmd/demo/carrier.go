@@ -45,7 +45,7 @@ func (s script) carry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("clerk", "gives the order %v to %s as %s", made["tracking_number"], s.box.ProviderCaller.Provider.Name, a.Number)
+	s.logStory("clerk", "gives the order %v to %s as %s", made["tracking_number"], s.box.ProviderCaller.Provider.Name, a.Number)
 	is := func(what string, ok func(a assignment) bool) error {
 		return s.awaits(ctx, what, time.Minute, func() bool {
 			a, err := one(http.MethodGet, "/"+a.Number, nil)
@@ -58,7 +58,7 @@ func (s script) carry(ctx context.Context) error {
 	if _, err := one(http.MethodPost, "/"+a.Number+"/hand-over", map[string]any{}); err != nil {
 		return err
 	}
-	s.say("clerk", "hands it over; see who has it at http://%s/track/%v, which SWP-%s finds too", s.http, made["tracking_number"], a.Number)
+	s.logStory("clerk", "hands it over; see who has it at http://%s/track/%v, which SWP-%s finds too", s.http, made["tracking_number"], a.Number)
 	return is("the order brought by the company", func(a assignment) bool { return a.Status == "completed" })
 }
 
@@ -94,6 +94,6 @@ func (s *stage) company(event string, a assignment) {
 		err = post("/outcomes", map[string]any{"packages": packages})
 	}
 	if err != nil {
-		s.say("company", "%s of %s: %v", event, a.Number, err)
+		s.logStory("company", "%s of %s: %v", event, a.Number, err)
 	}
 }

@@ -88,7 +88,7 @@ func (s *stage) resetTries(ctx context.Context, c *cabinet) error {
 	if err != nil {
 		return fmt.Errorf("reset the tries of %s: %w", c.code, err)
 	}
-	s.say("staff", "reset the tries of %s", c.code)
+	s.logStory("staff", "reset the tries of %s", c.code)
 	return s.awaits(ctx, "codes taken again at "+c.code, 30*time.Second, func() bool {
 		locked, err := c.locked(ctx)
 		return err == nil && !locked

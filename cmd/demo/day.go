@@ -61,7 +61,7 @@ func (s script) day(ctx context.Context) error {
 	if err := s.shop.waitDelivered(ctx); err != nil {
 		return err
 	}
-	s.say("shop", "was told of the rest; what it refused, and the test that nobody took, wait at http://%s/console/webhooks to be sent again", s.http)
+	s.logStory("shop", "was told of the rest; what it refused, and the test that nobody took, wait at http://%s/console/webhooks to be sent again", s.http)
 	return s.rest(ctx)
 }
 
@@ -74,7 +74,7 @@ func (s *stage) excuse(ctx context.Context, title string, err error) error {
 	case s.guest == nil || ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", title, err)
 	}
-	s.say("day", "this did not go by the script: %v", err)
+	s.logStory("day", "this did not go by the script: %v", err)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (s *stage) restock(ctx context.Context) {
 		return
 	}
 	if err := s.guest.restock(ctx); err != nil && ctx.Err() == nil {
-		s.say("guest", "%v", err)
+		s.logStory("guest", "%v", err)
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *stage) connected(ctx context.Context) error {
 	err := s.awaits(ctx, "all cabinets connected", 2*time.Minute, func() bool {
 		if s.guest != nil {
 			if err := s.guest.putRight(); err != nil {
-				s.say("staff", "%v", err)
+				s.logStory("staff", "%v", err)
 			}
 		}
 		for _, c := range s.cabinets {
@@ -125,7 +125,7 @@ func (s *stage) connected(ctx context.Context) error {
 // tidy has waiting parcels collected and puts jammed compartments back into
 // use, so that the next day finds room.
 func (s script) tidy(ctx context.Context) error {
-	s.say("day", "Evening: what is left is collected, and staff put the jammed compartments back into use")
+	s.logStory("day", "Evening: what is left is collected, and staff put the jammed compartments back into use")
 	for _, p := range s.left {
 		err := s.collect(ctx, p)
 		if err == nil {
@@ -160,7 +160,7 @@ func (s *stage) post(ctx context.Context, c *cabinet, size string) (*parcel, err
 	if err != nil {
 		return nil, fmt.Errorf("create delivery: %w", err)
 	}
-	s.say("partner", "delivery %s for %s, size %s; watch http://%s/track/PK-%s", d.Number, c.code, size, s.http, d.Reference)
+	s.logStory("partner", "delivery %s for %s, size %s; watch http://%s/track/PK-%s", d.Number, c.code, size, s.http, d.Reference)
 	return &parcel{delivery: d, at: c}, nil
 }
 
@@ -172,7 +172,7 @@ func (s *stage) open(ctx context.Context, p *parcel) error {
 		if !errors.As(err, &refused) || !refused.passing() {
 			break
 		}
-		s.say("courier", "%v; tries again", err)
+		s.logStory("courier", "%v; tries again", err)
 		time.Sleep(2 * time.Second)
 		doors, code, err = s.api.open(ctx, p.ID)
 	}
@@ -180,7 +180,7 @@ func (s *stage) open(ctx context.Context, p *parcel) error {
 		return err
 	}
 	p.doors, p.code = doors, code
-	s.say("courier", "door %v of %s is open", doors, p.at.code)
+	s.logStory("courier", "door %v of %s is open", doors, p.at.code)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (s *stage) becomes(ctx context.Context, p *parcel, status string, limit tim
 	if p.ConfirmedBy != nil {
 		by = ", confirmed by " + *p.ConfirmedBy
 	}
-	s.say("cloud", "%s is %s%s", p.Number, status, by)
+	s.logStory("cloud", "%s is %s%s", p.Number, status, by)
 	return nil
 }
 
@@ -244,7 +244,7 @@ func (s *stage) collect(ctx context.Context, p *parcel) error {
 	if a.Outcome != wire.CodeOK {
 		return fmt.Errorf("the cabinet answers %q to a valid code", a.Outcome)
 	}
-	s.say("recipient", "%s at %s; door %v opens", a.how(), p.at.code, a.Doors)
+	s.logStory("recipient", "%s at %s; door %v opens", a.how(), p.at.code, a.Doors)
 	if err := s.awaits(ctx, "doors open", 10*time.Second, func() bool {
 		for _, n := range a.Doors {
 			if !p.at.sim.OpenAt(n, time.Now()) {
@@ -285,7 +285,7 @@ func (s script) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 		return err
 	}
 	c.cable.set(true)
-	s.say("cable", "%s is cut off", c.code)
+	s.logStory("cable", "%s is cut off", c.code)
 	if err := s.putIn(p); err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (s script) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 	}
 	time.Sleep(2 * time.Second)
 	c.cable.set(false)
-	s.say("cable", "%s is connected again", c.code)
+	s.logStory("cable", "%s is connected again", c.code)
 	return s.becomes(ctx, p, "picked_up", 90*time.Second)
 }
 
@@ -306,7 +306,7 @@ func (s script) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	}
 	time.Sleep(2 * time.Second) // the cabinet hears of the codes
 	c.cable.set(true)
-	s.say("cable", "%s is cut off", c.code)
+	s.logStory("cable", "%s is cut off", c.code)
 	a, err := s.enterCode(ctx, p, wire.CodeDelivery, *p.Code)
 	if err != nil {
 		return err
@@ -314,14 +314,14 @@ func (s script) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	if a.Outcome != wire.CodeOK {
 		return fmt.Errorf("the cabinet answers %q to the courier's code", a.Outcome)
 	}
-	s.say("courier", "%s of the delivery at %s; door %v opens", a.how(), c.code, a.Doors)
+	s.logStory("courier", "%s of the delivery at %s; door %v opens", a.how(), c.code, a.Doors)
 	p.doors = a.Doors
 	time.Sleep(3 * time.Second)
 	if err := s.putIn(p); err != nil {
 		return err
 	}
 	c.cable.set(false)
-	s.say("cable", "%s is connected again", c.code)
+	s.logStory("cable", "%s is connected again", c.code)
 	if err := s.becomes(ctx, p, "delivered", 90*time.Second); err != nil {
 		return err
 	}
@@ -343,12 +343,12 @@ func (s script) leftOpen(ctx context.Context, c *cabinet) error {
 	if err := s.open(ctx, p); err != nil {
 		return err
 	}
-	s.say("courier", "walks away without closing the door")
+	s.logStory("courier", "walks away without closing the door")
 	time.Sleep(session + 2*time.Second)
 	if d, err := s.api.find(ctx, p.ID); err != nil || d.Status != "doors_opened" {
 		return fmt.Errorf("with the door open the delivery is %q, %v", d.Status, err)
 	}
-	s.say("neighbour", "pushes the door shut")
+	s.logStory("neighbour", "pushes the door shut")
 	if err := s.putIn(p); err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (s script) jamWithRoom(ctx context.Context, c *cabinet) error {
 	if err == nil {
 		return errors.New("a jammed door opened")
 	}
-	s.say("cloud", "the door did not open: %v", err)
+	s.logStory("cloud", "the door did not open: %v", err)
 	if err := s.jamAll(c, false); err != nil {
 		return err
 	}
@@ -388,7 +388,7 @@ func (s script) jamWithoutRoom(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "L")
 	var refused *apiError
 	if errors.As(err, &refused) && refused.Code == "NO_COMPARTMENT" {
-		s.say("cloud", "no large compartment is left at %s: %s", c.code, refused.Message)
+		s.logStory("cloud", "no large compartment is left at %s: %s", c.code, refused.Message)
 		return nil
 	}
 	if err != nil {
@@ -428,14 +428,14 @@ func (s script) killAgent(ctx context.Context, c *cabinet) error {
 		return err
 	}
 	c.power.kill()
-	s.say("power", "the agent of %s is killed", c.code)
+	s.logStory("power", "the agent of %s is killed", c.code)
 	if err := s.putIn(p); err != nil {
 		return err
 	}
 	if err := c.power.revive(); err != nil {
 		return err
 	}
-	s.say("power", "the agent of %s starts again", c.code)
+	s.logStory("power", "the agent of %s starts again", c.code)
 	if err := s.becomes(ctx, p, "delivered", 60*time.Second); err != nil {
 		return err
 	}
@@ -454,7 +454,7 @@ func (s script) killCloud(ctx context.Context, c *cabinet) error {
 		return err
 	}
 	s.cloud.end(os.Kill)
-	s.say("power", "the cloud is killed")
+	s.logStory("power", "the cloud is killed")
 	if err := s.putIn(p); err != nil {
 		return err
 	}
@@ -462,7 +462,7 @@ func (s script) killCloud(ctx context.Context, c *cabinet) error {
 	if err := s.cloud.start(); err != nil {
 		return err
 	}
-	s.say("power", "the cloud starts again")
+	s.logStory("power", "the cloud starts again")
 	if err := s.becomes(ctx, p, "delivered", 90*time.Second); err != nil {
 		return err
 	}
@@ -474,10 +474,10 @@ func (s script) killCloud(ctx context.Context, c *cabinet) error {
 
 func (s script) sickReceiver(ctx context.Context, c *cabinet) error {
 	s.receiver.setSick(true)
-	s.say("receiver", "answers 500 to everything")
+	s.logStory("receiver", "answers 500 to everything")
 	p, err := s.deposit(ctx, c, "S")
 	s.receiver.setSick(false)
-	s.say("receiver", "is well again")
+	s.logStory("receiver", "is well again")
 	if err != nil {
 		return err
 	}

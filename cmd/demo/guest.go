@@ -53,7 +53,7 @@ func (s *stage) welcome(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		if err := page.New(cfg).Run(serving, ln); err != nil {
-			s.say("demo", "%v", err)
+			s.logStory("demo", "%v", err)
 		}
 	}()
 	g.close = sync.OnceFunc(func() { stop(); <-ended })
@@ -84,7 +84,7 @@ func (g *guest) restock(ctx context.Context) error {
 	g.mu.Lock()
 	g.parcel = p
 	g.mu.Unlock()
-	g.s.say("guest", "delivery %s waits for a guest: %s", p.Number, g.invitation())
+	g.s.logStory("guest", "delivery %s waits for a guest: %s", p.Number, g.invitation())
 	return nil
 }
 
@@ -147,9 +147,9 @@ func (g *guest) watch(ctx context.Context) {
 		g.parcel = nil
 		g.mu.Unlock()
 		if d.Status == "picked_up" {
-			g.s.say("guest", "has collected %s; another parcel comes by itself", d.Number)
+			g.s.logStory("guest", "has collected %s; another parcel comes by itself", d.Number)
 		} else {
-			g.s.say("guest", "%s is %s; another parcel comes by itself", d.Number, d.Status)
+			g.s.logStory("guest", "%s is %s; another parcel comes by itself", d.Number, d.Status)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (g *guest) noteAct(code, action string, door uint) {
 	if door != 0 {
 		text = fmt.Sprintf(text, door)
 	}
-	g.s.say("guest", "%s: %s", code, text)
+	g.s.logStory("guest", "%s: %s", code, text)
 }
 
 // patienceWithGuests is how long after a guest's last touch of a cabinet staff
@@ -202,16 +202,16 @@ func (g *guest) startAgain(c *cabinet, why string) {
 	if touched {
 		return
 	}
-	g.s.say("staff", "start %s again: %s", c.code, why)
+	g.s.logStory("staff", "start %s again: %s", c.code, why)
 	if err := errors.Join(c.power.Set(false), c.power.Set(true)); err != nil {
-		g.s.say("staff", "%v", err)
+		g.s.logStory("staff", "%v", err)
 	}
 }
 
 // putRight restores power and network, frees the locks and shuts the doors.
 func (c *cabinet) putRight() error {
 	if !c.power.On() || c.cable.isCut() {
-		c.s.say("staff", "restore power and network of %s", c.code)
+		c.s.logStory("staff", "restore power and network of %s", c.code)
 	}
 	c.cable.set(false)
 	return errors.Join(c.power.Set(true), script{c.s}.jamAll(c, false), c.shutDoors())
@@ -222,7 +222,7 @@ func (c *cabinet) shutDoors() error {
 	var errs []error
 	for _, d := range c.sim.View().Doors {
 		if d.Open {
-			c.s.say("neighbour", "pushes door %d of %s shut", d.Number, c.code)
+			c.s.logStory("neighbour", "pushes door %d of %s shut", d.Number, c.code)
 			errs = append(errs, c.sim.CloseDoor(d.Number))
 		}
 	}
@@ -231,11 +231,11 @@ func (c *cabinet) shutDoors() error {
 
 // announce says what an act of the day is about, and what waits for a guest.
 func (s *stage) announce(title string) {
-	s.say("day", "%s", title)
+	s.logStory("day", "%s", title)
 	if s.guest == nil {
 		return
 	}
 	if invitation := s.guest.invitation(); invitation != "" {
-		s.say("guest", "try it: %s", invitation)
+		s.logStory("guest", "try it: %s", invitation)
 	}
 }

@@ -112,18 +112,18 @@ func (s *stage) live(ctx context.Context) error {
 	go s.obey(os.Stdin)
 	go s.guest.watch(ctx)
 	for n := 1; ctx.Err() == nil; n++ {
-		s.say("day", "day %d begins", n)
+		s.logStory("day", "day %d begins", n)
 		if err := (script{s}).day(ctx); err != nil && ctx.Err() == nil {
-			s.say("day", "this day did not go by the script: %v", err)
+			s.logStory("day", "this day did not go by the script: %v", err)
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		s.say("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
+		s.logStory("day", "day %d is over; the next begins in a moment. Ctrl-C ends the demo", n)
 		s.restock(ctx)
 		sleep(ctx, 20*time.Second)
 	}
-	s.say("day", "stopping; what is on its way arrives first")
+	s.logStory("day", "stopping; what is on its way arrives first")
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Minute)
 	defer cancel()
 	if err := s.finish(last); err != nil {
@@ -154,7 +154,7 @@ func (s *stage) obey(in io.Reader) {
 			s.guest.noteAct(code, map[string]string{"cut": "network_off", "mend": "network_on"}[verb], 0)
 		}
 		if !found && verb != "" {
-			s.say("demo", "type cut CODE or mend CODE, with a cabinet's code")
+			s.logStory("demo", "type cut CODE or mend CODE, with a cabinet's code")
 		}
 	}
 }

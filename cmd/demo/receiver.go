@@ -42,7 +42,7 @@ func newReceiver(s *stage) (*receiver, error) {
 	r.h = &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := r.h.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			s.say("receiver", "%v", err)
+			s.logStory("receiver", "%v", err)
 		}
 	}()
 	return r, nil
@@ -78,7 +78,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	if err := signature.VerifyProvider(q.Header.Get, body, time.Now(), []byte(r.keys[q.URL.Path])); err != nil {
 		r.bad++
-		go r.s.say("receiver", "refused a webhook: %v", err)
+		go r.s.logStory("receiver", "refused a webhook: %v", err)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -102,7 +102,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	} else {
 		r.seen[id] = b.Event
 		if q.URL.Path == carrierPath {
-			go r.s.say("company", "%s for %s, signature verified", b.Event, b.Data.Number)
+			go r.s.logStory("company", "%s for %s, signature verified", b.Event, b.Data.Number)
 			go r.s.company(b.Event, b.Data.assignment)
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -111,7 +111,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		if b.Data.ConfirmedBy != nil {
 			by = ", confirmed by " + *b.Data.ConfirmedBy
 		}
-		go r.s.say("receiver", "%s for %s, signature verified%s", b.Event, b.Data.Delivery.Number, by)
+		go r.s.logStory("receiver", "%s for %s, signature verified%s", b.Event, b.Data.Delivery.Number, by)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -62,7 +62,7 @@ func newShop(s *stage) (*shop, error) {
 	p.h = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := p.h.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			s.say("shop", "%v", err)
+			s.logStory("shop", "%v", err)
 		}
 	}()
 	return p, nil
@@ -85,7 +85,7 @@ func (p *shop) symptom() (s symptom, ok bool) {
 	}
 	s, p.illness = p.illness[0], p.illness[1:]
 	if len(p.illness) == 0 {
-		go p.s.say("shop", "is well again; the sender finds out when it tries one delivery")
+		go p.s.logStory("shop", "is well again; the sender finds out when it tries one delivery")
 	}
 	return s, true
 }
@@ -111,7 +111,7 @@ func (p *shop) orders(w http.ResponseWriter, q *http.Request) {
 	defer p.mu.Unlock()
 	if err := p.verify.Verify(body, q.Header); err != nil {
 		p.bad++
-		go p.s.say("shop", "refused a webhook: %v", err)
+		go p.s.logStory("shop", "refused a webhook: %v", err)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -129,7 +129,7 @@ func (p *shop) orders(w http.ResponseWriter, q *http.Request) {
 	}
 	if id := q.Header.Get("webhook-id"); q.Header.Get("X-Webhook-Test") == "" && !p.seen[id] {
 		p.seen[id] = true
-		go p.s.say("shop", "%s %s, verified by the Standard Webhooks library", event.Event, event.Data.Order.Number)
+		go p.s.logStory("shop", "%s %s, verified by the Standard Webhooks library", event.Event, event.Data.Order.Number)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -181,7 +181,7 @@ func (p *shop) day(ctx context.Context) error {
 	p.mu.Lock()
 	p.illness = append([]symptom{}, illness...)
 	p.mu.Unlock()
-	s.say("shop", "answers 500, then hangs: see who is told of what, and what becomes of it, at http://%s/console/webhooks", s.http)
+	s.logStory("shop", "answers 500, then hangs: see who is told of what, and what becomes of it, at http://%s/console/webhooks", s.http)
 	for range 4 {
 		if err := s.order(ctx); err != nil {
 			return err

@@ -94,8 +94,8 @@ func newStage(f flags, out io.Writer) *stage {
 	return &stage{flags: f, out: out, rnd: rand.New(rand.NewPCG(f.Seed, 42)), begun: time.Now()}
 }
 
-// say tells the story, one line a happening.
-func (s *stage) say(who, format string, a ...any) {
+// logStory tells the story, one line a happening.
+func (s *stage) logStory(who, format string, a ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.out, "%7.1fs  %-10s %s\n", time.Since(s.begun).Seconds(), who, fmt.Sprintf(format, a...))
@@ -271,7 +271,7 @@ func (c *cabinet) wire(ctx context.Context, tty bool) (port string, err error) {
 func (c *cabinet) fact(f simboard.Fact) {
 	switch f.Kind {
 	case simboard.Opened, simboard.Closed, simboard.ItemIn, simboard.ItemOut:
-		go c.s.say(c.code, "door %d %s", f.Door, map[simboard.FactKind]string{simboard.Opened: "swings open", simboard.Closed: "is closed",
+		go c.s.logStory(c.code, "door %d %s", f.Door, map[simboard.FactKind]string{simboard.Opened: "swings open", simboard.Closed: "is closed",
 			simboard.ItemIn: "gets a parcel", simboard.ItemOut: "is emptied"}[f.Kind])
 	}
 }

@@ -88,12 +88,12 @@ func (s script) onTheWay(ctx context.Context) error {
 	if err := admin.call(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/orders/%d", admin.base, x.order), nil, &shown); err != nil {
 		return err
 	}
-	s.say("driver", "is on the way with %s; talk along at http://%s/console/chats/%d or, as the recipient, %s#chat", number, s.http, x.order, shown.Order.Link)
+	s.logStory("driver", "is on the way with %s; talk along at http://%s/console/chats/%d or, as the recipient, %s#chat", number, s.http, x.order, shown.Order.Link)
 	command, err := s.listenTo(ctx, admin, x.order)
 	if err != nil {
 		return err
 	}
-	s.say("driver", "listen in a second terminal: %s", command)
+	s.logStory("driver", "listen in a second terminal: %s", command)
 	s.goOn(ctx, x, driver, &api{base: s.api.base, token: tracked.Chat.Token, client: s.api.client})
 	return s.awaits(ctx, "a few messages", 30*time.Second, func() bool { return x.count() >= 2 })
 }
@@ -149,7 +149,7 @@ func (s script) goOn(ctx context.Context, x *talk, driver, recipient *api) {
 			x.mu.Lock()
 			x.said++
 			x.mu.Unlock()
-			s.say(name, "“%s”", line)
+			s.logStory(name, "“%s”", line)
 			if sleep(ctx, beat); ctx.Err() != nil {
 				return
 			}

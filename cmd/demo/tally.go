@@ -85,7 +85,7 @@ func (s reckoning) compare(ctx context.Context) (tally, error) {
 		sent, waiting, err := s.webhooks(ctx)
 		return err == nil && waiting == 0 && sent == s.receiver.verified()
 	}); err != nil {
-		s.say("day", "%v", err)
+		s.logStory("day", "%v", err)
 	}
 	s.cloud.end(syscall.SIGTERM)
 	for _, c := range s.cabinets {

@@ -50,10 +50,10 @@ type Driver interface {
 
 // bus is the line as a driver needs it.
 type bus interface {
-	// ask sends a request and waits for an answer of at most size bytes that
+	// exchange sends a request and waits for an answer of at most size bytes that
 	// want accepts, beginning within wait after the request's end. With a nil
 	// want it only sends.
-	ask(q query) reply
+	exchange(q query) reply
 }
 
 type query struct {
@@ -120,12 +120,12 @@ func (d *driver) accept(kind lockbus.Kind, lock uint8) func(*lockbus.Frame) bool
 	}
 }
 
-func (d *driver) ask(f lockbus.Frame, size int, wait time.Duration, want func(*lockbus.Frame) bool) reply {
+func (d *driver) exchange(f lockbus.Frame, size int, wait time.Duration, want func(*lockbus.Frame) bool) reply {
 	raw, err := d.codec.AppendRequest(d.buf[:0], f)
 	if err != nil {
 		return reply{out: NotSent, at: time.Now()}
 	}
-	r := d.bus.ask(query{request: raw, unlock: f.Kind == lockbus.Unlock, size: size, wait: wait, scanner: d.scanner, want: want})
+	r := d.bus.exchange(query{request: raw, unlock: f.Kind == lockbus.Unlock, size: size, wait: wait, scanner: d.scanner, want: want})
 	switch {
 	case r.out == NotSent:
 		return r
@@ -142,7 +142,7 @@ func (d *driver) Unlock(channel uint) (Outcome, time.Time) {
 	f := lockbus.Frame{Kind: lockbus.Unlock, Board: d.cfg.Address, Lock: uint8(channel)}
 	fam := d.cfg.Family
 	if !fam.AnswersUnlock() {
-		r := d.ask(f, 0, 0, nil)
+		r := d.exchange(f, 0, 0, nil)
 		d.counted(r.out)
 		return r.out, r.at
 	}
@@ -150,7 +150,7 @@ func (d *driver) Unlock(channel uint) (Outcome, time.Time) {
 	if fam == lockbus.Door80 || fam == lockbus.Preamble {
 		wait += unlockReaction
 	}
-	r := d.ask(f, 18, wait, d.accept(lockbus.Unlocked, f.Lock))
+	r := d.exchange(f, 18, wait, d.accept(lockbus.Unlocked, f.Lock))
 	d.counted(r.out)
 	switch {
 	case r.out == Confirmed && r.frame.Result != lockbus.Done:
@@ -178,7 +178,7 @@ func (d *maskDriver) Read() (State, Outcome) {
 	if d.cfg.Family != lockbus.Preamble {
 		size = 18
 	}
-	r := d.ask(lockbus.Frame{Kind: lockbus.AskStatus, Board: d.cfg.Address}, size, d.wait, d.accept(lockbus.Status, 0))
+	r := d.exchange(lockbus.Frame{Kind: lockbus.AskStatus, Board: d.cfg.Address}, size, d.wait, d.accept(lockbus.Status, 0))
 	if r.out != Confirmed {
 		return State{}, r.out
 	}
@@ -242,7 +242,7 @@ func (d *slotDriver) Read() (s State, out Outcome) {
 
 func (d *slotDriver) slot(ch uint) reply {
 	f := lockbus.Frame{Kind: lockbus.AskLock, Board: d.cfg.Address, Lock: uint8(ch)}
-	return d.ask(f, 7, d.wait, d.accept(lockbus.LockState, f.Lock))
+	return d.exchange(f, 7, d.wait, d.accept(lockbus.LockState, f.Lock))
 }
 
 func (d *slotDriver) Unasked([]byte) bool { return false }

@@ -343,7 +343,7 @@ func (l *line) poll(u *unit) {
 	if out == Confirmed {
 		l.back(u)
 	}
-	l.take(u, s, start)
+	l.feedPoll(u, s, start)
 	if out != Confirmed {
 		l.miss(u)
 	}
@@ -433,8 +433,8 @@ func (l *line) giveUp(u *unit) {
 	l.cfg.Sink(lost)
 }
 
-// take feeds a poll that was begun at start into the doors' states.
-func (l *line) take(u *unit, s State, start time.Time) {
+// feedPoll feeds a poll that was begun at start into the doors' states.
+func (l *line) feedPoll(u *unit, s State, start time.Time) {
 	hold := time.Duration(l.cfg.Times.DebounceMS) * time.Millisecond
 	need := l.equalPolls(u)
 	for _, c := range u.channels {
@@ -525,8 +525,8 @@ func (l *line) count(u *unit) {
 	u.health.Polls, u.health.Silent, u.health.Bad, u.health.Pulses = c.Polls, c.Silent, c.Bad, c.Pulses
 }
 
-// ask is one exchange on the line, for the drivers.
-func (l *line) ask(q query) reply {
+// exchange is one exchange on the line, for the drivers.
+func (l *line) exchange(q query) reply {
 	if l.port == nil || !pause(l.ctx, time.Until(l.lastIO.Add(lineGap))) {
 		return reply{out: NotSent, at: time.Now()}
 	}

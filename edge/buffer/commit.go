@@ -150,7 +150,7 @@ func (q *queue) withdraw(r *request) bool {
 func (s *Store) lead() {
 	s.commitQ.gather()
 	s.writing.Lock()
-	group := s.commitQ.take()
+	group := s.commitQ.takeRequests()
 	s.commitGroup(group)
 	s.writing.Unlock()
 	s.commitQ.expect(len(group))
@@ -179,7 +179,7 @@ func (q *queue) gather() {
 	}
 }
 
-func (q *queue) take() []*request {
+func (q *queue) takeRequests() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, size := 0, int64(0)

@@ -31,7 +31,7 @@ type roots struct {
 	others      []*subBucket      // of values alone
 }
 
-func (r *roots) take(e entry) error {
+func (r *roots) readRoot(e entry) error {
 	if e.bucket == nil {
 		return damaged("a value outside of buckets")
 	}
@@ -60,11 +60,11 @@ func (r *roots) take(e entry) error {
 func (p *pages) check(full bool) (contents, error) {
 	var c contents
 	var r roots
-	errs := []error{p.walk(p.meta.root, 0, nil, nil, r.take)}
+	errs := []error{p.walk(p.meta.root, 0, nil, nil, r.readRoot)}
 	if r.meta == nil {
 		errs = append(errs, damaged("no bucket %s", bucketMeta))
 	} else {
-		errs = append(errs, p.bucket(r.meta, c.take))
+		errs = append(errs, p.bucket(r.meta, c.readElement))
 	}
 	version, err := parseVersion(c.version)
 	if err != nil && !errors.Is(err, ErrDamaged) {
@@ -96,8 +96,8 @@ func (p *pages) check(full bool) (contents, error) {
 	return c, errors.Join(errs...)
 }
 
-// take reads an element of meta.
-func (c *contents) take(e entry) error {
+// readElement reads an element of meta.
+func (c *contents) readElement(e entry) error {
 	switch {
 	case bytes.Equal(e.key, keyEpoch) && len(e.value) == len(c.epoch):
 		copy(c.epoch[:], e.value)
@@ -133,7 +133,7 @@ func (p *pages) readIndex(r *roots, version uint64) (index [2]laneIndex, err err
 			case e.bucket != nil || len(e.key) != 1:
 				return damaged("lane %d: key of %d bytes", l, len(e.key))
 			}
-			return ix.take(e.key[0], e.value)
+			return ix.readIndexValue(e.key[0], e.value)
 		}))
 		ix.segs = append(ix.segs, r.segs[l]...)
 		if version != 1 {
@@ -149,14 +149,14 @@ func (p *pages) readIndex(r *roots, version uint64) (index [2]laneIndex, err err
 			if e.bucket != nil || len(e.key) != 2 || e.key[1]-'0' >= wire.Lanes {
 				return damaged("key of %d bytes in the index", len(e.key))
 			}
-			return index[e.key[1]-'0'].take(e.key[0], e.value)
+			return index[e.key[1]-'0'].readIndexValue(e.key[0], e.value)
 		}))
 	}
 	return index, errors.Join(errs...)
 }
 
-// take reads a value of the index by the first byte of its key.
-func (ix *laneIndex) take(key byte, value []byte) error {
+// readIndexValue reads a value of the index by the first byte of its key.
+func (ix *laneIndex) readIndexValue(key byte, value []byte) error {
 	if key == keyGap[0][0] && len(value) == 8 {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (d commands) order(c wire.Command) {
 			return
 		}
 	}
-	reason := d.act(c)
+	reason := d.execute(c)
 	switch {
 	case reason == waiting:
 	case reason == "":
@@ -76,8 +76,8 @@ func (d commands) refuse(in Refuse) {
 // waiting stands for a command whose outcome comes later.
 const waiting = "…"
 
-// act does what a command asks; it returns the reason of a refusal.
-func (d commands) act(c wire.Command) string {
+// execute does what a command asks; it returns the reason of a refusal.
+func (d commands) execute(c wire.Command) string {
 	switch c.Kind {
 	case wire.CmdOpenDoors:
 		var b wire.OpenDoors
@@ -95,10 +95,10 @@ func (d commands) act(c wire.Command) string {
 		d.present = true // the status that follows brings what is newer
 		return ""
 	case wire.CmdBeep:
-		d.do(Show{What: "sound"})
+		d.addAction(Show{What: "sound"})
 		return ""
 	case wire.CmdReboot:
-		d.do(Show{What: "reboot"})
+		d.addAction(Show{What: "reboot"})
 		return ""
 	}
 	var b wire.DoorReason
@@ -110,7 +110,7 @@ func (d commands) act(c wire.Command) string {
 		return ""
 	}
 	if c.Kind == wire.CmdShowMessage {
-		d.do(Show{What: "message", Text: b.Reason})
+		d.addAction(Show{What: "message", Text: b.Reason})
 		return ""
 	}
 	door, ok := d.Doors[edge.DoorNumber(b.Door)]

@@ -187,7 +187,7 @@ func (d doors) opened(door Door) {
 	}
 	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
 	if ok {
-		d.do(Show{What: "open", Door: door.Number})
+		d.addAction(Show{What: "open", Door: door.Number})
 	}
 	if ok && o.door(door.Number).Asked {
 		return
@@ -246,7 +246,7 @@ func (d doors) relatched(door Door) {
 		return
 	}
 	if d.pulseAgain(o, door) {
-		d.do(Show{What: "pull", Door: door.Number})
+		d.addAction(Show{What: "pull", Door: door.Number})
 	}
 }
 
@@ -376,7 +376,7 @@ func (d *draft) sound() {
 		if due := d.soundDue(door); due != 0 && d.now.Mono >= due {
 			door.SoundAt = d.now.Mono
 			d.Doors[n] = door
-			d.do(Show{What: "sound", Door: n})
+			d.addAction(Show{What: "sound", Door: n})
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (d *draft) record(k wire.Kind, mono int64, body any) {
 	d.out.Records = append(d.out.Records, Record{Kind: k, Mono: mono, Body: body})
 }
 
-func (d *draft) do(a Action) { d.out.Actions = append(d.out.Actions, a) }
+func (d *draft) addAction(a Action) { d.out.Actions = append(d.out.Actions, a) }
 
 // newID makes a random id that is not ordered in time.
 func (d *draft) newID(prefix string) string {
@@ -113,7 +113,7 @@ func (d *draft) finish() (State, Out) {
 		}
 	}
 	if d.present {
-		d.do(StatusChanged{})
+		d.addAction(StatusChanged{})
 	}
 	d.out.Urgent = d.urgent
 	return d.State, d.out

@@ -124,7 +124,7 @@ func (d codeList) codes(in CodesCame) {
 		if c.Part != 0 {
 			d.Parts = listParts{}
 		}
-		d.do(AskList{})
+		d.addAction(AskList{})
 		return
 	case listRefused: // no status: its answer might be the same list again, and so for ever
 		d.oldList()

@@ -54,7 +54,7 @@ func (d openings) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 	od.Pulses++
 	od.Asked, od.AskedBefore = true, od.Asked
 	od.Waiting, od.Phase, od.Deadline = true, Queued, 0
-	d.do(Pulse{Door: door.Number, By: od.By})
+	d.addAction(Pulse{Door: door.Number, By: od.By})
 	return true
 }
 
@@ -105,7 +105,7 @@ func (d openings) notOpened(o Opening, door Door, phase Phase, code string) {
 func (d openings) withdraw(o Opening) {
 	for _, od := range o.Doors {
 		if od.Waiting {
-			d.do(Withdraw{OpeningID: o.ID})
+			d.addAction(Withdraw{OpeningID: o.ID})
 			return
 		}
 	}

@@ -97,9 +97,9 @@ func (t Tries) wrong(now Now) Tries {
 	return t
 }
 
-// carried moves a counter into this boot. Without a clock no more time has passed
+// rebased moves a counter into this boot. Without a clock no more time has passed
 // than until its last wrong code; with one, no less.
-func (t Tries) carried(now Now) Tries {
+func (t Tries) rebased(now Now) Tries {
 	if t.Last == (Instant{}) {
 		return t
 	}
@@ -127,7 +127,7 @@ func (t Tries) carried(now Now) Tries {
 // startTries moves the counters into this boot.
 func (d doors) startTries() {
 	m := d.Meta
-	b := Budgets{m.Budgets.Typed.carried(d.now), m.Budgets.Scanned.carried(d.now), m.Budgets.Staff.carried(d.now)}
+	b := Budgets{m.Budgets.Typed.rebased(d.now), m.Budgets.Scanned.rebased(d.now), m.Budgets.Staff.rebased(d.now)}
 	if m.Tries == nil && b.Typed.Last == (Instant{}) && b.Scanned.Last == (Instant{}) && b.Staff.Last == (Instant{}) {
 		return
 	}

@@ -354,7 +354,7 @@ func (s *session) loop(ctx context.Context) error {
 				return fmt.Errorf("publish: %w", err)
 			}
 		case a := <-s.acks:
-			s.take(a, time.Now())
+			s.applyAck(a, time.Now())
 		case <-s.timed:
 			s.timeKnown = true
 		case <-s.u.again:
@@ -463,7 +463,7 @@ func (s *session) sendStatus(now time.Time) {
 		st.Nonce = make([]byte, 16)
 		_, _ = rand.Read(st.Nonce)
 		s.nonceAt, s.nonceDue = now, false
-		s.ask(st.Nonce)
+		s.expectNonce(st.Nonce)
 	}
 	if first {
 		s.answerUntil = now.Add(answerWait)
@@ -481,8 +481,8 @@ func (s *session) sendStatus(now time.Time) {
 	s.send(message{topic: s.u.topics.status, retained: true, payload: b})
 }
 
-// ask makes nonce the one that answers have to name.
-func (s *session) ask(nonce []byte) {
+// expectNonce makes nonce the one that answers have to name.
+func (s *session) expectNonce(nonce []byte) {
 	q := &question{nonce: nonce, at: time.Now()}
 	if last := s.asked.Load(); last != nil {
 		q.earlier = append([][]byte{last.nonce}, last.earlier...)
@@ -605,8 +605,8 @@ func (s *session) encodeBatch(b *wire.Batch) ([]byte, error) {
 	return wire.Encode(b)
 }
 
-// take takes an acknowledgement.
-func (s *session) take(a wire.Ack, now time.Time) {
+// applyAck takes an acknowledgement.
+func (s *session) applyAck(a wire.Ack, now time.Time) {
 	s.u.count(func(c *Counters) { c.Acks++ })
 	if a.Epoch != s.epoch {
 		return

@@ -198,15 +198,15 @@ func (s *serving) loop(ctx context.Context, in <-chan []byte, broken <-chan erro
 				return fmt.Errorf("line %q: %w", s.l.name, err)
 			}
 		case p := <-in:
-			if err := s.take(ctx, p); err != nil {
+			if err := s.feedBytes(ctx, p); err != nil {
 				return fmt.Errorf("line %q: %w", s.l.name, err)
 			}
 		}
 	}
 }
 
-// take feeds bytes to every family on the line and answers what they ask.
-func (s *serving) take(ctx context.Context, p []byte) error {
+// feedBytes feeds bytes to every family on the line and answers what they ask.
+func (s *serving) feedBytes(ctx context.Context, p []byte) error {
 	for _, b := range s.l.boards {
 		if s.scanners[b.cfg.Family] == nil {
 			s.scanners[b.cfg.Family] = lockbus.NewRequestScanner(b.codec)

@@ -116,11 +116,11 @@ func (c *core) put(d *door, name string, t time.Time) {
 // takeAll takes everything out.
 func (c *core) takeAll(d *door, t time.Time) {
 	for len(d.items) > 0 {
-		c.take(d, d.items[0], t)
+		c.removeItem(d, d.items[0], t)
 	}
 }
 
-func (c *core) take(d *door, name string, t time.Time) {
+func (c *core) removeItem(d *door, name string, t time.Time) {
 	if !slices.Contains(d.items, name) {
 		return
 	}
@@ -128,8 +128,8 @@ func (c *core) take(d *door, name string, t time.Time) {
 	c.add(Fact{At: t, Door: d.cfg.Number, Board: d.board.cfg.Name, Kind: ItemOut, Item: name})
 }
 
-// act does something to a door now.
-func (c *core) act(number uint, what string, do func(d *door, now time.Time)) error {
+// actOnDoor does something to a door now.
+func (c *core) actOnDoor(number uint, what string, do func(d *door, now time.Time)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -145,13 +145,13 @@ func (c *core) act(number uint, what string, do func(d *door, now time.Time)) er
 // Push is a coil fired by hand, as with the service key's button: the lock is
 // pulsed without any request on the line.
 func (c hands) Push(number uint) error {
-	return c.act(number, "push", func(d *door, now time.Time) { c.fire(d, now, ByHand) })
+	return c.actOnDoor(number, "push", func(d *door, now time.Time) { c.fire(d, now, ByHand) })
 }
 
 // Pull pulls at a door: it opens if the hook is out, which a door with a weak
 // spring needs.
 func (c hands) Pull(number uint) error {
-	return c.act(number, "pull", func(d *door, now time.Time) {
+	return c.actOnDoor(number, "pull", func(d *door, now time.Time) {
 		if d.hookOut {
 			d.newPlan()
 			c.swingOpen(d, now)
@@ -161,17 +161,17 @@ func (c hands) Pull(number uint) error {
 
 // CloseDoor swings a door shut and its hook catches.
 func (c hands) CloseDoor(number uint) error {
-	return c.act(number, "close", func(d *door, now time.Time) { c.shut(d, now, false) })
+	return c.actOnDoor(number, "close", func(d *door, now time.Time) { c.shut(d, now, false) })
 }
 
 // Slam shuts a door so hard that the hook lets go once more for 120 ms.
 func (c hands) Slam(number uint) error {
-	return c.act(number, "slam", func(d *door, now time.Time) { c.shut(d, now, true) })
+	return c.actOnDoor(number, "slam", func(d *door, now time.Time) { c.shut(d, now, true) })
 }
 
 // Force opens a door without a pulse, jammed or not.
 func (c hands) Force(number uint) error {
-	return c.act(number, "force", func(d *door, now time.Time) {
+	return c.actOnDoor(number, "force", func(d *door, now time.Time) {
 		d.newPlan()
 		c.hook(d, true, now)
 		c.swingOpen(d, now)
@@ -181,12 +181,12 @@ func (c hands) Force(number uint) error {
 // PutItem puts something into a compartment, TakeItem takes it out; the door's
 // state does not matter, so that a sensor can be played against its hook.
 func (c hands) PutItem(number uint) error {
-	return c.act(number, "put", func(d *door, now time.Time) { c.put(d, someItem, now) })
+	return c.actOnDoor(number, "put", func(d *door, now time.Time) { c.put(d, someItem, now) })
 }
 
 // TakeItem empties a compartment.
 func (c hands) TakeItem(number uint) error {
-	return c.act(number, "take", func(d *door, now time.Time) { c.takeAll(d, now) })
+	return c.actOnDoor(number, "take", func(d *door, now time.Time) { c.takeAll(d, now) })
 }
 
 // ErrShut is returned to a hand that reaches for what is behind a closed door.
@@ -210,7 +210,7 @@ func (c hands) TakeOut(number uint) (items []string, err error) {
 // reach does something through a door, which has to be open.
 func (c hands) reach(number uint, what string, do func(d *door, now time.Time)) error {
 	shut := false
-	err := c.act(number, what, func(d *door, now time.Time) {
+	err := c.actOnDoor(number, what, func(d *door, now time.Time) {
 		if shut = !d.open; !shut {
 			do(d, now)
 		}
@@ -263,18 +263,18 @@ func (b *board) dark(now, until time.Time) {
 
 // Jam makes a lock hold whatever happens; Free ends that.
 func (c hardware) Jam(number uint) error {
-	return c.act(number, "jam", func(d *door, _ time.Time) { d.jammed = true })
+	return c.actOnDoor(number, "jam", func(d *door, _ time.Time) { d.jammed = true })
 }
 
 // Free lets a jammed lock work again.
 func (c hardware) Free(number uint) error {
-	return c.act(number, "free", func(d *door, _ time.Time) { d.jammed = false })
+	return c.actOnDoor(number, "free", func(d *door, _ time.Time) { d.jammed = false })
 }
 
 // RelatchNext makes the door's next n pulses let go of the hook without the
 // door swinging.
 func (c hardware) RelatchNext(number uint, n int) error {
-	return c.act(number, "relatch", func(d *door, _ time.Time) { d.relatch += n })
+	return c.actOnDoor(number, "relatch", func(d *door, _ time.Time) { d.relatch += n })
 }
 
 // ResetBoard resets one board now.

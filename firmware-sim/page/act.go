@@ -28,8 +28,8 @@ type actInput struct {
 	On     *bool  `json:"on"`
 }
 
-// act does what a guest asks for.
-func (p *Page) act(w http.ResponseWriter, r *http.Request, c *Cabinet) {
+// serveAction does what a guest asks for.
+func (p *Page) serveAction(w http.ResponseWriter, r *http.Request, c *Cabinet) {
 	var in actInput
 	if !readJSON(w, r, &in) {
 		return

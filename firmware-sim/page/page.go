@@ -137,7 +137,7 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /{code}/state", p.at(func(w http.ResponseWriter, _ *http.Request, c *Cabinet) { reply(w, http.StatusOK, p.state(c)) }))
 	mux.HandleFunc("GET /{code}/events", p.at(p.events))
 	mux.HandleFunc("GET /{code}/parcel", p.at(p.parcel))
-	mux.HandleFunc("POST /{code}/act", p.at(p.act))
+	mux.HandleFunc("POST /{code}/act", p.at(p.serveAction))
 	return mux
 }
 

@@ -288,13 +288,13 @@ func (d *Device) read() {
 			case <-time.After(time.Minute):
 			}
 		}
-		if err := d.take(m); err != nil {
+		if err := d.receivePacket(m); err != nil {
 			d.W.T.Errorf("message to %s: %v", d.Code, err)
 		}
 	}
 }
 
-func (d *Device) take(m *packets.PublishPacket) error {
+func (d *Device) receivePacket(m *packets.PublishPacket) error {
 	if len(m.Payload) > wire.MaxPayload {
 		return fmt.Errorf("%d bytes, the limit is %d", len(m.Payload), wire.MaxPayload)
 	}

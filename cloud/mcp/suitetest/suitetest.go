@@ -75,19 +75,19 @@ func Fixtures() mcp.Config {
 				if name, _ := accepted(c, "user_name")["name"].(string); name != "" {
 					return words("Hello, " + name + "!"), nil
 				}
-				return ask(nil, "user_name", form("What is your name?", "name", "string")), nil
+				return questionResult(nil, "user_name", form("What is your name?", "name", "string")), nil
 			}),
 			asking("sampling", func(c *mcp.Call) (*mcp.Result, error) {
 				if c.Answers["capital_question"] != nil {
 					return words("Sampling response: " + string(c.Answers["capital_question"])), nil
 				}
-				return ask(nil, "capital_question", sampling("What is the capital of France?")), nil
+				return questionResult(nil, "capital_question", sampling("What is the capital of France?")), nil
 			}),
 			asking("list_roots", func(c *mcp.Call) (*mcp.Result, error) {
 				if c.Answers["client_roots"] != nil {
 					return words("Roots: " + string(c.Answers["client_roots"])), nil
 				}
-				return ask(nil, "client_roots", roots), nil
+				return questionResult(nil, "client_roots", roots), nil
 			}),
 			asking("request_state", confirmed), asking("tampered_state", confirmed),
 			asking("multiple_inputs", manyInputs), asking("multi_round", inRounds), asking("capabilities", whatIsPossible),
@@ -110,8 +110,8 @@ func inSteps(_ context.Context, c *mcp.Call) (*mcp.Result, error) {
 	return words("done"), nil
 }
 
-// ask is a result with one question.
-func ask(state []byte, name string, q mcp.Question) *mcp.Result {
+// questionResult is a result with one question.
+func questionResult(state []byte, name string, q mcp.Question) *mcp.Result {
 	return &mcp.Result{State: state, Ask: map[string]mcp.Question{name: q}}
 }
 
@@ -145,7 +145,7 @@ func confirmed(c *mcp.Call) (*mcp.Result, error) {
 	if c.State != nil && accepted(c, "confirm") != nil {
 		return words("state-ok: requestState received and confirmation accepted"), nil
 	}
-	return ask([]byte("asked"), "confirm", form("Please confirm", "ok", "boolean")), nil
+	return questionResult([]byte("asked"), "confirm", form("Please confirm", "ok", "boolean")), nil
 }
 
 func manyInputs(c *mcp.Call) (*mcp.Result, error) {
@@ -161,11 +161,11 @@ func inRounds(c *mcp.Call) (*mcp.Result, error) {
 	name, second := strings.CutPrefix(string(c.State), "2 ")
 	switch {
 	case c.State == nil:
-		return ask([]byte("1"), "step1", form("Step 1: What is your name?", "name", "string")), nil
+		return questionResult([]byte("1"), "step1", form("Step 1: What is your name?", "name", "string")), nil
 	case second:
 		return words(fmt.Sprintf("%s likes %v", name, accepted(c, "step2")["color"])), nil
 	}
-	return ask(fmt.Appendf(nil, "2 %v", accepted(c, "step1")["name"]), "step2", form("Step 2: What is your favorite color?", "color", "string")), nil
+	return questionResult(fmt.Appendf(nil, "2 %v", accepted(c, "step1")["name"]), "step2", form("Step 2: What is your favorite color?", "color", "string")), nil
 }
 
 // whatIsPossible asks only what the client can answer.
@@ -232,7 +232,7 @@ func prompt(c *mcp.Call, picture mcp.Content) (*mcp.Result, error) {
 		blocks = []mcp.Content{picture, text("Please analyze the image above.")}
 	case "test_input_required_result_prompt":
 		if accepted(c, "user_context") == nil {
-			return ask(nil, "user_context", form("What context should the prompt use?", "context", "string")), nil
+			return questionResult(nil, "user_context", form("What context should the prompt use?", "context", "string")), nil
 		}
 		blocks = []mcp.Content{text(fmt.Sprint("With ", accepted(c, "user_context")["context"]))}
 	default:

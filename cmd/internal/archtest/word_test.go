@@ -107,3 +107,41 @@ func TestTextsHavePlainWords(t *testing.T) {
 
 // rewritten are documents that are being written anew.
 var rewritten = []string{"architecture.md"}
+
+// bareNames are names that no function has outside tests: verbs without their
+// object, and names of former releases.
+var bareNames = regexp.MustCompile(`^(tell|told|keep|act|sit|seat|heard|hear|did|do|take|give|come|say|said|ask|make|shown|encoded|carried|judge|verdict|entrust|callOff|drove|redriven|plain|lacking|Both|Covers|settleThird|hook[a-z].*)$`)
+
+func TestFunctionsNameTheirObject(t *testing.T) {
+	t.Parallel()
+	require.True(t, bareNames.MatchString("take"))
+	require.False(t, bareNames.MatchString("takeRequests"))
+	seen := 0
+	for _, side := range []string{"cloud", "edge", "protocol", "firmware-sim", "cmd"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("../../..", side), func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, decl := range f.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok {
+					seen++
+					if bareNames.MatchString(fn.Name.Name) {
+						t.Errorf("%s: the function %s needs its object in its name", strings.TrimPrefix(path, "../../../"), fn.Name.Name)
+					}
+				}
+			}
+			return nil
+		}))
+	}
+	require.Greater(t, seen, 3000, "functions")
+}
