@@ -115,6 +115,7 @@ var pages = map[string]texts{
 	"exception.contents_mismatch":  {"Contents disagree", "格口内容不一致", "格口內容不一致", "Contenu divergent", "Inhalt widersprüchlich", "Contenido discrepante"},
 	"exception.too_many_epochs":    {"New stores without end", "不断重建存储", "不斷重建儲存", "Nouvelles mémoires sans fin", "Neue Speicher ohne Ende", "Memorias nuevas sin fin"},
 	"exception.keypad_locked":      {"Keypad locked", "键盘已锁定", "鍵盤已鎖定", "Clavier verrouillé", "Tastatur gesperrt", "Teclado bloqueado"},
+	"exception.config_refused":     {"Configuration refused", "配置被拒绝", "設定被拒絕", "Configuration refusée", "Konfiguration abgelehnt", "Configuración rechazada"},
 	"exception.reported_stolen":    {"Reported stolen", "已报失窃", "已通報失竊", "Déclarée volée", "Als gestohlen gemeldet", "Denunciada como robada"},
 	"exception.overdue":            {"Collection overdue", "取件逾期", "取件逾期", "Retrait en retard", "Abholung überfällig", "Recogida vencida"},
 	"severity.low":                 {"low", "低", "低", "faible", "niedrig", "baja"},

@@ -49,27 +49,6 @@ type DeviceExceptionBody struct {
 	SeenAt   *string `json:"seen_at"`
 }
 
-// DeviceBody is a device as staff see it.
-type DeviceBody struct {
-	DeviceID   cloud.DeviceID `json:"device_id"`
-	DeviceCode string         `json:"device_code"`
-	DeviceName string         `json:"device_name"`
-	DeviceType string         `json:"device_type"`
-	Status     string         `json:"status"`      // online, offline, disabled
-	EnrolledAt *string        `json:"enrolled_at"` // null: never
-	LastSeenAt *string        `json:"last_seen_at"`
-	Firmware   string         `json:"firmware"`
-	// Exceptions are those that are open, oldest first.
-	Exceptions []DeviceExceptionBody `json:"exceptions"`
-	Grids      []GridBody            `json:"grids"`
-}
-
-// DeviceOutput shows a device with its compartments.
-type DeviceOutput struct {
-	Result bool       `json:"result"`
-	Device DeviceBody `json:"device"`
-}
-
 // GridOutput shows one compartment.
 type GridOutput struct {
 	Result bool     `json:"result"`
@@ -92,50 +71,6 @@ func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 	}
 	return d, err
-}
-
-// FindDevice shows a device of the caller's business with its compartments.
-// Error: DEVICE_NOT_FOUND.
-func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID) (out DeviceOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := ours(v, c, id)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
-		row, err := v.Session(id)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return err
-		}
-		cells, err := v.Compartments(id)
-		if err != nil {
-			return err
-		}
-		faults, err := v.DeviceExceptions(id)
-		if err != nil {
-			return err
-		}
-		out = DeviceOutput{Result: true, Device: DeviceBody{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Status: "offline",
-			EnrolledAt: cloud.Stamp(d.EnrolledAt, biz.Location()), LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Exceptions: []DeviceExceptionBody{}, Grids: []GridBody{}}}
-		switch {
-		case d.Disabled:
-			out.Device.Status = "disabled"
-		case row.Online:
-			out.Device.Status = "online"
-		}
-		for _, f := range faults {
-			out.Device.Exceptions = append(out.Device.Exceptions, DeviceExceptionBody{Type: f.Type, Detail: f.Detail, Count: f.Count,
-				OpenedAt: cloud.Stamp(f.OpenedAt, biz.Location()), SeenAt: cloud.Stamp(f.SeenAt, biz.Location())})
-		}
-		for _, cell := range cells {
-			out.Device.Grids = append(out.Device.Grids, gridBody(cell))
-		}
-		return nil
-	})
-	return out, err
 }
 
 // UnblockInput puts a compartment back into use.
