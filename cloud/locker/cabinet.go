@@ -282,7 +282,7 @@ func (s staff) EditDevice(ctx context.Context, c cloud.Caller, in DeviceEdit) (o
 	})
 	if errors.Is(err, cloud.ErrExists) {
 		f := newFields()
-		f.Add("device_code", "A cabinet with this code exists. Choose another one.")
+		f.Add("device_code", "A cabinet with this code exists.")
 		err = f.Err()
 	}
 	if err != nil {

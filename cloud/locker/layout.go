@@ -85,36 +85,28 @@ func number(shelves []LayoutShelf) []placedGrid {
 
 func (in LayoutInput) check() error {
 	f := newFields()
-	type place struct {
-		shelf, column, row int
-	}
-	shelves, doors, places, all := map[string]bool{}, map[uint]string{}, map[place]bool{}, 0
+	type place struct{ shelf, column, row int }
+	shelves, doors, places, all := map[string]bool{}, map[uint]bool{}, map[place]bool{}, 0
 	for i, shelf := range in.Shelves {
 		path := "shelves." + strconv.Itoa(i)
 		if shelves[shelf.Code] {
-			f.Add(path+".shelf_code", fmt.Sprintf("Shelf %s is listed twice. Give each shelf a code of its own.", shelf.Code))
+			f.Add(path+".shelf_code", "This shelf_code is listed twice. Give each shelf a code of its own.")
 		}
 		shelves[shelf.Code] = true
 		for j, g := range shelf.Grids {
 			at := path + ".grids." + strconv.Itoa(j)
-			if first, ok := doors[g.Door]; ok {
-				f.Add(at+".compartment_number", fmt.Sprintf("Compartment %d is listed twice, first at %s.", g.Door, first))
-			} else {
-				doors[g.Door] = at
+			if doors[g.Door] {
+				f.Add(at+".compartment_number", "This compartment_number is listed twice. Give each compartment its own.")
 			}
-			if p := (place{i, g.Column, g.Row}); places[p] {
-				f.Add(at+".row", fmt.Sprintf("Shelf %s has another compartment in column %d, row %d.", shelf.Code, g.Column, g.Row))
-			} else {
-				places[p] = true
+			if places[place{i, g.Column, g.Row}] {
+				f.Add(at+".row", "Another compartment of this shelf has this column and row.")
 			}
+			doors[g.Door], places[place{i, g.Column, g.Row}] = true, true
 			all++
 		}
 	}
-	switch {
-	case all == 0:
-		f.Add("shelves", "A cabinet needs at least one compartment.")
-	case all > maxGrids:
-		f.Add("shelves", fmt.Sprintf("A cabinet has at most %d compartments; these are %d.", maxGrids, all))
+	if all == 0 || all > maxGrids {
+		f.Add("shelves", "A cabinet has 1 to 64 compartments.")
 	}
 	return f.Err()
 }
@@ -235,14 +227,17 @@ func (p placedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
 
 // checkLocks refuses two compartments on one lock.
 func checkLocks(layout []wire.LayoutDoor) error {
-	f := newFields()
-	locks := map[string]uint{}
+	type lock struct {
+		board   string
+		channel uint
+	}
+	f, locks := newFields(), map[lock]bool{}
 	for _, l := range layout {
-		lock := l.Board + "/" + strconv.Itoa(int(l.Channel))
-		if other, taken := locks[lock]; taken {
-			f.Add("shelves", fmt.Sprintf("Compartments %d and %d are on channel %d of board %s. Give each a channel of its own.", other, l.Door, l.Channel, l.Board))
+		if locks[lock{l.Board, l.Channel}] {
+			f.Add("shelves", "Two compartments are on one lock. Give each a board and channel of its own.")
+			break
 		}
-		locks[lock] = l.Door
+		locks[lock{l.Board, l.Channel}] = true
 	}
 	return f.Err()
 }

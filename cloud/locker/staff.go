@@ -13,20 +13,22 @@ import (
 
 // GridBody is a compartment as staff see it.
 type GridBody struct {
-	GridID       cloud.GridID      `json:"grid_id"`
-	GridCode     string            `json:"grid_code"`
-	ShelfCode    string            `json:"shelf_code"`
-	Door         uint              `json:"compartment_number"`
-	PickupNumber *int              `json:"pickup_locker_number"`
-	PickupLabel  *string           `json:"pickup_locker_code"`
-	Column       int               `json:"column"`
-	Row          int               `json:"row"`
-	Size         string            `json:"size"`
-	DoorStatus   string            `json:"door_status"`
-	Occupied     *bool             `json:"occupied"`
-	State        string            `json:"state"`
-	BlockReason  *string           `json:"block_reason"`
-	DeliveryID   *cloud.DeliveryID `json:"current_delivery_id"`
+	GridID       cloud.GridID `json:"grid_id"`
+	GridCode     string       `json:"grid_code"`
+	ShelfCode    string       `json:"shelf_code"`
+	Door         uint         `json:"compartment_number"`
+	PickupNumber *int         `json:"pickup_locker_number"`
+	PickupLabel  *string      `json:"pickup_locker_code"`
+	Column       int          `json:"column"`
+	Row          int          `json:"row"`
+	Size         string       `json:"size"`
+	// PickupEnabled is false for a screen, a battery or a door for staff only.
+	PickupEnabled bool              `json:"pickup_enabled"`
+	DoorStatus    string            `json:"door_status"`
+	Occupied      *bool             `json:"occupied"`
+	State         string            `json:"state"`
+	BlockReason   *string           `json:"block_reason"`
+	DeliveryID    *cloud.DeliveryID `json:"current_delivery_id"`
 	// Mismatch is set while cabinet and cloud disagree about what lies inside.
 	Mismatch *MismatchBody `json:"contents_mismatch"`
 }
@@ -61,7 +63,7 @@ func gridBody(c cloud.Compartment) GridBody {
 		m = &MismatchBody{Cabinet: cloud.OrNull(c.Dispute.Cabinet), Cloud: cloud.OrNull(c.Dispute.Cloud), OutOfUse: c.OutOfUse()}
 	}
 	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
-		Column: c.Column, Row: c.Row, Size: c.Size, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
+		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
 // ours finds a device of the caller's business.
