@@ -18,7 +18,7 @@ type OpeningHours struct {
 // IndoorGuide says how to find a device.
 type IndoorGuide struct {
 	Text   string   `json:"text" max:"2000"`
-	Photos []string `json:"photos" max:"10" doc:"Addresses of pictures, each https://"`
+	Photos []string `json:"photos" max:"10" item_format:"https" item_max:"500" doc:"Addresses of pictures"`
 }
 
 // DeviceFeatures are what a device has.

@@ -74,7 +74,6 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
-			Idempotent:  true,
 			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_CODE_FIXED", "DEVICE_DISABLED"},
 			Example:     `{"id":88,"device_name":"Pier 7, hall","opening_hours":[{"day":1,"open":"08:00","close":"20:00"}],"indoor_guide":{"text":"Behind the lifts","photos":["https://files.example.com/lobby.jpg"]}}`,
 		}, c.Lockers.EditDevice, nil),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +40,8 @@ type DeviceRow struct {
 // DeviceBody is a device as staff see it.
 type DeviceBody struct {
 	DeviceRow
-	OpeningHours []cloud.OpeningHours `json:"opening_hours"` // null: always open
-	IndoorGuide  *cloud.IndoorGuide   `json:"indoor_guide"`
+	OpeningHours *[]cloud.OpeningHours `json:"opening_hours"` // null: always open
+	IndoorGuide  *cloud.IndoorGuide    `json:"indoor_guide"`
 	// Exceptions are those that are open, oldest first.
 	Exceptions []DeviceExceptionBody `json:"exceptions"`
 	Shelves    []string              `json:"shelves" doc:"Shelf codes from left to right"`
@@ -88,39 +87,111 @@ func (s staff) ListDevices(ctx context.Context, c cloud.Caller, in DevicesInput)
 		}
 		out = DevicesOutput{Result: true, PageOutput: in.Output(in, listed), Devices: []DeviceRow{}}
 		for _, d := range list {
-			cells, err := v.Compartments(d.ID)
+			f, err := readFacts(v, d, biz.Location())
 			if err != nil {
 				return err
 			}
-			row, err := deviceRow(v, d, cells, biz.Location())
-			if err != nil {
-				return err
-			}
-			out.Devices = append(out.Devices, row)
+			out.Devices = append(out.Devices, f.row())
 		}
 		return nil
 	})
 	return out, err
 }
 
-func deviceRow(v cloud.View, d cloud.Device, cells []cloud.Compartment, l *time.Location) (DeviceRow, error) {
+// deviceFacts are what a device is shown by.
+type deviceFacts struct {
+	device  cloud.Device
+	online  bool
+	cells   []cloud.Compartment
+	shelves []cloud.Shelf
+	faults  []cloud.DeviceException // that are open
+	zone    *time.Location
+}
+
+// readFacts reads what a device is shown by.
+func readFacts(v cloud.View, d cloud.Device, zone *time.Location) (f deviceFacts, err error) {
+	f.device, f.zone = d, zone
 	session, err := v.Session(d.ID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return DeviceRow{}, err
+		return f, err
 	}
+	f.online = session.Online
+	if f.cells, err = v.Compartments(d.ID); err != nil {
+		return f, err
+	}
+	if f.shelves, err = v.Shelves(d.ID); err != nil {
+		return f, err
+	}
+	f.faults, err = v.DeviceExceptions(d.ID)
+	return f, err
+}
+
+// facts are what the device is shown by once this decision is written.
+func (w requests) facts() (deviceFacts, error) {
+	biz, err := w.v.Business(w.device.BusinessID)
+	if err != nil {
+		return deviceFacts{}, err
+	}
+	f, err := readFacts(w.v, w.device, biz.Location())
+	if err != nil {
+		return f, err
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return f, err
+	}
+	for i, c := range cells {
+		f.cells[i] = *c
+	}
+	f.cells = append(f.cells, w.ch.Compartments...)
+	slices.SortFunc(f.cells, func(a, b cloud.Compartment) int { return cmp.Compare(a.Door, b.Door) })
+	if shelves := w.ch.Shelves[w.device.ID]; shelves != nil {
+		f.shelves = shelves
+	}
+	for _, x := range w.ch.Sessions {
+		f.online = x.Online
+	}
+	for _, x := range w.ch.DeviceFaults {
+		f.faults = slices.DeleteFunc(f.faults, func(o cloud.DeviceException) bool { return o.Type == x.Type && !x.ClosedAt.IsZero() })
+	}
+	return f, nil
+}
+
+func (f deviceFacts) row() DeviceRow {
+	d := f.device
 	out := DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Timezone: d.Timezone, Protocol: d.Protocol,
-		Livemode: d.Livemode, Status: d.Status(session.Online), EnrolledAt: cloud.Stamp(d.EnrolledAt, l), LastSeenAt: cloud.Stamp(d.LastSeenAt, l), RetiredAt: cloud.Stamp(d.RetiredAt, l),
+		Livemode: d.Livemode, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
 		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: map[string]int{}, AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
 	for _, size := range sizes {
 		out.GridCounts[size] = 0
 	}
-	for _, c := range cells {
+	for _, c := range f.cells {
 		if c.PickupEnabled {
 			out.GridCounts[c.Size]++
 		}
 	}
-	return out, nil
+	return out
+}
+
+func (f deviceFacts) body() DeviceBody {
+	b := DeviceBody{DeviceRow: f.row(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
+	if hours := f.device.Profile.Hours; len(hours) > 0 {
+		b.OpeningHours = &hours
+	}
+	for _, x := range f.faults {
+		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: x.Type, Detail: x.Detail, Count: x.Count,
+			OpenedAt: cloud.Stamp(x.OpenedAt, f.zone), SeenAt: cloud.Stamp(x.SeenAt, f.zone)})
+	}
+	for _, x := range f.shelves {
+		b.Shelves = append(b.Shelves, x.Code)
+	}
+	for _, cell := range f.cells {
+		if !cell.IsRemoved() || isInUse(cell) {
+			b.Grids = append(b.Grids, gridBody(cell))
+		}
+	}
+	return b
 }
 
 // FindDevice shows a device of the caller's business with its compartments.
@@ -131,50 +202,44 @@ func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 		if err != nil {
 			return err
 		}
-		out, err = showDevice(v, d)
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		f, err := readFacts(v, d, biz.Location())
+		out = DeviceOutput{Result: true, Device: f.body()}
 		return err
 	})
 	return out, err
 }
 
-func showDevice(v cloud.View, d cloud.Device) (out DeviceOutput, err error) {
-	biz, err := v.Business(d.BusinessID)
-	if err != nil {
-		return out, err
-	}
-	cells, err := v.Compartments(d.ID)
-	if err != nil {
-		return out, err
-	}
-	faults, err := v.DeviceExceptions(d.ID)
-	if err != nil {
-		return out, err
-	}
-	shelves, err := v.Shelves(d.ID)
-	if err != nil {
-		return out, err
-	}
-	row, err := deviceRow(v, d, cells, biz.Location())
-	if err != nil {
-		return out, err
-	}
-	b := DeviceBody{DeviceRow: row, IndoorGuide: d.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
-	if len(d.Profile.Hours) > 0 {
-		b.OpeningHours = d.Profile.Hours
-	}
-	for _, f := range faults {
-		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: f.Type, Detail: f.Detail, Count: f.Count,
-			OpenedAt: cloud.Stamp(f.OpenedAt, biz.Location()), SeenAt: cloud.Stamp(f.SeenAt, biz.Location())})
-	}
-	for _, x := range shelves {
-		b.Shelves = append(b.Shelves, x.Code)
-	}
-	for _, cell := range cells {
-		if !cell.IsRemoved() || isInUse(cell) {
-			b.Grids = append(b.Grids, gridBody(cell))
+// changeDevice runs one decision about a device of the caller's business, and shows
+// the device as it is then: calls with a key are answered that. fn may run more than
+// once. Error: DEVICE_NOT_FOUND and those of fn.
+func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID, fn func(*Work) error) (out DeviceOutput, err error) {
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := ours(v, c, id)
+		if err != nil {
+			return nil, err
 		}
+		w := s.Begin(v, device, now)
+		if err := fn(w); err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		if err := w.Finish(ch); err != nil {
+			return nil, err
+		}
+		f, err := w.facts()
+		out = DeviceOutput{Result: true, Device: f.body()}
+		ch.Answer = out
+		return ch, err
+	})
+	if err != nil {
+		return DeviceOutput{}, err
 	}
-	return DeviceOutput{Result: true, Device: b}, nil
+	return out, nil
 }
 
 // DeviceEdit changes a device. Members that are absent stay as they are.
@@ -184,7 +249,7 @@ type DeviceEdit struct {
 	Code     *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
 	Type     *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
 	Address  *string               `json:"address" max:"200" doc:"One line"`
-	Timezone *string               `json:"timezone" max:"64" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
+	Timezone *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
 	Status   *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
 	Hours    *[]cloud.OpeningHours `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
 	Guide    *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
@@ -202,29 +267,10 @@ func (in DeviceEdit) check() error {
 			f.Say(path, check.MessageRequired)
 		}
 	}
-	if in.Timezone != nil {
-		if _, err := time.LoadLocation(*in.Timezone); err != nil || *in.Timezone == "" || *in.Timezone == "Local" {
-			f.Say("timezone", check.MessageForm, "America/Toronto")
-		}
-	}
 	if in.Hours != nil {
 		checkHours(f, *in.Hours)
 	}
-	if in.Guide != nil {
-		for i, p := range in.Guide.Photos {
-			if !isPicture(p) {
-				f.Say("indoor_guide.photos."+strconv.Itoa(i), check.MessageForm, "https://files.example.com/lobby.jpg")
-			}
-		}
-	}
 	return f.Err()
-}
-
-// isPicture reports whether an address can be a picture's: https, a host, and no
-// user or control characters.
-func isPicture(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && len(s) <= 500 && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
 // minutes of a day that HH:MM names; -1 for another text.
@@ -268,27 +314,13 @@ func (s staff) EditDevice(ctx context.Context, c cloud.Caller, in DeviceEdit) (o
 	if err := in.check(); err != nil {
 		return out, err
 	}
-	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
-		if err != nil {
-			return nil, err
-		}
-		w := s.Begin(v, device, time.Now().UTC())
-		if err := w.editDevice(c, in); err != nil {
-			return nil, err
-		}
-		ch := &cloud.Changes{}
-		return ch, w.Finish(ch)
-	})
+	out, err = s.changeDevice(ctx, c, in.Device, func(w *Work) error { return w.editDevice(c, in) })
 	if errors.Is(err, cloud.ErrExists) {
 		f := newFields()
 		f.Add("device_code", "A cabinet with this code exists.")
 		err = f.Err()
 	}
-	if err != nil {
-		return out, err
-	}
-	return s.FindDevice(ctx, c, in.Device)
+	return out, err
 }
 
 func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {

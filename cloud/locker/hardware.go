@@ -3,7 +3,6 @@ package locker
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -25,7 +24,7 @@ type ReplaceInput struct {
 // given them, as after any loss of memory. What the old one had not sent is a gap.
 // Errors: DEVICE_NOT_FOUND, DEVICE_DISABLED (retired, or reported as stolen).
 func (s staff) ReplaceHardware(ctx context.Context, c cloud.Caller, in ReplaceInput) (DeviceOutput, error) {
-	err := s.decideDevice(ctx, c, in.Device, func(w *Work) error {
+	return s.changeDevice(ctx, c, in.Device, func(w *Work) error {
 		if w.device.Disabled && (w.device.IsCutOff() || !w.device.RetiredAt.IsZero()) {
 			return outOfService(w.device)
 		}
@@ -37,10 +36,6 @@ func (s staff) ReplaceHardware(ctx context.Context, c cloud.Caller, in ReplaceIn
 		}
 		return w.closeEpoch()
 	})
-	if err != nil {
-		return DeviceOutput{}, err
-	}
-	return s.FindDevice(ctx, c, in.Device)
 }
 
 // RetireInput takes a cabinet out of use for good.
@@ -55,7 +50,7 @@ type RetireInput struct {
 // Deliveries that were on their way to it fail. Errors: DEVICE_NOT_FOUND,
 // DEVICE_DISABLED (it is retired), CABINET_NOT_EMPTY.
 func (s staff) Retire(ctx context.Context, c cloud.Caller, in RetireInput) (DeviceOutput, error) {
-	err := s.decideDevice(ctx, c, in.Device, func(w *Work) error {
+	return s.changeDevice(ctx, c, in.Device, func(w *Work) error {
 		if !w.device.RetiredAt.IsZero() {
 			return outOfService(w.device)
 		}
@@ -82,28 +77,6 @@ func (s staff) Retire(ctx context.Context, c cloud.Caller, in RetireInput) (Devi
 			w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: fault, ClosedAt: w.received})
 		}
 		return nil
-	})
-	if err != nil {
-		return DeviceOutput{}, err
-	}
-	return s.FindDevice(ctx, c, in.Device)
-}
-
-// decideDevice runs one decision about a device of the caller's business. fn may run
-// more than once. Error: DEVICE_NOT_FOUND and those of fn.
-func (s staff) decideDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID, fn func(*Work) error) error {
-	now := time.Now().UTC()
-	return s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, id)
-		if err != nil {
-			return nil, err
-		}
-		w := s.Begin(v, device, now)
-		if err := fn(w); err != nil {
-			return nil, err
-		}
-		ch := &cloud.Changes{}
-		return ch, w.Finish(ch)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/passcode"
@@ -129,28 +128,15 @@ func (s staff) SetLayout(ctx context.Context, c cloud.Caller, in LayoutInput) (o
 	if err := in.check(); err != nil {
 		return out, err
 	}
-	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
-		if err != nil {
-			return nil, err
+	return s.changeDevice(ctx, c, in.Device, func(w *Work) error {
+		if !w.device.RetiredAt.IsZero() {
+			return outOfService(w.device)
 		}
-		if !device.RetiredAt.IsZero() {
-			return nil, outOfService(device)
+		if in.Version != nil && *in.Version != w.device.ConfigVersion {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_CHANGED", Details: map[string]any{"config_version": w.device.ConfigVersion}}
 		}
-		if in.Version != nil && *in.Version != device.ConfigVersion {
-			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_CHANGED", Details: map[string]any{"config_version": device.ConfigVersion}}
-		}
-		w := s.Begin(v, device, time.Now().UTC())
-		if err := w.lay(c, in.Shelves); err != nil {
-			return nil, err
-		}
-		ch := &cloud.Changes{}
-		return ch, w.Finish(ch)
+		return w.lay(c, in.Shelves)
 	})
-	if err != nil {
-		return out, err
-	}
-	return s.FindDevice(ctx, c, in.Device)
 }
 
 // lay changes compartments and configuration to a layout.
