@@ -10,7 +10,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
-	"github.com/postern-io/postern/protocol/wiring"
 )
 
 // LayoutInput describes all compartments of a cabinet.
@@ -40,6 +39,9 @@ type LayoutGrid struct {
 }
 
 func (g LayoutGrid) pickup() bool { return g.PickupEnabled == nil || *g.PickupEnabled }
+
+// firstBoard is the board of compartments that are new to a layout.
+const firstBoard = "A"
 
 // maxGrids is how many compartments a cabinet may have: a status names all of them.
 const maxGrids = wire.MaxDoors
@@ -196,7 +198,7 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 func (p placedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
 	l, known := was[p.Door]
 	if !known {
-		l = wire.LayoutDoor{Door: p.Door, Board: wiring.Board, Channel: p.Door}
+		l = wire.LayoutDoor{Door: p.Door, Board: firstBoard, Channel: p.Door}
 	}
 	if p.Board != nil && *p.Board != "" {
 		l.Board = *p.Board
@@ -250,8 +252,8 @@ func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]placedGr
 		if reason == "" && busy[cell.Door] {
 			reason = "an opening runs on it"
 		}
-		if reason == "" || cell.IsRemoved() && next[cell.Door].Door == 0 {
-			continue
+		if reason == "" || cell.IsRemoved() {
+			continue // one that has no place may be given one
 		}
 		p, stays := next[cell.Door]
 		same := stays && p.Shelf == cell.ShelfCode && p.Column == cell.Column && p.Row == cell.Row && p.label() == cell.Label && p.pickup() == cell.PickupEnabled

@@ -124,9 +124,9 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"third_party.assignments.create":         {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
 			"third_party.assignments.set_leg":        {token: lives.provider(), path: base + "/assignments/" + entrusted(t, lives, id("LEG")) + "/legs", body: `{"external_order_id":"SW-1"}`},
 			"third_party.deliveries.create":          {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
-			"smart_lockers.devices.set_layout":       {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/layout", cabinet(t, lives, "LAY-1")), body: `{"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"}]}]}`},
-			"smart_lockers.devices.replace_hardware": {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/replace-hardware", cabinet(t, lives, "REP-1")), body: `{"reason":"broken"}`},
-			"smart_lockers.devices.retire":           {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/retire", cabinet(t, lives, "RET-1")), body: `{"reason":"the lease has ended"}`},
+			"smart_lockers.devices.set_layout":       {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/layout", cabinet(t, w, 701)), body: `{"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"}]}]}`},
+			"smart_lockers.devices.replace_hardware": {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/replace-hardware", cabinet(t, w, 702)), body: `{"reason":"broken"}`},
+			"smart_lockers.devices.retire":           {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/retire", cabinet(t, w, 703)), body: `{"reason":"the lease has ended"}`},
 			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors":      {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
@@ -199,11 +199,12 @@ func entrusted(t *testing.T, r *rig, id int64) string {
 	return dig(g.json, "assignment", "assignment_number").(string)
 }
 
-// cabinet creates one, and gives its id.
-func cabinet(t *testing.T, r *rig, code string) int64 {
-	g := r.do("POST", "/api/v1/smart-lockers/devices", r.w.Tokens[cloud.ClientAdmin], fmt.Sprintf(`{"device_name":"Pier","device_code":%q,"layout":"small"}`, code))
-	require.Equal(t, 201, g.status, "%s", g.body)
-	return number(dig(g.json, "device", "device_id"))
+// cabinet adds one without compartments, and gives its id.
+func cabinet(t *testing.T, w *webtest.World, id cloud.DeviceID) cloud.DeviceID {
+	d := w.Spare
+	d.ID, d.Code = id, fmt.Sprint("PIER-", id)
+	w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	return id
 }
 
 // proofForm is an upload: the header of a picture is enough.
