@@ -38,7 +38,8 @@ type LayoutGrid struct {
 	Channel       *uint   `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
 }
 
-func (g LayoutGrid) pickup() bool { return g.PickupEnabled == nil || *g.PickupEnabled }
+// IsForPickup reports whether deliveries may be given the compartment.
+func (g LayoutGrid) IsForPickup() bool { return g.PickupEnabled == nil || *g.PickupEnabled }
 
 // firstBoard is the board of compartments that are new to a layout.
 const firstBoard = "A"
@@ -46,37 +47,37 @@ const firstBoard = "A"
 // maxGrids is how many compartments a cabinet may have: a status names all of them.
 const maxGrids = wire.MaxDoors
 
-// placedGrid is a compartment of a layout where the layout puts it.
-type placedGrid struct {
+// PlacedGrid is a compartment of a layout where the layout puts it.
+type PlacedGrid struct {
 	LayoutGrid
 	Shelf    string
 	Position int // of the shelf, from 1
 	Number   int // pickup number, 0 for none
 }
 
-// label is the printed label of a pickup number, "" without one.
-func (p placedGrid) label() string {
+// Label is the printed label of a pickup number, "" without one.
+func (p PlacedGrid) Label() string {
 	if p.Number == 0 {
 		return ""
 	}
 	return p.Shelf + "-" + strconv.Itoa(p.Number)
 }
 
-// number lists the compartments of shelves by (shelf position, column, row) and gives
+// PlaceGrids lists the compartments of shelves by (shelf position, column, row) and gives
 // those for pickup the numbers 1 to n over the whole cabinet.
-func number(shelves []LayoutShelf) []placedGrid {
-	var out []placedGrid
+func PlaceGrids(shelves []LayoutShelf) []PlacedGrid {
+	var out []PlacedGrid
 	for i, shelf := range shelves {
 		for _, g := range shelf.Grids {
-			out = append(out, placedGrid{LayoutGrid: g, Shelf: shelf.Code, Position: i + 1})
+			out = append(out, PlacedGrid{LayoutGrid: g, Shelf: shelf.Code, Position: i + 1})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b placedGrid) int {
+	slices.SortStableFunc(out, func(a, b PlacedGrid) int {
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Row, b.Row))
 	})
 	n := 0
 	for i := range out {
-		if out[i].pickup() {
+		if out[i].IsForPickup() {
 			n++
 			out[i].Number = n
 		}
@@ -155,9 +156,9 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 	if err != nil {
 		return err
 	}
-	placed := number(shelves)
+	placed := PlaceGrids(shelves)
 	layout := make([]wire.LayoutDoor, 0, len(placed))
-	next := map[uint]placedGrid{}
+	next := map[uint]PlacedGrid{}
 	for _, p := range placed {
 		next[p.Door] = p
 		layout = append(layout, p.wired(wired))
@@ -195,7 +196,7 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 }
 
 // wired is the compartment as the cabinet's configuration has it.
-func (p placedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
+func (p PlacedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
 	l, known := was[p.Door]
 	if !known {
 		l = wire.LayoutDoor{Door: p.Door, Board: firstBoard, Channel: p.Door}
@@ -206,8 +207,8 @@ func (p placedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
 	if p.Channel != nil {
 		l.Channel = *p.Channel
 	}
-	l.Size, l.Display, l.Label = p.Size, uint(p.Number), p.label()
-	if !p.pickup() {
+	l.Size, l.Display, l.Label = p.Size, uint(p.Number), p.Label()
+	if !p.IsForPickup() {
 		l.Size = wire.SizeStaff
 	}
 	return l
@@ -232,7 +233,7 @@ func checkLocks(layout []wire.LayoutDoor) error {
 
 // refuseMoved refuses a layout that changes the place, the label or the lock of a
 // compartment that is in use.
-func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]placedGrid, was map[uint]wire.LayoutDoor, layout []wire.LayoutDoor) error {
+func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]PlacedGrid, was map[uint]wire.LayoutDoor, layout []wire.LayoutDoor) error {
 	running, err := w.v.RunningOpenings(w.device.ID)
 	if err != nil {
 		return err
@@ -256,7 +257,7 @@ func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]placedGr
 			continue // one that has no place may be given one
 		}
 		p, stays := next[cell.Door]
-		same := stays && p.Shelf == cell.ShelfCode && p.Column == cell.Column && p.Row == cell.Row && p.label() == cell.Label && p.pickup() == cell.PickupEnabled
+		same := stays && p.Shelf == cell.ShelfCode && p.Column == cell.Column && p.Row == cell.Row && p.Label() == cell.Label && p.IsForPickup() == cell.PickupEnabled
 		if old, known := was[cell.Door]; same && known {
 			l := locks[cell.Door]
 			same = l.Board == old.Board && l.Channel == old.Channel
@@ -304,7 +305,7 @@ func gridCodes(cells []*cloud.Compartment) map[string]bool {
 // placeGrid puts a compartment where the layout has it. One that stays on its shelf keeps
 // its grid code, since what lay in it is known by that; another one is given the next
 // that is not taken.
-func (w requests) placeGrid(p placedGrid, cell *cloud.Compartment, codes map[string]bool) error {
+func (w requests) placeGrid(p PlacedGrid, cell *cloud.Compartment, codes map[string]bool) error {
 	fresh := cell == nil
 	if fresh {
 		id, err := w.v.NewID(cloud.GridIDs)
@@ -319,7 +320,7 @@ func (w requests) placeGrid(p placedGrid, cell *cloud.Compartment, codes map[str
 		codes[cell.GridCode] = true
 	}
 	cell.ShelfCode, cell.Column, cell.Row = p.Shelf, p.Column, p.Row
-	cell.PickupNumber, cell.Label, cell.Size, cell.PickupEnabled = p.Number, p.label(), p.Size, p.pickup()
+	cell.PickupNumber, cell.Label, cell.Size, cell.PickupEnabled = p.Number, p.Label(), p.Size, p.IsForPickup()
 	if back {
 		if err := w.welcome(cell); err != nil {
 			return err
