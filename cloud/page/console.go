@@ -425,7 +425,7 @@ func faultSeverity(typ string) string {
 	switch typ {
 	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity, cloud.DevReportedStolen:
 		return wire.SeverityHigh
-	case cloud.DevContentsMismatch, cloud.DevKeypadLocked:
+	case cloud.DevContentsMismatch, cloud.DevKeypadLocked, cloud.DevConfigRefused:
 		return wire.SeverityMedium
 	}
 	return wire.SeverityLow
