@@ -452,3 +452,32 @@ func TestDoorHistory(t *testing.T) {
 		require.Equal(s.t, 1, all.Total)
 	})
 }
+
+// The code of a cabinet that never enrolled can be changed, to one that is free; its
+// configuration names the new one, and its token enrols by it.
+func TestDeviceCodeUntilItEnrols(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		made, err := s.Setup.AddCabinet(ctx, s.staff(), setup.CabinetInput{Name: "Pier", Code: "PIER-1", Layout: "small"})
+		require.NoError(s.t, err)
+		id := made.Device.ID
+		_, err = s.Lockers.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: id, Code: new("CAB-2")})
+		require.Equal(s.t, "VALIDATION_FAILED", code(err))
+		out, err := s.Lockers.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: id, Code: new("PIER-2")})
+		require.NoError(s.t, err)
+		require.Equal(s.t, "PIER-2", out.Device.DeviceCode)
+		var row cloud.Device
+		s.Look(func(v cloud.View) (err error) { row, err = v.Device(id); return err })
+		var conf wire.Config
+		require.NoError(s.t, wire.Decode(row.Config, &conf))
+		require.Equal(s.t, []any{"PIER-2", row.ConfigVersion}, []any{conf.DeviceCode, conf.Version})
+		keep := func(ctx context.Context, id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
+			return s.Lockers.Rekey(ctx, id, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: wire.CodeParams{MemoryKiB: 8, Passes: 1}}, decide)
+		}
+		_, err = s.World.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: "PIER-1", Token: made.Enrolment.Token}, keep)
+		require.ErrorContains(s.t, err, "TOKEN_INVALID")
+		_, err = s.World.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: "PIER-2", Token: made.Enrolment.Token}, keep)
+		require.NoError(s.t, err)
+		_, err = s.Lockers.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: id, Code: new("PIER-3")})
+		require.Equal(s.t, "DEVICE_CODE_FIXED", code(err))
+	})
+}
