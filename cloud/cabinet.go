@@ -10,9 +10,9 @@ type DeviceProfile struct {
 // OpeningHours are hours of one weekday in the device's timezone. A day may have
 // several that do not overlap.
 type OpeningHours struct {
-	Day   int    `json:"day" required:"true" min:"0" max:"6" doc:"0 is Sunday"`
-	Open  string `json:"open" required:"true" max:"5" doc:"HH:MM"`
-	Close string `json:"close" required:"true" max:"5" doc:"HH:MM after open, up to 24:00"`
+	Day   int    `json:"day" doc:"0 is Sunday"`
+	Open  string `json:"open" doc:"HH:MM"`
+	Close string `json:"close" doc:"HH:MM, up to 24:00"`
 }
 
 // IndoorGuide says how to find a device.

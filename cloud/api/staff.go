@@ -79,7 +79,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.EditDevice, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.set_layout",
-			Summary:     "Set the layout of a cabinet",
+			Summary:     "Save the layout of a cabinet",
 			Description: "Describes all shelves and compartments; those left out are removed. Pickup numbers count by shelf, column and row. A compartment in use keeps its place, label and lock. The cabinet gets the layout as its next configuration and uses new compartments once it has applied it.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,

@@ -242,6 +242,25 @@ func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.Device
 	return out, nil
 }
 
+// HoursInput are opening hours of one weekday.
+type HoursInput struct {
+	Day   *int   `json:"day" required:"true" min:"0" max:"6" doc:"0 is Sunday"`
+	Open  string `json:"open" required:"true" max:"5" doc:"HH:MM"`
+	Close string `json:"close" required:"true" max:"5" doc:"HH:MM after open, up to 24:00"`
+}
+
+// hours are opening hours as they are kept.
+func hours(in []HoursInput) (out []cloud.OpeningHours) {
+	for _, h := range in {
+		day := 0
+		if h.Day != nil {
+			day = *h.Day
+		}
+		out = append(out, cloud.OpeningHours{Day: day, Open: h.Open, Close: h.Close})
+	}
+	return out
+}
+
 // DeviceEdit changes a device. Members that are absent stay as they are.
 type DeviceEdit struct {
 	Device   cloud.DeviceID        `path:"id" json:"-"`
@@ -251,7 +270,7 @@ type DeviceEdit struct {
 	Address  *string               `json:"address" max:"200" doc:"One line"`
 	Timezone *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
 	Status   *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
-	Hours    *[]cloud.OpeningHours `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
+	Hours    *[]HoursInput         `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
 	Guide    *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
 	Features *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
 }
@@ -268,7 +287,7 @@ func (in DeviceEdit) check() error {
 		}
 	}
 	if in.Hours != nil {
-		checkHours(f, *in.Hours)
+		checkHours(f, hours(*in.Hours))
 	}
 	return f.Err()
 }
@@ -354,8 +373,8 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 			in.Guide.Photos = []string{}
 		}
 	}
-	if in.Hours != nil && !slices.Equal(*in.Hours, d.Profile.Hours) {
-		d.Profile.Hours, changed["opening_hours"] = *in.Hours, *in.Hours
+	if in.Hours != nil && !slices.Equal(hours(*in.Hours), d.Profile.Hours) {
+		d.Profile.Hours, changed["opening_hours"] = hours(*in.Hours), in.Hours
 	}
 	if in.Status != nil {
 		if err := w.setStatus(*in.Status, changed); err != nil {

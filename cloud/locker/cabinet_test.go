@@ -24,7 +24,7 @@ func randomLayout(rnd *rand.Rand) (out []locker.LayoutShelf) {
 	for _, letter := range rnd.Perm(1 + rnd.IntN(4)) {
 		shelf := locker.LayoutShelf{Code: string(rune('A' + letter))}
 		for place := range rnd.Perm(1 + rnd.IntN(12)) {
-			g := locker.LayoutGrid{Door: uint(doors[0] + 1), Column: 1 + place%3, Row: 1 + place/3, Size: []string{"S", "M", "L", "XL"}[rnd.IntN(4)]}
+			g := locker.LayoutGrid{Door: doors[0] + 1, Column: 1 + place%3, Row: 1 + place/3, Size: []string{"S", "M", "L", "XL"}[rnd.IntN(4)]}
 			if doors = doors[1:]; rnd.IntN(4) == 0 {
 				g.PickupEnabled = new(false)
 			}
@@ -61,7 +61,7 @@ func TestPickupNumbersOfRandomLayouts(t *testing.T) {
 		version := uint64(1)
 		for range 40 {
 			layout := randomLayout(rnd)
-			out, err := s.Lockers.SetLayout(ctx, s.staff(), locker.LayoutInput{Device: s.ID, Shelves: layout, Version: &version})
+			out, err := s.Lockers.SetLayout(ctx, s.staff(), locker.LayoutInput{Device: s.ID, Shelves: layout, Version: new(int64(version))})
 			require.NoError(s.t, err)
 			version++
 			require.Equal(s.t, version, out.Device.ConfigVersion)
@@ -83,9 +83,9 @@ func TestPickupNumbersOfRandomLayouts(t *testing.T) {
 				require.Equal(s.t, shelf.Code, out.Device.Shelves[i])
 				for _, want := range shelf.Grids {
 					n++
-					g, l := grids[want.Door], wired[want.Door]
+					g, l := grids[uint(want.Door)], wired[uint(want.Door)]
 					require.Equal(s.t, []any{shelf.Code, want.Column, want.Row, want.Size}, []any{g.ShelfCode, g.Column, g.Row, g.Size})
-					if was, ok := codes[want.Door]; ok && was.ShelfCode == shelf.Code {
+					if was, ok := codes[uint(want.Door)]; ok && was.ShelfCode == shelf.Code {
 						require.Equal(s.t, was.GridCode, g.GridCode)
 					}
 					if want.PickupEnabled != nil {
@@ -115,9 +115,9 @@ func TestPickupNumbersOfRandomLayouts(t *testing.T) {
 func (s *story) layout() locker.LayoutInput {
 	out, err := s.Lockers.FindDevice(ctx, s.staff(), s.ID)
 	require.NoError(s.t, err)
-	in := locker.LayoutInput{Device: s.ID, Version: &out.Device.ConfigVersion, Shelves: []locker.LayoutShelf{{Code: "A"}}}
+	in := locker.LayoutInput{Device: s.ID, Version: new(int64(out.Device.ConfigVersion)), Shelves: []locker.LayoutShelf{{Code: "A"}}}
 	for _, g := range out.Device.Grids {
-		in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: g.Door, Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
+		in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: int(g.Door), Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
 	}
 	return in
 }
@@ -138,8 +138,8 @@ func TestLayoutOfCabinetInUse(t *testing.T) {
 		require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
 		var held uint
 		for _, g := range grids {
-			if s.cell(g.Door).State == cloud.GridReserved {
-				held = g.Door
+			if s.cell(uint(g.Door)).State == cloud.GridReserved {
+				held = uint(g.Door)
 			}
 		}
 		require.EqualValues(s.t, 1, held)
@@ -148,7 +148,7 @@ func TestLayoutOfCabinetInUse(t *testing.T) {
 			"shelf":   func(x *locker.LayoutInput) { x.Shelves[0].Code = "B" },
 			"removed": func(x *locker.LayoutInput) { x.Shelves[0].Grids = x.Shelves[0].Grids[1:] },
 			"staff":   func(x *locker.LayoutInput) { x.Shelves[0].Grids[0].PickupEnabled = new(false) },
-			"lock":    func(x *locker.LayoutInput) { x.Shelves[0].Grids[0].Channel = new(uint(40)) },
+			"lock":    func(x *locker.LayoutInput) { x.Shelves[0].Grids[0].Channel = new(40) },
 			"label": func(x *locker.LayoutInput) {
 				x.Shelves = append([]locker.LayoutShelf{{Code: "Z", Grids: []locker.LayoutGrid{{Door: 9, Column: 1, Row: 1, Size: "M"}}}}, x.Shelves...)
 			},
@@ -221,15 +221,15 @@ func TestTwoLayoutsAtOnce(t *testing.T) {
 func TestBadLayouts(t *testing.T) {
 	tell(t, 1, nil, func(s *story) {
 		require.NoError(s.t, s.cancel())
-		grid := func(door uint, column, row int) locker.LayoutGrid {
+		grid := func(door int, column, row int) locker.LayoutGrid {
 			return locker.LayoutGrid{Door: door, Column: column, Row: row, Size: "M"}
 		}
 		var many []locker.LayoutGrid
 		for n := range 65 {
-			many = append(many, grid(uint(n+1), 1, n+1))
+			many = append(many, grid(n+1, 1, n+1))
 		}
 		wired := grid(2, 1, 2)
-		wired.Channel = new(uint(1))
+		wired.Channel = new(1)
 		for path, shelves := range map[string][]locker.LayoutShelf{
 			"shelves.1.shelf_code":                 {{Code: "A", Grids: []locker.LayoutGrid{grid(1, 1, 1)}}, {Code: "A", Grids: []locker.LayoutGrid{grid(2, 1, 1)}}},
 			"shelves.0.grids.1.compartment_number": {{Code: "A", Grids: []locker.LayoutGrid{grid(1, 1, 1), grid(1, 1, 2)}}},
@@ -254,7 +254,8 @@ func TestEditCabinet(t *testing.T) {
 		_, err := edit(s.stranger(), locker.DeviceEdit{Name: &name})
 		require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
 		hours := []cloud.OpeningHours{{Day: 1, Open: "08:00", Close: "24:00"}, {Day: 2, Open: "00:00", Close: "02:30"}}
-		out, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &hours, Guide: &cloud.IndoorGuide{Text: "Behind the lifts", Photos: []string{"https://files.example.com/1.jpg"}},
+		typed := []locker.HoursInput{{Day: new(1), Open: "08:00", Close: "24:00"}, {Day: new(2), Open: "00:00", Close: "02:30"}}
+		out, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &typed, Guide: &cloud.IndoorGuide{Text: "Behind the lifts", Photos: []string{"https://files.example.com/1.jpg"}},
 			Features: &cloud.DeviceFeatures{Screen: true}, Type: new("kiosk"), Timezone: new("Europe/Berlin")})
 		require.NoError(s.t, err)
 		require.Equal(s.t, []any{name, "kiosk", "Europe/Berlin", true, &hours}, []any{out.Device.DeviceName, out.Device.DeviceType, out.Device.Timezone, out.Device.Features.Screen, out.Device.OpeningHours})
@@ -263,13 +264,13 @@ func TestEditCabinet(t *testing.T) {
 			conf = <-s.Config
 		}
 		require.Equal(s.t, []wire.Hours{{Day: 1, Open: "08:00", Close: "24:00"}, {Day: 2, Open: "00:00", Close: "02:30"}}, conf.Hours)
-		none, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &hours})
+		none, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &typed})
 		require.NoError(s.t, err)
 		require.Equal(s.t, out.Device.ConfigVersion, none.Device.ConfigVersion, "nothing has changed")
 
 		for _, bad := range []locker.DeviceEdit{{Name: new(" ")},
-			{Hours: &[]cloud.OpeningHours{{Day: 1, Open: "20:00", Close: "08:00"}}}, {Hours: &[]cloud.OpeningHours{{Day: 1, Open: "8:00", Close: "09:00"}}},
-			{Hours: &[]cloud.OpeningHours{{Day: 1, Open: "08:00", Close: "10:00"}, {Day: 1, Open: "09:00", Close: "11:00"}}}} {
+			{Hours: &[]locker.HoursInput{{Day: new(1), Open: "20:00", Close: "08:00"}}}, {Hours: &[]locker.HoursInput{{Day: new(1), Open: "8:00", Close: "09:00"}}},
+			{Hours: &[]locker.HoursInput{{Day: new(1), Open: "08:00", Close: "10:00"}, {Day: new(1), Open: "09:00", Close: "11:00"}}}} {
 			_, err := edit(s.staff(), bad)
 			require.Equal(s.t, "VALIDATION_FAILED", code(err))
 		}

@@ -17,7 +17,7 @@ type LayoutInput struct {
 	Device  cloud.DeviceID `path:"id" json:"-"`
 	Shelves []LayoutShelf  `json:"shelves" required:"true" max:"26" doc:"From left to right. Compartments that are left out are removed."`
 	// Version is the config_version that the layout was drawn from.
-	Version *uint64 `json:"config_version" graphql:"Long" doc:"The config_version that your layout was drawn from: a cabinet whose layout or hours changed since answers LAYOUT_CHANGED. Without it nothing is compared."`
+	Version *int64 `json:"config_version" min:"0" graphql:"Long" doc:"The config_version that your layout was drawn from: a cabinet whose layout or hours changed since answers LAYOUT_CHANGED. Without it nothing is compared."`
 }
 
 // LayoutShelf is one column block of a cabinet.
@@ -29,13 +29,13 @@ type LayoutShelf struct {
 // LayoutGrid is one compartment. What is absent of Board and Channel stays as it is;
 // a new compartment is on board A, on the channel of its number.
 type LayoutGrid struct {
-	Door          uint    `json:"compartment_number" required:"true" min:"1" max:"1000" doc:"The door's hardware number, unique in the cabinet"`
+	Door          int     `json:"compartment_number" required:"true" min:"1" max:"1000" doc:"The door's hardware number, unique in the cabinet"`
 	Column        int     `json:"column" required:"true" min:"1" max:"64" doc:"Within the shelf, 1 on the left"`
 	Row           int     `json:"row" required:"true" min:"1" max:"64" doc:"1 on top"`
 	Size          string  `json:"size" required:"true" enum:"S,M,L,XL"`
 	PickupEnabled *bool   `json:"pickup_enabled" doc:"true when left out; false for a screen, a battery or a door for staff only: it has no pickup number and takes no delivery"`
 	Board         *string `json:"board" max:"16" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
-	Channel       *uint   `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
+	Channel       *int    `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
 }
 
 // IsForPickup reports whether deliveries may be given the compartment.
@@ -88,7 +88,7 @@ func PlaceGrids(shelves []LayoutShelf) []PlacedGrid {
 func (in LayoutInput) check() error {
 	f := newFields()
 	type place struct{ shelf, column, row int }
-	shelves, doors, places, all := map[string]bool{}, map[uint]bool{}, map[place]bool{}, 0
+	shelves, doors, places, all := map[string]bool{}, map[int]bool{}, map[place]bool{}, 0
 	for i, shelf := range in.Shelves {
 		path := "shelves." + strconv.Itoa(i)
 		if shelves[shelf.Code] {
@@ -135,7 +135,7 @@ func (s staff) SetLayout(ctx context.Context, c cloud.Caller, in LayoutInput) (o
 		if !w.device.RetiredAt.IsZero() {
 			return outOfService(w.device)
 		}
-		if in.Version != nil && *in.Version != w.device.ConfigVersion {
+		if in.Version != nil && uint64(*in.Version) != w.device.ConfigVersion {
 			return &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_CHANGED", Details: map[string]any{"config_version": w.device.ConfigVersion}}
 		}
 		return w.lay(c, in.Shelves)
@@ -160,7 +160,7 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 	layout := make([]wire.LayoutDoor, 0, len(placed))
 	next := map[uint]PlacedGrid{}
 	for _, p := range placed {
-		next[p.Door] = p
+		next[uint(p.Door)] = p
 		layout = append(layout, p.wired(wired))
 	}
 	if err := checkLocks(layout); err != nil {
@@ -180,7 +180,7 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 		}
 	}
 	for _, p := range placed {
-		if err := w.placeGrid(p, was[p.Door], codes); err != nil {
+		if err := w.placeGrid(p, was[uint(p.Door)], codes); err != nil {
 			return err
 		}
 	}
@@ -197,15 +197,15 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 
 // wired is the compartment as the cabinet's configuration has it.
 func (p PlacedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
-	l, known := was[p.Door]
+	l, known := was[uint(p.Door)]
 	if !known {
-		l = wire.LayoutDoor{Door: p.Door, Board: firstBoard, Channel: p.Door}
+		l = wire.LayoutDoor{Door: uint(p.Door), Board: firstBoard, Channel: uint(p.Door)}
 	}
 	if p.Board != nil && *p.Board != "" {
 		l.Board = *p.Board
 	}
 	if p.Channel != nil {
-		l.Channel = *p.Channel
+		l.Channel = uint(*p.Channel)
 	}
 	l.Size, l.Display, l.Label = p.Size, uint(p.Number), p.Label()
 	if !p.IsForPickup() {
@@ -312,7 +312,7 @@ func (w requests) placeGrid(p PlacedGrid, cell *cloud.Compartment, codes map[str
 		if err != nil {
 			return err
 		}
-		cell = &cloud.Compartment{GridID: cloud.GridID(id), DeviceID: w.device.ID, Door: p.Door, DoorStatus: "unknown", State: cloud.GridFree}
+		cell = &cloud.Compartment{GridID: cloud.GridID(id), DeviceID: w.device.ID, Door: uint(p.Door), DoorStatus: "unknown", State: cloud.GridFree}
 	}
 	back := fresh || cell.IsRemoved()
 	if cell.ShelfCode != p.Shelf || cell.GridCode == "" {

@@ -107,7 +107,7 @@ func (p setupPages) showLayout(ctx *fasthttp.RequestCtx, v visitor, status int, 
 		}
 		n := slices.IndexFunc(page.Rows, func(r gridRow) bool { return r.Door == fmt.Sprint(g.Door) }) + 1
 		labels[n] = g.Label()
-		page.Drawn[len(page.Drawn)-1] = append(page.Drawn[len(page.Drawn)-1], drawnDoor{n, int(g.Door), g.Label(), g.Size})
+		page.Drawn[len(page.Drawn)-1] = append(page.Drawn[len(page.Drawn)-1], drawnDoor{n, g.Door, g.Label(), g.Size})
 	}
 	for i := range page.Rows {
 		page.Rows[i].N, page.Rows[i].Used, page.Rows[i].Label = i+1, used[page.Rows[i].Door], labels[i+1]
@@ -133,7 +133,7 @@ func (l layoutPage) shelves() (out []locker.LayoutShelf) {
 		if at < 0 {
 			at, out = len(out), append(out, locker.LayoutShelf{Code: r.Shelf})
 		}
-		g := locker.LayoutGrid{Door: uint(number(r.Door)), Column: number(r.Column), Row: number(r.Row), Size: r.Size, PickupEnabled: new(r.Pickup != "no")}
+		g := locker.LayoutGrid{Door: number(r.Door), Column: number(r.Column), Row: number(r.Row), Size: r.Size, PickupEnabled: new(r.Pickup != "no")}
 		out[at].Grids = append(out[at].Grids, g)
 	}
 	return slices.DeleteFunc(out, func(s locker.LayoutShelf) bool { return len(s.Grids) == 0 })

@@ -27,7 +27,7 @@ func (w *world) layout(cabinet int) (in locker.LayoutInput, out locker.DeviceOut
 	in = locker.LayoutInput{Device: id, Shelves: []locker.LayoutShelf{{Code: "A"}}}
 	for _, g := range out.Device.Grids {
 		if g.Column > 0 {
-			in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: g.Door, Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
+			in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: int(g.Door), Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
 		}
 	}
 	return in, out
@@ -47,7 +47,7 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 		at := rnd.IntN(len(grids))
 		in.Shelves[0].Grids = slices.Delete(grids, at, at+1)
 	}
-	in.Version = &out.Device.ConfigVersion
+	in.Version = new(int64(out.Device.ConfigVersion))
 	_, err := w.server().Lockers.SetLayout(context.Background(), w.staff, in)
 	w.effect("layout", err)
 	if err != nil || len(in.Shelves[0].Grids) == doors {
@@ -62,11 +62,11 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 			}
 			for _, g := range whole {
 				if !slices.ContainsFunc(in.Shelves[0].Grids, func(x locker.LayoutGrid) bool { return x.Door == g.Door }) {
-					g.Column, g.Row = 30, int(g.Door) // behind all others, whose labels stay
+					g.Column, g.Row = 30, g.Door // behind all others, whose labels stay
 					in.Shelves[0].Grids = append(in.Shelves[0].Grids, g)
 				}
 			}
-			in.Version = &out.Device.ConfigVersion
+			in.Version = new(int64(out.Device.ConfigVersion))
 			_, err := w.server().Lockers.SetLayout(context.Background(), w.staff, in)
 			w.effect("layout put back", err)
 		}
@@ -109,7 +109,7 @@ func TestLayoutReachesTheCabinetAndIsRefusedThere(t *testing.T) {
 		kept := in.Shelves[0].Grids
 		in.Shelves[0].Grids = nil
 		for _, g := range kept {
-			if g.Door != door {
+			if g.Door != int(door) {
 				in.Shelves[0].Grids = append(in.Shelves[0].Grids, g)
 			}
 		}
