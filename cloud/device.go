@@ -32,6 +32,11 @@ type Device struct {
 	// CutOffAt is when staff last cut the device off; zero: never. Certificates and
 	// enrolment tokens that were made before count for nothing.
 	CutOffAt time.Time
+	// RetiredAt is when staff took the device out of use for good; zero: they have not.
+	RetiredAt time.Time
+	// MaintenanceAt is since when the device takes no new deliveries; zero: it takes them.
+	MaintenanceAt time.Time
+	Profile       DeviceProfile
 
 	Config        []byte // current configuration, encoded wire.Config
 	ConfigVersion uint64
@@ -55,6 +60,10 @@ type Device struct {
 	// TypedLocked is until when the keypad takes no typed codes; zero: it takes them.
 	TypedLocked time.Time
 }
+
+// IsCutOff reports whether the device has no way in: its hardware was stolen,
+// replaced or retired, and none has enrolled since.
+func (d Device) IsCutOff() bool { return len(d.SecretMAC) == 0 && !d.CutOffAt.IsZero() }
 
 // ListHeld is the number up to which the device confirmed the present list, 0
 // when what it holds is of another generation.
@@ -178,6 +187,8 @@ const (
 	DevTooManyEpochs = "too_many_epochs"
 	// DevKeypadLocked: the keypad takes no typed codes after thirty wrong ones.
 	DevKeypadLocked = "keypad_locked"
+	// DevConfigRefused: the cabinet has refused the newest configuration.
+	DevConfigRefused = "config_refused"
 	// DevReportedStolen: staff have reported the cabinet as stolen.
 	DevReportedStolen = "reported_stolen"
 )
@@ -244,6 +255,9 @@ type EnrolmentToken struct {
 // DeviceView reads the present of cabinets and what they send.
 type DeviceView interface {
 	Device(DeviceID) (Device, error)
+	// Devices lists a part of a business's devices, in the order that the page of
+	// the filter asks for: id, name or code.
+	Devices(DeviceFilter) ([]Device, Listed, error)
 	// DeviceExceptions lists the open device exceptions of a device, oldest first.
 	DeviceExceptions(DeviceID) ([]DeviceException, error)
 	Session(DeviceID) (Session, error)

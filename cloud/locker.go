@@ -54,6 +54,16 @@ type Dispute struct {
 	Accepted bool `json:"accepted,omitempty"`
 }
 
+// IsRemoved reports whether the compartment has no place in the layout any more. Its
+// row stays, for what its door may still report.
+func (c Compartment) IsRemoved() bool { return c.Column == 0 && !c.PickupEnabled }
+
+// Reasons of compartments that a layout blocks.
+const (
+	BlockRemoved = "removed from the layout"
+	BlockWaits   = "waits until the cabinet has applied the layout"
+)
+
 // OutOfUse reports whether a compartment takes no new delivery because of a
 // dispute about what lies inside.
 func (c Compartment) OutOfUse() bool { return c.Dispute != nil && !c.Dispute.Accepted }
@@ -314,12 +324,16 @@ const (
 type LockerView interface {
 	Compartments(DeviceID) ([]Compartment, error) // by door
 	Compartment(DeviceID, uint) (Compartment, error)
+	Shelves(DeviceID) ([]Shelf, error) // from left to right
 	Delivery(DeliveryID) (Delivery, error)
 	DeliveryByNumber(string) (Delivery, error)
 	DeliveryByReference(ProviderID, string) (Delivery, error)
 	Opening(string) (Opening, error)
 	// RunningOpenings lists openings of a device that have no end yet.
 	RunningOpenings(DeviceID) ([]Opening, error)
+	// DoorHistory lists a part of a device's openings that were asked for since a
+	// time, newest first.
+	DoorHistory(d DeviceID, since time.Time, p Page) ([]Opening, Listed, error)
 	// DeliveryOpenings lists a delivery's openings, oldest first.
 	DeliveryOpenings(DeliveryID) ([]Opening, error)
 	Command(string) (Command, error)

@@ -117,6 +117,13 @@ func (x *world) lists() map[string]listCase {
 		}, add: func() {
 			x.made("POST", said, x.token(admin), `{"client_message_id":"`+x.next("m")+`","text":"Hello"}`)
 		}},
+		"smart_lockers.devices.list": {other: map[string]any{"status": "online"}, key: map[string]any{"sort": "device_name"}, rows: "devices", id: "device_id", add: func() {
+			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+		}},
+		"smart_lockers.devices.door_reports": {path: "/api/v1/smart-lockers/devices/88/door-reports", rows: "door_reports", id: "opening_id", add: func() {
+			x.n++
+			x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Openings: []cloud.Opening{{ID: x.next("op_"), BusinessID: 42, DeviceID: 88, State: cloud.OpeningEnded, RequestedAt: time.Now().Add(time.Duration(x.n) * time.Second)}}}})
+		}},
 		"order_chat.conversations": {other: map[string]any{"status": "open"}, rows: "conversations", id: "order_id", add: func() { x.said() }},
 	}
 }

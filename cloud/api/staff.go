@@ -36,7 +36,7 @@ func (c Config) cabinets() []catalog.Operation {
 	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{
 		Name:        "smart_lockers.devices.renew_token",
 		Summary:     "Create another enrolment token for a cabinet",
-		Description: "For a cabinet that never enrolled, or that was reported as stolen: with it the cabinet, or new hardware in its place, enrols again and is in use again. Parcels that staff find inside are theirs to settle. Earlier tokens stay good until they end or one of them is used.",
+		Description: "For a cabinet that never enrolled, whose hardware was replaced, or that was reported as stolen: with it the cabinet, or new hardware in its place, enrols and is in use again. Parcels that staff find inside are theirs to settle. Earlier tokens stay good until they end or one of them is used.",
 		Tag:         "Smart Locker",
 		Method:      http.MethodPost,
 		Path:        "/api/v1/smart-lockers/devices/{id}/enrolment-token",
@@ -45,7 +45,7 @@ func (c Config) cabinets() []catalog.Operation {
 		Risk:        catalog.RiskHigh,
 		Status:      http.StatusCreated,
 		Secret:      true,
-		Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_ENROLLED"},
+		Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_ENROLLED", "DEVICE_DISABLED"},
 		GraphQL:     &catalog.GraphQL{Field: "smartLockerDeviceRenewToken", Type: "SmartLockerEnrolment", Mutation: true},
 		Example:     `{"id":88}`,
 	}, c.Setup.RenewToken, nil)}
@@ -53,6 +53,84 @@ func (c Config) cabinets() []catalog.Operation {
 
 func (c Config) staff() []catalog.Operation {
 	return []catalog.Operation{
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.list",
+			Summary:     "List the cabinets of the business",
+			Description: "Cabinets, kiosks and smart drops with their state, filtered by state, type or a part of name, code or address. Retired ones are listed on request.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/smart-lockers/devices",
+			Types:       staff,
+			Scopes:      []string{"lockers:read"},
+			Example:     `{"keyword":"quay","sort":"device_name"}`,
+		}, c.Lockers.ListDevices, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.edit",
+			Summary:     "Update a cabinet",
+			Description: "Members that are left out stay. Opening hours reach the cabinet as its next configuration. The device code can be changed until the cabinet enrols.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/smart-lockers/devices/{id}",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_CODE_FIXED", "DEVICE_DISABLED"},
+			Example:     `{"id":88,"device_name":"Pier 7, hall","opening_hours":[{"day":1,"open":"08:00","close":"20:00"}],"indoor_guide":{"text":"Behind the lifts","photos":["https://files.example.com/lobby.jpg"]}}`,
+		}, c.Lockers.EditDevice, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.set_layout",
+			Summary:     "Save the layout of a cabinet",
+			Description: "Describes all shelves and compartments; those left out are removed. Pickup numbers count by shelf, column and row. A compartment in use keeps its place, label and lock. The cabinet gets the layout as its next configuration and uses new compartments once it has applied it.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/layout",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Idempotent:  true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED", "LAYOUT_IN_USE", "LAYOUT_CHANGED"},
+			Example:     layoutExample,
+		}, c.Lockers.SetLayout, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.replace_hardware",
+			Summary:     "Replace the hardware of a cabinet",
+			Description: "Ends the secret, key, session and commands of the old hardware at once; deliveries and codes stay. Next, create an enrolment token and enrol the new hardware: it is given the codes of what lies inside.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/replace-hardware",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Idempotent:  true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
+			Example:     `{"id":88,"reason":"The controller is broken"}`,
+		}, c.Lockers.ReplaceHardware, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.retire",
+			Summary:     "Retire a cabinet",
+			Description: "Takes a cabinet out of use for good: its secret, key, session, commands and codes end, and no hardware enrols for it again. Deliveries on their way fail. With parcels inside it is refused unless leave_contents is true.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/retire",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Idempotent:  true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED", "CABINET_NOT_EMPTY"},
+			Example:     `{"id":88,"reason":"The lease has ended"}`,
+		}, c.Lockers.Retire, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.door_reports",
+			Summary:     "List the door history of a cabinet",
+			Description: "Openings of the last 90 days, newest first: who had which doors opened and why, and when each door was seen open and closed. Doors opened by force are exceptions.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/smart-lockers/devices/{id}/door-reports",
+			Types:       staff,
+			Scopes:      []string{"lockers:read"},
+			Errors:      []string{"DEVICE_NOT_FOUND"},
+			Example:     `{"id":88}`,
+		}, c.Lockers.ListDoorHistory, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.find",
 			Summary:     "Get a cabinet with its compartments",
@@ -180,6 +258,8 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.ExpireDelivery, nil),
 	}
 }
+
+const layoutExample = `{"id":88,"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"},{"compartment_number":2,"column":1,"row":2,"size":"M"},{"compartment_number":3,"column":2,"row":1,"size":"L","pickup_enabled":false}]}]}`
 
 type enrolInput struct {
 	DeviceCode string `json:"device_code" required:"true" max:"32"`

@@ -422,7 +422,7 @@ func (x *world) stand(name string) (s standIn) {
 		s.in["packages"] = []any{m{"tracking_number": at(has, "assignment", "package_tracking_numbers").([]any)[0], "outcome": "delivered"}}
 	case "smart_lockers.devices.create":
 		s.in = m{"device_code": x.next("PIER-")}
-	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen":
+	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen", "smart_lockers.devices.edit", "smart_lockers.devices.set_layout", "smart_lockers.devices.replace_hardware", "smart_lockers.devices.retire":
 		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
 	case "smart_lockers.grids.block": // deliveries take compartments of the other one
 		s.in = m{"id": 89, "grid_id": 8902}

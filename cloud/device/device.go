@@ -213,7 +213,7 @@ func (s logins) Login(ctx context.Context, code, secret string) (generation int6
 // cut off is refused: whoever has the old hardware has that too.
 func (s logins) LoginCertificate(ctx context.Context, code string, from time.Time) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
-	if err != nil || d.Disabled || from.Before(d.CutOffAt) {
+	if err != nil || d.Disabled || d.IsCutOff() || from.Before(d.CutOffAt) {
 		return 0, ErrLogin
 	}
 	return s.open(ctx, d)
@@ -244,7 +244,7 @@ func (s logins) open(ctx context.Context, d cloud.Device) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("open session of %s: %w", d.Code, err)
 	}
-	x := &session{code: d.Code, id: d.ID, generation: generation, upKey: upKey, commands: map[string]time.Time{}}
+	x := &session{code: d.Code, id: d.ID, generation: generation, upKey: upKey, cutOff: d.CutOffAt, commands: map[string]time.Time{}}
 	if old := s.sessions.add(x); old != nil {
 		s.end(old)
 	}

@@ -179,7 +179,7 @@ func (s downlink) Committed(ctx context.Context, ch *cloud.Changes) {
 		wake[c.DeviceID], listed[c.DeviceID] = true, true
 	}
 	for _, d := range ch.Devices {
-		if d.Disabled && s.sessions.has(d.Code) {
+		if s.sessions.hasFormer(d) {
 			go s.sender.Kick(d.Code)
 		}
 		wake[d.ID] = wake[d.ID] || d.ConfigVersion > 0

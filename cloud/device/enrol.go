@@ -134,9 +134,13 @@ func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep 
 		if !dev.EnrolledAt.Equal(d.EnrolledAt) || !dev.CutOffAt.Equal(d.CutOffAt) {
 			return nil, invalid // the same token, at the same time, or cut off meanwhile
 		}
+		if !dev.RetiredAt.IsZero() {
+			return nil, invalid
+		}
+		stolen := dev.Disabled && dev.IsCutOff() // and staff made the token after the report
 		dev.SecretMAC, dev.EnrolledAt = SecretMAC(s.cfg.ServerKey, dev.Code, made.Secret), now
 		var faults []cloud.DeviceException
-		if dev.Disabled && !dev.CutOffAt.IsZero() { // it was reported as stolen, and staff made the token after that
+		if stolen {
 			dev.Disabled = false
 			faults = append(faults, cloud.DeviceException{DeviceID: d.ID, Type: cloud.DevReportedStolen, ClosedAt: now})
 		}

@@ -19,6 +19,9 @@ type session struct {
 	// upKey is the device's public key as of the login, nil when it has none:
 	// registering another ends the session.
 	upKey []byte
+	// cutOff is when the device was last cut off as of the login: another ends the
+	// session.
+	cutOff time.Time
 
 	mu       sync.Mutex
 	queue    []incoming
@@ -136,6 +139,15 @@ func (s *sessions) has(code string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byCode[code] != nil
+}
+
+// hasFormer reports whether a device has a session that its row allows no more: it is
+// disabled, or was cut off since the login.
+func (s *sessions) hasFormer(d cloud.Device) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.byCode[d.Code]
+	return x != nil && (d.Disabled || d.CutOffAt.After(x.cutOff))
 }
 
 // isPresent reports whether a session is that of its device.

@@ -247,7 +247,7 @@ func (w requests) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []
 			return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
 		c := cells[at]
-		if c.State != cloud.GridFree && c.DeliveryID != d.ID || c.State == cloud.GridBlocked || c.OutOfUse() {
+		if (c.State != cloud.GridFree || !c.PickupEnabled) && c.DeliveryID != d.ID || c.State == cloud.GridBlocked || c.OutOfUse() {
 			return cloud.E(cloud.Conflict, "GRID_NOT_FREE")
 		}
 		if i < len(d.Packages) {

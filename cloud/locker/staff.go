@@ -13,20 +13,22 @@ import (
 
 // GridBody is a compartment as staff see it.
 type GridBody struct {
-	GridID       cloud.GridID      `json:"grid_id"`
-	GridCode     string            `json:"grid_code"`
-	ShelfCode    string            `json:"shelf_code"`
-	Door         uint              `json:"compartment_number"`
-	PickupNumber *int              `json:"pickup_locker_number"`
-	PickupLabel  *string           `json:"pickup_locker_code"`
-	Column       int               `json:"column"`
-	Row          int               `json:"row"`
-	Size         string            `json:"size"`
-	DoorStatus   string            `json:"door_status"`
-	Occupied     *bool             `json:"occupied"`
-	State        string            `json:"state"`
-	BlockReason  *string           `json:"block_reason"`
-	DeliveryID   *cloud.DeliveryID `json:"current_delivery_id"`
+	GridID       cloud.GridID `json:"grid_id"`
+	GridCode     string       `json:"grid_code"`
+	ShelfCode    string       `json:"shelf_code"`
+	Door         uint         `json:"compartment_number"`
+	PickupNumber *int         `json:"pickup_locker_number"`
+	PickupLabel  *string      `json:"pickup_locker_code"`
+	Column       int          `json:"column"`
+	Row          int          `json:"row"`
+	Size         string       `json:"size"`
+	// PickupEnabled is false for a screen, a battery or a door for staff only.
+	PickupEnabled bool              `json:"pickup_enabled"`
+	DoorStatus    string            `json:"door_status"`
+	Occupied      *bool             `json:"occupied"`
+	State         string            `json:"state"`
+	BlockReason   *string           `json:"block_reason"`
+	DeliveryID    *cloud.DeliveryID `json:"current_delivery_id"`
 	// Mismatch is set while cabinet and cloud disagree about what lies inside.
 	Mismatch *MismatchBody `json:"contents_mismatch"`
 }
@@ -49,27 +51,6 @@ type DeviceExceptionBody struct {
 	SeenAt   *string `json:"seen_at"`
 }
 
-// DeviceBody is a device as staff see it.
-type DeviceBody struct {
-	DeviceID   cloud.DeviceID `json:"device_id"`
-	DeviceCode string         `json:"device_code"`
-	DeviceName string         `json:"device_name"`
-	DeviceType string         `json:"device_type"`
-	Status     string         `json:"status"`      // online, offline, disabled
-	EnrolledAt *string        `json:"enrolled_at"` // null: never
-	LastSeenAt *string        `json:"last_seen_at"`
-	Firmware   string         `json:"firmware"`
-	// Exceptions are those that are open, oldest first.
-	Exceptions []DeviceExceptionBody `json:"exceptions"`
-	Grids      []GridBody            `json:"grids"`
-}
-
-// DeviceOutput shows a device with its compartments.
-type DeviceOutput struct {
-	Result bool       `json:"result"`
-	Device DeviceBody `json:"device"`
-}
-
 // GridOutput shows one compartment.
 type GridOutput struct {
 	Result bool     `json:"result"`
@@ -82,7 +63,7 @@ func gridBody(c cloud.Compartment) GridBody {
 		m = &MismatchBody{Cabinet: cloud.OrNull(c.Dispute.Cabinet), Cloud: cloud.OrNull(c.Dispute.Cloud), OutOfUse: c.OutOfUse()}
 	}
 	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
-		Column: c.Column, Row: c.Row, Size: c.Size, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
+		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
 // ours finds a device of the caller's business.
@@ -92,50 +73,6 @@ func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error)
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 	}
 	return d, err
-}
-
-// FindDevice shows a device of the caller's business with its compartments.
-// Error: DEVICE_NOT_FOUND.
-func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID) (out DeviceOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := ours(v, c, id)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
-		row, err := v.Session(id)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return err
-		}
-		cells, err := v.Compartments(id)
-		if err != nil {
-			return err
-		}
-		faults, err := v.DeviceExceptions(id)
-		if err != nil {
-			return err
-		}
-		out = DeviceOutput{Result: true, Device: DeviceBody{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Status: "offline",
-			EnrolledAt: cloud.Stamp(d.EnrolledAt, biz.Location()), LastSeenAt: cloud.Stamp(d.LastSeenAt, biz.Location()), Firmware: d.Firmware, Exceptions: []DeviceExceptionBody{}, Grids: []GridBody{}}}
-		switch {
-		case d.Disabled:
-			out.Device.Status = "disabled"
-		case row.Online:
-			out.Device.Status = "online"
-		}
-		for _, f := range faults {
-			out.Device.Exceptions = append(out.Device.Exceptions, DeviceExceptionBody{Type: f.Type, Detail: f.Detail, Count: f.Count,
-				OpenedAt: cloud.Stamp(f.OpenedAt, biz.Location()), SeenAt: cloud.Stamp(f.SeenAt, biz.Location())})
-		}
-		for _, cell := range cells {
-			out.Device.Grids = append(out.Device.Grids, gridBody(cell))
-		}
-		return nil
-	})
-	return out, err
 }
 
 // UnblockInput puts a compartment back into use.

@@ -2,7 +2,6 @@ package locker
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -29,17 +28,11 @@ func (s staff) ReportStolen(ctx context.Context, c cloud.Caller, in StolenInput)
 		if device.Disabled {
 			return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
 		}
-		session, err := v.Session(device.ID)
-		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return nil, err
-		}
 		w := s.Begin(v, device, now)
 		if err := w.stolen(c, in.Reason); err != nil {
 			return nil, err
 		}
-		session.DeviceID, session.Online, session.LastSeenAt = device.ID, false, now
-		session.Generation++ // what its connection still sends counts for nothing
-		ch := &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{session}}}
+		ch := &cloud.Changes{}
 		return ch, w.Finish(ch)
 	})
 	if err != nil {
@@ -49,24 +42,39 @@ func (s staff) ReportStolen(ctx context.Context, c cloud.Caller, in StolenInput)
 }
 
 func (w *Work) stolen(c cloud.Caller, reason string) error {
-	w.device.CutOffAt = w.received
-	w.device.Disabled, w.device.SecretMAC, w.device.UpKey, w.listed = true, nil, nil, true
+	w.device.Disabled = true
 	if err := w.auditStaff(c, "cabinet_stolen", w.device.Code, map[string]string{"reason": reason}); err != nil {
 		return err
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevReportedStolen, Detail: reason, OpenedAt: w.received, SeenAt: w.received})
-	if err := w.endCommands(); err != nil {
+	if err := w.cutOff(cloud.DevReportedStolen); err != nil {
 		return err
 	}
-	if err := w.StoreLost(w.received); err != nil { // what runs there ends unverified
+	return w.loseDeliveries("the cabinet was reported stolen")
+}
+
+// cutOff ends every way in of the hardware: its secret and public key, its session,
+// and its commands, for a reason. What runs there ends unverified.
+func (w *Work) cutOff(reason string) error {
+	w.device.CutOffAt = w.received
+	w.device.SecretMAC, w.device.UpKey, w.listed = nil, nil, true
+	if err := w.endSession(); err != nil {
 		return err
 	}
+	if err := w.endCommands(reason); err != nil {
+		return err
+	}
+	return w.StoreLost(w.received)
+}
+
+// loseDeliveries ends what the cabinet has of every delivery.
+func (w *Work) loseDeliveries(why string) error {
 	deliveries, err := w.listedDeliveries()
 	if err != nil {
 		return err
 	}
 	for _, d := range deliveries {
-		if err := w.loseDelivery(d); err != nil {
+		if err := w.loseDelivery(d, why); err != nil {
 			return err
 		}
 	}
@@ -75,7 +83,7 @@ func (w *Work) stolen(c cloud.Caller, reason string) error {
 
 // endCommands ends the commands that the cabinet has not taken, and openings that
 // waited for them.
-func (w requests) endCommands() error {
+func (w requests) endCommands(reason string) error {
 	commands, err := w.v.OpenCommands(w.device.ID)
 	if err != nil {
 		return err
@@ -85,7 +93,7 @@ func (w requests) endCommands() error {
 		if err != nil {
 			return err
 		}
-		cmd.State, cmd.Reason, cmd.EndedAt = cloud.CommandInterrupted, cloud.DevReportedStolen, w.received
+		cmd.State, cmd.Reason, cmd.EndedAt = cloud.CommandInterrupted, reason, w.received
 		w.touch(cmd)
 	}
 	openings, err := w.v.RunningOpenings(w.device.ID)
@@ -141,9 +149,9 @@ func (w requests) listedDeliveries() (out []*cloud.Delivery, err error) {
 	return out, nil
 }
 
-// loseDelivery ends what a stolen cabinet has of a delivery: its codes die, one
+// loseDelivery ends what a cabinet that is gone has of a delivery: its codes die, one
 // that was to come fails, and staff look for parcels inside.
-func (w requests) loseDelivery(d *cloud.Delivery) error {
+func (w requests) loseDelivery(d *cloud.Delivery, why string) error {
 	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
 	if d.Status == cloud.DeliveryCreated {
 		if err := w.releaseCells(d); err != nil {
@@ -165,7 +173,7 @@ func (w requests) loseDelivery(d *cloud.Delivery) error {
 		if cell.DeliveryID != d.ID {
 			continue
 		}
-		if err := w.raise(r, "stolen:"+d.Number+":"+cell.GridCode, wire.ExItemMissing, wire.SeverityHigh, d, cell.Door, "the cabinet was reported stolen"); err != nil {
+		if err := w.raise(r, "stolen:"+d.Number+":"+cell.GridCode, wire.ExItemMissing, wire.SeverityHigh, d, cell.Door, why); err != nil {
 			return err
 		}
 	}

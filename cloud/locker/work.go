@@ -141,6 +141,8 @@ func (w reports) Apply(r Occurrence) (problem string, err error) {
 		return apply(r, w.trackingEvent)
 	case wire.KindTamper:
 		return apply(r, w.tamper)
+	case wire.KindConfigApplied:
+		return apply(r, w.configApplied)
 	}
 	return "", nil // kept in the journal, leads to nothing here
 }
@@ -303,6 +305,16 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	if w.listed {
 		ch.Devices = append(ch.Devices, w.device)
 	}
+	ch.Compartments = append(ch.Compartments, w.ch.Compartments...)
+	for id, shelves := range w.ch.Shelves {
+		if ch.Shelves == nil {
+			ch.Shelves = map[cloud.DeviceID][]cloud.Shelf{}
+		}
+		ch.Shelves[id] = shelves
+	}
+	ch.Sessions = append(ch.Sessions, w.ch.Sessions...)
+	ch.Epochs = append(ch.Epochs, w.ch.Epochs...)
+	ch.Gaps = append(ch.Gaps, w.ch.Gaps...)
 	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished

@@ -425,7 +425,7 @@ func faultSeverity(typ string) string {
 	switch typ {
 	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity, cloud.DevReportedStolen:
 		return wire.SeverityHigh
-	case cloud.DevContentsMismatch, cloud.DevKeypadLocked:
+	case cloud.DevContentsMismatch, cloud.DevKeypadLocked, cloud.DevConfigRefused:
 		return wire.SeverityMedium
 	}
 	return wire.SeverityLow
@@ -504,7 +504,7 @@ func doorList(o cloud.Opening, cells []cloud.Compartment) string {
 // said last, and a closed door is not claimed. A door that was never read makes no
 // free compartment; one of a cabinet that was never there says so.
 func columns(cells []cloud.Compartment, online, never bool) ([][]door, []count) {
-	cells = slices.Clone(cells)
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c cloud.Compartment) bool { return c.IsRemoved() && c.DeliveryID == 0 })
 	slices.SortFunc(cells, func(a, b cloud.Compartment) int {
 		return cmp.Or(cmp.Compare(a.ShelfCode, b.ShelfCode), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Door, b.Door))
 	})

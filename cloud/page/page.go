@@ -251,6 +251,8 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.POST("/console/login", p.login)
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
+	get(layoutPath, p.layoutForm)
+	r.POST(layoutPath, p.changeLayout)
 	get(AccountPath, p.account)
 	r.POST(AccountPath, p.changeAccount)
 	p.linkRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })

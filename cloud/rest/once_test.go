@@ -118,16 +118,19 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.tracking_number":   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
-			"orders.intercept":                  {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
-			"orders.proof_files.add":            {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
-			"driver.orders.proof_files":         {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
-			"third_party.assignments.create":    {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
-			"third_party.assignments.set_leg":   {token: lives.provider(), path: base + "/assignments/" + entrusted(t, lives, id("LEG")) + "/legs", body: `{"external_order_id":"SW-1"}`},
-			"third_party.deliveries.create":     {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
-			"smart_lockers.devices.open":        {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
-			"third_party.deliveries.correct":    {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
-			"third_party.deliveries.open_doors": {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
-			"third_party.deliveries.reassign":   {token: lives.provider(), path: base + "/deliveries/%d/reassign", body: `{"size":"L"}`, waits: true},
+			"orders.intercept":                       {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
+			"orders.proof_files.add":                 {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
+			"driver.orders.proof_files":              {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
+			"third_party.assignments.create":         {token: admin, path: base + "/assignments", body: fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id("TP"))},
+			"third_party.assignments.set_leg":        {token: lives.provider(), path: base + "/assignments/" + entrusted(t, lives, id("LEG")) + "/legs", body: `{"external_order_id":"SW-1"}`},
+			"third_party.deliveries.create":          {token: lives.provider(), path: base + "/deliveries", body: bodies["third_party.deliveries.create"]},
+			"smart_lockers.devices.set_layout":       {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/layout", cabinet(t, w, 701)), body: `{"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"}]}]}`},
+			"smart_lockers.devices.replace_hardware": {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/replace-hardware", cabinet(t, w, 702)), body: `{"reason":"broken"}`},
+			"smart_lockers.devices.retire":           {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/retire", cabinet(t, w, 703)), body: `{"reason":"the lease has ended"}`},
+			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
+			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
+			"third_party.deliveries.open_doors":      {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
+			"third_party.deliveries.reassign":        {token: lives.provider(), path: base + "/deliveries/%d/reassign", body: `{"size":"L"}`, waits: true},
 		}
 		for _, op := range lives.s.cfg.Catalog.Operations() {
 			c, ok := calls[op.Name]
@@ -194,6 +197,14 @@ func entrusted(t *testing.T, r *rig, id int64) string {
 	g := r.do("POST", base+"/assignments", r.w.Tokens[cloud.ClientAdmin], fmt.Sprintf(`{"order_id":%d,"provider_id":17}`, id))
 	require.Equal(t, 201, g.status, "%s", g.body)
 	return dig(g.json, "assignment", "assignment_number").(string)
+}
+
+// cabinet adds one without compartments, and gives its id.
+func cabinet(t *testing.T, w *webtest.World, id cloud.DeviceID) cloud.DeviceID {
+	d := w.Spare
+	d.ID, d.Code = id, fmt.Sprint("PIER-", id)
+	w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	return id
 }
 
 // proofForm is an upload: the header of a picture is enough.

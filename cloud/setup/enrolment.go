@@ -92,9 +92,9 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 }
 
 // RenewToken makes another enrolment token for a cabinet of the caller's business
-// that never enrolled, or was reported as stolen and is back; those made since the
-// report stay good until they end or one is used. Errors:
-// DEVICE_NOT_FOUND, DEVICE_ENROLLED.
+// that never enrolled, whose hardware was replaced, or that was reported as stolen and
+// is back; those made since then stay good until they end or one is used. Errors:
+// DEVICE_NOT_FOUND, DEVICE_ENROLLED, DEVICE_DISABLED (retired).
 func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput) (out EnrolmentOutput, err error) {
 	err = s.cfg.Store.Decide(ctx, in.ID, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := v.Device(in.ID)
@@ -104,7 +104,10 @@ func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput
 		if err != nil {
 			return nil, err
 		}
-		if stolen := d.Disabled && !d.CutOffAt.IsZero(); !d.EnrolledAt.IsZero() && !stolen {
+		if !d.RetiredAt.IsZero() {
+			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_DISABLED", Details: map[string]any{"status": cloud.StatusRetired}}
+		}
+		if !d.EnrolledAt.IsZero() && !d.IsCutOff() {
 			return nil, cloud.E(cloud.Conflict, "DEVICE_ENROLLED")
 		}
 		b, err := v.Business(d.BusinessID)

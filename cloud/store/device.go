@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -14,7 +15,7 @@ const (
 	sqlDevice       = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.id = $1`
 	sqlDeviceByCode = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.code = $1`
 	sqlDevices      = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
-WHERE d.business_id = $1 AND d.id > $2 ORDER BY d.id LIMIT $3`
+WHERE d.business_id = $1 AND d.id > $2 AND d.retired_at IS NULL ORDER BY d.id LIMIT $3`
 	sqlAllDevices = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
 WHERE d.id > $1 ORDER BY d.id LIMIT $2`
 	sqlSession       = `SELECT ` + sessionColumns + ` FROM device_session WHERE device_id = $1`
@@ -69,7 +70,7 @@ JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS 
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
   d.config_version, d.code_list, d.list_from, d.up_key, d.code_generation, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
-  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, d.cut_off_at`
+  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, d.cut_off_at, d.retired_at, d.maintenance_at, d.profile`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
 	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
@@ -78,8 +79,8 @@ JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS 
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
   owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
-  list_from, up_key, code_generation, cut_off_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
+  list_from, up_key, code_generation, cut_off_at, retired_at, maintenance_at, profile)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
@@ -88,7 +89,8 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.secret_mac, sealed_code = excluded.sealed_code, enrolled_at = excluded.enrolled_at, config =
   excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
   list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation,
-  cut_off_at = excluded.cut_off_at`
+  cut_off_at = excluded.cut_off_at, retired_at = excluded.retired_at, maintenance_at = excluded.maintenance_at,
+  profile = excluded.profile`
 
 const sqlSaveSession = `INSERT INTO device_session (
   device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
@@ -126,7 +128,7 @@ func scanDevice(r rows, d *cloud.Device) error {
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
 		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.UpKey, &d.CodeGeneration, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
-		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), when(&d.CutOffAt))
+		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), when(&d.CutOffAt), when(&d.RetiredAt), when(&d.MaintenanceAt), parsed(&d.Profile))
 }
 
 func scanSession(r rows, s *cloud.Session) error {
@@ -159,6 +161,42 @@ func scanFault(r rows, f *cloud.DeviceException) error {
 
 func (v deviceView) Device(id cloud.DeviceID) (cloud.Device, error) {
 	return one(v.ctx, v.q, sqlDevice, scanDevice, int64(id))
+}
+
+var deviceSorts = sortable{"id": {}, "name": {name: "name", text: true}, "code": {name: "code", text: true}}
+
+// Devices lists a part of a business's devices.
+func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed, error) {
+	var c conditions
+	c.and("d.business_id = $%d", int64(f.BusinessID))
+	const online = "EXISTS (SELECT 1 FROM device_session o WHERE o.device_id = d.id AND o.online)"
+	if f.Status == cloud.StatusRetired {
+		c.and("d.retired_at IS NOT NULL")
+	} else {
+		c.and("d.retired_at IS NULL")
+	}
+	switch f.Status {
+	case cloud.StatusDisabled:
+		c.and("d.disabled")
+	case cloud.StatusMaintenance:
+		c.and("NOT d.disabled AND d.maintenance_at IS NOT NULL")
+	case cloud.StatusOnline:
+		c.and("NOT d.disabled AND d.maintenance_at IS NULL AND " + online)
+	case cloud.StatusOffline:
+		c.and("NOT d.disabled AND d.maintenance_at IS NULL AND NOT " + online)
+	}
+	if f.Type != "" {
+		c.and("d.type = $%d", f.Type)
+	}
+	if f.Keyword != "" {
+		c.and(`(LOWER(d.name) LIKE $%[1]d ESCAPE '!' OR LOWER(d.code) LIKE $%[1]d ESCAPE '!' OR LOWER(d.address) LIKE $%[1]d ESCAPE '!')`, like(f.Keyword))
+	}
+	return part(v.snapshot, keyList{from: "device d JOIN device_seen s ON s.device_id = d.id", columns: deviceColumns, where: c, prefix: "d.", page: f.Page}, deviceSorts, scanDevice)
+}
+
+// like is a pattern of texts that hold another, in small letters.
+func like(part string) string {
+	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(part)) + "%"
 }
 
 func (v deviceView) DeviceExceptions(id cloud.DeviceID) ([]cloud.DeviceException, error) {
@@ -211,7 +249,8 @@ func (w *writer) devices(c *cloud.Changes) error {
 		w.add(anything, sqlSaveDevice, int64(d.ID), int64(d.BusinessID), d.Code, d.Name, d.Type, d.Address, d.Latitude,
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
 			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
-			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration), ms(d.CutOffAt))
+			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration), ms(d.CutOffAt), ms(d.RetiredAt),
+			ms(d.MaintenanceAt), text(d.Profile))
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {
@@ -304,12 +343,13 @@ func (db devices) FindDeviceByCode(ctx context.Context, code string) (cloud.Devi
 }
 
 // ListDevices lists a business's devices by id, those after the given one
-// (0: from the first), at most limit.
+// (0: from the first), at most limit. Retired ones are left out.
 func (db devices) ListDevices(ctx context.Context, id cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
 	return readList(ctx, db.database, sqlDevices, scanDevice, int64(id), int64(after), limit)
 }
 
-// ListAllDevices lists the devices of every business, as ListDevices does.
+// ListAllDevices lists the devices of every business, as ListDevices does, and
+// retired ones too.
 func (db devices) ListAllDevices(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
 	return readList(ctx, db.database, sqlAllDevices, scanDevice, int64(after), limit)
 }

@@ -63,7 +63,7 @@ WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
   CAST(COALESCE(SUM(CASE WHEN c.state = 'blocked' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.state = 'cleaning' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.door_status = 'open' THEN 1 ELSE 0 END), 0) AS @int)
-FROM device d LEFT JOIN compartment c ON c.device_id = d.id WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
+FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = '` + cloud.BlockRemoved + `') WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
 
 	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
   depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute`
@@ -239,6 +239,10 @@ func (v lockerView) Compartment(id cloud.DeviceID, door uint) (cloud.Compartment
 	return one(v.ctx, v.q, sqlCompartment, scanCompartment, int64(id), int64(door))
 }
 
+func (v lockerView) Shelves(id cloud.DeviceID) ([]cloud.Shelf, error) {
+	return list(v.ctx, v.q, sqlShelves, scanShelf, int64(id))
+}
+
 func (v lockerView) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDelivery, int64(id))
 }
@@ -266,6 +270,17 @@ func (v lockerView) Opening(id string) (cloud.Opening, error) {
 
 func (v lockerView) RunningOpenings(id cloud.DeviceID) ([]cloud.Opening, error) {
 	return list(v.ctx, v.q, sqlRunningOpenings, scanOpening, int64(id))
+}
+
+var historySorts = sortable{"requested_at": {name: "requested_at", idText: true}}
+
+// DoorHistory lists a part of a device's openings since a time.
+func (v lockerView) DoorHistory(id cloud.DeviceID, since time.Time, p cloud.Page) ([]cloud.Opening, cloud.Listed, error) {
+	var c conditions
+	c.and("device_id = $%d", int64(id))
+	c.and("requested_at >= $%d", since.UnixMilli())
+	p.Sort, p.Down = "requested_at", true
+	return part(v.snapshot, keyList{from: "opening", columns: openingColumns, where: c, page: p}, historySorts, scanOpening)
 }
 
 func (v lockerView) DeliveryOpenings(id cloud.DeliveryID) ([]cloud.Opening, error) {

@@ -270,6 +270,7 @@ var actions = []action{
 			return nil
 		})
 	}},
+	{"layout", 3, func(w *world, s step, rnd *rand.Rand) { w.changeLayout(s, rnd) }},
 	{"noise", 2, func(w *world, _ step, rnd *rand.Rand) { w.noise.Store(int64(rnd.IntN(30))) }},
 	{"attack", 14, func(w *world, s step, rnd *rand.Rand) { w.tap.attack(w.cabinets[s.cabinet].code, rnd) }},
 }

@@ -348,7 +348,7 @@ func (d commands) config(in ConfigCame) {
 		result = d.layoutProblem(c.Layout)
 	}
 	if result == "" {
-		result = "ok"
+		result = wire.ResultOK
 		d.moveDoors(c.Layout)
 		d.Config = c
 		d.touch(keyConfig)
@@ -381,7 +381,8 @@ func samePlace(a, b wire.LayoutDoor) bool {
 }
 
 // layoutProblem refuses to move a compartment that is occupied or open, or was so
-// when it was last seen.
+// when it was last seen: its door stays on its lock, and keeps the label by which
+// people find it.
 func (d commands) layoutProblem(next []wire.LayoutDoor) string {
 	places := map[uint]wire.LayoutDoor{}
 	for _, l := range next {
@@ -392,7 +393,7 @@ func (d commands) layoutProblem(next []wire.LayoutDoor) string {
 		if door.Delivery == "" && door.Opening == "" && !door.Counted && !(door.Known && door.Open) && door.Item != wire.ItemPresent {
 			continue
 		}
-		if n, ok := places[l.Door]; !ok || !samePlace(n, l) {
+		if n, ok := places[l.Door]; !ok || !samePlace(n, l) || n.Label != l.Label {
 			return "door " + num(door.Number) + " is occupied or open and cannot be moved"
 		}
 	}

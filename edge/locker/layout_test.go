@@ -35,6 +35,7 @@ func TestLayoutThatMovesADoorInUseIsRefused(t *testing.T) {
 			"other channel":  func(c *wire.Config) { c.Layout[0].Channel = 9 },
 			"other board":    func(c *wire.Config) { c.Layout[0].Board = "c" },
 			"other polarity": func(c *wire.Config) { c.Layout[0].Inverted = true },
+			"other label":    func(c *wire.Config) { c.Layout[0].Label = "B-7" },
 			"dropped":        func(c *wire.Config) { c.Layout = c.Layout[1:] },
 		} {
 			w := newWorld(t, 2)

@@ -20,6 +20,14 @@ type Config struct {
 	DeviceCode string `cbor:"10,keyasint"`
 }
 
+// ResultOK is the result of a configuration that a cabinet has applied; any other
+// text says why it has not.
+const ResultOK = "ok"
+
+// SizeStaff is the size of a compartment that no delivery may be given: a screen's, a
+// battery's.
+const SizeStaff = "staff"
+
 // LayoutDoor maps a door to its lock. Display is the number people see, 0 when
 // none. Inverted is the polarity of the hook switch.
 type LayoutDoor struct {

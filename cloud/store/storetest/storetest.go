@@ -303,6 +303,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Budgets":                  budgets,
 		"CallsAtOnce":              callsAtOnce,
 		"CallsAreAudited":          callsAreAudited,
+		"Cabinets":                 cabinets,
+		"DoorHistory":              doorHistory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,440 @@
+package locker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// DeviceRow is a device in a list of those of the business.
+type DeviceRow struct {
+	DeviceID   cloud.DeviceID       `json:"device_id"`
+	DeviceCode string               `json:"device_code"`
+	DeviceName string               `json:"device_name"`
+	DeviceType string               `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
+	Address    string               `json:"address"`
+	Timezone   string               `json:"timezone"`
+	Protocol   string               `json:"protocol"`
+	Livemode   bool                 `json:"livemode"`
+	Status     string               `json:"status" doc:"online, offline, maintenance, disabled or retired"`
+	EnrolledAt *string              `json:"enrolled_at"` // null: never
+	LastSeenAt *string              `json:"last_seen_at"`
+	RetiredAt  *string              `json:"retired_at"`
+	Firmware   string               `json:"firmware"`
+	Features   cloud.DeviceFeatures `json:"features"`
+	GridCounts map[string]int       `json:"grid_counts" graphql:"JSON" doc:"Compartments for pickup, by size"`
+	// AwaitsHardware is set from a replacement or a report of theft until hardware enrols.
+	AwaitsHardware bool `json:"awaits_hardware" doc:"Its hardware was replaced or stolen: enrol new hardware with an enrolment token"`
+	// ConfigVersion counts layouts and other settings; ConfigApplied is that of the cabinet.
+	ConfigVersion uint64 `json:"config_version" graphql:"Long!"`
+	ConfigApplied uint64 `json:"config_applied" graphql:"Long!" doc:"Below config_version while the cabinet has not applied the newest layout and hours"`
+}
+
+// DeviceBody is a device as staff see it.
+type DeviceBody struct {
+	DeviceRow
+	OpeningHours *[]cloud.OpeningHours `json:"opening_hours"` // null: always open
+	IndoorGuide  *cloud.IndoorGuide    `json:"indoor_guide"`
+	// Exceptions are those that are open, oldest first.
+	Exceptions []DeviceExceptionBody `json:"exceptions"`
+	Shelves    []string              `json:"shelves" doc:"Shelf codes from left to right"`
+	Grids      []GridBody            `json:"grids"`
+}
+
+// DeviceOutput shows a device with its compartments.
+type DeviceOutput struct {
+	Result bool       `json:"result"`
+	Device DeviceBody `json:"device"`
+}
+
+// DevicesInput asks for a part of the business's devices.
+type DevicesInput struct {
+	Status  string `query:"status" enum:"online,offline,maintenance,disabled,retired" doc:"Retired devices are listed with retired only"`
+	Type    string `query:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Keyword string `query:"keyword" max:"80" doc:"Part of the name, the code or the address"`
+	Sort    string `query:"sort" enum:"id,-id,device_name,-device_name,device_code,-device_code" doc:"-id when absent"`
+	check.Keyset
+}
+
+// DevicesOutput lists devices.
+type DevicesOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Devices []DeviceRow `json:"devices"`
+}
+
+// ListDevices lists a part of the devices of the caller's business.
+func (s staff) ListDevices(ctx context.Context, c cloud.Caller, in DevicesInput) (out DevicesOutput, err error) {
+	page, err := in.Part(in, strings.Replace(cmp.Or(in.Sort, "-id"), "device_", "", 1))
+	if err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: biz.ID, Status: in.Status, Type: in.Type, Keyword: in.Keyword, Page: page})
+		if err != nil {
+			return err
+		}
+		out = DevicesOutput{Result: true, PageOutput: in.Output(in, listed), Devices: []DeviceRow{}}
+		for _, d := range list {
+			f, err := readFacts(v, d, biz.Location())
+			if err != nil {
+				return err
+			}
+			out.Devices = append(out.Devices, f.row())
+		}
+		return nil
+	})
+	return out, err
+}
+
+// deviceFacts are what a device is shown by.
+type deviceFacts struct {
+	device  cloud.Device
+	online  bool
+	cells   []cloud.Compartment
+	shelves []cloud.Shelf
+	faults  []cloud.DeviceException // that are open
+	zone    *time.Location
+}
+
+// readFacts reads what a device is shown by.
+func readFacts(v cloud.View, d cloud.Device, zone *time.Location) (f deviceFacts, err error) {
+	f.device, f.zone = d, zone
+	session, err := v.Session(d.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return f, err
+	}
+	f.online = session.Online
+	if f.cells, err = v.Compartments(d.ID); err != nil {
+		return f, err
+	}
+	if f.shelves, err = v.Shelves(d.ID); err != nil {
+		return f, err
+	}
+	f.faults, err = v.DeviceExceptions(d.ID)
+	return f, err
+}
+
+// facts are what the device is shown by once this decision is written.
+func (w requests) facts() (deviceFacts, error) {
+	biz, err := w.v.Business(w.device.BusinessID)
+	if err != nil {
+		return deviceFacts{}, err
+	}
+	f, err := readFacts(w.v, w.device, biz.Location())
+	if err != nil {
+		return f, err
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return f, err
+	}
+	for i, c := range cells {
+		f.cells[i] = *c
+	}
+	f.cells = append(f.cells, w.ch.Compartments...)
+	slices.SortFunc(f.cells, func(a, b cloud.Compartment) int { return cmp.Compare(a.Door, b.Door) })
+	if shelves := w.ch.Shelves[w.device.ID]; shelves != nil {
+		f.shelves = shelves
+	}
+	for _, x := range w.ch.Sessions {
+		f.online = x.Online
+	}
+	for _, x := range w.ch.DeviceFaults {
+		f.faults = slices.DeleteFunc(f.faults, func(o cloud.DeviceException) bool { return o.Type == x.Type && !x.ClosedAt.IsZero() })
+	}
+	return f, nil
+}
+
+func (f deviceFacts) row() DeviceRow {
+	d := f.device
+	out := DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Timezone: d.Timezone, Protocol: d.Protocol,
+		Livemode: d.Livemode, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
+		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: map[string]int{}, AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
+		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
+	for _, size := range sizes {
+		out.GridCounts[size] = 0
+	}
+	for _, c := range f.cells {
+		if c.PickupEnabled {
+			out.GridCounts[c.Size]++
+		}
+	}
+	return out
+}
+
+func (f deviceFacts) body() DeviceBody {
+	b := DeviceBody{DeviceRow: f.row(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
+	if hours := f.device.Profile.Hours; len(hours) > 0 {
+		b.OpeningHours = &hours
+	}
+	for _, x := range f.faults {
+		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: x.Type, Detail: x.Detail, Count: x.Count,
+			OpenedAt: cloud.Stamp(x.OpenedAt, f.zone), SeenAt: cloud.Stamp(x.SeenAt, f.zone)})
+	}
+	for _, x := range f.shelves {
+		b.Shelves = append(b.Shelves, x.Code)
+	}
+	for _, cell := range f.cells {
+		if !cell.IsRemoved() || isInUse(cell) {
+			b.Grids = append(b.Grids, gridBody(cell))
+		}
+	}
+	return b
+}
+
+// FindDevice shows a device of the caller's business with its compartments.
+// Error: DEVICE_NOT_FOUND.
+func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID) (out DeviceOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := ours(v, c, id)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		f, err := readFacts(v, d, biz.Location())
+		out = DeviceOutput{Result: true, Device: f.body()}
+		return err
+	})
+	return out, err
+}
+
+// changeDevice runs one decision about a device of the caller's business, and shows
+// the device as it is then: calls with a key are answered that. fn may run more than
+// once. Error: DEVICE_NOT_FOUND and those of fn.
+func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID, fn func(*Work) error) (out DeviceOutput, err error) {
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := ours(v, c, id)
+		if err != nil {
+			return nil, err
+		}
+		w := s.Begin(v, device, now)
+		if err := fn(w); err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		if err := w.Finish(ch); err != nil {
+			return nil, err
+		}
+		f, err := w.facts()
+		out = DeviceOutput{Result: true, Device: f.body()}
+		ch.Answer = out
+		return ch, err
+	})
+	if err != nil {
+		return DeviceOutput{}, err
+	}
+	return out, nil
+}
+
+// HoursInput are opening hours of one weekday.
+type HoursInput struct {
+	Day   *int   `json:"day" required:"true" min:"0" max:"6" doc:"0 is Sunday"`
+	Open  string `json:"open" required:"true" max:"5" doc:"HH:MM"`
+	Close string `json:"close" required:"true" max:"5" doc:"HH:MM after open, up to 24:00"`
+}
+
+// hours are opening hours as they are kept.
+func hours(in []HoursInput) (out []cloud.OpeningHours) {
+	for _, h := range in {
+		day := 0
+		if h.Day != nil {
+			day = *h.Day
+		}
+		out = append(out, cloud.OpeningHours{Day: day, Open: h.Open, Close: h.Close})
+	}
+	return out
+}
+
+// DeviceEdit changes a device. Members that are absent stay as they are.
+type DeviceEdit struct {
+	Device   cloud.DeviceID        `path:"id" json:"-"`
+	Name     *string               `json:"device_name" max:"120"`
+	Code     *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
+	Type     *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Address  *string               `json:"address" max:"200" doc:"One line"`
+	Timezone *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
+	Status   *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
+	Hours    *[]HoursInput         `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
+	Guide    *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
+	Features *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
+}
+
+func (in DeviceEdit) check() error {
+	f := newFields()
+	for path, v := range map[string]*string{"device_name": in.Name, "address": in.Address, "device_code": in.Code} {
+		if v == nil {
+			continue
+		}
+		f.Line(path, *v, 200)
+		if path != "address" && strings.TrimSpace(*v) == "" {
+			f.Say(path, check.MessageRequired)
+		}
+	}
+	if in.Hours != nil {
+		checkHours(f, hours(*in.Hours))
+	}
+	return f.Err()
+}
+
+// minutes of a day that HH:MM names; -1 for another text.
+func minutes(s string) int {
+	if s == "24:00" {
+		return 24 * 60
+	}
+	t, err := time.Parse("15:04", s)
+	if err != nil || len(s) != 5 {
+		return -1
+	}
+	return t.Hour()*60 + t.Minute()
+}
+
+func checkHours(f fields, hours []cloud.OpeningHours) {
+	for i, h := range hours {
+		path := "opening_hours." + strconv.Itoa(i)
+		from, to := minutes(h.Open), minutes(h.Close)
+		switch {
+		case from < 0 || from == 24*60:
+			f.Say(path+".open", check.MessageForm, "08:00")
+		case to < 0:
+			f.Say(path+".close", check.MessageForm, "20:00")
+		case to <= from:
+			f.Add(path+".close", "close must be after open. Hours that go past midnight are two entries: up to 24:00, and from 00:00 on the next day.")
+		}
+		for _, other := range hours[:i] {
+			if other.Day == h.Day && minutes(other.Open) < to && from < minutes(other.Close) {
+				f.Add(path, "These hours overlap with others of the same day. Join them into one entry.")
+				break
+			}
+		}
+	}
+}
+
+// EditDevice changes a device of the caller's business. Changed opening hours and a
+// changed code reach the cabinet as a configuration of the next version. Errors:
+// DEVICE_NOT_FOUND, DEVICE_ENROLLED (the code is fixed), DEVICE_DISABLED (retired, or
+// stolen: it enrols again), VALIDATION_FAILED.
+func (s staff) EditDevice(ctx context.Context, c cloud.Caller, in DeviceEdit) (out DeviceOutput, err error) {
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	out, err = s.changeDevice(ctx, c, in.Device, func(w *Work) error { return w.editDevice(c, in) })
+	if errors.Is(err, cloud.ErrExists) {
+		f := newFields()
+		f.Add("device_code", "A cabinet with this code exists.")
+		err = f.Err()
+	}
+	return out, err
+}
+
+func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
+	d := &w.device
+	if !d.RetiredAt.IsZero() {
+		return outOfService(*d)
+	}
+	changed := map[string]any{}
+	set := func(name string, to, from *string) {
+		if to != nil && *to != *from {
+			*from, changed[name] = *to, *to
+		}
+	}
+	if in.Code != nil && *in.Code != d.Code && !d.EnrolledAt.IsZero() {
+		return cloud.E(cloud.Conflict, "DEVICE_CODE_FIXED")
+	}
+	was := d.Code
+	set("device_name", in.Name, &d.Name)
+	set("device_code", in.Code, &d.Code)
+	set("device_type", in.Type, &d.Type)
+	set("address", in.Address, &d.Address)
+	set("timezone", in.Timezone, &d.Timezone)
+	if in.Features != nil && *in.Features != d.Profile.Features {
+		d.Profile.Features, changed["features"] = *in.Features, in.Features
+	}
+	if in.Guide != nil {
+		changed["indoor_guide"] = in.Guide
+		if d.Profile.Guide = in.Guide; in.Guide.Text == "" && len(in.Guide.Photos) == 0 {
+			d.Profile.Guide = nil
+		} else if in.Guide.Photos == nil {
+			in.Guide.Photos = []string{}
+		}
+	}
+	if in.Hours != nil && !slices.Equal(hours(*in.Hours), d.Profile.Hours) {
+		d.Profile.Hours, changed["opening_hours"] = hours(*in.Hours), in.Hours
+	}
+	if in.Status != nil {
+		if err := w.setStatus(*in.Status, changed); err != nil {
+			return err
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	w.listed = true // the device's row is written
+	if changed["opening_hours"] != nil || was != d.Code {
+		if err := w.publish(nil); err != nil {
+			return err
+		}
+	}
+	return w.auditStaff(c, "cabinet_edited", d.Code, changed)
+}
+
+func (w requests) setStatus(status string, changed map[string]any) error {
+	d := &w.device
+	if d.Disabled && d.IsCutOff() {
+		return outOfService(*d) // stolen: it enrols again
+	}
+	is := "active"
+	if d.Disabled {
+		is = cloud.StatusDisabled
+	} else if !d.MaintenanceAt.IsZero() {
+		is = cloud.StatusMaintenance
+	}
+	if status == is {
+		return nil
+	}
+	changed["status"] = status
+	d.Disabled, d.MaintenanceAt = status == cloud.StatusDisabled, time.Time{}
+	if status == cloud.StatusMaintenance {
+		d.MaintenanceAt = w.received
+	}
+	if !d.Disabled {
+		return nil
+	}
+	return w.endSession()
+}
+
+// endSession ends the device's connection: what it still sends counts for nothing.
+func (w requests) endSession() error {
+	session, err := w.v.Session(w.device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	session.DeviceID, session.Online, session.LastSeenAt = w.device.ID, false, w.received
+	session.Generation++
+	w.ch.Sessions = append(w.ch.Sessions, session)
+	return nil
+}
+
+// outOfService says why a device takes nothing: its status is in the details.
+func outOfService(d cloud.Device) error {
+	status := d.Status(false)
+	if d.Disabled && d.IsCutOff() && d.RetiredAt.IsZero() {
+		status = cloud.DevReportedStolen
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_DISABLED", Details: map[string]any{"status": status}}
+}

@@ -1,0 +1,97 @@
+package locker
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// historyLife is how far back the history of doors is shown.
+const historyLife = 90 * 24 * time.Hour
+
+// HistoryInput asks for a part of the history of a cabinet's doors.
+type HistoryInput struct {
+	Device cloud.DeviceID `path:"id"`
+	check.LongKeyset
+}
+
+// HistoryDoor is one door of an opening.
+type HistoryDoor struct {
+	GridID   cloud.GridID `json:"grid_id"`
+	GridCode string       `json:"grid_code"`
+	Door     uint         `json:"compartment_number"`
+	OpenedAt *string      `json:"opened_at"` // null: not seen open
+	ClosedAt *string      `json:"closed_at"`
+	Error    *string      `json:"error"`
+}
+
+// HistoryLine is one opening: who had which doors opened, and why.
+type HistoryLine struct {
+	OpeningID   string            `json:"opening_id"`
+	Kind        string            `json:"kind" doc:"deposit, reassign, correction, pickup or staff"`
+	By          string            `json:"requested_by" doc:"partner_api, courier, recipient, staff or console"`
+	ByID        *string           `json:"requested_by_id" doc:"Of the account or provider, null for a code at the cabinet"`
+	ByName      *string           `json:"requested_by_name"`
+	Reason      *string           `json:"reason"`
+	DeliveryID  *cloud.DeliveryID `json:"delivery_id"`
+	State       string            `json:"state"`
+	EndReason   *string           `json:"end_reason"`
+	RequestedAt *string           `json:"requested_at"`
+	OpenedAt    *string           `json:"opened_at"`
+	EndedAt     *string           `json:"ended_at"`
+	Doors       []HistoryDoor     `json:"doors"`
+}
+
+// HistoryOutput is a part of the history of a cabinet's doors, newest first.
+type HistoryOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Reports []HistoryLine `json:"door_reports"`
+}
+
+// ListDoorHistory lists a part of the openings of a cabinet of the caller's business
+// within 90 days, newest first. Error: DEVICE_NOT_FOUND.
+func (s staff) ListDoorHistory(ctx context.Context, c cloud.Caller, in HistoryInput) (out HistoryOutput, err error) {
+	page, err := in.Part(in, "-requested_at")
+	if err != nil {
+		return out, err
+	}
+	since := time.Now().UTC().Add(-historyLife)
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := ours(v, c, in.Device)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		cells, err := v.Compartments(d.ID)
+		if err != nil {
+			return err
+		}
+		codes := map[cloud.GridID]string{}
+		for _, cell := range cells {
+			codes[cell.GridID] = cell.GridCode
+		}
+		list, listed, err := v.DoorHistory(d.ID, since, page)
+		out = HistoryOutput{Result: true, PageOutput: in.Output(in, listed), Reports: []HistoryLine{}}
+		for _, o := range list {
+			out.Reports = append(out.Reports, historyLine(o, codes, biz.Location()))
+		}
+		return err
+	})
+	return out, err
+}
+
+func historyLine(o cloud.Opening, codes map[cloud.GridID]string, l *time.Location) HistoryLine {
+	out := HistoryLine{OpeningID: o.ID, Kind: string(o.Kind), By: o.Requester.Type, ByID: cloud.OrNull(o.Requester.ID), ByName: cloud.OrNull(o.Requester.Name), Reason: cloud.OrNull(o.Reason),
+		DeliveryID: cloud.OrNull(o.DeliveryID), State: o.State, EndReason: cloud.OrNull(o.EndReason), RequestedAt: cloud.Stamp(o.RequestedAt, l), OpenedAt: cloud.Stamp(o.OpenedAt, l),
+		EndedAt: cloud.Stamp(o.EndedAt, l), Doors: []HistoryDoor{}}
+	for _, d := range o.Doors {
+		out.Doors = append(out.Doors, HistoryDoor{GridID: d.GridID, GridCode: codes[d.GridID], Door: d.Door, OpenedAt: cloud.Stamp(d.OpenedAt, l), ClosedAt: cloud.Stamp(d.ClosedAt, l), Error: cloud.OrNull(d.Error)})
+	}
+	return out
+}
