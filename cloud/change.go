@@ -15,6 +15,7 @@ type View interface {
 	OAuthView
 	FactorView
 	InvitationView
+	MailView
 	AuditView
 	HookView
 	DeviceView
@@ -40,6 +41,7 @@ type Changes struct {
 	OAuthChanges
 	FactorChanges
 	InvitationChanges
+	MailChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

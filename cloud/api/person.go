@@ -195,8 +195,8 @@ func (c Config) own() []catalog.Operation {
 		}, a.ListInvitations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.create",
-			Summary:     "Create an invitation, link shown once",
-			Description: "The person opens the link within 7 days, gives the email that was invited and chooses a password. A newer invitation of the same email replaces the former one. Only a login may invite.",
+			Summary:     "Create an invitation",
+			Description: "The link goes to the person by mail; without a mail server it is shown in the answer, once. The person opens the link within 7 days, gives the email that was invited and chooses a password. A newer invitation of the same email replaces the former one. Only a login may invite.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/invitations",
@@ -237,8 +237,8 @@ func (c Config) own() []catalog.Operation {
 		}, a.Accept, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.password_reset",
-			Summary:     "Create a link to a new password, shown once",
-			Description: "The user opens the link within an hour and chooses a password; an account with a second factor needs a code too. Only a login may create such links.",
+			Summary:     "Create a link to a new password of a user",
+			Description: "All logins and agents of the user end, and a link goes to the user by mail; without a mail server it is shown in the answer, once. The user opens it within an hour and chooses a password; an account with a second factor needs a code too. Only a login may create such links.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/users/{id}/password-reset",
@@ -249,6 +249,21 @@ func (c Config) own() []catalog.Operation {
 			Errors:      []string{"USER_NOT_FOUND", "LOGIN_REQUIRED"},
 			Example:     `{"id":2}`,
 		}, byPerson(a.MakeReset), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.password_reset.request",
+			Summary:     "Send a link to a new password by mail",
+			Description: "Each enabled account of the address gets a mail with a link that is good for an hour. The answer is the same whether or not there is one. A further request for the same address within ten minutes sends nothing.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/password-reset/request",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Unlimited, // the gate counts
+			Harmless:    true,
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"MAIL_UNAVAILABLE"},
+			Example:     `{"email":"ana@acme.example"}`,
+		}, c.requestReset, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "user.password_reset.complete",
 			Summary:     "Save a new password by a link",
@@ -338,6 +353,14 @@ func Confirm(gate *auth.Gate) func(context.Context, cloud.Account, string) error
 type stepInput struct {
 	Challenge string `json:"challenge" required:"true" max:"128" doc:"Of the login's answer"`
 	OTP       string `json:"otp" required:"true" max:"64" doc:"Time-based code, or a recovery code"`
+}
+
+// requestReset keeps a wish for a link to a new password. The gate bounds how often.
+func (c Config) requestReset(ctx context.Context, caller cloud.Caller, in account.ForgottenInput) (account.Done, error) {
+	if state, err := c.Gate.Reset(in.Email, catalog.AddressOf(ctx)); err != nil {
+		return account.Done{}, &catalog.Limited{State: state}
+	}
+	return account.AccessOf(c.Accounts).RequestReset(ctx, caller, in)
 }
 
 // secondStep finishes a login. The gate bounds how often it is tried.

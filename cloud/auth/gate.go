@@ -108,6 +108,20 @@ func (g *Gate) Confirm(ctx context.Context, a cloud.Account, password, ip string
 	return g.guard(a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })
 }
 
+// Reset bounds how often links to new passwords are requested, alike for addresses
+// with and without an account. Error: RATE_LIMITED.
+func (g *Gate) Reset(email, ip string) (limit.State, error) {
+	for _, x := range []struct {
+		key string
+		n   int
+	}{{"reset ip/" + limit.Address(ip), g.cfg.PerIP}, {"reset email/" + strings.ToLower(strings.TrimSpace(email)), g.cfg.PerEmail}} {
+		if s := g.tries.Take(x.key, x.n, time.Now()); !s.OK {
+			return s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
+		}
+	}
+	return limit.State{OK: true}, nil
+}
+
 // guard bounds how often a password is tried.
 func (g *Gate) guard(email, ip string, try func() error) (limit.State, error) {
 	now := time.Now()

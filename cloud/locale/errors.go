@@ -363,6 +363,14 @@ var errors = map[string]texts{
 		"Es warten schon 200 Einladungen. Bitte unnötige zurückziehen.",
 		"Ya esperan 200 invitaciones. Retire las que no hagan falta.",
 	},
+	"MAIL_UNAVAILABLE": {
+		"This deployment has no mail server. Ask an administrator for a link to a new password.",
+		"此部署没有邮件服务器。请向管理员请求设置新密码的链接。",
+		"此部署沒有郵件伺服器。請向管理員請求設定新密碼的連結。",
+		"Cette installation n’a pas de serveur de messagerie. Demandez à un administrateur un lien vers un nouveau mot de passe.",
+		"Diese Installation hat keinen Mailserver. Bitte die Verwaltung um einen Link zu einem neuen Passwort bitten.",
+		"Esta instalación no tiene servidor de correo. Pida a un administrador un enlace a una contraseña nueva.",
+	},
 	"RESET_EXPIRED": {
 		"This link is unknown, was used, or is older than an hour. Ask an administrator for a new one.",
 		"此链接未知、已使用或已超过一小时。请向管理员请求新的链接。",

@@ -56,6 +56,7 @@ type loginPage struct {
 	// Challenge is that of a login whose password was good: the page asks for a code
 	// of the second factor.
 	Challenge string
+	Forgotten bool // leads to a link to a new password
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
@@ -151,7 +152,7 @@ const maxField = 256 // bytes of what is typed at a login
 
 func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs())})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails})
 }
 
 func (p consolePages) login(ctx *fasthttp.RequestCtx) {
@@ -162,7 +163,7 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		if len(email) > maxField {
 			email = ""
 		}
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails})
 	}
 	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))

@@ -94,6 +94,9 @@ type Config struct {
 	// LiveURL is where these pages listen over WebSocket, as ws or wss; "": they ask
 	// again and again.
 	LiveURL string
+	// Mails says that there is a mail server: people may ask for a link to a new
+	// password.
+	Mails bool
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,

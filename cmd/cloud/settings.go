@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -62,6 +63,7 @@ type settings struct {
 		URL        string `yaml:"url" json:"url"`
 		SecretFile string `yaml:"secret_file" json:"secret_file"`
 	} `yaml:"push" json:"push"`
+	Mail    mailSettings `yaml:"mail" json:"mail"`
 	Numbers struct {
 		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
 	} `yaml:"numbers" json:"numbers"`
@@ -88,6 +90,7 @@ func defaults() settings {
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
+	s.Mail.Encryption = mail.StartTLS
 	s.TLS.HSTS = "4320h"
 	return s
 }
@@ -189,6 +192,7 @@ func (s *settings) check() error {
 	s.checkBrokers(bad)
 	s.checkApps(bad)
 	s.checkPush(bad)
+	s.checkMail(bad)
 	s.networks = nil
 	for _, n := range s.Webhook.AllowNetworks {
 		p, err := netip.ParsePrefix(n)
@@ -365,7 +369,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
-		PushURL: s.Push.URL, PushSecret: s.pushSecret,
+		Mail: s.Mail.server, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }

@@ -173,6 +173,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"Pushes":                   pushes,
+		"Mails":                    mails,
 		"LiveSince":                liveSince,
 		"ManyPushes":               manyPushes,
 		"OperationsAfter":          operationsAfter,
