@@ -16,6 +16,7 @@ type View interface {
 	FactorView
 	InvitationView
 	MailView
+	PasskeyView
 	AuditView
 	HookView
 	DeviceView
@@ -42,6 +43,7 @@ type Changes struct {
 	FactorChanges
 	InvitationChanges
 	MailChanges
+	PasskeyChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

@@ -12,12 +12,13 @@ const (
 	AdminResetMail    MailKind = "admin_reset"    // a link to a new password that an administrator made
 	AdminPasswordMail MailKind = "admin_password" // an administrator set another password
 	PasswordMail      MailKind = "password"       // the password was changed
+	PasskeyMail       MailKind = "passkey"        // a passkey can sign in from now on
 	FactorRemovedMail MailKind = "factor_removed" // an administrator removed the second factor
 )
 
 // MailKinds lists them.
 func MailKinds() []MailKind {
-	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail}
+	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail, PasskeyMail}
 }
 
 // Mail is a message to one person. It is written with what it is about and sent by

@@ -34,9 +34,11 @@ type desk struct {
 
 func newDesk(t *testing.T, db *store.DB, fill bool) *desk {
 	d := &desk{world: &world{t: t, db: db}, mid: &interrupted{DB: db}}
-	d.auth = auth.New(d.mid)
+	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
+	require.NoError(t, err)
+	d.auth = auth.New(d.mid).WithPasskeys(keys)
 	d.gate = auth.NewGate(d.auth, auth.GateConfig{PerIP: 1e6, PerEmail: 1e6, Failures: 1e6})
-	d.s = New(Config{Store: d.mid, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
+	d.s = New(Config{Store: d.mid, Passkeys: keys, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
 		_, err := d.gate.Confirm(ctx, a, password, "192.0.2.1")
 		return err
 	}})

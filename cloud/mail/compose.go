@@ -22,6 +22,7 @@ var wording = map[cloud.MailKind]struct{ subject, body, link string }{
 	cloud.AdminResetMail:    {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
 	cloud.AdminPasswordMail: {"mail.subject.admin_password", "mail.body.admin_password", ""},
 	cloud.PasswordMail:      {"mail.subject.password", "mail.body.password", ""},
+	cloud.PasskeyMail:       {"mail.subject.passkey", "mail.body.passkey", ""},
 	cloud.FactorRemovedMail: {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
 }
 

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,6 +60,7 @@ type loginPage struct {
 	// of the second factor.
 	Challenge string
 	Forgotten bool // leads to a link to a new password
+	Passkeys  bool
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
@@ -123,6 +127,8 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, 
 	switch {
 	case len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField || len(challenge) > maxField || len(field("otp")) > maxField:
 		challenge, err = "", cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	case field("credential") != "":
+		l, _, err = p.cfg.Gate.Passkey(c, auth.PasskeyTry{Credential: field("credential"), Challenge: challenge, Binding: bindingOf(ctx), Name: try.Name, IP: try.IP})
 	case challenge != "":
 		l, _, err = p.cfg.Gate.Second(c, auth.Step{Challenge: challenge, Code: field("otp"), IP: try.IP})
 	default:
@@ -150,9 +156,52 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, 
 
 const maxField = 256 // bytes of what is typed at a login
 
+// bindingOf is what the challenge of a passkey is bound to: the browser that it was
+// given to.
+func bindingOf(ctx *fasthttp.RequestCtx) string {
+	sum := sha256.Sum256(ctx.Request.Header.Cookie(forStaff.form))
+	return hex.EncodeToString(sum[:])
+}
+
+// passkeyOptions gives the script of the login page what it asks the browser for a
+// passkey with, as JSON.
+func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
+	if !ownForm(ctx, &forStaff) {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	challenge := string(ctx.PostArgs().Peek("challenge"))
+	if len(challenge) > maxField {
+		challenge = challenge[:maxField]
+	}
+	options, _, err := p.cfg.Gate.BeginPasskey(c, auth.PasskeyTry{Challenge: challenge, Binding: bindingOf(ctx), IP: ctx.RemoteIP().String()})
+	var shown *cloud.Error
+	switch {
+	case errors.As(err, &shown) && shown.Kind == cloud.Limited:
+		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
+		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
+		return
+	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
+		ctx.SetStatusCode(fasthttp.StatusConflict)
+		return
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.SetBody(body)
+}
+
 func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys})
 }
 
 func (p consolePages) login(ctx *fasthttp.RequestCtx) {
@@ -163,7 +212,7 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		if len(email) > maxField {
 			email = ""
 		}
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys})
 	}
 	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))

@@ -97,6 +97,8 @@ type Config struct {
 	// Mails says that there is a mail server: people may ask for a link to a new
 	// password.
 	Mails bool
+	// Passkeys says that people may make passkeys and sign in with them.
+	Passkeys bool
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
@@ -252,6 +254,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	get("/console", p.console)
 	get("/console/login", p.loginForm)
 	r.POST("/console/login", p.login)
+	if p.cfg.Passkeys {
+		r.POST("/console/login/passkey", p.passkeyOptions)
+	}
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
 	get(AccountPath, p.account)

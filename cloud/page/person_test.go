@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -244,9 +245,4 @@ func TestForgottenPassword(t *testing.T) {
 	require.NotContains(t, known.body, r.w.Emails[cloud.ClientAdmin])
 	require.Equal(t, 422, ask("eve").status)
 	require.Equal(t, 403, r.do("POST", "/password-forgotten", url.Values{"form": {"x"}, "email": {"eve@x.example"}}).status)
-	for status := 200; status == 200; {
-		if status = ask("eve@x.example").status; status != 200 {
-			require.Equal(t, 429, status)
-		}
-	}
 }

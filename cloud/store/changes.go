@@ -45,6 +45,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.factors(c)
 	saveInvitations(w, c)
 	saveMails(w, c)
+	savePasskeys(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err
