@@ -368,6 +368,8 @@ func (x *world) stand(name string) (s standIn) {
 		s.as = cloud.Broker
 	case "user.sessions.end":
 		s.in = m{"session_id": x.session()}
+	case "user.passkeys.rename", "user.passkeys.remove":
+		s.in = m{"passkey_id": x.passkey(cloud.AccountID(1))}
 	case "users.sessions.end", "users.password_reset":
 		s.in = m{"id": "22"}
 	case "invitations.create":
@@ -794,4 +796,13 @@ func (x *world) proof() (p struct{ order, file, address string }) {
 	url, _ := at(a, "file", "full_url").(string)
 	p.address = url[strings.Index(url, "/api/"):] // through whatever face it is asked for
 	return p
+}
+
+// passkey is one of an account, whose key nobody has.
+func (x *world) passkey(id cloud.AccountID) string {
+	name := x.next("passkey")
+	n, err := strconv.ParseInt(strings.TrimPrefix(name, "passkey"), 10, 64)
+	require.NoError(x.t, err)
+	x.w.Write(x.t, cloud.Changes{PasskeyChanges: cloud.PasskeyChanges{Passkeys: []cloud.Passkey{{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
+	return strconv.FormatInt(1000+n, 10)
 }

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http/httputil"
@@ -79,6 +80,10 @@ func (f *feed) count() int {
 	return len(f.list)
 }
 
+// passkeysAt is the address that passkeys are for in a test with a browser, which has
+// the process to itself; empty: that of the others.
+var passkeysAt string
+
 // server is the whole HTTP face over a filled store.
 func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
 	return serverBehind(t, peer.Proxies{}, change)
@@ -87,7 +92,7 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
 	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
 	w.DB.OnCommit(f.committed)
-	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
+	keys, err := auth.NewPasskeys(cmp.Or(passkeysAt, "https://cloud.test"), []byte("challenges"))
 	require.NoError(t, err)
 	w.Auth.WithPasskeys(keys)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
