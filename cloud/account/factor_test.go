@@ -32,7 +32,7 @@ type desk struct {
 	gate *auth.Gate
 }
 
-func newDesk(t *testing.T, db *store.DB, fill bool) *desk {
+func newDesk(t testing.TB, db *store.DB, fill bool) *desk {
 	d := &desk{world: &world{t: t, db: db}, mid: &interrupted{DB: db}}
 	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func (d *desk) token(l auth.Login) cloud.Token {
 func (d *desk) alive(l auth.Login) bool { return auth.Valid(d.token(l), time.Now()) }
 
 // otp is a code of a secret; step counts periods from now.
-func otp(t *testing.T, secret string, step int) string {
+func otp(t testing.TB, secret string, step int) string {
 	c, err := totp.GenerateCode(secret, time.Now().Add(time.Duration(step)*auth.CodePeriod))
 	require.NoError(t, err)
 	return c

@@ -28,7 +28,7 @@ func (d *desk) device(id cloud.AccountID) *device {
 		key:  virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2), tok: cloud.Token{Hash: auth.Hash(fmt.Sprint("login of ", id))}}
 }
 
-func optionsText(t *testing.T, options map[string]any) string {
+func optionsText(t testing.TB, options map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(options)
 	require.NoError(t, err)
