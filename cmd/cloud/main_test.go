@@ -84,6 +84,15 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"is empty", []string{"-config", file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+file(t, "\n")+"}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 8d}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 169h}")}},
+		{"mail.server \"mail.example\"", []string{"-config", file(t, "mail: {server: mail.example, from: a@b.example}")}},
+		{"set base_url too", []string{"-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example}")}},
+		{"the sender is no address", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: Postern}")}},
+		{"mail.encryption", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:25', encryption: none, from: a@b.example}")}},
+		{"use starttls, tls or none", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:25', encryption: ssl, from: a@b.example}")}},
+		{"both user and password_file", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, user: me}")}},
+		{"chmod 600", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, user: me, password_file: "+key+"}")}},
+		{"mail.roots", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, roots: "+key+"}")}},
+		{"set mail.server", []string{"-config", file(t, "mail: {from: a@b.example}")}},
 		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
 		{"push.secret_file", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+key+"}")}},
 		{"push.url", []string{"-config", file(t, "push: {url: 'push.example', secret_file: "+key+"}")}},
@@ -189,6 +198,18 @@ func TestTheSecretOfPushesIsReadAndNeverShown(t *testing.T) {
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw)+s.String(), "hunter2")
+}
+
+func TestTheLoginOfTheMailServerIsReadAndNeverShown(t *testing.T) {
+	t.Parallel()
+	s, err := load(options{Config: file(t, "base_url: https://tms.example\nmail: {server: 'mail.example:587', from: 'Postern <no-reply@tms.example>', user: me, password_file: "+file(t, "hunter2\n")+"}")})
+	require.NoError(t, err)
+	m := s.server(slog.New(slog.DiscardHandler)).Mail
+	require.Equal(t, []any{"mail.example", 587, "starttls", "me", "hunter2"}, []any{m.Host, m.Port, m.Encryption, m.User, m.Password})
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
+	require.Nil(t, defaults().server(slog.New(slog.DiscardHandler)).Mail, "without a mail server")
 }
 
 func TestTheLoginOfTheProxyIsReadAndNeverShown(t *testing.T) {
