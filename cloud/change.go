@@ -17,6 +17,7 @@ type View interface {
 	InvitationView
 	MailView
 	PasskeyView
+	IdentityView
 	AuditView
 	HookView
 	DeviceView
@@ -44,6 +45,7 @@ type Changes struct {
 	InvitationChanges
 	MailChanges
 	PasskeyChanges
+	IdentityChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

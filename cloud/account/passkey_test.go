@@ -77,6 +77,7 @@ func TestPasskeys(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {
 		d.withMail()
+		other.withMail()
 		ctx := t.Context()
 		x := d.device(10)
 		_, err := d.a.BeginPasskey(ctx, d.now(10), ProofInput{Password: "wrong"}, x.tok)

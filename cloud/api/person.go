@@ -125,7 +125,7 @@ func (c Config) own() []catalog.Operation {
 			Harmless:    true,
 			NoToken:     true,
 			Secret:      true,
-			Errors:      []string{"PASSKEY_UNAVAILABLE", "PASSKEY_REFUSED", "CHALLENGE_EXPIRED", "ACCOUNT_DISABLED"},
+			Errors:      []string{"PASSKEY_UNAVAILABLE", "PASSKEY_REFUSED", "CHALLENGE_EXPIRED", "ACCOUNT_DISABLED", "OIDC_REQUIRED"},
 			Example:     `{"credential":"{\"id\":\"…\",\"type\":\"public-key\"}"}`,
 		}, c.loginByPasskey, nil),
 		catalog.Define(catalog.Operation{

@@ -60,7 +60,10 @@ type Service struct {
 	turn  chan struct{}
 	// passkeys checks what authenticators sign; nil: no passkey lets in.
 	passkeys *Passkeys
-	none     func() string // a hash that nothing matches, so that unknown names cost the same; made at the first login
+	// demanding are the codes, in lower case, of businesses whose people sign in by
+	// their provider alone.
+	demanding map[string]bool
+	none      func() string // a hash that nothing matches, so that unknown names cost the same; made at the first login
 }
 
 // New builds the service.
@@ -232,6 +235,9 @@ func (s *Service) login(ctx context.Context, try Try) (l Login, err error) {
 		}
 		if !a.Enabled || a.PasswordHash != m.PasswordHash {
 			return cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS"), nil // changed in this moment
+		}
+		if demanded, err := s.demands(v, a); demanded || err != nil {
+			return cloud.E(cloud.Forbidden, "OIDC_REQUIRED"), err
 		}
 		name, life := cmp.Or(try.Name, "login"), cmp.Or(try.Life, TokenLife)
 		if try.Life == 0 && try.Remember {

@@ -328,6 +328,9 @@ func (s *Service) passkey(ctx context.Context, try PasskeyTry) (l Login, err err
 		if !a.Enabled {
 			return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"), nil
 		}
+		if demanded, err := s.demands(v, a); demanded || err != nil {
+			return cloud.E(cloud.Forbidden, "OIDC_REQUIRED"), err
+		}
 		name, life := try.Name, TokenLife
 		if name == "" {
 			name = "login"

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -61,6 +62,7 @@ type loginPage struct {
 	Challenge string
 	Forgotten bool // leads to a link to a new password
 	Passkeys  bool
+	Providers []oidc.Provider
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
@@ -201,7 +203,7 @@ func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
 
 func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys, Providers: p.providers()})
 }
 
 func (p consolePages) login(ctx *fasthttp.RequestCtx) {
@@ -212,7 +214,7 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		if len(email) > maxField {
 			email = ""
 		}
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys, Providers: p.providers()})
 	}
 	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))
@@ -233,6 +235,11 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	}
+	p.enter(ctx, l)
+}
+
+// enter keeps the token of a login in the browser and leads on.
+func (p consolePages) enter(ctx *fasthttp.RequestCtx, l auth.Login) {
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	to := cmp.Or(nextPage(ctx.PostArgs()), ConsolePath)

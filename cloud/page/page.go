@@ -50,6 +50,7 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -99,6 +100,8 @@ type Config struct {
 	Mails bool
 	// Passkeys says that people may make passkeys and sign in with them.
 	Passkeys bool
+	// OIDC asks the sign-in providers of businesses; nil: there are none.
+	OIDC *oidc.Service
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
@@ -256,6 +259,10 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.POST("/console/login", p.login)
 	if p.cfg.Passkeys {
 		r.POST("/console/login/passkey", p.passkeyOptions)
+	}
+	if p.cfg.OIDC != nil {
+		r.GET(oidcPath, p.beginOIDC)
+		r.GET(OIDCCallback, p.finishOIDC)
 	}
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)

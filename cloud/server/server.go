@@ -37,6 +37,7 @@ import (
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/push"
@@ -87,6 +88,10 @@ type Config struct {
 	// Mail is the server that mails to people go by, with links that begin with
 	// BaseURL; nil: there is none, and links are shown to who made them.
 	Mail *mail.Server
+
+	// SignIn are the sign-in providers of businesses (OpenID Connect). They need
+	// BaseURL.
+	SignIn []oidc.Provider
 
 	// Webhooks: private networks and further ports that receivers may use, and
 	// whether plain http is allowed.

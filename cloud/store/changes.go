@@ -46,6 +46,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	saveInvitations(w, c)
 	saveMails(w, c)
 	savePasskeys(w, c)
+	saveIdentities(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

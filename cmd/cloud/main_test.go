@@ -93,6 +93,14 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"chmod 600", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, user: me, password_file: "+key+"}")}},
 		{"mail.roots", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, roots: "+key+"}")}},
 		{"set mail.server", []string{"-config", file(t, "mail: {from: a@b.example}")}},
+		{"sign_in.0.business", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{issuer: 'https://id.example'}]")}},
+		{"sign_in.0.issuer", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'http://id.example'}]")}},
+		{"sign_in.0.client_id", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example'}]")}},
+		{"either secret_file or secret_env", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x}]")}},
+		{"there is no secret", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_env: POSTERN_NO_SUCH}]")}},
+		{"both role_claim and roles", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+", role_claim: groups}]")}},
+		{"use client_admin or client_employee", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+", role_claim: groups, roles: {root: platform_admin}}]")}},
+		{"sign_in: set base_url", []string{"-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+"}]")}},
 		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
 		{"push.secret_file", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+key+"}")}},
 		{"push.url", []string{"-config", file(t, "push: {url: 'push.example', secret_file: "+key+"}")}},
@@ -210,6 +218,18 @@ func TestTheLoginOfTheMailServerIsReadAndNeverShown(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(raw)+s.String(), "hunter2")
 	require.Nil(t, defaults().server(slog.New(slog.DiscardHandler)).Mail, "without a mail server")
+}
+
+func TestTheSecretOfASignInProviderIsReadAndNeverShown(t *testing.T) {
+	t.Parallel()
+	s, err := load(options{Config: file(t, "base_url: https://tms.example\nsign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2\n")+", role_claim: groups, roles: {a: client_admin}}]")})
+	require.NoError(t, err)
+	p := s.server(slog.New(slog.DiscardHandler)).SignIn
+	require.Len(t, p, 1)
+	require.Equal(t, []any{"acme", "acme", "hunter2", "client_admin"}, []any{p[0].Business, p[0].Name, p[0].Secret, string(p[0].Roles["a"])})
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
 }
 
 func TestTheLoginOfTheProxyIsReadAndNeverShown(t *testing.T) {

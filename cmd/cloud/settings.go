@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -63,7 +64,8 @@ type settings struct {
 		URL        string `yaml:"url" json:"url"`
 		SecretFile string `yaml:"secret_file" json:"secret_file"`
 	} `yaml:"push" json:"push"`
-	Mail    mailSettings `yaml:"mail" json:"mail"`
+	Mail    mailSettings     `yaml:"mail" json:"mail"`
+	SignIn  []signInSettings `yaml:"sign_in" json:"sign_in"` // providers of businesses
 	Numbers struct {
 		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
 	} `yaml:"numbers" json:"numbers"`
@@ -78,6 +80,7 @@ type settings struct {
 	overlap    time.Duration
 	pushSecret string
 	proxyLogin string
+	providers  []oidc.Provider
 }
 
 // maxOverlap is how long two secrets may be good at once.
@@ -193,6 +196,7 @@ func (s *settings) check() error {
 	s.checkApps(bad)
 	s.checkPush(bad)
 	s.checkMail(bad)
+	s.checkSignIn(bad)
 	s.networks = nil
 	for _, n := range s.Webhook.AllowNetworks {
 		p, err := netip.ParsePrefix(n)
@@ -369,7 +373,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
-		Mail: s.Mail.server, PushURL: s.Push.URL, PushSecret: s.pushSecret,
+		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }

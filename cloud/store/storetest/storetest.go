@@ -174,6 +174,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"DueDeliveries":            dueDeliveries,
 		"Pushes":                   pushes,
 		"Mails":                    mails,
+		"Identities":               identities,
 		"LiveSince":                liveSince,
 		"ManyPushes":               manyPushes,
 		"OperationsAfter":          operationsAfter,
