@@ -1,6 +1,10 @@
 package account
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -25,7 +29,7 @@ type device struct {
 func (d *desk) device(id cloud.AccountID) *device {
 	return &device{d: d, rp: virtualwebauthn.RelyingParty{ID: "cloud.test", Name: "Postern", Origin: "https://cloud.test"},
 		auth: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: fmt.Appendf(nil, "account/%d", id)}),
-		key:  virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2), tok: cloud.Token{Hash: auth.Hash(fmt.Sprint("login of ", id))}}
+		key:  newKey(d.t), tok: cloud.Token{Hash: auth.Hash(fmt.Sprint("login of ", id))}}
 }
 
 func optionsText(t testing.TB, options map[string]any) string {
@@ -146,7 +150,7 @@ func TestPasskeys(t *testing.T) {
 		refuse("nobody was there", func(y *device) { y.auth.Options.UserNotPresent = true })
 		refuse("another user", func(y *device) { y.auth.Options.UserHandle = []byte("account/11") })
 		refuse("no user", func(y *device) { y.auth.Options.UserHandle = nil })
-		refuse("a key that was not kept", func(y *device) { y.key = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2) })
+		refuse("a key that was not kept", func(y *device) { y.key = newKey(t) })
 		refuse("a counter that goes back", func(y *device) { y.key.Counter = 0 })
 		require.Contains(t, d.actions(1), "account:10 passkey_counter_refused account")
 		forged := x.options("")
@@ -275,4 +279,22 @@ func TestWherePasskeysAre(t *testing.T) {
 	require.Equal(t, "PASSKEY_UNAVAILABLE", code(err))
 	_, _, err = d.gate.Passkey(t.Context(), auth.PasskeyTry{Credential: "{}", IP: "192.0.2.1"})
 	require.Equal(t, "PASSKEY_UNAVAILABLE", code(err))
+}
+
+// newKey is a key of an authenticator whose coordinates have all 32 bytes: the library
+// leaves leading zeros out, and a key without them is no valid one.
+func newKey(t testing.TB) virtualwebauthn.Credential {
+	t.Helper()
+	for {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		raw, err := k.PublicKey.Bytes()
+		require.NoError(t, err)
+		if raw[1] == 0 || raw[33] == 0 {
+			continue
+		}
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
+		require.NoError(t, err)
+		return virtualwebauthn.NewCredentialWithImportedKey(virtualwebauthn.KeyTypeEC2, pkcs8)
+	}
 }

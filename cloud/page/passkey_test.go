@@ -2,6 +2,10 @@ package page_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -32,7 +36,7 @@ func TestPasskeysOnPages(t *testing.T) {
 	require.NoError(t, err)
 	rp := virtualwebauthn.RelyingParty{ID: "cloud.test", Name: "Postern", Origin: "https://cloud.test"}
 	device := virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: fmt.Appendf(nil, "account/%d", l.Account.ID)})
-	key := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
+	key := newKey(t)
 	require.Equal(t, 422, r.account("passkey", "password", "wrong").status)
 	g := r.account("passkey", "password", webtest.Password)
 	require.Equal(t, 200, g.status, g.body)
@@ -125,4 +129,22 @@ func TestPasskeysInARealBrowser(t *testing.T) {
 	require.Equal(t, []any{"My phone", "/console", "/console"}, []any{f.Made, f.Entered, f.Keyboard})
 	require.True(t, f.Refused, "a passkey that was removed")
 	require.True(t, f.Hidden, "without script there is no button")
+}
+
+// newKey is a key of an authenticator whose coordinates have all 32 bytes: the library
+// leaves leading zeros out, and a key without them is no valid one.
+func newKey(t testing.TB) virtualwebauthn.Credential {
+	t.Helper()
+	for {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		raw, err := k.PublicKey.Bytes()
+		require.NoError(t, err)
+		if raw[1] == 0 || raw[33] == 0 {
+			continue
+		}
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
+		require.NoError(t, err)
+		return virtualwebauthn.NewCredentialWithImportedKey(virtualwebauthn.KeyTypeEC2, pkcs8)
+	}
 }
