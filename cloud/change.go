@@ -15,6 +15,9 @@ type View interface {
 	OAuthView
 	FactorView
 	InvitationView
+	MailView
+	PasskeyView
+	IdentityView
 	AuditView
 	HookView
 	DeviceView
@@ -40,6 +43,9 @@ type Changes struct {
 	OAuthChanges
 	FactorChanges
 	InvitationChanges
+	MailChanges
+	PasskeyChanges
+	IdentityChanges
 	HookChanges
 	DeviceChanges
 	LockerChanges

@@ -26,6 +26,8 @@ type TicketKind string
 const (
 	LoginTicket TicketKind = "login" // the second step of a login whose password was good
 	ResetTicket TicketKind = "reset" // a new password
+	// PasskeyTicket is nothing to use: it says that a challenge of a passkey was.
+	PasskeyTicket TicketKind = "passkey"
 )
 
 // Ticket is a secret that is good once, for a while. Only its digest is kept.

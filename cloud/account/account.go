@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/check"
 )
 
@@ -32,6 +33,11 @@ type Config struct {
 	// Confirm checks the password of a caller, and bounds how often that is tried.
 	// Errors: INVALID_CREDENTIALS, RATE_LIMITED, ACCOUNT_LOCKED.
 	Confirm func(ctx context.Context, a cloud.Account, password string) error
+	// Passkeys checks what authenticators sign; nil: no passkey can be made.
+	Passkeys *auth.Passkeys
+	// MailBase is what links in mails begin with, without a slash at the end; empty:
+	// there is no mail server, and links are shown to who made them.
+	MailBase string
 	// Unavailable are families that this deployment does not have, or not yet:
 	// nobody can switch them on.
 	Unavailable []string

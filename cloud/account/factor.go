@@ -214,7 +214,7 @@ func (s *Access) changeFactor(ctx context.Context, c cloud.Caller, in ProofInput
 	})
 }
 
-// ResetFactor takes away the second factor of a person who lost it, and ends all of
+// ResetFactor takes away second factor and passkeys of a person who lost them, and ends all of
 // the person's logins and agents. The person sees when that was. Errors:
 // USER_NOT_FOUND, SECOND_FACTOR_MISSING, SECOND_FACTOR_OWN.
 func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Done, error) {
@@ -231,11 +231,21 @@ func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Do
 		if err != nil {
 			return nil, err
 		}
-		if !f.On() {
+		keys, err := v.Passkeys(a.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !f.On() && len(keys) == 0 {
 			return nil, cloud.E(cloud.Conflict, "SECOND_FACTOR_MISSING")
 		}
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: a.ID, ResetAt: now}}, EndTickets: []cloud.AccountID{a.ID}},
 			AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "second_factor_reset", "account", int64(a.ID))}}
+		for _, p := range keys {
+			ch.NoPasskeys = append(ch.NoPasskeys, p.ID)
+		}
+		if err := s.cfg.addMail(v, ch, cloud.FactorRemovedMail, a, now); err != nil {
+			return nil, err
+		}
 		return ch, endLogins(v, ch, c, a.ID, now)
 	})
 	return Done{err == nil}, err

@@ -32,11 +32,13 @@ type desk struct {
 	gate *auth.Gate
 }
 
-func newDesk(t *testing.T, db *store.DB, fill bool) *desk {
+func newDesk(t testing.TB, db *store.DB, fill bool) *desk {
 	d := &desk{world: &world{t: t, db: db}, mid: &interrupted{DB: db}}
-	d.auth = auth.New(d.mid)
+	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
+	require.NoError(t, err)
+	d.auth = auth.New(d.mid).WithPasskeys(keys)
 	d.gate = auth.NewGate(d.auth, auth.GateConfig{PerIP: 1e6, PerEmail: 1e6, Failures: 1e6})
-	d.s = New(Config{Store: d.mid, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
+	d.s = New(Config{Store: d.mid, Passkeys: keys, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
 		_, err := d.gate.Confirm(ctx, a, password, "192.0.2.1")
 		return err
 	}})
@@ -111,7 +113,7 @@ func (d *desk) token(l auth.Login) cloud.Token {
 func (d *desk) alive(l auth.Login) bool { return auth.Valid(d.token(l), time.Now()) }
 
 // otp is a code of a secret; step counts periods from now.
-func otp(t *testing.T, secret string, step int) string {
+func otp(t testing.TB, secret string, step int) string {
 	c, err := totp.GenerateCode(secret, time.Now().Add(time.Duration(step)*auth.CodePeriod))
 	require.NoError(t, err)
 	return c

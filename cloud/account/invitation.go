@@ -90,8 +90,9 @@ type InviteInput struct {
 type InviteOutput struct {
 	Result     bool       `json:"result"`
 	Invitation Invitation `json:"invitation"`
-	Token      string     `json:"token" doc:"Of invitations.accept"`
-	Link       string     `json:"link" doc:"Give it to the person. It is in this answer and nowhere else"`
+	Mailed     bool       `json:"mailed" doc:"The link goes to the person by mail. false where the deployment has no mail server"`
+	Token      string     `json:"token" doc:"Of invitations.accept; empty when the link goes by mail"`
+	Link       string     `json:"link" doc:"Give it to the person. It is in this answer and nowhere else; empty when it goes by mail"`
 }
 
 // Invite makes an invitation that is good for 7 days and gives its link. Errors:
@@ -148,7 +149,14 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 			InvitedBy: c.Account.ID, CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
 		ch.Invitations = append(ch.Invitations, i)
 		ch.Audits = audit(c, now, "invitation_made", "invitation", id)
-		out = InviteOutput{Result: true, Invitation: showInvitation(i, now, b.Location()), Token: token, Link: link(c, InvitationPath, token)}
+		out = InviteOutput{Result: true, Invitation: showInvitation(i, now, b.Location()), Mailed: s.mails()}
+		if !out.Mailed {
+			out.Token, out.Link = token, link(c, InvitationPath, token)
+			return ch, nil
+		}
+		m := mailTo(cloud.InvitationMail, cloud.Account{BusinessID: b.ID, Email: i.Email, Name: i.Name}, b, now, i.ExpiresAt)
+		m.Link = s.mailLink(InvitationPath, token)
+		ch.Mails = append(ch.Mails, m)
 		return ch, nil
 	})
 	return out, err
@@ -261,14 +269,17 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 // ResetOutput shows the link to a new password, once.
 type ResetOutput struct {
 	Result    bool    `json:"result"`
-	Token     string  `json:"token" doc:"Of user.password_reset.complete"`
-	Link      string  `json:"link" doc:"Give it to the person. It is in this answer and nowhere else"`
+	Mailed    bool    `json:"mailed" doc:"The link goes to the person by mail. false where the deployment has no mail server"`
+	Token     string  `json:"token" doc:"Of user.password_reset.complete; empty when the link goes by mail"`
+	Link      string  `json:"link" doc:"Give it to the person. It is in this answer and nowhere else; empty when it goes by mail"`
 	ExpiresAt *string `json:"expires_at"`
 }
 
 // MakeReset gives the link by which a person of the caller's business chooses a new
-// password, within an hour and once. Former links of the person end. Error:
-// USER_NOT_FOUND.
+// password, within an hour and once. Former links, logins and agents of the person
+// end; of the caller's own account the logins stay until the password was chosen.
+// Where there is a mail server the link goes to the person and not into the answer.
+// Error: USER_NOT_FOUND.
 func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out ResetOutput, err error) {
 	now, token := moment(), auth.NewToken()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -280,10 +291,22 @@ func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out 
 		if err != nil {
 			return nil, err
 		}
-		t := cloud.Ticket{Hash: auth.Hash(token), Kind: cloud.ResetTicket, AccountID: a.ID, PasswordMark: auth.Mark(a), ExpiresAt: now.Add(resetLife)}
-		out = ResetOutput{Result: true, Token: token, Link: link(c, ResetPath, token), ExpiresAt: cloud.Stamp(t.ExpiresAt, b.Location())}
-		return &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
-			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}, nil
+		t := resetTicket(a, token, now)
+		out = ResetOutput{Result: true, Mailed: s.mails(), ExpiresAt: cloud.Stamp(t.ExpiresAt, b.Location())}
+		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
+			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}
+		if out.Mailed {
+			m := mailTo(cloud.AdminResetMail, a, b, now, t.ExpiresAt)
+			m.Link = s.mailLink(ResetPath, token)
+			ch.Mails = []cloud.Mail{m}
+		} else {
+			out.Token, out.Link = token, link(c, ResetPath, token)
+		}
+		if a.ID == c.Account.ID {
+			return ch, nil
+		}
+		ch.Accounts = []cloud.Account{a} // a login of this moment meets the change there
+		return ch, endLogins(v, ch, c, a.ID, now)
 	})
 	return out, err
 }
@@ -334,6 +357,9 @@ func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswo
 		t.UsedAt, a.PasswordHash = now, hash
 		c := cloud.Caller{Account: a}
 		ch.Tickets, ch.Accounts, ch.Audits = append(ch.Tickets, t), append(ch.Accounts, a), append(ch.Audits, audit(c, now, "password_reset", "account", int64(a.ID))...)
+		if err := s.cfg.addMail(v, ch, cloud.PasswordMail, a, now); err != nil {
+			return nil, err
+		}
 		return nil, endLogins(v, ch, c, a.ID, now)
 	})
 	return Done{err == nil}, err

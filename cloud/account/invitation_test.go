@@ -37,7 +37,7 @@ func altered(token string) string {
 
 // An invitation that is used twice, forwarded, withdrawn, replaced or too old is
 // refused with the reason; what was refused made nobody.
-func TestInvitations(t *testing.T) {
+func TestInvitationUsedTwiceOrForwarded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {
 		ctx := t.Context()
@@ -135,7 +135,7 @@ func TestPasswordReset(t *testing.T) {
 		require.NoError(t, err)
 		made, err := d.a.MakeReset(ctx, d.now(10), ByUser{ID: 12})
 		require.NoError(t, err)
-		require.True(t, d.alive(in), "nothing ends before a password was chosen")
+		require.False(t, d.alive(in), "an administrator's reset ends sessions")
 		require.Equal(t, "RESET_EXPIRED", reset(former.Token, "another long password", recovery[0]), "replaced")
 		require.Equal(t, "SECOND_FACTOR_REQUIRED", reset(made.Token, "another long password", ""))
 		require.Equal(t, "SECOND_FACTOR_INVALID", reset(made.Token, "another long password", "0000-0000"))

@@ -213,6 +213,11 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 			if err = endLogins(v, ch, c, a.ID, now); err != nil {
 				return nil, err
 			}
+			if before.PasswordHash != "" && a.ID != c.Account.ID {
+				if err = s.cfg.addMail(v, ch, cloud.AdminPasswordMail, a, now); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if ch.Accounts, err = unreviewed(v, a); err != nil {
 			return nil, err

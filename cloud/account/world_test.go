@@ -19,7 +19,7 @@ import (
 // world is two businesses on a database. Ann and Ben are admins of the first,
 // Rae of the second; accounts that a test makes have ids of the store.
 type world struct {
-	t  *testing.T
+	t  testing.TB
 	db *store.DB
 	s  *Service
 }

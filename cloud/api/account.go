@@ -25,7 +25,7 @@ func (c Config) accounts() []catalog.Operation {
 			Harmless:    true,
 			NoToken:     true,
 			Secret:      true,
-			Errors:      []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "CLIENT_CODE_REQUIRED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"},
+			Errors:      []string{"INVALID_CREDENTIALS", "ACCOUNT_DISABLED", "ACCOUNT_LOCKED", "OIDC_REQUIRED", "CLIENT_CODE_REQUIRED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"},
 			GraphQL:     &catalog.GraphQL{Field: "userLogin", Type: "LoginResult", Mutation: true},
 			Example:     `{"email":"admin@acme.example","password":"correct horse battery"}`,
 		}, c.login, nil),

@@ -99,6 +99,98 @@ func (c Config) own() []catalog.Operation {
 			Example:     `{"password":"correct horse battery","otp":"123456"}`,
 		}, byPerson(a.RemoveFactor), nil),
 		catalog.Define(catalog.Operation{
+			Name:        "user.login.passkey.begin",
+			Summary:     "Start a login with a passkey",
+			Description: "The answer has options for the browser's navigator.credentials.get, good for 5 minutes. With the challenge of a login's answer SECOND_FACTOR_REQUIRED they are for its second step; without one the passkey is the whole login.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/login/passkey/options",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Unlimited,
+			Harmless:    true,
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"PASSKEY_UNAVAILABLE", "CHALLENGE_EXPIRED"},
+			Example:     `{}`,
+		}, c.beginPasskey, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.login.passkey",
+			Summary:     "Log in with a passkey",
+			Description: "The browser's answer to the options, each good once. As the whole login it must prove that the person was recognised; as a second step only of administrators.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/login/passkey",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Unlimited,
+			Harmless:    true,
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"PASSKEY_UNAVAILABLE", "PASSKEY_REFUSED", "CHALLENGE_EXPIRED", "ACCOUNT_DISABLED", "OIDC_REQUIRED"},
+			Example:     `{"credential":"{\"id\":\"…\",\"type\":\"public-key\"}"}`,
+		}, c.loginByPasskey, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.passkeys.list",
+			Summary:     "List the calling user's passkeys",
+			Description: "Passkeys that sign in, oldest first, 20 at most.",
+			Tag:         "User",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/user/passkeys",
+			Types:       people,
+			Errors:      []string{"LOGIN_REQUIRED"},
+		}, byPerson(a.ListPasskeys), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.passkeys.begin",
+			Summary:     "Start a passkey of the calling user",
+			Description: "Needs the password, and a code of an account with a second factor. The answer has options for the browser's navigator.credentials.create, good for 5 minutes and this login.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/passkeys/options",
+			Types:       people,
+			Risk:        catalog.RiskMedium,
+			Secret:      true,
+			Errors:      []string{"PASSKEY_UNAVAILABLE", "PASSKEY_LIMIT", "INVALID_CREDENTIALS", "ACCOUNT_LOCKED", "SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED", "LOGIN_REQUIRED"},
+			Example:     `{"password":"correct horse battery"}`,
+		}, byPerson(withToken(a.BeginPasskey)), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.passkeys.create",
+			Summary:     "Add a passkey of the calling user",
+			Description: "The browser's answer to the options, good once. The passkey signs in from then on, alone or as second factor.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/passkeys",
+			Types:       people,
+			Risk:        catalog.RiskHigh,
+			Status:      http.StatusCreated,
+			Secret:      true,
+			Errors:      []string{"PASSKEY_UNAVAILABLE", "PASSKEY_REFUSED", "PASSKEY_LIMIT", "PASSKEY_EXISTS", "LOGIN_REQUIRED"},
+			Example:     `{"name":"Phone","credential":"{\"id\":\"…\",\"type\":\"public-key\"}"}`,
+		}, byPerson(withToken(a.AddPasskey)), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.passkeys.rename",
+			Summary:     "Update the name of a passkey",
+			Description: "The name is for the person alone.",
+			Tag:         "User",
+			Method:      http.MethodPatch,
+			Path:        "/api/v1/user/passkeys/{passkey_id}",
+			Types:       people,
+			Harmless:    true,
+			Errors:      []string{"PASSKEY_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"passkey_id":7,"name":"Old phone"}`,
+		}, byPerson(a.RenamePasskey), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.passkeys.remove",
+			Summary:     "Remove a passkey of the calling user",
+			Description: "The passkey signs in no more. Sessions that it began stay; end them on their own.",
+			Tag:         "User",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/user/passkeys/{passkey_id}",
+			Types:       people,
+			Risk:        catalog.RiskMedium,
+			Harmless:    true,
+			Errors:      []string{"PASSKEY_NOT_FOUND", "LOGIN_REQUIRED"},
+			Example:     `{"passkey_id":7}`,
+		}, byPerson(a.RemovePasskey), nil),
+		catalog.Define(catalog.Operation{
 			Name:        "user.password.change",
 			Summary:     "Update the calling user's password",
 			Description: "Needs the present password, and a code of an account with a second factor. The user's other logins and all agents end.",
@@ -195,8 +287,8 @@ func (c Config) own() []catalog.Operation {
 		}, a.ListInvitations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.create",
-			Summary:     "Create an invitation, link shown once",
-			Description: "The person opens the link within 7 days, gives the email that was invited and chooses a password. A newer invitation of the same email replaces the former one. Only a login may invite.",
+			Summary:     "Create an invitation",
+			Description: "The link goes to the person by mail; without a mail server it is shown in the answer, once. The person opens the link within 7 days, gives the email that was invited and chooses a password. A newer invitation of the same email replaces the former one. Only a login may invite.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/invitations",
@@ -237,8 +329,8 @@ func (c Config) own() []catalog.Operation {
 		}, a.Accept, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.password_reset",
-			Summary:     "Create a link to a new password, shown once",
-			Description: "The user opens the link within an hour and chooses a password; an account with a second factor needs a code too. Only a login may create such links.",
+			Summary:     "Create a link to a new password of a user",
+			Description: "All logins and agents of the user end, and a link goes to the user by mail; without a mail server it is shown in the answer, once. The user opens it within an hour and chooses a password; an account with a second factor needs a code too. Only a login may create such links.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/users/{id}/password-reset",
@@ -249,6 +341,21 @@ func (c Config) own() []catalog.Operation {
 			Errors:      []string{"USER_NOT_FOUND", "LOGIN_REQUIRED"},
 			Example:     `{"id":2}`,
 		}, byPerson(a.MakeReset), nil),
+		catalog.Define(catalog.Operation{
+			Name:        "user.password_reset.request",
+			Summary:     "Send a link to a new password by mail",
+			Description: "Each enabled account of the address gets a mail with a link that is good for an hour. The answer is the same whether or not there is one. A further request for the same address within ten minutes sends nothing.",
+			Tag:         "User",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/user/password-reset/request",
+			Risk:        catalog.RiskMedium,
+			Group:       catalog.Unlimited, // the gate counts
+			Harmless:    true,
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"MAIL_UNAVAILABLE"},
+			Example:     `{"email":"ana@acme.example"}`,
+		}, c.requestReset, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "user.password_reset.complete",
 			Summary:     "Save a new password by a link",
@@ -301,7 +408,7 @@ func (c Config) own() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "users.second_factor.reset",
 			Summary:     "Remove the second factor of a user",
-			Description: "A way in for a user or customer who lost it. All logins and agents of the user end, and the user sees when it was removed. An administrator's own is removed at the machine or by another administrator.",
+			Description: "A way in for a user or customer who lost it: passkeys are removed too. All logins and agents of the user end, and the user sees when it was removed. An administrator's own is removed at the machine or by another administrator.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/users/{id}/second-factor/reset",
@@ -338,6 +445,45 @@ func Confirm(gate *auth.Gate) func(context.Context, cloud.Account, string) error
 type stepInput struct {
 	Challenge string `json:"challenge" required:"true" max:"128" doc:"Of the login's answer"`
 	OTP       string `json:"otp" required:"true" max:"64" doc:"Time-based code, or a recovery code"`
+}
+
+// requestReset keeps a wish for a link to a new password. The gate bounds how often.
+func (c Config) requestReset(ctx context.Context, caller cloud.Caller, in account.ForgottenInput) (account.Done, error) {
+	if state, err := c.Gate.Reset(in.Email, catalog.AddressOf(ctx)); err != nil {
+		return account.Done{}, &catalog.Limited{State: state}
+	}
+	return account.AccessOf(c.Accounts).RequestReset(ctx, caller, in)
+}
+
+type beginPasskeyInput struct {
+	Challenge string `json:"challenge" max:"128" doc:"Of the login's answer, for its second step"`
+}
+
+// beginPasskey gives the options of a login. The gate bounds how often.
+func (c Config) beginPasskey(ctx context.Context, _ cloud.Caller, in beginPasskeyInput) (account.PasskeyOptionsOutput, error) {
+	options, state, err := c.Gate.BeginPasskey(ctx, auth.PasskeyTry{Challenge: in.Challenge, IP: catalog.AddressOf(ctx)})
+	if err != nil && !state.OK {
+		err = &catalog.Limited{State: state}
+	}
+	return account.PasskeyOptionsOutput{Result: err == nil, Options: options}, err
+}
+
+type passkeyInput struct {
+	Credential string `json:"credential" required:"true" max:"16384" doc:"AuthenticationResponseJSON of Web Authentication, as text"`
+	Challenge  string `json:"challenge" max:"128" doc:"As at the options"`
+	DeviceName string `json:"device_name" max:"64" doc:"Shown in the list of sessions"`
+	RememberMe bool   `json:"remember_me"`
+}
+
+func (c Config) loginByPasskey(ctx context.Context, _ cloud.Caller, in passkeyInput) (loginOutput, error) {
+	l, state, err := c.Gate.Passkey(ctx, auth.PasskeyTry{Credential: in.Credential, Challenge: in.Challenge, Name: in.DeviceName, Remember: in.RememberMe, IP: catalog.AddressOf(ctx)})
+	if err != nil {
+		if !state.OK {
+			err = &catalog.Limited{State: state}
+		}
+		return loginOutput{}, err
+	}
+	return showLogin(l), nil
 }
 
 // secondStep finishes a login. The gate bounds how often it is tried.

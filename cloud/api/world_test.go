@@ -104,7 +104,10 @@ func newWorld(t *testing.T) *world {
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000})
-	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate)})
+	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
+	require.NoError(t, err)
+	w.Auth.WithPasskeys(keys)
+	accounts := account.New(account.Config{Passkeys: keys, Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate)})
 	receivers := webhook.New(w.DB, openGuard{}).Sending(sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
@@ -365,6 +368,8 @@ func (x *world) stand(name string) (s standIn) {
 		s.as = cloud.Broker
 	case "user.sessions.end":
 		s.in = m{"session_id": x.session()}
+	case "user.passkeys.rename", "user.passkeys.remove":
+		s.in = m{"passkey_id": x.passkey(cloud.AccountID(1))}
 	case "users.sessions.end", "users.password_reset":
 		s.in = m{"id": "22"}
 	case "invitations.create":
@@ -791,4 +796,13 @@ func (x *world) proof() (p struct{ order, file, address string }) {
 	url, _ := at(a, "file", "full_url").(string)
 	p.address = url[strings.Index(url, "/api/"):] // through whatever face it is asked for
 	return p
+}
+
+// passkey is one of an account, whose key nobody has.
+func (x *world) passkey(id cloud.AccountID) string {
+	name := x.next("passkey")
+	n, err := strconv.ParseInt(strings.TrimPrefix(name, "passkey"), 10, 64)
+	require.NoError(x.t, err)
+	x.w.Write(x.t, cloud.Changes{PasskeyChanges: cloud.PasskeyChanges{Passkeys: []cloud.Passkey{{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
+	return strconv.FormatInt(1000+n, 10)
 }

@@ -58,12 +58,23 @@ type Store interface {
 type Service struct {
 	store Store
 	turn  chan struct{}
-	none  func() string // a hash that nothing matches, so that unknown names cost the same; made at the first login
+	// passkeys checks what authenticators sign; nil: no passkey lets in.
+	passkeys *Passkeys
+	// demanding are the codes, in lower case, of businesses whose people sign in by
+	// their provider alone.
+	demanding map[string]bool
+	none      func() string // a hash that nothing matches, so that unknown names cost the same; made at the first login
 }
 
 // New builds the service.
 func New(s Store) *Service {
 	return &Service{store: s, turn: make(chan struct{}, runtime.NumCPU()), none: sync.OnceValue(func() string { return HashPassword(NewToken()) })}
+}
+
+// WithPasskeys lets people in by their passkeys; nil: not.
+func (s *Service) WithPasskeys(p *Passkeys) *Service {
+	s.passkeys = p
+	return s
 }
 
 // HashPassword is the PHC form of a person's password.
@@ -225,6 +236,9 @@ func (s *Service) login(ctx context.Context, try Try) (l Login, err error) {
 		if !a.Enabled || a.PasswordHash != m.PasswordHash {
 			return cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS"), nil // changed in this moment
 		}
+		if demanded, err := s.demands(v, a); demanded || err != nil {
+			return cloud.E(cloud.Forbidden, "OIDC_REQUIRED"), err
+		}
 		name, life := cmp.Or(try.Name, "login"), cmp.Or(try.Life, TokenLife)
 		if try.Life == 0 && try.Remember {
 			life = RememberedLife
@@ -237,12 +251,22 @@ func (s *Service) login(ctx context.Context, try Try) (l Login, err error) {
 			challenge := NewToken()
 			t := cloud.Ticket{Hash: Hash(challenge), Kind: cloud.LoginTicket, AccountID: a.ID, PasswordMark: Mark(a), Name: name, Life: life, ExpiresAt: now.Add(challengeLife)}
 			ch.Tickets, ch.DropTickets, ch.Unaudited = append(ch.Tickets, t), now, true
-			problem.Details = map[string]any{"challenge": challenge, "challenge_expires_in": int(challengeLife / time.Second), "methods": []string{"totp", "recovery_code"}}
+			methods := []string{"totp", "recovery_code"}
+			if s.passkeys != nil {
+				list, err := v.Passkeys(a.ID)
+				if err != nil {
+					return nil, err
+				}
+				if len(list) > 0 {
+					methods = append(methods, "passkey")
+				}
+			}
+			problem.Details = map[string]any{"challenge": challenge, "challenge_expires_in": int(challengeLife / time.Second), "methods": methods}
 			return problem, nil
 		case problem != nil:
 			return problem, nil
 		}
-		l, err = s.enter(v, ch, a, name, life, now)
+		l, err = s.enter(v, ch, a, name, life, now, false)
 		return nil, err
 	})
 	if err != nil {

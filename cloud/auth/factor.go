@@ -154,27 +154,16 @@ type Step struct {
 func (s *Service) second(ctx context.Context, step Step) (Login, error) {
 	var l Login
 	err := Decide(ctx, s.store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
-		over := cloud.E(cloud.Unauthenticated, "CHALLENGE_EXPIRED")
-		t, err := v.Ticket(Hash(step.Challenge))
-		if errors.Is(err, cloud.ErrNotFound) || err == nil && (t.Kind != cloud.LoginTicket || !t.UsedAt.IsZero() || !now.Before(t.ExpiresAt)) {
-			return over, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		a, err := v.Account(t.AccountID)
-		if err != nil {
-			return nil, err
-		}
-		if !a.Enabled || Mark(a) != t.PasswordMark {
-			return over, nil
+		t, a, problem, err := loginTicket(v, step.Challenge, now)
+		if problem != nil || err != nil {
+			return problem, err
 		}
 		if problem, err := Prove(v, ch, a, step.Code, now); problem != nil || err != nil {
 			return problem, err
 		}
 		t.UsedAt = now
 		ch.Tickets = append(ch.Tickets, t)
-		l, err = s.enter(v, ch, a, t.Name, t.Life, now)
+		l, err = s.enter(v, ch, a, t.Name, t.Life, now, false)
 		return nil, err
 	})
 	if err != nil {
@@ -214,8 +203,9 @@ func Decide(ctx context.Context, db Decider, fn func(v cloud.View, ch *cloud.Cha
 }
 
 // enter makes the token of a login. In a business that demands a second factor,
-// the token of somebody without one is good for setting one up.
-func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name string, life time.Duration, now time.Time) (Login, error) {
+// the token of a person without one is good for setting one up, unless what let the
+// person in is as strong.
+func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name string, life time.Duration, now time.Time, strong bool) (Login, error) {
 	b, err := v.Business(a.BusinessID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) { // the platform's own people have none
 		return Login{}, err
@@ -224,7 +214,7 @@ func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name s
 	if err != nil {
 		return Login{}, err
 	}
-	l := Login{Token: NewToken(), ExpiresAt: now.Add(life), Account: a, Business: b, SetsUp: b.Settings.SecondFactor && !f.On()}
+	l := Login{Token: NewToken(), ExpiresAt: now.Add(life), Account: a, Business: b, SetsUp: b.Settings.SecondFactor && !f.On() && !strong}
 	t := cloud.Token{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}
 	if l.SetsUp {
 		t.Kind = cloud.SetupToken

@@ -102,10 +102,50 @@ func (g *Gate) Second(ctx context.Context, step Step) (Login, limit.State, error
 	return l, state, err
 }
 
+// BeginPasskey gives the options by which a browser signs in with a passkey. Errors:
+// RATE_LIMITED, PASSKEY_UNAVAILABLE, CHALLENGE_EXPIRED.
+func (g *Gate) BeginPasskey(ctx context.Context, try PasskeyTry) (options map[string]any, state limit.State, err error) {
+	if state = g.tries.Take("passkey/"+limit.Address(try.IP), 6*g.cfg.PerIP, time.Now()); !state.OK {
+		return nil, state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
+	}
+	options, err = g.service.beginPasskey(ctx, try)
+	return options, state, err
+}
+
+// Passkey logs in by what an authenticator signed over the options of BeginPasskey.
+// Errors: RATE_LIMITED, PASSKEY_UNAVAILABLE, PASSKEY_REFUSED, CHALLENGE_EXPIRED,
+// ACCOUNT_DISABLED.
+func (g *Gate) Passkey(ctx context.Context, try PasskeyTry) (Login, limit.State, error) {
+	address := "ip/" + limit.Address(try.IP)
+	state := g.tries.Take(address, g.cfg.PerIP, time.Now())
+	if !state.OK {
+		return Login{}, state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
+	}
+	l, err := g.service.passkey(ctx, try)
+	if err == nil {
+		g.tries.Give(address, time.Now())
+	}
+	return l, state, err
+}
+
 // Confirm checks the password of somebody who is logged in, with the limits of
 // Login. Errors: RATE_LIMITED, ACCOUNT_LOCKED, INVALID_CREDENTIALS.
 func (g *Gate) Confirm(ctx context.Context, a cloud.Account, password, ip string) (limit.State, error) {
 	return g.guard(a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })
+}
+
+// Reset bounds how often links to new passwords are requested, alike for addresses
+// with and without an account. Error: RATE_LIMITED.
+func (g *Gate) Reset(email, ip string) (limit.State, error) {
+	for _, x := range []struct {
+		key string
+		n   int
+	}{{"reset ip/" + limit.Address(ip), g.cfg.PerIP}, {"reset email/" + strings.ToLower(strings.TrimSpace(email)), g.cfg.PerEmail}} {
+		if s := g.tries.Take(x.key, x.n, time.Now()); !s.OK {
+			return s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
+		}
+	}
+	return limit.State{OK: true}, nil
 }
 
 // guard bounds how often a password is tried.

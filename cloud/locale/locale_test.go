@@ -123,7 +123,7 @@ func TestUnknownKeysAreShownNotInvented(t *testing.T) {
 func TestEveryWordIsUsed(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, dir := range []string{"../page", "../page/templates", "../docs/otep", "../order", "../order/contractor", "../app", "../tool", "../notice", "../webhook"} {
+	for _, dir := range []string{"../page", "../page/templates", "../docs/otep", "../order", "../order/contractor", "../app", "../tool", "../notice", "../mail", "../webhook"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, e := range entries {

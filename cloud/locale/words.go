@@ -16,6 +16,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, chats)
 	maps.Copy(all, setups)
 	maps.Copy(all, persons)
+	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	return all
 }()

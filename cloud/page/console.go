@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -56,6 +60,9 @@ type loginPage struct {
 	// Challenge is that of a login whose password was good: the page asks for a code
 	// of the second factor.
 	Challenge string
+	Forgotten bool // leads to a link to a new password
+	Passkeys  bool
+	Providers []oidc.Provider
 }
 
 // session finds who is signed in. ok is false when nobody is; a key, which may
@@ -122,6 +129,8 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, 
 	switch {
 	case len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField || len(challenge) > maxField || len(field("otp")) > maxField:
 		challenge, err = "", cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
+	case field("credential") != "":
+		l, _, err = p.cfg.Gate.Passkey(c, auth.PasskeyTry{Credential: field("credential"), Challenge: challenge, Binding: bindingOf(ctx), Name: try.Name, IP: try.IP})
 	case challenge != "":
 		l, _, err = p.cfg.Gate.Second(c, auth.Step{Challenge: challenge, Code: field("otp"), IP: try.IP})
 	default:
@@ -149,9 +158,52 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, 
 
 const maxField = 256 // bytes of what is typed at a login
 
+// bindingOf is what the challenge of a passkey is bound to: the browser that it was
+// given to.
+func bindingOf(ctx *fasthttp.RequestCtx) string {
+	sum := sha256.Sum256(ctx.Request.Header.Cookie(forStaff.form))
+	return hex.EncodeToString(sum[:])
+}
+
+// passkeyOptions gives the script of the login page what it asks the browser for a
+// passkey with, as JSON.
+func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
+	if !ownForm(ctx, &forStaff) {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	challenge := string(ctx.PostArgs().Peek("challenge"))
+	if len(challenge) > maxField {
+		challenge = challenge[:maxField]
+	}
+	options, _, err := p.cfg.Gate.BeginPasskey(c, auth.PasskeyTry{Challenge: challenge, Binding: bindingOf(ctx), IP: ctx.RemoteIP().String()})
+	var shown *cloud.Error
+	switch {
+	case errors.As(err, &shown) && shown.Kind == cloud.Limited:
+		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
+		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
+		return
+	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
+		ctx.SetStatusCode(fasthttp.StatusConflict)
+		return
+	case err != nil:
+		p.trouble(ctx, err)
+		return
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.SetBody(body)
+}
+
 func (p consolePages) loginForm(ctx *fasthttp.RequestCtx) {
 	f := p.frame(ctx, "console.login")
-	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs())})
+	p.show(ctx, fasthttp.StatusOK, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Next: nextPage(ctx.QueryArgs()), Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys, Providers: p.providers()})
 }
 
 func (p consolePages) login(ctx *fasthttp.RequestCtx) {
@@ -162,7 +214,7 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		if len(email) > maxField {
 			email = ""
 		}
-		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge})
+		p.show(ctx, status, "login.html", loginPage{frame: f, CSRF: p.formToken(ctx, &forStaff), Email: email, Error: message, Next: nextPage(ctx.PostArgs()), Challenge: challenge, Forgotten: p.cfg.Mails, Passkeys: p.cfg.Passkeys, Providers: p.providers()})
 	}
 	if !ownForm(ctx, &forStaff) {
 		again(fasthttp.StatusForbidden, f.T("console.expired"))
@@ -183,6 +235,11 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	}
+	p.enter(ctx, l)
+}
+
+// enter keeps the token of a login in the browser and leads on.
+func (p consolePages) enter(ctx *fasthttp.RequestCtx, l auth.Login) {
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	to := cmp.Or(nextPage(ctx.PostArgs()), ConsolePath)

@@ -9,14 +9,19 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // Entrances of links. Each keeps the link's secret in the browser, so that it
 // stands in no address from then on. Links lead here from anywhere.
 var (
 	forInvitation = entrance{account.InvitationPath, "postern_invitation", "postern_invitation_form", fasthttp.CookieSameSiteLaxMode, nil}
+	forForgotten  = entrance{forgottenPath, "", "postern_forgotten_form", fasthttp.CookieSameSiteLaxMode, nil}
 	forReset      = entrance{account.ResetPath, "postern_reset", "postern_reset_form", fasthttp.CookieSameSiteLaxMode, nil}
 )
+
+// forgottenPath is where people without their password ask for a link to another.
+const forgottenPath = "/password-forgotten"
 
 const linkLife = time.Hour // of the cookie
 
@@ -34,6 +39,55 @@ func (p personPages) linkRoutes(get, post func(string, fasthttp.RequestHandler))
 	for _, at := range []*entrance{&forInvitation, &forReset} {
 		get(at.path, func(ctx *fasthttp.RequestCtx) { p.link(ctx, at) })
 		post(at.path, func(ctx *fasthttp.RequestCtx) { p.follow(ctx, at) })
+	}
+	if p.cfg.Mails {
+		get(forgottenPath, p.forgotten)
+		post(forgottenPath, p.requestReset)
+	}
+}
+
+// forgottenPage asks for the email of an account. Sent says that a request was kept,
+// which says nothing about accounts.
+type forgottenPage struct {
+	frame
+	CSRF, Email, Error string
+	Sent               bool
+}
+
+func (p personPages) forgotten(ctx *fasthttp.RequestCtx) {
+	p.showForgotten(ctx, fasthttp.StatusOK, false, "")
+}
+
+func (p personPages) showForgotten(ctx *fasthttp.RequestCtx, status int, sent bool, problem string) {
+	out := forgottenPage{frame: p.frame(ctx, "forgotten.title"), CSRF: p.formToken(ctx, &forForgotten), Sent: sent, Error: problem}
+	if email := string(ctx.PostArgs().Peek("email")); len(email) <= maxField {
+		out.Email = email
+	}
+	p.show(ctx, status, "forgotten.html", out)
+}
+
+// requestReset keeps the wish for a link, and answers alike whether or not there is
+// an account.
+func (p personPages) requestReset(ctx *fasthttp.RequestCtx) {
+	if !p.limited(ctx) {
+		return
+	}
+	lang := p.frame(ctx, "").Lang
+	if !ownForm(ctx, &forForgotten) {
+		p.showForgotten(ctx, fasthttp.StatusForbidden, false, locale.Word(lang, "console.expired"))
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	_, err := p.answer(c, ctx, lang, "", "user.password_reset.request", map[string]any{"email": string(ctx.PostArgs().Peek("email"))})
+	var shown *cloud.Error
+	switch {
+	case errors.As(err, &shown) && shown.Kind != cloud.Internal && shown.Kind != cloud.Limited:
+		p.showForgotten(ctx, fasthttp.StatusUnprocessableEntity, false, problemText(lang, shown))
+	case err != nil:
+		p.trouble(ctx, err)
+	default:
+		p.showForgotten(ctx, fasthttp.StatusOK, true, "")
 	}
 }
 

@@ -50,6 +50,7 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -94,6 +95,13 @@ type Config struct {
 	// LiveURL is where these pages listen over WebSocket, as ws or wss; "": they ask
 	// again and again.
 	LiveURL string
+	// Mails says that there is a mail server: people may ask for a link to a new
+	// password.
+	Mails bool
+	// Passkeys says that people may make passkeys and sign in with them.
+	Passkeys bool
+	// OIDC asks the sign-in providers of businesses; nil: there are none.
+	OIDC *oidc.Service
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
@@ -249,6 +257,13 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	get("/console", p.console)
 	get("/console/login", p.loginForm)
 	r.POST("/console/login", p.login)
+	if p.cfg.Passkeys {
+		r.POST("/console/login/passkey", p.passkeyOptions)
+	}
+	if p.cfg.OIDC != nil {
+		r.GET(oidcPath, p.beginOIDC)
+		r.GET(OIDCCallback, p.finishOIDC)
+	}
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
 	get(layoutPath, p.layoutForm)

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http/httputil"
@@ -79,6 +80,10 @@ func (f *feed) count() int {
 	return len(f.list)
 }
 
+// passkeysAt is the address that passkeys are for in a test with a browser, which has
+// the process to itself; empty: that of the others.
+var passkeysAt string
+
 // server is the whole HTTP face over a filled store.
 func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
 	return serverBehind(t, peer.Proxies{}, change)
@@ -87,8 +92,11 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
 	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
 	w.DB.OnCommit(f.committed)
+	keys, err := auth.NewPasskeys(cmp.Or(passkeysAt, "https://cloud.test"), []byte("challenges"))
+	require.NoError(t, err)
+	w.Auth.WithPasskeys(keys)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
-	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB).Guard(tracking.GuardConfig{Links: linkKey}), Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB}), Receivers: f.receivers(w)}
+	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB).Guard(tracking.GuardConfig{Links: linkKey}), Gate: gate, Auth: w.Auth, Passkeys: true, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB}), Receivers: f.receivers(w)}
 	hooks, err := platform.HookGuide("")
 	require.NoError(t, err)
 	cfg.Webhooks = hooks
@@ -99,7 +107,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	if cfg.Approvals == nil {
 		cfg.Approvals = approvals(w, f)
 	}
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate)}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"html/template"
 	"slices"
@@ -42,6 +43,9 @@ type accountPage struct {
 	Recovery    []string
 	Sessions    []account.Session
 	Locale      string
+	HasPasskeys bool // the deployment has them
+	Passkeys    []account.Passkey
+	Options     string // JSON by which the browser makes a passkey
 }
 
 // Stamp is a time of an answer as pages show it.
@@ -97,6 +101,11 @@ func (p personPages) showAccount(c context.Context, ctx *fasthttp.RequestCtx, st
 		list, err = runAs[account.SessionsOutput](c, ctx, p.kit, out.Lang, token, "user.sessions.list", map[string]any{"per_page": 50})
 		out.Sessions = list.Sessions
 	}
+	if err == nil && !out.SetsUp && p.cfg.Passkeys {
+		var list account.PasskeysOutput
+		list, err = runAs[account.PasskeysOutput](c, ctx, p.kit, out.Lang, token, "user.passkeys.list", nil)
+		out.HasPasskeys, out.Passkeys = true, list.Passkeys
+	}
 	if err != nil {
 		p.trouble(ctx, err)
 		return
@@ -121,6 +130,11 @@ var accountForms = map[string]struct {
 	"locale":   {"user.locale.change", []string{"locale"}, ""},
 	"end":      {"user.sessions.end", []string{"session_id"}, "account.done.end"},
 	"others":   {"user.sessions.end_others", nil, "account.done.others"},
+
+	"passkey":        {"user.passkeys.begin", []string{"password", "otp"}, "account.done.passkey"},
+	"passkey_add":    {"user.passkeys.create", []string{"name", "credential"}, "account.done.passkey_add"},
+	"passkey_rename": {"user.passkeys.rename", []string{"passkey_id", "name"}, "account.done.passkey_rename"},
+	"passkey_remove": {"user.passkeys.remove", []string{"passkey_id"}, "account.done.passkey_remove"},
 }
 
 // changeAccount runs what a form of the page asks for.
@@ -141,7 +155,7 @@ func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
 	in := map[string]any{}
 	for _, m := range form.members {
 		v := string(ctx.PostArgs().Peek(m))
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil && m == "session_id" {
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && strings.HasSuffix(m, "_id") {
 			in[m] = n
 		} else if v != "" {
 			in[m] = v
@@ -175,6 +189,12 @@ func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
 			}
 		case account.RecoveryOutput:
 			out.Recovery = body.Recovery
+		case account.PasskeyOptionsOutput:
+			options, err := json.Marshal(body.Options)
+			if err != nil {
+				p.log.Error("show options of a passkey", "err", err)
+			}
+			out.Options = string(options)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -221,4 +222,27 @@ func TestLinks(t *testing.T) {
 	g = send("/password-reset", "password", "another long password", "otp", recovery[0])
 	require.Equal(t, 303, g.status, g.body)
 	require.Equal(t, 303, r.do("GET", "/account", nil).status, "the session has ended")
+}
+
+// Without a mail server nothing leads to a forgotten password; with one the page
+// answers alike for every address.
+func TestForgottenPassword(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.NotContains(t, r.do("GET", "/console/login", nil).body, "/password-forgotten")
+	require.Equal(t, 404, r.do("GET", "/password-forgotten", nil).status)
+	r = newRig(t, func(c *page.Config) { c.Mails = true })
+	require.Contains(t, r.do("GET", "/console/login", nil).body, `href="/password-forgotten"`)
+	ask := func(email string) got {
+		g := r.do("GET", "/password-forgotten", nil)
+		return r.do("POST", "/password-forgotten", url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "email": {email}})
+	}
+	known, unknown := ask(r.w.Emails[cloud.ClientAdmin]), ask("eve@x.example")
+	require.Equal(t, 200, known.status, known.body)
+	stamp := regexp.MustCompile(`(datetime=|\d\d:\d\d)[^<]*`)
+	require.Equal(t, stamp.ReplaceAllString(known.body, ""), stamp.ReplaceAllString(unknown.body, ""))
+	require.Contains(t, known.body, "on its way")
+	require.NotContains(t, known.body, r.w.Emails[cloud.ClientAdmin])
+	require.Equal(t, 422, ask("eve").status)
+	require.Equal(t, 403, r.do("POST", "/password-forgotten", url.Values{"form": {"x"}, "email": {"eve@x.example"}}).status)
 }

@@ -41,14 +41,19 @@ var notBuilt = []string{"ops_agent", "sms_marketing"}
 
 // faces builds what is served over HTTP.
 func (s *Server) faces() error {
-	service := auth.New(s.Store)
+	passkeys, err := auth.NewPasskeys(s.cfg.BaseURL, s.Keys.passkeys())
+	if err != nil {
+		return err
+	}
+	service := auth.New(s.Store).WithPasskeys(passkeys).Demanding(s.demanding())
 	gate := auth.NewGate(service, s.rates.gate)
 	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}
 	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate),
-		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable)})
+		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys})
+	s.sendMails(account.AccessOf(accounts))
 	var languages []string
 	for _, l := range locale.All() {
 		languages = append(languages, l.Code)
@@ -70,7 +75,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
 	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.webhooks, Catalog: s.Catalog, Pipeline: s.line,
-		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Mails: s.mails != nil, Passkeys: passkeys != nil, OIDC: s.signIn(), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}

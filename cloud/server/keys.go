@@ -84,6 +84,12 @@ func (k Keys) chats() []byte { return k.derived("tokens of recipients") }
 func (k Keys) setup() []byte  { return k.derived("set-up addresses") }
 func (k Keys) digest() []byte { return k.derived("name of the keys file") }
 
+// passkeys seals challenges.
+func (k Keys) passkeys() []byte { return k.derived("challenges of passkeys") }
+
+// signIn seals logins that are under way at a provider.
+func (k Keys) signIn() []byte { return k.derived("logins at sign-in providers") }
+
 func (k Keys) links() cloud.LinkKey { return k.derived("tracking links") }
 
 func (k Keys) derived(purpose string) []byte {

@@ -32,10 +32,12 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/push"
@@ -82,6 +84,14 @@ type Config struct {
 	// PushURL takes pushes to drivers' apps that do not listen, signed with
 	// PushSecret; empty: nobody does.
 	PushURL, PushSecret string
+
+	// Mail is the server that mails to people go by, with links that begin with
+	// BaseURL; nil: there is none, and links are shown to who made them.
+	Mail *mail.Server
+
+	// SignIn are the sign-in providers of businesses (OpenID Connect). They need
+	// BaseURL.
+	SignIn []oidc.Provider
 
 	// Webhooks: private networks and further ports that receivers may use, and
 	// whether plain http is allowed.
@@ -168,6 +178,7 @@ type Server struct {
 	agents   *oauth.Service
 	traces   *trace.Pusher // nil: none
 	pushes   *push.Sender
+	mails    *mail.Sender  // nil: there is no mail server
 	tools    *tool.Service // nil until there are any
 
 	engines []*mcp.Server
@@ -385,6 +396,9 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("webhook replays", func(ctx context.Context) error { return s.webhooks.Run(ctx, s.log) })
 	run("live channel", s.Live.Run)
 	run("pushes", s.pushes.Run)
+	if s.mails != nil {
+		run("mails", s.mails.Run)
+	}
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
 	run("agents", s.agents.Run)

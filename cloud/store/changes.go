@@ -44,6 +44,9 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.oauth(c)
 	w.factors(c)
 	saveInvitations(w, c)
+	saveMails(w, c)
+	savePasskeys(w, c)
+	saveIdentities(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

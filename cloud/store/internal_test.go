@@ -204,7 +204,10 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlOldPushTokens":              "sorts the addresses of one driver, which are few",
 		"sqlReleasePush":                "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseOwnPush":             "walks the partial index of waiting pushes, once at start",
+		"sqlReleaseMail":                "walks the partial index of waiting mails, once at start",
+		"sqlReleaseOwnMail":             "walks the partial index of waiting mails, once at start",
 		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",
+		"sqlRequests":                   "walks the partial index of requests that were not looked at, a hundred at most",
 		"sqlLastOperation":              "one look at the end of the table",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 	}

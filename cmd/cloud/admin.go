@@ -157,6 +157,6 @@ func (a adminReset) run(ctx context.Context, s settings, log *slog.Logger, stdou
 	case err != nil:
 		return fmt.Errorf("admin reset: %w", err)
 	}
-	_, err = fmt.Fprintf(stdout, "%s has no second factor and no sessions any more; the password stays\n", made.Account.Email)
+	_, err = fmt.Fprintf(stdout, "%s has no second factor, no passkeys and no sessions any more; the password stays\n", made.Account.Email)
 	return err
 }

@@ -84,6 +84,23 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"is empty", []string{"-config", file(t, "webhook: {proxy: 'http://proxy.internal:3128', proxy_secret_file: "+file(t, "\n")+"}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 8d}")}},
 		{"webhook.secret_overlap", []string{"-config", file(t, "webhook: {secret_overlap: 169h}")}},
+		{"mail.server \"mail.example\"", []string{"-config", file(t, "mail: {server: mail.example, from: a@b.example}")}},
+		{"set base_url too", []string{"-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example}")}},
+		{"the sender is no address", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: Postern}")}},
+		{"mail.encryption", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:25', encryption: none, from: a@b.example}")}},
+		{"use starttls, tls or none", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:25', encryption: ssl, from: a@b.example}")}},
+		{"both user and password_file", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, user: me}")}},
+		{"chmod 600", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, user: me, password_file: "+key+"}")}},
+		{"mail.roots", []string{"-base-url", "https://tms.example", "-config", file(t, "mail: {server: 'mail.example:587', from: a@b.example, roots: "+key+"}")}},
+		{"set mail.server", []string{"-config", file(t, "mail: {from: a@b.example}")}},
+		{"sign_in.0.business", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{issuer: 'https://id.example'}]")}},
+		{"sign_in.0.issuer", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'http://id.example'}]")}},
+		{"sign_in.0.client_id", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example'}]")}},
+		{"either secret_file or secret_env", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x}]")}},
+		{"there is no secret", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_env: POSTERN_NO_SUCH}]")}},
+		{"both role_claim and roles", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+", role_claim: groups}]")}},
+		{"use client_admin or client_employee", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+", role_claim: groups, roles: {root: platform_admin}}]")}},
+		{"sign_in: set base_url", []string{"-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+"}]")}},
 		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
 		{"push.secret_file", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+key+"}")}},
 		{"push.url", []string{"-config", file(t, "push: {url: 'push.example', secret_file: "+key+"}")}},
@@ -186,6 +203,30 @@ func TestTheSecretOfPushesIsReadAndNeverShown(t *testing.T) {
 	s, err := load(options{Config: file(t, "push: {url: 'https://push.example/', secret_file: "+file(t, secret+"\n")+"}")})
 	require.NoError(t, err)
 	require.Equal(t, secret, s.server(slog.New(slog.DiscardHandler)).PushSecret)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
+}
+
+func TestTheLoginOfTheMailServerIsReadAndNeverShown(t *testing.T) {
+	t.Parallel()
+	s, err := load(options{Config: file(t, "base_url: https://tms.example\nmail: {server: 'mail.example:587', from: 'Postern <no-reply@tms.example>', user: me, password_file: "+file(t, "hunter2\n")+"}")})
+	require.NoError(t, err)
+	m := s.server(slog.New(slog.DiscardHandler)).Mail
+	require.Equal(t, []any{"mail.example", 587, "starttls", "me", "hunter2"}, []any{m.Host, m.Port, m.Encryption, m.User, m.Password})
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw)+s.String(), "hunter2")
+	require.Nil(t, defaults().server(slog.New(slog.DiscardHandler)).Mail, "without a mail server")
+}
+
+func TestTheSecretOfASignInProviderIsReadAndNeverShown(t *testing.T) {
+	t.Parallel()
+	s, err := load(options{Config: file(t, "base_url: https://tms.example\nsign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2\n")+", role_claim: groups, roles: {a: client_admin}}]")})
+	require.NoError(t, err)
+	p := s.server(slog.New(slog.DiscardHandler)).SignIn
+	require.Len(t, p, 1)
+	require.Equal(t, []any{"acme", "acme", "hunter2", "client_admin"}, []any{p[0].Business, p[0].Name, p[0].Secret, string(p[0].Roles["a"])})
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw)+s.String(), "hunter2")

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -62,6 +64,8 @@ type settings struct {
 		URL        string `yaml:"url" json:"url"`
 		SecretFile string `yaml:"secret_file" json:"secret_file"`
 	} `yaml:"push" json:"push"`
+	Mail    mailSettings     `yaml:"mail" json:"mail"`
+	SignIn  []signInSettings `yaml:"sign_in" json:"sign_in"` // providers of businesses
 	Numbers struct {
 		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
 	} `yaml:"numbers" json:"numbers"`
@@ -76,6 +80,7 @@ type settings struct {
 	overlap    time.Duration
 	pushSecret string
 	proxyLogin string
+	providers  []oidc.Provider
 }
 
 // maxOverlap is how long two secrets may be good at once.
@@ -88,6 +93,7 @@ func defaults() settings {
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
+	s.Mail.Encryption = mail.StartTLS
 	s.TLS.HSTS = "4320h"
 	return s
 }
@@ -189,6 +195,8 @@ func (s *settings) check() error {
 	s.checkBrokers(bad)
 	s.checkApps(bad)
 	s.checkPush(bad)
+	s.checkMail(bad)
+	s.checkSignIn(bad)
 	s.networks = nil
 	for _, n := range s.Webhook.AllowNetworks {
 		p, err := netip.ParsePrefix(n)
@@ -365,7 +373,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
-		PushURL: s.Push.URL, PushSecret: s.pushSecret,
+		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }

@@ -191,5 +191,5 @@ func TestALostSecondFactorAtTheMachine(t *testing.T) {
 	}
 	out, err := program(t, "-data", dir, "admin", "reset", "--email", "X@y.example")
 	require.NoError(t, err)
-	require.Contains(t, out, "x@y.example has no second factor and no sessions any more")
+	require.Contains(t, out, "x@y.example has no second factor, no passkeys and no sessions any more")
 }

@@ -5,6 +5,38 @@ if (main?.dataset.events) follow(main.dataset.events);
 else if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
 else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number(main.querySelector("[data-refresh]").dataset.refresh));
 for (const button of document.querySelectorAll("[data-copies]")) copies(button);
+for (const form of document.querySelectorAll("form[data-passkey]")) passkey(form);
+
+// passkey shows a form that a passkey fills, where the browser has them. The server
+// gives the options and checks the answer; a browser that is not asked for long enough
+// or has none says so below the button.
+function passkey(form) {
+  const api = window.PublicKeyCredential;
+  if (!api?.parseRequestOptionsFromJSON || !api?.parseCreationOptionsFromJSON) return;
+  form.hidden = false;
+  const problem = form.querySelector("[data-problem]");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    problem.hidden = true;
+    const button = form.querySelector("button");
+    button.disabled = true;
+    try {
+      let made;
+      if (form.dataset.passkey === "create") {
+        made = await navigator.credentials.create({ publicKey: api.parseCreationOptionsFromJSON(JSON.parse(form.dataset.options)) });
+      } else {
+        const answer = await fetch(form.dataset.options, { method: "POST", body: new URLSearchParams(new FormData(form)), cache: "no-store", signal: AbortSignal.timeout(10000) });
+        if (!answer.ok) throw new Error(String(answer.status));
+        made = await navigator.credentials.get({ publicKey: api.parseRequestOptionsFromJSON(await answer.json()) });
+      }
+      form.elements.credential.value = JSON.stringify(made.toJSON());
+      form.submit();
+    } catch {
+      problem.hidden = false;
+      button.disabled = false;
+    }
+  });
+}
 
 // copies makes a button copy the text of an element, where the browser can.
 function copies(button) {

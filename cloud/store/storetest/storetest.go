@@ -255,6 +255,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"Pushes":                   pushes,
+		"Mails":                    mails,
+		"Identities":               identities,
 		"LiveSince":                liveSince,
 		"ManyPushes":               manyPushes,
 		"OperationsAfter":          operationsAfter,

@@ -76,6 +76,8 @@ var allowed = map[string][]string{
 	"cloud/mqttbroker":         {"cloud/limit", "protocol/topic"},
 	"cloud/live":               {"cloud", "cloud/auth", "cloud/mqttbroker", "protocol/otep"},
 	"cloud/push":               {"cloud", "protocol/signature"},
+	"cloud/mail":               {"cloud", "cloud/locale"},
+	"cloud/oidc":               {"cloud", "cloud/auth"},
 	"cloud/store":              {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit"},
 	"cloud/api":                {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/order/interception", "cloud/order/thirdparty", "cloud/order/contractor", "cloud/order/proof", "cloud/order/recall", "cloud/order/scan", "cloud/push", "cloud/webhook", "cloud/route", "cloud/setup", "cloud/tracking"},
@@ -90,7 +92,7 @@ var allowed = map[string][]string{
 	"cloud/peer":               {},
 	"cloud/setup":              {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
 	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
-	"cloud/page":               {"cloud", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/peer", "cloud/webhook", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
+	"cloud/page":               {"cloud", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/peer", "cloud/webhook", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/docs/asyncapi":                {"cloud", "cloud/catalog", "protocol/signature"},
@@ -151,7 +153,7 @@ func TestProgramsHoldNoTestTools(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/cloud", module+"cmd/edge", module+"cmd/firmware-sim").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), module+"cloud/rest\n")
-	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/"} {
+	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/", "github.com/emersion/", "github.com/descope/", "github.com/zitadel/"} {
 		require.NotContains(t, string(out), tool)
 	}
 }

@@ -1,0 +1,75 @@
+package mail
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// Letter is a mail in words. Subject is one line.
+type Letter struct{ Subject, Text, HTML string }
+
+// wording are the words of each kind of mail.
+var wording = map[cloud.MailKind]struct{ subject, body, link string }{
+	cloud.InvitationMail:    {"mail.subject.invitation", "mail.body.invitation", "mail.link.invitation"},
+	cloud.ResetMail:         {"mail.subject.reset", "mail.body.reset", "mail.link.reset"},
+	cloud.AdminResetMail:    {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
+	cloud.AdminPasswordMail: {"mail.subject.admin_password", "mail.body.admin_password", ""},
+	cloud.PasswordMail:      {"mail.subject.password", "mail.body.password", ""},
+	cloud.PasskeyMail:       {"mail.subject.passkey", "mail.body.passkey", ""},
+	cloud.FactorRemovedMail: {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
+}
+
+// letter is what the HTML of a mail is made of.
+type letter struct {
+	Lang, Subject, Link, Button, Foot string
+	Lines                             []string
+}
+
+// page has no images, styles or scripts of others: nothing is loaded when it is read.
+var page = template.Must(template.New("mail").Parse(`<!doctype html>
+<html lang="{{.Lang}}"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
+<body style="font-family:sans-serif;line-height:1.5;max-width:36em">
+{{range .Lines}}<p>{{.}}</p>
+{{end}}{{if .Link}}<p><a href="{{.Link}}">{{.Button}}</a></p>
+<p>{{.Link}}</p>
+{{end}}<p><small>{{.Foot}}</small></p>
+</body></html>
+`))
+
+// Compose writes a mail in its language, as plain text and as HTML.
+func Compose(m cloud.Mail) (Letter, error) {
+	business, name := oneLine(cmp.Or(m.Business, "Postern")), oneLine(m.Name)
+	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
+	said, ok := wording[m.Kind]
+	if !ok {
+		return Letter{}, fmt.Errorf("%w: there are no words for mails of kind %q", ErrRefused, m.Kind)
+	}
+	l := letter{Lang: m.Language, Subject: word(said.subject, business), Link: m.Link, Lines: []string{word("mail.hello", name), word(said.body, business)}, Foot: word("mail.foot", business)}
+	if l.Link != "" {
+		l.Button = word(said.link)
+		l.Lines = append(l.Lines, word("mail.once"))
+	} else {
+		l.Lines = append(l.Lines, word("mail.not_you"))
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, l); err != nil {
+		return Letter{}, fmt.Errorf("compose mail %s: %w", m.ID, err)
+	}
+	text := strings.Join(l.Lines, "\n\n") + "\n\n"
+	if l.Link != "" {
+		text += l.Button + ":\n" + l.Link + "\n\n"
+	}
+	return Letter{Subject: l.Subject, Text: text + "-- \n" + l.Foot + "\n", HTML: html.String()}, nil
+}
+
+// oneLine is a text without what could end a line of a mail.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }), " ")
+}
