@@ -244,6 +244,8 @@ type EnrolmentToken struct {
 // DeviceView reads the present of cabinets and what they send.
 type DeviceView interface {
 	Device(DeviceID) (Device, error)
+	// Devices lists a part of a business's devices, by id.
+	Devices(BusinessID, Page) ([]Device, Listed, error)
 	// DeviceExceptions lists the open device exceptions of a device, oldest first.
 	DeviceExceptions(DeviceID) ([]DeviceException, error)
 	Session(DeviceID) (Session, error)

@@ -67,7 +67,7 @@ func New(c Config) *catalog.Catalog {
 	if c.Chat == nil {
 		c.Chat = new(chat.Service)
 	}
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.hooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}
@@ -76,6 +76,7 @@ func New(c Config) *catalog.Catalog {
 	}
 	table := catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
+	table.AddTools(lockerTools(table)...)
 	return table
 }
 

@@ -106,6 +106,14 @@ func (x *world) lists() map[string]listCase {
 		"drivers.list": {other: map[string]any{"status": "active"}, key: map[string]any{"keyword": "sam", "sort": "name"}, rows: "drivers", id: "driver_id", add: func() {
 			x.made("POST", "/api/v1/driver/register", "", `{"client_code":"acme","name":"Sam","phone":"+14165550177","email":"`+x.next("sam")+`@acme.example","password":"long enough"}`)
 		}},
+		"smart_lockers.devices.list": {rows: "devices", id: "device_id", add: func() {
+			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+		}},
+		"smart_lockers.deliveries.list": {other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
+		"smart_lockers.exceptions.list": {other: map[string]any{"status": "all"}, key: map[string]any{"device_id": 88}, rows: "exceptions", id: "exception_id", add: func() {
+			x.n++
+			x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(700 + x.n), BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: x.next("x"), Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
+		}},
 		"approvals.list": {other: map[string]any{"status": "all"}, rows: "approvals", id: "approval_id", add: keep(x.approval)},
 		"order_chat.messages": {other: map[string]any{"limit": 3}, rows: "messages", id: "message_id", back: true, atFirst: func(l *listCase) {
 			id, _ := x.said()
