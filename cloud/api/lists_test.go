@@ -106,6 +106,10 @@ func (x *world) lists() map[string]listCase {
 		"drivers.list": {other: map[string]any{"status": "active"}, key: map[string]any{"keyword": "sam", "sort": "name"}, rows: "drivers", id: "driver_id", add: func() {
 			x.made("POST", "/api/v1/driver/register", "", `{"client_code":"acme","name":"Sam","phone":"+14165550177","email":"`+x.next("sam")+`@acme.example","password":"long enough"}`)
 		}},
+		"platform.businesses.list": {as: cloud.PlatformAdmin, rows: "businesses", id: "business_id", add: func() { x.business() }},
+		"platform.passes.list":     {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"operator_passes.list":     {rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"platform.audit.list":      {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
 		"smart_lockers.devices.list": {rows: "devices", id: "device_id", add: func() {
 			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
 		}},

@@ -41,6 +41,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
@@ -123,7 +124,8 @@ func newWorld(t *testing.T) *world {
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
-		Setup: setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),
+		Platform: platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath}),
+		Setup:    setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),
 		Enrol: func(context.Context, string, string, []byte) (any, error) {
 			return map[string]bool{"result": true}, nil
 		}})
@@ -420,6 +422,18 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = entrusted(true)
 		has := x.made("GET", fmt.Sprint(partner, "/assignments/", s.in["assignment_number"]), x.token(provider), "")
 		s.in["packages"] = []any{m{"tracking_number": at(has, "assignment", "package_tracking_numbers").([]any)[0], "outcome": "delivered"}}
+	case "platform.businesses.create":
+		s.in = m{"code": x.next("b"), "administrator_email": x.next("p") + "@acme.example"}
+	case "platform.businesses.suspend":
+		s.in = m{"business_id": x.business()}
+	case "platform.businesses.resume":
+		id := x.business()
+		x.made("POST", "/api/v1/platform/businesses/"+id+"/suspend", x.token(cloud.PlatformAdmin), `{"reason":"The contract ended"}`)
+		s.in = m{"business_id": id}
+	case "platform.passes.end", "operator_passes.end":
+		id, _ := x.pass()
+		s.in = m{"pass_id": id}
+
 	case "smart_lockers.devices.create":
 		s.in = m{"device_code": x.next("PIER-")}
 	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen":
@@ -573,6 +587,18 @@ func (x *world) invitation() (i struct{ id, token, email string }) {
 	a := x.made("POST", "/api/v1/invitations", x.token(admin), fmt.Sprintf(`{"account_type":"driver","name":"Ana Lima","email":%q}`, i.email))
 	i.id, i.token = x.id(at(a, "invitation", "invitation_id")), a["token"].(string)
 	return i
+}
+
+// business is one that the platform made.
+func (x *world) business() string {
+	a := x.made("POST", "/api/v1/platform/businesses", x.token(cloud.PlatformAdmin), fmt.Sprintf(`{"code":%q,"name":"Harbour","timezone":"UTC","administrator_email":%q,"administrator_name":"Dana"}`, x.next("b"), x.next("d")+"@harbour.example"))
+	return x.id(at(a, "business", "business_id"))
+}
+
+// pass is one of the platform's operator into the business of the test.
+func (x *world) pass() (id, token string) {
+	a := x.made("POST", "/api/v1/platform/businesses/42/passes", x.token(cloud.PlatformAdmin), `{"reason":"Ticket 1187","hours":1}`)
+	return x.id(at(a, "pass", "pass_id")), a["token"].(string)
 }
 
 // session is a login of the administrator besides that of the test.

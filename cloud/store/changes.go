@@ -44,6 +44,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.oauth(c)
 	w.factors(c)
 	saveInvitations(w, c)
+	savePlatform(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err
