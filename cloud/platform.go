@@ -72,10 +72,54 @@ type PlatformView interface {
 	Pass(PassID) (PlatformPass, error)
 	// Passes list a part of the passes into a business, by id.
 	Passes(BusinessID, Page) ([]PlatformPass, Listed, error)
+	// BusinessHealths list a part of how businesses were when they were counted.
+	BusinessHealths(Page) ([]BusinessHealth, Listed, error)
+	BusinessJob(BusinessJobID) (BusinessJob, error)
+	// BusinessJobs list the newest jobs of a kind about a business, at most limit.
+	BusinessJobs(b BusinessID, kind string, limit int) ([]BusinessJob, error)
 }
 
 // PlatformChanges are the changes of what the platform does.
 type PlatformChanges struct {
 	BusinessStates []BusinessState
 	Passes         []PlatformPass
+	BusinessJobs   []BusinessJob // insert, or finish
+}
+
+// BusinessHealth is how a business was at a moment.
+type BusinessHealth struct {
+	BusinessID                                    BusinessID
+	Cabinets, Online, Endpoints, Failing, Backlog int
+	CountedAt                                     time.Time
+}
+
+// BusinessJobID names a job about a business.
+type BusinessJobID int64
+
+// BusinessJobIDs is their sequence.
+const BusinessJobIDs IDKind = "business_job"
+
+// Kinds of jobs about a business.
+const (
+	ExportJob  = "export"
+	RemovalJob = "removal"
+)
+
+// BusinessJob is work on all data of a business, in small steps. Whoever does a step
+// writes where it stands in the same transaction, so that one that dies is gone on
+// with, and of two that do the same step one is refused.
+type BusinessJob struct {
+	ID          BusinessJobID
+	BusinessID  BusinessID
+	Kind        string
+	RequestedBy AccountID
+	Reason      string
+	Step        int    // table that it is at
+	Position    string // key in that table that it is behind; "" before the first
+	Part        int    // of an export's archive that comes next
+	Rows        int64  // that were exported or removed
+	Bytes       int64  // of the archive
+	Found       int64  // rows that this round of a removal found
+	CreatedAt   time.Time
+	FinishedAt  time.Time // zero: it goes on
 }

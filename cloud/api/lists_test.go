@@ -107,9 +107,13 @@ func (x *world) lists() map[string]listCase {
 			x.made("POST", "/api/v1/driver/register", "", `{"client_code":"acme","name":"Sam","phone":"+14165550177","email":"`+x.next("sam")+`@acme.example","password":"long enough"}`)
 		}},
 		"platform.businesses.list": {as: cloud.PlatformAdmin, rows: "businesses", id: "business_id", add: func() { x.business() }},
-		"platform.passes.list":     {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
-		"operator_passes.list":     {rows: "passes", id: "pass_id", add: func() { x.pass() }},
-		"platform.audit.list":      {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
+		"platform.health.list": {as: cloud.PlatformAdmin, rows: "health", id: "business_id", add: func() {
+			x.business()
+			require.NoError(x.t, x.w.DB.CountBusinesses(x.t.Context(), time.Now()))
+		}},
+		"platform.passes.list": {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"operator_passes.list": {rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"platform.audit.list":  {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
 		"smart_lockers.devices.list": {rows: "devices", id: "device_id", add: func() {
 			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
 		}},

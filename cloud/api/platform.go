@@ -7,6 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/platform"
 )
 
 // operators are what operators of the platform do, and what a business sees and ends
@@ -106,6 +107,79 @@ func (c Config) operators() []catalog.Operation {
 			Errors:      []string{"PASS_NOT_FOUND", "PASS_ENDED"},
 			Example:     `{"pass_id":1}`,
 		}), p.EndPass, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.health.list",
+			Summary:     "List the health of all businesses",
+			Description: "Cabinets online, webhook endpoints that fail and deliveries that wait, as they were counted within the last minutes. Newest business first.",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/platform/health",
+		}), p.ListHealth, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.exports.begin",
+			Summary:     "Start an export of a business's data",
+			Description: "An archive of all rows of the business as JSON lines, made in small steps and kept a week. Secrets, codes, passwords and tokens are not in it. While one is made, it is that one.",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/platform/businesses/{business_id}/exports",
+			Risk:        catalog.RiskHigh,
+			Status:      http.StatusAccepted,
+			Errors:      []string{"BUSINESS_NOT_FOUND"},
+			Example:     `{"business_id":42}`,
+		}), p.Export, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.exports.find",
+			Summary:     "Get the state of an export",
+			Description: "Rows and bytes so far; download the archive when it is finished.",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/platform/exports/{job_id}",
+			Errors:      []string{"JOB_NOT_FOUND"},
+			Example:     `{"job_id":1}`,
+		}), p.FindExport, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.exports.download",
+			Summary:     "Get the archive of an export",
+			Description: "A gzip file with a tar archive: one file of JSON lines for each step and table.",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/platform/exports/{job_id}/archive",
+			Risk:        catalog.RiskHigh,
+			Secret:      true,
+			Media:       []string{"application/gzip"},
+			Errors:      []string{"JOB_NOT_FOUND", "EXPORT_NOT_READY", "EXPORT_EXPIRED"},
+			Example:     `{"job_id":1}`,
+		}), func(ctx context.Context, caller cloud.Caller, in platform.ByJob) (catalog.Stream, error) {
+			body, size, name, err := p.Download(ctx, caller, in)
+			return catalog.Stream{ReadCloser: body, Size: size, Type: "application/gzip", Name: name}, err
+		}, func(s catalog.Stream) catalog.Answer {
+			return catalog.Answer{Body: s, Type: s.Type, Headers: [][2]string{{"Content-Disposition", `attachment; filename="` + s.Name + `"`}, {"X-Content-Type-Options", "nosniff"}}}
+		}),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.removals.preview",
+			Summary:     "Preview the removal of a business",
+			Description: "Counts of what would be removed, and the digest that a removal names.",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/platform/businesses/{business_id}/removal",
+			Errors:      []string{"BUSINESS_NOT_FOUND"},
+			Example:     `{"business_id":42}`,
+		}), p.PreviewRemoval, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.removals.begin",
+			Summary:     "Remove a business with all its data",
+			Description: "Only of a suspended business without parcels in its cabinets, by the digest of the preview and its code. It goes on in small steps over restarts and cannot be undone; a line of the platform's audit trail stays.",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/platform/businesses/{business_id}/removal",
+			Risk:        catalog.RiskHigh,
+			Status:      http.StatusAccepted,
+			Errors:      []string{"BUSINESS_NOT_FOUND", "BUSINESS_NOT_SUSPENDED", "PARCELS_INSIDE", "APPROVAL_CHANGED"},
+			Example:     `{"business_id":42,"digest":"7f83b1657ff1fc53b92dc18148a1d65dfc2d4b1fa3d677284addd200126d9069","code":"acme","reason":"The contract ended","confirm":true}`,
+		}), p.Remove, nil),
+		catalog.Define(row(catalog.Operation{
+			Name:        "platform.removals.find",
+			Summary:     "Get the state of a removal",
+			Description: "Rows removed so far. It is there when the business is not any more.",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/platform/removals/{job_id}",
+			Errors:      []string{"JOB_NOT_FOUND"},
+			Example:     `{"job_id":1}`,
+		}), p.FindRemoval, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.audit.list",
 			Summary:     "List audit lines of the platform",

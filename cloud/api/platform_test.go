@@ -1,7 +1,12 @@
 package api_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -158,4 +163,71 @@ func TestLimitsOfABusinessHold(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, limited, 6)
 	require.Equal(t, 200, x.do("GET", "/api/v1/user/me", x.w.OtherAdmin, "").status)
+}
+
+// A business is removed by the digest of what was shown, its code and a word, and only
+// when it is suspended and its cabinets are empty; what changed since is shown anew. An
+// export is an archive that tar reads, and gone with the business.
+func TestARemovalNeedsWhatWasShown(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	operator := x.token(cloud.PlatformAdmin)
+	id := x.business()
+	path := "/api/v1/platform/businesses/" + id
+	remove := func(digest, code string) answer {
+		return x.do("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, digest, code))
+	}
+	first := x.made("GET", path+"/removal", operator, "")
+	digest, code := first["digest"].(string), at(first, "business", "code").(string)
+	require.Equal(t, "BUSINESS_NOT_SUSPENDED", remove(digest, code).code())
+	x.made("POST", path+"/suspend", operator, `{"reason":"Over"}`)
+	require.Equal(t, "APPROVAL_CHANGED", remove(digest, code).code(), "it was shown before it was suspended")
+	shown := x.made("GET", path+"/removal", operator, "")
+	digest = shown["digest"].(string)
+	require.Equal(t, "APPROVAL_CHANGED", remove(digest, "another").code())
+	require.Equal(t, 422, x.do("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over"}`, digest, code)).status, "no word")
+	require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", x.do("POST", path+"/removal", x.token(admin), "{}").code())
+
+	x.made("POST", "/api/v1/platform/businesses/42/suspend", operator, `{"reason":"Over"}`)
+	full := x.made("GET", "/api/v1/platform/businesses/42/removal", operator, "")
+	a := x.do("POST", "/api/v1/platform/businesses/42/removal", operator, fmt.Sprintf(`{"digest":%q,"code":"acme","reason":"Over","confirm":true}`, full["digest"]))
+	require.Equal(t, "PARCELS_INSIDE", a.code(), "%s", a.body)
+
+	export := x.id(at(x.made("POST", "/api/v1/platform/businesses/42/exports", operator, "{}"), "job", "job_id"))
+	require.Equal(t, "EXPORT_NOT_READY", x.do("GET", "/api/v1/platform/exports/"+export+"/archive", operator, "").code())
+	require.NoError(t, x.platform.Work(t.Context()))
+	whole := x.do("GET", "/api/v1/platform/exports/"+export+"/archive", operator, "")
+	require.Equal(t, 200, whole.status)
+	names, text := unpacked(t, whole.body)
+	require.Greater(t, len(names), 10)
+	require.Contains(t, text, "Jane Smith")
+	for _, secret := range []string{webtest.PickupCode, webtest.DeliveryCode, webtest.Secret, "argon2id", "rival"} {
+		require.NotContains(t, text, secret)
+	}
+
+	job := x.id(at(x.made("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, digest, code)), "job", "job_id"))
+	require.Equal(t, job, x.id(at(x.made("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, digest, code)), "job", "job_id")), "one removal at a time")
+	require.NoError(t, x.platform.Work(t.Context()))
+	require.Equal(t, "finished", at(x.made("GET", "/api/v1/platform/removals/"+job, operator, ""), "job", "status"))
+	require.Equal(t, "BUSINESS_NOT_FOUND", x.do("GET", path, operator, "").code())
+	require.Equal(t, 200, x.do("GET", "/api/v1/user/me", x.w.OtherAdmin, "").status)
+	require.Contains(t, fmt.Sprint(x.made("GET", "/api/v1/platform/audit", operator, "")["lines"]), "business_removed")
+}
+
+// unpacked are the names and the text of an archive's files.
+func unpacked(t *testing.T, raw []byte) (names []string, text string) {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	require.NoError(t, err)
+	r := tar.NewReader(z)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return names, text
+		}
+		require.NoError(t, err)
+		body, err := io.ReadAll(r)
+		require.NoError(t, err)
+		names, text = append(names, h.Name), text+string(body)
+	}
 }

@@ -29,13 +29,21 @@ type Store interface {
 type Config struct {
 	Store          Store
 	InvitationPath string // of the page behind an invitation's link
+	Jobs           Jobs   // exports and removals
+	// Over reports whether an export has gone through all that a business has.
+	Over      func(cloud.BusinessJob) bool
+	Dir       string // of archives, kept a week; made when needed
+	DigestKey []byte // of what a removal is shown to remove
 }
 
 // Service is the feature.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg  Config
+	wake chan struct{}
+}
 
 // New builds the service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service { return &Service{cfg, make(chan struct{}, 1)} }
 
 // None is the input of operations that take none.
 type None struct{}

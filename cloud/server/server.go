@@ -38,6 +38,7 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
@@ -161,6 +162,7 @@ type Server struct {
 	Setup   *setup.Service
 
 	line     *catalog.Pipeline
+	platform *platform.Service
 	orders   *order.Service
 	routes   *route.Service
 	chats    *chat.Service
@@ -385,6 +387,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("webhook replays", func(ctx context.Context) error { return s.webhooks.Run(ctx, s.log) })
 	run("live channel", s.Live.Run)
 	run("pushes", s.pushes.Run)
+	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
 	run("agents", s.agents.Run)

@@ -52,7 +52,18 @@ func (v platformView) Passes(b cloud.BusinessID, p cloud.Page) ([]cloud.Platform
 	return part(v.snapshot, keyList{from: "platform_pass", columns: passColumns, where: c, page: p}, byID, scanPass)
 }
 
+func (v platformView) BusinessJob(id cloud.BusinessJobID) (cloud.BusinessJob, error) {
+	return one(v.ctx, v.q, sqlBusinessJob, scanBusinessJob, int64(id))
+}
+
+func (v platformView) BusinessJobs(b cloud.BusinessID, kind string, limit int) ([]cloud.BusinessJob, error) {
+	return list(v.ctx, v.q, sqlBusinessJobs, scanBusinessJob, int64(b), kind, limit)
+}
+
 func savePlatform(w *writer, c *cloud.Changes) {
+	for _, j := range c.BusinessJobs {
+		w.add(anything, sqlSaveBusinessJob, jobValues(j)...)
+	}
 	for _, s := range c.BusinessStates {
 		w.add(anything, sqlSaveState, int64(s.BusinessID), ms(s.SuspendedAt), s.Reason, int64(s.By), text(s.Limits))
 	}
