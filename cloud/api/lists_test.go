@@ -265,6 +265,10 @@ func walkList(t *testing.T, name string) {
 		require.Equal(t, 422, a.status, "%s: %s", of, a.body)
 		require.Equal(t, check.Code, a.code())
 	}
+	for _, member := range []string{"page", "per_page"} { // which count from 1
+		refused(member+" 0", map[string]any{member: 0})
+		refused(member+" below 0", map[string]any{member: -1})
+	}
 	refused("a page", map[string]any{"cursor": first, "page": 2})
 	if l.other != nil {
 		other := map[string]any{"cursor": first}
