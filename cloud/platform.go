@@ -19,7 +19,6 @@ func (s BusinessState) Suspended() bool { return !s.SuspendedAt.IsZero() }
 // BusinessLimits are bounds that the platform sets. 0: no bound.
 type BusinessLimits struct {
 	Cabinets          int `json:"cabinets,omitempty"`
-	People            int `json:"people,omitempty"`
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 }
 

@@ -153,7 +153,7 @@ func (c Config) operators() []catalog.Operation {
 		}),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.preview",
-			Summary:     "Preview the removal of a business",
+			Summary:     "Get a preview of the removal of a business",
 			Description: "Counts of what would be removed, and the digest that a removal names.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/businesses/{business_id}/removal",
