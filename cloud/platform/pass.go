@@ -57,7 +57,7 @@ func (s *Service) OpenPass(ctx context.Context, c cloud.Caller, in OpenPassInput
 		if err != nil {
 			return nil, err
 		}
-		p := cloud.PlatformPass{ID: cloud.PassID(id), BusinessID: b.ID, AccountID: c.Account.ID, Operator: strings.TrimSpace(c.Account.Name + " <" + c.Account.Email + ">"), Reason: in.Reason,
+		p := cloud.PlatformPass{ID: cloud.PassID(id), BusinessID: b.ID, AccountID: c.Account.ID, Operator: strings.TrimSpace(c.Account.Name + " (" + c.Account.Email + ")"), Reason: in.Reason,
 			TokenHash: auth.Hash(token), CreatedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 		t := cloud.Token{Hash: p.TokenHash, AccountID: c.Account.ID, Name: "pass " + target("pass", id), CreatedAt: now, ExpiresAt: p.ExpiresAt, Kind: cloud.PassToken}
 		out = OpenPassOutput{true, showPass(p, now, time.UTC), token}
