@@ -202,7 +202,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "operator_passes.end",
 			Summary:     "Revoke a pass of a platform operator",
-			Description: "The operator is out at once. What was changed stays, and is in the audit trail.",
+			Description: "The operator is out at once. Changes that were made stay, and are in the audit trail.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/operator-passes/{pass_id}/end",
