@@ -206,6 +206,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlReleaseOwnPush":             "walks the partial index of waiting pushes, once at start",
 		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",
 		"sqlLastOperation":              "one look at the end of the table",
+		"sqlSaveHealth":                 "counts what waits up to a bound",
+		"sqlOpenBusinessJobs":           "walks the partial index of jobs that go on",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

@@ -27,3 +27,4 @@ CREATE TABLE business_health (
   backlog @int NOT NULL,
   counted_at @int NOT NULL
 ) @keyed;
+CREATE INDEX endpoint_business ON endpoint (business_id, id);
