@@ -1,4 +1,4 @@
-// Package agentdocs tells programs what there is: the tools of both servers and
+// Package agentdocs tells programs what there is: the tools of all servers and
 // the operations behind them in the forms that agents' platforms take, and a
 // skill file that leads an agent through an integration (mcp-ai 7).
 //
