@@ -118,7 +118,9 @@ type BusinessJob struct {
 	Part        int    // of an export's archive that comes next
 	Rows        int64  // that were exported or removed
 	Bytes       int64  // of the archive
-	Found       int64  // rows that this round of a removal found
-	CreatedAt   time.Time
-	FinishedAt  time.Time // zero: it goes on
+	// Found counts rows that this round of a removal found; of an export it is until
+	// when a node has it, in milliseconds.
+	Found      int64
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero: it goes on
 }

@@ -266,10 +266,16 @@ func (s *Service) Work(ctx context.Context) error {
 	}
 	var failed error
 	for _, j := range jobs {
+		if j.Kind == cloud.ExportJob {
+			if j, err = s.hold(ctx, j); err != nil && !errors.Is(err, cloud.ErrStale) {
+				return err
+			}
+		}
 		for j.FinishedAt.IsZero() && ctx.Err() == nil && err == nil {
 			j, err = s.Step(ctx, j)
 		}
 		if errors.Is(err, cloud.ErrStale) { // another node is at it
+			s.held.Delete(j.ID)
 			err = nil
 		}
 		if err != nil {
@@ -277,6 +283,25 @@ func (s *Service) Work(ctx context.Context) error {
 		}
 	}
 	return failed
+}
+
+// holdFor is how long a node that does no step of an export has it: only one writes its
+// parts.
+const holdFor = time.Minute
+
+// hold takes an export for this node. Error: cloud.ErrStale when another one has it.
+func (s *Service) hold(ctx context.Context, j cloud.BusinessJob) (cloud.BusinessJob, error) {
+	if _, own := s.held.Load(j.ID); !own && j.Found > time.Now().UnixMilli() {
+		return j, cloud.ErrStale
+	}
+	to := j
+	to.Found = time.Now().Add(holdFor).UnixMilli()
+	s.held.Store(j.ID, true)
+	err := s.cfg.Jobs.KeepStep(ctx, j, to)
+	if errors.Is(err, cloud.ErrStale) {
+		s.held.Delete(j.ID)
+	}
+	return to, err
 }
 
 // Step does one step of a job and gives it as it stands then. Error: cloud.ErrStale
@@ -340,8 +365,9 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 		}
 		next.Part, next.Bytes = j.Part+1, j.Bytes+int64(len(raw))
 	}
-	if over {
+	if next.Found = time.Now().Add(holdFor).UnixMilli(); over {
 		next.FinishedAt = moment()
+		s.held.Delete(j.ID)
 	}
 	if err := s.cfg.Jobs.KeepStep(ctx, j, next); err != nil {
 		return j, err

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -40,10 +41,11 @@ type Config struct {
 type Service struct {
 	cfg  Config
 	wake chan struct{}
+	held sync.Map // exports that this node has, by id
 }
 
 // New builds the service.
-func New(cfg Config) *Service { return &Service{cfg, make(chan struct{}, 1)} }
+func New(cfg Config) *Service { return &Service{cfg: cfg, wake: make(chan struct{}, 1)} }
 
 // None is the input of operations that take none.
 type None struct{}

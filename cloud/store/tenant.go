@@ -225,7 +225,7 @@ const (
 ON CONFLICT (id) DO UPDATE SET finished_at = excluded.finished_at`
 	sqlCutOffDevices = `UPDATE device SET disabled = $2, cut_off_at = $3 WHERE business_id = $1`
 	sqlMoveJob       = `UPDATE business_job SET step = $4, position = $5, part = $6, done_rows = $7, bytes = $8, found = $9, finished_at = $10
-WHERE id = $1 AND step = $2 AND position = $3 AND part = $11 AND finished_at IS NULL`
+WHERE id = $1 AND step = $2 AND position = $3 AND part = $11 AND found = $12 AND finished_at IS NULL`
 )
 
 func scanBusinessJob(r rows, j *cloud.BusinessJob) error {
@@ -238,7 +238,7 @@ func jobValues(j cloud.BusinessJob) []any {
 
 // moveJob writes where a job stands, if nobody else moved it.
 func moveJob(from, to cloud.BusinessJob) op {
-	return op{sql: sqlMoveJob, need: notStale, args: []any{int64(from.ID), int64(from.Step), from.Position, int64(to.Step), to.Position, int64(to.Part), to.Rows, to.Bytes, to.Found, ms(to.FinishedAt), int64(from.Part)}}
+	return op{sql: sqlMoveJob, need: notStale, args: []any{int64(from.ID), int64(from.Step), from.Position, int64(to.Step), to.Position, int64(to.Part), to.Rows, to.Bytes, to.Found, ms(to.FinishedAt), int64(from.Part), from.Found}}
 }
 
 // OpenBusinessJobs lists the jobs about businesses that go on, oldest first.
