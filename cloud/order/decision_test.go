@@ -44,7 +44,9 @@ func TestReachOfStaff(t *testing.T) {
 		require.Equal(t, reach{business: business, nothing: nothing}, r)
 	}
 	_, err := reachOf(cloud.Caller{Account: cloud.Account{ID: 6, Type: cloud.PlatformAdmin}})
-	require.Equal(t, CodeType, err.(*cloud.Error).Code, "an operator of the platform has a pass or nothing")
+	var e *cloud.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, CodeType, e.Code, "an operator of the platform has a pass or nothing")
 }
 
 // An order that was stopped comes back to its route, the first one too, with the
