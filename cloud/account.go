@@ -190,6 +190,9 @@ type Endpoint struct {
 	StatusSince    time.Time
 	StatusReason   string // of a pause: one of the PausedBy…; else ""
 	CreatedAt      time.Time
+	// Suspended says that the business is: what waits is sent when it is not any more.
+	// It is read with the endpoint and not stored there.
+	Suspended bool
 }
 
 // Kinds of endpoints of providers.

@@ -32,6 +32,7 @@ type View interface {
 	OrderJobView
 	ApprovalView
 	ChatView
+	PlatformView
 }
 
 // Changes is everything one decision writes. Entities with an id or key are
@@ -59,6 +60,7 @@ type Changes struct {
 	OrderJobChanges
 	ApprovalChanges
 	ChatChanges
+	PlatformChanges
 	FileChanges
 	OutboxChanges
 	ReplayChanges

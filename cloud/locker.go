@@ -320,12 +320,31 @@ const (
 	LockerRemoved   LockerNewsKind = "removed" // taken out, but not by who was to collect them
 )
 
+// DeliveryFilter chooses deliveries of a business. Zero fields choose all.
+type DeliveryFilter struct {
+	BusinessID BusinessID
+	DeviceID   DeviceID
+	Status     DeliveryStatus
+	Page       Page
+}
+
+// ExceptionFilter chooses exceptions of a business. Zero fields choose all.
+type ExceptionFilter struct {
+	BusinessID BusinessID
+	DeviceID   DeviceID
+	Status     string
+	Page       Page
+}
+
 // LockerView reads the present of compartments, deliveries and openings.
 type LockerView interface {
 	Compartments(DeviceID) ([]Compartment, error) // by door
 	Compartment(DeviceID, uint) (Compartment, error)
 	Shelves(DeviceID) ([]Shelf, error) // from left to right
 	Delivery(DeliveryID) (Delivery, error)
+	// Deliveries and Exceptions list a part of what a business has, by id.
+	Deliveries(DeliveryFilter) ([]Delivery, Listed, error)
+	Exceptions(ExceptionFilter) ([]Exception, Listed, error)
 	DeliveryByNumber(string) (Delivery, error)
 	DeliveryByReference(ProviderID, string) (Delivery, error)
 	Opening(string) (Opening, error)

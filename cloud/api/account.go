@@ -153,6 +153,7 @@ func (c Config) keeping() []catalog.Operation {
 		}, a.FindUser, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.create",
+			NoPass:      true,
 			Summary:     "Create a user",
 			Description: "The user logs in with email and password. An employee has the permissions given here; an administrator has all. A key needs a person's approval for it.",
 			Tag:         "Client",
@@ -168,6 +169,7 @@ func (c Config) keeping() []catalog.Operation {
 		}, withPerson(catalog.RiskHigh, a.AddUser, nil), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.edit",
+			NoPass:      true,
 			Summary:     "Update or disable a user",
 			Description: "Members that are left out stay. A new password, or enabled false, ends the user's logins. The last enabled administrator stays one.",
 			Tag:         "Client",
@@ -203,6 +205,7 @@ func (c Config) keeping() []catalog.Operation {
 		}, a.FindCustomer, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "customers.create",
+			NoPass:      true,
 			Summary:     "Create a customer",
 			Description: "The customer sees and creates own orders only. price_hidden_families names the kinds of order whose prices it does not see.",
 			Tag:         "Client",
@@ -218,6 +221,7 @@ func (c Config) keeping() []catalog.Operation {
 		}, withPerson(catalog.RiskMedium, a.AddCustomer, account.CustomerInput.SetsPassword), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "customers.edit",
+			NoPass:      true,
 			Summary:     "Update or disable a customer",
 			Description: "Members that are left out stay. A new password, or enabled false, ends the customer's logins.",
 			Tag:         "Client",
@@ -302,7 +306,7 @@ func (c Config) keeping() []catalog.Operation {
 			Tag:         "Features",
 			Method:      http.MethodPut,
 			Path:        "/api/v1/admin/features/{family}/{business_id}",
-			Types:       platform,
+			Types:       operatorTypes,
 			Scopes:      []string{"settings:write"},
 			Risk:        catalog.RiskMedium,
 			Errors:      []string{"FEATURE_NOT_FOUND", "BUSINESS_NOT_FOUND"},

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/setup"
@@ -47,6 +48,7 @@ type Config struct {
 	Files     *object.Folder
 	Live      *live.Service
 	Pushes    *push.Reader
+	Platform  *platform.Service
 	// Setup makes cabinets; nil: there are no such operations.
 	Setup *setup.Service
 	// Enrol gives a device its secrets for a one-time token and registers its
@@ -64,10 +66,13 @@ func New(c Config) *catalog.Catalog {
 	if c.Receivers == nil {
 		c.Receivers = new(webhook.Service)
 	}
+	if c.Platform == nil {
+		c.Platform = new(platform.Service)
+	}
 	if c.Chat == nil {
 		c.Chat = new(chat.Service)
 	}
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}
@@ -76,6 +81,7 @@ func New(c Config) *catalog.Catalog {
 	}
 	table := catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
+	table.AddTools(lockerTools(table)...)
 	return table
 }
 
@@ -86,12 +92,12 @@ func PricesHidden(_ context.Context, c cloud.Caller, o *catalog.Operation) (bool
 
 // Who may call.
 var (
-	providers = []cloud.AccountType{cloud.ProviderType}
-	platform  = []cloud.AccountType{cloud.PlatformAdmin}
-	admins    = []cloud.AccountType{cloud.ClientAdmin}
-	staff     = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
-	people    = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
-	everyone  = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
+	providers     = []cloud.AccountType{cloud.ProviderType}
+	operatorTypes = []cloud.AccountType{cloud.PlatformAdmin}
+	admins        = []cloud.AccountType{cloud.ClientAdmin}
+	staff         = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+	people        = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
+	everyone      = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
 )
 
 type none struct{}

@@ -106,6 +106,19 @@ func (x *world) lists() map[string]listCase {
 		"drivers.list": {other: map[string]any{"status": "active"}, key: map[string]any{"keyword": "sam", "sort": "name"}, rows: "drivers", id: "driver_id", add: func() {
 			x.made("POST", "/api/v1/driver/register", "", `{"client_code":"acme","name":"Sam","phone":"+14165550177","email":"`+x.next("sam")+`@acme.example","password":"long enough"}`)
 		}},
+		"platform.businesses.list": {as: cloud.PlatformAdmin, rows: "businesses", id: "business_id", add: func() { x.business() }},
+		"platform.health.list": {as: cloud.PlatformAdmin, rows: "health", id: "business_id", add: func() {
+			x.business()
+			require.NoError(x.t, x.w.DB.CountBusinesses(x.t.Context(), time.Now()))
+		}},
+		"platform.passes.list":          {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"operator_passes.list":          {rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"platform.audit.list":           {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
+		"smart_lockers.deliveries.list": {other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
+		"smart_lockers.exceptions.list": {other: map[string]any{"status": "all"}, key: map[string]any{"device_id": 88}, rows: "exceptions", id: "exception_id", add: func() {
+			x.n++
+			x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(700 + x.n), BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: x.next("x"), Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
+		}},
 		"approvals.list": {other: map[string]any{"status": "all"}, rows: "approvals", id: "approval_id", add: keep(x.approval)},
 		"order_chat.messages": {other: map[string]any{"limit": 3}, rows: "messages", id: "message_id", back: true, atFirst: func(l *listCase) {
 			id, _ := x.said()
@@ -255,6 +268,10 @@ func walkList(t *testing.T, name string) {
 		a := x.askList(*o, l, more)
 		require.Equal(t, 422, a.status, "%s: %s", of, a.body)
 		require.Equal(t, check.Code, a.code())
+	}
+	for _, member := range []string{"page", "per_page"} { // which count from 1
+		refused(member+" 0", map[string]any{member: 0})
+		refused(member+" below 0", map[string]any{member: -1})
 	}
 	refused("a page", map[string]any{"cursor": first, "page": 2})
 	if l.other != nil {

@@ -31,6 +31,7 @@ func (c Config) cabinets() []catalog.Operation {
 		Risk:        catalog.RiskHigh,
 		Status:      http.StatusCreated,
 		Secret:      true,
+		Errors:      []string{"CABINET_LIMIT_REACHED"},
 		GraphQL:     &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true},
 		Example:     `{"device_name":"Pier 7","device_code":"PIER-7","address":"7 Quay Street, Toronto","layout":"medium"}`,
 	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{

@@ -48,7 +48,12 @@ func TestToolsAgreeWithTheirOperations(t *testing.T) {
 	published := publishedTools(t)
 	braces := regexp.MustCompile(`\{[^}]*\}`)
 	named := 0
+	lockers := map[string]bool{} // tools of the third server, which the list does not have
+	for _, x := range table().Tools(catalog.LockersServer) {
+		lockers[x.Name] = true
+	}
 	for _, o := range table().Operations() {
+		o.Tools = slices.DeleteFunc(slices.Clone(o.Tools), func(name string) bool { return lockers[name] })
 		for _, name := range o.Tools {
 			i := slices.IndexFunc(published, func(x listed) bool { return x.Name == name })
 			require.GreaterOrEqual(t, i, 0, "%s names the unknown tool %s", o.Name, name)

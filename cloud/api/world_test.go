@@ -41,10 +41,12 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -54,15 +56,16 @@ import (
 
 // world is the whole table over a filled store, behind both faces.
 type world struct {
-	t     *testing.T
-	w     *webtest.World
-	table *catalog.Catalog
-	asked *approval.Service
-	graph *graphql.Server
-	files *object.Folder
-	dial  func() (net.Conn, error)
-	c     *fasthttp.Client
-	n     int // things that were made
+	t        *testing.T
+	w        *webtest.World
+	table    *catalog.Catalog
+	asked    *approval.Service
+	platform *platform.Service
+	graph    *graphql.Server
+	files    *object.Folder
+	dial     func() (net.Conn, error)
+	c        *fasthttp.Client
+	n        int // things that were made
 }
 
 type openGuard struct{}
@@ -120,13 +123,15 @@ func newWorld(t *testing.T) *world {
 	chats.LetListen(listening{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
 	parcels.InviteToChat(chats.Invite)
+	operators := platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath, Jobs: w.DB, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k")})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
-		Setup: setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),
+		Platform: operators,
+		Setup:    setup.New(setup.Config{Store: w.DB, NewToken: device.NewToken}),
 		Enrol: func(context.Context, string, string, []byte) (any, error) {
 			return map[string]bool{"result": true}, nil
 		}})
@@ -136,7 +141,7 @@ func newWorld(t *testing.T) *world {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
-	return &world{t: t, w: w, table: table, asked: asked, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	return &world{t: t, w: w, table: table, asked: asked, platform: operators, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
 }
 
 // listening gives credentials that open nothing.
@@ -425,6 +430,28 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = entrusted(true)
 		has := x.made("GET", fmt.Sprint(partner, "/assignments/", s.in["assignment_number"]), x.token(provider), "")
 		s.in["packages"] = []any{m{"tracking_number": at(has, "assignment", "package_tracking_numbers").([]any)[0], "outcome": "delivered"}}
+	case "platform.businesses.create":
+		s.in = m{"code": x.next("b"), "administrator_email": x.next("p") + "@acme.example"}
+	case "platform.exports.find", "platform.exports.download":
+		id := x.id(at(x.made("POST", "/api/v1/platform/businesses/"+x.business()+"/exports", x.token(cloud.PlatformAdmin), "{}"), "job", "job_id"))
+		require.NoError(x.t, x.platform.Work(x.t.Context()))
+		s.in = m{"job_id": id}
+	case "platform.removals.begin":
+		s.in = x.removal()
+	case "platform.removals.find":
+		in := x.removal()
+		a := x.made("POST", "/api/v1/platform/businesses/"+in["business_id"].(string)+"/removal", x.token(cloud.PlatformAdmin), fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, in["digest"], in["code"]))
+		s.in = m{"job_id": x.id(at(a, "job", "job_id"))}
+	case "platform.businesses.suspend":
+		s.in = m{"business_id": x.business()}
+	case "platform.businesses.resume":
+		id := x.business()
+		x.made("POST", "/api/v1/platform/businesses/"+id+"/suspend", x.token(cloud.PlatformAdmin), `{"reason":"The contract ended"}`)
+		s.in = m{"business_id": id}
+	case "platform.passes.end", "operator_passes.end":
+		id, _ := x.pass()
+		s.in = m{"pass_id": id}
+
 	case "smart_lockers.devices.create":
 		s.in = m{"device_code": x.next("PIER-")}
 	case "smart_lockers.devices.renew_token", "smart_lockers.devices.report_stolen", "smart_lockers.devices.edit", "smart_lockers.devices.set_layout", "smart_lockers.devices.replace_hardware", "smart_lockers.devices.retire":
@@ -578,6 +605,26 @@ func (x *world) invitation() (i struct{ id, token, email string }) {
 	a := x.made("POST", "/api/v1/invitations", x.token(admin), fmt.Sprintf(`{"account_type":"driver","name":"Ana Lima","email":%q}`, i.email))
 	i.id, i.token = x.id(at(a, "invitation", "invitation_id")), a["token"].(string)
 	return i
+}
+
+// business is one that the platform made.
+func (x *world) business() string {
+	a := x.made("POST", "/api/v1/platform/businesses", x.token(cloud.PlatformAdmin), fmt.Sprintf(`{"code":%q,"name":"Harbour","timezone":"UTC","administrator_email":%q,"administrator_name":"Dana"}`, x.next("b"), x.next("d")+"@harbour.example"))
+	return x.id(at(a, "business", "business_id"))
+}
+
+// removal is what a removal of a fresh business names.
+func (x *world) removal() map[string]any {
+	id := x.business()
+	x.made("POST", "/api/v1/platform/businesses/"+id+"/suspend", x.token(cloud.PlatformAdmin), `{"reason":"Over"}`)
+	shown := x.made("GET", "/api/v1/platform/businesses/"+id+"/removal", x.token(cloud.PlatformAdmin), "")
+	return map[string]any{"business_id": id, "digest": shown["digest"], "code": at(shown, "business", "code")}
+}
+
+// pass is one of the platform's operator into the business of the test.
+func (x *world) pass() (id, token string) {
+	a := x.made("POST", "/api/v1/platform/businesses/42/passes", x.token(cloud.PlatformAdmin), `{"reason":"Ticket 1187","hours":1}`)
+	return x.id(at(a, "pass", "pass_id")), a["token"].(string)
 }
 
 // session is a login of the administrator besides that of the test.

@@ -210,6 +210,15 @@ func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name s
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) { // the platform's own people have none
 		return Login{}, err
 	}
+	if a.BusinessID != 0 {
+		state, err := v.BusinessState(a.BusinessID)
+		if err != nil {
+			return Login{}, err
+		}
+		if state.Suspended() {
+			return Login{}, cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
+		}
+	}
 	f, err := v.SecondFactor(a.ID)
 	if err != nil {
 		return Login{}, err

@@ -231,7 +231,13 @@ type Session struct {
 	Token    cloud.Token
 	Account  cloud.Account
 	Provider cloud.Provider // when the account is one's
+	// State is what the platform did to the account's business.
+	State cloud.BusinessState
 }
+
+// Suspended reports whether nobody of the session's business is let in. Operators
+// with a pass are.
+func (s Session) Suspended() bool { return s.State.Suspended() && s.Token.Kind != cloud.PassToken }
 
 // Revoke ends a token. One that has ended stays as it is.
 func (s *Service) Revoke(ctx context.Context, t cloud.Token) error {

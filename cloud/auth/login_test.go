@@ -63,6 +63,10 @@ func (m *memory) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return cloud.Business{}, cloud.ErrNotFound
 }
 
+func (m *memory) BusinessState(id cloud.BusinessID) (cloud.BusinessState, error) {
+	return cloud.BusinessState{BusinessID: id}, nil
+}
+
 func (m *memory) SecondFactor(id cloud.AccountID) (cloud.SecondFactor, error) {
 	return cloud.SecondFactor{AccountID: id}, nil
 }

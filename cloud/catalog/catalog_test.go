@@ -183,6 +183,8 @@ func TestAdmission(t *testing.T) {
 				_, c, _, err := p.Admit(context.Background(), &o, Who{Authorization: "Bearer good", IP: "192.0.2.1"})
 				want := ""
 				switch {
+				case typ == cloud.PlatformAdmin: // of no business, whose gates are not theirs
+					want = "ACCOUNT_TYPE_NOT_ALLOWED"
 				case !on:
 					want = "FEATURE_DISABLED"
 				case typ != cloud.ClientAdmin && typ != cloud.ClientEmployee:

@@ -25,6 +25,11 @@ var categories = []Category{
 	{"customer_shipping", "Shipping by customers"},
 	{"storage", "Keeping things in lockers"},
 	{"webhooks", "Who is told of events, and what became of it"},
+	{"cabinets", "Cabinets, their doors and exceptions"},
+	{"deliveries", "Deliveries into cabinets"},
+	{"contractors", "Contractors and delivery companies"},
+	{"chats", "Conversations about orders"},
+	{"people", "People and partners of the business"},
 	{"developer", "Building on the interface"},
 	{"system", "The connection itself"},
 }

@@ -61,6 +61,7 @@ type Operation struct {
 	NoTokenCode string   // error of a token that is not good; "" is TOKEN_INVALID
 	Idempotent  bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
 	SetsUp      bool     // open to those who must set up a second factor before anything else
+	NoPass      bool     // closed to operators of the platform inside a business: it would outlast their pass
 	EndsToken   bool     // it ends the token of the call: programs are kept from it
 	Secret      bool     // the answer holds a secret: never compressed, cached or logged
 	Tagged      bool     // good answers have an ETag; with 304
@@ -225,6 +226,13 @@ func (o *Operation) NeedsToken() bool {
 
 // Writes reports whether the operation may change anything.
 func (o *Operation) Writes() bool { return o.Method != "GET" }
+
+// underPass reports whether an operator of the platform may call the operation
+// inside a business: not what gives credentials or outlasts the pass, nor what is
+// about one's own account.
+func (o *Operation) underPass() bool {
+	return !o.Secret && !o.NoPass && !slices.Contains(o.Types, cloud.PlatformAdmin)
+}
 
 // Held reports whether a key that asks a person first asks about the operation.
 func (o *Operation) Held() bool { return o.Writes() && !o.Harmless }

@@ -300,6 +300,8 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 		return nil, cloud.E(cloud.Unauthenticated, cmp.Or(o.NoTokenCode, "TOKEN_INVALID"))
 	case err != nil:
 		return nil, fmt.Errorf("find token: %w", err)
+	case l.Suspended():
+		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "BUSINESS_SUSPENDED", Details: map[string]any{"suspended_at": l.State.SuspendedAt.UTC().Format(time.RFC3339), "reason": l.State.Reason}}
 	case !l.Account.Enabled:
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	case !l.Token.Policy.On(surface):
@@ -326,6 +328,11 @@ func (p *Pipeline) countCall(o *Operation, w Who, l *auth.Session, recipient clo
 	}
 	key := bucketOf(l.Token)
 	state := p.Take("token/"+key, lim.Authenticated)
+	if n := l.State.Limits.RequestsPerMinute; state.OK && n > 0 {
+		if all := p.Take("business/"+strconv.FormatInt(int64(l.State.BusinessID), 10), n); !all.OK {
+			return all
+		}
+	}
 	if !state.OK || o.Group == General {
 		return state
 	}
@@ -419,6 +426,12 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 	}
 	if t, ok := TokenOf(ctx); ok && t.Kind == cloud.SetupToken && !o.SetsUp {
 		return cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED")
+	}
+	if c.Account.Type == cloud.PlatformAdmin && o.Types != nil && !slices.Contains(o.Types, c.Account.Type) { // no gate is theirs
+		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	if t, ok := TokenOf(ctx); ok && t.Kind == cloud.PassToken && !o.underPass() {
+		return cloud.E(cloud.Forbidden, "PASS_NOT_ALLOWED")
 	}
 	if o.Gate != "" {
 		if err := p.Gated(ctx, o.Gate, c); err != nil {

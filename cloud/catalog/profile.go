@@ -70,7 +70,7 @@ func serverAt(address string) (base, server string) {
 // them where that is the whole deployment, and its refresh tokens nowhere
 // (RFC 8707).
 func goodAt(t cloud.Token, resource string) bool {
-	if t.Grant == 0 && (t.Kind == "" || t.Kind == cloud.SetupToken) && t.Audience == "" {
+	if t.Grant == 0 && (t.Kind == "" || t.Kind == cloud.SetupToken || t.Kind == cloud.PassToken) && t.Audience == "" {
 		return true
 	}
 	if t.Kind != cloud.AccessToken || t.Audience == "" {

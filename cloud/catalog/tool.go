@@ -16,19 +16,25 @@ import (
 const (
 	OperationsServer = "operations" // for those who run a business
 	DeveloperServer  = "developer"  // for those who build on the interface
+	LockersServer    = "lockers"    // for those who run cabinets
 )
 
 // ToolServer is a server of tools as it is found.
 type ToolServer struct {
 	ID, Name, Audience string
 	Path               string // behind the deployment's address
+	// Asks says that every write of its tools has a person's word: as an answer to a
+	// question where the client can put one, else as an approval. No argument of the
+	// call stands for it.
+	Asks bool
 }
 
-// ToolServers are both of them.
+// ToolServers are all of them.
 func ToolServers() []ToolServer {
 	return []ToolServer{
-		{OperationsServer, "Operations tools", "People who run a delivery business, and their agents", "/api/mcp"},
-		{DeveloperServer, "Developer tools", "People who build on the interface, and their agents", "/api/mcp/developer"},
+		{OperationsServer, "Operations tools", "People who run a delivery business, and their agents", "/api/mcp", false},
+		{DeveloperServer, "Developer tools", "People who build on the interface, and their agents", "/api/mcp/developer", false},
+		{LockersServer, "Locker tools", "People who run parcel lockers, and their agents", "/api/mcp/lockers", true},
 	}
 }
 
@@ -61,6 +67,9 @@ type Tool struct {
 	Outside bool
 	// Named says that the tool is about one order, by id, reference or number.
 	Named bool
+	// Asks says that a write is done by the word of a person alone, as those of a
+	// server that asks are.
+	Asks bool
 	// Run does it, by operations. nil: Operation with the arguments as they are,
 	// where one that names an order is looked up first.
 	Run func(ctx context.Context, a Agent, given Given) (any, error)
@@ -207,8 +216,12 @@ func (c *Catalog) AddTools(list ...Tool) {
 		if !knownCategory(t.Category) {
 			panic("catalog: the tool " + t.Name + " is of no category")
 		}
+		t.Asks = slices.ContainsFunc(ToolServers(), func(x ToolServer) bool { return x.Asks && slices.Contains(t.Servers, x.ID) })
 		if t.Operation != "" {
 			o := c.byName[t.Operation]
+			if o != nil && t.Asks { // its rows are not told of tools beside the published ones
+				o.Tools = append(slices.Clone(o.Tools), t.Name)
+			}
 			if o == nil || !slices.Contains(o.Tools, t.Name) {
 				panic("catalog: " + t.Operation + " does not name the tool " + t.Name)
 			}
@@ -222,10 +235,13 @@ func (c *Catalog) AddTools(list ...Tool) {
 		if t.Risk == "" {
 			t.Risk = RiskLow
 		}
+		if t.Asks = t.Asks && (t.Writes() || t.Effect != Usual); t.Asks {
+			t.Confirm = true
+		}
 		if t.Risk == RiskMedium && t.Effect == Usual {
 			panic("catalog: the tool " + t.Name + " does not say whether it creates or overwrites")
 		}
-		if t.Confirm && !slices.ContainsFunc(t.Arguments, func(a Argument) bool { return a.Name == "confirm" }) {
+		if t.Confirm && !t.Asks && !slices.ContainsFunc(t.Arguments, func(a Argument) bool { return a.Name == "confirm" }) {
 			t.Arguments = append(t.Arguments, Arguments("confirm boolean · true to execute; without it the call is refused, unless dry run or the approval queue applies")...)
 		}
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)

@@ -116,7 +116,7 @@ func (s *Service) rights(ctx context.Context, c *claim) (out []channel, err erro
 			return nil, errRefused
 		case err != nil:
 			return nil, err
-		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || c.ip != "" && !auth.From(session.Token, c.ip) || !session.Account.Enabled || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
+		case !auth.Valid(session.Token, time.Now()) || !session.Token.Policy.On("live") || c.ip != "" && !auth.From(session.Token, c.ip) || !session.Account.Enabled || session.Suspended() || session.Account.ID != c.AccountID || session.Account.BusinessID != c.BusinessID:
 			return nil, errRefused
 		}
 		if len(c.Orders) > 0 && !s.cfg.SeesChats(session) {

@@ -43,8 +43,9 @@ var agents = map[string]texts{
 	"agent.oops.back":  {"Tell the program at %s", "告知位于 %s 的程序", "告知位於 %s 的程式", "Le dire au programme sur %s", "Dem Programm bei %s mitteilen", "Decírselo al programa en %s"},
 	"agent.oops.maker": {"For the makers of the program:", "供程序开发者参考：", "供程式開發者參考：", "Pour qui développe le programme :", "Für die Herstellung des Programms:", "Para quien desarrolla el programa:"},
 
-	"reach.all":        {"Operations and developer tools", "运营与开发工具", "營運與開發工具", "Outils d’exploitation et de développement", "Werkzeuge für Betrieb und Entwicklung", "Herramientas de operación y de desarrollo"},
+	"reach.all":        {"Operations, locker and developer tools", "运营、快递柜与开发工具", "營運、智慧櫃與開發工具", "Outils d’exploitation, de consignes et de développement", "Werkzeuge für Betrieb, Schließfachanlagen und Entwicklung", "Herramientas de operación, taquillas y desarrollo"},
 	"reach.operations": {"Operations tools", "运营工具", "營運工具", "Outils d’exploitation", "Werkzeuge für den Betrieb", "Herramientas de operación"},
+	"reach.lockers":    {"Locker tools", "快递柜工具", "智慧櫃工具", "Outils de consignes", "Werkzeuge für Schließfachanlagen", "Herramientas de taquillas"},
 	"reach.developer":  {"Developer tools", "开发工具", "開發工具", "Outils de développement", "Werkzeuge für die Entwicklung", "Herramientas de desarrollo"},
 
 	"profile.asked":             {"Only what it asks for", "仅限其所请求的权限", "僅限其所要求的權限", "Seulement ce qu’il demande", "Nur, worum es bittet", "Solo lo que pide"},

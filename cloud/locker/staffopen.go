@@ -67,8 +67,8 @@ func (s staff) OpenGrids(ctx context.Context, c cloud.Caller, in StaffOpenInput)
 		ch := &cloud.Changes{}
 		return ch, w.Finish(ch)
 	})
-	if err != nil {
-		return StaffOpenOutput{}, err
+	if err != nil || cloud.PreviewOf(ctx) != nil {
+		return out, err
 	}
 	got, err := s.await(ctx, cmd, time.Duration(wait)*time.Second)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestDescriptions(t *testing.T) {
 	for _, n := range []string{"authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"} {
 		require.True(t, served[strings.TrimPrefix(m.text(n), base)], n)
 	}
-	for path, name := range map[string]string{"": "Postern", "/mcp": "Operations tools", "/mcp/developer": "Developer tools", "/api/mcp": "Operations tools", "/api/mcp/developer": "Developer tools"} {
+	for path, name := range map[string]string{"": "Postern", "/mcp": "Operations tools", "/mcp/developer": "Developer tools", "/api/mcp": "Operations tools", "/api/mcp/developer": "Developer tools", "/mcp/lockers": "Locker tools", "/api/mcp/lockers": "Locker tools"} {
 		p := r.do("GET", "/.well-known/oauth-protected-resource"+path, "", "")
 		require.Equal(t, 200, p.status)
 		require.Equal(t, "public, max-age=3600", p.header("Cache-Control"))

@@ -31,8 +31,10 @@ var resources = []resource{
 	{"", "Postern"},
 	{"/mcp", "Operations tools"},
 	{"/mcp/developer", "Developer tools"},
+	{"/mcp/lockers", "Locker tools"},
 	{"/api/mcp", "Operations tools"},
 	{"/api/mcp/developer", "Developer tools"},
+	{"/api/mcp/lockers", "Locker tools"},
 }
 
 // everyday are the scopes that a client asks for when nothing says which.

@@ -189,6 +189,10 @@ func (f *Folder) Delete(stored string) error {
 	return nil
 }
 
+// Exports is a directory of the folder that is not for uploaded files: archives of
+// businesses, which all nodes share too. No address leads there.
+const Exports = "exports"
+
 // Sweep removes files that are older than a day and that no row names, and says
 // how many. known lists the stored paths of rows whose path begins with a shard:
 // an area, a slash and two digits.
@@ -203,6 +207,9 @@ func (f *Folder) Sweep(ctx context.Context, known func(ctx context.Context, shar
 			if removed += n; err != nil {
 				return removed, err
 			}
+			continue
+		}
+		if area.Name() == Exports {
 			continue
 		}
 		shards, err := fs.ReadDir(f.root.FS(), area.Name())

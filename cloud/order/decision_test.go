@@ -39,10 +39,14 @@ func TestDecisionsEndWithTheDatabase(t *testing.T) {
 func TestReachOfStaff(t *testing.T) {
 	t.Parallel()
 	for business, nothing := range map[cloud.BusinessID]bool{0: true, 1: false, 42: false} {
-		r, err := reachOf(cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: business, Type: cloud.PlatformAdmin}})
+		r, err := reachOf(cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: business, Type: cloud.ClientAdmin}})
 		require.NoError(t, err)
 		require.Equal(t, reach{business: business, nothing: nothing}, r)
 	}
+	_, err := reachOf(cloud.Caller{Account: cloud.Account{ID: 6, Type: cloud.PlatformAdmin}})
+	var e *cloud.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, CodeType, e.Code, "an operator of the platform has a pass or nothing")
 }
 
 // An order that was stopped comes back to its route, the first one too, with the

@@ -133,7 +133,7 @@ type reach struct {
 func reachOf(c cloud.Caller) (reach, error) {
 	r := reach{business: c.Account.BusinessID}
 	switch c.Account.Type {
-	case cloud.ClientAdmin, cloud.ClientEmployee, cloud.PlatformAdmin:
+	case cloud.ClientAdmin, cloud.ClientEmployee:
 	case cloud.Customer:
 		r.customer = c.Account.ID
 	case cloud.Broker:

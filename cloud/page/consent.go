@@ -211,6 +211,8 @@ func reach(resource string) string {
 	switch {
 	case strings.HasSuffix(resource, "/mcp/developer"):
 		return "developer"
+	case strings.HasSuffix(resource, "/mcp/lockers"):
+		return "lockers"
 	case strings.HasSuffix(resource, "/mcp"):
 		return "operations"
 	}

@@ -87,7 +87,7 @@ func (p *kit) tokenOf(c context.Context, ctx *fasthttp.RequestCtx, at *entrance)
 
 // lets reports whether a session is a person's whom an entrance is for.
 func lets(s auth.Session, at *entrance) bool {
-	return s.Token.Login() && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && s.Account.Enabled && slices.Contains(at.types, s.Account.Type)
+	return s.Token.Login() && s.Token.Kind != cloud.PassToken && !s.Suspended() && len(s.Token.Scopes) == 0 && s.Token.Profile == "" && s.Account.Enabled && slices.Contains(at.types, s.Account.Type)
 }
 
 // formToken is the secret that a form must bring back. The cookie holds it too,

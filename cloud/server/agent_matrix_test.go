@@ -14,7 +14,7 @@ import (
 )
 
 // servers are the tool servers with the address of each.
-var servers = map[string]string{catalog.OperationsServer: "/mcp", catalog.DeveloperServer: "/api/mcp/developer"}
+var servers = map[string]string{catalog.OperationsServer: "/mcp", catalog.DeveloperServer: "/api/mcp/developer", catalog.LockersServer: "/api/mcp/lockers"}
 
 // profileScopes are those of interface document 5.2, written down once more.
 var profileScopes = map[string]string{
@@ -128,7 +128,7 @@ func TestForeignThingsLookLikeNothing(t *testing.T) {
 	tried := 0
 	for server, path := range servers {
 		for _, x := range w.s.Catalog.Tools(server) {
-			if !slices.ContainsFunc(x.Arguments, func(a catalog.Argument) bool { return a.Name == "order_id" }) {
+			if server == catalog.LockersServer || !slices.ContainsFunc(x.Arguments, func(a catalog.Argument) bool { return a.Name == "order_id" }) { // those have a test of their own
 				continue
 			}
 			need := ""

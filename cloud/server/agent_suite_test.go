@@ -67,8 +67,8 @@ func needFixtures(t *testing.T, revision string) []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(b)), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
 }
 
-// addresses are those of the two tool servers.
-var addresses = []string{"/mcp", "/api/mcp", "/mcp/developer", "/api/mcp/developer"}
+// addresses are those of the tool servers.
+var addresses = []string{"/mcp", "/api/mcp", "/mcp/developer", "/api/mcp/developer", "/mcp/lockers", "/api/mcp/lockers"}
 
 // The official suite on every address of a node, with the token of a program whose
 // user allowed it everything: all checks that need no fixture succeed, and the others

@@ -129,6 +129,8 @@ func (w *agentWorld) on(path, tool, arguments string, headers ...string) called 
 		server := catalog.OperationsServer
 		if strings.HasSuffix(path, "/mcp/developer") {
 			server = catalog.DeveloperServer
+		} else if strings.HasSuffix(path, "/mcp/lockers") {
+			server = catalog.LockersServer
 		}
 		w.conforms(server, tool, out)
 	} else {

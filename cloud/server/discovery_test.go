@@ -110,7 +110,7 @@ func TestLinksOfDiscoveryAnswer(t *testing.T) {
 		seen[url] = true
 		r := w.ask("GET", url)
 		switch path := strings.TrimPrefix(url, w.base); path {
-		case "/api/mcp", "/api/mcp/developer", "/api/graphql", "/api/v1/user/login":
+		case "/api/mcp", "/api/mcp/developer", "/api/mcp/lockers", "/api/graphql", "/api/v1/user/login":
 			require.Contains(t, []int{405, 400}, r.status, "%s takes POST only", path)
 		case "/api/v1/user/api-keys":
 			require.Equal(t, 401, r.status, "keys are their owner's")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,9 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
@@ -59,11 +62,12 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
+	s.platform = platform.New(platform.Config{Store: s.Store, InvitationPath: account.InvitationPath, Jobs: s.Store, Over: store.ExportOver, Dir: filepath.Join(cmp.Or(s.cfg.Objects, filepath.Join(s.cfg.Dir, "files")), object.Exports), DigestKey: s.Keys.digests()})
 	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Log: s.log})
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.Catalog = api.New(api.Config{Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
-		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
+		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
@@ -129,7 +133,7 @@ func (s *Server) foreseeApproved(ctx context.Context, reviewer cloud.Caller, a c
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
 	l, err := s.Store.FindToken(ctx, hash)
-	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider}, err
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State}, err
 }
 
 func (s *Server) newest(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error) {

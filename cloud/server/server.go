@@ -40,6 +40,7 @@ import (
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
@@ -171,6 +172,7 @@ type Server struct {
 	Setup   *setup.Service
 
 	line     *catalog.Pipeline
+	platform *platform.Service
 	orders   *order.Service
 	routes   *route.Service
 	chats    *chat.Service
@@ -399,6 +401,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	if s.mails != nil {
 		run("mails", s.mails.Run)
 	}
+	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
 	run("agents", s.agents.Run)

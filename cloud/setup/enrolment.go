@@ -64,6 +64,9 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		if err != nil {
 			return nil, err
 		}
+		if err := roomFor(v, b.ID); err != nil {
+			return nil, err
+		}
 		var failed error
 		next := func(k cloud.IDKind) int64 {
 			id, err := v.NewID(k)
@@ -89,6 +92,20 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		return EnrolmentOutput{}, err
 	}
 	return out, nil
+}
+
+// roomFor refuses a cabinet beyond the limit that the platform set for a business.
+// Error: CABINET_LIMIT_REACHED.
+func roomFor(v cloud.View, b cloud.BusinessID) error {
+	state, err := v.BusinessState(b)
+	if err != nil || state.Limits.Cabinets == 0 {
+		return err
+	}
+	_, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: b, Page: cloud.Page{Sort: "id", Limit: 1}})
+	if err == nil && listed.Total >= state.Limits.Cabinets {
+		err = cloud.E(cloud.Conflict, "CABINET_LIMIT_REACHED", state.Limits.Cabinets)
+	}
+	return err
 }
 
 // RenewToken makes another enrolment token for a cabinet of the caller's business

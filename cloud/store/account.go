@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -188,6 +190,7 @@ type Login struct {
 	Token    cloud.Token
 	Account  cloud.Account
 	Provider cloud.Provider // when the account is one's
+	State    cloud.BusinessState
 }
 
 // FindToken finds what a token's hash stands for, expired and revoked ones too.
@@ -200,12 +203,36 @@ func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) 
 		if l.Account, err = one(ctx, q, sqlAccount, scanAccount, int64(l.Token.AccountID)); err != nil {
 			return err
 		}
+		if l.Token.Kind == cloud.PassToken {
+			if l.Account, err = passed(ctx, q, l); err != nil {
+				return err
+			}
+		}
+		l.State = cloud.BusinessState{BusinessID: l.Account.BusinessID}
+		if l.Account.BusinessID != 0 {
+			if l.State, err = one(ctx, q, sqlBusinessState, scanState, int64(l.Account.BusinessID)); err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return err
+			}
+			err = nil
+		}
 		if l.Account.ProviderID != 0 {
 			l.Provider, err = one(ctx, q, sqlProvider, scanProvider, int64(l.Account.ProviderID))
 		}
 		return err
 	})
 	return l, err
+}
+
+// passed is the operator of a pass as an administrator of the business that it is
+// for. Without a pass that lives the token is unknown.
+func passed(ctx context.Context, q querier, l Login) (cloud.Account, error) {
+	p, err := one(ctx, q, sqlPassByHash, scanPass, l.Token.Hash[:])
+	if err == nil && (!p.Live(time.Now()) || l.Account.Type != cloud.PlatformAdmin || p.AccountID != l.Account.ID) {
+		err = cloud.ErrNotFound
+	}
+	a := l.Account
+	a.BusinessID, a.Type = p.BusinessID, cloud.ClientAdmin
+	return a, err
 }
 
 // FindAccount finds an account.
@@ -245,6 +272,11 @@ func (db accounts) FindEndpoint(ctx context.Context, id cloud.EndpointID) (e clo
 		if err = (sealer{db.box}).unsealEndpoint(&e); err != nil {
 			return err
 		}
+		state, err := one(ctx, q, sqlBusinessState, scanState, int64(e.BusinessID))
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return err
+		}
+		e.Suspended = state.Suspended()
 		if e.Kind == cloud.AccountEndpoint || e.Kind == cloud.PostbackEndpoint {
 			return sealer{db.box}.signing(ctx, q, &e)
 		}

@@ -47,6 +47,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	saveMails(w, c)
 	savePasskeys(w, c)
 	saveIdentities(w, c)
+	savePlatform(w, c)
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

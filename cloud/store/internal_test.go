@@ -209,6 +209,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",
 		"sqlRequests":                   "walks the partial index of requests that were not looked at, a hundred at most",
 		"sqlLastOperation":              "one look at the end of the table",
+		"sqlSaveHealth":                 "counts what waits up to a bound",
+		"sqlOpenBusinessJobs":           "walks the partial index of jobs that go on",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

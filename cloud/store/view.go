@@ -19,6 +19,7 @@ type view struct {
 	deviceView
 	chatView
 	trackingView
+	platformView
 }
 
 // Sections of a view.
@@ -35,7 +36,7 @@ type (
 
 func newView(s snapshot) *view {
 	p := &s
-	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}}
+	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}}
 }
 
 // snapshot is what a transaction reads. cloud.View has no contexts: the view lives

@@ -249,6 +249,12 @@ func (k *call) askPerson(ctx context.Context, given catalog.Given) (*mcp.Result,
 	}
 	lang := k.caller.Language
 	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
+	if k.tool.Asks {
+		what = locale.Word(lang, "tool.question", k.tool.Title, f.subject(), cmp.Or(k.given.Text("reason"), "–"))
+		if k.tool.Risk == catalog.RiskHigh {
+			what += " " + locale.Word(lang, "tool.final")
+		}
+	}
 	if !k.call.CanAsk {
 		return nil, nil, &cloud.Error{Kind: cloud.Conflict, Code: "CONFIRMATION_REQUIRED", Details: map[string]any{"affected": cloud.EffectsFor(k.caller, f.effects), "digest": f.digest()},
 			Members: map[string]any{"message": locale.Error(lang, "CONFIRMATION_REQUIRED", k.tool.Name, what)}}

@@ -95,9 +95,13 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 func questionOnce(nonce string) string { return "question/" + nonce }
 
 // waits reports whether the call waits for a person: by the connection's header,
-// or by the policy of its key.
+// by the policy of its key, or because the tool asks a person and the client puts
+// no questions.
 func (k *call) waits() bool {
 	_, risk := k.needs(k.tool, k.given)
+	if k.tool.Asks && !k.call.CanAsk {
+		return true
+	}
 	return k.approval || k.token.Policy.Waits(k.tool.Confirm || risk == catalog.RiskHigh)
 }
 

@@ -18,7 +18,7 @@ var Versions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", 
 // own are the tools that are about tools.
 func (s *Service) own() []catalog.Tool {
 	list := []catalog.Tool{
-		{Name: "get_capabilities", Title: "Get capabilities", Servers: []string{catalog.OperationsServer}, Category: "system", Run: s.capabilities,
+		{Name: "get_capabilities", Title: "Get capabilities", Servers: []string{catalog.OperationsServer, catalog.LockersServer}, Category: "system", Run: s.capabilities,
 			Description: "Tools open to this connection with risk, scopes and confirm flag, the connection's profile and modes, and limits. Call it first when a tool is refused.",
 			Arguments: catalog.Arguments(`
 				category text · only one category
@@ -158,6 +158,14 @@ func (u *session) unavailable(ctx context.Context, t *catalog.Tool) string {
 
 // Instructions help a model to use a server well (mcp-wire 3.5).
 func Instructions(server string) string {
+	if server == catalog.LockersServer {
+		return strings.Join([]string{
+			"Tools to run parcel lockers: cabinets with their doors, deliveries into them, exceptions, and the contractors, conversations and people around them.",
+			"Begin with list_cabinets or list_cabinet_exceptions, then get_cabinet for the doors of one. Pickup and delivery codes are never shown. get_capabilities says what this connection may do and why a tool is closed.",
+			"Every write here has a person's word: a client that can put questions shows one with what would change; for any other client the call waits as an approval until a reviewer decides. What is done is what was shown: if something changed meanwhile, the call is refused. With the header X-MCP-Dry-Run: 1 a write only shows what it would change. An opened door cannot be undone.",
+			shared,
+		}, "\n\n")
+	}
 	if server == catalog.DeveloperServer {
 		return strings.Join([]string{
 			"Tools for people who build on the Postern interface: they describe it, check what your code makes, and show what happened to an order.",

@@ -223,8 +223,6 @@ func owns(c cloud.Caller, s cloud.Shipment) bool {
 		return c.Account.BusinessID == s.BusinessID
 	case cloud.Customer:
 		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
-	case cloud.PlatformAdmin:
-		return true
 	}
 	return false
 }

@@ -91,7 +91,7 @@ func NewOn(t testing.TB, db *store.DB) *World {
 // FindToken is what both faces need.
 func (w *World) FindToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
 	l, err := w.DB.FindToken(ctx, hash)
-	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider}, err
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State}, err
 }
 
 // Deliveries lists a business's newest.
@@ -131,6 +131,9 @@ func (w *World) fill(t testing.TB) {
 	}
 	for i, typ := range []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin} {
 		w.Tokens[typ] = add(int64(i+1), 42, typ, 0)
+		if typ == cloud.PlatformAdmin { // who belongs to no business
+			ch.Accounts[len(ch.Accounts)-1].BusinessID = 0
+		}
 	}
 	w.Tokens[cloud.ProviderType] = add(20, 42, cloud.ProviderType, 17)
 	w.Stranger = add(21, 43, cloud.ProviderType, 18)

@@ -12,10 +12,11 @@ func TestATokenIsGoodAtOneServer(t *testing.T) {
 	t.Parallel()
 	c := startWithPasswords(t)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-	operations, developer := []string{"/mcp", "/api/mcp"}, []string{"/mcp/developer", "/api/mcp/developer"}
-	for at, good := range map[string][]string{"/mcp": operations, "/api/mcp": operations, "/mcp/developer": developer, "/api/mcp/developer": developer, "": append(operations[:2:2], developer...)} {
+	operations, developer, lockers := []string{"/mcp", "/api/mcp"}, []string{"/mcp/developer", "/api/mcp/developer"}, []string{"/mcp/lockers", "/api/mcp/lockers"}
+	all := append(append(operations[:2:2], developer...), lockers...)
+	for at, good := range map[string][]string{"/mcp": operations, "/api/mcp": operations, "/mcp/developer": developer, "/api/mcp/lockers": lockers, "": all} {
 		token := c.connect(t, at, "never")
-		for _, path := range append(operations[:2:2], developer...) {
+		for _, path := range all {
 			want := 401
 			for _, p := range good {
 				if p == path {

@@ -1,4 +1,4 @@
-// Package agentdocs tells programs what there is: the tools of both servers and
+// Package agentdocs tells programs what there is: the tools of all servers and
 // the operations behind them in the forms that agents' platforms take, and a
 // skill file that leads an agent through an integration (mcp-ai 7).
 //
@@ -196,7 +196,7 @@ func (s *Service) formats(base string, value func(string) string) (File, error) 
 		wrong.Fields["format"], wrong.Details["format"] = []string{"Use one of openai, anthropic, mcp and langchain, or leave it out for mcp."}, formatNames
 	}
 	if !slices.Contains(ids, server) {
-		wrong.Fields["server"], wrong.Details["server"] = []string{"Use operations or developer, or leave it out for operations."}, ids
+		wrong.Fields["server"], wrong.Details["server"] = []string{"Use operations, developer or lockers, or leave it out for operations."}, ids
 	}
 	if len(wrong.Fields) > 0 {
 		return File{}, wrong

@@ -100,7 +100,8 @@ func names(list any, path ...string) (out []string) {
 	return out
 }
 
-var both = []string{catalog.OperationsServer, catalog.DeveloperServer}
+// servers are all tool servers, in the order in which they are listed.
+var servers = []string{catalog.OperationsServer, catalog.DeveloperServer, catalog.LockersServer}
 
 // Every tool of the servers is in every document that lists tools, and nothing
 // else is.
@@ -108,7 +109,7 @@ func TestEveryToolIsInEveryDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var all []string
-	for _, s := range both {
+	for _, s := range servers {
 		all = append(all, w.tools(s)...)
 		path := map[string][]string{"openai": {"function", "name"}, "anthropic": {"name"}, "mcp": {"name"}, "langchain": {"name"}, "": {"name"}}
 		for format, at := range path {
@@ -132,13 +133,13 @@ func TestEveryToolIsInEveryDocument(t *testing.T) {
 		}
 		require.ElementsMatch(t, distinct, listed, path)
 		for i, x := range w.json(path)["servers"].([]any) {
-			require.Equal(t, float64(len(w.tools(both[i]))), x.(map[string]any)["tool_count"])
+			require.Equal(t, float64(len(w.tools(servers[i]))), x.(map[string]any)["tool_count"])
 		}
 	}
 	llms, err := w.get("/llms.txt")
 	require.NoError(t, err)
 	var lines []string
-	for _, m := range regexp.MustCompile("(?m)^- `([a-z_]+)` \\((?:operations|developer) server; ").FindAllSubmatch(llms.Body, -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `([a-z_]+)` \\((?:operations|developer|lockers) server; ").FindAllSubmatch(llms.Body, -1) {
 		lines = append(lines, string(m[1]))
 	}
 	require.ElementsMatch(t, all, lines)
@@ -243,7 +244,7 @@ func TestOpenAPIWithHints(t *testing.T) {
 func TestSchemasOfEveryFormat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, s := range both {
+	for _, s := range servers {
 		for format, at := range map[string][]string{"openai": {"function", "parameters"}, "anthropic": {"input_schema"}, "mcp": {"inputSchema"}, "langchain": {"args_schema"}} {
 			for i, x := range w.json("/api/ai/tools", "format", format, "server", s)["tools"].([]any) {
 				row := w.catalog.Tools(s)[i]
@@ -274,7 +275,7 @@ func compiles(t *testing.T, schema any) {
 func TestUnknownFormatsAndServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for name, valid := range map[string]int{"format": 4, "server": 2} {
+	for name, valid := range map[string]int{"format": 4, "server": 3} {
 		_, err := w.get("/api/ai/tools", name, "nosuch")
 		var e *cloud.Error
 		require.ErrorAs(t, err, &e)
@@ -361,7 +362,7 @@ func TestTheSkillFile(t *testing.T) {
 		require.True(t, json.Valid([]byte(b[1])), b[1])
 	}
 	for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+)`").FindAllStringSubmatch(text, -1) {
-		known := slices.Contains(append(w.tools(both[0]), w.tools(both[1])...), m[1]) || slices.Contains([]string{"current_hash", "retry_after", "get_integration_guide", "get_webhook_guide", "verify_webhook_signature", "get_otep_guide"}, m[1])
+		known := slices.Contains(slices.Concat(w.tools(servers[0]), w.tools(servers[1]), w.tools(servers[2]), []string{"pending_approval"}), m[1]) || slices.Contains([]string{"current_hash", "retry_after", "get_integration_guide", "get_webhook_guide", "verify_webhook_signature", "get_otep_guide"}, m[1])
 		require.True(t, known, "%s is no tool", m[1])
 	}
 	for _, m := range regexp.MustCompile("`([A-Z]+_[A-Z_]+)`").FindAllStringSubmatch(text, -1) {

@@ -74,6 +74,7 @@ type manifestTool struct {
 	Risk        catalog.Risk    `json:"risk"`
 	Scopes      []string        `json:"scopes"`
 	Confirm     bool            `json:"confirm_required"`
+	Asks        bool            `json:"person_required,omitempty"` // done by a person's word alone: a question or an approval
 	Public      bool            `json:"public"`
 	InputSchema json.RawMessage `json:"input_schema"`
 	BacksOnto   *string         `json:"backs_onto"` // null: several operations, or none
@@ -136,7 +137,7 @@ func (s *Service) content(base string) manifestBody {
 	for _, x := range catalog.ToolServers() {
 		for _, d := range s.cfg.Tools(x.ID) {
 			t := s.cfg.Catalog.Tool(x.ID, d.Name)
-			m.Tools = append(m.Tools, manifestTool{t.Name, t.Title, d.Description, t.Category, x.ID, t.Risk, list(t.Scopes), t.Confirm, t.Public(), d.Input, s.backs(t)})
+			m.Tools = append(m.Tools, manifestTool{t.Name, t.Title, d.Description, t.Category, x.ID, t.Risk, list(t.Scopes), t.Confirm, t.Asks, t.Public(), d.Input, s.backs(t)})
 		}
 	}
 	return m
@@ -223,7 +224,9 @@ func (t manifestTool) traits() []string {
 	} else {
 		out = append(out, strings.Join(t.Scopes, " + "))
 	}
-	if t.Confirm {
+	if t.Asks {
+		out = append(out, "waits for a person's word")
+	} else if t.Confirm {
 		out = append(out, "asks for confirm=true")
 	}
 	return out

@@ -86,7 +86,7 @@ func (s *Service) guides(t *testing.T, lang string) map[string]answer {
 func TestGuidesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := real(t)
-	addresses := map[string]bool{"/api/graphql": true, "/api/mcp": true, "/api/mcp/developer": true, "/mcp-approvals": true, "/docs": true, "/api/ai-skill": true, "/api/ai/tools": true,
+	addresses := map[string]bool{"/api/graphql": true, "/api/mcp": true, "/api/mcp/developer": true, "/api/mcp/lockers": true, "/mcp-approvals": true, "/docs": true, "/api/ai-skill": true, "/api/ai/tools": true,
 		"/api/ai/tools/openapi": true, "/api/ai/tools/graphql": true, "/api/v1": true}
 	for _, o := range s.cfg.Catalog.Operations() {
 		addresses[o.Path] = true

@@ -22,6 +22,10 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, outcome) {
 		v := outcome{cloud.OutboxRetrying, now.Add(pollEvery), "settings_unreadable"}
 		return d.unsent(w, v), fetch.Answer{}, v
 	}
+	if ep.Suspended && !ep.removed { // postponed as well, however often
+		v := outcome{cloud.OutboxRetrying, now.Add(suspendedWait), ReasonSuspended}
+		return d.unsent(w, v), fetch.Answer{}, v
+	}
 	if v, ok := refuse(&ep, w); !ok {
 		return d.unsent(w, v), fetch.Answer{}, v
 	}

@@ -39,6 +39,7 @@ const (
 	ReasonUnsentError = "not_sendable" // ids or secret that cannot be signed
 	ReasonSuperseded  = "superseded"   // of events about a state something newer is sent
 	ReasonAborted     = "aborted"      // the receiver asked for no more attempts
+	ReasonSuspended   = "suspended"    // the platform suspended the business; it waits
 	ReasonProxy       = "proxy"        // the deployment's proxy made no connection
 )
 
@@ -48,6 +49,9 @@ const (
 	directiveAbort   = "abort"
 	directiveDisable = "disable"
 )
+
+// suspendedWait is how often a delivery of a suspended business is looked at.
+const suspendedWait = 5 * time.Minute
 
 // outcome is what follows from an attempt.
 type outcome struct {

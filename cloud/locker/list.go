@@ -1,0 +1,164 @@
+package locker
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// StaffDeliveryBody is a delivery as staff see it: without codes.
+type StaffDeliveryBody struct {
+	DeliveryID      cloud.DeliveryID     `json:"delivery_id"`
+	DeliveryNumber  string               `json:"delivery_number"`
+	ReferenceNumber string               `json:"reference_number"`
+	ProviderID      cloud.ProviderID     `json:"provider_id"`
+	DeviceID        cloud.DeviceID       `json:"device_id"`
+	OrderID         *int64               `json:"order_id"`
+	Status          cloud.DeliveryStatus `json:"status"`
+	Packages        []PackageBody        `json:"packages"`
+	RecipientName   string               `json:"recipient_name"`
+	DueAt           *string              `json:"due_at"`
+	CreatedAt       *string              `json:"created_at"`
+	DepositedAt     *string              `json:"deposited_at"`
+	PickedUpAt      *string              `json:"picked_up_at"`
+	EndedAt         *string              `json:"ended_at" doc:"When it was cancelled, failed or expired"`
+}
+
+func staffDelivery(d cloud.Delivery, l *time.Location) StaffDeliveryBody {
+	ended := d.CancelledAt
+	for _, t := range []time.Time{d.FailedAt, d.ExpiredAt} {
+		if ended.IsZero() {
+			ended = t
+		}
+	}
+	b := StaffDeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, ProviderID: d.ProviderID, DeviceID: d.DeviceID, OrderID: cloud.OrNull(int64(d.OrderID())),
+		Status: d.Status, Packages: []PackageBody{}, RecipientName: d.Recipient.Name, DueAt: cloud.Stamp(d.DueAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l),
+		DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), EndedAt: cloud.Stamp(ended, l)}
+	for _, p := range d.Packages {
+		b.Packages = append(b.Packages, packageBody(p))
+	}
+	return b
+}
+
+// StaffDeliveriesInput asks for a part of the business's deliveries.
+type StaffDeliveriesInput struct {
+	check.Keyset
+	Status   cloud.DeliveryStatus `query:"status" enum:"created,doors_opened,delivered,correcting,picked_up,failed,expired,cancelled"`
+	DeviceID cloud.DeviceID       `query:"device_id" min:"1"`
+}
+
+// StaffDeliveriesOutput lists deliveries.
+type StaffDeliveriesOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Deliveries []StaffDeliveryBody `json:"deliveries"`
+}
+
+// ListStaffDeliveries lists the deliveries of the caller's business, newest first.
+func (s staff) ListStaffDeliveries(ctx context.Context, c cloud.Caller, in StaffDeliveriesInput) (out StaffDeliveriesOutput, err error) {
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: biz.ID, DeviceID: in.DeviceID, Status: in.Status, Page: page})
+		if err != nil {
+			return err
+		}
+		out = StaffDeliveriesOutput{Result: true, PageOutput: in.Output(in, listed), Deliveries: []StaffDeliveryBody{}}
+		for _, d := range list {
+			out.Deliveries = append(out.Deliveries, staffDelivery(d, biz.Location()))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// StaffDeliveryInput names a delivery by its id.
+type StaffDeliveryInput struct {
+	Delivery DeliveryKey `path:"id" doc:"delivery_id"`
+}
+
+// StaffDeliveryOutput shows a delivery.
+type StaffDeliveryOutput struct {
+	Result   bool              `json:"result"`
+	Delivery StaffDeliveryBody `json:"delivery"`
+}
+
+// FindStaffDelivery shows a delivery of the caller's business. Error:
+// DELIVERY_NOT_FOUND.
+func (s staff) FindStaffDelivery(ctx context.Context, c cloud.Caller, in StaffDeliveryInput) (out StaffDeliveryOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := find(v, c, in.Delivery)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		out = StaffDeliveryOutput{Result: err == nil, Delivery: staffDelivery(d, biz.Location())}
+		return err
+	})
+	return out, err
+}
+
+// CabinetExceptionBody is something at a compartment that a person has to look at.
+type CabinetExceptionBody struct {
+	ExceptionID cloud.ExceptionID `json:"exception_id"`
+	Type        string            `json:"type"`
+	Severity    string            `json:"severity"`
+	Status      string            `json:"status"`
+	DeviceID    cloud.DeviceID    `json:"device_id"`
+	GridCode    string            `json:"grid_code"`
+	DeliveryID  *cloud.DeliveryID `json:"delivery_id"`
+	Note        string            `json:"note"`
+	Resolution  *string           `json:"resolution"`
+	OpenedAt    *string           `json:"opened_at"`
+	ClosedAt    *string           `json:"closed_at"`
+}
+
+// CabinetExceptionsInput asks for a part of the business's exceptions.
+type CabinetExceptionsInput struct {
+	check.Keyset
+	Status   string         `query:"status" enum:"open,resolved,dismissed,all" default:"open"`
+	DeviceID cloud.DeviceID `query:"device_id" min:"1"`
+}
+
+// CabinetExceptionsOutput lists exceptions.
+type CabinetExceptionsOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Exceptions []CabinetExceptionBody `json:"exceptions"`
+}
+
+// ListCabinetExceptions lists the exceptions of the caller's business, newest first.
+func (s staff) ListCabinetExceptions(ctx context.Context, c cloud.Caller, in CabinetExceptionsInput) (out CabinetExceptionsOutput, err error) {
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	f := cloud.ExceptionFilter{BusinessID: c.Account.BusinessID, DeviceID: in.DeviceID, Status: cmp.Or(in.Status, "open"), Page: page}
+	if f.Status == "all" {
+		f.Status = ""
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Exceptions(f)
+		out = CabinetExceptionsOutput{Result: err == nil, PageOutput: in.Output(in, listed), Exceptions: []CabinetExceptionBody{}}
+		l := biz.Location()
+		for _, e := range list {
+			out.Exceptions = append(out.Exceptions, CabinetExceptionBody{ExceptionID: e.ID, Type: e.Type, Severity: e.Severity, Status: e.Status, DeviceID: e.DeviceID, GridCode: e.GridCode,
+				DeliveryID: cloud.OrNull(e.DeliveryID), Note: e.Note, Resolution: cloud.OrNull(e.Resolution), OpenedAt: cloud.Stamp(e.OpenedAt, l), ClosedAt: cloud.Stamp(e.ClosedAt, l)})
+		}
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,126 @@
+package cloud
+
+import "time"
+
+// BusinessState is what the platform did to a business. The zero state is that of
+// one that nothing was done to.
+type BusinessState struct {
+	BusinessID  BusinessID
+	SuspendedAt time.Time // zero: it is not suspended
+	Reason      string    // of the suspension, for the business too
+	By          AccountID // operator who suspended it
+	Limits      BusinessLimits
+}
+
+// Suspended reports whether the business is suspended: nobody of it gets in, and no
+// webhook of it is sent. Its cabinets go on.
+func (s BusinessState) Suspended() bool { return !s.SuspendedAt.IsZero() }
+
+// BusinessLimits are bounds that the platform sets. 0: no bound.
+type BusinessLimits struct {
+	Cabinets          int `json:"cabinets,omitempty"`
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+}
+
+// PassID names a pass.
+type PassID int64
+
+// PassIDs is their sequence.
+const PassIDs IDKind = "platform_pass"
+
+// PassToken is the kind of a token that lets an operator of the platform into a
+// business for as long as its pass lives.
+const PassToken TokenKind = "pass"
+
+// PlatformPass lets an operator act inside a business for some hours, as its
+// administrators do and see.
+type PlatformPass struct {
+	ID         PassID
+	BusinessID BusinessID
+	AccountID  AccountID // the operator
+	Operator   string    // name and email, for the business
+	Reason     string
+	TokenHash  [32]byte
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	EndedAt    time.Time // before its time; zero: it was not
+	EndedBy    AccountID
+}
+
+// Live reports whether the pass lets in at now.
+func (p PlatformPass) Live(now time.Time) bool { return p.EndedAt.IsZero() && now.Before(p.ExpiresAt) }
+
+// Status is active, ended or expired.
+func (p PlatformPass) Status(now time.Time) string {
+	switch {
+	case !p.EndedAt.IsZero():
+		return "ended"
+	case p.Live(now):
+		return "active"
+	}
+	return "expired"
+}
+
+// PlatformView reads the present of what the platform does.
+type PlatformView interface {
+	// Businesses lists a part of all businesses, by id.
+	Businesses(Page) ([]Business, Listed, error)
+	// BusinessState is the zero one with its id for a business that nothing was done
+	// to. In a decision it stays as it is until that is written.
+	BusinessState(BusinessID) (BusinessState, error)
+	Pass(PassID) (PlatformPass, error)
+	// Passes list a part of the passes into a business, by id.
+	Passes(BusinessID, Page) ([]PlatformPass, Listed, error)
+	// BusinessHealths list a part of how businesses were when they were counted.
+	BusinessHealths(Page) ([]BusinessHealth, Listed, error)
+	BusinessJob(BusinessJobID) (BusinessJob, error)
+	// BusinessJobs list the newest jobs of a kind about a business, at most limit.
+	BusinessJobs(b BusinessID, kind string, limit int) ([]BusinessJob, error)
+}
+
+// PlatformChanges are the changes of what the platform does.
+type PlatformChanges struct {
+	BusinessStates []BusinessState
+	Passes         []PlatformPass
+	BusinessJobs   []BusinessJob // insert, or finish
+}
+
+// BusinessHealth is how a business was at a moment.
+type BusinessHealth struct {
+	BusinessID                                    BusinessID
+	Cabinets, Online, Endpoints, Failing, Backlog int
+	CountedAt                                     time.Time
+}
+
+// BusinessJobID names a job about a business.
+type BusinessJobID int64
+
+// BusinessJobIDs is their sequence.
+const BusinessJobIDs IDKind = "business_job"
+
+// Kinds of jobs about a business.
+const (
+	ExportJob  = "export"
+	RemovalJob = "removal"
+)
+
+// BusinessJob is work on all data of a business, in small steps. Whoever does a step
+// writes where it stands in the same transaction, so that one that dies is gone on
+// with, and of two that do the same step one is refused.
+type BusinessJob struct {
+	ID          BusinessJobID
+	BusinessID  BusinessID
+	Kind        string
+	RequestedBy AccountID
+	Reason      string
+	Step        int    // table that it is at
+	Position    string // key in that table that it is behind; "" before the first
+	Part        int    // of an export's archive that comes next
+	Rows        int64  // that were exported or removed
+	Bytes       int64  // of the archive
+	// Found counts rows that this round of a removal found; of an export it is until
+	// when a node has it, in milliseconds.
+	Found      int64
+	CreatedAt  time.Time
+	FinishedAt time.Time // zero: it goes on
+}

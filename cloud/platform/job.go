@@ -1,0 +1,480 @@
+package platform
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// Jobs is what this package needs of the database for exports and removals.
+type Jobs interface {
+	OpenBusinessJobs(ctx context.Context) ([]cloud.BusinessJob, error)
+	// RemoveStep removes some rows; end makes of a job that is through its finished
+	// form and the last audit lines.
+	RemoveStep(ctx context.Context, j cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (cloud.BusinessJob, error)
+	ExportStep(ctx context.Context, j cloud.BusinessJob) (table string, lines [][]byte, out cloud.BusinessJob, err error)
+	KeepStep(ctx context.Context, from, to cloud.BusinessJob) error
+	CountBusinesses(ctx context.Context, now time.Time) error
+}
+
+// Job is an export or a removal as operators see it.
+type Job struct {
+	JobID      cloud.BusinessJobID `json:"job_id"`
+	BusinessID cloud.BusinessID    `json:"business_id"`
+	Status     string              `json:"status" doc:"running or finished"`
+	Rows       int64               `json:"rows" doc:"That were exported or removed so far"`
+	Bytes      int64               `json:"bytes" doc:"Of an export's archive so far"`
+	CreatedAt  *string             `json:"created_at"`
+	FinishedAt *string             `json:"finished_at"`
+}
+
+func showJob(j cloud.BusinessJob) Job {
+	out := Job{JobID: j.ID, BusinessID: j.BusinessID, Status: "running", Rows: j.Rows, Bytes: j.Bytes, CreatedAt: cloud.Stamp(j.CreatedAt, time.UTC), FinishedAt: cloud.Stamp(j.FinishedAt, time.UTC)}
+	if !j.FinishedAt.IsZero() {
+		out.Status = "finished"
+	}
+	if j.Kind == cloud.RemovalJob {
+		out.Bytes = 0
+	}
+	return out
+}
+
+// JobOutput shows a job.
+type JobOutput struct {
+	Result bool `json:"result"`
+	Job    Job  `json:"job"`
+}
+
+// ByJob names a job.
+type ByJob struct {
+	ID cloud.BusinessJobID `path:"job_id"`
+}
+
+// FindExport shows an export. Error: JOB_NOT_FOUND.
+func (s *Service) FindExport(ctx context.Context, _ cloud.Caller, in ByJob) (JobOutput, error) {
+	j, err := s.job(ctx, in.ID, cloud.ExportJob)
+	return JobOutput{err == nil, showJob(j)}, err
+}
+
+// FindRemoval shows a removal; it is there when the business is not any more. Error:
+// JOB_NOT_FOUND.
+func (s *Service) FindRemoval(ctx context.Context, _ cloud.Caller, in ByJob) (JobOutput, error) {
+	j, err := s.job(ctx, in.ID, cloud.RemovalJob)
+	return JobOutput{err == nil, showJob(j)}, err
+}
+
+func (s *Service) job(ctx context.Context, id cloud.BusinessJobID, kind string) (j cloud.BusinessJob, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		j, err = v.BusinessJob(id)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && j.Kind != kind {
+			return cloud.E(cloud.NotFound, "JOB_NOT_FOUND")
+		}
+		return err
+	})
+	return j, err
+}
+
+// Export begins an archive of all data of a business, without secrets. While one is
+// made, it is that one. Error: BUSINESS_NOT_FOUND.
+func (s *Service) Export(ctx context.Context, c cloud.Caller, in ByBusiness) (JobOutput, error) {
+	return s.begin(ctx, c, in.ID, cloud.ExportJob, "business_export_begun", "", nil)
+}
+
+// RemovalPreview is what a removal would remove, with its digest.
+type RemovalPreview struct {
+	Result     bool     `json:"result"`
+	Business   Business `json:"business"`
+	Cabinets   int      `json:"cabinets"`
+	People     int      `json:"people" doc:"Accounts of people and partners"`
+	Deliveries int      `json:"locker_deliveries" doc:"Of all times, counted up to 10000"`
+	Inside     int      `json:"deliveries_inside" doc:"Whose parcel lies in a cabinet: none may be left"`
+	Digest     string   `json:"digest" doc:"Of what is shown here; a removal names it"`
+}
+
+// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet.
+var inside = []cloud.DeliveryStatus{cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
+
+// PreviewRemoval shows what a removal would remove. Error: BUSINESS_NOT_FOUND.
+func (s *Service) PreviewRemoval(ctx context.Context, _ cloud.Caller, in ByBusiness) (out RemovalPreview, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		out, err = s.foresee(v, in.ID)
+		return err
+	})
+	return out, err
+}
+
+func (s *Service) foresee(v cloud.View, id cloud.BusinessID) (out RemovalPreview, err error) {
+	b, err := found(v, id)
+	if err != nil {
+		return out, err
+	}
+	state, err := v.BusinessState(id)
+	if err != nil {
+		return out, err
+	}
+	one := cloud.Page{Sort: "id", Limit: 1}
+	_, cabinets, err1 := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: one})
+	_, people, err2 := v.Accounts(cloud.AccountFilter{BusinessID: id, Page: one})
+	_, deliveries, err3 := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Page: one})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return out, err
+	}
+	out = RemovalPreview{Result: true, Business: show(b, state), Cabinets: cabinets.Total, People: people.Total, Deliveries: deliveries.Total}
+	for _, status := range inside {
+		_, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Status: status, Page: one})
+		if err != nil {
+			return out, err
+		}
+		out.Inside += listed.Total
+	}
+	m := hmac.New(sha256.New, s.cfg.DigestKey)
+	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside)
+	out.Digest = hex.EncodeToString(m.Sum(nil))
+	return out, nil
+}
+
+// RemoveInput removes a business.
+type RemoveInput struct {
+	ID      cloud.BusinessID `path:"business_id" json:"-"`
+	Digest  string           `json:"digest" required:"true" max:"64" doc:"Of the preview"`
+	Code    string           `json:"code" required:"true" max:"32" doc:"The business's code, typed once more"`
+	Reason  string           `json:"reason" required:"true" max:"255"`
+	Confirm *bool            `json:"confirm" required:"true" doc:"true: it cannot be undone"`
+}
+
+// Remove begins the removal of a suspended business with all its data. Errors:
+// BUSINESS_NOT_FOUND, BUSINESS_NOT_SUSPENDED, PARCELS_INSIDE, APPROVAL_CHANGED,
+// VALIDATION_FAILED.
+func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (JobOutput, error) {
+	if err := blank(in.Reason); err != nil {
+		return JobOutput{}, err
+	}
+	if in.Confirm == nil || !*in.Confirm {
+		f := check.Fields{}
+		f.Say("confirm", check.MessageRequired)
+		return JobOutput{}, f.Err()
+	}
+	return s.begin(ctx, c, in.ID, cloud.RemovalJob, "business_removal_begun", in.Reason, func(v cloud.View) error {
+		p, err := s.foresee(v, in.ID)
+		switch {
+		case err != nil:
+			return err
+		case p.Business.Status != "suspended":
+			return cloud.E(cloud.Conflict, "BUSINESS_NOT_SUSPENDED")
+		case p.Inside > 0:
+			return cloud.E(cloud.Conflict, "PARCELS_INSIDE", p.Inside)
+		case !hmac.Equal([]byte(p.Digest), []byte(in.Digest)) || in.Code != p.Business.Code:
+			return &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": p.Digest}}
+		}
+		return nil
+	})
+}
+
+func (s *Service) begin(ctx context.Context, c cloud.Caller, b cloud.BusinessID, kind, action, reason string, may func(cloud.View) error) (out JobOutput, err error) {
+	now := moment()
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		business, err := found(v, b)
+		if err != nil {
+			return nil, err
+		}
+		jobs, err := v.BusinessJobs(b, kind, 1)
+		if err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{business}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, b, now, action, target("business", int64(b)))}}
+		if len(jobs) > 0 && jobs[0].FinishedAt.IsZero() {
+			out = JobOutput{true, showJob(jobs[0])}
+			return ch, nil
+		}
+		if may != nil {
+			if err := may(v); err != nil {
+				return nil, err
+			}
+		}
+		id, err := v.NewID(cloud.BusinessJobIDs)
+		if err != nil {
+			return nil, err
+		}
+		j := cloud.BusinessJob{ID: cloud.BusinessJobID(id), BusinessID: b, Kind: kind, RequestedBy: c.Account.ID, Reason: reason, CreatedAt: now}
+		ch.BusinessJobs = []cloud.BusinessJob{j}
+		out = JobOutput{true, showJob(j)}
+		return ch, nil
+	})
+	if err == nil && cloud.PreviewOf(ctx) == nil {
+		s.kick()
+	}
+	return out, err
+}
+
+func (s *Service) kick() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	jobEvery   = 15 * time.Second
+	countEvery = time.Minute
+	keepFor    = 7 * 24 * time.Hour // of archives
+)
+
+// Run does the steps of exports and removals, and counts how businesses are, until ctx
+// ends. Any number of nodes may.
+func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
+	tick, count := time.NewTicker(jobEvery), time.NewTicker(countEvery)
+	defer tick.Stop()
+	defer count.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-s.wake:
+		case <-count.C:
+			if err := s.cfg.Jobs.CountBusinesses(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				log.Warn("businesses are not counted", "err", err)
+			}
+		}
+		if err := errors.Join(s.Work(ctx), s.Forget(time.Now())); err != nil && ctx.Err() == nil {
+			log.Warn("a job about a business rests", "err", err)
+		}
+	}
+}
+
+// Work does the jobs that are there to their end.
+func (s *Service) Work(ctx context.Context) error {
+	jobs, err := s.cfg.Jobs.OpenBusinessJobs(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, j := range jobs {
+		if j.Kind == cloud.ExportJob {
+			if j, err = s.hold(ctx, j); err != nil && !errors.Is(err, cloud.ErrStale) {
+				return err
+			}
+		}
+		for j.FinishedAt.IsZero() && ctx.Err() == nil && err == nil {
+			j, err = s.Step(ctx, j)
+		}
+		if errors.Is(err, cloud.ErrStale) { // another node is at it
+			s.held.Delete(j.ID)
+			err = nil
+		}
+		if err != nil {
+			failed, err = errors.Join(failed, fmt.Errorf("job %d: %w", j.ID, err)), nil
+		}
+	}
+	return failed
+}
+
+// holdFor is how long a node that does no step of an export has it: only one writes its
+// parts.
+const holdFor = time.Minute
+
+// hold takes an export for this node. Error: cloud.ErrStale when another one has it.
+func (s *Service) hold(ctx context.Context, j cloud.BusinessJob) (cloud.BusinessJob, error) {
+	if _, own := s.held.Load(j.ID); !own && j.Found > time.Now().UnixMilli() {
+		return j, cloud.ErrStale
+	}
+	to := j
+	to.Found = time.Now().Add(holdFor).UnixMilli()
+	s.held.Store(j.ID, true)
+	err := s.cfg.Jobs.KeepStep(ctx, j, to)
+	if errors.Is(err, cloud.ErrStale) {
+		s.held.Delete(j.ID)
+	}
+	return to, err
+}
+
+// Step does one step of a job and gives it as it stands then. Error: cloud.ErrStale
+// when another one did it.
+func (s *Service) Step(ctx context.Context, j cloud.BusinessJob) (cloud.BusinessJob, error) {
+	if j.Kind == cloud.ExportJob {
+		return s.exportStep(ctx, j)
+	}
+	out, err := s.cfg.Jobs.RemoveStep(ctx, j, func(j cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit) {
+		j.FinishedAt = moment()
+		return j, []cloud.Audit{{At: j.FinishedAt, Actor: "account:" + strconv.FormatInt(int64(j.RequestedBy), 10), Action: "business_removed", Target: target("business", int64(j.BusinessID)), Detail: fmt.Sprintf(`{"rows":%d}`, j.Rows)}}
+	})
+	if err == nil && !out.FinishedAt.IsZero() {
+		err = s.dropArchives(ctx, j.BusinessID)
+	}
+	return out, err
+}
+
+// dropArchives removes the archives of a business that is gone. Those that a crash
+// leaves here go after their week.
+func (s *Service) dropArchives(ctx context.Context, b cloud.BusinessID) error {
+	var jobs []cloud.BusinessJob
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		jobs, err = v.BusinessJobs(b, cloud.ExportJob, 1000)
+		return err
+	})
+	for _, j := range jobs {
+		for n := range j.Part {
+			if e := os.Remove(s.part(j.ID, n)); !errors.Is(e, os.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+	}
+	return err
+}
+
+// part is the file of a part of an archive. Parts are members of one gzip file, one
+// after another.
+func (s *Service) part(id cloud.BusinessJobID, n int) string {
+	return filepath.Join(s.cfg.Dir, fmt.Sprintf("%d-%06d.gz", id, n))
+}
+
+// exportStep writes a part before the row that says so: a step that is done again
+// writes the same part over.
+func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.BusinessJob, error) {
+	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
+		return j, fmt.Errorf("export: %w", err)
+	}
+	table, lines, next, err := s.cfg.Jobs.ExportStep(ctx, j)
+	if err != nil {
+		return j, err
+	}
+	over := len(lines) == 0 && next.Step != j.Step && s.cfg.Over(next)
+	if len(lines) > 0 || over {
+		raw, err := member(fmt.Sprintf("business-%d/%06d-%s.jsonl", j.BusinessID, j.Part, table), bytes.Join(lines, []byte("\n")), j.CreatedAt, over)
+		if err != nil {
+			return j, err
+		}
+		if err := publish(s.part(j.ID, j.Part), raw); err != nil {
+			return j, fmt.Errorf("export: %w", err)
+		}
+		next.Part, next.Bytes = j.Part+1, j.Bytes+int64(len(raw))
+	}
+	if next.Found = time.Now().Add(holdFor).UnixMilli(); over {
+		next.FinishedAt = moment()
+		s.held.Delete(j.ID)
+	}
+	if err := s.cfg.Jobs.KeepStep(ctx, j, next); err != nil {
+		return j, err
+	}
+	return next, nil
+}
+
+// member is a gzip member with one file of a tar archive in it, or with the archive's
+// end.
+func member(name string, body []byte, at time.Time, end bool) ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	t := tar.NewWriter(z)
+	var err error
+	if end {
+		err = t.Close()
+	} else {
+		body = append(body, '\n')
+		if err = t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(body)), ModTime: at}); err == nil {
+			if _, err = t.Write(body); err == nil {
+				err = t.Flush()
+			}
+		}
+	}
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), err
+}
+
+// publish writes a file so that it is whole or not there.
+func publish(name string, raw []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// Download is the archive of a finished export, a tar file in gzip. Errors:
+// JOB_NOT_FOUND, EXPORT_NOT_READY, EXPORT_EXPIRED.
+func (s *Service) Download(ctx context.Context, _ cloud.Caller, in ByJob) (io.ReadCloser, int64, string, error) {
+	j, err := s.job(ctx, in.ID, cloud.ExportJob)
+	switch {
+	case err != nil:
+		return nil, 0, "", err
+	case j.FinishedAt.IsZero():
+		return nil, 0, "", cloud.E(cloud.Conflict, "EXPORT_NOT_READY")
+	}
+	if _, err := os.Stat(s.part(j.ID, 0)); err != nil {
+		return nil, 0, "", cloud.E(cloud.Conflict, "EXPORT_EXPIRED")
+	}
+	return &archive{s: s, job: j}, j.Bytes, fmt.Sprintf("business-%d.tar.gz", j.BusinessID), nil
+}
+
+// archive reads parts one after another.
+type archive struct {
+	s    *Service
+	job  cloud.BusinessJob
+	next int
+	open *os.File
+}
+
+func (a *archive) Read(to []byte) (int, error) {
+	for {
+		if a.open == nil {
+			if a.next == a.job.Part {
+				return 0, io.EOF
+			}
+			f, err := os.Open(a.s.part(a.job.ID, a.next))
+			if err != nil {
+				return 0, err
+			}
+			a.open, a.next = f, a.next+1
+		}
+		n, err := a.open.Read(to)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := a.Close(); err != nil || n > 0 {
+			return n, err
+		}
+	}
+}
+
+func (a *archive) Close() error {
+	f := a.open
+	a.open = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// Forget removes archives that were finished a week before now.
+func (s *Service) Forget(now time.Time) error {
+	list, err := os.ReadDir(s.cfg.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		info, infoErr := e.Info()
+		if infoErr == nil && now.Sub(info.ModTime()) > keepFor && (strings.HasSuffix(e.Name(), ".gz") || strings.HasPrefix(e.Name(), ".part-")) {
+			err = errors.Join(err, os.Remove(filepath.Join(s.cfg.Dir, e.Name())))
+		}
+	}
+	return err
+}

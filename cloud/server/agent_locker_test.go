@@ -1,0 +1,241 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locker"
+)
+
+const lockersPath = "/api/mcp/lockers"
+
+// cabinet makes a cabinet of the sandbox's business and enrols it. Its doors are not
+// connected.
+func (w *agentWorld) cabinet(code string) (id cloud.DeviceID, grids []int64) {
+	w.t.Helper()
+	var made struct {
+		Device struct {
+			ID cloud.DeviceID `json:"device_id"`
+		} `json:"device"`
+		Enrolment struct {
+			Token string `json:"token"`
+		} `json:"enrolment"`
+	}
+	require.Equal(w.t, 201, call(w.t, "POST", w.base+"/api/v1/smart-lockers/devices", w.box.Admin.Token, map[string]any{"device_name": "Pier", "device_code": code, "layout": "small"}, &made))
+	require.Equal(w.t, 200, call(w.t, "POST", w.base+"/api/v1/devices/enrol", "", map[string]any{"device_code": code, "token": made.Enrolment.Token}, nil))
+	require.NoError(w.t, w.s.Store.Look(w.t.Context(), func(v cloud.View) error {
+		cells, err := v.Compartments(made.Device.ID)
+		for _, c := range cells {
+			grids = append(grids, int64(c.GridID))
+		}
+		return err
+	}))
+	return made.Device.ID, grids
+}
+
+// parcel is a delivery into a cabinet.
+func (w *agentWorld) parcel(d cloud.DeviceID, ref string) cloud.DeliveryID {
+	w.t.Helper()
+	out, err := w.s.Lockers.Create(w.t.Context(), w.box.ProviderCaller, locker.CreateInput{DeviceID: d, ReferenceNumber: ref,
+		Packages: []locker.PackageInput{{TrackingNumber: ref, Size: "M"}}, Recipient: cloud.Recipient{Name: "Ann Lee", Phone: "+14165550123"}})
+	require.NoError(w.t, err)
+	return out.Delivery.DeliveryID
+}
+
+// lockerWrites says how every tool of the lockers server that writes is called for.
+func lockerWrites(w *agentWorld, n int) map[string]string {
+	d, grids := w.cabinet(fmt.Sprint("W-", n))
+	grid := grids[len(grids)-1]
+	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), d, func(cloud.View) (*cloud.Changes, error) { // as if it were connected
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: d, Generation: 1, Online: true}}}}, nil
+	}))
+	delivery := w.parcel(d, fmt.Sprint("LW-", n))
+	order := w.order(fmt.Sprint("LO-", n))
+	return map[string]string{
+		"open_cabinet_doors":     fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
+		"block_compartment":      fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
+		"unblock_compartment":    fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
+		"send_cabinet_command":   fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
+		"report_cabinet_stolen":  fmt.Sprintf(`{"device_id":%d,"reason":"Police report 7"}`, d),
+		"cancel_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d","reason":"The site is closed"}`, delivery),
+		"expire_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d","reason":"Sent back"}`, delivery),
+		"confirm_locker_deposit": fmt.Sprintf(`{"delivery_id":"%d"}`, delivery),
+		"close_conversation":     fmt.Sprintf(`{"order_id":%d}`, order),
+		"reopen_conversation":    fmt.Sprintf(`{"order_id":%d}`, order),
+	}
+}
+
+// refusedHere are writes that the state of a fresh cabinet refuses: the refusal is
+// what a call and a dry run say.
+var refusedHere = map[string]string{
+	"confirm_locker_deposit": "DELIVERY_STATE_CONFLICT", "close_conversation": "CONVERSATION_NOT_FOUND", "reopen_conversation": "CONVERSATION_NOT_FOUND",
+}
+
+// No write of the lockers server is done without a person's word: it waits, carries
+// the digest of what was shown, and changes nothing but the queue; a dry run changes
+// nothing at all. No argument stands for the word.
+func TestEveryWriteAtCabinetsWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	staff := []string{"Authorization", w.box.Staff.Token}
+	admin := []string{"Authorization", w.box.Admin.Token}
+	n, done := 0, 0
+	for _, tool := range w.s.Catalog.Tools(catalog.LockersServer) {
+		if !tool.Writes() && tool.Effect == catalog.Usual {
+			continue
+		}
+		t.Run(tool.Name, func(t *testing.T) {
+			w := &agentWorld{t, w.s, w.box, w.base}
+			n++
+			text, ok := lockerWrites(w, n)[tool.Name]
+			require.True(t, ok, "how is %s called?", tool.Name)
+			require.True(t, tool.Asks && tool.Confirm)
+			before := w.dump()
+			same := func(but ...string) {
+				t.Helper()
+				for table, rows := range w.dump() {
+					require.True(t, slices.Contains(but, table) || slices.Equal(before[table], rows), "%s changed", table)
+				}
+			}
+			dry := w.on(lockersPath, tool.Name, text, append(slices.Clone(staff), "X-MCP-Dry-Run", "1")...)
+			same()
+			bypass := w.on(lockersPath, tool.Name, strings.Replace(text, "{", `{"confirm":true,`, 1), staff...)
+			require.Equal(t, "VALIDATION_FAILED", bypass.body["code"])
+			same()
+			queued := w.on(lockersPath, tool.Name, text, staff...)
+			same("approval", "audit")
+			if code, refused := refusedHere[tool.Name]; refused {
+				require.Contains(t, string(dry.raw), strings.ToLower(code), "%s", dry.raw)
+				require.Equal(t, code, queued.body["code"], "%s", queued.raw)
+				return
+			}
+			require.Equal(t, "preview", dry.body["outcome"], "%s", dry.raw)
+			require.Equal(t, "pending_approval", queued.body["outcome"], "%s", queued.raw)
+			shown := queued.body["approval"].(map[string]any)
+			require.Equal(t, dry.body["digest"], shown["digest"], "what waits is what was shown")
+			require.Equal(t, catalog.LockersServer, shown["server"])
+			approved := w.on("/mcp", "approve_pending_write", fmt.Sprintf(`{"approval_id":%q,"confirm":true}`, queued.body["approval_id"]), admin...)
+			require.Equal(t, "executed", approved.body["outcome"], "%s", approved.raw)
+			done++
+		})
+	}
+	require.GreaterOrEqual(t, n, 10)
+	require.GreaterOrEqual(t, done, 5)
+}
+
+// A client that can put questions shows one; the answer does what was shown, once, and
+// nothing when something changed meanwhile.
+func TestAQuestionAtCabinetsIsHeldToWhatWasShown(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	d, grids := w.cabinet("PIER-1")
+	grid := grids[0]
+	text := fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid)
+	ask := func(more string) map[string]any {
+		t.Helper()
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"block_compartment","arguments":%s%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, text, more)
+		r := w.post(lockersPath, body, "Authorization", w.box.Staff.Token, "Mcp-Method", "tools/call", "Mcp-Name", "block_compartment", "MCP-Protocol-Version", "2026-07-28")
+		result, ok := r.json["result"].(map[string]any)
+		require.True(t, ok, "%s", r.raw)
+		return result
+	}
+	state := func(grid cloud.GridID) (out string) {
+		require.NoError(t, w.s.Store.Look(t.Context(), func(v cloud.View) error {
+			cells, err := v.Compartments(d)
+			for _, c := range cells {
+				if c.GridID == grid {
+					out = c.State
+				}
+			}
+			return err
+		}))
+		return out
+	}
+	answer := func(q map[string]any, yes bool) string {
+		return fmt.Sprintf(`,"requestState":%q,"inputResponses":{"confirm":{"action":"accept","content":{"confirm":%v}}}`, q["requestState"], yes)
+	}
+	first := ask("")
+	require.Equal(t, "input_required", first["resultType"], "%v", first)
+	question := first["inputRequests"].(map[string]any)["confirm"].(map[string]any)["params"].(map[string]any)["message"].(string)
+	require.Contains(t, question, "Block compartment")
+	require.Contains(t, question, "The hinge is bent")
+	require.Equal(t, cloud.GridFree, state(cloud.GridID(grid)))
+
+	declined := ask(answer(ask(""), false))
+	require.Equal(t, true, declined["isError"], "%v", declined)
+	require.Equal(t, cloud.GridFree, state(cloud.GridID(grid)))
+
+	stale := ask("")
+	require.NoError(t, w.s.Store.Decide(t.Context(), d, func(v cloud.View) (*cloud.Changes, error) { // the compartment is another one now
+		c, err := v.Compartment(d, 1)
+		c.Version++
+		c.State = cloud.GridCleaning
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, err
+	}))
+	refused := ask(answer(stale, true))
+	require.Equal(t, true, refused["isError"], "%v", refused)
+	require.NotEqual(t, cloud.GridBlocked, state(cloud.GridID(grid)))
+	require.NoError(t, w.s.Store.Decide(t.Context(), d, func(v cloud.View) (*cloud.Changes, error) {
+		c, err := v.Compartment(d, 1)
+		c.State = cloud.GridFree
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, err
+	}))
+
+	good := ask("")
+	executed := ask(answer(good, true))
+	require.NotEqual(t, true, executed["isError"], "%v", executed)
+	require.Equal(t, cloud.GridBlocked, state(cloud.GridID(grid)))
+}
+
+// What belongs to another business is what there is not, and no code is shown.
+func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	d, grids := w.cabinet("PIER-1")
+	delivery := w.parcel(d, "OWN-1")
+	other := auth.NewToken()
+	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err1 := v.NewID(cloud.BusinessIDs)
+		a, err2 := v.NewID(cloud.AccountIDs)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("ids: %w, %w", err1, err2)
+		}
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: cloud.BusinessID(b), Code: "other", Name: "Other", Timezone: "UTC"}},
+			Accounts: []cloud.Account{{ID: cloud.AccountID(a), BusinessID: cloud.BusinessID(b), Type: cloud.ClientAdmin, Email: "other@other.example", Enabled: true}},
+			Tokens:   []cloud.Token{{Hash: auth.Hash(other), AccountID: cloud.AccountID(a), Name: "login"}}}}, nil
+	}))
+	for tool, ids := range map[string][2]string{
+		"get_cabinet":            {fmt.Sprintf(`{"device_id":%d}`, d), `{"device_id":987654}`},
+		"block_compartment":      {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
+		"report_cabinet_stolen":  {fmt.Sprintf(`{"device_id":%d,"reason":"x"}`, d), `{"device_id":987654,"reason":"x"}`},
+		"get_locker_delivery":    {fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), `{"delivery_id":"987654"}`},
+		"expire_locker_delivery": {fmt.Sprintf(`{"delivery_id":"%d","reason":"x"}`, delivery), `{"delivery_id":"987654","reason":"x"}`},
+		"get_person":             {`{"user_id":1}`, `{"user_id":987654}`},
+	} {
+		mine, none := w.on(lockersPath, tool, ids[0], "Authorization", other), w.on(lockersPath, tool, ids[1], "Authorization", other)
+		require.Contains(t, mine.body["code"], "_NOT_FOUND", "%s: %s", tool, mine.raw)
+		require.Equal(t, string(none.raw), string(mine.raw), tool)
+	}
+	for _, tool := range []string{"list_cabinets", "list_locker_deliveries", "list_cabinet_exceptions"} {
+		r := w.on(lockersPath, tool, `{}`, "Authorization", other)
+		require.EqualValues(t, 0, r.body["total"], "%s: %s", tool, r.raw)
+	}
+	seen := w.on(lockersPath, "list_cabinets", `{"per_page":5}`, "Authorization", w.box.Staff.Token)
+	require.Contains(t, string(seen.raw), "PIER-1")
+	codes, err := w.s.Lockers.Find(t.Context(), w.box.ProviderCaller, locker.DeliveryKey(fmt.Sprint(delivery)))
+	require.NoError(t, err)
+	require.NotNil(t, codes.Delivery.DeliveryCode)
+	for tool, text := range map[string]string{"get_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), "list_locker_deliveries": `{}`} {
+		r := w.on(lockersPath, tool, text, "Authorization", w.box.Staff.Token)
+		require.Contains(t, string(r.raw), "OWN-1")
+		require.NotContains(t, string(r.raw), *codes.Delivery.DeliveryCode)
+		require.NotContains(t, string(r.raw), "pickup_code")
+	}
+}

@@ -1,0 +1,38 @@
+package store
+
+import "github.com/postern-io/postern/cloud"
+
+var byID = sortable{"id": {}}
+
+// Deliveries lists a part of a business's deliveries, by id, with their packages.
+func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d", int64(f.BusinessID))
+	if f.DeviceID != 0 {
+		c.and("device_id = $%d", int64(f.DeviceID))
+	}
+	if f.Status != "" {
+		c.and("status = $%d", string(f.Status))
+	}
+	found, listed, err := part(v.snapshot, keyList{from: "delivery", columns: deliveryColumns, where: c, page: f.Page}, byID, scanDelivery)
+	for i := range found {
+		if err != nil {
+			break
+		}
+		found[i].Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(found[i].ID))
+	}
+	return found, listed, err
+}
+
+// Exceptions lists a part of a business's exceptions, by id.
+func (v lockerView) Exceptions(f cloud.ExceptionFilter) ([]cloud.Exception, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d", int64(f.BusinessID))
+	if f.DeviceID != 0 {
+		c.and("device_id = $%d", int64(f.DeviceID))
+	}
+	if f.Status != "" {
+		c.and("status = $%d", f.Status)
+	}
+	return part(v.snapshot, keyList{from: "exception", columns: exceptionColumns, where: c, page: f.Page}, byID, scanException)
+}
