@@ -65,6 +65,12 @@ func cabinets(t *testing.T, db *store.DB) {
 		require.NoError(t, err)
 		require.Equal(t, c.Devices[4], d)
 	})
+	write(t, db, 0, &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{
+		{GridID: 1, DeviceID: 1, Door: 1, Column: 1, Row: 1, PickupEnabled: true, State: cloud.GridFree},
+		{GridID: 2, DeviceID: 1, Door: 2, State: cloud.GridBlocked, BlockReason: cloud.BlockRemoved}}}})
+	counts, err := db.ListOccupancy(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, store.Occupancy{DeviceID: 1, Total: 1, Free: 1}, counts[0], "not the removed one")
 	all, err := db.ListDevices(t.Context(), 1, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, all, 4, "not the retired one")
