@@ -32,6 +32,7 @@ func TestDriversHearOfTheirDeposits(t *testing.T) {
 			}))
 		}
 		for live, want := range map[bool]cloud.PushState{true: cloud.PushWaiting, false: cloud.PushLogged} {
+			time.Sleep(5 * time.Millisecond) // what came before is not listed
 			o.DriverID, o.DriverName, o.Status = w.driver.Account.ID, "Sam", cloud.OrderOutForDelivery
 			write(&cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: 9, Number: "LD-9", BusinessID: 42, DeviceID: 7, Status: cloud.DeliveryCreated, Livemode: live, CreatedAt: time.Now()}}}})
 			from := time.Now().Add(-time.Millisecond)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,28 @@ func (w *agentWorld) cabinet(code string) (id cloud.DeviceID, grids []int64) {
 	return made.Device.ID, grids
 }
 
+// oneMore are the shelves of a cabinet with a compartment more at the bottom of
+// the last one.
+func (w *agentWorld) oneMore(d cloud.DeviceID) string {
+	w.t.Helper()
+	var shelves []locker.LayoutShelf
+	require.NoError(w.t, w.s.Store.Look(w.t.Context(), func(v cloud.View) error {
+		cells, err := v.Compartments(d)
+		for _, c := range cells {
+			if len(shelves) == 0 || shelves[len(shelves)-1].Code != c.ShelfCode {
+				shelves = append(shelves, locker.LayoutShelf{Code: c.ShelfCode})
+			}
+			s := &shelves[len(shelves)-1]
+			s.Grids = append(s.Grids, locker.LayoutGrid{Door: int(c.Door), Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: &c.PickupEnabled})
+		}
+		return err
+	}))
+	shelves[len(shelves)-1].Grids = append(shelves[len(shelves)-1].Grids, locker.LayoutGrid{Door: 99, Column: 1, Row: 64, Size: "S"})
+	text, err := json.Marshal(shelves)
+	require.NoError(w.t, err)
+	return string(text)
+}
+
 // parcel is a delivery into a cabinet.
 func (w *agentWorld) parcel(d cloud.DeviceID, ref string) cloud.DeliveryID {
 	w.t.Helper()
@@ -59,16 +82,20 @@ func lockerWrites(w *agentWorld, n int) map[string]string {
 	delivery := w.parcel(d, fmt.Sprint("LW-", n))
 	order := w.order(fmt.Sprint("LO-", n))
 	return map[string]string{
-		"open_cabinet_doors":     fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
-		"block_compartment":      fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
-		"unblock_compartment":    fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
-		"send_cabinet_command":   fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
-		"report_cabinet_stolen":  fmt.Sprintf(`{"device_id":%d,"reason":"Police report 7"}`, d),
-		"cancel_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d","reason":"The site is closed"}`, delivery),
-		"expire_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d","reason":"Sent back"}`, delivery),
-		"confirm_locker_deposit": fmt.Sprintf(`{"delivery_id":"%d"}`, delivery),
-		"close_conversation":     fmt.Sprintf(`{"order_id":%d}`, order),
-		"reopen_conversation":    fmt.Sprintf(`{"order_id":%d}`, order),
+		"open_cabinet_doors":       fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
+		"block_compartment":        fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
+		"unblock_compartment":      fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
+		"send_cabinet_command":     fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
+		"edit_cabinet":             fmt.Sprintf(`{"device_id":%d,"device_name":"Hall"}`, d),
+		"set_cabinet_layout":       fmt.Sprintf(`{"device_id":%d,"shelves":%s}`, d, w.oneMore(d)),
+		"replace_cabinet_hardware": fmt.Sprintf(`{"device_id":%d,"reason":"The controller burnt"}`, d),
+		"retire_cabinet":           fmt.Sprintf(`{"device_id":%d,"reason":"The shop closes"}`, d),
+		"report_cabinet_stolen":    fmt.Sprintf(`{"device_id":%d,"reason":"Police report 7"}`, d),
+		"cancel_locker_delivery":   fmt.Sprintf(`{"delivery_id":"%d","reason":"The site is closed"}`, delivery),
+		"expire_locker_delivery":   fmt.Sprintf(`{"delivery_id":"%d","reason":"Sent back"}`, delivery),
+		"confirm_locker_deposit":   fmt.Sprintf(`{"delivery_id":"%d"}`, delivery),
+		"close_conversation":       fmt.Sprintf(`{"order_id":%d}`, order),
+		"reopen_conversation":      fmt.Sprintf(`{"order_id":%d}`, order),
 	}
 }
 

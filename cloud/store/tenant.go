@@ -53,6 +53,9 @@ var tenantTables = []tenantTable{
 	{"token", "hash", "account", "", ""},
 	{"token", "hash", "pass", "", ""},
 	{"second_factor", "account_id", "account", "", ""},
+	{"passkey", "id", "account", "id account_id name created_at used_at", "credential data"},
+	{"identity", "business_id", "business", "issuer subject account_id created_at", "business_id"},
+	{"mail", "n", "business", "id account_id kind at until state attempts ended_at reason", "n business_id next_at lease_owner lease_until generation body"},
 	{"ticket", "hash", "account", "", ""},
 	{"invitation", "id", "business", "id email name type permissions invited_by created_at expires_at accepted_at withdrawn_at account_id", "business_id hash wrong"},
 	{"oauth_grant", "id", "account", "id account_id client_id client_name host profile scopes audience created_at used_at expires_at ended_at policy", "code_hash code_redirect code_challenge code_expires_at code_used_at"},
@@ -110,7 +113,7 @@ var tenantTables = []tenantTable{
 	{"shelf", "device_id", "device", "device_id position code", ""},
 	{"device_session", "device_id", "device", "", ""},
 	{"device_seen", "device_id", "device", "device_id firmware last_seen_at", "applied codes_held last_placed status_at status_end0 status_end1 status_epoch held_generation typed_locked"},
-	{"device", "id", "business", "id code name type address latitude longitude timezone protocol disabled livemode owner_provider_id created_at enrolled_at config_version cut_off_at", "business_id secret_mac sealed_code config code_list list_from up_key code_generation"},
+	{"device", "id", "business", "id code name type address latitude longitude timezone protocol disabled livemode owner_provider_id created_at enrolled_at config_version cut_off_at retired_at maintenance_at profile", "business_id secret_mac sealed_code config code_list list_from up_key code_generation"},
 	{"account", "id", "business", "id type email name provider_id locale enabled created_at permissions price_hidden", "business_id password_hash"},
 	{"provider", "id", "business", "id code name services livemode_allowed created_at source_type scope", "business_id"},
 	{"audit", "n", "business", "n at actor action target detail", "business_id"},
@@ -122,7 +125,7 @@ var tenantTables = []tenantTable{
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
-var platformTables = []string{"id_block", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job"}
+var platformTables = []string{"id_block", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request"}
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.

@@ -84,6 +84,10 @@ func TestConfigurationWithADeadAddressGoesBackByItself(t *testing.T) {
 		c.restart(time.Second)
 		w.ready(c)
 		require.Equal(t, "ssl://alive:8883", c.agent.Link().Broker())
-		require.Empty(t, w.faults())
+		rows, err := w.cloud.Store.ListDeviceExceptions(context.Background(), w.box.Devices[0].DeviceID, 100)
+		require.NoError(t, err)
+		require.Len(t, rows, 1, "that it went back is for staff")
+		require.Equal(t, cloud.DevConfigRefused, rows[0].Type)
+		require.False(t, rows[0].ClosedAt.IsZero(), "until a later configuration is applied")
 	})
 }
