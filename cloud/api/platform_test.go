@@ -72,6 +72,10 @@ func TestAPassLetsInUntilItEnds(t *testing.T) {
 	require.NotEmpty(t, lines, "the business sees what the operator did")
 	hooks := x.do("PUT", "/api/v1/webhook-settings", token, `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz"}`)
 	require.Equal(t, "PASS_NOT_ALLOWED", hooks.code(), "an operator would know the secret of what is signed, and be sent events for good")
+	for _, body := range []string{`{"second_factor_required":false}`, `{"allow_self_approval":true}`} {
+		require.Equal(t, "PASS_NOT_ALLOWED", x.do("PUT", "/api/v1/settings", token, body).code(), body)
+	}
+	x.made("PUT", "/api/v1/settings", token, `{"signature_required":true}`)
 	for _, o := range x.table.Operations() {
 		if o.Types == nil || o.NoToken {
 			continue
