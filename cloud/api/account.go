@@ -254,7 +254,7 @@ func (c Config) keeping() []catalog.Operation {
 			Scopes:      []string{"settings:write"},
 			Risk:        catalog.RiskHigh, // settings say who decides about what waits
 			Example:     `{"signature_required":true}`,
-		}, a.SaveSettings, nil),
+		}, c.saveSettings, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "settings.prices.find",
 			Summary:     "Get the price list of local deliveries",
@@ -528,4 +528,13 @@ func (c Config) logout(ctx context.Context, _ cloud.Caller, _ none) (doneOutput,
 		return doneOutput{}, err
 	}
 	return doneOutput{Result: true}, nil
+}
+
+// saveSettings saves settings of the business. Who is let in, and who decides about own
+// proposals, is no matter of an operator with a pass.
+func (c Config) saveSettings(ctx context.Context, caller cloud.Caller, in account.SettingsInput) (account.SettingsOutput, error) {
+	if t, ok := catalog.TokenOf(ctx); ok && t.Kind == cloud.PassToken && (in.SecondFactor != nil || in.SelfApproval != nil) {
+		return account.SettingsOutput{}, cloud.E(cloud.Forbidden, "PASS_NOT_ALLOWED")
+	}
+	return c.Accounts.SaveSettings(ctx, caller, in)
 }

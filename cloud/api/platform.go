@@ -69,11 +69,11 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.businesses.resume",
 			Summary:     "Resume a suspended business",
-			Description: "Its people, keys and partners are let in again, and webhooks that waited are sent within minutes.",
+			Description: "Its people, keys and partners are let in again, and webhooks that waited are sent within minutes. Not while it is being removed.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses/{business_id}/resume",
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"BUSINESS_NOT_FOUND", "BUSINESS_NOT_SUSPENDED"},
+			Errors:      []string{"BUSINESS_NOT_FOUND", "BUSINESS_NOT_SUSPENDED", "BUSINESS_REMOVAL_RUNNING"},
 			Example:     `{"business_id":42}`,
 		}), p.Resume, nil),
 		catalog.Define(row(catalog.Operation{

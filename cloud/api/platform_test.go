@@ -70,6 +70,12 @@ func TestAPassLetsInUntilItEnds(t *testing.T) {
 	x.made("PATCH", "/api/v1/orders/"+order, token, `{"note":"looked into it"}`)
 	lines, _ := x.made("GET", "/api/v1/audit?actor=account:6", x.token(admin), "")["lines"].([]any)
 	require.NotEmpty(t, lines, "the business sees what the operator did")
+	hooks := x.do("PUT", "/api/v1/webhook-settings", token, `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz"}`)
+	require.Equal(t, "PASS_NOT_ALLOWED", hooks.code(), "an operator would know the secret of what is signed, and be sent events for good")
+	for _, body := range []string{`{"second_factor_required":false}`, `{"allow_self_approval":true}`} {
+		require.Equal(t, "PASS_NOT_ALLOWED", x.do("PUT", "/api/v1/settings", token, body).code(), body)
+	}
+	x.made("PUT", "/api/v1/settings", token, `{"signature_required":true}`)
 	for _, o := range x.table.Operations() {
 		if o.Types == nil || o.NoToken {
 			continue
@@ -207,6 +213,7 @@ func TestARemovalNeedsWhatWasShown(t *testing.T) {
 
 	job := x.id(at(x.made("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, digest, code)), "job", "job_id"))
 	require.Equal(t, job, x.id(at(x.made("POST", path+"/removal", operator, fmt.Sprintf(`{"digest":%q,"code":%q,"reason":"Over","confirm":true}`, digest, code)), "job", "job_id")), "one removal at a time")
+	require.Equal(t, "BUSINESS_REMOVAL_RUNNING", x.do("POST", path+"/resume", operator, "{}").code())
 	require.NoError(t, x.platform.Work(t.Context()))
 	require.Equal(t, "finished", at(x.made("GET", "/api/v1/platform/removals/"+job, operator, ""), "job", "status"))
 	require.Equal(t, "BUSINESS_NOT_FOUND", x.do("GET", path, operator, "").code())

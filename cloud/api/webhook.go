@@ -27,6 +27,7 @@ func (c Config) webhooks() []catalog.Operation {
 		}, r.FindSettings, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_settings.save",
+			NoPass:      true, // a secret is chosen or shown, and an address is sent events when the pass is over
 			Summary:     "Save webhook settings",
 			Description: "Members that are left out stay. The first address brings a secret, shown in this answer once. Saving sends what was paused.",
 			Tag:         "Webhooks",

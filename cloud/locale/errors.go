@@ -1351,6 +1351,14 @@ var errors = map[string]texts{
 		"Das Unternehmen ist nicht gesperrt. Bitte zuerst sperren.",
 		"La empresa no está suspendida. Suspéndala primero.",
 	},
+	"BUSINESS_REMOVAL_RUNNING": {
+		"The business is being removed. A removal cannot be undone.",
+		"该企业正在被移除。移除无法撤销。",
+		"該企業正在被移除。移除無法復原。",
+		"L’entreprise est en cours de suppression. Une suppression ne peut pas être annulée.",
+		"Das Unternehmen wird gerade entfernt. Das lässt sich nicht rückgängig machen.",
+		"La empresa se está eliminando. Una eliminación no se puede deshacer.",
+	},
 	"PASS_NOT_ALLOWED": {
 		"A pass does not reach this: credentials, accounts and your own account are closed to it.",
 		"通行证不适用于此：凭据、账户及您自己的账户均不开放。",

@@ -252,7 +252,7 @@ func (s *Service) Suspend(ctx context.Context, c cloud.Caller, in SuspendInput) 
 	if err := blank(in.Reason); err != nil {
 		return out, err
 	}
-	return s.change(ctx, c, in.ID, "business_suspended", func(state *cloud.BusinessState, now time.Time) error {
+	return s.change(ctx, c, in.ID, "business_suspended", func(_ cloud.View, state *cloud.BusinessState, now time.Time) error {
 		if state.Suspended() {
 			return cloud.E(cloud.Conflict, "BUSINESS_SUSPENDED")
 		}
@@ -262,18 +262,25 @@ func (s *Service) Suspend(ctx context.Context, c cloud.Caller, in SuspendInput) 
 }
 
 // Resume ends a suspension. What waited for webhooks is sent within minutes. Errors:
-// BUSINESS_NOT_FOUND, BUSINESS_NOT_SUSPENDED.
+// BUSINESS_NOT_FOUND, BUSINESS_NOT_SUSPENDED, BUSINESS_REMOVAL_RUNNING.
 func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ByBusiness) (BusinessOutput, error) {
-	return s.change(ctx, c, in.ID, "business_resumed", func(state *cloud.BusinessState, _ time.Time) error {
+	return s.change(ctx, c, in.ID, "business_resumed", func(v cloud.View, state *cloud.BusinessState, _ time.Time) error {
 		if !state.Suspended() {
 			return cloud.E(cloud.Conflict, "BUSINESS_NOT_SUSPENDED")
+		}
+		jobs, err := v.BusinessJobs(in.ID, cloud.RemovalJob, 1)
+		if err != nil {
+			return err
+		}
+		if len(jobs) > 0 && jobs[0].FinishedAt.IsZero() { // its people would be let into what is half gone
+			return cloud.E(cloud.Conflict, "BUSINESS_REMOVAL_RUNNING")
 		}
 		state.SuspendedAt, state.Reason, state.By = time.Time{}, "", 0
 		return nil
 	})
 }
 
-func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.BusinessID, action string, edit func(*cloud.BusinessState, time.Time) error) (out BusinessOutput, err error) {
+func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.BusinessID, action string, edit func(cloud.View, *cloud.BusinessState, time.Time) error) (out BusinessOutput, err error) {
 	now := moment()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := found(v, id)
@@ -284,7 +291,7 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.BusinessI
 		if err != nil {
 			return nil, err
 		}
-		if err := edit(&state, now); err != nil {
+		if err := edit(v, &state, now); err != nil {
 			return nil, err
 		}
 		out = BusinessOutput{true, show(b, state)}

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,7 +108,8 @@ type RemovalPreview struct {
 	Digest     string   `json:"digest" doc:"Of what is shown here; a removal names it"`
 }
 
-// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet.
+// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet,
+// wherever that is.
 var inside = []cloud.DeliveryStatus{cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
 
 // PreviewRemoval shows what a removal would remove. Error: BUSINESS_NOT_FOUND.
@@ -143,10 +145,60 @@ func (s *Service) foresee(v cloud.View, id cloud.BusinessID) (out RemovalPreview
 		}
 		out.Inside += listed.Total
 	}
+	late, err := countLate(v, id)
+	if err != nil {
+		return out, err
+	}
+	out.Inside += late
 	m := hmac.New(sha256.New, s.cfg.DigestKey)
 	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside)
 	out.Digest = hex.EncodeToString(m.Sum(nil))
 	return out, nil
+}
+
+// cabinetsAtOnce are read at a time.
+const cabinetsAtOnce = 200
+
+// countLate counts deliveries of other states whose parcel a cabinet still has: one that
+// nobody collected in time is expired, lies in its compartment, and its code works.
+// Cabinets that were retired or reported as stolen do not count: their codes ended.
+func countLate(v cloud.View, id cloud.BusinessID) (n int, err error) {
+	counted := map[cloud.DeliveryID]bool{}
+	for page := (cloud.Page{Sort: "id", Limit: cabinetsAtOnce}); ; {
+		devices, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: page})
+		if err != nil {
+			return 0, err
+		}
+		for _, d := range devices {
+			if !d.RetiredAt.IsZero() || d.Disabled && d.IsCutOff() {
+				continue
+			}
+			cells, err := v.Compartments(d.ID)
+			if err != nil {
+				return 0, err
+			}
+			for _, c := range cells {
+				if c.DeliveryID == 0 || c.State == cloud.GridReserved || counted[c.DeliveryID] {
+					continue
+				}
+				found, err := v.Delivery(c.DeliveryID)
+				if errors.Is(err, cloud.ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					return 0, err
+				}
+				counted[c.DeliveryID] = true
+				if !slices.Contains(inside, found.Status) {
+					n++
+				}
+			}
+		}
+		if listed.Next == nil {
+			return n, nil
+		}
+		page.After = listed.Next
+	}
 }
 
 // RemoveInput removes a business.
