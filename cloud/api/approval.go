@@ -45,6 +45,7 @@ func (c Config) approvals() []catalog.Operation {
 			Scopes:      []string{"approvals:write"},
 			Risk:        catalog.RiskHigh,
 			Confirm:     true,
+			NoPass:      true,
 			Tools:       []string{"approve_pending_write"},
 			Errors:      []string{"APPROVAL_NOT_FOUND", "APPROVAL_ALREADY_DECIDED", "APPROVAL_EXPIRED", "APPROVAL_CHANGED", "SELF_APPROVAL_NOT_ALLOWED", "FORBIDDEN"},
 			Example:     `{"approval_id":"apr_01JD4V4Q2M8Z3N6R7T9X0B5C1D","note":"Checked with the customer"}`,

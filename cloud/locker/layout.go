@@ -34,7 +34,7 @@ type LayoutGrid struct {
 	Row           int     `json:"row" required:"true" min:"1" max:"64" doc:"1 on top"`
 	Size          string  `json:"size" required:"true" enum:"S,M,L,XL"`
 	PickupEnabled *bool   `json:"pickup_enabled" doc:"true when left out; false for a screen, a battery or a door for staff only: it has no pickup number and takes no delivery"`
-	Board         *string `json:"board" max:"16" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
+	Board         *string `json:"board" max:"16" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
 	Channel       *int    `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
 }
 
