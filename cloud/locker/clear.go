@@ -68,7 +68,7 @@ func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out Cl
 		if at < 0 {
 			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
-		cleared, err := w.clear(c, cells[at], in.Reason)
+		cleared, err := clearing{w.requests}.clear(c, cells[at], in.Reason)
 		if err != nil {
 			return nil, err
 		}
@@ -80,9 +80,12 @@ func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out Cl
 	return out, err
 }
 
+// clearing is the work of one clear of a compartment.
+type clearing struct{ requests }
+
 // clear takes out what counts as inside a compartment, in the cloud at once and at
 // the cabinet by a command.
-func (w requests) clear(c cloud.Caller, cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
+func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
 	out = []ClearedPackage{}
 	if w.device.Disabled {
 		return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
@@ -146,7 +149,7 @@ func (w requests) clear(c cloud.Caller, cell *cloud.Compartment, reason string) 
 
 // clearDispute ends a difference about a compartment that the cloud alone held
 // something in. Where the cabinet does, it stays until the cabinet has obeyed.
-func (w requests) clearDispute(cell *cloud.Compartment, command string) error {
+func (w clearing) clearDispute(cell *cloud.Compartment, command string) error {
 	if cell.Dispute == nil {
 		return nil
 	}
@@ -164,7 +167,7 @@ func (w requests) clearDispute(cell *cloud.Compartment, command string) error {
 }
 
 // doubtsAt are the open exceptions about what lies in a compartment.
-func (w requests) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err error) {
+func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err error) {
 	rows, err := w.v.OpenExceptions(w.device.ID)
 	if err != nil {
 		return nil, err
@@ -184,7 +187,7 @@ func (w requests) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err
 	return out, nil
 }
 
-func (w requests) resolveDoubts(doubts []*cloud.Exception) {
+func (w clearing) resolveDoubts(doubts []*cloud.Exception) {
 	for _, e := range doubts {
 		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", "package_lost", w.received, "staff"
 		if e.Type == wire.ExDepositUnverified {
@@ -196,7 +199,7 @@ func (w requests) resolveDoubts(doubts []*cloud.Exception) {
 
 // believedIn are the deliveries that may lie in a compartment: the cloud's, the
 // cabinet's, and those that exceptions there are about, each once.
-func (w requests) believedIn(cell *cloud.Compartment, doubts []*cloud.Exception) (out []*cloud.Delivery, err error) {
+func (w clearing) believedIn(cell *cloud.Compartment, doubts []*cloud.Exception) (out []*cloud.Delivery, err error) {
 	add := func(d *cloud.Delivery, err error) error {
 		if d != nil && d.DeviceID == w.device.ID && !slices.Contains(out, d) {
 			out = append(out, d)
@@ -227,7 +230,7 @@ func (w requests) believedIn(cell *cloud.Compartment, doubts []*cloud.Exception)
 // takeOut ends what lies in a compartment of a delivery: deposited packages were
 // removed, unverified ones never deposited. A delivery of which nothing is left
 // fails; the rest of another waits with its code.
-func (w requests) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []ClearedPackage, err error) {
+func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []ClearedPackage, err error) {
 	orders, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return nil, err
@@ -288,7 +291,7 @@ func (w requests) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 }
 
 // endCleared ends a delivery of which nothing is left: its codes die.
-func (w requests) endCleared(d *cloud.Delivery, failure string) error {
+func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
 	if err := w.closeOverdue(d, "no_action", "staff"); err != nil {
 		return err
 	}
