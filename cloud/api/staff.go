@@ -208,7 +208,7 @@ func (c Config) staff() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.clear",
 			Summary:     "Clear a compartment",
-			Description: "Declares a compartment empty after a person has looked inside. A package that counts as inside is given up: its delivery fails when nothing else is left of it, its codes are dead, and doubts about the contents are resolved. A dry run names it. The cabinet is informed at once, or when it connects within 24 hours.",
+			Description: "Declares a compartment empty after a person has looked inside. A package that counts as inside is given up: its delivery fails when nothing else is left of it, its codes are dead, and doubts about the contents are resolved. A dry run names it. The cabinet gets a command, for 24 hours.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/devices/{id}/grids/{grid_id}/clear",
