@@ -60,11 +60,14 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 	}
 	for _, x := range c.Compartments {
 		old, err := v.Compartment(x.DeviceID, x.Door)
-		add("compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), "", old, err)
+		add("compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.GridCode, old, err)
 	}
 	for _, x := range c.Deliveries {
 		old, err := v.Delivery(x.ID)
-		add("delivery", x.ID, "", old, err)
+		add("delivery", x.ID, x.Number, old, err)
+		if e := &out[len(out)-1]; err == nil && old.Status != x.Status {
+			e.Before["status"], e.After["status"] = old.Status, x.Status
+		}
 	}
 	for _, x := range c.Commands {
 		old, err := v.Command(x.ID)

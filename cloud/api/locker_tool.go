@@ -19,6 +19,7 @@ func lockerTools(c *catalog.Catalog) []catalog.Tool {
 		{Name: "open_cabinet_doors", Operation: "smart_lockers.devices.open", Category: "cabinets", ID: "device_id"},
 		{Name: "block_compartment", Operation: "smart_lockers.grids.block", Category: "cabinets", ID: "device_id"},
 		{Name: "unblock_compartment", Operation: "smart_lockers.grids.unblock", Category: "cabinets", ID: "device_id"},
+		{Name: "clear_compartment", Operation: "smart_lockers.grids.clear", Category: "cabinets", ID: "device_id"},
 		{Name: "send_cabinet_command", Operation: "smart_lockers.devices.command", Category: "cabinets", ID: "device_id", Effect: catalog.Creates},
 		{Name: "report_cabinet_stolen", Operation: "smart_lockers.devices.report_stolen", Category: "cabinets", ID: "device_id"},
 

@@ -458,6 +458,11 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.id(at(x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-"))), "device", "device_id"))}
 	case "smart_lockers.grids.block": // deliveries take compartments of the other one
 		s.in = m{"id": 89, "grid_id": 8902}
+	case "smart_lockers.grids.clear": // of which a person is to look what lies inside
+		x.n++
+		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
+			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
+		s.in = m{"id": 89, "grid_id": 8903}
 	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
 

@@ -789,6 +789,13 @@ func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) 
 	if d.Status == cloud.DeliveryPickedUp {
 		return "", w.raise(r, "pickup:"+b.OpeningID, wire.ExItemMissing, wire.SeverityHigh, d, first(b.Doors), "collected once more, by another opening")
 	}
+	removed, err := w.isRemoved(d)
+	if err != nil {
+		return "", err
+	}
+	if removed {
+		return "", w.raise(r, "pickup:"+b.OpeningID, wire.ExItemMissing, wire.SeverityHigh, d, first(b.Doors), "collected after it had been removed")
+	}
 	return "", w.collect(r, o, d, b)
 }
 

@@ -85,6 +85,7 @@ func lockerWrites(w *agentWorld, n int) map[string]string {
 		"open_cabinet_doors":       fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
 		"block_compartment":        fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
 		"unblock_compartment":      fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
+		"clear_compartment":        fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Found empty"}`, d, grid),
 		"send_cabinet_command":     fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
 		"edit_cabinet":             fmt.Sprintf(`{"device_id":%d,"device_name":"Hall"}`, d),
 		"set_cabinet_layout":       fmt.Sprintf(`{"device_id":%d,"shelves":%s}`, d, w.oneMore(d)),
@@ -241,6 +242,7 @@ func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
 	for tool, ids := range map[string][2]string{
 		"get_cabinet":            {fmt.Sprintf(`{"device_id":%d}`, d), `{"device_id":987654}`},
 		"block_compartment":      {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
+		"clear_compartment":      {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
 		"report_cabinet_stolen":  {fmt.Sprintf(`{"device_id":%d,"reason":"x"}`, d), `{"device_id":987654,"reason":"x"}`},
 		"get_locker_delivery":    {fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), `{"delivery_id":"987654"}`},
 		"expire_locker_delivery": {fmt.Sprintf(`{"delivery_id":"%d","reason":"x"}`, delivery), `{"delivery_id":"987654","reason":"x"}`},

@@ -1,0 +1,323 @@
+package locker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// ClearInput declares a compartment empty.
+type ClearInput struct {
+	Device cloud.DeviceID `path:"id" json:"-"`
+	Grid   cloud.GridID   `path:"grid_id" json:"-"`
+	Reason string         `json:"reason" required:"true" max:"120" doc:"Why, such as what a person who looked inside found; the audit trail keeps it with your name"`
+}
+
+// ClearedPackage is a package that counted as inside a compartment until staff
+// cleared it.
+type ClearedPackage struct {
+	DeliveryID      cloud.DeliveryID `json:"delivery_id"`
+	DeliveryNumber  string           `json:"delivery_number"`
+	ReferenceNumber string           `json:"reference_number"`
+	TrackingNumber  string           `json:"tracking_number"`
+	Deposited       bool             `json:"deposited" doc:"true when its deposit was confirmed; false when that was never verified"`
+	DeliveryEnds    bool             `json:"delivery_ends" doc:"true when nothing of its delivery is left: the delivery has failed and its codes are dead"`
+}
+
+// ClearOutput shows a compartment that was cleared.
+type ClearOutput struct {
+	Result  bool             `json:"result"`
+	Grid    GridBody         `json:"grid"`
+	Cleared []ClearedPackage `json:"cleared" doc:"Packages that counted as inside and are given up; a dry run names them beforehand. Empty when the cloud knew of none."`
+}
+
+const (
+	// removedByStaff is the failure of a deposited package that staff declared gone.
+	removedByStaff = "OTHER"
+	// noDelivery is a delivery reference that no delivery has: a cabinet that holds
+	// one behind the door keeps it.
+	noDelivery = "-"
+)
+
+// Clear declares a compartment empty that cabinet or cloud believes to hold a
+// parcel. Packages inside are removed with the reason anomaly, a delivery of which
+// nothing is left fails and its codes die, the cabinet is sent a command that names
+// the delivery which it is to forget, and doubts about the contents are resolved. A
+// reservation stays, and a blocked compartment stays blocked. One that counts as
+// empty on both sides is left as it is. The command waits 24 hours for a cabinet
+// that is offline. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, DEVICE_DISABLED,
+// DELIVERY_STATE_CONFLICT (an opening runs on the door). Source: lockers-devices 8, 9.
+func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := ours(v, c, in.Device)
+		if err != nil {
+			return nil, err
+		}
+		w := s.Begin(v, device, now)
+		cells, err := w.allCells()
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
+		if at < 0 {
+			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		}
+		cleared, err := clearing{w.requests}.clear(c, cells[at], in.Reason)
+		if err != nil {
+			return nil, err
+		}
+		out = ClearOutput{Result: true, Grid: gridBody(*cells[at]), Cleared: cleared}
+		w.ch.Answer = out
+		ch := &cloud.Changes{}
+		return ch, w.Finish(ch)
+	})
+	return out, err
+}
+
+// clearing is the work of one clear of a compartment.
+type clearing struct{ requests }
+
+// clear takes out what counts as inside a compartment, in the cloud at once and at
+// the cabinet by a command.
+func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
+	out = []ClearedPackage{}
+	if w.device.Disabled {
+		return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	running, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range running {
+		if slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == cell.Door }) {
+			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": o.ID}}
+		}
+	}
+	doubts, err := w.doubtsAt(cell)
+	if err != nil {
+		return nil, err
+	}
+	believed, err := w.believedIn(cell, doubts)
+	if err != nil {
+		return nil, err
+	}
+	holds := cell.DeliveryID != 0 && cell.State != cloud.GridReserved
+	if cell.Dispute != nil && cell.Dispute.Cabinet != "" {
+		holds = true
+	}
+	ref := noDelivery
+	for _, d := range believed {
+		taken, err := w.takeOut(d, cell)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, taken...)
+		if d.ID == cell.DeliveryID && cell.State != cloud.GridReserved || len(taken) > 0 && ref == noDelivery {
+			ref = d.Number
+		}
+	}
+	if !holds && len(out) == 0 && len(doubts) == 0 {
+		return out, nil
+	}
+	if cell.Dispute != nil && cell.Dispute.Cabinet != "" {
+		ref = cell.Dispute.Cabinet
+	}
+	if cell.DeliveryID != 0 && cell.State != cloud.GridReserved {
+		cell.DeliveryID = 0
+		if cell.State == cloud.GridOccupied {
+			cell.State = cloud.GridFree
+		}
+	}
+	w.touch(cell)
+	w.resolveDoubts(doubts)
+	detail := map[string]any{"reason": reason, "packages": out}
+	if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(cell.GridID), 10), detail); err != nil {
+		return nil, err
+	}
+	cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: cell.Door, Reason: reason, DeliveryRef: ref}, []uint{cell.Door}, longCommandLife)
+	if err != nil {
+		return nil, err
+	}
+	return out, w.clearDispute(cell, cmd.ID)
+}
+
+// clearDispute ends a difference about a compartment that the cloud alone held
+// something in. Where the cabinet does, it stays until the cabinet has obeyed.
+func (w clearing) clearDispute(cell *cloud.Compartment, command string) error {
+	if cell.Dispute == nil {
+		return nil
+	}
+	if cell.Dispute.Cabinet == "" {
+		cell.Dispute = nil
+	} else {
+		cell.Dispute = &cloud.Dispute{Cabinet: cell.Dispute.Cabinet, Accepted: cell.Dispute.Accepted, CommandID: command}
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	w.keepMismatch(cells, cell.OutOfUse(), true, w.received)
+	return nil
+}
+
+// doubtsAt are the open exceptions about what lies in a compartment.
+func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err error) {
+	rows, err := w.v.OpenExceptions(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.GridCode != cell.GridCode || row.Type != wire.ExItemMissing && row.Type != wire.ExDepositUnverified {
+			continue
+		}
+		e, err := w.exception(row.Source)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && e.Status == "open" {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (w clearing) resolveDoubts(doubts []*cloud.Exception) {
+	for _, e := range doubts {
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", "package_lost", w.received, "staff"
+		if e.Type == wire.ExDepositUnverified {
+			e.Resolution = "deposit_cancelled"
+		}
+		w.touch(e)
+	}
+}
+
+// believedIn are the deliveries that may lie in a compartment: the cloud's, the
+// cabinet's, and those that exceptions there are about, each once.
+func (w clearing) believedIn(cell *cloud.Compartment, doubts []*cloud.Exception) (out []*cloud.Delivery, err error) {
+	add := func(d *cloud.Delivery, err error) error {
+		if d != nil && d.DeviceID == w.device.ID && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+		return err
+	}
+	if cell.DeliveryID != 0 {
+		if err := add(w.delivery(cell.DeliveryID)); err != nil {
+			return nil, err
+		}
+	}
+	if cell.Dispute != nil && cell.Dispute.Cabinet != "" {
+		if err := add(w.deliveryByNumber(cell.Dispute.Cabinet)); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range doubts {
+		if e.DeliveryID == 0 {
+			continue
+		}
+		if err := add(w.delivery(e.DeliveryID)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// takeOut ends what lies in a compartment of a delivery: deposited packages were
+// removed, unverified ones never deposited. A delivery of which nothing is left
+// fails; the rest of another waits with its code.
+func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []ClearedPackage, err error) {
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+	failed := false
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		at := slices.IndexFunc(orders, func(o *cloud.DeviceOrder) bool {
+			return o.Tracking == p.TrackingNumber && o.GridCode == cell.GridCode && o.EndedAt.IsZero()
+		})
+		deposited := p.GridID == cell.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting)
+		if !deposited && (at < 0 || orders[at].Status != "unverified") {
+			continue
+		}
+		if at >= 0 {
+			o := orders[at]
+			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", "anomaly", w.received
+			w.touch(o)
+		}
+		out = append(out, ClearedPackage{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, TrackingNumber: p.TrackingNumber, Deposited: deposited})
+		awaited := p.GridID == cell.GridID && (p.Status == cloud.PackageAwaitingDeposit || p.Status == cloud.PackageCreated)
+		if !deposited && (!awaited || cell.State == cloud.GridReserved) {
+			continue // given up already, or planned anew
+		}
+		failed = true
+		p.Status, p.FailureCode, p.GridID = cloud.PackageFailed, notDeposited, 0
+		switch {
+		case deposited:
+			p.FailureCode = removedByStaff
+			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
+		case p.OrderID == 0:
+			err = w.trackFailure(r, p.TrackingNumber, p.FailureCode)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !failed {
+		return out, nil
+	}
+	ends := !slices.ContainsFunc(d.Packages, func(p cloud.Package) bool {
+		return p.Status != cloud.PackageFailed && p.Status != cloud.PackagePickedUp && p.Status != cloud.PackageCancelled
+	})
+	for i := range out {
+		out[i].DeliveryEnds = ends
+	}
+	w.touch(d)
+	if ends {
+		err = w.endCleared(d, findPackage(d, out[0].TrackingNumber).FailureCode)
+	} else if d.Status == cloud.DeliveryDelivered || d.Status == cloud.DeliveryExpired {
+		err = w.activate(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, w.received, *d, nil, nil)
+}
+
+// endCleared ends a delivery of which nothing is left: its codes die.
+func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
+	if err := w.closeOverdue(d, "no_action", "staff"); err != nil {
+		return err
+	}
+	d.Status, d.FailedAt, d.FailureCode, d.PickupCodeActive = cloud.DeliveryFailed, w.received, failure, false
+	if err := w.releaseCells(d); err != nil {
+		return err
+	}
+	return w.revoke(d, wire.CodeDelivery, wire.CodePickup)
+}
+
+// isRemoved reports whether a delivery has failed after all that was deposited of it
+// was taken out.
+func (w *handling) isRemoved(d *cloud.Delivery) (bool, error) {
+	if d.Status != cloud.DeliveryFailed {
+		return false, nil
+	}
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return false, err
+	}
+	removed := false
+	for _, o := range orders {
+		if o.EndedAt.IsZero() {
+			return false, nil
+		}
+		removed = removed || o.Status == "removed" && !o.StoredAt.IsZero()
+	}
+	return removed, nil
+}
