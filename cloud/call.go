@@ -23,6 +23,9 @@ type Call struct {
 	Via        Via
 	Once       *Once   // nil: a repeat runs again
 	Budget     *Budget // nil: no bound
+	// Rights says why the caller may not go on, in each transaction of the call before
+	// anything else of it: rights may have ended since the call was let in. nil: never.
+	Rights func(View) error
 
 	mu      sync.Mutex
 	audited bool

@@ -163,6 +163,9 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 	if t, ok := TokenOf(ctx); ok && !decided(call) {
 		call.Budget = cloud.BudgetOf(t, bucketOf(t), time.Now())
 	}
+	if !c.Anonymous() && c.Recipient == 0 {
+		call.Rights = func(v cloud.View) error { return rightsOf(v, o, c) }
+	}
 	ctx = cloud.WithCall(ctx, call)
 	state := limit.State{OK: true}
 	if t, ok := TokenOf(ctx); !admitted {
@@ -177,6 +180,25 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 		p.refused(ctx, o, c, err)
 	}
 	return ctx, c, state, err
+}
+
+// rightsOf says why a caller who was let in may not call an operation any more: the
+// account was disabled, or an employee lost a permission. Errors: ACCOUNT_DISABLED,
+// FORBIDDEN.
+func rightsOf(v cloud.View, o *Operation, c cloud.Caller) error {
+	a, err := v.Account(c.Account.ID)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound) || err == nil && !a.Enabled:
+		return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	case err != nil:
+		return fmt.Errorf("read the caller's rights: %w", err)
+	case c.Account.Type == cloud.ClientEmployee && c.Scopes != nil:
+		c.Scopes = append([]string{}, a.Permissions...)
+		if s := missingScope(o, c); s != "" {
+			return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": s}}
+		}
+	}
+	return nil
 }
 
 // Enter finds who calls, for a face whose calls may be of several operations,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
@@ -47,6 +48,13 @@ func TestPasskeysOnPages(t *testing.T) {
 	g = r.account("passkey_add", "name", "My <phone>", "credential", made)
 	require.Equal(t, 200, g.status, g.body)
 	require.Contains(t, g.body, "My &lt;phone&gt;")
+	for _, l := range locale.All() {
+		r.cookies["postern_lang"] = l.Code
+		g = r.do("GET", "/account", nil)
+		require.Contains(t, g.body, `<p id="alone">`+locale.Word(l.Code, "account.off.passkey")+"</p>", l.Code)
+		require.NotContains(t, g.body, locale.Word(l.Code, "account.off"), "there is a passkey beside the password")
+	}
+	r.cookies["postern_lang"] = "en"
 	require.Equal(t, 422, r.account("passkey_add", "name", "Phone", "credential", made).status, "replayed")
 
 	sign := func(challenge string) (form, answer string) {

@@ -169,7 +169,8 @@ func (db *database) Close() error { return db.engine.close() }
 // cloud.ErrExists when a natural key is taken, cloud.ErrNotFound when Changes
 // speak of the present of a device or compartment that is not stored,
 // cloud.ErrRepeated when ctx is of a call that another call is the first of. A
-// decision whose context expects other changes (cloud.WithExpected) is refused.
+// decision whose context expects other changes (cloud.WithExpected) is refused, and
+// one of a call whose caller's rights ended (cloud.Call.Rights) with the error of those.
 //
 // When ctx ends before the decision was begun, nothing is written; after that
 // Decide waits for the outcome.
@@ -239,6 +240,11 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 			return nil, err
 		}
 		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
+		if call != nil && call.Rights != nil {
+			if err := call.Rights(v); err != nil {
+				return nil, err
+			}
+		}
 		changes, err := db.decideOnce(v, fn)
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
