@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"smart_lockers.devices.set_layout":       {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/layout", cabinet(t, w, 701)), body: `{"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"}]}]}`},
 			"smart_lockers.devices.replace_hardware": {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/replace-hardware", cabinet(t, w, 702)), body: `{"reason":"broken"}`},
 			"smart_lockers.devices.retire":           {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/%d/retire", cabinet(t, w, 703)), body: `{"reason":"the lease has ended"}`},
+			"smart_lockers.grids.clear":              {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/88/grids/%d/clear", disputed(t, w, 8812)), body: `{"reason":"Found empty"}`},
 			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.open_doors":      {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
@@ -204,6 +206,19 @@ func cabinet(t *testing.T, w *webtest.World, id cloud.DeviceID) cloud.DeviceID {
 	d := w.Spare
 	d.ID, d.Code = id, fmt.Sprint("PIER-", id)
 	w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	return id
+}
+
+// disputed lets a cabinet hold a parcel in a compartment that the cloud knows nothing of.
+func disputed(t *testing.T, w *webtest.World, id cloud.GridID) cloud.GridID {
+	var c cloud.Compartment
+	require.NoError(t, w.DB.Look(t.Context(), func(v cloud.View) error {
+		cells, err := v.Compartments(w.Device.ID)
+		c = cells[slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == id })]
+		return err
+	}))
+	c.Dispute = &cloud.Dispute{Cabinet: "LD-000000009"}
+	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}})
 	return id
 }
 
