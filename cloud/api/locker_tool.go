@@ -2,7 +2,7 @@ package api
 
 import "github.com/postern-io/postern/cloud/catalog"
 
-// lockerTools are the tools of the server for those who run cabinets: one line
+// lockerTools are the tools of the server for staff of cabinets: one line
 // each, over an operation of the table, with its members as arguments. What a tool
 // asks for is that of its operation; its writes have a person's word besides.
 func lockerTools(c *catalog.Catalog) []catalog.Tool {

@@ -850,7 +850,7 @@ func (x *world) proof() (p struct{ order, file, address string }) {
 	return p
 }
 
-// passkey is one of an account, whose key nobody has.
+// passkey is one of an account, whose private key does not exist.
 func (x *world) passkey(id cloud.AccountID) string {
 	name := x.next("passkey")
 	n, err := strconv.ParseInt(strings.TrimPrefix(name, "passkey"), 10, 64)

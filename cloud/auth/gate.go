@@ -235,7 +235,7 @@ type Session struct {
 	State cloud.BusinessState
 }
 
-// Suspended reports whether nobody of the session's business is let in. Operators
+// Suspended reports whether no person of the session's business is let in. Operators
 // with a pass are.
 func (s Session) Suspended() bool { return s.State.Suspended() && s.Token.Kind != cloud.PassToken }
 

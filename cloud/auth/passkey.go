@@ -318,7 +318,7 @@ func (s *Service) passkey(ctx context.Context, try PasskeyTry) (l Login, err err
 		if err != nil {
 			return refusedPasskey(), nil
 		}
-		if c.Authenticator.CloneWarning { // somebody may have a copy: the person can see it in the audit trail
+		if c.Authenticator.CloneWarning { // there may be a copy: the person can see it in the audit trail
 			ch.Audits = append(ch.Audits, audit(a, now, "passkey_counter_refused"))
 			return refusedPasskey(), nil
 		}

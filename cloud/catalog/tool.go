@@ -16,7 +16,7 @@ import (
 const (
 	OperationsServer = "operations" // for those who run a business
 	DeveloperServer  = "developer"  // for those who build on the interface
-	LockersServer    = "lockers"    // for those who run cabinets
+	LockersServer    = "lockers"    // for staff of cabinets
 )
 
 // ToolServer is a server of tools as it is found.
@@ -219,7 +219,7 @@ func (c *Catalog) AddTools(list ...Tool) {
 		t.Asks = slices.ContainsFunc(ToolServers(), func(x ToolServer) bool { return x.Asks && slices.Contains(t.Servers, x.ID) })
 		if t.Operation != "" {
 			o := c.byName[t.Operation]
-			if o != nil && t.Asks { // its rows are not told of tools beside the published ones
+			if o != nil && t.Asks { // its rows do not name tools beside the published ones
 				o.Tools = append(slices.Clone(o.Tools), t.Name)
 			}
 			if o == nil || !slices.Contains(o.Tools, t.Name) {

@@ -203,7 +203,7 @@ func TestLayoutOfCabinetInUse(t *testing.T) {
 	})
 }
 
-// Two who change the layout at once: one of them is told to read again.
+// Two callers change the layout at once: one of them has to read again.
 func TestTwoLayoutsAtOnce(t *testing.T) {
 	tell(t, 1, nil, func(s *story) {
 		in := s.layout()

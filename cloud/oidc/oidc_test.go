@@ -218,7 +218,7 @@ func TestProviderDownAndWithOtherKeys(t *testing.T) {
 }
 
 // Roles come from a claim: an administrator who lost the role is an employee, never the
-// last one, and without a role nobody comes in.
+// last one, and a person without a role is refused.
 func TestRolesOfAProvider(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(p *oidc.Provider) {
