@@ -192,7 +192,9 @@ func (h browserHands) typeCode(code string) {
 	h.kiosk.Call("Page.bringToFront", nil)
 	h.kiosk.Await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
 	h.kiosk.Call("Input.insertText", map[string]any{"text": code})
+	h.kiosk.Await(fmt.Sprintf(`document.querySelector("#code").value === %q`, code))
 	h.kiosk.Press("Enter")
+	h.kiosk.Await(`document.querySelector("#code").value === ""`)
 }
 
 func (h browserHands) awaitOpen(door string) {

@@ -120,6 +120,9 @@ func (c *Chromium) Open(address string) *Tab {
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })
 	x := &Tab{t: c.t, conn: conn}
+	// A page behind another counts as one that has the focus: what is typed into it
+	// would be lost.
+	x.Call("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true})
 	at, err := url.Parse(address)
 	require.NoError(c.t, err)
 	host := at.Scheme + "://" + at.Host
