@@ -82,6 +82,7 @@ func New(c Config) *catalog.Catalog {
 	table := catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
 	table.AddTools(lockerTools(table)...)
+	table.AddNouns(nouns(table)...)
 	return table
 }
 

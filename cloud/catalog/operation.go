@@ -251,6 +251,7 @@ type Catalog struct {
 	list   []Operation
 	byName map[string]*Operation
 	tools  []*Tool
+	nouns  []Noun
 }
 
 // New makes a table. Names and addresses must be different, areas known, scopes

@@ -18,6 +18,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, persons)
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
+	maps.Copy(all, workWords)
 	return all
 }()
 

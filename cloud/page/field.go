@@ -19,11 +19,8 @@ type formPage interface {
 
 // formFuncs are what templates of forms call: field makes an entry, whose label
 // is a key.
-var formFuncs = template.FuncMap{"pair": func(page any, name string) any {
-	return struct {
-		Page any
-		Name string
-	}{page, name}
+var formFuncs = template.FuncMap{"icon": icon, "initials": initials, "pair": func(page, name any) any {
+	return struct{ Page, Name any }{page, name}
 }, "field": func(p formPage, name, kind, value, label, fill string, most int, required bool) entry {
 	return entry{name, kind, value, p.T(label), fill, most, required, p.Problem(name)}
 }}

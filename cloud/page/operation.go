@@ -61,15 +61,26 @@ func (p *kit) base(ctx *fasthttp.RequestCtx) string {
 
 // answer is what an operation answers to a token.
 func (p *kit) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, operation string, in map[string]any) (catalog.Answer, error) {
+	return p.answerTo(c, p.who(ctx, lang, token), operation, in, catalog.Key{})
+}
+
+// who is the caller of a request's operations.
+func (p *kit) who(ctx *fasthttp.RequestCtx, lang, token string) catalog.Who {
+	return catalog.Who{Authorization: authorization(token), IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"}
+}
+
+// answerTo is what an operation answers to a caller. A repeat with the same key gets
+// the answer of the first call.
+func (p *kit) answerTo(c context.Context, w catalog.Who, operation string, in map[string]any, k catalog.Key) (catalog.Answer, error) {
 	o := p.cfg.Catalog.Find(operation)
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
 	}
-	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, catalog.Who{Authorization: authorization(token), IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"})
+	c, caller, _, err := p.cfg.Pipeline.Admit(c, o, w)
 	if err != nil {
 		return catalog.Answer{}, err
 	}
-	return p.cfg.Pipeline.Run(c, o, caller, catalog.Key{}, o.Values(in))
+	return p.cfg.Pipeline.Run(c, o, caller, k, o.Values(in))
 }
 
 // authorization is the header of a token; "" for none.

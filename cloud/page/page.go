@@ -89,6 +89,8 @@ type Config struct {
 	Receivers *webhook.Service
 	Catalog   *catalog.Catalog
 	Pipeline  *catalog.Pipeline
+	// DigestKey is the deployment's key of digests of previews (cloud.Marks).
+	DigestKey []byte
 	// Chats says that there are pages of what is said about orders. What people do
 	// there are operations of Catalog, through Pipeline.
 	Chats bool
@@ -146,6 +148,7 @@ type Pages struct {
 	setupPages
 	personPages
 	guidePages
+	nounPages
 	handler fasthttp.RequestHandler
 }
 
@@ -160,6 +163,7 @@ type (
 	setupPages    struct{ *kit }
 	personPages   struct{ *kit }
 	guidePages    struct{ *kit }
+	nounPages     struct{ *kit }
 )
 
 // kit is what every page is made with: frame, session, form token, answers and
@@ -210,7 +214,7 @@ func New(cfg Config) (*Pages, error) {
 	if k.chatPolicy, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
-	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nil}
+	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nounPages{k}, nil}
 	if p.handler, err = p.routes(); err != nil {
 		return nil, err
 	}
@@ -311,6 +315,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if err := p.guideRoutes(r); err != nil {
 		return nil, err
+	}
+	if p.cfg.Catalog != nil && p.cfg.Pipeline != nil {
+		p.nounRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
 	}
 	if p.cfg.Webhooks != nil {
 		get(webhookdocs.Path, p.hookGuide)

@@ -1,0 +1,281 @@
+package catalog
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// Noun is a kind of record as the console shows it. Lists, details, forms and the
+// navigation follow from the row and from its operations; a caller sees the part that
+// Pipeline.May allows. Words are those of package locale: noun.NAME, noun.NAME.one,
+// noun.NAME.empty, verb.OPERATION and member.MEMBER.
+type Noun struct {
+	Name string // in the singular: order
+	Path string // of its pages below the console: orders
+	Area string // of the navigation, one of Areas; "" for records that are shown with another alone
+	Icon string // of the icons of the pages
+	Key  string // letter that leads to the list after g; "" none
+	// ID is the member of a record that names it in addresses of operations; "" for
+	// records that have no page of their own.
+	ID string
+	// Refs are members of other records and of inputs that hold an ID of this noun.
+	Refs []string
+	// Title are the members that people call a record by; the first that has a value
+	// counts.
+	Title []string
+	// State is the member with the state of a record, and States the kind of its words
+	// in package locale.
+	State, States string
+	// List, Find and Create are operations; "" where there is none. A noun without a
+	// list is one record of the business, such as its settings.
+	List, Find, Create string
+	// Columns are members of a listed record, by path (recipient.name). Phones show the
+	// first three.
+	Columns []string
+	// Verbs are operations about one record, whose first path member is the ID. The
+	// first three are buttons, the others stand in a menu.
+	Verbs   []string
+	Related []Relation
+	// Page is the address of a drawn page that stands in for the generated detail, with
+	// {id} for the ID; "" for none.
+	Page string
+}
+
+// Relation is a list of another noun that is shown with a record: those whose member
+// By, of the path or a filter, is the record's ID.
+type Relation struct{ Noun, By string }
+
+// Areas are the parts of the navigation in their order.
+func Areas() []string { return []string{"lockers", "delivery", "connections", "business", "platform"} }
+
+// AddNouns adds rows of nouns. It panics, at start, when a row names an operation, a
+// member or a noun that does not exist.
+func (c *Catalog) AddNouns(list ...Noun) {
+	c.nouns = append(c.nouns, list...)
+	for i := range c.nouns {
+		if err := c.checkNoun(&c.nouns[i]); err != nil {
+			panic(fmt.Sprintf("catalog: noun %s: %v", c.nouns[i].Name, err))
+		}
+	}
+}
+
+// Nouns lists the nouns in the order in which they were added.
+func (c *Catalog) Nouns() []Noun { return slices.Clone(c.nouns) }
+
+// NounAt finds the noun whose pages have a path; nil when there is none.
+func (c *Catalog) NounAt(path string) *Noun {
+	i := slices.IndexFunc(c.nouns, func(n Noun) bool { return n.Path == path })
+	if i < 0 {
+		return nil
+	}
+	return &c.nouns[i]
+}
+
+// Noun finds a noun by name; nil when there is none.
+func (c *Catalog) Noun(name string) *Noun {
+	i := slices.IndexFunc(c.nouns, func(n Noun) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.nouns[i]
+}
+
+// NounOf finds the noun whose IDs a member holds; nil when there is none.
+func (c *Catalog) NounOf(member string) *Noun {
+	i := slices.IndexFunc(c.nouns, func(n Noun) bool { return slices.Contains(n.Refs, member) })
+	if i < 0 {
+		return nil
+	}
+	return &c.nouns[i]
+}
+
+func (c *Catalog) checkNoun(n *Noun) error {
+	same := func(o Noun) bool { return o.Name == n.Name || o.Path == n.Path }
+	switch {
+	case slices.IndexFunc(c.nouns, same) != slices.IndexFunc(c.nouns, func(o Noun) bool { return o.Name == n.Name && o.Path == n.Path }):
+		return fmt.Errorf("the name or the path is there twice")
+	case n.Area != "" && !slices.Contains(Areas(), n.Area):
+		return fmt.Errorf("the area %s is unknown", n.Area)
+	}
+	for _, name := range slices.Concat([]string{n.List, n.Find, n.Create}, n.Verbs) {
+		if name != "" && c.byName[name] == nil {
+			return fmt.Errorf("the operation %s does not exist", name)
+		}
+	}
+	if n.List != "" {
+		_, of := c.byName[n.List].Listed()
+		if of == nil {
+			return fmt.Errorf("%s lists no records", n.List)
+		}
+		for _, path := range slices.Concat(n.Columns, n.Title, []string{n.ID, n.State}) {
+			if path != "" && memberAt(of, path) == nil {
+				return fmt.Errorf("records of %s have no member %s", n.List, path)
+			}
+		}
+	}
+	if n.Find != "" {
+		if _, of := c.byName[n.Find].Found(); of == nil {
+			return fmt.Errorf("%s finds no record", n.Find)
+		}
+	}
+	for _, verb := range n.Verbs {
+		if member, _ := n.About(c.byName[verb]); n.ID != "" && member == "" {
+			return fmt.Errorf("%s is about no record", verb)
+		}
+	}
+	for _, r := range n.Related {
+		o := c.Noun(r.Noun)
+		if o == nil || o.List == "" || !slices.ContainsFunc(c.byName[o.List].Members(), func(m Member) bool { return m.Name == r.By }) {
+			return fmt.Errorf("no list of %s is filtered by %s", r.Noun, r.By)
+		}
+	}
+	return nil
+}
+
+// About is the member of a verb's input that names the record: the first of its path, or
+// else the ID or a list of IDs in its body. "" when no member does.
+func (n *Noun) About(o *Operation) (member string, many bool) {
+	if member = o.Target(); member != "" {
+		return member, false
+	}
+	for _, m := range o.Members() {
+		switch {
+		case slices.Contains(n.Refs, m.Name):
+			return m.Name, false
+		case slices.Contains(n.Refs, strings.TrimSuffix(m.Name, "s")):
+			return m.Name, true
+		}
+	}
+	return "", false
+}
+
+// Target is the first member of the path, which says what a call is about; "" when
+// the path has none.
+func (o *Operation) Target() string {
+	_, rest, ok := strings.Cut(o.Path, "{")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "}")
+	return name
+}
+
+// Listed is the member of a list's answers that holds the records, and their type, a
+// struct; nil for an operation that answers no list.
+func (o *Operation) Listed() (member string, of reflect.Type) {
+	return o.answered(func(t reflect.Type) reflect.Type {
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		return structOf(t.Elem())
+	})
+}
+
+// Found is the member of an answer that holds one record, and its type, a struct; nil
+// for an operation whose answers hold none.
+func (o *Operation) Found() (member string, of reflect.Type) { return o.answered(structOf) }
+
+// answered is the first member of the answer, in its order, that pick finds a type in.
+func (o *Operation) answered(pick func(reflect.Type) reflect.Type) (member string, of reflect.Type) {
+	if o.out.Kind() != reflect.Struct {
+		return "", nil
+	}
+	for _, f := range reflect.VisibleFields(o.out) {
+		name, _, ok := jsonName(f)
+		if !ok || f.Anonymous || !promoted(o.out, f) {
+			continue
+		}
+		if t := pick(f.Type); t != nil {
+			return name, t
+		}
+	}
+	return "", nil
+}
+
+func structOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
+}
+
+// memberAt is the member of a type at a path, nil when there is none.
+func memberAt(t reflect.Type, path string) *reflect.StructField {
+	name, rest, deeper := strings.Cut(path, ".")
+	t = structOf(t)
+	if t == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		n, _, ok := jsonName(f)
+		switch {
+		case !ok || f.Anonymous || n != name || !promoted(t, f):
+		case deeper:
+			return memberAt(f.Type, rest)
+		default:
+			return &f
+		}
+	}
+	return nil
+}
+
+// FoundMembers are the names of the members of the record that Found gives, in the
+// order of its type.
+func (o *Operation) FoundMembers() (names []string) {
+	_, of := o.Found()
+	if of == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, ok := jsonName(f); ok && !f.Anonymous && promoted(of, f) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ListedMembers are the names of the plain members of a listed record, in the order of
+// its type.
+func (o *Operation) ListedMembers() (names []string) {
+	_, of := o.Listed()
+	if of == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, ok := jsonName(f)
+		if !ok || f.Anonymous || !promoted(of, f) || f.Tag.Get("price") == "true" {
+			continue
+		}
+		t := f.Type
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if k := t.Kind(); k != reflect.Struct && k != reflect.Interface && !(k == reflect.Slice && structOf(t.Elem()) != nil) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// BodyMembers lists the members of a struct in a body, such as an address in an input.
+func BodyMembers(t reflect.Type) (out []Member) {
+	if t = structOf(t); t == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, ok := jsonName(f); ok && !f.Anonymous && place(f) == "" && promoted(t, f) {
+			out = append(out, Member{name, "", f.Type, f.Tag.Get("required") == "true", f})
+		}
+	}
+	return out
+}
+
+// Rules are the bounds of a member.
+func (m Member) Rules() check.Rules { return check.RulesOf(m.Field) }

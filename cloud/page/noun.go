@@ -1,0 +1,327 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// The generated console: lists, details and forms of the catalogue's nouns. All of it
+// follows from the rows: who may see what from Pipeline.May, fields from the input
+// types, bounds from their tags. A page runs the operations that the interface runs,
+// with the visitor's own token.
+
+// nounRoutes are served after the drawn pages below the console, which take the
+// address of generated ones.
+func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
+	get(ConsolePath+"/{noun}", p.showNoun)
+	get(ConsolePath+"/{noun}/{id}", p.showRecord)
+	post(ConsolePath+"/{noun}/{id}", p.runVerb)
+	get(ConsolePath+"/{noun}/{id}/{verb}", p.showVerb)
+	post(ConsolePath+"/{noun}/{id}/{verb}", p.runVerb)
+}
+
+// workFrame is what every page of the console has: the navigation, cut by rights.
+type workFrame struct {
+	frame
+	CSRF, User, Business string
+	Areas                []navArea
+	Done                 string // what was just done, in words; "" for nothing
+	Problem              string // why what was just tried did not work
+}
+
+// navArea is a part of the navigation.
+type navArea struct {
+	Name  string // "" for the first, which has no heading
+	Links []navLink
+}
+
+type navLink struct {
+	Path, Text, Icon string
+	Key              string // letter after g; "" none
+	Count            int    // of what waits; 0 shows none
+	Current          bool
+}
+
+// work starts a page of the console for a visitor. here is the path of the entry of
+// the navigation that the page belongs to.
+func (p *kit) work(c context.Context, ctx *fasthttp.RequestCtx, v visitor, title, here string) workFrame {
+	f := workFrame{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business}
+	f.Title, f.Kit = title, []string{"work"}
+	f.Areas = p.navigation(c, v, here)
+	if done := string(ctx.QueryArgs().Peek("done")); p.cfg.Catalog.Find(done) != nil {
+		f.Done = f.T("work.done", f.T("verb."+done))
+	}
+	return f
+}
+
+// navigation lists the pages that a visitor may see.
+func (p *kit) navigation(c context.Context, v visitor, here string) []navArea {
+	home := navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Current: here == ConsolePath}}}
+	out := []navArea{home}
+	for _, name := range catalog.Areas() {
+		a := navArea{Name: v.T("area." + name)}
+		for _, n := range p.cfg.Catalog.Nouns() {
+			if n.Area != name || !p.mayAny(c, v, n.List, n.Find) {
+				continue
+			}
+			path := ConsolePath + "/" + n.Path
+			a.Links = append(a.Links, navLink{Path: path, Text: v.T("noun." + n.Name), Icon: n.Icon, Key: n.Key, Current: path == here})
+		}
+		for _, l := range p.drawn(c, v, name) {
+			l.Current = l.Path == here
+			a.Links = append(a.Links, l)
+		}
+		if len(a.Links) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// drawn are the drawn pages of an area that a visitor may see.
+func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
+	if area == "connections" && p.cfg.Approvals != nil && p.may(c, v, "approvals.list") {
+		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
+	}
+	if area == "delivery" && p.cfg.Chats && p.may(c, v, "order_chat.conversations") {
+		out = append(out, navLink{Path: chatsPath, Text: v.T("chat.title"), Icon: "chat", Key: "m"})
+	}
+	return out
+}
+
+// mayAny reports whether a visitor may call the first of some operations that there
+// is.
+func (p *kit) mayAny(c context.Context, v visitor, operations ...string) bool {
+	for _, name := range operations {
+		if name != "" && p.cfg.Catalog.Find(name) != nil {
+			return p.may(c, v, name)
+		}
+	}
+	return false
+}
+
+// nounAt is the noun of a request with its visitor; otherwise what to show instead has
+// been shown.
+func (p nounPages) nounAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, n *catalog.Noun, ok bool) {
+	path, _ := ctx.UserValue("noun").(string)
+	if n = p.cfg.Catalog.NounAt(strings.TrimSuffix(path, ".csv")); n == nil {
+		p.missing(ctx)
+		return v, nil, false
+	}
+	if v, ok = p.visitor(c, ctx); !ok {
+		return v, nil, false
+	}
+	read := n.List
+	if read == "" || n.Find != "" && ctx.UserValue("id") != nil {
+		read = n.Find
+	}
+	if read == "" {
+		p.missing(ctx)
+		return v, nil, false
+	}
+	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(read), v.c); err != nil {
+		p.refused(ctx, v, err)
+		return v, nil, false
+	}
+	return v, n, true
+}
+
+// read runs an operation that changes nothing for a visitor and gives its answer as
+// JSON has it.
+func (p *kit) read(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation string, in map[string]any) (map[string]any, error) {
+	a, err := p.answer(c, ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), operation, in)
+	if err != nil {
+		return nil, err
+	}
+	return asObject(a.Body)
+}
+
+// asObject is a value as JSON has it; nil when it is no object.
+func asObject(body any) (map[string]any, error) {
+	raw, ok := body.(json.RawMessage)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	var out map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// at is the value of a record at a path of members, nil when there is none.
+func at(record map[string]any, path string) any {
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		return record[name]
+	}
+	inner, _ := record[name].(map[string]any)
+	return at(inner, rest)
+}
+
+// titleOf is what people call a record.
+func titleOf(n *catalog.Noun, record map[string]any) string {
+	for _, path := range n.Title {
+		if s := plain(at(record, path)); s != "" {
+			return outside(s, maxValue)
+		}
+	}
+	return plain(record[n.ID])
+}
+
+// plain is a value as text: "" for none.
+func plain(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		if v {
+			return "true"
+		}
+		return "false"
+	}
+	return marshalJSON(v)
+}
+
+// recordAddress is that of a record's page, "" for records that have none.
+func recordAddress(n *catalog.Noun, record map[string]any) string {
+	id := plain(record[n.ID])
+	switch {
+	case n.ID == "" || id == "":
+		return ""
+	case n.Page != "":
+		return strings.ReplaceAll(n.Page, "{id}", url.PathEscape(id))
+	}
+	return ConsolePath + "/" + n.Path + "/" + url.PathEscape(id)
+}
+
+// find reads one record: by the noun's own operation, or else among those of its list.
+func (p *kit) find(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) (map[string]any, error) {
+	in := map[string]any{}
+	if n.Find != "" {
+		o := p.cfg.Catalog.Find(n.Find)
+		if target := o.Target(); target != "" {
+			in[target] = id
+		}
+		out, err := p.read(c, ctx, v, n.Find, in)
+		if err != nil {
+			return nil, err
+		}
+		return recordOf(o, out), nil
+	}
+	o := p.cfg.Catalog.Find(n.List)
+	if parent := o.Target(); parent != "" { // shown with another record alone
+		if in[parent] = string(ctx.QueryArgs().Peek("of")); in[parent] == "" {
+			return nil, cloud.E(cloud.NotFound, "NOT_FOUND")
+		}
+	}
+	member, _ := o.Listed()
+	for range maxLooked {
+		out, err := p.read(c, ctx, v, n.List, in)
+		if err != nil {
+			return nil, err
+		}
+		rows, _ := out[member].([]any)
+		for _, r := range rows {
+			if record, ok := r.(map[string]any); ok && plain(record[n.ID]) == id {
+				return record, nil
+			}
+		}
+		if in["cursor"] = out["next_cursor"]; in["cursor"] == nil {
+			break
+		}
+	}
+	return nil, cloud.E(cloud.NotFound, "NOT_FOUND")
+}
+
+// maxLooked are the pages of a list in which a record is looked for that has no
+// address of its own.
+const maxLooked = 25
+
+// recordOf is the record in an answer: the member that holds it, or all of it.
+func recordOf(o *catalog.Operation, answer map[string]any) map[string]any {
+	member, _ := o.Found()
+	record, ok := answer[member].(map[string]any)
+	if !ok {
+		return answer
+	}
+	for name, v := range answer { // what is answered beside it
+		if _, taken := record[name]; !taken && name != "result" && name != member {
+			record[name] = v
+		}
+	}
+	return record
+}
+
+// label is a verb in words.
+func label(lang, operation string) string { return locale.Word(lang, "verb."+operation) }
+
+// memberWords is a member's name in words.
+func memberWords(lang, path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	key := "member." + name
+	if w := locale.Word(lang, key); w != key {
+		return w
+	}
+	return words(name)
+}
+
+// explain is why an operation did not work, in words, and what is wrong with its
+// members by name.
+func (p *kit) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {
+	var shown *cloud.Error
+	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+		return "", nil, false
+	}
+	fields = map[string]string{}
+	for name, list := range shown.Fields {
+		if len(list) > 0 {
+			fields[name] = locale.Field(lang, list[0])
+		}
+	}
+	return locale.Error(lang, shown.Code, shown.Args...), fields, true
+}
+
+// verbName is a verb in addresses: the last part of its operation's name.
+func verbName(operation string) string { return operation[strings.LastIndexByte(operation, '.')+1:] }
+
+// verbOf finds a noun's verb by its name in addresses, "" when there is none.
+func (p nounPages) verbOf(n *catalog.Noun, name string) string {
+	i := slices.IndexFunc(n.Verbs, func(o string) bool { return verbName(o) == name || strings.ReplaceAll(o, ".", "-") == name })
+	if i < 0 {
+		return ""
+	}
+	return n.Verbs[i]
+}
+
+// verbPath is the end of a verb's address: its name, or the operation's where two
+// verbs of the noun share a name.
+func verbPath(n *catalog.Noun, operation string) string {
+	name := verbName(operation)
+	for _, o := range n.Verbs {
+		if o != operation && verbName(o) == name {
+			return strings.ReplaceAll(operation, ".", "-")
+		}
+	}
+	return name
+}

@@ -1,0 +1,434 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// formField is a member of an input as a form shows it. Name is its path: weight,
+// packages[0].weight.
+type formField struct {
+	Name, ID, Label, Hint string
+	Kind                  string // text, long, number, choices, picks, check, date, time, moment, email, url, tel, secret, list, json, group, rows
+	Value, Problem        string
+	Required              bool
+	Min, Max, Pattern     string
+	Length                int
+	Choices               []choice
+	Fields                []formField   // of a group
+	Rows                  [][]formField // of rows
+}
+
+// Bounds of forms.
+const (
+	maxFormRows = 50
+	maxRefs     = 200 // records that a field offers
+	longText    = 160 // characters from which a text has several lines
+)
+
+// maker makes the fields of a form.
+type maker struct {
+	p        *kit
+	f        frame
+	c        context.Context
+	ctx      *fasthttp.RequestCtx
+	v        visitor
+	values   map[string]string // by path; several of a field are parted by line breaks
+	rows     map[string]int    // rows of lists of objects, by path
+	problems map[string]string // by path
+	refs     map[string][]choice
+}
+
+// fields are those of some members. Required ones come first.
+func (m *maker) fields(prefix string, members []catalog.Member, leave ...string) []formField {
+	var out []formField
+	for _, x := range members {
+		if slices.Contains(leave, x.Name) {
+			continue
+		}
+		out = append(out, m.field(prefix+x.Name, x))
+	}
+	slices.SortStableFunc(out, func(a, b formField) int {
+		return strings.Compare(strconv.FormatBool(b.Required), strconv.FormatBool(a.Required))
+	})
+	return out
+}
+
+// field is that of a member at a path.
+func (m *maker) field(path string, x catalog.Member) formField {
+	t := bare(x.Type)
+	f := formField{Name: path, ID: "f-" + path, Label: memberWords(m.f.Lang, x.Name), Value: m.values[path], Problem: m.problems[path], Required: x.Required, Kind: "text"}
+	switch t.Kind() {
+	case reflect.Struct:
+		if isPlain(t) {
+			m.plain(&f, t, x)
+			break
+		}
+		f.Kind = "group"
+		f.Fields = m.fields(path+".", catalog.BodyMembers(t))
+		if !x.Required {
+			for i := range f.Fields { // required only once anything in the group is given
+				f.Fields[i].Required = false
+			}
+		}
+	case reflect.Slice:
+		m.list(&f, path, t, x)
+	case reflect.Map, reflect.Interface:
+		f.Kind = "json"
+	default:
+		m.plain(&f, t, x)
+	}
+	return f
+}
+
+// isPlain reports whether a struct is one value in JSON.
+func isPlain(t reflect.Type) bool {
+	return t == reflect.TypeFor[time.Time]() || len(catalog.BodyMembers(t)) == 0
+}
+
+// list fills the field of a list.
+func (m *maker) list(f *formField, path string, t reflect.Type, x catalog.Member) {
+	e, r := bare(t.Elem()), x.Rules()
+	switch {
+	case e.Kind() == reflect.Uint8: // JSON as it came
+		f.Kind = "json"
+	case e.Kind() == reflect.Struct && !isPlain(e):
+		f.Kind = "rows"
+		n := min(max(m.rows[path], boolInt(f.Required)), maxFormRows)
+		for i := range n {
+			f.Rows = append(f.Rows, m.fields(path+"["+strconv.Itoa(i)+"].", catalog.BodyMembers(e)))
+		}
+	case r.Item != nil && len(r.Item.Enum) > 0:
+		f.Kind = "picks"
+		chosen := strings.Split(f.Value, "\n")
+		for _, v := range r.Item.Enum {
+			f.Choices = append(f.Choices, choice{v, m.f.V("value", v), slices.Contains(chosen, v)})
+		}
+	default:
+		f.Kind, f.Hint = "list", m.f.T("work.lines")
+		if list := m.offer(singular(path), e); len(list) > 0 {
+			chosen := strings.Split(f.Value, "\n")
+			f.Kind, f.Hint = "picks", ""
+			for _, c := range list {
+				c.Chosen = slices.Contains(chosen, c.Value)
+				f.Choices = append(f.Choices, c)
+			}
+		}
+	}
+}
+
+// singular is the name of one element of a list of ids: order_ids holds order_id.
+func singular(path string) string { return strings.TrimSuffix(path, "s") }
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// plain fills the field of a text, number, or yes or no.
+func (m *maker) plain(f *formField, t reflect.Type, x catalog.Member) {
+	r := x.Rules()
+	number := func(n *float64) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*n, 'f', -1, 64)
+	}
+	if f.Value == "" && r.Default != "" && !f.Required {
+		f.Hint = m.f.T("work.default", m.f.V("value", r.Default))
+	}
+	switch {
+	case len(r.Enum) > 0:
+		f.Kind = "choices"
+		for _, v := range r.Enum {
+			f.Choices = append(f.Choices, choice{v, m.f.V("value", v), v == f.Value})
+		}
+	case t.Kind() == reflect.Bool:
+		f.Kind = "choices"
+		f.Choices = []choice{{"true", m.f.T("work.yes"), f.Value == "true"}, {"false", m.f.T("work.no"), f.Value == "false"}}
+	case t.Kind() == reflect.String:
+		f.Kind = map[string]string{"date": "date", "time": "time", "date-time": "moment", "email": "email", "url": "url", "uri": "url", "https": "url"}[r.Format]
+		if r.Max != nil {
+			f.Length = int(*r.Max)
+		}
+		if f.Kind == "" {
+			f.Kind = "text"
+			if f.Length > longText && !r.Line {
+				f.Kind = "long"
+			}
+		}
+		if strings.Contains(x.Name, "password") || x.Name == "secret" || strings.HasSuffix(x.Name, "_secret") || x.Name == "private_key" {
+			f.Kind = "secret"
+		}
+		if x.Name == "phone" {
+			f.Kind = "tel"
+		}
+		f.Pattern = r.Pattern
+	case t.Kind() == reflect.Struct || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:
+		f.Kind = "json"
+	default:
+		f.Kind, f.Min, f.Max = "number", number(r.Min), number(r.Max)
+		if list := m.offer(x.Name, t); len(list) > 0 {
+			f.Kind = "choices"
+			for _, c := range list {
+				c.Chosen = c.Value == f.Value
+				f.Choices = append(f.Choices, c)
+			}
+		}
+	}
+}
+
+// offer are the records that a member can name, nil when there are none to choose
+// from or too many.
+func (m *maker) offer(name string, t reflect.Type) []choice {
+	if k := t.Kind(); k == reflect.String || k == reflect.Bool || k == reflect.Float64 {
+		return nil
+	}
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	n := m.p.cfg.Catalog.NounOf(name)
+	if n == nil || n.List == "" || !m.p.may(m.c, m.v, n.List) {
+		return nil
+	}
+	if list, ok := m.refs[n.Name]; ok {
+		return list
+	}
+	var list []choice
+	answer, err := m.p.read(m.c, m.ctx, m.v, n.List, map[string]any{"per_page": maxRefs})
+	if err == nil && answer["next_cursor"] == nil {
+		member, _ := m.p.cfg.Catalog.Find(n.List).Listed()
+		rows, _ := answer[member].([]any)
+		for _, x := range rows {
+			if record, ok := x.(map[string]any); ok {
+				list = append(list, choice{Value: plain(record[n.ID]), Text: titleOf(n, record)})
+			}
+		}
+	}
+	if m.refs == nil {
+		m.refs = map[string][]choice{}
+	}
+	m.refs[n.Name] = list
+	return list
+}
+
+// flattened are the values of a record by path, as fields hold them, and the rows of
+// its lists of objects.
+func (m *maker) flattened(prefix string, members []catalog.Member, record map[string]any) {
+	for _, x := range members {
+		path, v := prefix+x.Name, record[x.Name]
+		t := bare(x.Type)
+		switch v := v.(type) {
+		case nil:
+		case map[string]any:
+			if t.Kind() == reflect.Struct && !isPlain(t) {
+				m.flattened(path+".", catalog.BodyMembers(t), v)
+				continue
+			}
+			m.values[path] = marshalJSON(v)
+		case []any:
+			if t.Kind() == reflect.Slice && bare(t.Elem()).Kind() == reflect.Struct && !isPlain(bare(t.Elem())) {
+				m.rows[path] = len(v)
+				for i, e := range v {
+					if inner, ok := e.(map[string]any); ok {
+						m.flattened(path+"["+strconv.Itoa(i)+"].", catalog.BodyMembers(bare(t.Elem())), inner)
+					}
+				}
+				continue
+			}
+			var lines []string
+			for _, e := range v {
+				lines = append(lines, plain(e))
+			}
+			m.values[path] = strings.Join(lines, "\n")
+		case string:
+			if x.Rules().Format == "date-time" {
+				if at, err := time.Parse(time.RFC3339Nano, v); err == nil {
+					v = at.In(m.zone()).Format(localMoment)
+				}
+			}
+			m.values[path] = v
+		default:
+			m.values[path] = plain(v)
+		}
+	}
+}
+
+const localMoment = "2006-01-02T15:04"
+
+func (m *maker) zone() *time.Location {
+	if m.f.Zone == nil {
+		return time.UTC
+	}
+	return m.f.Zone
+}
+
+// sent reads what a form sent: values and rows by path.
+func (m *maker) sent(args *fasthttp.Args) {
+	for k, x := range args.All() {
+		path, ok := strings.CutPrefix(string(k), "in:")
+		if !ok {
+			continue
+		}
+		value := strings.ReplaceAll(string(x), "\r\n", "\n")
+		if old, again := m.values[path]; again {
+			value = old + "\n" + value
+		}
+		m.values[path] = value
+		for rest, from := path, 0; ; {
+			i := strings.IndexByte(rest, '[')
+			if i < 0 {
+				break
+			}
+			list := path[:from+i]
+			end := strings.IndexByte(rest[i:], ']')
+			if end < 0 {
+				break
+			}
+			if n, err := strconv.Atoi(rest[i+1 : i+end]); err == nil && n >= 0 && n < maxFormRows {
+				m.rows[list] = max(m.rows[list], n+1)
+			}
+			from += i + end + 1
+			rest = rest[i+end+1:]
+		}
+	}
+}
+
+// edit adds a row to a list or removes one, as the form's button said; false when no
+// such button was pressed.
+func (m *maker) edit(args *fasthttp.Args) bool {
+	if list := string(args.Peek("add")); list != "" {
+		m.rows[list] = min(m.rows[list]+1, maxFormRows)
+		return true
+	}
+	row := string(args.Peek("remove"))
+	open := strings.LastIndexByte(row, '[')
+	if open < 0 {
+		return false
+	}
+	list := row[:open]
+	gone, err := strconv.Atoi(strings.Trim(row[open:], "[]"))
+	if err != nil || gone < 0 || gone >= m.rows[list] {
+		return true
+	}
+	at := func(i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+	for path := range maps.Clone(m.values) {
+		for i := gone; i < m.rows[list]; i++ {
+			rest, ok := strings.CutPrefix(path, at(i))
+			if !ok {
+				continue
+			}
+			if next, has := m.values[at(i+1)+rest]; has && i+1 < m.rows[list] {
+				m.values[path] = next
+			} else {
+				delete(m.values, path)
+			}
+		}
+	}
+	m.rows[list]--
+	return true
+}
+
+// input are the values as the operation takes them.
+func (m *maker) input(prefix string, members []catalog.Member) map[string]any {
+	out := map[string]any{}
+	for _, x := range members {
+		path := prefix + x.Name
+		if v := m.value(path, x); v != nil {
+			out[x.Name] = v
+		}
+	}
+	return out
+}
+
+func (m *maker) value(path string, x catalog.Member) any {
+	t, r, text := bare(x.Type), x.Rules(), m.values[path]
+	switch t.Kind() {
+	case reflect.Struct:
+		if !isPlain(t) {
+			if inner := m.input(path+".", catalog.BodyMembers(t)); len(inner) > 0 {
+				return inner
+			}
+			return nil
+		}
+	case reflect.Slice:
+		e := bare(t.Elem())
+		switch {
+		case e.Kind() == reflect.Uint8:
+			return asJSON(text)
+		case e.Kind() == reflect.Struct && !isPlain(e):
+			var list []any
+			for i := range m.rows[path] {
+				if inner := m.input(path+"["+strconv.Itoa(i)+"].", catalog.BodyMembers(e)); len(inner) > 0 {
+					list = append(list, inner)
+				}
+			}
+			if list == nil {
+				return nil
+			}
+			return list
+		}
+		var list []any
+		for _, line := range strings.Split(text, "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				list = append(list, scalar(e, line))
+			}
+		}
+		if list == nil {
+			return nil
+		}
+		return list
+	case reflect.Map, reflect.Interface:
+		return asJSON(text)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	if r.Format == "date-time" {
+		if at, err := time.ParseInLocation(localMoment, text, m.zone()); err == nil {
+			return at.UTC().Format(time.RFC3339)
+		}
+	}
+	return scalar(t, text)
+}
+
+// scalar is a text as JSON has the type; a text of another form stays one, which the
+// operation then names.
+func scalar(t reflect.Type, text string) any {
+	switch t.Kind() {
+	case reflect.String:
+		return text
+	case reflect.Bool:
+		if b, err := strconv.ParseBool(text); err == nil {
+			return b
+		}
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return json.Number(text)
+	}
+	return text
+}
+
+func asJSON(text string) any {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	return v
+}

@@ -1,0 +1,379 @@
+package page
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// nounList is the page of a noun's list.
+type nounList struct {
+	workFrame
+	Noun     *catalog.Noun
+	Heading  string
+	Filters  []filter
+	Filtered bool // any filter is set
+	Table    nounTable
+	Total    string // in words
+	First    string // address of the first page; "" on it
+	Next     string // address of the next page; "" on the last
+	New      string // address of the form that creates one; "" where the visitor may not
+	CSV      string
+	Columns  []choice // that can be shown
+	Empty    string
+	Missing  string // why there is no list
+}
+
+// nounTable is a table of records.
+type nounTable struct {
+	Caption string
+	Columns []column
+	Rows    []tableRow
+	More    int // rows that are not shown
+}
+
+type column struct {
+	Path, Text string
+	Sort       string // address that sorts by it; "" when that is not offered
+	Sorted     string // ascending, descending, ""
+}
+
+type tableRow struct {
+	To    string // address of the record
+	Cells []shown
+}
+
+// filter is a member of the list's input as a field of a form.
+type filter struct {
+	Name, Label, Kind string // Kind: choices, date, number, text, search
+	Value             string
+	Choices           []choice
+}
+
+type choice struct {
+	Value, Text string
+	Chosen      bool
+}
+
+// paging are members of a list's input that no filter shows.
+var paging = []string{"page", "per_page", "cursor", "sort", "before", "before_id", "after_id", "limit", "fields", "include"}
+
+// csvRows are the most rows of a list as CSV.
+const csvRows = 10000
+
+// showNoun shows a noun's list, or its only record.
+func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, n, ok := p.nounAt(c, ctx)
+	if !ok {
+		return
+	}
+	path, _ := ctx.UserValue("noun").(string)
+	switch {
+	case n.List == "":
+		p.showOnly(c, ctx, v, n)
+		return
+	case p.cfg.Catalog.Find(n.List).Target() != "" || n.Area == "" && strings.HasSuffix(path, ".csv"):
+		p.missing(ctx)
+		return
+	case strings.HasSuffix(path, ".csv"):
+		p.csv(c, ctx, v, n)
+		return
+	}
+	given, filters := p.filters(ctx, v, n)
+	out := nounList{workFrame: p.work(c, ctx, v, v.T("noun."+n.Name), ConsolePath+"/"+n.Path), Noun: n, Heading: v.T("noun." + n.Name), Filters: filters, Empty: v.T("noun." + n.Name + ".empty")}
+	for _, f := range filters {
+		out.Filtered = out.Filtered || f.Value != ""
+	}
+	columns := p.columns(ctx, n)
+	query := func(change map[string]string) string { return "?" + changed(ctx, change) }
+	out.CSV = ConsolePath + "/" + n.Path + ".csv" + query(map[string]string{"cursor": "", "lang": ""})
+	if n.Create != "" && p.may(c, v, n.Create) {
+		out.New = ConsolePath + "/" + n.Path + "/new"
+	}
+	answer, err := p.read(c, ctx, v, n.List, given)
+	if err != nil {
+		problem, fields, ok := p.explain(v.Lang, err)
+		if !ok {
+			p.trouble(ctx, err)
+			return
+		}
+		for name, text := range fields {
+			problem += " " + memberWords(v.Lang, name) + ": " + text
+		}
+		out.Problem = problem
+		p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+		return
+	}
+	out.Table = p.table(v.frame, n, columns, answer)
+	out.Table.Caption = out.Heading
+	sorts := p.sorts(n)
+	for i := range out.Table.Columns {
+		col := &out.Table.Columns[i]
+		if !slices.Contains(sorts, col.Path) {
+			continue
+		}
+		now, to := string(ctx.QueryArgs().Peek("sort")), col.Path
+		switch now {
+		case col.Path:
+			col.Sorted, to = "ascending", "-"+col.Path
+		case "-" + col.Path:
+			col.Sorted = "descending"
+		}
+		col.Sort = query(map[string]string{"sort": to, "cursor": ""})
+	}
+	if total := plain(answer["total"]); total != "" {
+		if answer["total_is_lower_bound"] == true {
+			total += "+"
+		}
+		out.Total = v.T("work.total", total)
+	}
+	if len(ctx.QueryArgs().Peek("cursor")) > 0 {
+		out.First = query(map[string]string{"cursor": ""})
+	}
+	if next := plain(answer["next_cursor"]); next != "" {
+		out.Next = query(map[string]string{"cursor": next})
+	}
+	shownPaths := columns
+	for _, path := range p.offered(n) {
+		out.Columns = append(out.Columns, choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)})
+	}
+	p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+}
+
+// changed is the query of a request with some values in place of its own; "" leaves
+// one out.
+func changed(ctx *fasthttp.RequestCtx, change map[string]string) string {
+	q := url.Values{}
+	for k, x := range ctx.QueryArgs().All() {
+		if _, replaced := change[string(k)]; !replaced && len(x) > 0 && string(k) != "done" {
+			q.Add(string(k), string(x))
+		}
+	}
+	for k, x := range change {
+		if x != "" {
+			q.Set(k, x)
+		}
+	}
+	return q.Encode()
+}
+
+// filters are the list's filters with what the request sets, and its input.
+func (p *kit) filters(ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (given map[string]any, list []filter) {
+	given = map[string]any{}
+	args := ctx.QueryArgs()
+	for _, name := range []string{"cursor", "sort"} {
+		if x := string(args.Peek(name)); x != "" {
+			given[name] = x
+		}
+	}
+	for _, m := range p.cfg.Catalog.Find(n.List).Members() {
+		if m.Place == "path" || slices.Contains(paging, m.Name) {
+			continue
+		}
+		f := p.filter(v.frame, n, m)
+		for _, x := range args.PeekMulti(m.Name) {
+			if len(x) > 0 && len(x) <= maxField {
+				f.Value = string(x)
+			}
+		}
+		for i := range f.Choices {
+			f.Choices[i].Chosen = f.Choices[i].Value == f.Value
+		}
+		if f.Value != "" {
+			given[m.Name] = f.Value
+		}
+		list = append(list, f)
+	}
+	return given, list
+}
+
+// filter is a member of an input as a filter.
+func (p *kit) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
+	r := m.Rules()
+	t := bare(m.Type)
+	out := filter{Name: m.Name, Label: memberWords(f.Lang, m.Name), Kind: "text"}
+	enum := r.Enum
+	if t.Kind() == reflect.Slice {
+		t = bare(t.Elem())
+		if r.Item != nil {
+			enum = r.Item.Enum
+		}
+	}
+	kind := "value"
+	if n.State != "" && (m.Name == n.State || m.Name == n.State+"s" || m.Name == "status" || m.Name == "status_ids") {
+		kind = n.States
+	}
+	switch {
+	case len(enum) > 0:
+		out.Kind = "choices"
+		for _, x := range enum {
+			out.Choices = append(out.Choices, choice{Value: x, Text: f.V(kind, x)})
+		}
+	case t.Kind() == reflect.Bool:
+		out.Kind = "choices"
+		out.Choices = []choice{{Value: "true", Text: f.T("work.yes")}, {Value: "false", Text: f.T("work.no")}}
+	case r.Format == "date" || r.Format == "date-time":
+		out.Kind = "date"
+	case m.Name == "keyword":
+		out.Kind = "search"
+	case t.Kind() != reflect.String:
+		out.Kind = "number"
+	}
+	return out
+}
+
+// bare is a type without pointers.
+func bare(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// columns are the paths that a list shows: those of the address, else the noun's.
+func (p *kit) columns(ctx *fasthttp.RequestCtx, n *catalog.Noun) []string {
+	offered := p.offered(n)
+	var out []string
+	for _, x := range ctx.QueryArgs().PeekMulti("column") {
+		if path := string(x); slices.Contains(offered, path) && !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	if len(out) == 0 {
+		return n.Columns
+	}
+	return out
+}
+
+// offered are the paths that a list can show.
+func (p *kit) offered(n *catalog.Noun) []string {
+	out := slices.Clone(n.Columns)
+	for _, path := range p.cfg.Catalog.Find(n.List).ListedMembers() {
+		if !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// sorts are the members that the list sorts by.
+func (p *kit) sorts(n *catalog.Noun) (out []string) {
+	for _, m := range p.cfg.Catalog.Find(n.List).Members() {
+		if m.Name == "sort" {
+			for _, x := range m.Rules().Enum {
+				out = append(out, strings.TrimPrefix(x, "-"))
+			}
+		}
+	}
+	return out
+}
+
+// table lays out the records of a list's answer.
+func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[string]any) nounTable {
+	t := nounTable{}
+	for _, path := range columns {
+		t.Columns = append(t.Columns, column{Path: path, Text: memberWords(f.Lang, path)})
+	}
+	member, _ := p.cfg.Catalog.Find(n.List).Listed()
+	rows, _ := answer[member].([]any)
+	for _, x := range rows {
+		record, ok := x.(map[string]any)
+		if !ok {
+			continue
+		}
+		row := tableRow{To: recordAddress(n, record)}
+		for _, path := range columns {
+			kind := ""
+			if path == n.State {
+				kind = n.States
+			}
+			row.Cells = append(row.Cells, p.value(f, path, at(record, path), kind))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// csv streams the filtered list, at most csvRows rows. Times are in the business's
+// zone, and no cell is a formula.
+func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) {
+	given, _ := p.filters(ctx, v, n)
+	delete(given, "cursor")
+	given["per_page"] = "200"
+	columns := p.columns(ctx, n)
+	answer, err := p.read(c, ctx, v, n.List, given)
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	ctx.SetContentType("text/csv; charset=utf-8")
+	ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+n.Path+"-"+time.Now().In(v.Zone).Format("2006-01-02")+`.csv"`)
+	again := func(cursor string) (map[string]any, error) {
+		c, cancel := context.WithTimeout(context.Background(), readTime)
+		defer cancel()
+		given["cursor"] = cursor
+		a, err := p.answerTo(c, who, n.List, given, catalog.Key{})
+		if err != nil {
+			return nil, err
+		}
+		return asObject(a.Body)
+	}
+	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+		out := csv.NewWriter(w)
+		var head []string
+		for _, path := range columns {
+			head = append(head, noFormula(memberWords(v.Lang, path)))
+		}
+		_ = out.Write(head)
+		for written := 0; written < csvRows; {
+			t := p.table(v.frame, n, columns, answer)
+			for _, r := range t.Rows {
+				var line []string
+				for _, cell := range r.Cells {
+					text := cell.Text
+					if cell.At != nil {
+						text = cell.At.Text
+					}
+					line = append(line, noFormula(text))
+				}
+				_ = out.Write(line)
+				written++
+			}
+			out.Flush()
+			next := plain(answer["next_cursor"])
+			if next == "" || w.Flush() != nil || len(t.Rows) == 0 {
+				return
+			}
+			if answer, err = again(next); err != nil {
+				p.log.Warn("list as CSV ended early", "noun", n.Name, "err", err)
+				_ = out.Write([]string{locale.Word(v.Lang, "work.csv.cut")})
+				out.Flush()
+				return
+			}
+		}
+	})
+}
+
+// noFormula is a cell that no spreadsheet takes for a formula.
+func noFormula(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		if _, err := strconv.ParseFloat(s, 64); err != nil {
+			return "'" + s
+		}
+	}
+	return s
+}

@@ -1,0 +1,190 @@
+package page
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// nounRecord is the page of one record.
+type nounRecord struct {
+	workFrame
+	Noun    *catalog.Noun
+	List    string // address of the noun's list; "" for a record that is the only one
+	Heading string
+	State   *shown
+	Buttons []verbLink // the first three that the visitor may use
+	Menu    []verbLink
+	Groups  []factGroup
+	Related []relatedList
+	Call    string // how a program reads the record
+}
+
+// verbLink leads to what can be done to a record.
+type verbLink struct {
+	To, Text, Risk string
+}
+
+// relatedList are the first records of a related list.
+type relatedList struct {
+	Title string
+	Table nounTable
+	All   string // address of the whole list; "" when there is no page of it
+}
+
+const relatedRows = 8
+
+// showRecord shows one record, or the form that creates one.
+func (p nounPages) showRecord(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, n, ok := p.nounAt(c, ctx)
+	if !ok {
+		return
+	}
+	id, _ := ctx.UserValue("id").(string)
+	if n.List == "" {
+		if o := p.verbOf(n, id); o != "" {
+			p.form(c, ctx, v, n, o, "", nil)
+			return
+		}
+		p.missing(ctx)
+		return
+	}
+	if id == "new" && n.Create != "" {
+		p.form(c, ctx, v, n, n.Create, "", nil)
+		return
+	}
+	if id = unescape(id); n.ID == "" {
+		p.missing(ctx)
+		return
+	}
+	record, err := p.find(c, ctx, v, n, id)
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	out := p.record(c, ctx, v, n, id, record)
+	p.relate(c, ctx, v, n, id, &out)
+	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
+}
+
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// showOnly shows the only record of a noun without a list.
+func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) {
+	record, err := p.find(c, ctx, v, n, "")
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	out := p.record(c, ctx, v, n, "", record)
+	out.Heading, out.List = v.T("noun."+n.Name), ""
+	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
+}
+
+// record lays out a record with what the visitor may do to it.
+func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
+	heading := titleOf(n, record)
+	here := ConsolePath + "/" + n.Path
+	out := nounRecord{workFrame: p.work(c, ctx, v, heading+" · "+v.T("noun."+n.Name+".one"), here), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record)}
+	if n.Area == "" {
+		out.List = ""
+	}
+	if n.State != "" {
+		s := p.value(v.frame, n.State, record[n.State], n.States)
+		out.State = &s
+	}
+	base := here
+	if id != "" {
+		base += "/" + url.PathEscape(id)
+	}
+	for _, o := range n.Verbs {
+		if !p.may(c, v, o) {
+			continue
+		}
+		l := verbLink{base + "/" + verbPath(n, o), label(v.Lang, o), string(p.cfg.Catalog.Find(o).Risk)}
+		if of := string(ctx.QueryArgs().Peek("of")); of != "" {
+			l.To += "?of=" + url.QueryEscape(of)
+		}
+		if len(out.Buttons) < 3 {
+			out.Buttons = append(out.Buttons, l)
+		} else {
+			out.Menu = append(out.Menu, l)
+		}
+	}
+	if o := p.cfg.Catalog.Find(n.Find); o != nil {
+		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)
+	}
+	return out
+}
+
+// addressOf is an operation's address about a record.
+func addressOf(o *catalog.Operation, id string) string {
+	out := ""
+	for i, part := range splitPath(o.Path) {
+		if i%2 == 1 {
+			part = url.PathEscape(id)
+		}
+		out += part
+	}
+	return out
+}
+
+// splitPath are the parts of a path outside and inside of braces by turns.
+func splitPath(path string) (parts []string) {
+	from := 0
+	for i, c := range path {
+		if c == '{' || c == '}' {
+			parts = append(parts, path[from:i])
+			from = i + 1
+		}
+	}
+	return append(parts, path[from:])
+}
+
+// relate adds the related lists that the visitor may read.
+func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, out *nounRecord) {
+	for _, r := range n.Related {
+		other := p.cfg.Catalog.Noun(r.Noun)
+		o := p.cfg.Catalog.Find(other.List)
+		if !p.may(c, v, other.List) {
+			continue
+		}
+		in := map[string]any{r.By: id}
+		for _, m := range o.Members() {
+			if m.Name == "per_page" {
+				in["per_page"] = relatedRows
+			}
+		}
+		answer, err := p.read(c, ctx, v, other.List, in)
+		if err != nil {
+			if _, _, known := p.explain(v.Lang, err); !known {
+				p.log.Error("read related list", "noun", other.Name, "err", err)
+			}
+			continue
+		}
+		l := relatedList{Title: v.T("noun." + other.Name), Table: p.table(v.frame, other, other.Columns, answer)}
+		l.Table.Caption = l.Title
+		l.Table.Rows = l.Table.Rows[:min(len(l.Table.Rows), relatedRows)]
+		if o.Target() != "" { // records of it are found below this one
+			for i := range l.Table.Rows {
+				if to := l.Table.Rows[i].To; to != "" {
+					l.Table.Rows[i].To = to + "?of=" + url.QueryEscape(id)
+				}
+			}
+		}
+		if other.Area != "" && len(l.Table.Rows) == relatedRows {
+			l.All = ConsolePath + "/" + other.Path + "?" + url.Values{r.By: {id}}.Encode()
+		}
+		out.Related = append(out.Related, l)
+	}
+}

@@ -1,0 +1,236 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// shown is a value as a page shows it.
+type shown struct {
+	Text string // "" for none
+	At   *moment
+	To   string // address of the record that it names
+	Tone string // of a state: good, warn, bad, calm; "" for what is no state
+	Yes  bool   // of a yes or no
+	Is   string // yesno, for a yes or no
+}
+
+// states are how the words of a state look. What is not listed is calm.
+var states = map[string]string{}
+
+func init() {
+	for tone, list := range map[string]string{
+		"good": "online active delivered picked_up success collected ok completed accepted enabled closed resolved executed approved 3030 3035 3040 on_duty done succeeded",
+		"warn": "overdue expired retrying paused correcting pending waiting medium requested held awaiting_hardware maintenance created partial 3021 3015 planned doors_opened",
+		"bad":  "offline failed dead stolen open suspended high critical refused error disabled cancelled rejected jammed 3060 3090 denied failing revoked",
+		"off":  "retired ended withdrawn never unknown",
+	} {
+		for _, s := range strings.Fields(list) {
+			states[s] = tone
+		}
+	}
+}
+
+// value shows a member of a record. kind is that of a state's words, "" for members
+// that are no state.
+func (p *kit) value(f frame, name string, v any, kind string) shown {
+	switch v := v.(type) {
+	case nil:
+		return shown{}
+	case bool:
+		return shown{Text: f.T("work." + map[bool]string{true: "yes", false: "no"}[v]), Is: "yesno", Yes: v}
+	case json.Number:
+		if kind != "" {
+			return stateShown(f, kind, v.String())
+		}
+		return shown{Text: v.String(), To: p.refer(name, v.String())}
+	case string:
+		if kind != "" {
+			return stateShown(f, kind, v)
+		}
+		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && len(v) >= len("2006-01-02T15:04:05Z") {
+			return shown{Text: v, At: f.Time(t)}
+		}
+		if w := locale.Value(f.Lang, "value", v); enumLike(v) && w != v {
+			return shown{Text: w, To: p.refer(name, v)}
+		}
+		return shown{Text: outside(v, maxValue), To: p.refer(name, v)}
+	case []any:
+		var list []string
+		for _, x := range v {
+			if s := plain(x); s != "" && s[0] != '{' {
+				list = append(list, f.V("value", s))
+			}
+		}
+		return shown{Text: outside(strings.Join(list, ", "), maxValue)}
+	case map[string]any:
+		return shown{Text: inWords(f, v)}
+	}
+	return shown{Text: plain(v)}
+}
+
+// enumLike reports whether a text may be one of a list of choices.
+func enumLike(s string) bool {
+	return s != "" && len(s) <= 40 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+func stateShown(f frame, kind, v string) shown {
+	return shown{Text: f.V(kind, v), Tone: cmp.Or(states[v], "calm")}
+}
+
+// inWords is a small object in one line: the members that have a value.
+func inWords(f frame, v map[string]any) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		s := plain(v[name])
+		switch {
+		case s == "" || s == "0" || s == "false" || s[0] == '{' || s[0] == '[':
+		case s == "true":
+			parts = append(parts, memberWords(f.Lang, name))
+		default:
+			parts = append(parts, f.V("value", name)+": "+f.V("value", s))
+		}
+	}
+	return outside(strings.Join(parts, ", "), maxValue)
+}
+
+// refer is the address of the record that a member names, "" when it names none.
+func (p *kit) refer(name, id string) string {
+	n := p.cfg.Catalog.NounOf(name[strings.LastIndexByte(name, '.')+1:])
+	if n == nil || n.ID == "" || id == "" || id == "0" {
+		return ""
+	}
+	return recordAddress(n, map[string]any{n.ID: id})
+}
+
+// fact is a member of a record in its detail.
+type fact struct {
+	Name  string
+	Value shown
+}
+
+// factGroup are members that belong together: those of the record itself, or of an
+// object in it.
+type factGroup struct {
+	Title string // "" for the record's own
+	Facts []fact
+	Table *nounTable // of a list of objects
+}
+
+// Bounds of a detail.
+const (
+	maxInner = 60 // rows of a list inside a record
+	maxWide  = 8  // columns of it
+)
+
+// facts lay a record out. Members without a value are left out.
+func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any) []factGroup {
+	own := factGroup{}
+	var groups []factGroup
+	for _, name := range p.ordered(n, record) {
+		switch x := record[name].(type) {
+		case nil:
+		case map[string]any:
+			g := factGroup{Title: memberWords(v.Lang, name)}
+			p.lay(v.frame, &g, "", x)
+			if len(g.Facts) > 0 {
+				groups = append(groups, g)
+			}
+		case []any:
+			if len(x) == 0 {
+				continue
+			}
+			if _, isObject := x[0].(map[string]any); isObject {
+				groups = append(groups, factGroup{Title: memberWords(v.Lang, name), Table: p.inner(v.frame, x)})
+				continue
+			}
+			own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), p.value(v.frame, name, x, "")})
+		default:
+			kind := ""
+			if name == n.State {
+				kind = n.States
+			}
+			if s := p.value(v.frame, name, x, kind); s.Text != "" {
+				own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), s})
+			}
+		}
+	}
+	return append([]factGroup{own}, groups...)
+}
+
+// lay adds the members of an object and of the objects in it.
+func (p *kit) lay(f frame, g *factGroup, prefix string, v map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if inner, ok := v[name].(map[string]any); ok {
+			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner)
+			continue
+		}
+		if s := p.value(f, name, v[name], ""); s.Text != "" {
+			g.Facts = append(g.Facts, fact{prefix + memberWords(f.Lang, name), s})
+		}
+	}
+}
+
+// inner is a list of objects as a table of their plain members.
+func (p *kit) inner(f frame, list []any) *nounTable {
+	t := &nounTable{}
+	var names []string
+	for _, x := range list {
+		record, _ := x.(map[string]any)
+		for name, v := range record {
+			if _, isObject := v.(map[string]any); !isObject && plain(v) != "" && plain(v) != "[]" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = names[:min(len(names), maxWide)]
+	for _, name := range names {
+		t.Columns = append(t.Columns, column{Text: memberWords(f.Lang, name)})
+	}
+	for _, x := range list[:min(len(list), maxInner)] {
+		record, _ := x.(map[string]any)
+		var row tableRow
+		for _, name := range names {
+			row.Cells = append(row.Cells, p.value(f, name, record[name], ""))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.More = len(list) - len(t.Rows)
+	return t
+}
+
+// ordered are the names of a record's members: its columns first, as the list has
+// them, then the others in the order of the answer's type.
+func (p *kit) ordered(n *catalog.Noun, record map[string]any) []string {
+	var out []string
+	add := func(name string) {
+		if _, ok := record[name]; ok && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, path := range n.Columns {
+		name, _, deeper := strings.Cut(path, ".")
+		if !deeper {
+			add(name)
+		}
+	}
+	if n.Find != "" {
+		for _, name := range p.cfg.Catalog.Find(n.Find).FoundMembers() {
+			add(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(record)) {
+		if name != "result" {
+			add(name)
+		}
+	}
+	return out
+}

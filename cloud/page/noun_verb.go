@@ -1,0 +1,369 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+)
+
+// nounForm is the page of an operation: its form, then what it would change.
+type nounForm struct {
+	workFrame
+	Heading, About string // what is done, to which record
+	Back           string // address to return to
+	Action         string
+	Summary        string
+	Fields         []formField
+	Was            string // the values that the form began with, as JSON by path
+	Key            string
+	Risk           string
+	Submit         string
+	Step           string // form, preview, result
+	// Of a preview: what the operation would change, with the digest that it is held to.
+	Things []thing
+	Digest string
+	Type   string // what a person types to confirm; "" for nothing
+	Typed  string // problem of it
+	Hidden []pair // the values of the form
+	Given  []leaf // those that were filled in
+	// Of a result that is shown once.
+	Result []leaf
+}
+
+type pair struct{ Name, Value string }
+
+// showVerb shows the form of an operation about a record.
+func (p nounPages) showVerb(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, n, ok := p.nounAt(c, ctx)
+	if !ok {
+		return
+	}
+	id, _ := ctx.UserValue("id").(string)
+	verb, _ := ctx.UserValue("verb").(string)
+	o := p.verbOf(n, verb)
+	if o == "" {
+		p.missing(ctx)
+		return
+	}
+	p.form(c, ctx, v, n, o, unescape(id), nil)
+}
+
+// runVerb takes a form of an operation: it shows what the operation would change, or
+// runs it.
+func (p nounPages) runVerb(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, n, ok := p.nounAt(c, ctx)
+	if !ok {
+		return
+	}
+	id, _ := ctx.UserValue("id").(string)
+	verb, _ := ctx.UserValue("verb").(string)
+	o := ""
+	switch {
+	case verb != "":
+		o, id = p.verbOf(n, verb), unescape(id)
+	case n.List == "":
+		o, id = p.verbOf(n, id), ""
+	case id == "new":
+		o, id = n.Create, ""
+	}
+	if o == "" {
+		p.missing(ctx)
+		return
+	}
+	if !ownForm(ctx, &forStaff) {
+		p.form(c, ctx, v, n, o, id, cloud.E(cloud.Forbidden, "FORBIDDEN"))
+		return
+	}
+	p.form(c, ctx, v, n, o, id, nil)
+}
+
+// form is a request about an operation, whether it asks for the form or sends it.
+func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, operation, id string, problem error) {
+	o := p.cfg.Catalog.Find(operation)
+	if err := p.cfg.Pipeline.May(c, o, v.c); err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	back := ConsolePath + "/" + n.Path
+	out := nounForm{Heading: label(v.Lang, operation), Summary: o.Summary, Action: string(ctx.Path()), Risk: string(o.Risk), Submit: label(v.Lang, operation), Step: "form"}
+	if q := string(ctx.QueryArgs().Peek("of")); q != "" {
+		out.Action += "?of=" + url.QueryEscape(q)
+	}
+	m := &maker{p: p.kit, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}}
+	target, many := "", false
+	if operation != n.Create {
+		target, many = n.About(o)
+	}
+	members := formMembers(o, target)
+	edits := o.Method == "PATCH" || o.Method == "PUT"
+	var record map[string]any
+	if operation != n.Create {
+		var err error
+		if record, err = p.find(c, ctx, v, n, id); err != nil {
+			p.refused(ctx, v, err)
+			return
+		}
+		if id != "" {
+			out.About = titleOf(n, record)
+			back = recordAddress(n, record)
+		}
+	}
+	out.Back = back
+	out.workFrame = p.work(c, ctx, v, out.Heading, ConsolePath+"/"+n.Path)
+	if problem != nil {
+		out.Problem = v.T("console.expired")
+	}
+	posted := ctx.IsPost() && problem == nil
+	if posted {
+		m.sent(ctx.PostArgs())
+		out.Was, out.Key = string(ctx.PostArgs().Peek("was")), string(ctx.PostArgs().Peek("key"))
+	} else {
+		if edits {
+			m.flattened("", members, record)
+		}
+		for _, x := range members { // filled in by the address, as a link from another record does
+			if given := string(ctx.QueryArgs().Peek(x.Name)); given != "" && len(given) <= maxField {
+				m.values[x.Name] = given
+			}
+		}
+		out.Was, out.Key = marshalJSON(m.values), rand.Text()
+	}
+	step := string(ctx.PostArgs().Peek("step"))
+	if !posted || step == "edit" || m.edit(ctx.PostArgs()) {
+		out.Fields = m.fields("", members)
+		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
+		return
+	}
+	in := m.input("", members)
+	if edits {
+		in = m.changedOnly(o, members, in, out.Was)
+	}
+	switch {
+	case target == "" || id == "":
+	case many:
+		in[target] = []any{idOf(id)}
+	default:
+		in[target] = idOf(id)
+	}
+	again := func(err error) {
+		text, fields, ok := p.explain(v.Lang, err)
+		if !ok {
+			p.trouble(ctx, err)
+			return
+		}
+		m.problems = fields
+		out.Problem, out.Step = text, "form"
+		out.Fields = m.fields("", members)
+		for name, words := range fields { // what no field shows
+			if !shows(out.Fields, name) {
+				out.Problem += " " + memberWords(v.Lang, name) + ": " + words
+			}
+		}
+		p.show(ctx, fasthttp.StatusUnprocessableEntity, "nounform.html", out)
+	}
+	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	do := c
+	if o.Risk != catalog.RiskLow {
+		pv := &cloud.Preview{}
+		if _, err := p.answerTo(cloud.WithPreview(c, pv), who, operation, in, catalog.Key{}); err != nil {
+			again(err)
+			return
+		}
+		marks := pv.Marks()
+		out.Digest = marks.Digest(p.cfg.DigestKey)
+		out.Things = p.things(v, cloud.EffectsFor(v.c, pv.Effects()))
+		for _, t := range out.Things {
+			if t.Dropped && out.About != "" {
+				out.Type = out.About
+			}
+		}
+		typed := strings.TrimSpace(string(ctx.PostArgs().Peek("typed")))
+		seen := string(ctx.PostArgs().Peek("digest"))
+		if step != "do" || seen != out.Digest || out.Type != "" && typed != out.Type {
+			if step == "do" && seen != out.Digest {
+				out.Problem = v.T("work.changed")
+			} else if step == "do" {
+				out.Typed = v.T("work.type", out.Type)
+			}
+			out.Step = "preview"
+			for _, path := range slices.Sorted(maps.Keys(m.values)) {
+				out.Hidden = append(out.Hidden, pair{"in:" + path, m.values[path]})
+			}
+			out.Given = given(v, in, target)
+			p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
+			return
+		}
+		do = cloud.WithExpected(c, marks.Expect())
+	}
+	a, err := p.answerTo(do, who, operation, in, catalog.Key{Value: out.Key, Address: operation + " " + id, Request: requestOf(in)})
+	if err != nil {
+		again(err)
+		return
+	}
+	answer, err := asObject(a.Body)
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	found := recordOf(o, answer)
+	if o.Secret {
+		out.Step = "result"
+		raw, _ := json.Marshal(found) // it was read from JSON
+		out.Result = wordLeaves(v.Lang, leaves(raw))
+		out.Done = v.T("work.done", label(v.Lang, operation))
+		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
+		return
+	}
+	to := back
+	if operation == n.Create && recordAddress(n, found) != "" {
+		to = recordAddress(n, found)
+	}
+	if out.Type != "" {
+		to = ConsolePath + "/" + n.Path
+	}
+	sep := "?"
+	if strings.Contains(to, "?") {
+		sep = "&"
+	}
+	seeOther(ctx, to+sep+"done="+url.QueryEscape(operation))
+}
+
+// formMembers are the members of an operation's input that a form asks for: not what
+// names the record, nor what only programs need.
+func formMembers(o *catalog.Operation, target string) []catalog.Member {
+	return slices.DeleteFunc(o.Members(), func(m catalog.Member) bool {
+		return m.Name == target || m.Name == "wait_seconds" || m.Name == "config_version"
+	})
+}
+
+// idOf is an ID as JSON has it: a number where it is one.
+func idOf(id string) any {
+	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
+		return json.Number(id)
+	}
+	return id
+}
+
+// changedOnly leaves out the members that are as they were when the form was made:
+// what somebody else changed meanwhile stays. One that was emptied is given as empty.
+// A save takes all.
+func (m *maker) changedOnly(o *catalog.Operation, members []catalog.Member, in map[string]any, was string) map[string]any {
+	old := map[string]string{}
+	if json.Unmarshal([]byte(was), &old) != nil {
+		return in
+	}
+	now := maps.Clone(m.values)
+	maps.DeleteFunc(now, func(_ string, v string) bool { return strings.TrimSpace(v) == "" })
+	out := map[string]any{}
+	for _, x := range members {
+		of := func(all map[string]string) map[string]string {
+			part := map[string]string{}
+			for path, v := range all {
+				if rest, ok := strings.CutPrefix(path, x.Name); ok && strings.TrimSpace(v) != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+					part[path] = strings.TrimSpace(v)
+				}
+			}
+			return part
+		}
+		before, after := of(old), of(now)
+		switch {
+		case maps.Equal(before, after) && o.Method == "PATCH":
+		case in[x.Name] != nil:
+			out[x.Name] = in[x.Name]
+		case len(before) > 0 && bare(x.Type).Kind().String() == "string":
+			out[x.Name] = ""
+		case len(before) > 0 && bare(x.Type).Kind().String() == "slice":
+			out[x.Name] = []any{}
+		}
+	}
+	return out
+}
+
+// shows reports whether a field of a form shows the problem of a member.
+func shows(fields []formField, name string) bool {
+	for _, f := range fields {
+		if f.Name == name && f.Kind != "group" && f.Kind != "rows" || shows(f.Fields, name) {
+			return true
+		}
+		for _, row := range f.Rows {
+			if shows(row, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// things are the effects of an operation as a page shows them.
+func (p *kit) things(v visitor, effects []cloud.Effect) (out []thing) {
+	for _, e := range effects {
+		t := thing{Type: locale.Value(v.Lang, "thing", e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
+		if t.ID == "" && e.ID != nil {
+			t.ID = outside(marshalJSON(e.ID), maxValue)
+		}
+		before, _ := asObject(e.Before)
+		after, _ := asObject(e.After)
+		t.Rows, t.More = changes(plainMap(before), plainMap(after))
+		for i := range t.Rows {
+			t.Rows[i].Name = memberWords(v.Lang, strings.ReplaceAll(t.Rows[i].Name, " ", "_"))
+			for _, side := range []*string{t.Rows[i].Before, t.Rows[i].After} {
+				if side != nil && enumLike(*side) {
+					*side = v.V("value", *side)
+				}
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// plainMap is an object as changes takes it: nil for none.
+func plainMap(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+// given are the values that a person filled in, but for secrets.
+func given(v visitor, in map[string]any, target string) []leaf {
+	shown := map[string]any{}
+	for name, x := range in {
+		if name != target && !strings.Contains(name, "password") && !strings.Contains(name, "secret") && name != "private_key" && name != "otp" {
+			shown[name] = x
+		}
+	}
+	raw, _ := json.Marshal(shown) // of plain values
+	return wordLeaves(v.Lang, leaves(raw))
+}
+
+func wordLeaves(lang string, list []leaf) []leaf {
+	for i := range list {
+		list[i].Name = memberWords(lang, strings.ReplaceAll(list[i].Name, " ", "_"))
+		if enumLike(list[i].Value) {
+			list[i].Value = locale.Value(lang, "value", list[i].Value)
+		}
+	}
+	return list
+}
+
+// requestOf is an input as bytes that are the same for the same.
+func requestOf(in map[string]any) []byte {
+	raw, _ := json.Marshal(in) // of plain values, sorted
+	return raw
+}
