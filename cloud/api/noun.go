@@ -12,7 +12,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 	list := []catalog.Noun{
 		{
 			Name: "cabinet", Path: "cabinets", Area: "lockers", Icon: "cabinet", Key: "c",
-			ID: "device_id", Refs: []string{"device_id"}, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
+			ID: "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
 			List: "smart_lockers.devices.list", Find: "smart_lockers.devices.find", Create: "smart_lockers.devices.create",
 			Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
 			Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
@@ -70,7 +70,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 		},
 		{
 			Name: "driver", Path: "drivers", Area: "delivery", Icon: "person", Key: "d",
-			ID: "driver_id", Refs: []string{"driver_id"}, Title: []string{"name"}, State: "status", States: "driver",
+			ID: "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
 			List: "drivers.list", Find: "drivers.find",
 			Columns: []string{"name", "status", "on_duty", "phone", "vehicle.plate", "today.stops_done", "today.stops_total"},
 			Verbs:   []string{"drivers.update"},
@@ -110,7 +110,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 		},
 		{
 			Name: "provider", Path: "providers", Area: "connections", Icon: "building",
-			ID: "id", Refs: []string{"provider_id"}, Title: []string{"name"},
+			ID: "id", Refs: []string{"provider_id"}, Named: true, Title: []string{"name"},
 			List: "providers.list", Find: "providers.find", Create: "providers.create",
 			Columns: []string{"name", "code", "services", "source_type", "livemode_allowed", "created_at"},
 			Verbs:   []string{"providers.edit", "providers.tokens.create"},
@@ -138,7 +138,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 		},
 		{
 			Name: "user", Path: "people", Area: "business", Icon: "people",
-			ID: "id", Refs: []string{"user_id"}, Title: []string{"name", "email"},
+			ID: "id", Refs: []string{"user_id"}, Named: true, Title: []string{"name", "email"},
 			List: "users.list", Find: "users.find", Create: "users.create",
 			Columns: []string{"name", "email", "account_type", "enabled", "permissions", "created_at"},
 			Verbs:   []string{"users.edit", "users.password_reset", "users.second_factor.reset", "users.sessions.end"},
@@ -158,7 +158,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 		},
 		{
 			Name: "customer", Path: "customers", Area: "business", Icon: "customer",
-			ID: "id", Refs: []string{"customer_id"}, Title: []string{"name", "email"},
+			ID: "id", Refs: []string{"customer_id"}, Named: true, Title: []string{"name", "email"},
 			List: "customers.list", Find: "customers.find", Create: "customers.create",
 			Columns: []string{"name", "email", "enabled", "created_at"},
 			Verbs:   []string{"customers.edit"},
@@ -203,7 +203,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 		},
 		{
 			Name: "business", Path: "businesses", Area: "platform", Icon: "building",
-			ID: "business_id", Refs: []string{"business_id"}, Title: []string{"name", "code"}, State: "status", States: "business",
+			ID: "business_id", Refs: []string{"business_id"}, Named: true, Title: []string{"name", "code"}, State: "status", States: "business",
 			List: "platform.businesses.list", Find: "platform.businesses.find", Create: "platform.businesses.create",
 			Columns: []string{"name", "status", "code", "timezone", "limits.cabinets", "suspended_at"},
 			Verbs:   []string{"platform.businesses.edit", "platform.businesses.suspend", "platform.businesses.resume", "platform.passes.open", "platform.exports.begin"},

@@ -24,6 +24,9 @@ type Noun struct {
 	ID string
 	// Refs are members of other records and of inputs that hold an ID of this noun.
 	Refs []string
+	// Named says that pages show the title of a record where another holds its ID: for
+	// nouns with few records.
+	Named bool
 	// Title are the members that people call a record by; the first that has a value
 	// counts.
 	Title []string

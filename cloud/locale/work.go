@@ -11,6 +11,7 @@ var workWords = map[string]texts{
 	"work.no":      {"No", "否", "否", "Non", "Nein", "No"},
 	"work.any":     {"Any", "不限", "不限", "Tous", "Alle", "Todos"},
 	"work.filter":  {"Filter", "筛选", "篩選", "Filtrer", "Filtern", "Filtrar"},
+	"work.further": {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},
 	"work.clear":   {"Clear filters", "清除筛选", "清除篩選", "Effacer les filtres", "Filter löschen", "Quitar filtros"},
 	"work.total":   {"%s in all", "共 %s 条", "共 %s 筆", "%s au total", "%s insgesamt", "%s en total"},
 	"work.pages":   {"Pages of the list", "列表分页", "清單分頁", "Pages de la liste", "Seiten der Liste", "Páginas de la lista"},

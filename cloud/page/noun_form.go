@@ -46,7 +46,7 @@ type maker struct {
 	values   map[string]string // by path; several of a field are parted by line breaks
 	rows     map[string]int    // rows of lists of objects, by path
 	problems map[string]string // by path
-	refs     map[string][]choice
+	refs     *references
 }
 
 // fields are those of some members. Required ones come first.
@@ -196,30 +196,7 @@ func (m *maker) offer(name string, t reflect.Type) []choice {
 	if k := t.Kind(); k == reflect.String || k == reflect.Bool || k == reflect.Float64 {
 		return nil
 	}
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	n := m.p.cfg.Catalog.NounOf(name)
-	if n == nil || n.List == "" || !m.p.may(m.c, m.v, n.List) {
-		return nil
-	}
-	if list, ok := m.refs[n.Name]; ok {
-		return list
-	}
-	var list []choice
-	answer, err := m.p.read(m.c, m.ctx, m.v, n.List, map[string]any{"per_page": maxRefs})
-	if err == nil && answer["next_cursor"] == nil {
-		member, _ := m.p.cfg.Catalog.Find(n.List).Listed()
-		rows, _ := answer[member].([]any)
-		for _, x := range rows {
-			if record, ok := x.(map[string]any); ok {
-				list = append(list, choice{Value: plain(record[n.ID]), Text: titleOf(n, record)})
-			}
-		}
-	}
-	if m.refs == nil {
-		m.refs = map[string][]choice{}
-	}
-	m.refs[n.Name] = list
-	return list
+	return m.refs.choices(name)
 }
 
 // flattened are the values of a record by path, as fields hold them, and the rows of

@@ -22,7 +22,8 @@ type nounList struct {
 	workFrame
 	Noun     *catalog.Noun
 	Heading  string
-	Filters  []filter
+	Filters  []filter // the usual ones
+	Further  []filter
 	Filtered bool // any filter is set
 	Table    nounTable
 	Total    string // in words
@@ -69,6 +70,9 @@ type choice struct {
 // paging are members of a list's input that no filter shows.
 var paging = []string{"page", "per_page", "cursor", "sort", "before", "before_id", "after_id", "limit", "fields", "include"}
 
+// usualFilters are the filters that a list shows at once; the others stand in a menu.
+const usualFilters = 5
+
 // csvRows are the most rows of a list as CSV.
 const csvRows = 10000
 
@@ -92,10 +96,15 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 		p.csv(c, ctx, v, n)
 		return
 	}
-	given, filters := p.filters(ctx, v, n)
-	out := nounList{workFrame: p.work(c, ctx, v, v.T("noun."+n.Name), ConsolePath+"/"+n.Path), Noun: n, Heading: v.T("noun." + n.Name), Filters: filters, Empty: v.T("noun." + n.Name + ".empty")}
+	given, filters := p.filters(c, ctx, v, n)
+	out := nounList{workFrame: p.work(c, ctx, v, v.T("noun."+n.Name), ConsolePath+"/"+n.Path), Noun: n, Heading: v.T("noun." + n.Name), Empty: v.T("noun." + n.Name + ".empty")}
 	for _, f := range filters {
 		out.Filtered = out.Filtered || f.Value != ""
+		if len(out.Filters) < usualFilters || f.Value != "" {
+			out.Filters = append(out.Filters, f)
+		} else {
+			out.Further = append(out.Further, f)
+		}
 	}
 	columns := p.columns(ctx, n)
 	query := func(change map[string]string) string { return "?" + changed(ctx, change) }
@@ -117,7 +126,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 		p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
 		return
 	}
-	out.Table = p.table(v.frame, n, columns, answer)
+	out.Table = p.table(v.frame, n, columns, answer, p.references(c, ctx, v))
 	out.Table.Caption = out.Heading
 	sorts := p.sorts(n)
 	for i := range out.Table.Columns {
@@ -171,8 +180,9 @@ func changed(ctx *fasthttp.RequestCtx, change map[string]string) string {
 }
 
 // filters are the list's filters with what the request sets, and its input.
-func (p *kit) filters(ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (given map[string]any, list []filter) {
+func (p *kit) filters(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (given map[string]any, list []filter) {
 	given = map[string]any{}
+	refs := p.references(c, ctx, v)
 	args := ctx.QueryArgs()
 	for _, name := range []string{"cursor", "sort"} {
 		if x := string(args.Peek(name)); x != "" {
@@ -184,6 +194,9 @@ func (p *kit) filters(ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (giv
 			continue
 		}
 		f := p.filter(v.frame, n, m)
+		if list := refs.choices(m.Name); f.Kind == "number" && len(list) > 0 {
+			f.Kind, f.Choices = "choices", list
+		}
 		for _, x := range args.PeekMulti(m.Name) {
 			if len(x) > 0 && len(x) <= maxField {
 				f.Value = string(x)
@@ -197,8 +210,12 @@ func (p *kit) filters(ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (giv
 		}
 		list = append(list, f)
 	}
+	slices.SortStableFunc(list, func(a, b filter) int { return slices.Index(filterKinds, a.Kind) - slices.Index(filterKinds, b.Kind) })
 	return given, list
 }
+
+// filterKinds are the kinds of filters in the order in which a list shows them.
+var filterKinds = []string{"search", "choices", "date", "text", "number"}
 
 // filter is a member of an input as a filter.
 func (p *kit) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
@@ -282,7 +299,7 @@ func (p *kit) sorts(n *catalog.Noun) (out []string) {
 }
 
 // table lays out the records of a list's answer.
-func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[string]any) nounTable {
+func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[string]any, refs *references) nounTable {
 	t := nounTable{}
 	for _, path := range columns {
 		t.Columns = append(t.Columns, column{Path: path, Text: memberWords(f.Lang, path)})
@@ -300,7 +317,7 @@ func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[strin
 			if path == n.State {
 				kind = n.States
 			}
-			row.Cells = append(row.Cells, p.value(f, path, at(record, path), kind))
+			row.Cells = append(row.Cells, refs.name(path, p.value(f, path, at(record, path), kind)))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -310,7 +327,7 @@ func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[strin
 // csv streams the filtered list, at most csvRows rows. Times are in the business's
 // zone, and no cell is a formula.
 func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) {
-	given, _ := p.filters(ctx, v, n)
+	given, _ := p.filters(c, ctx, v, n)
 	delete(given, "cursor")
 	given["per_page"] = "200"
 	columns := p.columns(ctx, n)
@@ -322,6 +339,7 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
 	ctx.SetContentType("text/csv; charset=utf-8")
 	ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+n.Path+"-"+time.Now().In(v.Zone).Format("2006-01-02")+`.csv"`)
+	refs := p.references(c, ctx, v)
 	again := func(cursor string) (map[string]any, error) {
 		c, cancel := context.WithTimeout(context.Background(), readTime)
 		defer cancel()
@@ -340,7 +358,7 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 		}
 		_ = out.Write(head)
 		for written := 0; written < csvRows; {
-			t := p.table(v.frame, n, columns, answer)
+			t := p.table(v.frame, n, columns, answer, refs)
 			for _, r := range t.Rows {
 				var line []string
 				for _, cell := range r.Cells {

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -95,7 +96,7 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
 	heading := titleOf(n, record)
 	here := ConsolePath + "/" + n.Path
-	out := nounRecord{workFrame: p.work(c, ctx, v, heading+" · "+v.T("noun."+n.Name+".one"), here), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record)}
+	out := nounRecord{workFrame: p.work(c, ctx, v, heading+" · "+v.T("noun."+n.Name+".one"), here), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
 	if n.Area == "" {
 		out.List = ""
 	}
@@ -153,6 +154,7 @@ func splitPath(path string) (parts []string) {
 
 // relate adds the related lists that the visitor may read.
 func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, out *nounRecord) {
+	refs := p.references(c, ctx, v)
 	for _, r := range n.Related {
 		other := p.cfg.Catalog.Noun(r.Noun)
 		o := p.cfg.Catalog.Find(other.List)
@@ -172,7 +174,7 @@ func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			}
 			continue
 		}
-		l := relatedList{Title: v.T("noun." + other.Name), Table: p.table(v.frame, other, other.Columns, answer)}
+		l := relatedList{Title: v.T("noun." + other.Name), Table: p.table(v.frame, other, slices.DeleteFunc(slices.Clone(other.Columns), func(path string) bool { return path == r.By }), answer, refs)}
 		l.Table.Caption = l.Title
 		l.Table.Rows = l.Table.Rows[:min(len(l.Table.Rows), relatedRows)]
 		if o.Target() != "" { // records of it are found below this one

@@ -131,7 +131,7 @@ const (
 )
 
 // facts lay a record out. Members without a value are left out.
-func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any) []factGroup {
+func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any, refs *references) []factGroup {
 	own := factGroup{}
 	var groups []factGroup
 	for _, name := range p.ordered(n, record) {
@@ -157,7 +157,10 @@ func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any) []factGro
 			if name == n.State {
 				kind = n.States
 			}
-			if s := p.value(v.frame, name, x, kind); s.Text != "" {
+			if name == n.ID && len(n.Title) > 0 && n.Title[0] != n.ID && n.Area != "" { // it stands in the address
+				continue
+			}
+			if s := refs.name(name, p.value(v.frame, name, x, kind)); s.Text != "" {
 				own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), s})
 			}
 		}

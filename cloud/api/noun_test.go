@@ -1,0 +1,82 @@
+package api_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/api"
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/setup"
+)
+
+// Every noun, verb, member and choice that the console shows has words in all
+// languages: a key without words is shown as it is.
+func TestNounsHaveWords(t *testing.T) {
+	table := api.New(api.Config{Setup: new(setup.Service)})
+	missing := map[string]bool{}
+	want := func(key string) {
+		if locale.Word(locale.English, key) == key {
+			missing[key] = true
+		}
+	}
+	var members func(list []catalog.Member, depth int)
+	members = func(list []catalog.Member, depth int) {
+		for _, m := range list {
+			if slices.Contains([]string{"page", "per_page", "cursor", "sort"}, m.Name) {
+				continue
+			}
+			want("member." + m.Name)
+			r := m.Rules()
+			values := r.Enum
+			if r.Item != nil {
+				values = slices.Concat(values, r.Item.Enum)
+			}
+			for _, v := range values {
+				if strings.Trim(v, "0123456789") != "" {
+					want("value." + v)
+				}
+			}
+			of := m.Type
+			for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+				of = of.Elem()
+			}
+			if of.Kind() == reflect.Struct && depth < 4 {
+				members(catalog.BodyMembers(of), depth+1)
+			}
+		}
+	}
+	record := func(of reflect.Type) { members(catalog.BodyMembers(of), 0) }
+	for _, n := range table.Nouns() {
+		want("noun." + n.Name)
+		want("noun." + n.Name + ".one")
+		if n.Area != "" && n.List != "" {
+			want("noun." + n.Name + ".empty")
+		}
+		if n.List != "" {
+			members(table.Find(n.List).Members(), 0)
+			_, of := table.Find(n.List).Listed()
+			record(of)
+		}
+		if n.Find != "" {
+			_, of := table.Find(n.Find).Found()
+			record(of)
+		}
+		for _, verb := range append(slices.Clone(n.Verbs), n.Create) {
+			if verb != "" {
+				want("verb." + verb)
+				members(table.Find(verb).Members(), 0)
+			}
+		}
+	}
+	var list []string
+	for key := range missing {
+		list = append(list, key)
+	}
+	slices.Sort(list)
+	require.Empty(t, list)
+}

@@ -1,0 +1,67 @@
+package page
+
+import (
+	"context"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// references are the titles of the records that a page names by their IDs, read once
+// for a page and as far as its visitor may read them.
+type references struct {
+	p     *kit
+	c     context.Context
+	ctx   *fasthttp.RequestCtx
+	v     visitor
+	known map[string][]choice // by the noun's name
+}
+
+func (p *kit) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
+	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}}
+}
+
+// choices are the records that a member can name, nil when there are too many to
+// choose from.
+func (r *references) choices(member string) []choice {
+	n := r.p.cfg.Catalog.NounOf(member[strings.LastIndexByte(member, '.')+1:])
+	if n == nil || !n.Named || !r.p.mayAny(r.c, r.v, n.List) {
+		return nil
+	}
+	list, ok := r.known[n.Name]
+	if !ok {
+		list = r.read(n)
+		r.known[n.Name] = list
+	}
+	return append([]choice(nil), list...)
+}
+
+func (r *references) read(n *catalog.Noun) (list []choice) {
+	answer, err := r.p.read(r.c, r.ctx, r.v, n.List, map[string]any{"per_page": maxRefs})
+	if err != nil || answer["next_cursor"] != nil {
+		return nil
+	}
+	member, _ := r.p.cfg.Catalog.Find(n.List).Listed()
+	rows, _ := answer[member].([]any)
+	for _, x := range rows {
+		if record, ok := x.(map[string]any); ok {
+			list = append(list, choice{Value: plain(record[n.ID]), Text: titleOf(n, record)})
+		}
+	}
+	return list
+}
+
+// name shows the title of the record that a value names, in place of its ID.
+func (r *references) name(member string, s shown) shown {
+	if s.To == "" {
+		return s
+	}
+	for _, c := range r.choices(member) {
+		if c.Value == s.Text {
+			s.Text = c.Text
+		}
+	}
+	return s
+}
