@@ -18,6 +18,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
 				"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire"},
 			Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
+			Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}},
 		},
 		{
 			Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
@@ -46,6 +47,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			Verbs: []string{"orders.driver", "orders.hold", "orders.cancel", "orders.update", "orders.release", "orders.reroute", "orders.reschedule", "orders.intercept",
 				"orders.ready", "orders.take_back", "orders.override", "broker_order_assignments.assign", "third_party.assignments.create", "orders.delete"},
 			Related: []catalog.Relation{{Noun: "interception", By: "order_id"}, {Noun: "broker_assignment", By: "order_id"}, {Noun: "third_party_assignment", By: "order_id"}, {Noun: "operation", By: "order_id"}},
+			Parts:   []catalog.Part{{Input: "package_tracking_numbers", Of: "packages", ID: "tracking_number", Title: "tracking_number"}},
 		},
 		{
 			Name: "operation", Path: "operations",

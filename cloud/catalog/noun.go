@@ -43,6 +43,9 @@ type Noun struct {
 	// first three are buttons, the others stand in a menu.
 	Verbs   []string
 	Related []Relation
+	// Parts are the choices that a record offers to its verbs: their input Input names
+	// elements of the record's list Of.
+	Parts []Part
 	// Page is the address of a drawn page that stands in for the generated detail, with
 	// {id} for the ID; "" for none.
 	Page string
@@ -51,6 +54,10 @@ type Noun struct {
 // Relation is a list of another noun that is shown with a record: those whose member
 // By, of the path or a filter, is the record's ID.
 type Relation struct{ Noun, By string }
+
+// Part offers the elements of a record's list for a member of an input: doors of a
+// cabinet, packages of an order.
+type Part struct{ Input, Of, ID, Title string }
 
 // Areas are the parts of the navigation in their order.
 func Areas() []string { return []string{"lockers", "delivery", "connections", "business", "platform"} }

@@ -47,6 +47,7 @@ type maker struct {
 	rows     map[string]int    // rows of lists of objects, by path
 	problems map[string]string // by path
 	refs     *references
+	parts    map[string][]choice // that the record offers, by member
 }
 
 // fields are those of some members. Required ones come first.
@@ -116,7 +117,11 @@ func (m *maker) list(f *formField, path string, t reflect.Type, x catalog.Member
 		}
 	default:
 		f.Kind, f.Hint = "list", m.f.T("work.lines")
-		if list := m.offer(singular(path), e); len(list) > 0 {
+		list, ok := m.parts[path]
+		if !ok {
+			list = m.offer(singular(path), e)
+		}
+		if len(list) > 0 {
 			chosen := strings.Split(f.Value, "\n")
 			f.Kind, f.Hint = "picks", ""
 			for _, c := range list {
@@ -197,6 +202,19 @@ func (m *maker) offer(name string, t reflect.Type) []choice {
 		return nil
 	}
 	return m.refs.choices(name)
+}
+
+// offerParts reads what a record offers to its verbs.
+func (m *maker) offerParts(n *catalog.Noun, record map[string]any) {
+	m.parts = map[string][]choice{}
+	for _, part := range n.Parts {
+		list, _ := record[part.Of].([]any)
+		for _, x := range list {
+			if e, ok := x.(map[string]any); ok {
+				m.parts[part.Input] = append(m.parts[part.Input], choice{Value: plain(e[part.ID]), Text: plain(e[part.Title])})
+			}
+		}
+	}
 }
 
 // flattened are the values of a record by path, as fields hold them, and the rows of

@@ -27,10 +27,10 @@ var states = map[string]string{}
 
 func init() {
 	for tone, list := range map[string]string{
-		"good": "online active delivered picked_up success collected ok completed accepted enabled closed resolved executed approved 3030 3035 3040 on_duty done succeeded",
-		"warn": "overdue expired retrying paused correcting pending waiting medium requested held awaiting_hardware maintenance created partial 3021 3015 planned doors_opened",
-		"bad":  "offline failed dead stolen open suspended high critical refused error disabled cancelled rejected jammed 3060 3090 denied failing revoked",
-		"off":  "retired ended withdrawn never unknown",
+		"good": "online active delivered picked_up success collected ok completed accepted enabled closed resolved executed approved done succeeded order.41 order.46",
+		"warn": "overdue expired retrying paused correcting pending waiting medium requested held awaiting_hardware maintenance created partial planned doors_opened order.2 order.3 order.42 order.48",
+		"bad":  "offline failed dead stolen open suspended high critical refused error disabled cancelled rejected jammed denied failing order.22 order.43 order.45",
+		"off":  "retired ended withdrawn never unknown revoked order.47 order.50",
 	} {
 		for _, s := range strings.Fields(list) {
 			states[s] = tone
@@ -82,7 +82,7 @@ func enumLike(s string) bool {
 }
 
 func stateShown(f frame, kind, v string) shown {
-	return shown{Text: f.V(kind, v), Tone: cmp.Or(states[v], "calm")}
+	return shown{Text: f.V(kind, v), Tone: cmp.Or(states[kind+"."+v], states[v], "calm")}
 }
 
 // inWords is a small object in one line: the members that have a value.

@@ -118,6 +118,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			p.refused(ctx, v, err)
 			return
 		}
+		m.offerParts(n, record)
 		if id != "" {
 			out.About = titleOf(n, record)
 			back = recordAddress(n, record)
