@@ -60,7 +60,7 @@ type Relation struct{ Noun, By string }
 type Part struct{ Input, Of, ID, Title string }
 
 // Areas are the parts of the navigation in their order.
-func Areas() []string { return []string{"lockers", "delivery", "connections", "business", "platform"} }
+func Areas() []string { return []string{"platform", "lockers", "delivery", "connections", "business"} }
 
 // AddNouns adds rows of nouns. It panics, at start, when a row names an operation, a
 // member or a noun that does not exist.

@@ -25,7 +25,7 @@ const (
 	maxDecided    = 10
 )
 
-var nextForm = regexp.MustCompile(`^(` + AccountPath + `|` + cabinetPath + `|` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
+var nextForm = regexp.MustCompile(`^(` + AccountPath + `|` + ConsolePath + `(/[a-z-]{1,40}(/[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}){0,2})?|` + cabinetPath + `|` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
 
 // nextPage is the page that somebody who signs in wanted, "" for none: one of
 // those about approvals, webhooks or a new cabinet, never an address of others.
@@ -49,12 +49,12 @@ type approvalRow struct {
 
 type approvalsPage struct {
 	frame
-	CSRF, User, Business string
-	Total                int
-	Groups               []approvalGroup // of those that wait
-	Shown                int             // in Groups
-	Decided              []approvalRow
-	Missing              string // why the visitor cannot decide, "" when that is not so
+	CSRF    string
+	Total   int
+	Groups  []approvalGroup // of those that wait
+	Shown   int             // in Groups
+	Decided []approvalRow
+	Missing string // why the visitor cannot decide, "" when that is not so
 }
 
 // approvalGroup is what one requester asked for by one key with one tool.
@@ -65,7 +65,7 @@ type approvalGroup struct {
 
 type approvalPage struct {
 	frame
-	CSRF, User, Business  string
+	CSRF                  string
 	A                     approvalRow
 	Reason, Note, Said    string // the agent's words, those in the form, the reviewer's
 	Problem               string // why what was just tried did not work
@@ -92,21 +92,43 @@ type visitor struct {
 	business string
 }
 
-// visitor finds who asks for a page; without anybody it answers with the way to
-// the login.
+// visitor finds who of staff asks for a drawn page; without anybody it answers with the
+// way to the login, and others it leads to the pages that are theirs.
 func (p *kit) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
-	s, ok, err := p.session(c, ctx, &forStaff)
+	v, ok = p.worker(c, ctx)
+	if !ok || slices.Contains(staff, v.c.Account.Type) {
+		return v, ok
+	}
+	if areas := p.navigation(c, v); string(ctx.Path()) == ConsolePath && len(areas) > 0 {
+		seeOther(ctx, areas[0].Links[0].Path)
+	} else {
+		p.refused(ctx, v, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED"))
+	}
+	return v, false
+}
+
+// worker finds who asks for a generated page; without anybody it answers with the way
+// to the login.
+func (p *kit) worker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok bool) {
+	s, ok, err := p.session(c, ctx, &forWork)
 	if err != nil {
 		p.trouble(ctx, err)
 		return v, false
 	}
 	if !ok {
-		seeOther(ctx, ConsolePath+"/login?next="+url.QueryEscape(string(ctx.Path())))
+		to := ConsolePath + "/login"
+		if path := string(ctx.Path()); path != ConsolePath {
+			to += "?next=" + url.QueryEscape(path)
+		}
+		seeOther(ctx, to)
 		return v, false
 	}
 	v.frame = p.frame(ctx, "approvals.title")
 	v.c = caller(s, v.Lang, p.cfg.BaseURL)
 	err = p.cfg.Store.Look(c, func(view cloud.View) error {
+		if s.Account.BusinessID == 0 { // an operator of the platform
+			return nil
+		}
 		b, err := view.Business(s.Account.BusinessID)
 		v.business, v.Zone = b.Name, b.Location()
 		return err
@@ -114,6 +136,7 @@ func (p *kit) visitor(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, o
 	if err != nil {
 		p.trouble(ctx, err)
 	}
+	v.Desk = p.deskOf(c, ctx, v)
 	return v, err == nil
 }
 
@@ -146,7 +169,7 @@ func (p *kit) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
 		return
 	}
 	v.Title = v.T("trouble.title")
-	p.show(ctx, statusOf(shown), "message.html", messagePage{frame: v.frame, Heading: v.Title, Body: describeError(v.frame, shown), CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business})
+	p.show(ctx, statusOf(shown), "message.html", messagePage{frame: v.frame, Heading: v.Title, Body: describeError(v.frame, shown)})
 }
 
 // statusOf is the status of a page about an error.
@@ -217,7 +240,7 @@ func (p approvalPages) approvals(ctx *fasthttp.RequestCtx) {
 		p.refused(ctx, v, err)
 		return
 	}
-	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business,
+	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff),
 		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals),
 		Missing: p.why(v.frame, p.cfg.Pipeline.May(c, p.cfg.Catalog.Find("approvals.reject_many"), v.c))})
 }
@@ -334,7 +357,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		return
 	}
 	a := r.Approval
-	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, A: row(v.frame, a), Note: outside(note, maxNote),
+	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: row(v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if p.may(c, v, "webhook_settings.save") {

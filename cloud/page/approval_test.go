@@ -308,7 +308,12 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 	require.Equal(t, 404, r.decide(foreign, "approve", "").status)
 	require.Equal(t, 404, r.decide("%3Cscript%3E", "reject", "").status)
 
-	for _, token := range []string{r.w.Tokens[cloud.Broker], r.w.Tokens[cloud.Customer], r.w.Expired, "nonsense", ""} {
+	for _, typ := range []cloud.AccountType{cloud.Broker, cloud.Customer} {
+		r.cookies["postern_session"] = r.w.Tokens[typ]
+		require.Equal(t, 403, r.do("GET", approvalsPath, nil).status, typ)
+		require.Equal(t, 403, r.do("POST", one, url.Values{"decision": {"approve"}}).status, typ)
+	}
+	for _, token := range []string{r.w.Expired, "nonsense", ""} {
 		r.cookies["postern_session"] = token
 		g := r.do("GET", approvalsPath, nil)
 		require.Equal(t, 303, g.status)
@@ -328,7 +333,7 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 func TestTheLoginGoesNowhereElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	for _, to := range []string{"//evil.example", "https://evil.example/mcp-approvals", "/mcp-approvals/../console", "/mcp-approvals/apr_x", "/mcp-approvals\r\nX: y", "/docs", "/console/webhooks/../login", "/console/webhooks/x", "/console/webhooks?state=dead"} {
+	for _, to := range []string{"//evil.example", "https://evil.example/mcp-approvals", "/mcp-approvals/../console", "/mcp-approvals/apr_x", "/mcp-approvals\r\nX: y", "/docs", "/console/webhooks/../login", "/console/webhooks?state=dead"} {
 		form := r.do("GET", "/console/login?next="+url.QueryEscape(to), nil).body
 		require.NotContains(t, form, `name="next"`, to)
 		m := formField.FindStringSubmatch(form)

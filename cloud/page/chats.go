@@ -36,13 +36,13 @@ const (
 
 type chatsPage struct {
 	frame
-	CSRF, User, Business string
-	Status, Keyword      string // filters
-	Unread               bool
-	Problem              string
-	Rows                 []chatsRow
-	Total                int
-	Before, After        string // pages beside this one, "" none
+	CSRF            string
+	Status, Keyword string // filters
+	Unread          bool
+	Problem         string
+	Rows            []chatsRow
+	Total           int
+	Before, After   string // pages beside this one, "" none
 }
 
 // chatsRow is a conversation in the list.
@@ -66,7 +66,7 @@ func (p chatPages) chats(ctx *fasthttp.RequestCtx) {
 	}
 	v.Title = v.T("chat.title")
 	args := ctx.QueryArgs()
-	page := chatsPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), Keyword: outside(strings.TrimSpace(string(args.Peek("keyword"))), maxFilter), Unread: args.Has("unread")}
+	page := chatsPage{CSRF: p.formToken(ctx, &forStaff), Keyword: outside(strings.TrimSpace(string(args.Peek("keyword"))), maxFilter), Unread: args.Has("unread")}
 	if s := string(args.Peek("status")); slices.Contains([]string{"open", "closed"}, s) {
 		page.Status = s
 	}
@@ -207,7 +207,7 @@ func (p chatPages) showChat(c context.Context, ctx *fasthttp.RequestCtx, v visit
 		p.refused(ctx, v, err)
 		return
 	}
-	page := chatPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff)}
+	page := chatPage{CSRF: p.formToken(ctx, &forStaff)}
 	self := fmt.Sprintf("%s/%d", chatsPath, id)
 	panel := &chatPanel{OrderID: id, Action: self, API: self + "/api", Messages: self + "/api/messages", Files: self + "/api/attachments", Listen: self + "/api/token", CSRF: page.CSRF, Me: fmt.Sprintf("%s:%d", cloud.ChatDispatcher, v.c.Account.ID), ZoneName: v.Zone.String(),
 		Writes: p.may(c, v, "order_chat.send"), Manages: p.may(c, v, "order_chat.close"), ClientID: newClientID()}

@@ -37,8 +37,12 @@ const (
 // SessionCookie holds the token of who uses the console.
 const SessionCookie = "postern_session"
 
-// staff may use the console.
+// staff see the drawn pages of the console, which show a whole business.
 var staff = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
+
+// workers see the generated pages of the console, each the part that the account type
+// and its rights allow. Drivers have their own app.
+var workers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer, cloud.PlatformAdmin}
 
 // entrance is where people log in to some pages: its cookies go nowhere else.
 type entrance struct {
@@ -50,6 +54,9 @@ type entrance struct {
 
 // forStaff is the console's. Nothing leads to it from other sites.
 var forStaff = entrance{cookiePath, SessionCookie, "postern_form", fasthttp.CookieSameSiteStrictMode, staff}
+
+// forWork is the same entrance as the generated pages have it.
+var forWork = entrance{cookiePath, SessionCookie, "postern_form", fasthttp.CookieSameSiteStrictMode, workers}
 
 type loginPage struct {
 	frame
@@ -96,9 +103,13 @@ func (p *kit) formToken(ctx *fasthttp.RequestCtx, at *entrance) string {
 	if t := string(ctx.Request.Header.Cookie(at.form)); len(t) == 32 {
 		return t
 	}
+	if t, ok := ctx.UserValue("form " + at.form).(string); ok { // another form of this page
+		return t
+	}
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails
 	t := base64.RawURLEncoding.EncodeToString(b[:])
+	ctx.SetUserValue("form "+at.form, t)
 	p.setCookie(ctx, at.form, t, at.path, 12*time.Hour, at.site)
 	return t
 }
@@ -243,7 +254,7 @@ func (p consolePages) enter(ctx *fasthttp.RequestCtx, l auth.Login) {
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
 	to := cmp.Or(nextPage(ctx.PostArgs()), ConsolePath)
-	if l.SetsUp || !slices.Contains(staff, l.Account.Type) {
+	if l.SetsUp || !slices.Contains(workers, l.Account.Type) {
 		to = AccountPath
 	}
 	p.keepLanguage(ctx, l.Account.Locale)
@@ -283,30 +294,22 @@ func (p consolePages) logout(ctx *fasthttp.RequestCtx) {
 func (p consolePages) console(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	s, ok, err := p.session(c, ctx, &forStaff)
-	if err != nil {
-		p.trouble(ctx, err)
-		return
-	}
+	v, ok := p.visitor(c, ctx)
 	if !ok {
-		seeOther(ctx, ConsolePath+"/login")
 		return
 	}
-	f := p.frame(ctx, "console.title")
-	b, err := p.board(c, f, caller(s, f.Lang, p.cfg.BaseURL))
+	v.Title = v.T("console.title")
+	b, err := p.board(c, v.frame, v.c)
 	if err != nil {
 		p.trouble(ctx, err)
 		return
 	}
-	b.CSRF, b.User = p.formToken(ctx, &forStaff), s.Account.Name
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
 // board is everything the console shows at one moment.
 type board struct {
 	frame
-	CSRF, User string
-	Business   string
 	Cabinets   []cabinet
 	More       bool
 	Openings   []openingRow
@@ -402,7 +405,6 @@ func (p consolePages) board(c context.Context, f frame, who cloud.Caller) (board
 		if err != nil {
 			return err
 		}
-		b.Business = biz.Name
 		b.Zone = biz.Location()
 		b.Chats = b.Sees.Chats && biz.Settings.Has(chat.Feature)
 		b.Cabinets, b.Openings = nil, nil

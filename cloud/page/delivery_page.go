@@ -23,24 +23,24 @@ const (
 // entryPage is one delivery.
 type entryPage struct {
 	frame
-	CSRF, User, Business string
-	D                    webhookRow
-	EventID, WebhookID   string
-	ReferenceType        string
-	Receiver             *receiverRow // nil: it is there no more
-	Next                 string       // what happens next
-	NextAt               *moment
-	Reason               string // why it waits, or was not sent
-	Delivered            *moment
-	Of                   cloud.OutboxID // this one repeats; 0: none
-	Again                cloud.OutboxID // was just sent for this one; 0: none
-	Tries                []try
-	Left                 int // tries that are not shown
-	Contents             bool
-	Body                 string
-	MayReplay            bool
-	Obstacle             string
-	Open                 bool // more will become of it
+	CSRF               string
+	D                  webhookRow
+	EventID, WebhookID string
+	ReferenceType      string
+	Receiver           *receiverRow // nil: it is there no more
+	Next               string       // what happens next
+	NextAt             *moment
+	Reason             string // why it waits, or was not sent
+	Delivered          *moment
+	Of                 cloud.OutboxID // this one repeats; 0: none
+	Again              cloud.OutboxID // was just sent for this one; 0: none
+	Tries              []try
+	Left               int // tries that are not shown
+	Contents           bool
+	Body               string
+	MayReplay          bool
+	Obstacle           string
+	Open               bool // more will become of it
 }
 
 // try is one attempt.
@@ -185,7 +185,7 @@ func (p webhookPages) showDelivery(ctx *fasthttp.RequestCtx) {
 
 func newEntryPage(v visitor, s webhook.DeliveryView) entryPage {
 	d, f := s.Delivery, v.frame
-	page := entryPage{frame: f, User: v.c.Account.Name, Business: v.business, D: newWebhookRow(f, cloud.OutboxRow{Event: s.Event, Delivery: d}), EventID: outside(d.EventID, 80),
+	page := entryPage{frame: f, D: newWebhookRow(f, cloud.OutboxRow{Event: s.Event, Delivery: d}), EventID: outside(d.EventID, 80),
 		WebhookID: outside(d.WebhookID, 80), ReferenceType: words(s.Event.ReferenceType), Delivered: f.Time(d.DeliveredAt), Of: d.ReplayOf, Contents: s.Contents,
 		Body: outside(s.Body, maxPretty), MayReplay: s.Obstacle == nil, Next: f.V("hooknext", string(d.State))}
 	switch d.State {

@@ -19,22 +19,22 @@ const workTime = 28 * time.Second
 
 type receiverPage struct {
 	frame
-	CSRF, User, Business string
-	R                    receiverRow
-	Why                  []string // what its health rests on
-	Held                 string   // why it is left alone for now
-	HeldUntil            *moment
-	Manages, MayRotate   bool
-	Unseen               bool // no person has seen the secret that signs for it
-	Resumes              bool
-	Events               []string // that it can be tested with
-	Problem              string   // why what was just tried did not work
-	Done                 string   // what was just done
-	Test                 *webhookRow
-	Checks               []webhook.Check
-	AllOK                bool
-	Secret, Standard     string // new; shown once
-	Dropped              bool   // the oldest secret ended for it
+	CSRF               string
+	R                  receiverRow
+	Why                []string // what its health rests on
+	Held               string   // why it is left alone for now
+	HeldUntil          *moment
+	Manages, MayRotate bool
+	Unseen             bool // no person has seen the secret that signs for it
+	Resumes            bool
+	Events             []string // that it can be tested with
+	Problem            string   // why what was just tried did not work
+	Done               string   // what was just done
+	Test               *webhookRow
+	Checks             []webhook.Check
+	AllOK              bool
+	Secret, Standard   string // new; shown once
+	Dropped            bool   // the oldest secret ended for it
 }
 
 // receiverNews is what a form about a receiver has brought.
@@ -133,7 +133,7 @@ func (p webhookPages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, 
 		p.refused(ctx, v, err)
 		return
 	}
-	page := receiverPage{User: v.c.Account.Name, Business: v.business, CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
+	page := receiverPage{CSRF: p.formToken(ctx, &forStaff), R: newReceiverRow(v.frame, r), Problem: p.why(v.frame, n.tried),
 		Manages: r.Manages && p.may(c, v, "webhook_urls.pause"), Resumes: r.Status == "paused" || r.Status == "gone", Checks: n.checks, Secret: n.secret, Standard: n.standard, Dropped: n.dropped,
 		AllOK: !slices.ContainsFunc(n.checks, func(k webhook.Check) bool { return !k.OK })}
 	page.Unseen = r.Unseen

@@ -31,13 +31,18 @@ func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHand
 	post(ConsolePath+"/{noun}/{id}/{verb}", p.runVerb)
 }
 
-// workFrame is what every page of the console has: the navigation, cut by rights.
+// workFrame is what generated pages have besides the shell.
 type workFrame struct {
 	frame
+	Done    string // what was just done, in words; "" for nothing
+	Problem string // why what was just tried did not work
+}
+
+// desk is what pages have whose visitor is signed in: the navigation, cut by rights,
+// the search and the way out.
+type desk struct {
 	CSRF, User, Business string
-	Areas                []navArea
-	Done                 string // what was just done, in words; "" for nothing
-	Problem              string // why what was just tried did not work
+	Areas                func() []navArea
 }
 
 // navArea is a part of the navigation.
@@ -53,44 +58,59 @@ type navLink struct {
 	Current          bool
 }
 
-// work starts a page of the console for a visitor. here is the path of the entry of
-// the navigation that the page belongs to.
-func (p *kit) work(c context.Context, ctx *fasthttp.RequestCtx, v visitor, title, here string) workFrame {
-	f := workFrame{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business}
-	f.Title, f.Kit = title, []string{"work"}
-	f.Areas = p.navigation(c, v, here)
+// work starts a generated page for a visitor.
+func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame {
+	f := workFrame{frame: v.frame}
+	f.Title = title
 	if done := string(ctx.QueryArgs().Peek("done")); p.cfg.Catalog.Find(done) != nil {
 		f.Done = f.T("work.done", f.T("verb."+done))
 	}
 	return f
 }
 
-// navigation lists the pages that a visitor may see.
-func (p *kit) navigation(c context.Context, v visitor, here string) []navArea {
-	home := navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Current: here == ConsolePath}}}
-	out := []navArea{home}
+// deskOf is the desk of a visitor's pages.
+func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *desk {
+	return &desk{CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Areas: func() []navArea { return p.navigation(c, v) }}
+}
+
+// navigation lists the pages that a visitor may see. The entry of the longest address
+// that the page's own begins with is the current one.
+func (p *kit) navigation(c context.Context, v visitor) []navArea {
+	var out []navArea
+	if slices.Contains(staff, v.c.Account.Type) {
+		out = append(out, navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Key: "h"}}})
+	}
 	for _, name := range catalog.Areas() {
 		a := navArea{Name: v.T("area." + name)}
 		for _, n := range p.cfg.Catalog.Nouns() {
-			if n.Area != name || !p.mayAny(c, v, n.List, n.Find) {
-				continue
+			if n.Area == name && p.mayAny(c, v, n.List, n.Find) {
+				a.Links = append(a.Links, navLink{Path: ConsolePath + "/" + n.Path, Text: v.T("noun." + n.Name), Icon: n.Icon, Key: n.Key})
 			}
-			path := ConsolePath + "/" + n.Path
-			a.Links = append(a.Links, navLink{Path: path, Text: v.T("noun." + n.Name), Icon: n.Icon, Key: n.Key, Current: path == here})
 		}
-		for _, l := range p.drawn(c, v, name) {
-			l.Current = l.Path == here
-			a.Links = append(a.Links, l)
-		}
-		if len(a.Links) > 0 {
+		if a.Links = append(a.Links, p.drawn(c, v, name)...); len(a.Links) > 0 {
 			out = append(out, a)
 		}
+	}
+	var current *navLink
+	for i := range out {
+		for k := range out[i].Links {
+			l := &out[i].Links[k]
+			if (v.Path == l.Path || strings.HasPrefix(v.Path, l.Path+"/")) && (current == nil || len(l.Path) > len(current.Path)) {
+				current = l
+			}
+		}
+	}
+	if current != nil {
+		current.Current = true
 	}
 	return out
 }
 
 // drawn are the drawn pages of an area that a visitor may see.
 func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
+	if !slices.Contains(staff, v.c.Account.Type) {
+		return nil
+	}
 	if area == "connections" && p.cfg.Approvals != nil && p.may(c, v, "approvals.list") {
 		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
 	}
@@ -119,7 +139,7 @@ func (p nounPages) nounAt(c context.Context, ctx *fasthttp.RequestCtx) (v visito
 		p.missing(ctx)
 		return v, nil, false
 	}
-	if v, ok = p.visitor(c, ctx); !ok {
+	if v, ok = p.worker(c, ctx); !ok {
 		return v, nil, false
 	}
 	read := n.List

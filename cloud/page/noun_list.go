@@ -97,7 +97,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	given, filters := p.filters(c, ctx, v, n)
-	out := nounList{workFrame: p.work(c, ctx, v, v.T("noun."+n.Name), ConsolePath+"/"+n.Path), Noun: n, Heading: v.T("noun." + n.Name), Empty: v.T("noun." + n.Name + ".empty")}
+	out := nounList{workFrame: p.work(ctx, v, v.T("noun."+n.Name)), Noun: n, Heading: v.T("noun." + n.Name), Empty: v.T("noun." + n.Name + ".empty")}
 	for _, f := range filters {
 		out.Filtered = out.Filtered || f.Value != ""
 		if len(out.Filters) < usualFilters || f.Value != "" {

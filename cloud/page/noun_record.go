@@ -96,7 +96,7 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
 	heading := titleOf(n, record)
 	here := ConsolePath + "/" + n.Path
-	out := nounRecord{workFrame: p.work(c, ctx, v, heading+" · "+v.T("noun."+n.Name+".one"), here), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
+	out := nounRecord{workFrame: p.work(ctx, v, heading+" · "+v.T("noun."+n.Name+".one")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
 	if n.Area == "" {
 		out.List = ""
 	}

@@ -125,7 +125,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 	}
 	out.Back = back
-	out.workFrame = p.work(c, ctx, v, out.Heading, ConsolePath+"/"+n.Path)
+	out.workFrame = p.work(ctx, v, out.Heading)
 	if problem != nil {
 		out.Problem = v.T("console.expired")
 	}

@@ -388,6 +388,7 @@ type frame struct {
 	Robots    bool     // search engines may keep it
 	Kit       []string // names of the further style sheets and scripts of its kind of page
 	Languages []locale.Language
+	Desk      *desk // of a visitor who is signed in; nil for others
 }
 
 // T is a word in the page's language.
@@ -477,8 +478,6 @@ type messagePage struct {
 	frame
 	Heading, Body string
 	Login         bool // leads to the login of staff instead of to tracking
-	// CSRF, User and Business are those of a visitor who is signed in, for the bar.
-	CSRF, User, Business string
 }
 
 func (p *kit) message(ctx *fasthttp.RequestCtx, status int, heading, body string) {

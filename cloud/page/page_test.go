@@ -343,13 +343,20 @@ func TestSigningInAndOut(t *testing.T) {
 func TestWhoDoesNotGetIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	for _, typ := range []cloud.AccountType{cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin} {
+	for typ, first := range map[cloud.AccountType]string{cloud.Broker: "/console/orders", cloud.Customer: "/console/orders", cloud.PlatformAdmin: "/console/businesses", cloud.DriverAccount: ""} {
 		g := r.signIn(r.w.Emails[typ])
 		require.Equal(t, 303, g.status, typ)
-		require.Equal(t, "/account", g.header("Location"), "all that is theirs here")
-		require.Equal(t, 303, r.do("GET", "/console", nil).status)
-		r.cookies["postern_session"] = r.w.Tokens[typ]
-		require.Equal(t, 303, r.do("GET", "/console", nil).status, "a token of that type does not help")
+		require.Equal(t, map[bool]string{true: "/account", false: "/console"}[first == ""], g.header("Location"), typ)
+		home := r.do("GET", "/console", nil)
+		require.Equal(t, 303, home.status, typ)
+		if first == "" {
+			require.Equal(t, "/console/login", home.header("Location"), typ)
+		} else {
+			require.Equal(t, first, home.header("Location"), typ)
+			for _, path := range []string{"/mcp-approvals", "/console/webhooks", "/console/cabinets/88/layout"} {
+				require.Equal(t, 403, r.do("GET", path, nil).status, "%s %s: a page of the whole business", typ, path)
+			}
+		}
 		require.Equal(t, 401, r.do("GET", "/console/events", nil).status)
 		delete(r.cookies, "postern_session")
 	}

@@ -81,7 +81,7 @@ func (p personPages) showAccount(c context.Context, ctx *fasthttp.RequestCtx, st
 		return
 	}
 	out := accountPage{frame: p.frame(ctx, "account.title"), CSRF: p.formToken(ctx, &forPeople), Name: s.Account.Name, Email: s.Account.Email, SetsUp: s.Token.Kind == cloud.SetupToken,
-		Console: slices.Contains(staff, s.Account.Type), Locale: s.Account.Locale}
+		Console: slices.Contains(workers, s.Account.Type), Locale: s.Account.Locale}
 	err = p.cfg.Store.Look(c, func(v cloud.View) error {
 		b, err := v.Business(s.Account.BusinessID)
 		if errors.Is(err, cloud.ErrNotFound) {

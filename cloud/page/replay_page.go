@@ -18,11 +18,11 @@ var replayStates = []cloud.OutboxState{cloud.OutboxFailed, cloud.OutboxRetrying,
 
 type replayPage struct {
 	frame
-	CSRF, User, Business string
-	Form                 logForm
-	Count                int // that would be sent again
-	Problem              string
-	Job                  *replayJob // nil: none was begun yet
+	CSRF    string
+	Form    logForm
+	Count   int // that would be sent again
+	Problem string
+	Job     *replayJob // nil: none was begun yet
 }
 
 type replayJob struct {
@@ -66,7 +66,7 @@ func (p webhookPages) replayMany(ctx *fasthttp.RequestCtx) {
 
 func (p webhookPages) newReplayPage(ctx *fasthttp.RequestCtx, v visitor, form logForm) replayPage {
 	v.Title = v.T("hooklog.many")
-	return replayPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Form: form}
+	return replayPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Form: form}
 }
 
 // inputTime is a time as operations read it; "" for none.

@@ -181,18 +181,18 @@ func (l logForm) query() url.Values {
 
 type hooksPage struct {
 	frame
-	CSRF, User, Business string
-	Failing              string // deliveries that did not arrive
-	Receivers            []receiverRow
-	More                 bool // receivers that are not shown
-	Form                 logForm
-	States               []cloud.OutboxState
-	Stray                bool // the receiver filtered by is not among Receivers
-	Filtered, Late       bool // the log is filtered; it does not begin with the newest
-	Log                  []webhookRow
-	Newest, Older        string // addresses of pages of the log
-	MayReplay            bool
-	ReplayStates         []cloud.OutboxState
+	CSRF           string
+	Failing        string // deliveries that did not arrive
+	Receivers      []receiverRow
+	More           bool // receivers that are not shown
+	Form           logForm
+	States         []cloud.OutboxState
+	Stray          bool // the receiver filtered by is not among Receivers
+	Filtered, Late bool // the log is filtered; it does not begin with the newest
+	Log            []webhookRow
+	Newest, Older  string // addresses of pages of the log
+	MayReplay      bool
+	ReplayStates   []cloud.OutboxState
 }
 
 // showDeliveries shows the endpoints of a business and the newest deliveries to them.
@@ -203,7 +203,7 @@ func (p webhookPages) showDeliveries(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	page := hooksPage{CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, States: logStates, ReplayStates: replayStates, MayReplay: p.may(c, v, "webhook_logs.replay_many")}
+	page := hooksPage{CSRF: p.formToken(ctx, &forStaff), States: logStates, ReplayStates: replayStates, MayReplay: p.may(c, v, "webhook_logs.replay_many")}
 	form, filter := readLogForm(ctx.QueryArgs(), v.Zone)
 	q := form.query()
 	page.Form, page.Filtered, page.Late = form, len(q) > 0, filter.Before.ID != 0

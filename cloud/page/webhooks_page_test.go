@@ -306,7 +306,12 @@ func TestWhoSeesWebhooks(t *testing.T) {
 	r.cookies["postern_form"] = form
 	require.Equal(t, 403, r.do("POST", one(hookDone), url.Values{"do": {"again"}, "form": {form}}).status)
 
-	for _, token := range []string{r.w.Tokens[cloud.Broker], r.w.Tokens[cloud.Customer], r.w.Tokens[cloud.ProviderType], r.w.Expired, "nonsense", ""} {
+	for _, typ := range []cloud.AccountType{cloud.Broker, cloud.Customer} {
+		r.cookies["postern_session"] = r.w.Tokens[typ]
+		require.Equal(t, 403, r.do("GET", hooksPath, nil).status, typ)
+		require.Equal(t, 403, r.do("POST", one(hookDone), url.Values{}).status, typ)
+	}
+	for _, token := range []string{r.w.Tokens[cloud.ProviderType], r.w.Expired, "nonsense", ""} {
 		r.cookies["postern_session"] = token
 		for _, path := range []string{hooksPath, one(hookDone)} {
 			require.Equal(t, 303, r.do("GET", path, nil).status)
