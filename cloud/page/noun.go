@@ -198,15 +198,15 @@ func at(record map[string]any, path string) any {
 // titleOf is what people call a record.
 func titleOf(n *catalog.Noun, record map[string]any) string {
 	for _, path := range n.Title {
-		if s := plain(at(record, path)); s != "" {
+		if s := plainText(at(record, path)); s != "" {
 			return outside(s, maxValue)
 		}
 	}
-	return plain(record[n.ID])
+	return plainText(record[n.ID])
 }
 
-// plain is a value as text: "" for none.
-func plain(v any) string {
+// plainText is a value as text: "" for none.
+func plainText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -225,7 +225,7 @@ func plain(v any) string {
 
 // recordAddress is that of a record's page, "" for records that have none.
 func recordAddress(n *catalog.Noun, record map[string]any) string {
-	id := plain(record[n.ID])
+	id := plainText(record[n.ID])
 	switch {
 	case n.ID == "" || id == "":
 		return ""
@@ -236,7 +236,7 @@ func recordAddress(n *catalog.Noun, record map[string]any) string {
 }
 
 // find reads one record: by the noun's own operation, or else among those of its list.
-func (p *kit) find(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) (map[string]any, error) {
+func (p nounPages) find(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) (map[string]any, error) {
 	in := map[string]any{}
 	if n.Find != "" {
 		o := p.cfg.Catalog.Find(n.Find)
@@ -263,7 +263,7 @@ func (p *kit) find(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *ca
 		}
 		rows, _ := out[member].([]any)
 		for _, r := range rows {
-			if record, ok := r.(map[string]any); ok && plain(record[n.ID]) == id {
+			if record, ok := r.(map[string]any); ok && plainText(record[n.ID]) == id {
 				return record, nil
 			}
 		}
@@ -308,7 +308,7 @@ func memberWords(lang, path string) string {
 
 // explain is why an operation did not work, in words, and what is wrong with its
 // members by name.
-func (p *kit) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {
+func (p nounPages) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {
 	var shown *cloud.Error
 	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
 		return "", nil, false

@@ -38,7 +38,7 @@ const (
 
 // maker makes the fields of a form.
 type maker struct {
-	p        *kit
+	p        nounPages
 	f        frame
 	c        context.Context
 	ctx      *fasthttp.RequestCtx
@@ -72,7 +72,7 @@ func (m *maker) field(path string, x catalog.Member) formField {
 	switch t.Kind() {
 	case reflect.Struct:
 		if isPlain(t) {
-			m.plain(&f, t, x)
+			m.fillScalar(&f, t, x)
 			break
 		}
 		f.Kind = "group"
@@ -83,11 +83,11 @@ func (m *maker) field(path string, x catalog.Member) formField {
 			}
 		}
 	case reflect.Slice:
-		m.list(&f, path, t, x)
+		m.fillList(&f, path, t, x)
 	case reflect.Map, reflect.Interface:
 		f.Kind = "json"
 	default:
-		m.plain(&f, t, x)
+		m.fillScalar(&f, t, x)
 	}
 	return f
 }
@@ -97,8 +97,8 @@ func isPlain(t reflect.Type) bool {
 	return t == reflect.TypeFor[time.Time]() || len(catalog.BodyMembers(t)) == 0
 }
 
-// list fills the field of a list.
-func (m *maker) list(f *formField, path string, t reflect.Type, x catalog.Member) {
+// fillList fills the field of a list.
+func (m *maker) fillList(f *formField, path string, t reflect.Type, x catalog.Member) {
 	e, r := bare(t.Elem()), x.Rules()
 	switch {
 	case e.Kind() == reflect.Uint8: // JSON as it came
@@ -142,8 +142,8 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// plain fills the field of a text, number, or yes or no.
-func (m *maker) plain(f *formField, t reflect.Type, x catalog.Member) {
+// fillScalar fills the field of a text, number, or yes or no.
+func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 	r := x.Rules()
 	number := func(n *float64) string {
 		if n == nil {
@@ -211,7 +211,7 @@ func (m *maker) offerParts(n *catalog.Noun, record map[string]any) {
 		list, _ := record[part.Of].([]any)
 		for _, x := range list {
 			if e, ok := x.(map[string]any); ok {
-				m.parts[part.Input] = append(m.parts[part.Input], choice{Value: plain(e[part.ID]), Text: plain(e[part.Title])})
+				m.parts[part.Input] = append(m.parts[part.Input], choice{Value: plainText(e[part.ID]), Text: plainText(e[part.Title])})
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			}
 			var lines []string
 			for _, e := range v {
-				lines = append(lines, plain(e))
+				lines = append(lines, plainText(e))
 			}
 			m.values[path] = strings.Join(lines, "\n")
 		case string:
@@ -254,7 +254,7 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			}
 			m.values[path] = v
 		default:
-			m.values[path] = plain(v)
+			m.values[path] = plainText(v)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 		}
 		col.Sort = query(map[string]string{"sort": to, "cursor": ""})
 	}
-	if total := plain(answer["total"]); total != "" {
+	if total := plainText(answer["total"]); total != "" {
 		if answer["total_is_lower_bound"] == true {
 			total += "+"
 		}
@@ -152,7 +152,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 	if len(ctx.QueryArgs().Peek("cursor")) > 0 {
 		out.First = query(map[string]string{"cursor": ""})
 	}
-	if next := plain(answer["next_cursor"]); next != "" {
+	if next := plainText(answer["next_cursor"]); next != "" {
 		out.Next = query(map[string]string{"cursor": next})
 	}
 	shownPaths := columns
@@ -180,7 +180,7 @@ func changed(ctx *fasthttp.RequestCtx, change map[string]string) string {
 }
 
 // filters are the list's filters with what the request sets, and its input.
-func (p *kit) filters(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (given map[string]any, list []filter) {
+func (p nounPages) filters(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (given map[string]any, list []filter) {
 	given = map[string]any{}
 	refs := p.references(c, ctx, v)
 	args := ctx.QueryArgs()
@@ -218,7 +218,7 @@ func (p *kit) filters(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n 
 var filterKinds = []string{"search", "choices", "date", "text", "number"}
 
 // filter is a member of an input as a filter.
-func (p *kit) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
+func (p nounPages) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
 	r := m.Rules()
 	t := bare(m.Type)
 	out := filter{Name: m.Name, Label: memberWords(f.Lang, m.Name), Kind: "text"}
@@ -261,7 +261,7 @@ func bare(t reflect.Type) reflect.Type {
 }
 
 // columns are the paths that a list shows: those of the address, else the noun's.
-func (p *kit) columns(ctx *fasthttp.RequestCtx, n *catalog.Noun) []string {
+func (p nounPages) columns(ctx *fasthttp.RequestCtx, n *catalog.Noun) []string {
 	offered := p.offered(n)
 	var out []string
 	for _, x := range ctx.QueryArgs().PeekMulti("column") {
@@ -276,7 +276,7 @@ func (p *kit) columns(ctx *fasthttp.RequestCtx, n *catalog.Noun) []string {
 }
 
 // offered are the paths that a list can show.
-func (p *kit) offered(n *catalog.Noun) []string {
+func (p nounPages) offered(n *catalog.Noun) []string {
 	out := slices.Clone(n.Columns)
 	for _, path := range p.cfg.Catalog.Find(n.List).ListedMembers() {
 		if !slices.Contains(out, path) {
@@ -287,7 +287,7 @@ func (p *kit) offered(n *catalog.Noun) []string {
 }
 
 // sorts are the members that the list sorts by.
-func (p *kit) sorts(n *catalog.Noun) (out []string) {
+func (p nounPages) sorts(n *catalog.Noun) (out []string) {
 	for _, m := range p.cfg.Catalog.Find(n.List).Members() {
 		if m.Name == "sort" {
 			for _, x := range m.Rules().Enum {
@@ -299,7 +299,7 @@ func (p *kit) sorts(n *catalog.Noun) (out []string) {
 }
 
 // table lays out the records of a list's answer.
-func (p *kit) table(f frame, n *catalog.Noun, columns []string, answer map[string]any, refs *references) nounTable {
+func (p nounPages) table(f frame, n *catalog.Noun, columns []string, answer map[string]any, refs *references) nounTable {
 	t := nounTable{}
 	for _, path := range columns {
 		t.Columns = append(t.Columns, column{Path: path, Text: memberWords(f.Lang, path)})
@@ -372,7 +372,7 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 				written++
 			}
 			out.Flush()
-			next := plain(answer["next_cursor"])
+			next := plainText(answer["next_cursor"])
 			if next == "" || w.Flush() != nil || len(t.Rows) == 0 {
 				return
 			}

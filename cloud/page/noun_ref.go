@@ -12,14 +12,14 @@ import (
 // references are the titles of the records that a page names by their IDs, read once
 // for a page and as far as its visitor may read them.
 type references struct {
-	p     *kit
+	p     nounPages
 	c     context.Context
 	ctx   *fasthttp.RequestCtx
 	v     visitor
 	known map[string][]choice // by the noun's name
 }
 
-func (p *kit) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
+func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
 	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}}
 }
 
@@ -47,7 +47,7 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 	rows, _ := answer[member].([]any)
 	for _, x := range rows {
 		if record, ok := x.(map[string]any); ok {
-			list = append(list, choice{Value: plain(record[n.ID]), Text: titleOf(n, record)})
+			list = append(list, choice{Value: plainText(record[n.ID]), Text: titleOf(n, record)})
 		}
 	}
 	return list

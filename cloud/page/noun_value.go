@@ -40,7 +40,7 @@ func init() {
 
 // value shows a member of a record. kind is that of a state's words, "" for members
 // that are no state.
-func (p *kit) value(f frame, name string, v any, kind string) shown {
+func (p nounPages) value(f frame, name string, v any, kind string) shown {
 	switch v := v.(type) {
 	case nil:
 		return shown{}
@@ -65,7 +65,7 @@ func (p *kit) value(f frame, name string, v any, kind string) shown {
 	case []any:
 		var list []string
 		for _, x := range v {
-			if s := plain(x); s != "" && s[0] != '{' {
+			if s := plainText(x); s != "" && s[0] != '{' {
 				list = append(list, f.V("value", s))
 			}
 		}
@@ -73,7 +73,7 @@ func (p *kit) value(f frame, name string, v any, kind string) shown {
 	case map[string]any:
 		return shown{Text: inWords(f, v)}
 	}
-	return shown{Text: plain(v)}
+	return shown{Text: plainText(v)}
 }
 
 // enumLike reports whether a text may be one of a list of choices.
@@ -89,7 +89,7 @@ func stateShown(f frame, kind, v string) shown {
 func inWords(f frame, v map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		s := plain(v[name])
+		s := plainText(v[name])
 		switch {
 		case s == "" || s == "0" || s == "false" || s[0] == '{' || s[0] == '[':
 		case s == "true":
@@ -102,7 +102,7 @@ func inWords(f frame, v map[string]any) string {
 }
 
 // refer is the address of the record that a member names, "" when it names none.
-func (p *kit) refer(name, id string) string {
+func (p nounPages) refer(name, id string) string {
 	n := p.cfg.Catalog.NounOf(name[strings.LastIndexByte(name, '.')+1:])
 	if n == nil || n.ID == "" || id == "" || id == "0" {
 		return ""
@@ -131,7 +131,7 @@ const (
 )
 
 // facts lay a record out. Members without a value are left out.
-func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any, refs *references) []factGroup {
+func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs *references) []factGroup {
 	own := factGroup{}
 	var groups []factGroup
 	for _, name := range p.ordered(n, record) {
@@ -169,7 +169,7 @@ func (p *kit) facts(v visitor, n *catalog.Noun, record map[string]any, refs *ref
 }
 
 // lay adds the members of an object and of the objects in it.
-func (p *kit) lay(f frame, g *factGroup, prefix string, v map[string]any) {
+func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if inner, ok := v[name].(map[string]any); ok {
 			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner)
@@ -182,13 +182,13 @@ func (p *kit) lay(f frame, g *factGroup, prefix string, v map[string]any) {
 }
 
 // inner is a list of objects as a table of their plain members.
-func (p *kit) inner(f frame, list []any) *nounTable {
+func (p nounPages) inner(f frame, list []any) *nounTable {
 	t := &nounTable{}
 	var names []string
 	for _, x := range list {
 		record, _ := x.(map[string]any)
 		for name, v := range record {
-			if _, isObject := v.(map[string]any); !isObject && plain(v) != "" && plain(v) != "[]" && !slices.Contains(names, name) {
+			if _, isObject := v.(map[string]any); !isObject && plainText(v) != "" && plainText(v) != "[]" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -212,7 +212,7 @@ func (p *kit) inner(f frame, list []any) *nounTable {
 
 // ordered are the names of a record's members: its columns first, as the list has
 // them, then the others in the order of the answer's type.
-func (p *kit) ordered(n *catalog.Noun, record map[string]any) []string {
+func (p nounPages) ordered(n *catalog.Noun, record map[string]any) []string {
 	var out []string
 	add := func(name string) {
 		if _, ok := record[name]; ok && !slices.Contains(out, name) {
