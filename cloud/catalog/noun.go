@@ -236,11 +236,20 @@ func memberAt(t reflect.Type, path string) *reflect.StructField {
 	return nil
 }
 
-// FoundMembers are the names of the members of the record that Found gives, in the
-// order of its type.
-func (o *Operation) FoundMembers() (names []string) {
+// FoundMembers are the names of the members of the record that Found gives, or of the
+// object or the list's element at a path in it, in the order of the type.
+func (o *Operation) FoundMembers(path string) (names []string) {
 	_, of := o.Found()
-	if of == nil {
+	if of != nil && path != "" {
+		f := memberAt(of, path)
+		if f == nil {
+			return nil
+		}
+		for of = f.Type; of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice; {
+			of = of.Elem()
+		}
+	}
+	if of == nil || of.Kind() != reflect.Struct {
 		return nil
 	}
 	for _, f := range reflect.VisibleFields(of) {

@@ -34,6 +34,7 @@ var workWords = map[string]texts{
 	"work.type":    {"Type %s exactly to go on.", "请准确输入“%s”以继续。", "請準確輸入「%s」以繼續。", "Saisissez exactement %s pour continuer.", "Geben Sie genau %s ein, um fortzufahren.", "Escriba exactamente %s para continuar."},
 	"work.typed":   {"To confirm, type: %s", "请输入以确认：%s", "請輸入以確認：%s", "Pour confirmer, saisissez : %s", "Zur Bestätigung eingeben: %s", "Para confirmar, escriba: %s"},
 	"work.changed": {"Something changed since this page was made. Look at it again.", "自页面生成后内容已变化，请再次确认。", "自頁面產生後內容已變更，請再次確認。", "Quelque chose a changé depuis. Vérifiez encore.", "Seitdem hat sich etwas geändert. Bitte noch einmal ansehen.", "Algo ha cambiado desde entonces. Revíselo de nuevo."},
+	"work.fields":  {"Some fields are not right yet.", "有字段填写有误。", "有欄位填寫有誤。", "Certains champs sont à corriger.", "Einige Felder stimmen noch nicht.", "Algunos campos no son correctos."},
 	"work.change":  {"Change", "修改", "修改", "Modifier", "Ändern", "Modificar"},
 	"work.cancel":  {"Cancel", "取消", "取消", "Annuler", "Abbrechen", "Cancelar"},
 	"work.look":    {"Continue", "继续", "繼續", "Continuer", "Weiter", "Continuar"},

@@ -33,7 +33,7 @@ type formField struct {
 const (
 	maxFormRows = 50
 	maxRefs     = 200 // records that a field offers
-	longText    = 160 // characters from which a text has several lines
+	longText    = 255 // characters from which a text has several lines
 )
 
 // maker makes the fields of a form.
@@ -247,6 +247,9 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			}
 			m.values[path] = strings.Join(lines, "\n")
 		case string:
+			if e := x.Rules().Enum; len(e) > 0 && !slices.Contains(e, v) { // it cannot be set to what it is
+				continue
+			}
 			if x.Rules().Format == "date-time" {
 				if at, err := time.Parse(time.RFC3339Nano, v); err == nil {
 					v = at.In(m.zone()).Format(localMoment)

@@ -139,7 +139,7 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 		case nil:
 		case map[string]any:
 			g := factGroup{Title: memberWords(v.Lang, name)}
-			p.lay(v.frame, &g, "", x)
+			p.lay(v.frame, &g, "", x, p.membersAt(n, name))
 			if len(g.Facts) > 0 {
 				groups = append(groups, g)
 			}
@@ -148,7 +148,7 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 				continue
 			}
 			if _, isObject := x[0].(map[string]any); isObject {
-				groups = append(groups, factGroup{Title: memberWords(v.Lang, name), Table: p.inner(v.frame, x)})
+				groups = append(groups, factGroup{Title: memberWords(v.Lang, name), Table: p.inner(v.frame, x, p.membersAt(n, name))})
 				continue
 			}
 			own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), p.value(v.frame, name, x, "")})
@@ -169,10 +169,10 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 }
 
 // lay adds the members of an object and of the objects in it.
-func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(v)) {
+func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, order []string) {
+	for _, name := range inOrder(slices.Sorted(maps.Keys(v)), order) {
 		if inner, ok := v[name].(map[string]any); ok {
-			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner)
+			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil)
 			continue
 		}
 		if s := p.value(f, name, v[name], ""); s.Text != "" {
@@ -182,7 +182,7 @@ func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any) {
 }
 
 // inner is a list of objects as a table of their plain members.
-func (p nounPages) inner(f frame, list []any) *nounTable {
+func (p nounPages) inner(f frame, list []any, order []string) *nounTable {
 	t := &nounTable{}
 	var names []string
 	for _, x := range list {
@@ -194,6 +194,7 @@ func (p nounPages) inner(f frame, list []any) *nounTable {
 		}
 	}
 	slices.Sort(names)
+	names = inOrder(names, order)
 	names = names[:min(len(names), maxWide)]
 	for _, name := range names {
 		t.Columns = append(t.Columns, column{Text: memberWords(f.Lang, name)})
@@ -208,6 +209,30 @@ func (p nounPages) inner(f frame, list []any) *nounTable {
 	}
 	t.More = len(list) - len(t.Rows)
 	return t
+}
+
+// membersAt are the names of the members below one of a noun's record, in the order of
+// their type.
+func (p nounPages) membersAt(n *catalog.Noun, name string) []string {
+	if n.Find == "" {
+		return nil
+	}
+	return p.cfg.Catalog.Find(n.Find).FoundMembers(name)
+}
+
+// inOrder sorts names as another list has them; those that it lacks come last.
+func inOrder(names, order []string) []string {
+	slices.SortStableFunc(names, func(a, b string) int {
+		x, y := slices.Index(order, a), slices.Index(order, b)
+		if x < 0 {
+			x = len(order)
+		}
+		if y < 0 {
+			y = len(order)
+		}
+		return x - y
+	})
+	return names
 }
 
 // ordered are the names of a record's members: its columns first, as the list has
@@ -226,7 +251,7 @@ func (p nounPages) ordered(n *catalog.Noun, record map[string]any) []string {
 		}
 	}
 	if n.Find != "" {
-		for _, name := range p.cfg.Catalog.Find(n.Find).FoundMembers() {
+		for _, name := range p.cfg.Catalog.Find(n.Find).FoundMembers("") {
 			add(name)
 		}
 	}

@@ -167,7 +167,12 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			p.trouble(ctx, err)
 			return
 		}
-		m.problems = fields
+		for path, words := range fields { // the label says what the path would
+			fields[path] = strings.ReplaceAll(words, path, memberWords(v.Lang, path))
+		}
+		if m.problems = fields; len(fields) > 0 {
+			text = v.T("work.fields")
+		}
 		out.Problem, out.Step = text, "form"
 		out.Fields = m.fields("", members)
 		for name, words := range fields { // what no field shows
@@ -320,6 +325,7 @@ func (p *kit) things(v visitor, effects []cloud.Effect) (out []thing) {
 		before, _ := asObject(e.Before)
 		after, _ := asObject(e.After)
 		t.Rows, t.More = changes(plainMap(before), plainMap(after))
+		t.Rows = slices.DeleteFunc(t.Rows, func(c change) bool { return c.Name == "" || c.Name == "changed" }) // of what has no members to show
 		for i := range t.Rows {
 			t.Rows[i].Name = memberWords(v.Lang, strings.ReplaceAll(t.Rows[i].Name, " ", "_"))
 			for _, side := range []*string{t.Rows[i].Before, t.Rows[i].After} {
