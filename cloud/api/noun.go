@@ -26,6 +26,9 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			List: "smart_lockers.deliveries.list", Find: "smart_lockers.deliveries.find",
 			Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 			Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
+			Story: []catalog.Strand{
+				{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
+			},
 		},
 		{
 			Name: "cabinet_exception", Path: "exceptions", Area: "lockers", Icon: "warning",
@@ -47,7 +50,14 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			Verbs: []string{"orders.driver", "orders.hold", "orders.cancel", "orders.update", "orders.release", "orders.reroute", "orders.reschedule", "orders.intercept",
 				"orders.ready", "orders.take_back", "orders.override", "broker_order_assignments.assign", "third_party.assignments.create", "orders.delete"},
 			Related: []catalog.Relation{{Noun: "interception", By: "order_id"}, {Noun: "broker_assignment", By: "order_id"}, {Noun: "third_party_assignment", By: "order_id"}, {Noun: "operation", By: "order_id"}},
-			Parts:   []catalog.Part{{Input: "package_tracking_numbers", Of: "packages", ID: "tracking_number", Title: "tracking_number"}},
+			Story: []catalog.Strand{
+				{Operation: "orders.find", Fills: map[string]string{"order_id": "{order_id}", "include": "tracking"}, Rows: "tracking.events", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason", "message"}},
+				{Operation: "orders.find", Fills: map[string]string{"order_id": "{order_id}", "include": "operation_events"}, Rows: "operation_events", Icon: "receipt", At: "created_at", What: "operation_name", Words: "operation", More: []string{"operator.name", "note"}},
+				{Operation: "order_chat.messages", Fills: map[string]string{"order_id": "{order_id}"}, Rows: "messages", Icon: "chat", At: "created_at", What: "text", More: []string{"sender.name"}},
+				{Operation: "webhook_logs.list", Fills: map[string]string{"reference_type": "order", "reference_id": "{order_id}", "per_page": "50"}, Rows: "logs", Icon: "webhook", At: "created_at", What: "event", More: []string{"url", "error"}, State: "status", States: "outbox", Noun: "webhook_log"},
+				{Operation: "audit.list", Fills: map[string]string{"target": "order:{order_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", More: []string{"actor_name", "surface"}},
+			},
+			Parts: []catalog.Part{{Input: "package_tracking_numbers", Of: "packages", ID: "tracking_number", Title: "tracking_number"}},
 		},
 		{
 			Name: "operation", Path: "operations",

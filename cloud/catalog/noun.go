@@ -43,6 +43,8 @@ type Noun struct {
 	// first three are buttons, the others stand in a menu.
 	Verbs   []string
 	Related []Relation
+	// Story are the operations whose answers tell what happened to a record.
+	Story []Strand
 	// Parts are the choices that a record offers to its verbs: their input Input names
 	// elements of the record's list Of.
 	Parts []Part
@@ -58,6 +60,23 @@ type Relation struct{ Noun, By string }
 // Part offers the elements of a record's list for a member of an input: doors of a
 // cabinet, packages of an order.
 type Part struct{ Input, Of, ID, Title string }
+
+// Strand is a part of a record's story: the rows that an operation answers, in one
+// column with those of the others, by time.
+type Strand struct {
+	Operation string
+	// Fills are members of the operation's input, with members of the record in braces:
+	// order:{order_id}.
+	Fills map[string]string
+	Rows  string // path of the list in the answer
+	Icon  string
+	// At is the member of a row with its time, What the one that says what happened,
+	// and Words the kind of its words in package locale, otep for a tracking status.
+	At, What, Words string
+	More            []string // further members, by path
+	State, States   string   // as of a Noun
+	Noun            string   // that the rows are; "" for none with pages
+}
 
 // Areas are the parts of the navigation in their order.
 func Areas() []string { return []string{"platform", "lockers", "delivery", "connections", "business"} }
@@ -135,6 +154,32 @@ func (c *Catalog) checkNoun(n *Noun) error {
 	for _, verb := range n.Verbs {
 		if member, _ := n.About(c.byName[verb]); n.ID != "" && member == "" {
 			return fmt.Errorf("%s is about no record", verb)
+		}
+	}
+	for _, x := range n.Story {
+		o := c.byName[x.Operation]
+		if o == nil || x.Noun != "" && c.Noun(x.Noun) == nil {
+			return fmt.Errorf("the story has the operation %s or the noun %s, which does not exist", x.Operation, x.Noun)
+		}
+		for member := range x.Fills {
+			if !slices.ContainsFunc(o.Members(), func(m Member) bool { return m.Name == member }) {
+				return fmt.Errorf("%s has no member %s", x.Operation, member)
+			}
+		}
+		of := o.out
+		for name := range strings.SplitSeq(x.Rows, ".") {
+			f := memberAt(of, name)
+			if f == nil {
+				return fmt.Errorf("%s does not answer %s", x.Operation, x.Rows)
+			}
+			for of = f.Type; of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice; {
+				of = of.Elem()
+			}
+		}
+		for _, path := range append([]string{x.At, x.What, x.State}, x.More...) {
+			if path != "" && of.Kind() != reflect.Interface && memberAt(of, path) == nil {
+				return fmt.Errorf("rows of %s have no member %s", x.Operation, path)
+			}
 		}
 	}
 	for _, r := range n.Related {

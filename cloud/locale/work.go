@@ -22,6 +22,8 @@ var workWords = map[string]texts{
 	"work.nothing": {"Nothing matches these filters.", "没有符合条件的记录。", "沒有符合條件的紀錄。", "Rien ne correspond à ces filtres.", "Nichts passt zu diesen Filtern.", "Nada coincide con estos filtros."},
 	"work.more":    {"More", "更多", "更多", "Plus", "Mehr", "Más"},
 	"work.andmore": {"and %d more", "另有 %d 项", "另有 %d 項", "et %d de plus", "und %d weitere", "y %d más"},
+	"work.story":   {"What happened", "经过", "經過", "Ce qui s’est passé", "Was geschah", "Lo ocurrido"},
+	"work.partly":  {"A part could not be read.", "有部分内容无法读取。", "有部分內容無法讀取。", "Une partie n’a pas pu être lue.", "Ein Teil konnte nicht gelesen werden.", "Una parte no se pudo leer."},
 	"work.all":     {"Show all", "查看全部", "檢視全部", "Tout afficher", "Alle anzeigen", "Ver todo"},
 	"work.call":    {"As a call", "作为接口调用", "以介面呼叫", "Sous forme d’appel", "Als Aufruf", "Como llamada"},
 	"work.back":    {"Back", "返回", "返回", "Retour", "Zurück", "Volver"},

@@ -21,6 +21,8 @@ type nounRecord struct {
 	Menu    []verbLink
 	Groups  []factGroup
 	Related []relatedList
+	Story   []storyLine
+	Partly  bool   // a part of the story could not be read
 	Call    string // how a program reads the record
 }
 
@@ -69,6 +71,7 @@ func (p nounPages) showRecord(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	out := p.record(c, ctx, v, n, id, record)
+	out.Story, out.Partly = p.story(c, ctx, v, n, record)
 	p.relate(c, ctx, v, n, id, &out)
 	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
 }

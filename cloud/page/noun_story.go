@@ -1,0 +1,112 @@
+package page
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// storyLine is something that happened to a record.
+type storyLine struct {
+	at    time.Time
+	At    *moment
+	Icon  string
+	What  string
+	More  string
+	State shown
+	To    string
+}
+
+// maxStory are the newest lines of a story that a page shows.
+const maxStory = 100
+
+// story is what happened to a record as far as a visitor may read it, newest first.
+// What cannot be read leaves its part out, and the page says so.
+func (p nounPages) story(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, record map[string]any) (out []storyLine, partly bool) {
+	for _, s := range n.Story {
+		if !p.may(c, v, s.Operation) {
+			continue
+		}
+		in := map[string]any{}
+		for member, text := range s.Fills {
+			in[member] = filledIn(text, record)
+		}
+		answer, err := p.read(c, ctx, v, s.Operation, in)
+		if err != nil {
+			if _, _, known := p.explain(v.Lang, err); !known {
+				p.log.Error("read a part of a story", "operation", s.Operation, "err", err)
+			}
+			partly = true
+			continue
+		}
+		rows, _ := at(answer, s.Rows).([]any)
+		for _, x := range rows {
+			if row, ok := x.(map[string]any); ok {
+				out = append(out, p.storyLine(v.frame, s, row))
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b storyLine) int { return b.at.Compare(a.at) })
+	return out[:min(len(out), maxStory)], partly
+}
+
+func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) storyLine {
+	what := plainText(at(row, s.What))
+	l := storyLine{Icon: s.Icon, What: outside(what, maxValue)}
+	switch s.Words {
+	case "":
+	case "otep":
+		l.What = locale.Status(f.Lang, otep.Code(what))
+	default:
+		l.What = f.V(s.Words, what)
+	}
+	if t, err := time.Parse(time.RFC3339Nano, plainText(row[s.At])); err == nil {
+		l.at, l.At = t, f.Time(t)
+	}
+	var more []string
+	for _, path := range s.More {
+		if text := plainText(at(row, path)); text != "" {
+			more = append(more, outside(text, maxValue))
+		}
+	}
+	l.More = strings.Join(more, " · ")
+	if s.State != "" {
+		l.State = p.value(f, s.State, row[s.State], s.States)
+	}
+	if n := p.cfg.Catalog.Noun(s.Noun); n != nil {
+		l.To = recordAddress(n, row)
+	}
+	return l
+}
+
+var inBraces = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
+
+// filledIn is a text with members of a record in place of their paths in braces. An
+// element of a list is named by its number.
+func filledIn(text string, record map[string]any) string {
+	return inBraces.ReplaceAllStringFunc(text, func(m string) string {
+		var v any = record
+		for name := range strings.SplitSeq(strings.Trim(m, "{}"), ".") {
+			switch x := v.(type) {
+			case map[string]any:
+				v = x[name]
+			case []any:
+				i, err := strconv.Atoi(name)
+				if err != nil || i >= len(x) {
+					return ""
+				}
+				v = x[i]
+			}
+		}
+		return plainText(v)
+	})
+}
