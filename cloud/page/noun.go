@@ -24,6 +24,7 @@ import (
 // nounRoutes are served after the drawn pages below the console, which take the
 // address of generated ones.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
+	get(dayPath, p.day)
 	get(ConsolePath+"/{noun}", p.showNoun)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
 	post(ConsolePath+"/{noun}/{id}", p.runVerb)
@@ -108,8 +109,11 @@ func (p *kit) navigation(c context.Context, v visitor) []navArea {
 
 // drawn are the drawn pages of an area that a visitor may see.
 func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
+	if area == "delivery" && p.may(c, v, "routes.list") {
+		out = append(out, navLink{Path: dayPath, Text: v.T("work.day"), Icon: "board", Key: "b"})
+	}
 	if !slices.Contains(staff, v.c.Account.Type) {
-		return nil
+		return out
 	}
 	if area == "connections" && p.cfg.Approvals != nil && p.may(c, v, "approvals.list") {
 		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
