@@ -14,9 +14,8 @@ type View interface {
 	AccountView
 	OAuthView
 	FactorView
-	InvitationView
+	RowView
 	MailView
-	PasskeyView
 	IdentityView
 	AuditView
 	HookView
@@ -43,9 +42,8 @@ type Changes struct {
 	AccountChanges
 	OAuthChanges
 	FactorChanges
-	InvitationChanges
+	RowChanges
 	MailChanges
-	PasskeyChanges
 	IdentityChanges
 	HookChanges
 	DeviceChanges

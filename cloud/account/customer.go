@@ -37,7 +37,7 @@ type CustomersOutput struct {
 
 // ListCustomers lists the customers of the caller's business.
 func (s *Service) ListCustomers(ctx context.Context, c cloud.Caller, in CustomersInput) (out CustomersOutput, err error) {
-	page, err := in.page(in, accountSorts...)
+	page, err := in.Sorted(in, accountSorts...)
 	if err != nil {
 		return out, err
 	}

@@ -39,7 +39,7 @@ type UsersOutput struct {
 
 // ListUsers lists the people of the caller's business.
 func (s *Service) ListUsers(ctx context.Context, c cloud.Caller, in UsersInput) (out UsersOutput, err error) {
-	page, err := in.page(in, accountSorts...)
+	page, err := in.Sorted(in, accountSorts...)
 	if err != nil {
 		return out, err
 	}

@@ -855,6 +855,6 @@ func (x *world) passkey(id cloud.AccountID) string {
 	name := x.next("passkey")
 	n, err := strconv.ParseInt(strings.TrimPrefix(name, "passkey"), 10, 64)
 	require.NoError(x.t, err)
-	x.w.Write(x.t, cloud.Changes{PasskeyChanges: cloud.PasskeyChanges{Passkeys: []cloud.Passkey{{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
+	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{cloud.Passkey{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
 	return strconv.FormatInt(1000+n, 10)
 }
