@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 )
 
-// identities and passkeys are found by what names them, each of one account.
+// Identities and passkeys are found by what names them, each of one account.
 func identities(t *testing.T, db *store.DB) {
 	i := cloud.Identity{BusinessID: 1, Issuer: "https://id.example", Subject: "ann", AccountID: 8, CreatedAt: now}
 	other := cloud.Identity{BusinessID: 1, Issuer: "https://id2.example", Subject: "ann", AccountID: 8, CreatedAt: now}
