@@ -45,6 +45,9 @@ type Operation struct {
 	// that the operation is behind.
 	Confirm bool
 	Tools   []string
+	// Tool is a tool for staff of cabinets that stands for the whole operation; without
+	// a name there is none.
+	Tool    Whole
 	Surface string // surface that a key needs for it, wherever the call comes from; "" is the one it comes from
 	Gate    string // feature that must be on for the caller's business; "" always
 	Family  string // kind of order whose prices the answer has; "" none
