@@ -2,6 +2,7 @@ package collection
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -146,4 +147,44 @@ func TestStepsKeepToTheBusiness(t *testing.T) {
 		a := m.audits[i]
 		require.Equal(t, []any{cloud.BusinessID(1), "account:10", action, "guide:1"}, []any{a.BusinessID, a.Actor, a.Action, a.Target})
 	}
+}
+
+type listInput struct {
+	PageInput
+	Name string
+}
+
+func (in listInput) like() guide { return guide{Name: in.Name} }
+
+type guideInput struct {
+	ByID[guide]
+	Name string
+}
+
+func (in guideInput) fill(g *guide) error { g.Name = in.Name; return nil }
+
+// The operations of a family are its steps over its inputs and answers.
+func TestOperationsAreTheSteps(t *testing.T) {
+	t.Parallel()
+	ctx, m := t.Context(), &memory{rows: map[guideID]guide{}}
+	ann := cloud.Caller{Account: cloud.Account{ID: 10, BusinessID: 1}}
+	name := func(g guide, _ *time.Location) string { return g.Name }
+	out, err := MakeCreate(m, guideInput.fill, name)(ctx, ann, guideInput{Name: "Lobby"})
+	require.NoError(t, err)
+	require.Equal(t, "Lobby", out)
+	out, err = MakeChange(m, guideInput.fill, name)(ctx, ann, guideInput{ByID[guide]{1}, "Hall"})
+	require.NoError(t, err)
+	require.Equal(t, "Hall", out)
+	out, err = MakeFind(m, name)(ctx, ann, ByID[guide]{1})
+	require.NoError(t, err)
+	require.Equal(t, "Hall", out)
+	list, err := MakeList(m, listInput.like, name, func(all []string, p check.PageOutput) []string { return append(all, "of", strconv.Itoa(p.Total)) })(ctx, ann, listInput{Name: "Hall"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Hall", "of", "1"}, list)
+	require.Equal(t, "Hall", m.like.Name)
+	_, err = MakeRemove[guide](m)(ctx, ann, ByID[guide]{2})
+	refused(t, err, "GUIDE_NOT_FOUND")
+	done, err := MakeRemove[guide](m)(ctx, ann, ByID[guide]{1})
+	require.NoError(t, err)
+	require.True(t, done.Result)
 }
