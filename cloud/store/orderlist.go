@@ -194,10 +194,10 @@ func (l orderList) newestFirst(c *conditions) string {
 }
 
 // The weeks of orders_week, which are counted from the beginning of 1970, and how many
-// of them one statement goes through: ten years.
+// of them one statement goes through: SQLite takes 500 parts.
 const (
 	weekMS   = 7 * 24 * 60 * 60 * 1000
-	maxWeeks = 530
+	maxWeeks = 450
 )
 
 // bounded finds out whether a list goes by weeks, and where the first of them is: the
@@ -221,15 +221,21 @@ func (l orderList) bounded(ctx context.Context, r querier) (orderList, error) {
 func (l orderList) eachWeek(c *conditions) string {
 	l.where(c)
 	l.after(c)
-	where := c.where() + fmt.Sprintf(` AND o.created_at / %d = w.week`, weekMS)
-	c.args = append(c.args, l.first/weekMS, l.q.CreatedTo.UnixMilli()/weekMS, l.q.Offset+l.q.Limit+1)
-	n := len(c.args)
-	some := `SELECT o.id FROM orders o` + l.by("orders_week") + where + ` ORDER BY o.id` + down(l.q.Page) + fmt.Sprintf(` LIMIT $%d`, n)
-	weeks := fmt.Sprintf(`WITH RECURSIVE w(week) AS (SELECT CAST($%d AS @int) UNION ALL SELECT week + 1 FROM w WHERE week < $%d) `, n-2, n-1)
-	if l.lite() {
-		return weeks + `SELECT f.id FROM w CROSS JOIN orders f WHERE f.id IN (` + some + `)`
+	from, to := l.first/weekMS, l.q.CreatedTo.UnixMilli()/weekMS
+	c.args = append(c.args, l.q.Offset+l.q.Limit+1)
+	where, limit := c.where(), len(c.args)
+	some := func(week, as string) string {
+		return fmt.Sprintf(`(SELECT o.id FROM orders o%s%s AND o.created_at / %d = %s ORDER BY o.id%s LIMIT $%d) AS %s`, l.by("orders_week"), where, weekMS, week, down(l.q.Page), limit, as)
 	}
-	return weeks + `SELECT f.id FROM w CROSS JOIN LATERAL (` + some + `) AS f`
+	if !l.lite() {
+		return fmt.Sprintf(`SELECT f.id FROM generate_series(CAST(%d AS BIGINT), %d) AS w(week) CROSS JOIN LATERAL `, from, to) + some("w.week", "f")
+	}
+	var all []string
+	for week := from; week <= to; week++ {
+		c.args = append(c.args, week)
+		all = append(all, `SELECT * FROM `+some(fmt.Sprintf("$%d", len(c.args)), fmt.Sprintf("w%d", week-from)))
+	}
+	return `SELECT * FROM (` + strings.Join(all, ` UNION ALL `) + `) AS every`
 }
 
 // beside finds orders by an index that has less of them than the list is sorted
