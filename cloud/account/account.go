@@ -40,7 +40,7 @@ type Config struct {
 	// there is no mail server, and links are shown to who made them.
 	MailBase string
 	// Unavailable are families that this deployment does not have, or not yet:
-	// nobody can switch them on.
+	// no business can switch them on.
 	Unavailable []string
 }
 

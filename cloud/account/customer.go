@@ -76,7 +76,7 @@ func (s *Service) FindCustomer(ctx context.Context, c cloud.Caller, in ByCustome
 }
 
 // CustomerInput makes or changes a customer. Members that are absent stay as
-// they are; without a password nobody can log in.
+// they are; without a password the account has no login.
 type CustomerInput struct {
 	Name        *string   `json:"name" max:"120" doc:"Required of a new one"`
 	Email       *string   `json:"email" max:"256" doc:"Required of a new one"`

@@ -218,7 +218,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		}
 		return i, nil
 	}
-	// A hash is made for nobody without a link that works.
+	// No hash is made without a link that works.
 	if err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, err := usable(v, moment()); return err }); err != nil {
 		return Done{}, err
 	}

@@ -52,7 +52,7 @@ type Proxy struct {
 	isDown prometheus.Gauge
 
 	mu       sync.Mutex         // guards what follows
-	down     time.Time          // since when nobody gets through; zero: it is well
+	down     time.Time          // since when no connection gets through; zero: it works
 	logged   bool               // whether the log has that …
 	toldAt   time.Time          // … and when it last had such a thing
 	opened   [2]opening         // the last two targets that ways were opened to
@@ -70,7 +70,7 @@ type trouble struct{ since, seen time.Time }
 const (
 	proxyFirst   = 5 * time.Second  // least and …
 	proxyMost    = time.Minute      // … most wait after a fault of the proxy
-	proxyDoubt   = 30 * time.Second // until a fault that may be a target's is said to be everybody's
+	proxyDoubt   = 30 * time.Second // until a fault that may be a target's is held to be the proxy's
 	proxyTell    = 5 * time.Minute  // between two words in the log about the same
 	troubleKept  = 10 * time.Minute
 	maxTroubled  = 4096

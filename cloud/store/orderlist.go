@@ -66,7 +66,7 @@ func (db orders) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.
 
 // orderList makes the statements of one query.
 //
-// SQLite keeps no statistics here, so that it is told which index to take; of
+// SQLite keeps no statistics here, so each statement names its index; of
 // PostgreSQL the planner knows. Orders are found by the first of these that the
 // query has:
 //
@@ -308,29 +308,31 @@ func (l orderList) narrowed(ctx context.Context, r querier, few int) (orderList,
 func (l orderList) byWords() bool { return l.q.Keyword != "" && l.lite() && l.column.name == "" }
 
 // keywordRows reads a page of what a keyword finds, in the order of ids, and counts what
-// it finds in all. The page comes first: when it has all, nothing more is counted.
+// it finds in all: in the order that the index is faster in. When that was all, the page
+// is among it.
 func (l orderList) keywordRows(ctx context.Context, r querier) (out cloud.Listed, found []cloud.Order, err error) {
 	alone, err := l.isAlone(ctx, r)
 	if err != nil {
 		return out, nil, err
 	}
-	ids, all, err := l.matchingIDs(ctx, r, alone, l.q.Page, l.q.Offset+l.q.Limit+1)
+	ids, all, err := l.matchingIDs(ctx, r, alone, cloud.Page{}, cloud.MaxTotal+1)
+	n := len(ids)
+	if err == nil && !all {
+		p := l.q.Page
+		ids, _, err = l.matchingIDs(ctx, r, alone, p, p.Offset+p.Limit+1)
+		if p.Down { // as they are in memory
+			slices.Reverse(ids)
+		}
+	}
 	if err != nil {
 		return out, nil, err
 	}
-	n := len(ids)
-	if !all || l.q.After != nil { // counted in the order that the index is faster in
-		every, _, err := l.matchingIDs(ctx, r, alone, cloud.Page{}, cloud.MaxTotal+1)
-		if err != nil {
-			return out, nil, err
-		}
-		n = len(every)
+	ids, part, err := cloud.PartOf(ids, l.q.Page, func(id int64) int64 { return id })
+	if err != nil {
+		return out, nil, err
 	}
 	out = cloud.Counted(int64(n))
-	if ids = ids[min(l.q.Offset, len(ids)):]; len(ids) > l.q.Limit {
-		ids = ids[:l.q.Limit]
-		out.Next = &cloud.Mark{ID: ids[l.q.Limit-1]}
-	}
+	out.Next = part.Next
 	for _, id := range ids {
 		o, err := one(ctx, r, sqlOrder, scanOrder, int64(l.q.BusinessID), id)
 		if errors.Is(err, cloud.ErrNotFound) { // the search has more than orders, for a moment of a removal
@@ -435,10 +437,25 @@ func (l orderList) keywordPage(c *conditions) string {
 
 // found are the rows of the search with their orders.
 func (l orderList) found() string {
+	if l.onlyWords() {
+		return `order_search s`
+	}
 	return `order_search s CROSS JOIN orders o` + l.by("orders_business")
 }
 
+// onlyWords reports whether a keyword is all that is asked for and PostgreSQL is asked,
+// whose search knows the business: no order is looked at for it.
+func (l orderList) onlyWords() bool {
+	statuses, created, others := l.filters()
+	return !l.lite() && !statuses && !created && !others && l.anchor() == "" && l.column.name == ""
+}
+
 func (l orderList) matching(c *conditions) {
+	if l.onlyWords() {
+		c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
+		c.and(`s.business_id = $%d`, int64(l.q.BusinessID))
+		return
+	}
 	c.and(fmt.Sprintf(`o.id = s.rowid / %d`, termRows))
 	c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
 	if !l.lite() { // FTS5 would read each row's content for it

@@ -242,7 +242,7 @@ func jobValues(j cloud.BusinessJob) []any {
 	return []any{int64(j.ID), int64(j.BusinessID), j.Kind, int64(j.RequestedBy), j.Reason, int64(j.Step), j.Position, int64(j.Part), j.Rows, j.Bytes, j.Found, ms(j.CreatedAt), ms(j.FinishedAt)}
 }
 
-// moveJob writes where a job stands, if nobody else moved it.
+// moveJob writes where a job stands, unless another node moved it.
 func moveJob(from, to cloud.BusinessJob) op {
 	return op{sql: sqlMoveJob, need: notStale, args: []any{int64(from.ID), int64(from.Step), from.Position, int64(to.Step), to.Position, int64(to.Part), to.Rows, to.Bytes, to.Found, ms(to.FinishedAt), int64(from.Part), from.Found}}
 }

@@ -439,7 +439,7 @@ func newBreaker() *gobreaker.TwoStepCircuitBreaker[any] {
 	})
 }
 
-// What breakers are told.
+// What breakers count.
 var (
 	errFailed = errors.New("attempt failed")
 	errUnsent = errors.New("nothing was sent, which says nothing about the receiver")
