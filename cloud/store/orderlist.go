@@ -44,6 +44,17 @@ func (db orders) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.
 			out, found, err = l.keywordRows(ctx, r)
 			return err
 		}
+		if l.q.Keyword != "" && l.onlyWords() && q.Down && q.After == nil && q.Offset+q.Limit < cloud.MaxTotal {
+			n, err := l.crowded(ctx, r)
+			if err != nil {
+				return err
+			}
+			if l.above > 0 {
+				out = cloud.Counted(n)
+				found, out.Next, err = readKeyed(ctx, r, l.page(out), q.Page, scanOrder)
+				return err
+			}
+		}
 		if l.q.Keyword != "" && q.Sort == "id" && q.After == nil && q.Offset+q.Limit <= cloud.MaxTotal {
 			if out, found, err = l.byKeyword(ctx, r); err != nil || len(found) > 0 {
 				return err
@@ -84,6 +95,7 @@ type orderList struct {
 	q      cloud.OrderQuery
 	column sortColumn
 	within string // what each order's fields are searched for; the rest of q finds few orders
+	above  int64  // row number of the search above which a keyword finds more than is counted; 0: unknown
 	first  int64  // when the first order of a list by weeks was made, in milliseconds
 }
 
@@ -450,7 +462,44 @@ func (l orderList) onlyWords() bool {
 	return !l.lite() && !statuses && !created && !others && l.anchor() == "" && l.column.name == ""
 }
 
+// How many of the newest orders show whether a keyword finds most orders, and how many
+// of these it finds then.
+const (
+	probedOrders = 2000
+	crowdedFrom  = 1000
+)
+
+// crowded reports how many orders a keyword finds among the newest ones when that is
+// more than is counted, and sets above. What most orders have is found without the
+// trigrams of PostgreSQL, which give every match of all times.
+func (l *orderList) crowded(ctx context.Context, r querier) (n int64, err error) {
+	newest, err := one(ctx, r, `SELECT COALESCE(MAX(rowid), 0) FROM order_search`, scanInt)
+	if err != nil {
+		return 0, err
+	}
+	among := func(orders int64, count string) (int64, error) {
+		x := *l
+		x.above = max(newest-orders*termRows, 1)
+		var c conditions
+		x.matching(&c)
+		return one(ctx, r, `SELECT COUNT(`+count+`) FROM order_search s`+c.where(), scanInt, c.args...)
+	}
+	found, err := among(probedOrders, "*")
+	if err != nil || found < crowdedFrom {
+		return 0, err
+	}
+	orders := (cloud.MaxTotal + 1) * probedOrders / found * 13 / 10 // and some more
+	if n, err = among(orders, fmt.Sprintf("DISTINCT s.rowid / %d", termRows)); err == nil && n > cloud.MaxTotal {
+		l.above = max(newest-orders*termRows, 1)
+	}
+	return n, err
+}
+
 func (l orderList) matching(c *conditions) {
+	if l.onlyWords() && l.above > 0 {
+		c.and(`(s.value || '') LIKE $%d AND s.rowid > $%d AND s.business_id = $%d`, l.db.contains(l.q.Keyword), l.above, int64(l.q.BusinessID))
+		return
+	}
 	if l.onlyWords() {
 		c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
 		c.and(`s.business_id = $%d`, int64(l.q.BusinessID))
