@@ -127,7 +127,7 @@ func (p *Proxy) String() string { return p.addr }
 func (p *Proxy) GoString() string { return p.addr }
 
 // fault is why the proxy opened no way. Its reason is the label of a metric, its
-// words are for whoever runs the proxy; neither holds anything that it answered
+// words are for the operator of the proxy; neither holds anything that it answered
 // but the status.
 type fault struct {
 	reason, words string
@@ -144,7 +144,7 @@ func faultOfStatus(status int) *fault {
 	return &fault{"status", fmt.Sprintf("it answers %d: look into its own log", status), false}
 }
 
-// Reasons of faults by which a target, where it is to blame, is told apart.
+// Reasons of faults by which a target, where it is to blame, is known.
 const (
 	faultRefused = "refused"
 	faultSilent  = "silent"
@@ -171,7 +171,7 @@ func (p *Proxy) open(ctx context.Context, t *Target) (net.Conn, error) {
 	case f == nil:
 		p.through(to, time.Now())
 		return nc, nil
-	case errors.Is(ctx.Err(), context.Canceled): // whoever asked has left
+	case errors.Is(ctx.Err(), context.Canceled): // the caller has left
 		return nil, ctx.Err()
 	}
 	if wait, mine := p.blame(to, f, time.Now()); mine {
@@ -236,7 +236,7 @@ func (p *Proxy) sendConnect(ctx context.Context, nc net.Conn, to string) *fault 
 	if h.StatusCode() < 200 || h.StatusCode() > 299 {
 		return faultOfStatus(h.StatusCode())
 	}
-	if r.Buffered() > 0 { // nobody has asked the target anything yet
+	if r.Buffered() > 0 { // the target has no request yet
 		return faultOfAnswer(nil)
 	}
 	if nc.SetDeadline(time.Time{}) != nil {
@@ -321,7 +321,7 @@ func (p *Proxy) othersSince(to string, since time.Time) bool {
 	return false
 }
 
-// noteDown notes that nobody gets through, and says so once.
+// noteDown notes that no connection gets through, and logs it once.
 func (p *Proxy) noteDown(to string, f *fault, now time.Time) {
 	if p.down.IsZero() {
 		p.down = now
